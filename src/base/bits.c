@@ -1,0 +1,68 @@
+/* bits.c - sets of small numbers, walked in order. */
+#include "base/bits.h"
+
+#include <assert.h>
+
+#include "base/arena.h"
+
+void bits_init(struct bits *bits, struct arena *arena, uint32_t size)
+{
+    uint32_t count = size;
+    *bits = (struct bits){ .size = size };
+    for (int level = 0; level < 3; level++) {
+        count = (count + 63) / 64;
+        bits->words[level] = arena_array(arena, uint64_t, count);
+        bits->word_count[level] = count;
+    }
+}
+
+void bits_set(struct bits *bits, uint32_t member)
+{
+    assert(member < bits->size);
+    if (bits_test(bits, member))
+        return;
+    bits->count++;
+    for (int level = 0; level < 3; level++) {
+        bits->words[level][member >> 6] |= (uint64_t)1 << (member & 63);
+        member >>= 6;
+    }
+}
+
+void bits_clear(struct bits *bits, uint32_t member)
+{
+    assert(member < bits->size);
+    if (!bits_test(bits, member))
+        return;
+    bits->count--;
+    for (int level = 0; level < 3; level++) {
+        uint64_t *word = &bits->words[level][member >> 6];
+        *word &= ~((uint64_t)1 << (member & 63));
+        if (*word)
+            return;
+        member >>= 6;
+    }
+}
+
+uint32_t bits_next(const struct bits *bits, uint32_t from)
+{
+    /* Up until a word has something at or after 'from', then down to its first. */
+    int level = 0;
+    uint32_t index = from;
+    uint64_t word;
+    for (;;) {
+        if (index >> 6 >= bits->word_count[level])
+            return BITS_NONE;
+        word = bits->words[level][index >> 6] & ~(uint64_t)0 << (index & 63);
+        if (word)
+            break;
+        index = (index >> 6) + 1;
+        if (level == 2)
+            index <<= 6;
+        else
+            level++;
+    }
+    uint32_t member = (index & ~63u) + (uint32_t)__builtin_ctzll(word);
+    while (level-- > 0)
+        member = member * 64 + (uint32_t)__builtin_ctzll(bits->words[level][member]);
+    return member;
+}

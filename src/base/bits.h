@@ -1,0 +1,32 @@
+/* bits.h - sets of small numbers, walked in order. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+
+#define BITS_NONE UINT32_MAX
+
+/*
+ * Three levels of words: a bit above says that the word below is not zero, so the next
+ * member is found in a few steps however sparse the set.
+ */
+struct bits {
+    uint64_t *words[3];     /* [0] the members, [2] the top */
+    uint32_t word_count[3]; /* of each level                */
+    uint32_t size;          /* members are below this       */
+    uint32_t count;         /* members now                  */
+};
+
+void bits_init(struct bits *bits, struct arena *arena, uint32_t size);
+void bits_set(struct bits *bits, uint32_t member);
+void bits_clear(struct bits *bits, uint32_t member);
+
+/* The smallest member that is at least 'from', or BITS_NONE. */
+uint32_t bits_next(const struct bits *bits, uint32_t from);
+
+static inline bool bits_test(const struct bits *bits, uint32_t member)
+{
+    return bits->words[0][member >> 6] >> (member & 63) & 1;
+}

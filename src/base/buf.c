@@ -1,0 +1,84 @@
+/* buf.c - growing bytes with a ceiling. */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void buf_init(struct buf *buf, size_t count_max)
+{
+    *buf = (struct buf){ .count_max = count_max };
+}
+
+void buf_release(struct buf *buf)
+{
+    free(buf->bytes);
+    *buf = (struct buf){ .count_max = buf->count_max };
+}
+
+void buf_reset(struct buf *buf)
+{
+    buf->count = 0;
+    buf->full = false;
+    if (buf->bytes)
+        buf->bytes[0] = '\0';
+}
+
+/* Make room for 'count' more bytes and the NUL; false at the ceiling. */
+static bool reserve(struct buf *buf, size_t count)
+{
+    if (count > buf->count_max - buf->count) {
+        buf->full = true;
+        return false;
+    }
+    size_t want = buf->count + count + 1;
+    if (want <= buf->room)
+        return true;
+    size_t room = buf->room ? buf->room : 256;
+    while (room < want)
+        room *= 2;
+    char *bytes = realloc(buf->bytes, room);
+    if (!bytes) {
+        fprintf(stderr, "berth: out of memory (%zu bytes)\n", room);
+        abort();
+    }
+    buf->bytes = bytes;
+    buf->room = room;
+    return true;
+}
+
+void buf_add(struct buf *buf, const void *bytes, size_t count)
+{
+    if (buf->full || !reserve(buf, count))
+        return;
+    memcpy(buf->bytes + buf->count, bytes, count);
+    buf->count += count;
+    buf->bytes[buf->count] = '\0';
+}
+
+void buf_text(struct buf *buf, const char *text)
+{
+    buf_add(buf, text, strlen(text));
+}
+
+void buf_print(struct buf *buf, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char small[256];
+    int count = vsnprintf(small, sizeof small, fmt, args);
+    va_end(args);
+    if (count < 0)
+        return;
+    if ((size_t)count < sizeof small) {
+        buf_add(buf, small, (size_t)count);
+        return;
+    }
+    if (buf->full || !reserve(buf, (size_t)count))
+        return;
+    va_start(args, fmt);
+    vsnprintf(buf->bytes + buf->count, (size_t)count + 1, fmt, args);
+    va_end(args);
+    buf->count += (size_t)count;
+}

@@ -1,0 +1,181 @@
+/* json.c - JSON through jansson. */
+#include "base/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+#define DIGITS JSON_REAL_PRECISION(12)
+
+static json_t *inner(const struct json *json)
+{
+    return (json_t *)(uintptr_t)json;
+}
+
+static struct json *outer(json_t *json)
+{
+    return (struct json *)json;
+}
+
+/* Building fails only when memory has run out or a text is not UTF-8. */
+static void must(int r)
+{
+    if (r != 0) {
+        fprintf(stderr, "berth: out of memory (JSON)\n");
+        abort();
+    }
+}
+
+static json_t *number_value(double number)
+{
+    /* JSON has no infinity; what is not finite is left out by the callers. */
+    return json_real(isfinite(number) ? number : 0.0);
+}
+
+static json_t *text_value(const char *text)
+{
+    json_t *value = json_string(text);
+    return value ? value : json_string("(not UTF-8)");
+}
+
+struct json *json_new_object(void)
+{
+    return outer(json_object());
+}
+
+struct json *json_new_array(void)
+{
+    return outer(json_array());
+}
+
+void json_free(struct json *json)
+{
+    json_decref(inner(json));
+}
+
+void json_put(struct json *object, const char *key, struct json *child)
+{
+    must(json_object_set_new(inner(object), key, inner(child)));
+}
+
+void json_put_text(struct json *object, const char *key, const char *text)
+{
+    must(json_object_set_new(inner(object), key, text_value(text)));
+}
+
+void json_put_number(struct json *object, const char *key, double number)
+{
+    must(json_object_set_new(inner(object), key, number_value(number)));
+}
+
+void json_put_count(struct json *object, const char *key, int64_t count)
+{
+    must(json_object_set_new(inner(object), key, json_integer(count)));
+}
+
+void json_put_flag(struct json *object, const char *key, bool flag)
+{
+    must(json_object_set_new(inner(object), key, json_boolean(flag)));
+}
+
+void json_add(struct json *array, struct json *child)
+{
+    must(json_array_append_new(inner(array), inner(child)));
+}
+
+void json_add_text(struct json *array, const char *text)
+{
+    must(json_array_append_new(inner(array), text_value(text)));
+}
+
+void json_add_number(struct json *array, double number)
+{
+    must(json_array_append_new(inner(array), number_value(number)));
+}
+
+void json_add_count(struct json *array, int64_t count)
+{
+    must(json_array_append_new(inner(array), json_integer(count)));
+}
+
+void json_print(const struct json *json, FILE *file, bool indented)
+{
+    json_dumpf(inner(json), file, DIGITS | (indented ? JSON_INDENT(2) : JSON_COMPACT));
+    fputc('\n', file);
+}
+
+char *json_text(const struct json *json)
+{
+    char *text = json_dumps(inner(json), DIGITS | JSON_COMPACT);
+    must(text ? 0 : -1);
+    return text;
+}
+
+int json_parse(const char *text, size_t count, struct json **ret_json, struct error *err)
+{
+    json_error_t at;
+    json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &at);
+    if (!json)
+        return error_set(err, -EINVAL, "line %d: %s", at.line, at.text);
+    *ret_json = outer(json);
+    return 0;
+}
+
+const struct json *json_get(const struct json *object, const char *key)
+{
+    return outer(json_object_get(inner(object), key));
+}
+
+const struct json *json_item(const struct json *array, size_t index)
+{
+    return outer(json_array_get(inner(array), index));
+}
+
+size_t json_count(const struct json *array)
+{
+    return json_array_size(inner(array));
+}
+
+const char *json_as_text(const struct json *json)
+{
+    return json_string_value(inner(json));
+}
+
+bool json_as_number(const struct json *json, double *ret_number)
+{
+    if (!json_is_number(inner(json)))
+        return false;
+    *ret_number = json_number_value(inner(json));
+    return true;
+}
+
+bool (json_is_object)(const struct json *json)
+{
+    return json && json_typeof(inner(json)) == JSON_OBJECT;
+}
+
+bool (json_is_array)(const struct json *json)
+{
+    return json && json_typeof(inner(json)) == JSON_ARRAY;
+}
+
+bool (json_is_null)(const struct json *json)
+{
+    return json && json_typeof(inner(json)) == JSON_NULL;
+}
+
+void *json_member(const struct json *object, void *last, const char **ret_key,
+                  const struct json **ret_value)
+{
+    void *at = last ? json_object_iter_next(inner(object), last)
+                    : json_object_iter(inner(object));
+    if (at) {
+        *ret_key = json_object_iter_key(at);
+        *ret_value = outer(json_object_iter_value(at));
+    }
+    return at;
+}

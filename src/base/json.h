@@ -1,0 +1,50 @@
+/* json.h - reading and writing JSON; the only file that knows the library. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct error;
+struct json; /* an object, an array or a value; owned by whoever it was put into */
+
+struct json *json_new_object(void);
+struct json *json_new_array(void);
+void json_free(struct json *json);
+
+/* Put into an object, in this order; 'child' is owned by it from now on. */
+void json_put(struct json *object, const char *key, struct json *child);
+void json_put_text(struct json *object, const char *key, const char *text);
+void json_put_number(struct json *object, const char *key, double number);
+void json_put_count(struct json *object, const char *key, int64_t count);
+void json_put_flag(struct json *object, const char *key, bool flag);
+
+/* Append to an array. */
+void json_add(struct json *array, struct json *child);
+void json_add_text(struct json *array, const char *text);
+void json_add_number(struct json *array, double number);
+void json_add_count(struct json *array, int64_t count);
+
+/* One line, or indented for people.  Numbers have 12 digits, so they stay readable. */
+void json_print(const struct json *json, FILE *file, bool indented);
+
+/* The same as a string; free() it. */
+char *json_text(const struct json *json);
+
+/* One value and nothing after it; -EINVAL with the line otherwise.  Depth is limited. */
+int json_parse(const char *text, size_t count, struct json **ret_json, struct error *err);
+
+/* Looking: NULL, or the fallback, where it is absent or of another type. */
+const struct json *json_get(const struct json *object, const char *key);
+const struct json *json_item(const struct json *array, size_t index);
+size_t json_count(const struct json *array); /* 0 unless an array */
+const char *json_as_text(const struct json *json);
+bool json_as_number(const struct json *json, double *ret_number);
+bool json_is_object(const struct json *json);
+bool json_is_array(const struct json *json);
+bool json_is_null(const struct json *json);
+
+/* Walk an object's members: start with NULL, ends with NULL. */
+void *json_member(const struct json *object, void *last, const char **ret_key,
+                  const struct json **ret_value);

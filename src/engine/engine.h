@@ -1,0 +1,75 @@
+/*
+ * engine.h - events in, one decision, orders out.
+ *
+ * The simulator and the daemon both drive this and nothing else: they differ in where
+ * events come from and who carries the orders out.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/histogram.h"
+#include "model/state.h"
+
+struct error;
+struct executor;
+struct plan;
+struct policy;
+
+/*
+ * Somebody who wants to know: metrics, the ledger, a trace, the store.  Told of every
+ * event after it was applied, our own orders included.
+ */
+struct listener {
+    void (*event)(void *self, const struct view *view, const struct event *event);
+
+    /* Optional.  What was told so far must be durable when this returns. */
+    int (*commit)(void *self, struct error *err);
+    void *self;
+};
+
+#define LISTENERS_MAX 8
+
+struct engine {
+    struct state state;
+    struct plan *plan;
+    struct arena round; /* emptied after every step */
+
+    const struct policy *policy;
+    void *policy_self;
+    const struct executor *executor;
+    void *executor_self;
+    struct listener listeners[LISTENERS_MAX];
+    uint32_t listener_count;
+
+    uint64_t event_count;
+    uint64_t decision_count;
+    uint64_t refused_count;   /* plans that were thrown away     */
+    struct error *refusal;    /* why the last of them was        */
+    int64_t wake_ns;          /* when the policy wants to be asked; INT64_MAX: never */
+};
+
+struct engine_setup {
+    const struct cluster *cluster;
+    const struct throughput *rates;
+    const struct policy *policy;
+    const char *settings; /* "name=value,…", or NULL */
+    const struct executor *executor;
+    void *executor_self;
+    uint32_t job_max;
+    uint64_t seed;
+};
+
+/* Everything lives in 'run'. */
+int engine_init(struct engine *engine, struct arena *run, const struct engine_setup *setup,
+                struct error *err);
+void engine_release(struct engine *engine);
+void engine_listen(struct engine *engine, struct listener listener);
+
+/*
+ * Apply events, decide once, record the orders, make them durable, tell the executor.
+ * Fails only if the store or the executor does; a policy that errs is set aside.
+ */
+int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
+                uint32_t count, struct error *err);

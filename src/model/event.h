@@ -1,0 +1,105 @@
+/* event.h - what can happen, and its one-line text form. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/job.h"
+
+enum event_kind {
+    /* from people and workloads */
+    EVENT_SUBMITTED, /* 'spec': a job arrived; state_apply() gives it a slot   */
+    EVENT_REJECTED,  /* one that can never run arrived: counted, not kept      */
+    EVENT_CANCELLED, /* its owner wants it gone                                */
+    EVENT_HELD,
+    EVENT_RELEASED,
+
+    /* from an executor; of the attempt that the event names */
+    EVENT_STARTED,      /* all ranks are up; 'loaded' if it makes steps already  */
+    EVENT_LOADED,       /* it makes steps from now on                            */
+    EVENT_PROGRESS,     /* 'steps', 'rate_per_s', 'loss'                         */
+    EVENT_LEASE_DONE,   /* made the steps of its lease; idles in its seats       */
+    EVENT_RESIZED,      /* goes on in its next seats                             */
+    EVENT_STOPPED,      /* left its seats; 'steps' are kept                      */
+    EVENT_FINISHED,     /* done                                                  */
+    EVENT_FAILED,       /* ended by itself, in failure                           */
+    EVENT_LOST,         /* its node died, or the start failed; 'steps' are kept  */
+    EVENT_NODE_DOWN,
+    EVENT_NODE_UP,
+
+    /* from the engine: orders */
+    EVENT_PLACED,   /* 'seats' are its own as soon as the promises are kept  */
+    EVENT_RECALLED, /* told to leave, by 'rule' for 'for_whom'               */
+    EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
+    EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
+
+    /* to a policy only */
+    EVENT_ADOPTED, /* a policy takes over: this job waits or runs */
+    EVENT_WAKE,    /* the time it asked for                       */
+    EVENT_KIND_COUNT
+};
+
+/* By which rule somebody is told to leave. */
+enum rule {
+    RULE_NONE,
+    RULE_ORDER,  /* somebody ahead in the policy's order needs the seats */
+    RULE_TRIAL,  /* a trial job must start                               */
+    RULE_ROUND,  /* the round is over                                    */
+    RULE_RESIZE, /* it goes on with another size or elsewhere            */
+    RULE_CANCEL, /* its owner wants it gone                              */
+    RULE_COUNT
+};
+
+/* Room on one of a leaving job's nodes that goes to another job. */
+struct promise_part {
+    job_id victim;
+    struct room_part {
+        node_id node;
+        uint32_t cpu_milli;
+        uint32_t mem_mib;
+        uint64_t gpus;
+    } part;
+};
+
+struct event {
+    int64_t at_ns;
+    enum event_kind kind;
+    job_id job;
+    uint32_t generation; /* of the slot; 0: whoever is in it */
+    uint32_t attempt;
+    bool loaded;
+    bool clean; /* STOPPED: saved its state before it left */
+    enum rule rule;
+    union {
+        const struct job *spec; /* SUBMITTED, REJECTED: numbers, not words */
+        struct {                /* PLACED, RESIZING, RENEWED */
+            const struct seat *seats;
+            const struct promise_part *promises;
+            uint32_t seat_count;
+            uint32_t promise_count;
+            uint64_t steps_max;
+            job_id beside;
+            bool spread;
+        };
+        struct { /* PROGRESS, STOPPED, FINISHED, LOST, LEASE_DONE */
+            double steps;         /* done, or kept                               */
+            double steps_reached; /* had been made when it left: more than kept  */
+            double rate_per_s;    /* 0: not known                                */
+            double loss;          /* NAN: none                                   */
+        };
+        struct { /* RECALLED */
+            int64_t grace_ns;
+            job_id for_whom;
+        };
+        node_id node; /* NODE_DOWN, NODE_UP */
+    };
+};
+
+/* "started", as in logs and golden cases. */
+const char *event_name(enum event_kind kind);
+const char *rule_name(enum rule rule);
+
+/* After it the job waits for seats; after it the job no longer does. */
+bool event_makes_waiting(const struct event *event);
+bool event_ends_waiting(const struct event *event);

@@ -1,0 +1,61 @@
+/* free.h - what is free where: the index placement asks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "model/cluster.h"
+
+struct arena;
+
+/* Free on one node. */
+struct room {
+    uint64_t gpus; /* which accelerators */
+    uint32_t cpu_milli;
+    uint32_t mem_mib;
+};
+
+/* Nodes of one type by how many accelerators are free on them. */
+struct free_shelf {
+    struct bits by_count[NODE_GPUS_MAX + 1];
+    uint64_t counts; /* bit n-1: some node has n free */
+    uint32_t gpu_count;
+};
+
+/*
+ * Nodes stand on shelves: one per type and number of free accelerators.  The tightest
+ * node for a gang is the first on the lowest shelf that holds enough, and "nothing is
+ * free" is one word.
+ */
+struct free_index {
+    const struct cluster *cluster;
+    struct room *rooms;         /* by node                                          */
+    bool *listed;               /* on a shelf: up, and known to this index          */
+    struct free_shelf *shelves; /* by type; the last, TYPE_NONE, has no accelerators */
+    uint32_t gpu_count;         /* free on listed nodes                             */
+};
+
+/* Empty: no node is listed. */
+void free_init(struct free_index *free, struct arena *arena, const struct cluster *cluster);
+
+/* Put a node on the shelf its room belongs to, or move it there; or take it off. */
+void free_put(struct free_index *free, node_id node, const struct room *room);
+void free_drop(struct free_index *free, node_id node);
+
+/*
+ * The tightest node of 'type' with at least this much free, the lowest number first;
+ * NODE_NONE if there is none.  'avoid' (or NULL) is left out.
+ */
+node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
+                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid);
+
+/* Walk the nodes of 'type', most free accelerators first: start with NODE_NONE. */
+node_id free_most(const struct free_index *free, uint32_t type, node_id after);
+
+/* Largest number of accelerators free on one node of 'type'. */
+static inline uint32_t free_largest(const struct free_index *free, uint32_t type)
+{
+    uint64_t counts = free->shelves[type].counts;
+    return counts ? 64 - (uint32_t)__builtin_clzll(counts) : 0;
+}

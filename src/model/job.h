@@ -1,0 +1,168 @@
+/* job.h - a training job as the scheduler sees it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A slot in the state.  Slots are used again; a job's public id never is. */
+typedef uint32_t job_id;
+typedef uint32_t node_id;
+
+#define JOB_NONE UINT32_MAX
+#define NODE_NONE UINT32_MAX
+#define KIND_NONE UINT32_MAX
+#define TYPES_MAX 16 /* accelerator types in a cluster */
+
+enum job_class {
+    CLASS_BE, /* best effort: may be asked to yield                    */
+    CLASS_TE, /* trial and error: somebody is waiting for it to start  */
+};
+
+enum job_state {
+    JOB_FREE,     /* the slot is empty                                            */
+    JOB_HELD,     /* waits for its owner                                          */
+    JOB_WAITING,  /* waits for seats                                              */
+    JOB_PLACED,   /* seats are promised; somebody is still leaving, or it starts  */
+    JOB_LOADING,  /* in its seats, not yet making steps                           */
+    JOB_RUNNING,  /* making steps                                                 */
+    JOB_IDLE,     /* its lease is done; keeps its seats until the next decision   */
+    JOB_STOPPING, /* recalled; keeps its seats until it has left                  */
+};
+
+/*
+ * What is said of a job when it is submitted, in words; what a workload yields, a user
+ * writes and a trace holds.  In a simulation it is also the truth, known to the
+ * simulated executor only: policies see it with the errors asked for.
+ */
+struct job_spec {
+    uint64_t id;          /* public, never used again; 0: give it the next one      */
+    const char *name;     /* texts are borrowed until the next job is read; or NULL */
+    const char *user;
+    const char *entity;   /* group for two-level sharing; or NULL                   */
+    const char *kind;     /* row of the throughput table; NULL: 1 step = 1 s alone  */
+    const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
+    int64_t submit_ns;
+    enum job_class class;
+    uint32_t gpus;               /* the gang; 0: CPU only                           */
+    uint32_t gpus_min, gpus_max; /* elastic gangs; both 0: always 'gpus'            */
+    uint32_t nodes;              /* exactly so many nodes; 0: as few as can be      */
+    bool spread;                 /* may be spread over more nodes than needed       */
+    uint32_t cpu_milli;          /* of the whole gang, shared out by GPUs           */
+    uint32_t mem_mib;            /* of the whole gang                               */
+    double steps;                /* work; 0: unknown                                */
+    int64_t grace_ns;            /* time it may take to leave                       */
+    int64_t pause_ns;            /* time it takes to save its state                 */
+    int64_t load_ns;             /* time from its start to its first step           */
+    int64_t ckpt_ns;             /* saves by itself so often; 0: never              */
+    double weight;               /* share relative to others; 0: as 1               */
+    int64_t deadline_ns;         /* absolute; 0: none                               */
+    uint64_t bytes_per_step;     /* gradients each worker sends and receives        */
+    bool fails;                  /* ends in failure when its work is done           */
+};
+
+/* One node's part of a gang. */
+struct seat {
+    node_id node;
+    uint32_t cpu_milli;
+    uint32_t mem_mib;
+    uint32_t reserved;
+    uint64_t gpus; /* which of the node's accelerators, as bits */
+};
+
+static inline uint32_t seat_gpu_count(const struct seat *seat)
+{
+    return (uint32_t)__builtin_popcountll(seat->gpus);
+}
+
+/* A row of seats in the state's pool. */
+struct seat_row {
+    uint32_t first;
+    uint32_t count;
+};
+
+/*
+ * A live job.  Progress is an anchor (time, steps) and a rate: between anchors steps
+ * are a straight line.  Work and costs are what was declared, measured or estimated.
+ */
+struct job {
+    uint64_t id;
+    uint32_t generation; /* of the slot: tells this job from an earlier one in it */
+    uint32_t attempt;    /* starts so far, less one; of the seats it holds         */
+    enum job_state state;
+    enum job_class class;
+
+    uint32_t gpus, gpus_min, gpus_max; /* asked for; elastic where min < max */
+    uint32_t nodes;
+    uint32_t cpu_milli, mem_mib;
+    uint32_t types;  /* bits: types it may use and can run on */
+    uint32_t kind;   /* row of the throughput table, or KIND_NONE */
+    uint32_t entity; /* 0: none */
+    bool spread;
+    bool elastic;
+    bool spread_now; /* in more nodes than needed */
+
+    /* seats */
+    struct seat_row seats; /* held now                                       */
+    struct seat_row next;  /* promised, while it leaves or before it starts  */
+    uint32_t gpus_now;     /* size of 'seats', or of 'next' while PLACED     */
+    uint32_t type_now;
+    job_id partner;        /* shares the same accelerators, or JOB_NONE      */
+    uint32_t promised_by;  /* first promise others made to this job          */
+    uint32_t promised_to;  /* first promise this job makes by leaving        */
+
+    /* work */
+    double steps_total;  /* 0: unknown                                     */
+    double steps;        /* at the anchor                                  */
+    double rate_per_s;   /* steps per second since the anchor; 0: none     */
+    int64_t anchor_ns;
+    uint64_t steps_max;  /* of the lease; 0: open                          */
+    double loss;         /* last reported; NAN: none                       */
+    uint32_t loss_ring;  /* its history, or UINT32_MAX                     */
+
+    /* time */
+    int64_t submit_ns;
+    int64_t since_ns;    /* of the present state of having seats or not    */
+    int64_t first_start_ns; /* -1: not yet                                 */
+    int64_t waited_ns;   /* without seats, before 'since_ns'               */
+    int64_t served_ns;   /* GPU-time in seats, before 'since_ns'           */
+    int64_t recalled_ns; /* when it was told to leave                      */
+
+    /* costs, as believed */
+    int64_t grace_ns, pause_ns, load_ns, ckpt_ns;
+    uint32_t preemptions;
+    uint32_t failures;
+
+    double weight;
+    int64_t deadline_ns;
+    uint64_t bytes_per_step;
+};
+
+/* In its seats: they are taken, whether it makes steps or not. */
+static inline bool job_seated(const struct job *job)
+{
+    return job->state >= JOB_LOADING;
+}
+
+/* In its seats and not told to leave: what a policy may revoke. */
+static inline bool job_runs(const struct job *job)
+{
+    return job->state >= JOB_LOADING && job->state <= JOB_IDLE;
+}
+
+/* Steps done by 'now_ns'. */
+static inline double job_steps(const struct job *job, int64_t now_ns)
+{
+    double steps = job->steps;
+    if (job->state == JOB_RUNNING && now_ns > job->anchor_ns)
+        steps += (double)(now_ns - job->anchor_ns) * 1e-9 * job->rate_per_s;
+    return steps;
+}
+
+/* GPU-time in seats by 'now_ns'. */
+static inline int64_t job_served_ns(const struct job *job, int64_t now_ns)
+{
+    int64_t served_ns = job->served_ns;
+    if (job_seated(job))
+        served_ns += (now_ns - job->since_ns) * job->gpus_now;
+    return served_ns;
+}

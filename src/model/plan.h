@@ -1,0 +1,103 @@
+/*
+ * plan.h - what a policy wants: changes to who holds what from now on.
+ *
+ * An empty plan disturbs nothing.  A plan is a target, not a list of orders: the
+ * engine works out the orders, in one place, for every policy.  It is also a change
+ * set, never a copy of the cluster: what it costs is what it changes.
+ *
+ * Seats that are being vacated for a job are promised to it: they stay its own until
+ * it starts or the promise is revoked, and to everybody else they are taken.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/event.h"
+#include "model/view.h"
+
+struct arena;
+struct bits;
+struct error;
+struct plan;
+struct state;
+
+/* How a grant may differ from what the job asks for by default. */
+struct ask {
+    uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
+    uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
+    bool spread;              /* may be spread over nodes                            */
+    job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
+    uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
+    const struct bits *avoid; /* nodes to leave alone, or NULL                       */
+};
+
+#define ASK_DEFAULT ((struct ask){ .beside = JOB_NONE })
+
+/*
+ * Give 'job' its whole gang, or leave the plan as it was and return false.  Prefers
+ * the seats it holds now, then the tightest single node, then as few nodes as can be;
+ * of the types allowed the one it runs fastest on.  Takes room that is free now before
+ * room that this plan revokes.  ask may be NULL.
+ */
+bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
+
+/* Take a job's seats away, saying by which rule and for whom: the ledger wants to know. */
+void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom);
+
+/* Try and take back: everything after the mark is undone, at the cost of what it did. */
+size_t plan_mark(const struct plan *plan);
+void plan_undo(struct plan *plan, size_t mark);
+
+/* Holds seats once the plan is carried out. */
+bool plan_holds(const struct plan *plan, job_id job);
+
+/* Is granted, revoked or moved by this plan. */
+bool plan_changes(const struct plan *plan, job_id job);
+
+/* No accelerator is left, neither free nor revoked by this plan. */
+bool plan_is_full(const struct plan *plan);
+
+/* Ask to be called again at 'at_ns'; the earliest wish counts. */
+void plan_wake(struct plan *plan, int64_t at_ns);
+
+/* -EPROTO unless every job holds its whole gang or nothing.  Policies err. */
+int plan_check(const struct plan *plan, struct error *err);
+
+/* What is free on a node, with what this plan revokes; for choosing whom to revoke. */
+struct room;
+void plan_room(const struct plan *plan, node_id node, struct room *ret_room);
+
+/* --- for the engine --- */
+
+enum change_kind { CHANGE_REVOKE, CHANGE_GRANT, CHANGE_RENEW };
+
+struct change {
+    enum change_kind kind;
+    enum rule rule;
+    job_id job;
+    job_id for_whom;
+    job_id beside;
+    bool spread;
+    bool undone; /* a revocation that a later grant took back */
+    uint32_t seat_first, seat_count;
+    uint32_t promise_first, promise_count;
+    uint64_t steps_max;
+};
+
+/* One plan per engine, used again for every decision. */
+struct plan *plan_new(struct state *state, struct arena *run);
+void plan_free(struct plan *plan);
+
+/* Empty it for a new decision. */
+void plan_begin(struct plan *plan);
+
+/* Put the state's index back as it was; the changes can still be read. */
+void plan_end(struct plan *plan);
+
+const struct change *plan_change(const struct plan *plan, size_t index);
+size_t plan_change_count(const struct plan *plan);
+const struct seat *plan_seats(const struct plan *plan, const struct change *change);
+const struct promise_part *plan_promises(const struct plan *plan,
+                                         const struct change *change);
+int64_t plan_next_wake(const struct plan *plan); /* INT64_MAX: none */

@@ -1,0 +1,85 @@
+/* state.h - the cluster as we know it; changed by events only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "model/event.h"
+#include "model/free.h"
+#include "model/view.h"
+
+struct arena;
+struct error;
+
+#define SEAT_CLASSES 21 /* rows of 1, 2, 4, … 2^20 seats */
+#define LOSS_POINTS 128 /* newest reports kept per job    */
+
+/* Room that 'victim' leaves to 'successor' on one node. */
+struct promise {
+    job_id victim, successor;
+    struct room_part part;
+    uint32_t next_of_victim;
+    uint32_t next_of_successor;
+};
+
+/* The newest loss reports of a job, as a ring. */
+struct loss_ring {
+    double steps[LOSS_POINTS];
+    double losses[LOSS_POINTS];
+    uint32_t count; /* ever reported; the newest is at (count - 1) % LOSS_POINTS */
+    uint32_t next_free;
+};
+
+struct state {
+    struct view view; /* what policies see of all this */
+
+    struct job *jobs;
+    uint32_t job_max;
+    uint32_t job_count;  /* slots ever used       */
+    uint32_t free_slot;  /* first of a list, by job.promised_by */
+    struct map slots;    /* public id to slot     */
+    uint64_t id_next;    /* next public id        */
+
+    struct seat *seats;
+    uint32_t seat_used;
+    uint32_t seat_max;
+    uint32_t seat_free[SEAT_CLASSES]; /* lists of free rows, by seat.node */
+
+    struct promise *promises;
+    uint32_t promise_used;
+    uint32_t promise_max;
+    uint32_t promise_free;
+
+    struct loss_ring *losses;
+    uint32_t loss_used;
+    uint32_t loss_free;
+
+    struct free_index free;
+    bool *node_down;
+
+    int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
+
+    uint32_t live_count;    /* jobs submitted and not ended */
+    uint32_t waiting_count; /* JOB_WAITING                  */
+    uint32_t seated_count;  /* in their seats               */
+};
+
+/* Sized by ceilings; memory is taken as it is used. */
+void state_init(struct state *state, struct arena *run, const struct cluster *cluster,
+                const struct throughput *rates, uint32_t job_max);
+void state_release(struct state *state);
+
+/*
+ * Take note of what happened.  A SUBMITTED event gets its slot here ('job' and
+ * 'generation' are written).  Returns false, and changes nothing, for an event of an
+ * attempt that is over: such events are late, not wrong.  After a job's end its record
+ * can be read until the next submission.
+ */
+bool state_apply(struct state *state, struct event *event);
+
+/* The slot of a live job, or JOB_NONE. */
+job_id state_find(const struct state *state, uint64_t id);
+
+/* Assert that every account adds up.  Looks at everything: for tests. */
+void state_check(const struct state *state);

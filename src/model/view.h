@@ -1,0 +1,39 @@
+/* view.h - everything a policy may know, and nothing it may change. */
+#pragma once
+
+#include <stdint.h>
+
+#include "model/job.h"
+
+struct cluster;
+struct free_index;
+struct throughput;
+
+/*
+ * Time is a field, not a call: a policy that cannot ask for the clock cannot tell a
+ * simulation from a cluster.  Jobs carry what is declared, measured or estimated; the
+ * truth of a simulated job is known to the simulated executor only.
+ */
+struct view {
+    int64_t now_ns;
+    const struct job *jobs;         /* live jobs, by slot                             */
+    uint32_t job_max;               /* slots there are                                */
+    const struct seat *seats;       /* what job.seats and job.next point into         */
+    const struct cluster *cluster;  /* nodes, accelerator types, capacities, racks    */
+    const struct free_index *free;  /* nodes by what is free on them, kept by engine  */
+    const struct throughput *rates; /* how fast each kind of job runs on each type    */
+};
+
+static inline const struct seat *view_seats(const struct view *view, job_id job)
+{
+    return &view->seats[view->jobs[job].seats.first];
+}
+
+/*
+ * Time until 'job' is done if it runs from now on: for a running job where it is, for a
+ * waiting one on the fastest type it may use.  INT64_MAX when its work is unknown.
+ */
+int64_t view_remaining_ns(const struct view *view, job_id job);
+
+/* Time it runs alone, from its first step to its last, on the fastest type. */
+int64_t view_alone_ns(const struct view *view, job_id job);
