@@ -30,7 +30,7 @@ function clip(curve: Curve, floor: number): Curve {
   const first = curve.x.findIndex((x) => x > floor);
   if (first < 0) return { x: [floor, floor * 1.0001], y: [curve.y[curve.y.length - 1] ?? 1, 1] };
   const before = first > 0 ? (curve.y[first - 1] ?? 0) : 0;
-  const start = first > 0 ? floor : (curve.x[first] ?? floor);
+  const start = first > 0 ? floor : (curve.x[first] ?? floor) * 0.9999;
   return { x: [start, ...curve.x.slice(first)], y: [before, ...curve.y.slice(first)] };
 }
 
@@ -43,7 +43,7 @@ function reach(lines: readonly Line[]): [number, number] {
     max = Math.max(max, line.x[end < 0 ? line.x.length - 1 : end] ?? max);
   }
   if (!(max > min)) return [FLOOR, 10 * FLOOR];
-  return [min, max * 1.05];
+  return [min < 2 * FLOOR ? FLOOR : min, max * 1.05];
 }
 
 function linesOf(runs: readonly Run[], metric: Metric, kind: Kind, hidden: Hidden): Line[] {

@@ -2,13 +2,17 @@
 
 const MISSING = "–";
 
-/** Three significant digits, thousands apart: 0.0123, 4.57, 87.1, 1 234. */
+/** How many decimals show three significant digits. */
+function decimalsOf(value: number): number {
+  const size = Math.abs(value);
+  if (size >= 100 || size === 0) return 0;
+  return Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(size))));
+}
+
+/** A count or a mark: 8, 12 340; three significant digits where it is not whole. */
 export function plain(value: number): string {
   if (!Number.isFinite(value)) return MISSING;
-  const size = Math.abs(value);
-  if (size === 0) return "0";
-  const decimals = size >= 100 ? 0 : Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(size))));
-  return fixed(value, decimals);
+  return fixed(value, Number.isInteger(value) ? 0 : decimalsOf(value));
 }
 
 /** So many decimals, thousands apart, a real minus sign. */
@@ -23,6 +27,7 @@ export function fixed(value: number, decimals: number): string {
 export interface Scale {
   divisor: number;
   suffix: string;
+  counts?: boolean; // whole by nature
 }
 
 const TIMES: readonly Scale[] = [
@@ -65,12 +70,14 @@ export function scaleFor(unit: string, size: number): Scale {
       return { divisor: 0.01, suffix: " %" };
     case "usd":
       return { divisor: 1, suffix: " $" };
+    case "x":
+      return { divisor: 1, suffix: "×" };
     case "":
     case "count":
     case "jobs":
-      return firstThatFits(ROUNDS, abs, 10) ?? { divisor: 1, suffix: "" };
+      return firstThatFits(ROUNDS, abs, 10) ?? { divisor: 1, suffix: "", counts: true };
     default:
-      return { divisor: 1, suffix: unit === "%" || unit === "x" ? `\u00a0${unit}` : ` ${unit}` };
+      return { divisor: 1, suffix: ` ${unit}` };
   }
 }
 
@@ -79,8 +86,15 @@ function shifted(micros: number): Scale {
   return { divisor: scale.divisor * 1e6, suffix: scale.suffix };
 }
 
+/** In that scale, with as many decimals as 'like' needs (an interval like its mean). */
+export function inScale(value: number, scale: Scale, like = value): string {
+  if (!Number.isFinite(value)) return MISSING;
+  if (scale.counts && Number.isInteger(like) && Number.isInteger(value)) return plain(value);
+  return fixed(value / scale.divisor, decimalsOf(like / scale.divisor));
+}
+
 export function scaled(value: number, scale: Scale): string {
-  return plain(value / scale.divisor) + (Number.isFinite(value) ? scale.suffix : "");
+  return inScale(value, scale) + (Number.isFinite(value) ? scale.suffix : "");
 }
 
 /** 12.3 min, 4.1 h, 87 %. */
@@ -105,11 +119,12 @@ export function moment(seconds: number): string {
   return sign + shown.map(([count, name]) => `${count} ${name}`).join(" ");
 }
 
-/** The change from one value to another: −23 %, +4.1 %, ×12. */
+/** The change from one value to another: −23 %, +4.1 %, ×12, ÷30. */
 export function change(from: number, to: number): string {
   if (!Number.isFinite(from) || !Number.isFinite(to) || from === 0) return "";
   const part = to / from - 1;
   if (part >= 9) return `×${plain(to / from)}`;
+  if (part <= -0.9 && to > 0) return `÷${plain(from / to)}`;
   if (Math.abs(part) < 5e-4) return "±0 %";
   const percent = Math.abs(part) * 100;
   return `${part < 0 ? "−" : "+"}${percent >= 10 ? fixed(percent, 0) : fixed(percent, 1)} %`;

@@ -60,8 +60,9 @@ function card(runs: readonly Run[], id: string): HTMLElement | undefined {
   return h(
     "div",
     { class: "card highlight" },
-    h("h3", {}, first.label, h("small", {}, HINTS[first.better])),
-    ...rows,
+    h("h3", {}, first.label),
+    h("p", { class: "note" }, HINTS[first.better]),
+    h("div", { class: "rows" }, ...rows),
   );
 }
 

@@ -139,7 +139,7 @@ export class Plot {
     return {
       width: this.width,
       height: this.height,
-      padding: [10, 14, 0, 0],
+      padding: [10, 26, 0, 0],
       legend: { show: false },
       scales: {
         x: { time: false, distr: picture.x.log ? 3 : 1, range: () => picture.x.range },

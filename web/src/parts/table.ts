@@ -2,7 +2,7 @@
 
 import type { Figure, Run } from "../data";
 import { h } from "./dom";
-import { change, plain, scaleFor, type Scale } from "./format";
+import { change, inScale, scaleFor, type Scale } from "./format";
 import { unitOf } from "./highlights";
 import { swatch } from "./palette";
 
@@ -37,8 +37,9 @@ function interval(figure: Figure, scale: Scale): string {
   if (!(high > low)) return "";
   const below = mean - low;
   const above = high - mean;
-  if (Math.abs(above - below) <= 0.05 * (high - low)) return `± ${plain((high - low) / 2 / scale.divisor)}`;
-  return `(${plain(low / scale.divisor)}–${plain(high / scale.divisor)})`;
+  const text = (value: number): string => inScale(value, scale, mean);
+  if (Math.abs(above - below) <= 0.05 * (high - low)) return `± ${text((high - low) / 2)}`;
+  return `(${text(low)}–${text(high)})`;
 }
 
 function bestOf(row: Row): Figure | undefined {
@@ -71,10 +72,10 @@ function cell(row: Row, figure: Figure | undefined, best: Figure | undefined, sc
   return h(
     "td",
     { class: isBest ? "best" : near ? "near" : "", title: note },
-    h("span", { class: "mean" }, plain(figure.mean / scale.divisor)),
+    h("span", { class: "mean" }, inScale(figure.mean, scale)),
     " ",
     h("span", { class: "interval" }, interval(figure, scale)),
-    mark && h("span", { class: "mark" }, mark),
+    h("span", { class: "mark" }, mark),
     " ",
     changeCell(row, figure, row.cells[0]),
   );
