@@ -5,7 +5,7 @@ const MISSING = "–";
 /** How many decimals show three significant digits. */
 function decimalsOf(value: number): number {
   const size = Math.abs(value);
-  if (size >= 100 || size === 0) return 0;
+  if (size >= 100 || size < 1e-9) return 0;
   return Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(size))));
 }
 
@@ -48,10 +48,7 @@ function firstThatFits(scales: readonly Scale[], size: number, atLeast: number):
   return scales.find((scale) => size >= atLeast * scale.divisor);
 }
 
-/**
- * How to show values up to 'size' in a unit.  Choose it once for numbers that are compared,
- * so that a row does not mix minutes and hours.
- */
+/** How to show a value of about 'size' in a unit. */
 export function scaleFor(unit: string, size: number): Scale {
   const abs = Math.abs(size);
   switch (unit) {
@@ -81,6 +78,12 @@ export function scaleFor(unit: string, size: number): Scale {
   }
 }
 
+/** One scale for numbers that are compared, so that a row does not mix minutes and hours. */
+export function scaleForAll(unit: string, values: readonly number[]): Scale {
+  const sizes = values.map(Math.abs).filter((size) => size > 0 && Number.isFinite(size));
+  return scaleFor(unit, sizes.length > 0 ? Math.sqrt(Math.min(...sizes) * Math.max(...sizes)) : 0);
+}
+
 function shifted(micros: number): Scale {
   const scale = firstThatFits(TIMES, micros * 1e-6, 1.5) ?? { divisor: 1e-6, suffix: " µs" };
   return { divisor: scale.divisor * 1e6, suffix: scale.suffix };
@@ -102,8 +105,8 @@ export function amount(value: number, unit: string): string {
   return scaled(value, scaleFor(unit, value));
 }
 
-/** A moment on a clock that starts at zero: 45 s, 3 h 20 min, 2 d 4 h. */
-export function moment(seconds: number): string {
+/** A moment on a clock that starts at zero, in so many parts: 45 s, 3 h 20 min, 2 d 4 h. */
+export function moment(seconds: number, most = 2): string {
   const sign = seconds < 0 ? "−" : "";
   let left = Math.abs(seconds);
   if (left < 60) return `${sign}${plain(left)} s`;
@@ -115,7 +118,7 @@ export function moment(seconds: number): string {
     [left % 60, "s"],
   ];
   const first = parts.findIndex(([count]) => count > 0);
-  const shown = parts.slice(first, first + 2).filter(([count]) => count > 0);
+  const shown = parts.slice(first, first + most).filter(([count]) => count > 0);
   return sign + shown.map(([count, name]) => `${count} ${name}`).join(" ");
 }
 

@@ -7,11 +7,10 @@ import { h, onWidth, styled, type Child } from "./dom";
 import { amount, moment } from "./format";
 import { AXIS, layOut, Painter, type Rows } from "./gantt_paint";
 import { jobColour } from "./palette";
-import { isPrinting, onThemeChange } from "./theme";
+import { isPrinting, onThemeChange, PAPER_WIDTH } from "./theme";
 import { Tooltip } from "./tooltip";
 import { Window } from "./window";
 
-const PAPER_WIDTH = 660;
 const CLASSES = ["best effort", "trial"];
 const ENDS = ["finished", "preempted", "lost with its node", "still running"];
 
@@ -39,8 +38,8 @@ function describe(rows: Rows, span: Span): Child[] {
       "table",
       {},
       line("on", `${rows.gantt.gpus[span.gpu] ?? ""}${gang.size > 1 ? ` and ${gang.size - 1} more shown` : ""}`),
-      line("from", moment(span.start)),
-      line("to", moment(span.end)),
+      line("from", moment(span.start, 3)),
+      line("to", moment(span.end, 3)),
       line("for", amount(span.end - span.start, "s")),
       line("then", ENDS[span.ended] ?? ""),
     ),
@@ -92,7 +91,7 @@ class Chart {
   private resize(given: number): void {
     this.width = given;
     if (given === 0) return;
-    const width = isPrinting() ? Math.min(given, PAPER_WIDTH) : given;
+    const width = isPrinting() ? PAPER_WIDTH : given;
     const height = this.rows.bottom + AXIS;
     const ratio = window.devicePixelRatio;
     this.canvas.width = Math.round(width * ratio);
@@ -228,6 +227,6 @@ export function gantt(runs: readonly Run[]): HTMLElement {
     chart.element,
     key(),
     partial,
-    h("p", { class: "note" }, "Drag or arrow keys: move. Wheel (after a click, or with Ctrl), pinch, + and −: zoom. Double-click or 0: all."),
+    h("p", { class: "note hint" }, "Drag or arrow keys: move. Wheel (after a click, or with Ctrl), pinch, + and −: zoom. Double-click or 0: all."),
   );
 }

@@ -12,7 +12,8 @@ import type { Window } from "./window";
 
 export const AXIS = 26; // height of the time axis below the rows
 const FONT = "11px system-ui, sans-serif";
-const ROWS_TALL = 560;
+const ROWS_TALL = 704;
+const NARROW = 4; // pixels; a span below this has no room for a mark at its end
 const PREEMPTED = 1;
 const LOST = 2;
 const RUNNING = 3;
@@ -49,6 +50,8 @@ export function layOut(gantt: Gantt): Rows {
 
 /** Everything a repaint needs: the same numbers turn a point back into a span. */
 export class Painter {
+  private readonly colours = new Map<number, string>();
+
   constructor(
     private readonly context: CanvasRenderingContext2D,
     private readonly rows: Rows,
@@ -59,6 +62,16 @@ export class Painter {
   private x(time: number): number {
     const { gutter } = this.rows;
     return gutter + ((time - this.window.from) / this.window.length) * (this.width - gutter);
+  }
+
+  private colourOf(span: Span): string {
+    const key = 2 * span.job + span.class;
+    let value = this.colours.get(key);
+    if (value === undefined) {
+      value = jobColour(span.job, span.class);
+      this.colours.set(key, value);
+    }
+    return value;
   }
 
   spanAt(x: number, y: number): Span | undefined {
@@ -93,7 +106,9 @@ export class Painter {
     const { context, rows, width, window } = this;
     const marks = clock(window.from, window.to, Math.max(2, Math.floor((width - rows.gutter) / 90)));
     context.fillStyle = colour("row");
-    for (const top of rows.tops) context.fillRect(rows.gutter, top, width - rows.gutter, rows.height - 1);
+    // Idle is grey; past the end of a run that is drawn in part nothing is known.
+    const known = rows.gantt.complete ? width : Math.min(width, Math.max(rows.gutter, this.x(rows.gantt.to)));
+    for (const top of rows.tops) context.fillRect(rows.gutter, top, known - rows.gutter, rows.height - 1);
     context.textBaseline = "top";
     for (const mark of marks) {
       const x = Math.round(this.x(mark));
@@ -109,16 +124,19 @@ export class Painter {
   private paintRow(spans: readonly Span[], top: number, marked: Span | undefined): void {
     const { context, window } = this;
     const height = this.rows.height - 1;
+    let painted = -Infinity; // up to here; what is narrower than a pixel is seen once per pixel
     for (const span of spans) {
       if (span.start > window.to) break;
       if (span.end < window.from) continue;
       const left = Math.max(-10, this.x(span.start));
       const right = Math.min(this.width + 10, this.x(span.end));
+      if (right < painted && span !== marked) continue;
+      painted = Math.max(painted, left + 1);
       const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
       context.globalAlpha = marked && marked.job !== span.job ? 0.35 : 1;
-      context.fillStyle = jobColour(span.job, span.class);
+      context.fillStyle = this.colourOf(span);
       context.fillRect(left, top, wide, height);
-      this.paintEnd(span, left, right, top, height);
+      if (right - left >= NARROW) this.paintEnd(span, left, right, top, height);
       if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
     }
     context.globalAlpha = 1;
@@ -134,9 +152,9 @@ export class Painter {
       return;
     }
     context.fillStyle = colour(span.ended === LOST ? "lost" : "ink");
-    const edge = Math.min(2, Math.max(1, (right - left) / 3));
+    const edge = right - left < 2 * NARROW ? 1 : 2;
     context.fillRect(right - edge, top, edge, height);
-    if (right - left < 8) return;
+    if (right - left < 3 * NARROW) return;
     context.beginPath();
     context.moveTo(right, top);
     context.lineTo(right - 6, top);

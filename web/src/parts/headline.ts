@@ -2,7 +2,7 @@
 
 import type { Figure, Report, Run } from "../data";
 import { h } from "./dom";
-import { plain, scaleFor, scaled } from "./format";
+import { plain, scaleForAll, scaled } from "./format";
 
 function figureOf(run: Run, id: string): Figure | undefined {
   return run.figures.find((figure) => figure.id === id);
@@ -19,7 +19,7 @@ function finding(report: Report): string {
     const figure = figureOf(run, "jct_s.mean");
     if (figure && figure.mean < least.mean) [best, least] = [run, figure];
   }
-  const scale = scaleFor("s", base.mean);
+  const scale = scaleForAll("s", [base.mean, least.mean]);
   const overlap = least.n > 1 && least.high >= base.low ? ", but the intervals over seeds overlap" : "";
   if (best === first) return `Jobs complete soonest under ${first.policy}: after ${scaled(base.mean, scale)} on average.`;
   const ratio = plain(base.mean / least.mean);

@@ -2,7 +2,7 @@
 
 import type { Figure, Run } from "../data";
 import { h, styled } from "./dom";
-import { scaleFor, scaled } from "./format";
+import { scaleForAll, scaled } from "./format";
 import { policyVariable } from "./palette";
 
 /** The first that is there of each row is shown. */
@@ -46,7 +46,7 @@ function card(runs: readonly Run[], id: string): HTMLElement | undefined {
   const unit = unitOf(first);
   const highest = Math.max(...found.map((figure) => Math.max(figure?.mean ?? 0, figure?.high ?? 0)));
   const top = unit === "fraction" ? Math.max(1, highest) : highest > 0 ? highest : 1;
-  const scale = scaleFor(unit, Math.max(...found.map((figure) => figure?.mean ?? 0)));
+  const scale = scaleForAll(unit, found.map((figure) => figure?.mean ?? 0));
   const rows = runs.map((run, policy) => {
     const figure = found[policy];
     return h(

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import { h, onWidth, type Child } from "./dom";
 import { policyColour, policyDash, swatch } from "./palette";
-import { colour, isPrinting, onThemeChange } from "./theme";
+import { colour, isPrinting, onThemeChange, PAPER_WIDTH } from "./theme";
 import { Tooltip } from "./tooltip";
 
 export interface Line {
@@ -31,7 +31,6 @@ export interface Picture {
   value(y: number): string; // and what it says of each policy
 }
 
-const PAPER_WIDTH = 660;
 const FONT = "12px system-ui, sans-serif";
 
 /** The value of a line at x; undefined outside of it. */
@@ -109,7 +108,7 @@ export class Plot {
       else this.build();
     });
     onThemeChange(() => {
-      const width = isPrinting() ? Math.min(this.width, PAPER_WIDTH) : this.width;
+      const width = isPrinting() ? PAPER_WIDTH : this.width;
       this.chart?.setSize({ width, height: this.height });
       this.chart?.redraw(false, true);
     });

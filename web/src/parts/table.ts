@@ -2,7 +2,7 @@
 
 import type { Figure, Run } from "../data";
 import { h } from "./dom";
-import { change, inScale, scaleFor, type Scale } from "./format";
+import { change, inScale, scaleForAll, type Scale } from "./format";
 import { unitOf } from "./highlights";
 import { swatch } from "./palette";
 
@@ -67,7 +67,7 @@ function cell(row: Row, figure: Figure | undefined, best: Figure | undefined, sc
   if (!figure) return h("td", { class: "absent" }, "–");
   const isBest = figure === best;
   const near = !isBest && best !== undefined && ties(figure, best);
-  const mark = isBest ? " ★" : near ? " ☆" : "";
+  const mark = isBest ? "★" : near ? "☆" : "";
   const note = isBest ? "best" : near ? "not to be told from the best" : "";
   return h(
     "td",
@@ -75,6 +75,7 @@ function cell(row: Row, figure: Figure | undefined, best: Figure | undefined, sc
     h("span", { class: "mean" }, inScale(figure.mean, scale)),
     " ",
     h("span", { class: "interval" }, interval(figure, scale)),
+    " ",
     h("span", { class: "mark" }, mark),
     " ",
     changeCell(row, figure, row.cells[0]),
@@ -82,8 +83,7 @@ function cell(row: Row, figure: Figure | undefined, best: Figure | undefined, sc
 }
 
 function line(row: Row): HTMLElement {
-  const sizes = row.cells.map((figure) => Math.abs(figure?.mean ?? 0)).filter((size) => size > 0);
-  const scale = scaleFor(row.unit, sizes.length > 0 ? Math.max(...sizes) : 0);
+  const scale = scaleForAll(row.unit, row.cells.map((figure) => figure?.mean ?? 0));
   const best = bestOf(row);
   return h(
     "tr",

@@ -3,6 +3,9 @@
 // The style sheet holds them, light and dark; here they are looked up by name, and whoever
 // drew with them hears when they change.  On paper the page is light, and narrower.
 
+/** How wide a chart is on paper: A4 and US letter have room for it. */
+export const PAPER_WIDTH = 660;
+
 const root = document.documentElement;
 const watchers: (() => void)[] = [];
 let known = new Map<string, string>();

@@ -13,7 +13,7 @@ const TIMES_BETWEEN = [
 
 function multiples(step: number, min: number, max: number): number[] {
   const marks: number[] = [];
-  for (let i = Math.ceil(min / step - 1e-9); i * step <= max * (1 + 1e-12) + 1e-12; i++) marks.push(i * step);
+  for (let i = Math.ceil(min / step - 1e-9); i * step <= max * (1 + 1e-12) + 1e-12; i++) marks.push(i * step + 0); // never −0
   return marks;
 }
 

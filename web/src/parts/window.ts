@@ -45,6 +45,7 @@ export class Window {
   }
 
   private put(from: number, length: number): void {
+    if (length >= this.whole.to - this.whole.from) return this.reset();
     this.from = Math.max(this.whole.from, Math.min(from, this.whole.to - length));
     this.to = this.from + length;
   }

@@ -45,11 +45,14 @@ export function comparison(report: Report): HTMLElement[] {
   const parts: (HTMLElement | undefined)[] = [
     headline(report),
     section("At a glance", "", highlights(runs)),
-    runs.length > 1 ? legend(names, hidden) : undefined,
-    distributions(report, hidden),
-    runs.some((run) => run.series)
-      ? section("Over time", ofSeed(report), usage(runs, report.cluster.gpus, hidden))
-      : undefined,
+    h(
+      "div",
+      {}, // the legend stays in sight as far as this goes
+      runs.length > 1 && legend(names, hidden),
+      distributions(report, hidden),
+      runs.some((run) => run.series) &&
+        section("Over time", ofSeed(report), usage(runs, report.cluster.gpus, hidden)),
+    ),
     runs.some((run) => run.gantt) ? section("Who held which GPU", ofSeed(report), gantt(runs)) : undefined,
     section("All figures", "", table(runs)),
     h("footer", {}, `Made by berth ${report.version}. This page is complete: it makes no request.`),
