@@ -55,7 +55,7 @@ export function valueAt(line: Line, x: number, stepped: boolean): number | undef
 
 function axisOptions(axis: Axis, vertical: boolean): uPlot.Axis {
   const room = (u: uPlot): number =>
-    vertical ? u.bbox.height / devicePixelRatio / 42 : u.bbox.width / devicePixelRatio / 78;
+    vertical ? u.bbox.height / devicePixelRatio / 42 : u.bbox.width / devicePixelRatio / 66;
   return {
     scale: vertical ? "y" : "x",
     label: axis.label,
