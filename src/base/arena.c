@@ -14,6 +14,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1 /* clang's way to say it */
+#endif
+#endif
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #else
@@ -86,6 +92,8 @@ void arena_reset(struct arena *arena)
         arena->block_bytes = total;
         return;
     }
+    /* The gaps between aligned pieces are poisoned; the whole is ours to clear. */
+    ASAN_UNPOISON_MEMORY_REGION(block, block->bytes);
     memset((char *)block + HEADER_BYTES, 0, arena->used - HEADER_BYTES);
     ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES, block->bytes - HEADER_BYTES);
     arena->used = HEADER_BYTES;
