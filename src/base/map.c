@@ -65,11 +65,10 @@ void map_remove(struct map *map, uint64_t key)
     if (!map->room)
         return;
     uint32_t i = home(map, key);
-    while (map->entries[i].key != key || map->entries[i].value == MAP_NONE) {
-        if (map->entries[i].value == MAP_NONE)
-            return;
+    while (map->entries[i].value != MAP_NONE && map->entries[i].key != key)
         i = (i + 1) & (map->room - 1);
-    }
+    if (map->entries[i].value == MAP_NONE)
+        return;
     map->count--;
 
     /* Close the gap: move back what would otherwise no longer be found. */

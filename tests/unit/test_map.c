@@ -43,6 +43,16 @@ static void what_was_removed_is_gone_and_can_come_back(void **state)
     assert_int_equal(map_find(map, 42), 3);
 }
 
+static void removing_what_is_not_there_changes_nothing(void **state)
+{
+    struct map *map = *state;
+    map_put(map, 1, 1);
+    for (uint64_t key = 2; key < 500; key++)
+        map_remove(map, key);
+    assert_int_equal(map->count, 1);
+    assert_int_equal(map_find(map, 1), 1);
+}
+
 static void removing_one_leaves_its_neighbours(void **state)
 {
     struct map *map = *state;
@@ -79,6 +89,7 @@ int main(void)
         CASE(every_key_is_a_key),
         CASE(the_newest_value_counts),
         CASE(what_was_removed_is_gone_and_can_come_back),
+        CASE(removing_what_is_not_there_changes_nothing),
         CASE(removing_one_leaves_its_neighbours),
     };
     return cmocka_run_group_tests_name("map", tests, NULL, NULL);
