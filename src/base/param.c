@@ -19,10 +19,19 @@ static bool within(const struct param *param, double value)
            (value >= param->min && value <= param->max);
 }
 
-/* Read 'value' into the field; false if it is not of the type or out of bounds. */
+/*
+ * Read 'value' into the field; false if it is not of the type or out of bounds.  Without
+ * 'self' it is only looked at.
+ */
 static bool store(const struct param *param, void *self, const char *value)
 {
-    void *field = (char *)self + param->offset;
+    union {
+        uint32_t count;
+        double number;
+        bool flag;
+        int64_t ns;
+    } nowhere;
+    void *field = self ? (char *)self + param->offset : (char *)&nowhere;
     double number;
     int64_t ns;
 
@@ -120,8 +129,8 @@ int param_set(const struct param *params, void *self, const char *owner,
                      suggest(hint, sizeof hint, name, names));
 }
 
-int param_parse(const struct param *params, void *self, const char *owner,
-                const char *text, struct error *err)
+static int parse(const struct param *params, void *self, const char *owner,
+                 const char *text, struct error *err)
 {
     while (text && *text) {
         const char *end = strchrnul(text, ',');
@@ -145,4 +154,11 @@ int param_parse(const struct param *params, void *self, const char *owner,
         text = *end ? end + 1 : end;
     }
     return 0;
+}
+
+int param_parse(const struct param *params, void *self, const char *owner,
+                const char *text, struct error *err)
+{
+    int r = parse(params, NULL, owner, text, err); /* all of it is right, or none is set */
+    return r < 0 ? r : parse(params, self, owner, text, err);
 }
