@@ -95,7 +95,8 @@ void arena_reset(struct arena *arena)
     /* The gaps between aligned pieces are poisoned; the whole is ours to clear. */
     ASAN_UNPOISON_MEMORY_REGION(block, block->bytes);
     memset((char *)block + HEADER_BYTES, 0, arena->used - HEADER_BYTES);
-    ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES, block->bytes - HEADER_BYTES);
+    ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES,
+                              block->bytes - HEADER_BYTES);
     arena->used = HEADER_BYTES;
 }
 

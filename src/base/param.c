@@ -86,9 +86,9 @@ static int bad_value(const struct param *param, const char *owner, const char *v
         return error_set(err, -EINVAL, "%s: %s is \"%.40s\", want true or false", owner,
                          param->name, value);
     case PARAM_TIME:
-        return error_set(err, -EINVAL,
-                         "%s: %s is \"%.40s\", want a time such as 90s, 10m or 2h%s%s",
-                         owner, param->name, value, bounds, bounds[0] ? " seconds" : "");
+        return error_set(
+            err, -EINVAL, "%s: %s is \"%.40s\", want a time such as 90s, 10m or 2h%s%s",
+            owner, param->name, value, bounds, bounds[0] ? " seconds" : "");
     case PARAM_CHOICE:
         break;
     }
@@ -123,7 +123,8 @@ int param_set(const struct param *params, void *self, const char *owner,
             names[count++] = p->name;
     }
     if (count == 0)
-        return error_set(err, -EINVAL, "%s: no setting '%.40s': it has none", owner, name);
+        return error_set(err, -EINVAL, "%s: no setting '%.40s': it has none", owner,
+                         name);
     char hint[128];
     return error_set(err, -EINVAL, "%s: no setting '%.40s'%s", owner, name,
                      suggest(hint, sizeof hint, name, names));
@@ -140,12 +141,14 @@ static int parse(const struct param *params, void *self, const char *owner,
         size_t name_bytes = (size_t)((equals ? equals : end) - text);
         size_t value_bytes = equals ? (size_t)(end - equals - 1) : 0;
         if (name_bytes >= sizeof name || value_bytes >= sizeof value)
-            return error_set(err, -EINVAL, "%s: setting '%.40s…' is too long", owner, text);
+            return error_set(err, -EINVAL, "%s: setting '%.40s…' is too long", owner,
+                             text);
         memcpy(name, text, name_bytes);
         name[name_bytes] = '\0';
         if (!equals)
-            return error_set(err, -EINVAL, "%s: setting '%s' has no value, want %s=VALUE",
-                             owner, name, name);
+            return error_set(err, -EINVAL,
+                             "%s: setting '%s' has no value, want %s=VALUE", owner,
+                             name, name);
         memcpy(value, equals + 1, value_bytes);
         value[value_bytes] = '\0';
         int r = param_set(params, self, owner, name, value, err);
@@ -159,6 +162,7 @@ static int parse(const struct param *params, void *self, const char *owner,
 int param_parse(const struct param *params, void *self, const char *owner,
                 const char *text, struct error *err)
 {
-    int r = parse(params, NULL, owner, text, err); /* all of it is right, or none is set */
+    int r =
+        parse(params, NULL, owner, text, err); /* all of it is right, or none is set */
     return r < 0 ? r : parse(params, self, owner, text, err);
 }

@@ -17,8 +17,8 @@ extern const struct command command_sim, command_compare, command_gen, command_i
     command_policies, command_bench;
 
 const struct command *const command_list[] = {
-    &command_sim,    &command_compare,  &command_gen,
-    &command_import, &command_policies, &command_bench, NULL,
+    &command_sim,      &command_compare, &command_gen, &command_import,
+    &command_policies, &command_bench,   NULL,
 };
 
 #define COMMANDS_MAX 64
@@ -84,8 +84,9 @@ uint64_t flags_count(const struct flags *flags, const char *name, uint64_t min,
     errno = 0;
     uint64_t count = strtoull(text, &end, 10);
     if (!(*text >= '0' && *text <= '9') || *end || errno || count < min || count > max)
-        exit(command_wrong(flags, "--%s is \"%.60s\", want a whole number from %llu to %llu",
-                           name, text, (unsigned long long)min, (unsigned long long)max));
+        exit(command_wrong(
+            flags, "--%s is \"%.60s\", want a whole number from %llu to %llu", name,
+            text, (unsigned long long)min, (unsigned long long)max));
     return count;
 }
 
@@ -97,19 +98,20 @@ double flags_number(const struct flags *flags, const char *name, double min, dou
         return fallback;
     double number;
     if (!units_number(text, &number) || number < min || number > max)
-        exit(command_wrong(flags, "--%s is \"%.60s\", want a number from %g to %g", name,
-                           text, min, max));
+        exit(command_wrong(flags, "--%s is \"%.60s\", want a number from %g to %g",
+                           name, text, min, max));
     return number;
 }
 
 static void print_help(const struct command *command)
 {
-    printf("Usage: berth %s %s\n\n%s.\n\n", command->name, command->usage, command->brief);
+    printf("Usage: berth %s %s\n\n%s.\n\n", command->name, command->usage,
+           command->brief);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++) {
         char left[64];
         snprintf(left, sizeof left, "%c%c%s--%s%s%s", flag->letter ? '-' : ' ',
-                 flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ", flag->name,
-                 flag->value ? " " : "", flag->value ? flag->value : "");
+                 flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ",
+                 flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
         printf("  %-30s %s\n", left, flag->brief);
     }
     printf("  %-30s %s\n", "    --help", "show this");
@@ -176,7 +178,7 @@ static int read_flags(struct flags *flags, int argc, char **argv)
         if (c == ':')
             return command_wrong(flags, "%s needs a value; see 'berth %s --help'",
                                  argv[optind - 1], flags->command->name);
-        const struct flag *flag = c == 0   ? &flags->command->flags[index]
+        const struct flag *flag = c == 0     ? &flags->command->flags[index]
                                   : c == '?' ? NULL
                                              : flag_by_letter(flags->command, c);
         if (!flag) {
@@ -196,7 +198,7 @@ static int read_flags(struct flags *flags, int argc, char **argv)
 static void print_overview(FILE *file)
 {
     fprintf(file, "Usage: berth COMMAND [flags]\n\n"
-           "Shares GPUs among people who train models.\n");
+                  "Shares GPUs among people who train models.\n");
     const char *const groups[] = { "Study", "Use" };
     for (size_t g = 0; g < 2; g++) {
         bool any = false;
@@ -208,7 +210,8 @@ static void print_overview(FILE *file)
                 fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->brief);
             }
     }
-    fprintf(file, "\n'berth COMMAND --help' shows a command's flags; 'berth --version' the version.\n");
+    fprintf(file, "\n'berth COMMAND --help' shows a command's flags; 'berth --version' "
+                  "the version.\n");
 }
 
 /* What was printed has to arrive: a full disk is not a success. */
