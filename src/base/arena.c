@@ -15,12 +15,12 @@
 #include <sys/mman.h>
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1 /* clang's way to say it */
-#endif
+#define CLANG_ASAN __has_feature(address_sanitizer)
+#else
+#define CLANG_ASAN 0
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || CLANG_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(addr, size) ((void)0)
