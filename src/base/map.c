@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t home(const struct map *map, uint64_t key)
 {
@@ -22,8 +23,7 @@ static void grow(struct map *map)
         fprintf(stderr, "berth: out of memory (map of %u)\n", map->room);
         abort();
     }
-    for (uint32_t i = 0; i < map->room; i++)
-        map->entries[i].value = MAP_NONE;
+    memset(map->entries, 0xff, map->room * sizeof *map->entries); /* all MAP_NONE */
     for (uint32_t i = 0; i < old.room; i++)
         if (old.entries[i].value != MAP_NONE)
             map_put(map, old.entries[i].key, old.entries[i].value);
