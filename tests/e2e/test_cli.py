@@ -70,7 +70,7 @@ class Mistakes(Case):
         self.assert_refused("sim", *SMALL, says="--policy")
         self.assert_refused("compare", *SMALL, says="--policy")
         self.assert_refused("gen", says="--preset")
-        self.assert_refused("import", says="FILE")
+        self.assert_refused("import", says="file")
 
     def test_an_unknown_policy_suggests_the_nearest(self):
         said = self.assert_refused("sim", *SMALL, "--policy", "stfr")
