@@ -115,7 +115,8 @@ char *json_text(const struct json *json)
     return text;
 }
 
-int json_parse(const char *text, size_t count, struct json **ret_json, struct error *err)
+int json_parse(const char *text, size_t count, struct json **ret_json,
+               struct error *err)
 {
     json_error_t at;
     json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &at);
@@ -153,17 +154,17 @@ bool json_as_number(const struct json *json, double *ret_number)
     return true;
 }
 
-bool (json_is_object)(const struct json *json)
+bool(json_is_object)(const struct json *json)
 {
     return json && json_typeof(inner(json)) == JSON_OBJECT;
 }
 
-bool (json_is_array)(const struct json *json)
+bool(json_is_array)(const struct json *json)
 {
     return json && json_typeof(inner(json)) == JSON_ARRAY;
 }
 
-bool (json_is_null)(const struct json *json)
+bool(json_is_null)(const struct json *json)
 {
     return json && json_typeof(inner(json)) == JSON_NULL;
 }
