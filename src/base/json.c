@@ -126,6 +126,38 @@ int json_parse(const char *text, size_t count, struct json **ret_json,
     return 0;
 }
 
+int json_parse_piece(const char *text, size_t count, const char *file, uint64_t line,
+                     struct json **ret_json, struct error *err)
+{
+    json_error_t at;
+    json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &at);
+    if (!json)
+        return error_set(err, -EINVAL, "%s:%llu: %s", file,
+                         (unsigned long long)line +
+                             (at.line > 0 ? (unsigned)at.line - 1 : 0),
+                         at.text);
+    *ret_json = outer(json);
+    return 0;
+}
+
+size_t json_scan(struct json_scan *scan, const char *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char c = bytes[i];
+        if (scan->escaped)
+            scan->escaped = false;
+        else if (scan->in_text && c == '\\')
+            scan->escaped = true;
+        else if (c == '"')
+            scan->in_text = !scan->in_text;
+        else if (!scan->in_text && (c == '{' || c == '['))
+            scan->depth++;
+        else if (!scan->in_text && (c == '}' || c == ']') && --scan->depth == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
 const struct json *json_get(const struct json *object, const char *key)
 {
     return outer(json_object_get(inner(object), key));

@@ -33,7 +33,25 @@ void json_print(const struct json *json, FILE *file, bool indented);
 char *json_text(const struct json *json);
 
 /* One value and nothing after it; -EINVAL with the line otherwise.  Depth is limited. */
-int json_parse(const char *text, size_t count, struct json **ret_json, struct error *err);
+int json_parse(const char *text, size_t count, struct json **ret_json,
+               struct error *err);
+
+/*
+ * A piece of a larger file: the sentence is "FILE:LINE: …", where 'line' is the number
+ * of the line on which 'text' begins.
+ */
+int json_parse_piece(const char *text, size_t count, const char *file, uint64_t line,
+                     struct json **ret_json, struct error *err);
+
+/* Where an object or array ends in text that comes bit by bit; zeroed at its start. */
+struct json_scan {
+    uint32_t depth; /* braces and brackets open */
+    bool in_text;
+    bool escaped; /* the byte before was a backslash */
+};
+
+/* Go on with these bytes: how many belong to it if it ends among them, else 0. */
+size_t json_scan(struct json_scan *scan, const char *bytes, size_t count);
 
 /* Looking: NULL, or the fallback, where it is absent or of another type. */
 const struct json *json_get(const struct json *object, const char *key);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/job.h"
@@ -12,9 +13,9 @@ struct workload;
 
 /* What became of the rows that were read. */
 struct workload_facts {
-    const char *format;  /* "philly", "synthetic", …                     */
-    uint64_t job_count;  /* yielded so far                               */
-    uint64_t skipped;    /* rows that are no job we can run              */
+    const char *format; /* "philly", "synthetic", …                     */
+    uint64_t job_count; /* yielded so far                               */
+    uint64_t skipped;   /* rows that are no job we can run              */
     struct {
         const char *reason;
         uint64_t count;
@@ -23,7 +24,21 @@ struct workload_facts {
     uint64_t expected;   /* jobs there will be; 0: not known beforehand  */
     const char *cluster; /* the cluster it is meant for, or NULL         */
     bool unsorted;       /* had to be read whole and sorted              */
+
+    /* of the jobs yielded so far */
+    uint32_t max_gpus;
+    int64_t first_submit_ns; /* by the file's own clock: since 1970 where it  */
+    int64_t last_submit_ns;  /* has dates, else since whatever it counts from */
+    __int128 gpu_milli_ns;   /* thousandths of a GPU times run time           */
+    bool gpu_time_known;     /* false if a job's run time is not in the file  */
+    uint32_t columns;        /* worth writing: bits of enum column            */
 };
+
+/* Sum of GPUs times run time. */
+static inline double workload_gpu_hours(const struct workload_facts *facts)
+{
+    return (double)facts->gpu_milli_ns / (3600.0 * 1e12);
+}
 
 /*
  * 'text' is a file in any known format (plain, gz or zst) or a preset generator with
@@ -38,7 +53,13 @@ int workload_open(struct workload **ret_workload, const char *text, const char *
  * Read the next job.  Returns 1, 0 at the end, or a negative errno with a sentence that
  * names file, line and field.  Submission times never go back.
  */
-int workload_next(struct workload *workload, struct job_spec *ret_spec, struct error *err);
+int workload_next(struct workload *workload, struct job_spec *ret_spec,
+                  struct error *err);
+
+/* The same from memory, as if it were a file of that name; 'bytes' are borrowed. */
+int workload_open_memory(struct workload **ret_workload, const char *name,
+                         const void *bytes, size_t count, const char *format,
+                         struct error *err);
 
 const struct workload_facts *workload_facts(const struct workload *workload);
 void workload_close(struct workload *workload);

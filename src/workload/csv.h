@@ -1,0 +1,64 @@
+/*
+ * csv.h - Berth's own format for jobs.
+ *
+ *     #berth-jobs 1
+ *     submit_s,gpus,work_s,class
+ *     0,1,3600,be
+ *     12.5,8,90.25,te
+ *
+ * The first line names the format and its version, the second the columns, in any
+ * order.  Every line ends with a newline, so that a file cut short is noticed.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "model/job.h"
+
+struct error;
+struct workload;
+
+enum column {
+    COLUMN_ID,
+    COLUMN_NAME,
+    COLUMN_USER,
+    COLUMN_ENTITY,
+    COLUMN_CLASS,
+    COLUMN_SUBMIT,
+    COLUMN_GPUS,
+    COLUMN_GPUS_MIN,
+    COLUMN_GPUS_MAX,
+    COLUMN_NODES,
+    COLUMN_SPREAD,
+    COLUMN_TYPES,
+    COLUMN_CPUS,
+    COLUMN_MEM,
+    COLUMN_WORK,
+    COLUMN_KIND,
+    COLUMN_STEPS,
+    COLUMN_GRACE,
+    COLUMN_PAUSE,
+    COLUMN_LOAD,
+    COLUMN_CKPT,
+    COLUMN_WEIGHT,
+    COLUMN_DEADLINE,
+    COLUMN_BYTES,
+    COLUMN_FAILS,
+    COLUMN_COUNT,
+};
+
+#define COLUMN_BIT(column) (UINT32_C(1) << (column))
+
+/* What nearly every trace has. */
+#define COLUMNS_BASIC \
+    (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_WORK))
+
+/* Names as they stand in the second line, by enum column. */
+extern const char *const csv_names[COLUMN_COUNT + 1];
+
+/*
+ * Write what is left of a workload, with the columns its facts name.  Reading it again
+ * gives the same jobs to the last bit.
+ */
+int workload_write(struct workload *workload, FILE *file, struct error *err);

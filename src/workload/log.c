@@ -1,0 +1,118 @@
+/* log.c - what the logs of Slurm-like clusters have in common: one row per job. */
+#include "workload/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "workload/format.h"
+
+#define CPUS_MAX 1000000
+
+bool log_has_time(const struct table *table, uint32_t column)
+{
+    static const char *const none[] = { "",     "None", "Unknown", "N/A",
+                                        "null", "NaN",  "NaT",     NULL };
+    for (const char *const *n = none; *n; n++)
+        if (strcasecmp(table->fields[column].text, *n) == 0)
+            return false;
+    return true;
+}
+
+bool log_has_ended(const char *state)
+{
+    static const char *const ends[] = {
+        "COMPLETED", "CANCELLED", "CANCELED",  "FAILED",    "TIMEOUT", "NODE_FAIL",
+        "PREEMPTED", "DEADLINE",  "BOOT_FAIL", "OUT_OF_ME", NULL,
+    };
+    for (const char *const *e = ends; *e; e++)
+        if (strncasecmp(state, *e, strlen(*e)) == 0)
+            return true;
+    return false;
+}
+
+const char *log_reason(uint64_t gpus, bool ended, bool started, int64_t run_ns)
+{
+    if (gpus == 0)
+        return "no GPUs";
+    if (!started)
+        return "never started";
+    if (!ended)
+        return "not ended";
+    return run_ns == 0 ? "no run time" : NULL;
+}
+
+int log_open(struct log *log, const struct log_names *names, struct source *source,
+             struct error *err)
+{
+    const char *const all[] = { names->id,     names->user,  names->entity,
+                                names->gpus,   names->cpus,  names->state,
+                                names->submit, names->start, names->end };
+    uint32_t at[sizeof all / sizeof *all];
+    int r = table_columns(&source->table, all, sizeof all / sizeof *all, at, err);
+    if (r < 0)
+        return r;
+    *log =
+        (struct log){ at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8] };
+    return 0;
+}
+
+/* Start and end, where both are known. */
+static int read_run(const struct log *log, const struct table *table, bool *ret_known,
+                    int64_t *ret_run_ns, struct error *err)
+{
+    *ret_known = log_has_time(table, log->start) && log_has_time(table, log->end);
+    *ret_run_ns = 0;
+    if (!*ret_known)
+        return 0;
+    int64_t start_ns;
+    int64_t end_ns;
+    int r = table_stamp(table, log->start, &start_ns, err);
+    if (r == 0)
+        r = table_stamp(table, log->end, &end_ns, err);
+    if (r < 0)
+        return r;
+    if (end_ns < start_ns)
+        return table_wrong(table, log->end, "no earlier than the start", err);
+    *ret_run_ns = end_ns - start_ns;
+    return 0;
+}
+
+int log_next(void *self, struct source *source, struct row *row, struct error *err)
+{
+    const struct log *log = self;
+    struct table *table = &source->table;
+    struct job_spec *spec = &row->spec;
+    for (;;) {
+        uint64_t gpus;
+        uint64_t cpus = 0;
+        bool known;
+        int64_t run_ns;
+        int r = table_row(table, err);
+        if (r <= 0)
+            return r;
+        if ((r = table_text(table, log->id, &spec->name, err)) < 0 ||
+            (r = table_text(table, log->user, &spec->user, err)) < 0 ||
+            (r = table_text(table, log->entity, &spec->entity, err)) < 0 ||
+            (r = table_count(table, log->gpus, FORMAT_GPUS_MAX, &gpus, err)) < 0 ||
+            (r = table_stamp(table, log->submit, &spec->submit_ns, err)) < 0 ||
+            (r = read_run(log, table, &known, &run_ns, err)) < 0)
+            return r;
+        if (!table_empty(table, log->cpus))
+            r = table_count(table, log->cpus, CPUS_MAX, &cpus, err);
+        if (r < 0)
+            return r;
+        spec->gpus = (uint32_t)gpus;
+        spec->cpu_milli = (uint32_t)cpus * 1000;
+        row_ran(row, run_ns);
+        bool ended = log_has_ended(table->fields[log->state].text);
+        const char *reason =
+            log_reason(gpus, ended, log_has_time(table, log->start), run_ns);
+        if (!reason && !known)
+            reason = "not ended";
+        if (!reason)
+            return 1;
+        source_skip(source, reason);
+    }
+}

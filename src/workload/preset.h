@@ -1,0 +1,46 @@
+/*
+ * preset.h - the one interface behind which every generator of jobs sits.
+ *
+ * To add one: write src/workload/<name>.c that ends in a 'const struct preset
+ * preset_<name>', and add it to the list in presets.c.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct error;
+struct job_spec;
+struct param;
+struct workload_facts;
+
+struct preset {
+    const char *name;           /* as written before the colon                */
+    const char *brief;          /* one line                                   */
+    const struct param *params; /* its settings, stored in self before open() */
+    uint32_t columns;           /* what its jobs have: bits of enum column    */
+    size_t self_size;           /* private state: zeroed                      */
+
+    /*
+     * Prepare to yield the jobs of 'seed'.  'gpus' is the size of the cluster they are
+     * for, 0 if there is none.  Fills what it knows of the facts: 'expected', 'cluster'
+     * (which lives as long as self).
+     */
+    int (*open)(void *self, uint64_t seed, uint32_t gpus, struct workload_facts *facts,
+                struct error *err);
+
+    /*
+     * The next job into a zeroed spec, in order of submission: 1, or 0 at the end.
+     * Texts are borrowed until the next call.
+     */
+    int (*next)(void *self, struct job_spec *ret_spec, struct error *err);
+
+    /* Optional.  Release what open() took. */
+    void (*close)(void *self);
+};
+
+/* NULL if there is no preset of that name. */
+const struct preset *preset_find(const char *name);
+
+/* All of them, ended by NULL, in the order shown to users. */
+extern const struct preset *const preset_list[];

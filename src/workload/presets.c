@@ -1,0 +1,19 @@
+/* presets.c - the list of all generators. */
+#include <string.h>
+
+#include "workload/preset.h"
+
+extern const struct preset preset_synthetic;
+
+const struct preset *const preset_list[] = {
+    &preset_synthetic,
+    NULL,
+};
+
+const struct preset *preset_find(const char *name)
+{
+    for (const struct preset *const *p = preset_list; *p; p++)
+        if (strcmp((*p)->name, name) == 0)
+            return *p;
+    return NULL;
+}

@@ -1,0 +1,187 @@
+/* records.c - jobs of a file that is not in order, held small until they are sorted. */
+#include "workload/records.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "workload/format.h"
+
+#define TEXTS_MAX (UINT32_MAX / 2)
+#define RECORDS_MAX (UINT32_MAX / 2)
+
+static void *must(void *memory)
+{
+    if (!memory) {
+        fprintf(stderr, "berth: out of memory (jobs of a trace)\n");
+        abort();
+    }
+    return memory;
+}
+
+void records_release(struct records *records)
+{
+    free(records->items);
+    free(records->order);
+    free(records->texts);
+    map_release(&records->words);
+    map_release(&records->names);
+    *records = (struct records){ 0 };
+}
+
+static uint64_t hash(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, then stirred for the map */
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h ^ h >> 29;
+}
+
+/* Place of a copy of 'text'; the caller has seen to the ceiling. */
+static uint32_t keep(struct records *records, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    if (records->texts_count == 0)
+        records->texts_count = 1; /* place 0 means none */
+    if (records->texts_count + bytes > records->texts_room) {
+        size_t room = records->texts_room ? records->texts_room : 4096;
+        while (room < records->texts_count + bytes)
+            room *= 2;
+        records->texts = must(realloc(records->texts, room));
+        records->texts_room = (uint32_t)room;
+    }
+    uint32_t place = records->texts_count;
+    memcpy(records->texts + place, text, bytes);
+    records->texts_count += (uint32_t)bytes;
+    return place;
+}
+
+/* The same for a text that is likely there already. */
+static uint32_t keep_word(struct records *records, const char *text)
+{
+    if (!text)
+        return 0;
+    uint64_t key = hash(text);
+    uint32_t place = map_find(&records->words, key);
+    if (place != MAP_NONE && strcmp(records->texts + place, text) == 0)
+        return place;
+    uint32_t added = keep(records, text);
+    if (place == MAP_NONE)
+        map_put(&records->words, key, added);
+    return added;
+}
+
+/* Whether a job of that name is there; if not, this one will be. */
+static bool is_double(struct records *records, const char *name)
+{
+    uint64_t key = hash(name);
+    uint32_t index = map_find(&records->names, key);
+    if (index != MAP_NONE)
+        return strcmp(records->texts + records->items[index].name, name) == 0;
+    map_put(&records->names, key, records->count);
+    return false;
+}
+
+static size_t text_bytes(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+int records_add(struct records *records, const struct row *row, bool unique,
+                struct error *err)
+{
+    const struct job_spec *spec = &row->spec;
+    size_t bytes = text_bytes(spec->name) + text_bytes(spec->user) +
+                   text_bytes(spec->entity) + text_bytes(spec->types);
+    if (records->count == RECORDS_MAX || records->texts_count + bytes >= TEXTS_MAX)
+        return error_set(err, -EFBIG,
+                         "more than %u jobs or 2 GiB of names in a file that "
+                         "has to be sorted",
+                         RECORDS_MAX);
+    if (unique && spec->name && is_double(records, spec->name))
+        return 1;
+    if (records->count == records->room) {
+        records->room = records->room ? records->room * 2 : 1024;
+        records->items =
+            must(realloc(records->items, records->room * sizeof *records->items));
+    }
+    records->items[records->count++] = (struct record){
+        .submit_ns = spec->submit_ns,
+        .run_ns = row->run_ns,
+        .deadline_ns = spec->deadline_ns,
+        .gpu_milli = row->gpu_milli,
+        .gpus = spec->gpus,
+        .nodes = spec->nodes,
+        .cpu_milli = spec->cpu_milli,
+        .mem_mib = spec->mem_mib,
+        .name = spec->name ? keep(records, spec->name) : 0,
+        .user = keep_word(records, spec->user),
+        .entity = keep_word(records, spec->entity),
+        .types = keep_word(records, spec->types),
+        .class = (uint8_t)spec->class,
+        .fails = spec->fails,
+    };
+    return 0;
+}
+
+struct key {
+    int64_t submit_ns;
+    uint32_t index;
+};
+
+static int by_submission(const void *a, const void *b)
+{
+    const struct key *x = a;
+    const struct key *y = b;
+    if (x->submit_ns != y->submit_ns)
+        return x->submit_ns < y->submit_ns ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+void records_sort(struct records *records)
+{
+    map_release(&records->words);
+    map_release(&records->names);
+    uint32_t n = 1;
+    while (n < records->count &&
+           records->items[n].submit_ns >= records->items[n - 1].submit_ns)
+        n++;
+    if (n >= records->count)
+        return; /* in order as it is */
+
+    struct key *keys = must(malloc(records->count * sizeof *keys));
+    for (uint32_t i = 0; i < records->count; i++)
+        keys[i] = (struct key){ records->items[i].submit_ns, i };
+    qsort(keys, records->count, sizeof *keys, by_submission);
+    records->order = must(malloc(records->count * sizeof *records->order));
+    for (uint32_t i = 0; i < records->count; i++)
+        records->order[i] = keys[i].index;
+    free(keys);
+}
+
+void records_get(const struct records *records, uint32_t n, struct row *ret_row)
+{
+    const struct record *record =
+        &records->items[records->order ? records->order[n] : n];
+    const char *texts = records->texts;
+    *ret_row = (struct row){
+        .gpu_milli = record->gpu_milli,
+        .spec = {
+            .submit_ns = record->submit_ns,
+            .deadline_ns = record->deadline_ns,
+            .gpus = record->gpus,
+            .nodes = record->nodes,
+            .cpu_milli = record->cpu_milli,
+            .mem_mib = record->mem_mib,
+            .name = record->name ? texts + record->name : NULL,
+            .user = record->user ? texts + record->user : NULL,
+            .entity = record->entity ? texts + record->entity : NULL,
+            .types = record->types ? texts + record->types : NULL,
+            .class = record->class ? CLASS_TE : CLASS_BE,
+            .fails = record->fails,
+        },
+    };
+    row_ran(ret_row, record->run_ns);
+}

@@ -1,0 +1,292 @@
+/* table.c - rows of fields, columns found by the names in the header. */
+#include "workload/table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "workload/number.h"
+
+void table_init(struct table *table, struct reader *reader, char separator, bool quoted)
+{
+    table->reader = reader;
+    table->separator = separator;
+    table->quoted = quoted;
+    table->header = NULL;
+    table->name_count = 0;
+    table->field_count = 0;
+}
+
+void table_release(struct table *table)
+{
+    free(table->header);
+    table->header = NULL;
+}
+
+/* Take the quotes off the field at 'text'; what follows it. */
+static char *unquote(char *text, struct field *field)
+{
+    char *to = text;
+    char *from = text + 1;
+    while (*from && !(*from == '"' && from[1] != '"')) {
+        from += *from == '"';
+        *to++ = *from++;
+    }
+    if (*from == '"')
+        from++;
+    field->text = text;
+    field->bytes = (uint32_t)(to - text);
+    return from;
+}
+
+static void trim(struct field *field)
+{
+    while (field->bytes > 0 && field->text[field->bytes - 1] == ' ')
+        field->bytes--;
+    while (field->bytes > 0 && *field->text == ' ') {
+        field->text++;
+        field->bytes--;
+    }
+}
+
+static uint32_t split_blanks(char *line, struct field *fields, uint32_t max)
+{
+    uint32_t count = 0;
+    for (char *p = line;;) {
+        p += strspn(p, " \t");
+        if (*p == '\0')
+            return count;
+        size_t bytes = strcspn(p, " \t");
+        if (count < max)
+            fields[count] = (struct field){ p, (uint32_t)bytes };
+        count++;
+        p += bytes;
+        if (*p)
+            *p++ = '\0';
+    }
+}
+
+uint32_t table_split(char *line, char separator, bool quoted, struct field *fields,
+                     uint32_t max)
+{
+    if (separator == ' ')
+        return split_blanks(line, fields, max);
+    uint32_t count = 0;
+    for (char *p = line;; p++) {
+        struct field field = { p, 0 };
+        if (quoted && *p == '"') {
+            p = unquote(p, &field);
+            while (*p && *p != separator)
+                p++;
+        } else {
+            while (*p && *p != separator)
+                p++;
+            field.bytes = (uint32_t)(p - field.text);
+            if (field.bytes > 0 && (*field.text == ' ' || p[-1] == ' '))
+                trim(&field);
+        }
+        bool last = *p == '\0';
+        field.text[field.bytes] = '\0';
+        if (count < max)
+            fields[count] = field;
+        count++;
+        if (last)
+            return count;
+    }
+}
+
+static int too_many(const struct table *table, uint32_t count, struct error *err)
+{
+    return error_set(err, -EINVAL, "%s:%llu: %u fields, want at most %u",
+                     table->reader->name, (unsigned long long)table->reader->line,
+                     count, TABLE_COLUMNS_MAX);
+}
+
+int table_header(struct table *table, struct error *err)
+{
+    char *line;
+    size_t bytes;
+    int r = reader_line(table->reader, &line, &bytes, err);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return error_set(err, -EINVAL, "%s: ends before its header line",
+                         table->reader->name);
+    table->header = malloc(bytes + 1);
+    if (!table->header) {
+        fprintf(stderr, "berth: out of memory (reading)\n");
+        abort();
+    }
+    memcpy(table->header, line, bytes + 1);
+    table->name_count = table_split(table->header, table->separator, table->quoted,
+                                    table->names, TABLE_COLUMNS_MAX);
+    if (table->name_count > TABLE_COLUMNS_MAX)
+        return too_many(table, table->name_count, err);
+    return 0;
+}
+
+int table_row(struct table *table, struct error *err)
+{
+    char *line;
+    size_t bytes;
+    do {
+        int r = reader_line(table->reader, &line, &bytes, err);
+        if (r <= 0)
+            return r;
+    } while (bytes == 0);
+    uint32_t count = table_split(line, table->separator, table->quoted, table->fields,
+                                 TABLE_COLUMNS_MAX);
+    if (count > TABLE_COLUMNS_MAX)
+        return too_many(table, count, err);
+    if (table->name_count > 0 && count != table->name_count)
+        return error_set(err, -EINVAL, "%s:%llu: %u fields, want %u as in the header",
+                         table->reader->name, (unsigned long long)table->reader->line,
+                         count, table->name_count);
+    table->field_count = count;
+    return 1;
+}
+
+uint32_t table_find(const struct table *table, const char *name)
+{
+    for (uint32_t i = 0; i < table->name_count; i++)
+        if (strcasecmp(table->names[i].text, name) == 0)
+            return i;
+    return TABLE_NONE;
+}
+
+int table_columns(struct table *table, const char *const *names, uint32_t name_count,
+                  uint32_t *ret_columns, struct error *err)
+{
+    int r = table_header(table, err);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < name_count; i++) {
+        ret_columns[i] = table_find(table, names[i]);
+        if (ret_columns[i] == TABLE_NONE)
+            return error_set(err, -EINVAL, "%s:%llu: no column %s in the header",
+                             table->reader->name,
+                             (unsigned long long)table->reader->line, names[i]);
+    }
+    return 0;
+}
+
+int table_wrong(const struct table *table, uint32_t column, const char *want,
+                struct error *err)
+{
+    char number[24];
+    const char *name = number;
+    if (column < table->name_count)
+        name = table->names[column].text;
+    else
+        snprintf(number, sizeof number, "field %u", column + 1);
+    const struct field *field = &table->fields[column];
+    return reader_wrong(table->reader, name, field->text, field->bytes, want, err);
+}
+
+int table_time(const struct table *table, uint32_t column, int64_t unit_ns,
+               int64_t *ret_ns, struct error *err)
+{
+    const struct field *field = &table->fields[column];
+    int64_t ns;
+    if (!number_scaled(field->text, field->bytes, unit_ns, &ns)) {
+        const char *unit = unit_ns == NS_PER_S          ? "a number of seconds"
+                           : unit_ns == NS_PER_S / 1000 ? "a number of milliseconds"
+                           : unit_ns == NS_PER_S * 60   ? "a number of minutes"
+                           : unit_ns == NS_PER_S * 3600 ? "a number of hours"
+                                                        : "a number";
+        return table_wrong(table, column, unit, err);
+    }
+    if (ns < 0 || *field->text == '-')
+        return table_wrong(table, column, "a time that is not negative", err);
+    if (ns > TIME_MAX_NS)
+        return table_wrong(table, column, "a time of at most 100 years", err);
+    *ret_ns = ns;
+    return 0;
+}
+
+int table_stamp(const struct table *table, uint32_t column, int64_t *ret_ns,
+                struct error *err)
+{
+    const struct field *field = &table->fields[column];
+    if (!number_stamp(field->text, field->bytes, ret_ns))
+        return table_wrong(table, column, "a time such as 2020-06-09 18:41:01", err);
+    return 0;
+}
+
+int table_count(const struct table *table, uint32_t column, uint64_t max,
+                uint64_t *ret_count, struct error *err)
+{
+    const struct field *field = &table->fields[column];
+    size_t bytes = field->bytes;
+    const char *point = memchr(field->text, '.', bytes);
+    if (point && point > field->text &&
+        strspn(point + 1, "0") == bytes - 1 - (size_t)(point - field->text))
+        bytes = (size_t)(point - field->text);
+    uint64_t count;
+    if (!number_count(field->text, bytes, &count) || count > max) {
+        char want[64];
+        snprintf(want, sizeof want, "a whole number from 0 to %llu",
+                 (unsigned long long)max);
+        return table_wrong(table, column, want, err);
+    }
+    *ret_count = count;
+    return 0;
+}
+
+/* Length of the UTF-8 sequence at 'text', or 0 if it is none. */
+static size_t sequence_bytes(const unsigned char *text, size_t bytes)
+{
+    size_t count = *text < 0x80 ? 1 : *text < 0xe0 ? 2 : *text < 0xf0 ? 3 : 4;
+    if (count > bytes || (*text >= 0x80 && *text < 0xc2) || *text > 0xf4)
+        return 0;
+    for (size_t i = 1; i < count; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    /* Over-long forms, surrogates, and what lies beyond Unicode. */
+    if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] > 0x9f) ||
+        (*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] > 0x8f))
+        return 0;
+    return count;
+}
+
+bool table_clean(const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    const unsigned char *end = p + bytes;
+    while (p < end) {
+        if (*p >= 0x20 && *p < 0x7f) {
+            p++;
+            continue;
+        }
+        size_t count = sequence_bytes(p, (size_t)(end - p));
+        bool control = *p < 0x20 || *p == 0x7f || (*p == 0xc2 && count && p[1] < 0xa0);
+        if (count == 0 || control)
+            return false;
+        p += count;
+    }
+    return true;
+}
+
+int table_text(const struct table *table, uint32_t column, const char **ret_text,
+               struct error *err)
+{
+    const struct field *field = &table->fields[column];
+    if (!table_clean(field->text, field->bytes))
+        return table_wrong(table, column, "UTF-8 without control characters", err);
+    *ret_text = field->bytes ? field->text : NULL;
+    return 0;
+}
+
+bool table_empty(const struct table *table, uint32_t column)
+{
+    return table->fields[column].bytes == 0;
+}
+
+bool table_is(const struct table *table, uint32_t column, const char *text)
+{
+    return strcmp(table->fields[column].text, text) == 0;
+}

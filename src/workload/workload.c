@@ -1,0 +1,346 @@
+/*
+ * workload.c - the next job, in order of submission.
+ *
+ * A workload is a generator or a file.  A file in order streams: one row is read for
+ * each job asked for.  One that is not is read whole at the start, held small, sorted,
+ * and then looks the same.
+ */
+#include "workload/workload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "base/suggest.h"
+#include "base/units.h"
+#include "workload/format.h"
+#include "workload/preset.h"
+#include "workload/records.h"
+
+#define SNIFF_BYTES (64 * 1024)
+#define NAMES_MAX 64
+
+extern const struct format format_berth, format_philly, format_philly_csv,
+    format_helios, format_acme, format_pai, format_gavel, format_swf, format_sacct,
+    format_generic;
+
+const struct format *const format_list[] = {
+    &format_berth, &format_philly, &format_philly_csv, &format_helios, &format_acme,
+    &format_pai,   &format_gavel,  &format_swf,        &format_sacct,  &format_generic,
+    NULL,
+};
+
+struct workload {
+    struct workload_facts facts;
+    char *path; /* for messages */
+    void *self; /* of the format or the preset */
+
+    const struct preset *preset; /* or NULL: a file */
+    const struct format *format;
+    struct source source;
+    struct records records; /* of a file that is not in order */
+    uint32_t next_record;
+    int64_t zero_ns; /* what the file's clock shows at our time 0 */
+};
+
+static void *must(void *memory)
+{
+    if (!memory) {
+        fprintf(stderr, "berth: out of memory (workload)\n");
+        abort();
+    }
+    return memory;
+}
+
+void source_skip(struct source *source, const char *reason)
+{
+    struct workload_facts *facts = source->facts;
+    facts->skipped++;
+    uint32_t i = 0;
+    while (i < facts->reason_count && strcmp(facts->reasons[i].reason, reason) != 0)
+        i++;
+    if (i == sizeof facts->reasons / sizeof *facts->reasons)
+        return;
+    facts->reasons[i].reason = reason;
+    facts->reasons[i].count++;
+    facts->reason_count += i == facts->reason_count;
+}
+
+void row_ran(struct row *row, int64_t run_ns)
+{
+    row->run_ns = run_ns;
+    row->spec.steps = (double)run_ns / 1e9;
+}
+
+void format_first_line(const char *bytes, size_t count, char *line, size_t size)
+{
+    size_t n = strcspn(bytes, "\r\n");
+    n = n < count ? n : count;
+    n = n < size - 1 ? n : size - 1;
+    memcpy(line, bytes, n);
+    line[n] = '\0';
+}
+
+bool format_has(const char *bytes, size_t count, char separator,
+                const char *const *names)
+{
+    char line[4096];
+    struct field fields[TABLE_COLUMNS_MAX];
+    format_first_line(bytes, count, line, sizeof line);
+    uint32_t field_count =
+        table_split(line, separator, /* quoted= */ true, fields, TABLE_COLUMNS_MAX);
+    if (field_count > TABLE_COLUMNS_MAX)
+        return false;
+    for (; *names; names++) {
+        uint32_t i = 0;
+        while (i < field_count && strcmp(fields[i].text, *names) != 0)
+            i++;
+        if (i == field_count)
+            return false;
+    }
+    return true;
+}
+
+static int find_format(const char *name, const struct format **ret_format,
+                       struct error *err)
+{
+    const char *names[NAMES_MAX + 1] = { "auto" };
+    for (uint32_t i = 0; format_list[i]; i++) {
+        if (strcmp(format_list[i]->name, name) == 0) {
+            *ret_format = format_list[i];
+            return 0;
+        }
+        names[i + 1] = format_list[i]->name;
+    }
+    char hint[128];
+    return error_set(err, -EINVAL, "no format '%.40s'%s", name,
+                     suggest(hint, sizeof hint, name, names));
+}
+
+/* Tell the format by the first bytes. */
+static int recognise(struct workload *w, struct error *err)
+{
+    struct reader *reader = &w->source.reader;
+    int r = reader_peek(reader, SNIFF_BYTES, err);
+    if (r < 0)
+        return r;
+    size_t count = reader->end - reader->start;
+    char *bytes = reader->bytes + reader->start;
+    count = count < SNIFF_BYTES ? count : SNIFF_BYTES;
+    if (memchr(bytes, '\0', count))
+        return error_set(err, -EINVAL, "%s:1: NUL bytes, want text: the file is binary",
+                         reader->name);
+    char after = bytes[count];
+    bytes[count] = '\0';
+    for (uint32_t i = 0; format_list[i] && !w->format; i++)
+        if (format_list[i]->sniff(bytes, count))
+            w->format = format_list[i];
+    bytes[count] = after;
+    if (!w->format)
+        return error_set(err, -EINVAL,
+                         "%s:1: not a format that is known, and no header "
+                         "that names arrival, duration and GPUs; --format overrides",
+                         reader->name);
+    return 0;
+}
+
+/* Read a file that is not in order. */
+static int read_whole(struct workload *w, struct error *err)
+{
+    for (;;) {
+        struct row row = { 0 };
+        int r = w->format->next(w->self, &w->source, &row, err);
+        if (r < 0)
+            return r;
+        if (r == 0)
+            break;
+        r = records_add(&w->records, &row, w->format->unique, err);
+        if (r < 0)
+            return r;
+        if (r > 0)
+            return reader_wrong(&w->source.reader, "job id", row.spec.name,
+                                strlen(row.spec.name), "one that no job before has",
+                                err);
+    }
+    records_sort(&w->records);
+    w->facts.unsorted = true;
+    w->facts.expected = w->records.count;
+    return 0;
+}
+
+/* The file is open; find out what it is and read what comes before the jobs. */
+static int open_format(struct workload *w, const char *format, struct error *err)
+{
+    int r = format && strcmp(format, "auto") != 0 ? find_format(format, &w->format, err)
+                                                  : recognise(w, err);
+    if (r < 0)
+        return r;
+    w->facts.format = w->format->name;
+    w->facts.columns = w->format->columns;
+    w->self = must(calloc(1, w->format->self_size ? w->format->self_size : 1));
+    if (w->format->open)
+        r = w->format->open(w->self, &w->source, err);
+    if (r == 0 && !w->format->sorted)
+        r = read_whole(w, err);
+    return r;
+}
+
+static struct workload *workload_new(const char *path)
+{
+    struct workload *w = must(calloc(1, sizeof *w));
+    w->path = must(strdup(path));
+    w->facts.gpu_time_known = true;
+    w->source.facts = &w->facts;
+    return w;
+}
+
+static int open_preset(struct workload *w, const struct preset *preset,
+                       const char *settings, uint64_t seed, uint32_t gpus,
+                       struct error *err)
+{
+    w->preset = preset;
+    w->facts.format = preset->name;
+    w->facts.columns = preset->columns;
+    w->self = must(calloc(1, preset->self_size));
+    param_defaults(preset->params, w->self);
+    int r = param_parse(preset->params, w->self, preset->name, settings, err);
+    return r < 0 ? r : preset->open(w->self, seed, gpus, &w->facts, err);
+}
+
+/* A file that is not there may be a preset whose name is misspelt. */
+static int no_such_file(const char *text, struct error *err)
+{
+    const char *names[NAMES_MAX + 1] = { NULL };
+    for (uint32_t i = 0; preset_list[i] && i < NAMES_MAX; i++)
+        names[i] = preset_list[i]->name;
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ":"), text);
+    char hint[128];
+    return error_set(err, -ENOENT, "%.200s: no such file, and no preset of that name%s",
+                     text, suggest(hint, sizeof hint, word, names));
+}
+
+int workload_open(struct workload **ret_workload, const char *text, const char *format,
+                  uint64_t seed, uint32_t gpus, struct error *err)
+{
+    size_t name_bytes = strcspn(text, ":");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
+    const struct preset *preset = format ? NULL : preset_find(name);
+
+    struct workload *w = workload_new(text);
+    int r;
+    if (preset) {
+        const char *settings = text[name_bytes] ? text + name_bytes + 1 : NULL;
+        r = open_preset(w, preset, settings, seed, gpus, err);
+    } else {
+        r = reader_open(&w->source.reader, w->path, err);
+        if (r == -ENOENT)
+            r = no_such_file(text, err);
+        if (r == 0)
+            r = open_format(w, format, err);
+    }
+    if (r < 0) {
+        workload_close(w);
+        return r;
+    }
+    *ret_workload = w;
+    return 0;
+}
+
+int workload_open_memory(struct workload **ret_workload, const char *name,
+                         const void *bytes, size_t count, const char *format,
+                         struct error *err)
+{
+    struct workload *w = workload_new(name);
+    int r = reader_open_memory(&w->source.reader, w->path, bytes, count, err);
+    if (r == 0)
+        r = open_format(w, format, err);
+    if (r < 0) {
+        workload_close(w);
+        return r;
+    }
+    *ret_workload = w;
+    return 0;
+}
+
+/* The next row of a file, in order of submission, by the file's own clock. */
+static int next_row(struct workload *w, struct row *row, struct error *err)
+{
+    if (w->format->sorted)
+        return w->format->next(w->self, &w->source, row, err);
+    if (w->next_record == w->records.count)
+        return 0;
+    records_get(&w->records, w->next_record++, row);
+    return 1;
+}
+
+/* Add a row to the facts. */
+static void count_row(struct workload_facts *facts, const struct row *row)
+{
+    const struct job_spec *spec = &row->spec;
+    if (facts->job_count == 0)
+        facts->first_submit_ns = spec->submit_ns;
+    facts->last_submit_ns = spec->submit_ns;
+    facts->job_count++;
+    if (spec->gpus > facts->max_gpus)
+        facts->max_gpus = spec->gpus;
+    if (row->run_ns < 0)
+        facts->gpu_time_known = false;
+    else
+        facts->gpu_milli_ns +=
+            (__int128)row->run_ns *
+            (row->gpu_milli ? row->gpu_milli : spec->gpus * UINT64_C(1000));
+}
+
+int workload_next(struct workload *w, struct job_spec *ret_spec, struct error *err)
+{
+    struct row row = { 0 };
+    int r;
+    if (w->preset) {
+        r = w->preset->next(w->self, &row.spec, err);
+        row.run_ns = row.spec.kind ? -1 : units_ns(row.spec.steps);
+    } else {
+        r = next_row(w, &row, err);
+    }
+    if (r <= 0)
+        return r;
+    if (w->facts.job_count > 0 && row.spec.submit_ns < w->facts.last_submit_ns)
+        return error_set(
+            err, -EINVAL,
+            "%s:%llu: submitted %.9g s before the line above it, want order", w->path,
+            (unsigned long long)w->source.reader.line,
+            (double)(w->facts.last_submit_ns - row.spec.submit_ns) / 1e9);
+    if (w->facts.job_count == 0 && w->format && !w->format->keeps_clock)
+        w->zero_ns = row.spec.submit_ns;
+    count_row(&w->facts, &row);
+    row.spec.submit_ns -= w->zero_ns;
+    if (row.spec.deadline_ns)
+        row.spec.deadline_ns -= w->zero_ns;
+    *ret_spec = row.spec;
+    return 1;
+}
+
+const struct workload_facts *workload_facts(const struct workload *w)
+{
+    return &w->facts;
+}
+
+void workload_close(struct workload *w)
+{
+    if (!w)
+        return;
+    if (w->self && w->preset && w->preset->close)
+        w->preset->close(w->self);
+    if (w->self && w->format && w->format->close)
+        w->format->close(w->self);
+    records_release(&w->records);
+    table_release(&w->source.table);
+    reader_release(&w->source.reader);
+    free(w->self);
+    free(w->path);
+    free(w);
+}
