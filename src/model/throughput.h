@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/job.h"
@@ -38,6 +39,10 @@ void throughput_init(struct throughput *table, const struct cluster *cluster);
  */
 int throughput_load(struct throughput *table, struct arena *arena, const char *path,
                     struct error *err);
+
+/* The same from memory, as if it were a file of that name. */
+int throughput_parse(struct throughput *table, struct arena *arena, const char *name,
+                     const char *bytes, size_t count, struct error *err);
 
 /* Row of that name, or KIND_NONE. */
 uint32_t throughput_find(const struct throughput *table, const char *name);
