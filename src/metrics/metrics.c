@@ -10,14 +10,14 @@
 
 /* What is remembered of a live job besides its record. */
 struct metrics_open {
-    bool counted;         /* in the window                              */
+    bool counted; /* in the window                              */
     bool seated, loading;
-    bool recalled;        /* told to leave                              */
-    bool resizing;        /* it leaves or loads only to change its size */
-    bool preempted;       /* told to leave for somebody else            */
+    bool recalled;  /* told to leave                              */
+    bool resizing;  /* it leaves or loads only to change its size */
+    bool preempted; /* told to leave for somebody else            */
     uint32_t gpus, type;
-    int64_t since_ns;     /* of loading, of leaving, of resizing        */
-    double live_s;        /* metrics->live_s when it was submitted      */
+    int64_t since_ns; /* of loading, of leaving, of resizing        */
+    double live_s;    /* metrics->live_s when it was submitted      */
 };
 
 void metrics_init(struct metrics *metrics, struct arena *run, const struct view *view,
@@ -102,8 +102,8 @@ static void submitted(struct metrics *metrics, const struct view *view, job_id i
 {
     uint64_t number = metrics->seen++;
     bool counted = number >= metrics->window_from && number < metrics->window_to;
-    metrics->open[id] = (struct metrics_open){ .counted = counted,
-                                               .live_s = metrics->live_s };
+    metrics->open[id] =
+        (struct metrics_open){ .counted = counted, .live_s = metrics->live_s };
     metrics->total += counted;
     metrics->deadlines += counted && view->jobs[id].deadline_ns > 0;
     metrics->waiting++;
@@ -141,9 +141,9 @@ static void loaded(struct metrics *metrics, const struct view *view,
                    const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
-    enum overhead what = open->resizing                            ? OVERHEAD_RESIZE
+    enum overhead what = open->resizing                        ? OVERHEAD_RESIZE
                          : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
-                                                                   : OVERHEAD_LOAD_AGAIN;
+                                                               : OVERHEAD_LOAD_AGAIN;
     charge(metrics, what, open, event->at_ns);
     open->loading = open->resizing = false;
 }
@@ -195,7 +195,8 @@ static void book(struct metrics *metrics, const struct metrics_job *job)
 {
     if (metrics->job_count == metrics->job_room) {
         metrics->job_room = metrics->job_room ? metrics->job_room * 2 : 1024;
-        metrics->jobs = realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
+        metrics->jobs =
+            realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
         if (!metrics->jobs) {
             fprintf(stderr, "berth: out of memory (metrics)\n");
             abort();

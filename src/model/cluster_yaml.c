@@ -240,8 +240,8 @@ static int check_entry(const struct place *at, unsigned i, const struct nodes_en
                          at->file, line_of(at, "nodes", i), e->names_count,
                          count_of(e));
     if (e->gpus > 0 && !e->type)
-        return error_set(err, -EINVAL, "%s:%u: no type, want one as it has GPUs", at->file,
-                         i);
+        return error_set(err, -EINVAL, "%s:%u: no type, want one as it has GPUs",
+                         at->file, i);
     return 0;
 }
 

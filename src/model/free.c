@@ -3,7 +3,8 @@
 
 #include "base/arena.h"
 
-void free_init(struct free_index *free, struct arena *arena, const struct cluster *cluster)
+void free_init(struct free_index *free, struct arena *arena,
+               const struct cluster *cluster)
 {
     *free = (struct free_index){ .cluster = cluster };
     free->rooms = arena_array(arena, struct room, cluster->node_count);

@@ -316,7 +316,8 @@ static struct room_part need_for(const struct job *job, uint32_t gpus)
 }
 
 /* How many of the gang a node can hold. */
-static uint32_t usable(const struct job *job, const struct room *room, uint32_t gpus_max)
+static uint32_t usable(const struct job *job, const struct room *room,
+                       uint32_t gpus_max)
 {
     uint32_t gpus = (uint32_t)__builtin_popcountll(room->gpus);
     if (gpus > gpus_max)
@@ -337,7 +338,8 @@ static bool is_chosen(const struct plan *plan, uint32_t first, node_id node)
     return false;
 }
 
-static void choose(struct plan *plan, const struct job *job, node_id node, uint32_t gpus)
+static void choose(struct plan *plan, const struct job *job, node_id node,
+                   uint32_t gpus)
 {
     struct room_part need = need_for(job, gpus);
     assert(plan->seat_count < plan->seat_max);
@@ -374,7 +376,8 @@ static bool choose_another(struct plan *plan, const struct free_index *index,
         if (count < gpus)
             break;
         if (count < best_count && usable(want->job, room, gpus) == gpus &&
-            !is_chosen(plan, first, node) && !(want->avoid && bits_test(want->avoid, node))) {
+            !is_chosen(plan, first, node) &&
+            !(want->avoid && bits_test(want->avoid, node))) {
             best = node;
             best_count = count;
         }
@@ -390,8 +393,8 @@ static uint32_t choose_many(struct plan *plan, const struct free_index *index,
                             const struct want *want, uint32_t type, uint32_t gpus_min,
                             uint32_t gpus_max, uint32_t left, uint32_t first)
 {
-    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE && left > 0;
-         node = free_most(index, type, node)) {
+    for (node_id node = free_most(index, type, NODE_NONE);
+         node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
         if ((uint32_t)__builtin_popcountll(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
@@ -420,7 +423,8 @@ static bool choose_gang(struct plan *plan, const struct want *want, uint32_t typ
     if (in_all < want->gpus)
         return false;
 
-    uint32_t each = want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
+    uint32_t each =
+        want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
     if (each > node_max)
         return false;
     uint32_t rest = want->gpus % each;
@@ -539,7 +543,8 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
     uint32_t has = (uint32_t)__builtin_popcountll(vacancy->left.gpus);
     struct room_part part = { .node = seat->node,
                               .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
-                              .cpu_milli = least(need->cpu_milli, vacancy->left.cpu_milli),
+                              .cpu_milli =
+                                  least(need->cpu_milli, vacancy->left.cpu_milli),
                               .mem_mib = least(need->mem_mib, vacancy->left.mem_mib) };
     if (!part.gpus && !part.cpu_milli && !part.mem_mib)
         return 0;
@@ -675,7 +680,8 @@ static bool unrevoke(struct plan *plan, job_id id)
     uint32_t found = 0;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next) {
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next) {
             const struct vacancy *vacancy = &plan->vacancies[v];
             found += vacancy->victim == id && vacancy->left.gpus == seat->gpus &&
                      vacancy->left.cpu_milli == seat->cpu_milli &&
@@ -686,7 +692,8 @@ static bool unrevoke(struct plan *plan, job_id id)
         return false;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
             if (plan->vacancies[v].victim == id) {
                 struct room_part part = plan->vacancies[v].left;
                 vacancy_change(plan, &plan->vacancies[v], &part, true);
@@ -760,7 +767,8 @@ static void undo_grant(struct plan *plan, const struct change *change)
     const struct promise_part *promises = plan_promises(plan, change);
     for (uint32_t i = change->seat_count; i-- > 0;) {
         const struct seat *seat = &plan->seats[change->seat_first + i];
-        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, seat->gpus };
+        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
+                                  seat->gpus };
         if (change->beside != JOB_NONE)
             part.gpus = 0;
         for (uint32_t p = change->promise_count; p-- > 0;) {
@@ -797,8 +805,8 @@ static void step_undo(struct plan *plan, const struct step *step)
             for (uint32_t v = plan->of_node[seat->node]; v != NONE;
                  v = plan->vacancies[v].next)
                 if (plan->vacancies[v].victim == change->job) {
-                    struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
-                                              seat->gpus };
+                    struct room_part part = { seat->node, seat->cpu_milli,
+                                              seat->mem_mib, seat->gpus };
                     vacancy_change(plan, &plan->vacancies[v], &part, false);
                     break;
                 }
@@ -850,8 +858,9 @@ int plan_check(const struct plan *plan, struct error *err)
         uint32_t gpus = 0;
         for (uint32_t s = 0; s < change->seat_count; s++)
             gpus += seat_gpu_count(&plan->seats[change->seat_first + s]);
-        bool whole = gpus == job->gpus ||
-                     (job_is_elastic(job) && gpus >= job->gpus_min && gpus <= job->gpus_max);
+        bool whole =
+            gpus == job->gpus ||
+            (job_is_elastic(job) && gpus >= job->gpus_min && gpus <= job->gpus_max);
         if (!whole)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
