@@ -42,9 +42,8 @@ uint64_t run_hash_event(uint64_t hash, const struct view *view,
         }
         return mix(hash, event->promise_count);
     case EVENT_RECALLED:
-        return mix(mix(hash, event->rule), event->for_whom == JOB_NONE
-                                               ? 0
-                                               : view->jobs[event->for_whom].id);
+        return mix(mix(hash, event->rule),
+                   event->for_whom == JOB_NONE ? 0 : view->jobs[event->for_whom].id);
     case EVENT_STOPPED:
     case EVENT_LOST:
     case EVENT_FINISHED:
@@ -242,7 +241,7 @@ static void set_up(struct run *run, const struct run_setup *setup)
 void run_play(struct run *run, const struct run_setup *setup)
 {
     set_up(run, setup);
-    uint32_t turns_max = setup->turns_max ? setup->turns_max : 1000000;
+    uint32_t turns_max = setup->turns_max ? setup->turns_max : 20000;
     int64_t last_ns = 0;
     for (uint32_t turn = 0; !is_over(run); turn++) {
         int64_t now_ns = earliest(run);

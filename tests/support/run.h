@@ -39,9 +39,9 @@ struct run_setup {
     const struct outage *outages;
     uint32_t outage_count;
     uint64_t seed;
-    bool repeats;   /* everything the executor says is said twice               */
-    bool unchecked; /* leave state_check() out: for speed                       */
-    uint32_t turns_max; /* give up after so many; 0: a million                     */
+    bool repeats;       /* everything the executor says is said twice               */
+    bool unchecked;     /* leave state_check() out: for speed                       */
+    uint32_t turns_max; /* give up after so many; 0: 20,000                        */
     struct listener listener; /* or zero: told of every event, after the books' check */
 };
 

@@ -107,8 +107,8 @@ bool world_apply(struct world *w, struct event event)
 
 job_id world_queued(struct world *w, struct job job)
 {
-    job_id slot = w->state.free_slot != UINT32_MAX ? w->state.free_slot
-                                                   : w->state.job_count;
+    job_id slot =
+        w->state.free_slot != UINT32_MAX ? w->state.free_slot : w->state.job_count;
     int64_t served_ns = job.served_ns;
     double steps = job.steps;
     if (job.id == 0)
@@ -139,8 +139,8 @@ static job_id seat_and_start(struct world *w, job_id job, const struct ask *ask)
     if (!plan_grant(w->plan, job, ask))
         fail_msg("no room for job %u", job);
     world_carry_out(w);
-    assert_true(
-        world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = true }));
+    assert_true(world_apply(
+        w, (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = true }));
     return job;
 }
 

@@ -25,8 +25,8 @@
 #include "model/throughput.h"
 #include "policy/policy.h"
 
-#define SECONDS(n) ((int64_t)((n) * INT64_C(1000000000)))
-#define MINUTES(n) SECONDS((n) * 60)
+#define SECONDS(n) ((int64_t)((n)*INT64_C(1000000000)))
+#define MINUTES(n) SECONDS((n)*60)
 #define WORLD_JOBS_MAX 64
 
 struct world {

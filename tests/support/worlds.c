@@ -58,8 +58,8 @@ static int64_t some_time(const struct worlds_setup *setup, struct rng *rng, uint
 static uint32_t gang(struct worlds *world, struct rng *rng)
 {
     uint32_t all = world->cluster.gpu_count;
-    uint32_t gpus = chance(rng, 70) ? (uint32_t)1 << rng_below(rng, 4)
-                                    : between(rng, 1, 12);
+    uint32_t gpus =
+        chance(rng, 70) ? (uint32_t)1 << rng_below(rng, 4) : between(rng, 1, 12);
     return gpus < all ? gpus : all;
 }
 
@@ -82,7 +82,8 @@ static void make_odd(struct worlds *world, const struct worlds_setup *setup,
     if (chance(rng, 60))
         spec->mem_mib = between(rng, 1, 16) * 1024;
     if (chance(rng, 20))
-        spec->types = world->cluster.types[rng_below(rng, world->cluster.type_count)].name;
+        spec->types =
+            world->cluster.types[rng_below(rng, world->cluster.type_count)].name;
     if (chance(rng, 10))
         spec->entity = chance(rng, 50) ? "red" : "blue";
     if (setup->impossible && chance(rng, 5))
