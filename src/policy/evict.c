@@ -189,6 +189,8 @@ bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
     if (!alone) {
         search.each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
         search.nodes = search.each ? job->gpus / search.each : 1;
+        if (job->nodes && job->gpus % job->nodes) /* the others need one less */
+            search.nodes = job->gpus % job->nodes;
     }
     count_free_nodes(view, &search);
     evict->walk++;
