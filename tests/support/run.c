@@ -88,6 +88,24 @@ static void count(struct run *run, const struct view *view, const struct event *
     }
 }
 
+/* With BERTH_EVENTS set: a line per event, for whoever looks for a failure's cause. */
+static void print_event(const struct view *view, const struct event *event)
+{
+    bool of_job = event->kind != EVENT_REJECTED && event->kind != EVENT_NODE_DOWN &&
+                  event->kind != EVENT_NODE_UP;
+    printf("# %.9f %s", (double)event->at_ns * 1e-9, event_name(event->kind));
+    if (of_job)
+        printf(" %llu/%u", (unsigned long long)view->jobs[event->job].id,
+               view->jobs[event->job].attempt);
+    if (event->kind == EVENT_PLACED)
+        for (uint32_t i = 0; i < event->seat_count; i++)
+            printf(" n%u:%llx", event->seats[i].node,
+                   (unsigned long long)event->seats[i].gpus);
+    if (event->kind == EVENT_RECALLED && event->for_whom != JOB_NONE)
+        printf(" for %llu", (unsigned long long)view->jobs[event->for_whom].id);
+    puts("");
+}
+
 static bool shows(enum event_kind kind)
 {
     return kind == EVENT_SUBMITTED || kind == EVENT_STARTED || kind == EVENT_STOPPED ||
@@ -102,6 +120,8 @@ static void watch(void *self, const struct view *view, const struct event *event
     if (shows(event->kind))
         run->outcome = mix(mix(mix(run->outcome, (uint64_t)event->at_ns), event->kind),
                            view->jobs[event->job].id);
+    if (getenv("BERTH_EVENTS"))
+        print_event(view, event);
     if (!run->setup->unchecked)
         state_check(&run->engine.state);
     if (run->setup->listener.event)
