@@ -1,6 +1,7 @@
 /* evict.c - make room for one job by revoking others. */
 #include "policy/evict.h"
 
+#include "base/bits.h"
 #include "base/arena.h"
 #include "model/cluster.h"
 #include "model/free.h"
@@ -29,7 +30,7 @@ static uint64_t part_of(uint64_t all, uint32_t part, uint32_t whole)
 
 static bool room_holds(const struct room *room, const struct job *job, uint32_t gpus)
 {
-    return (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+    return bits_count(room->gpus) >= gpus &&
            part_of(job->cpu_milli, gpus, job->gpus) <= room->cpu_milli &&
            part_of(job->mem_mib, gpus, job->gpus) <= room->mem_mib;
 }

@@ -50,6 +50,8 @@ static void enter_running(struct srtf *srtf, const struct view *view, job_id job
 {
     int64_t left_ns = view_remaining_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+    if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
+        return;
     leave_running(srtf, job);
     tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
     srtf->runs[job] = true;
