@@ -1,7 +1,7 @@
 /*
  * srtf.c - shortest remaining time first, preemptive.
  *
- *     key(j) = time until j is done if it runs from now on
+ *     key(j) = time that the rest of j's work takes, its loading not counted
  *
  * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
  * seats.  It minimises mean completion time if preemption is free, and decides as if it
@@ -10,7 +10,8 @@
  *
  * What does not fit is passed over.  While a job runs, its finish time stands still, so
  * running jobs are kept in order of finish time and waiting ones in order of remaining
- * time, and neither order changes as time goes by.
+ * time, and neither order changes as time goes by.  Loading is left out on both sides:
+ * counted for one only, two jobs would displace each other for ever.
  */
 #include "policy/policy.h"
 
@@ -36,7 +37,7 @@ static void leave_running(struct srtf *srtf, job_id job)
 
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
-    int64_t left_ns = view_remaining_ns(view, job);
+    int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
     if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
         return;
@@ -60,7 +61,7 @@ static void srtf_observe(void *self, const struct view *view, const struct event
     evict_observe(&srtf->evict, view, event);
 
     if (event_makes_waiting(event, view))
-        sizes_push(&srtf->waiting, view, event->job, view_remaining_ns(view, event->job), 0);
+        sizes_push(&srtf->waiting, view, event->job, view_work_left_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&srtf->waiting, view, event->job);
 }
