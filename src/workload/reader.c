@@ -291,6 +291,8 @@ int reader_fill(struct reader *reader, struct error *err)
         return r;
     if (memchr(reader->bytes + reader->end, '\0', count))
         reader->binary = true;
+    if (!reader->quotes && memchr(reader->bytes + reader->end, '"', count))
+        reader->quotes = true;
     reader->end += count;
     reader->ended = count == 0;
     return count > 0;

@@ -23,6 +23,7 @@ struct reader {
     char *bytes; /* held: from 'start' to 'end', and room for a NUL           */
     size_t start, end, room;
     bool ended;  /* nothing follows what is held                              */
+    bool quotes; /* a double quote was seen                                   */
     bool binary; /* a NUL was seen                                            */
     struct reader_source *source;
 };

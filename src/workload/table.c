@@ -137,13 +137,14 @@ uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
     struct field field = { line, 0 };
     size_t at = 0;
     while (at < bytes) {
-        uint32_t bits;
+        uint32_t bits = 0;
         if (at + 16 <= bytes) {
             bits = separators(line + at, separator);
+        } else if (bytes >= 16) { /* the last sixteen, less those that were seen */
+            bits = separators(line + bytes - 16, separator) >> (16 - (bytes - at));
         } else {
-            bits = 0;
-            for (size_t i = 0; i < bytes - at; i++)
-                bits |= (uint32_t)(line[at + i] == separator) << i;
+            for (size_t i = 0; i < bytes; i++)
+                bits |= (uint32_t)(line[i] == separator) << i;
         }
         for (; bits; bits &= bits - 1) {
             char *end = line + at + __builtin_ctz(bits);
@@ -200,8 +201,9 @@ int table_row(struct table *table, struct error *err)
         if (r <= 0)
             return r;
     } while (bytes == 0);
-    uint32_t count = table_split(line, bytes, table->separator, table->quoted,
-                                 table->fields, TABLE_COLUMNS_MAX);
+    bool quoted = table->quoted && table->reader->quotes;
+    uint32_t count = table_split(line, bytes, table->separator, quoted, table->fields,
+                                 TABLE_COLUMNS_MAX);
     if (count > TABLE_COLUMNS_MAX)
         return too_many(table, count, err);
     if (table->name_count > 0 && count != table->name_count)
