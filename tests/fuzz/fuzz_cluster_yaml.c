@@ -1,0 +1,21 @@
+/* fuzz_cluster_yaml.c - clusters in YAML. */
+#include "fuzz.h"
+
+#include <assert.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/cluster.h"
+#include "model/cluster_yaml.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    struct arena arena;
+    struct cluster cluster;
+    struct error err = { "" };
+    arena_init(&arena, 0);
+    int r = cluster_yaml_parse(&cluster, &arena, "input", bytes, count, &err);
+    assert(r == 0 || err.text[0]);
+    arena_release(&arena);
+    return 0;
+}
