@@ -14,7 +14,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)
+#define CLANG_ASAN __has_feature(address_sanitizer)
+#else
+#define CLANG_ASAN 0
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || CLANG_ASAN
 #include <sanitizer/asan_interface.h>
 #else
 #define ASAN_POISON_MEMORY_REGION(addr, size) ((void)0)
@@ -86,8 +92,11 @@ void arena_reset(struct arena *arena)
         arena->block_bytes = total;
         return;
     }
+    /* The gaps between aligned pieces are poisoned; the whole is ours to clear. */
+    ASAN_UNPOISON_MEMORY_REGION(block, block->bytes);
     memset((char *)block + HEADER_BYTES, 0, arena->used - HEADER_BYTES);
-    ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES, block->bytes - HEADER_BYTES);
+    ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES,
+                              block->bytes - HEADER_BYTES);
     arena->used = HEADER_BYTES;
 }
 

@@ -5,7 +5,8 @@ static uint32_t bucket_of(uint64_t value)
 {
     if (value < 32)
         return (uint32_t)value;
-    uint32_t shift = 58 - (uint32_t)__builtin_clzll(value); /* value >> shift in 32..63 */
+    uint32_t shift =
+        58 - (uint32_t)__builtin_clzll(value); /* value >> shift in 32..63 */
     return shift * 32 + (uint32_t)(value >> shift);
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint32_t home(const struct map *map, uint64_t key)
 {
@@ -22,8 +23,7 @@ static void grow(struct map *map)
         fprintf(stderr, "berth: out of memory (map of %u)\n", map->room);
         abort();
     }
-    for (uint32_t i = 0; i < map->room; i++)
-        map->entries[i].value = MAP_NONE;
+    memset(map->entries, 0xff, map->room * sizeof *map->entries); /* all MAP_NONE */
     for (uint32_t i = 0; i < old.room; i++)
         if (old.entries[i].value != MAP_NONE)
             map_put(map, old.entries[i].key, old.entries[i].value);
@@ -65,11 +65,10 @@ void map_remove(struct map *map, uint64_t key)
     if (!map->room)
         return;
     uint32_t i = home(map, key);
-    while (map->entries[i].key != key || map->entries[i].value == MAP_NONE) {
-        if (map->entries[i].value == MAP_NONE)
-            return;
+    while (map->entries[i].value != MAP_NONE && map->entries[i].key != key)
         i = (i + 1) & (map->room - 1);
-    }
+    if (map->entries[i].value == MAP_NONE)
+        return;
     map->count--;
 
     /* Close the gap: move back what would otherwise no longer be found. */

@@ -19,10 +19,19 @@ static bool within(const struct param *param, double value)
            (value >= param->min && value <= param->max);
 }
 
-/* Read 'value' into the field; false if it is not of the type or out of bounds. */
+/*
+ * Read 'value' into the field; false if it is not of the type or out of bounds.  Without
+ * 'self' it is only looked at.
+ */
 static bool store(const struct param *param, void *self, const char *value)
 {
-    void *field = (char *)self + param->offset;
+    union {
+        uint32_t count;
+        double number;
+        bool flag;
+        int64_t ns;
+    } nowhere;
+    void *field = self ? (char *)self + param->offset : (char *)&nowhere;
     double number;
     int64_t ns;
 
@@ -77,9 +86,9 @@ static int bad_value(const struct param *param, const char *owner, const char *v
         return error_set(err, -EINVAL, "%s: %s is \"%.40s\", want true or false", owner,
                          param->name, value);
     case PARAM_TIME:
-        return error_set(err, -EINVAL,
-                         "%s: %s is \"%.40s\", want a time such as 90s, 10m or 2h%s%s",
-                         owner, param->name, value, bounds, bounds[0] ? " seconds" : "");
+        return error_set(
+            err, -EINVAL, "%s: %s is \"%.40s\", want a time such as 90s, 10m or 2h%s%s",
+            owner, param->name, value, bounds, bounds[0] ? " seconds" : "");
     case PARAM_CHOICE:
         break;
     }
@@ -114,14 +123,15 @@ int param_set(const struct param *params, void *self, const char *owner,
             names[count++] = p->name;
     }
     if (count == 0)
-        return error_set(err, -EINVAL, "%s: no setting '%.40s': it has none", owner, name);
+        return error_set(err, -EINVAL, "%s: no setting '%.40s': it has none", owner,
+                         name);
     char hint[128];
     return error_set(err, -EINVAL, "%s: no setting '%.40s'%s", owner, name,
                      suggest(hint, sizeof hint, name, names));
 }
 
-int param_parse(const struct param *params, void *self, const char *owner,
-                const char *text, struct error *err)
+static int parse(const struct param *params, void *self, const char *owner,
+                 const char *text, struct error *err)
 {
     while (text && *text) {
         const char *end = strchrnul(text, ',');
@@ -131,12 +141,14 @@ int param_parse(const struct param *params, void *self, const char *owner,
         size_t name_bytes = (size_t)((equals ? equals : end) - text);
         size_t value_bytes = equals ? (size_t)(end - equals - 1) : 0;
         if (name_bytes >= sizeof name || value_bytes >= sizeof value)
-            return error_set(err, -EINVAL, "%s: setting '%.40s…' is too long", owner, text);
+            return error_set(err, -EINVAL, "%s: setting '%.40s…' is too long", owner,
+                             text);
         memcpy(name, text, name_bytes);
         name[name_bytes] = '\0';
         if (!equals)
-            return error_set(err, -EINVAL, "%s: setting '%s' has no value, want %s=VALUE",
-                             owner, name, name);
+            return error_set(err, -EINVAL,
+                             "%s: setting '%s' has no value, want %s=VALUE", owner,
+                             name, name);
         memcpy(value, equals + 1, value_bytes);
         value[value_bytes] = '\0';
         int r = param_set(params, self, owner, name, value, err);
@@ -145,4 +157,12 @@ int param_parse(const struct param *params, void *self, const char *owner,
         text = *end ? end + 1 : end;
     }
     return 0;
+}
+
+int param_parse(const struct param *params, void *self, const char *owner,
+                const char *text, struct error *err)
+{
+    int r =
+        parse(params, NULL, owner, text, err); /* all of it is right, or none is set */
+    return r < 0 ? r : parse(params, self, owner, text, err);
 }

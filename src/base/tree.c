@@ -28,7 +28,8 @@ static void refresh(struct tree_node *nodes, uint32_t id)
 }
 
 /* Hang 'id' where 'old' hung. */
-static void replace(struct tree_node *nodes, struct tree *tree, uint32_t old, uint32_t id)
+static void replace(struct tree_node *nodes, struct tree *tree, uint32_t old,
+                    uint32_t id)
 {
     uint32_t parent = nodes[old].parent;
     if (parent == TREE_NONE)

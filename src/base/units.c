@@ -12,27 +12,35 @@ struct unit {
 };
 
 static const struct unit times[] = {
-    { "", 1 },    { "s", 1 },     { "ms", 1e-3 },  { "us", 1e-6 },
-    { "ns", 1e-9 }, { "m", 60 },    { "min", 60 }, { "h", 3600 }, { "d", 86400 },
-    { "w", 604800 },
+    { "", 1 },   { "s", 1 },    { "ms", 1e-3 }, { "us", 1e-6 }, { "ns", 1e-9 },
+    { "m", 60 }, { "min", 60 }, { "h", 3600 },  { "d", 86400 }, { "w", 604800 },
 };
 
 static const struct unit sizes[] = {
-    { "", 1 },       { "B", 1 },        { "K", 0x1p10 },   { "M", 0x1p20 },
-    { "G", 0x1p30 }, { "T", 0x1p40 },   { "KB", 0x1p10 },  { "MB", 0x1p20 },
-    { "GB", 0x1p30 }, { "TB", 0x1p40 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 },
+    { "", 1 },         { "B", 1 },        { "K", 0x1p10 },   { "M", 0x1p20 },
+    { "G", 0x1p30 },   { "T", 0x1p40 },   { "KB", 0x1p10 },  { "MB", 0x1p20 },
+    { "GB", 0x1p30 },  { "TB", 0x1p40 },  { "KiB", 0x1p10 }, { "MiB", 0x1p20 },
     { "GiB", 0x1p30 }, { "TiB", 0x1p40 },
 };
+
+/* strtod would skip white space and read hexadecimal numbers; people mean neither. */
+static bool is_decimal(const char *text)
+{
+    text += *text == '-' || *text == '+';
+    if (*text == '.')
+        return text[1] >= '0' && text[1] <= '9';
+    return *text >= '0' && *text <= '9' && text[1] != 'x' && text[1] != 'X';
+}
 
 /* A number and one of 'units'; no sign, no white space, not infinite. */
 static bool read_unit(const char *text, const struct unit *units, size_t count,
                       double *ret_value)
 {
-    if (!(*text >= '0' && *text <= '9') && *text != '.')
+    if (!is_decimal(text) || *text == '-' || *text == '+')
         return false;
     char *end;
     double number = strtod(text, &end);
-    if (end == text || !isfinite(number))
+    if (!isfinite(number))
         return false;
     for (size_t i = 0; i < count; i++)
         if (strcmp(end, units[i].name) == 0) {
@@ -65,7 +73,7 @@ bool units_size(const char *text, uint64_t *ret_bytes)
 bool units_number(const char *text, double *ret_number)
 {
     char *end;
-    if (*text == '\0' || *text == ' ')
+    if (!is_decimal(text))
         return false;
     double number = strtod(text, &end);
     if (*end != '\0' || !isfinite(number))

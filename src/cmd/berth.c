@@ -17,8 +17,8 @@ extern const struct command command_sim, command_compare, command_gen, command_i
     command_policies, command_bench;
 
 const struct command *const command_list[] = {
-    &command_sim,    &command_compare,  &command_gen,
-    &command_import, &command_policies, &command_bench, NULL,
+    &command_sim,      &command_compare, &command_gen, &command_import,
+    &command_policies, &command_bench,   NULL,
 };
 
 #define COMMANDS_MAX 64
@@ -84,8 +84,9 @@ uint64_t flags_count(const struct flags *flags, const char *name, uint64_t min,
     errno = 0;
     uint64_t count = strtoull(text, &end, 10);
     if (!(*text >= '0' && *text <= '9') || *end || errno || count < min || count > max)
-        exit(command_wrong(flags, "--%s is \"%.60s\", want a whole number from %llu to %llu",
-                           name, text, (unsigned long long)min, (unsigned long long)max));
+        exit(command_wrong(
+            flags, "--%s is \"%.60s\", want a whole number from %llu to %llu", name,
+            text, (unsigned long long)min, (unsigned long long)max));
     return count;
 }
 
@@ -97,19 +98,20 @@ double flags_number(const struct flags *flags, const char *name, double min, dou
         return fallback;
     double number;
     if (!units_number(text, &number) || number < min || number > max)
-        exit(command_wrong(flags, "--%s is \"%.60s\", want a number from %g to %g", name,
-                           text, min, max));
+        exit(command_wrong(flags, "--%s is \"%.60s\", want a number from %g to %g",
+                           name, text, min, max));
     return number;
 }
 
 static void print_help(const struct command *command)
 {
-    printf("Usage: berth %s %s\n\n%s.\n\n", command->name, command->usage, command->brief);
+    printf("Usage: berth %s %s\n\n%s.\n\n", command->name, command->usage,
+           command->brief);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++) {
         char left[64];
         snprintf(left, sizeof left, "%c%c%s--%s%s%s", flag->letter ? '-' : ' ',
-                 flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ", flag->name,
-                 flag->value ? " " : "", flag->value ? flag->value : "");
+                 flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ",
+                 flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
         printf("  %-30s %s\n", left, flag->brief);
     }
     printf("  %-30s %s\n", "    --help", "show this");
@@ -127,6 +129,13 @@ static const struct flag *flag_by_letter(const struct command *command, int lett
 
 static int unknown_flag(const struct flags *flags, const char *word)
 {
+    for (const struct flag *flag = flags->command->flags; flag->name; flag++) {
+        size_t length = strlen(flag->name);
+        if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, flag->name, length) == 0 &&
+            word[2 + length] == '=')
+            return command_wrong(flags, "--%s takes no value; see 'berth %s --help'",
+                                 flag->name, flags->command->name);
+    }
     const char *names[FLAGS_MAX + 1] = { NULL };
     uint32_t count = 0;
     for (const struct flag *flag = flags->command->flags; flag->name; flag++)
@@ -159,7 +168,6 @@ static int read_flags(struct flags *flags, int argc, char **argv)
     opterr = 0;
     for (;;) {
         int index = -1;
-        int before = optind ? optind : 1;
         int c = getopt_long(argc, argv, letters, options, &index);
         if (c == -1)
             break;
@@ -170,11 +178,13 @@ static int read_flags(struct flags *flags, int argc, char **argv)
         if (c == ':')
             return command_wrong(flags, "%s needs a value; see 'berth %s --help'",
                                  argv[optind - 1], flags->command->name);
-        const struct flag *flag = c == 0   ? &flags->command->flags[index]
+        const struct flag *flag = c == 0     ? &flags->command->flags[index]
                                   : c == '?' ? NULL
                                              : flag_by_letter(flags->command, c);
-        if (!flag)
-            return unknown_flag(flags, argv[before] ? argv[before] : argv[optind - 1]);
+        if (!flag) {
+            char letter[3] = { '-', (char)optopt, '\0' }; /* 0 unless it was a letter */
+            return unknown_flag(flags, optopt ? letter : argv[optind - 1]);
+        }
         if (flags->given_count == FLAGS_GIVEN_MAX)
             return command_wrong(flags, "more than %d flags", FLAGS_GIVEN_MAX);
         flags->given[flags->given_count].flag = flag;
@@ -185,36 +195,51 @@ static int read_flags(struct flags *flags, int argc, char **argv)
     return 0;
 }
 
-static void print_overview(void)
+static void print_overview(FILE *file)
 {
-    printf("Usage: berth COMMAND [flags]\n\n"
-           "Shares GPUs among people who train models.\n");
+    fprintf(file, "Usage: berth COMMAND [flags]\n\n"
+                  "Shares GPUs among people who train models.\n");
     const char *const groups[] = { "Study", "Use" };
     for (size_t g = 0; g < 2; g++) {
         bool any = false;
         for (const struct command *const *c = command_list; *c; c++)
             if (strcmp((*c)->group, groups[g]) == 0) {
                 if (!any)
-                    printf("\n%s\n", groups[g]);
+                    fprintf(file, "\n%s\n", groups[g]);
                 any = true;
-                printf("  %-11s %s\n", (*c)->name, (*c)->brief);
+                fprintf(file, "  %-11s %s\n", (*c)->name, (*c)->brief);
             }
     }
-    printf("\n'berth COMMAND --help' shows a command's flags; 'berth --version' the version.\n");
+    fprintf(file, "\n'berth COMMAND --help' shows a command's flags; 'berth --version' "
+                  "the version.\n");
+}
+
+/* What was printed has to arrive: a full disk is not a success. */
+static int finish(int status)
+{
+    bool lost = ferror(stdout) != 0;
+    if ((fflush(stdout) == 0 && !lost) || status != 0)
+        return status;
+    fprintf(stderr, "berth: cannot write: %s\n", strerror(errno));
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL); /* 'berth … | head' ends quietly */
 
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+    if (argc < 2) {
+        print_overview(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
-        print_overview();
-        return argc < 2 ? 2 : 0;
+        print_overview(stdout);
+        return finish(0);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("berth %s\n", BERTH_VERSION);
-        return 0;
+        return finish(0);
     }
     const char *names[COMMANDS_MAX + 1] = { NULL };
     for (uint32_t i = 0; command_list[i]; i++) {
@@ -224,12 +249,7 @@ int main(int argc, char **argv)
         static struct flags flags;
         flags.command = command_list[i];
         int r = read_flags(&flags, argc - 1, argv + 1);
-        if (r != 0)
-            return r < 0 ? 0 : r;
-        int status = flags.command->run(&flags);
-        if (fflush(stdout) != 0 && status == 0)
-            return command_failed(&flags, "cannot write: %s", strerror(errno));
-        return status;
+        return finish(r == 0 ? flags.command->run(&flags) : r < 0 ? 0 : r);
     }
     char hint[160];
     fprintf(stderr, "berth: no command '%.40s'%s; see 'berth --help'\n", argv[1],

@@ -48,6 +48,10 @@ struct engine {
     uint64_t refused_count;   /* plans that were thrown away     */
     struct error *refusal;    /* why the last of them was        */
     int64_t wake_ns;          /* when the policy wants to be asked; INT64_MAX: never */
+
+    /* Set to have decisions timed; the engine itself never asks a clock. */
+    int64_t (*clock_ns)(void);
+    struct histogram decide_ns;
 };
 
 struct engine_setup {

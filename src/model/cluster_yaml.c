@@ -213,7 +213,7 @@ static int check(const struct place *at, unsigned entry, const char *field,
 {
     if (value >= min && value <= max)
         return 0;
-    return error_set(err, -EINVAL, "%s: nodes[%u]: %s is %g, want %g to %g", name,
+    return error_set(err, -EINVAL, "%s: nodes[%u]: %s is %g, want %g to %g", at->file,
                      entry, field, value, min, max);
 }
 
@@ -240,7 +240,7 @@ static int check_entry(const struct place *at, unsigned i, const struct nodes_en
                          at->file, line_of(at, "nodes", i), e->names_count,
                          count_of(e));
     if (e->gpus > 0 && !e->type)
-        return error_set(err, -EINVAL, "%s:%u: no type, want one as it has GPUs", name,
+        return error_set(err, -EINVAL, "%s:%u: no type, want one as it has GPUs", at->file,
                          i);
     return 0;
 }
@@ -322,7 +322,7 @@ static int build(struct cluster *cluster, struct arena *arena, const struct plac
                  const struct cluster_file *file, struct error *err)
 {
     const char *name = at->file;
-    uint32_t node_count;
+    uint32_t node_count = 0;
     int r = check_file(at, file, &node_count, err);
     if (r < 0)
         return r;

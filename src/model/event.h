@@ -100,6 +100,14 @@ struct event {
 const char *event_name(enum event_kind kind);
 const char *rule_name(enum rule rule);
 
-/* After it the job waits for seats; after it the job no longer does. */
-bool event_makes_waiting(const struct event *event);
-bool event_ends_waiting(const struct event *event);
+/*
+ * For keeping an order of waiting jobs: from this event on the job waits for seats;
+ * from this event on it no longer does.  'view' is as it is after the event.
+ */
+struct view;
+bool event_makes_waiting(const struct event *event, const struct view *view);
+bool event_ends_waiting(const struct event *event, const struct view *view);
+
+/* The same for jobs in their seats that have not been told to leave. */
+bool event_makes_running(const struct event *event, const struct view *view);
+bool event_ends_running(const struct event *event, const struct view *view);

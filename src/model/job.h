@@ -98,8 +98,10 @@ struct job {
     uint32_t kind;   /* row of the throughput table, or KIND_NONE */
     uint32_t entity; /* 0: none */
     bool spread;
-    bool elastic;
-    bool spread_now; /* in more nodes than needed */
+    bool spread_now; /* in more nodes than needed               */
+    bool leaving;    /* its owner wants it gone; ends once it has left its seats */
+    uint32_t type_best;     /* the type it runs fastest on, at the size it asks for */
+    double rate_best_per_s; /* its steps per second there                           */
 
     /* seats */
     struct seat_row seats; /* held now                                       */
@@ -136,6 +138,11 @@ struct job {
     int64_t deadline_ns;
     uint64_t bytes_per_step;
 };
+
+static inline bool job_is_elastic(const struct job *job)
+{
+    return job->gpus_min < job->gpus_max;
+}
 
 /* In its seats: they are taken, whether it makes steps or not. */
 static inline bool job_seated(const struct job *job)

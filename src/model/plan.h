@@ -87,7 +87,6 @@ struct change {
 
 /* One plan per engine, used again for every decision. */
 struct plan *plan_new(struct state *state, struct arena *run);
-void plan_free(struct plan *plan);
 
 /* Empty it for a new decision. */
 void plan_begin(struct plan *plan);

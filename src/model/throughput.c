@@ -111,8 +111,8 @@ static int read_type(struct throughput *table, struct arena *arena, struct place
     const struct json *entry;
     while ((walk = json_member(entries, walk, &at->key, &entry))) {
         char kind[KIND_BYTES_MAX + 1];
-        uint32_t size;
-        float rate;
+        uint32_t size = 0;
+        float rate = 0;
         int r = read_key(at, kind, &size, err);
         if (r == 0)
             r = read_rate(at, entry, &rate, err);

@@ -1,8 +1,8 @@
 /* fuzz_acme.c - the format 'acme'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("acme", bytes, count);
+    fuzz_format("acme", data, size);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_auto.c - recognising a format by content. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("auto", bytes, count);
+    fuzz_format("auto", data, size);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_berth.c - the format 'berth'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("berth", bytes, count);
+    fuzz_format("berth", data, size);
     return 0;
 }

@@ -1,18 +1,20 @@
 /* fuzz_cluster.c - the short hand for clusters. */
-#include "fuzz.h"
-
 #include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char text[256];
-    size_t used = count < sizeof text ? count : sizeof text - 1;
-    memcpy(text, bytes, used);
+    size_t used = size < sizeof text ? size : sizeof text - 1;
+    memcpy(text, data, used);
     text[used] = '\0';
     if (strchr(text, '/') || strchr(text, '.') || !strchr(text, ':'))
         return 0; /* would be a file */

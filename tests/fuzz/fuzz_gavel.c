@@ -1,8 +1,8 @@
 /* fuzz_gavel.c - the format 'gavel'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("gavel", bytes, count);
+    fuzz_format("gavel", data, size);
     return 0;
 }

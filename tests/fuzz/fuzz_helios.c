@@ -1,8 +1,8 @@
 /* fuzz_helios.c - the format 'helios'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("helios", bytes, count);
+    fuzz_format("helios", data, size);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_pai.c - the format 'pai'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("pai", bytes, count);
+    fuzz_format("pai", data, size);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_philly.c - the format 'philly'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("philly", bytes, count);
+    fuzz_format("philly", data, size);
     return 0;
 }

@@ -1,8 +1,8 @@
 /* fuzz_sacct.c - the format 'sacct'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("sacct", bytes, count);
+    fuzz_format("sacct", data, size);
     return 0;
 }

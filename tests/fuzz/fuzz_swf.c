@@ -1,8 +1,8 @@
 /* fuzz_swf.c - the format 'swf'. */
-#include "fuzz.h"
+#include "fuzz/format.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_format("swf", bytes, count);
+    fuzz_format("swf", data, size);
     return 0;
 }

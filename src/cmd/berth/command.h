@@ -38,7 +38,7 @@ struct command {
     const char *brief; /* one line                                        */
     const char *usage; /* what follows the name, one line                 */
     const struct flag *flags;
-    const char *more;  /* further paragraphs for --help, or NULL          */
+    const char *more; /* further paragraphs for --help, or NULL          */
 
     /* Returns the exit status: 0 ok, 1 failed, 2 wrong usage or input. */
     int (*run)(const struct flags *flags);

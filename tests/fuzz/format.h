@@ -1,22 +1,26 @@
-/* fuzz_format.c - reading a workload of any format to its end. */
-#include "fuzz.h"
+/* format.h - what the fuzz targets of file formats share. */
+#pragma once
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "workload/workload.h"
 
-void fuzz_format(const char *format, const uint8_t *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Read a workload in that format to its end: jobs that are sane, or one sentence. */
+static inline void fuzz_format(const char *format, const uint8_t *data, size_t size)
 {
     struct workload *workload;
     struct error err = { "" };
-    int r = workload_open_memory(&workload, "input", bytes, count, format, &err);
+    int r = workload_open_memory(&workload, "input", data, size, format, &err);
     if (r < 0) {
-        assert(err.text[0]);
+        assert(err.text[0] != '\0');
         return;
     }
     struct job_spec job;
@@ -30,7 +34,7 @@ void fuzz_format(const char *format, const uint8_t *bytes, size_t count)
         assert(job.pause_ns >= 0);
         last_ns = job.submit_ns;
     }
-    assert(r == 0 || err.text[0]);
+    assert(r == 0 || err.text[0] != '\0');
     assert(!strchr(err.text, '\n'));
     workload_close(workload);
 }

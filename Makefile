@@ -1,0 +1,61 @@
+# What people type; the build itself is Meson's.
+#
+#   make              build into build/
+#   make demo         install what is missing, build, compare two policies
+#   make check        install what is missing, build, run every test
+#   make check-fresh  the last two in an empty Debian 12 (as root)
+#   make bench        how fast: figures per second and per decision
+#   make soak         the slow tests
+#   make format tidy install clean
+
+BUILD   = build
+prefix  = /usr/local
+DESTDIR =
+
+DEMO = $(BUILD)/berth compare --cluster 16xv100:8 \
+       --workload synthetic:jobs=2000,load=1.0 \
+       --policy fifo --policy srtf --seeds 3 --report berth-report.html
+
+all: $(BUILD)/build.ninja
+	@ninja --quiet -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@tools/setup -n build
+	@meson setup $(BUILD) --buildtype=release --prefix="$(prefix)" >$(BUILD).log || \
+		{ cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+demo:
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	$(DEMO)
+
+check:
+	@tools/setup check
+	@tools/check
+
+soak:
+	@tools/setup check
+	@tools/check --soak
+
+check-fresh:
+	@tools/setup fresh
+	@tools/check-fresh
+
+bench: all
+	$(BUILD)/berth bench all
+
+format:
+	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
+
+tidy: all
+	@tools/tidy $(BUILD)
+
+install: all
+	@meson configure $(BUILD) -Dprefix="$(prefix)"
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
+
+clean:
+	rm -rf build build-asan build-clang berth-report.html
+
+.PHONY: all demo check soak check-fresh bench format tidy install clean

@@ -1,0 +1,97 @@
+/* compare.c - berth compare: several policies on the same workloads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/setup.h"
+#include "cmd/berth/show.h"
+#include "policy/policy.h"
+#include "study/comparison.h"
+#include "study/report.h"
+
+static const struct flag compare_flags[] = {
+    SETUP_FLAGS,
+    { "seeds", 0, "N", "runs per policy, with seeds S, S+1, …; 1" },
+    { 0 },
+};
+
+static int read_policies(const struct flags *flags, struct comparison *comparison)
+{
+    const char *text;
+    for (uint32_t i = 0; (text = flags_each(flags, "policy", i)); i++) {
+        const struct policy *policy;
+        const char *settings;
+        struct error err;
+        if (i == COMPARISON_POLICIES_MAX)
+            return command_wrong(flags, "more than %d policies", COMPARISON_POLICIES_MAX);
+        int r = policy_parse(text, &policy, &settings, &err);
+        if (r < 0)
+            return command_status(flags, r, &err);
+        comparison->policies[comparison->policy_count++] = text;
+    }
+    if (comparison->policy_count == 0)
+        return command_wrong(flags, "--policy is missing; give it once for each policy");
+    return 0;
+}
+
+static int compare(const struct flags *flags, struct setup *setup,
+                   struct comparison *comparison)
+{
+    const char *report = flags_get(flags, "report");
+    struct error err;
+    if (report && !report_available())
+        return command_status(flags, report_write(report, NULL, &err), &err);
+    comparison->cluster_text = setup->cluster_text;
+    comparison->workload_text = setup->sim.workload;
+    comparison->command = setup_command(setup, flags);
+    comparison->first_seed = setup->sim.seed;
+    comparison->seed_count =
+        (uint32_t)flags_count(flags, "seeds", 1, COMPARISON_SEEDS_MAX, 1);
+    setup->sim.chart = report != NULL;
+    int r = comparison_run(comparison, &setup->sim, show_progress, NULL, &err);
+    show_progress_end();
+    if (r == 0 && report) {
+        struct json *page = comparison_page(comparison);
+        r = report_write(report, page, &err);
+        json_free(page);
+    }
+    if (r < 0)
+        return command_status(flags, r, &err);
+    if (flags_get(flags, "json")) {
+        struct json *json = comparison_json(comparison);
+        json_print(json, stdout, true);
+        json_free(json);
+        return 0;
+    }
+    show_comparison(comparison, stdout);
+    if (report)
+        printf("\n%s has the plots.\n", report);
+    return 0;
+}
+
+static int compare_run(const struct flags *flags)
+{
+    struct comparison comparison = { 0 };
+    struct setup setup;
+    int r = setup_read(&setup, flags);
+    if (r == 0)
+        r = read_policies(flags, &comparison);
+    if (r == 0)
+        r = compare(flags, &setup, &comparison);
+    comparison_release(&comparison);
+    setup_release(&setup);
+    return r < 0 ? 0 : r;
+}
+
+const struct command command_compare = {
+    .name = "compare",
+    .group = "Study",
+    .brief = "run several policies on the same workloads and compare them",
+    .usage = "--cluster C --workload W --policy P --policy P … [flags]",
+    .flags = compare_flags,
+    .more = "Example: berth compare --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
+            "--policy fifo --policy srtf --seeds 5 --report page.html",
+    .run = compare_run,
+};

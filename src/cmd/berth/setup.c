@@ -1,0 +1,149 @@
+/* setup.c - what sim and compare have in common. */
+#include "cmd/berth/setup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/param.h"
+#include "workload/workload.h"
+
+#define ERROR_SIGMA_MAX 5.0
+
+static const struct param faults_params[] = {
+    { "mtbf", PARAM_TIME, offsetof(struct sim_faults, mtbf_ns), "0s", NULL,
+      "mean time between failures of a node" },
+    { "mttr", PARAM_TIME, offsetof(struct sim_faults, mttr_ns), "10m", NULL,
+      "mean time to repair" },
+    { NULL },
+};
+
+static int read_faults(struct setup *setup, const struct flags *flags, struct error *err)
+{
+    const char *text = flags_get(flags, "faults");
+    param_defaults(faults_params, &setup->sim.faults);
+    int r = param_parse(faults_params, &setup->sim.faults, "--faults", text, err);
+    if (r == 0 && text && setup->sim.faults.mtbf_ns == 0)
+        return error_set(err, -EINVAL, "--faults: mtbf is missing, want mtbf=12h,mttr=10m");
+    return r;
+}
+
+static int read_window(struct setup *setup, const struct flags *flags, struct error *err)
+{
+    const char *text = flags_get(flags, "window");
+    if (!text)
+        return 0;
+    char *middle;
+    char *end;
+    errno = 0;
+    uint64_t from = strtoull(text, &middle, 10);
+    uint64_t to = *middle == ':' ? strtoull(middle + 1, &end, 10) : 0;
+    if (*middle != ':' || *end || errno || text[0] == '-' || middle[1] == '-' || to <= from)
+        return error_set(err, -EINVAL, "--window is \"%.40s\", want A:B with A < B", text);
+    setup->sim.window_from = from;
+    setup->sim.window_to = to;
+    return 0;
+}
+
+/* The cluster that was named, or the one the workload is meant for. */
+static int read_cluster(struct setup *setup, const struct flags *flags, struct error *err)
+{
+    const char *text = flags_get(flags, "cluster");
+    if (!text) {
+        struct workload *workload;
+        int r = workload_open(&workload, setup->sim.workload, setup->sim.format,
+                              setup->sim.seed, 0, err);
+        if (r < 0)
+            return r;
+        const char *own = workload_facts(workload)->cluster;
+        text = own ? arena_text(&setup->arena, own) : NULL;
+        workload_close(workload);
+    }
+    if (!text)
+        return error_set(err, -EINVAL,
+                         "--cluster is missing: a preset, a YAML file, or such as 4xv100:8");
+    setup->cluster_text = text;
+    return cluster_load(&setup->cluster, &setup->arena, text, err);
+}
+
+int setup_read(struct setup *setup, const struct flags *flags)
+{
+    *setup = (struct setup){ 0 };
+    arena_init(&setup->arena, 0);
+    if (flags->word_count > 0)
+        return command_wrong(flags, "'%.60s' is not a flag; see 'berth %s --help'",
+                             flags->words[0], flags->command->name);
+    const char *cluster = flags_get(flags, "cluster");
+    if (cluster && strcmp(cluster, "list") == 0) {
+        cluster_list(stdout);
+        return -1;
+    }
+    setup->sim.workload = flags_get(flags, "workload");
+    setup->sim.format = flags_get(flags, "format");
+    setup->sim.seed = flags_count(flags, "seed", 0, UINT64_MAX, 1);
+    setup->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
+    setup->sim.estimate_error =
+        flags_number(flags, "estimate-error", 0, ERROR_SIGMA_MAX, 0);
+    if (!setup->sim.workload)
+        return command_wrong(flags, "--workload is missing: a trace file, or a preset "
+                                    "such as synthetic:jobs=1000,load=0.9");
+    struct error err;
+    int r = read_faults(setup, flags, &err);
+    if (r == 0)
+        r = read_window(setup, flags, &err);
+    if (r == 0)
+        r = read_cluster(setup, flags, &err);
+    if (r < 0)
+        return command_status(flags, r, &err);
+    setup->sim.cluster = &setup->cluster;
+    throughput_init(&setup->rates, &setup->cluster);
+    setup->sim.rates = &setup->rates;
+    const char *path = flags_get(flags, "throughputs");
+    if (path)
+        r = throughput_load(&setup->rates, &setup->arena, path, &err);
+    return command_status(flags, r, &err);
+}
+
+void setup_release(struct setup *setup)
+{
+    arena_release(&setup->arena);
+}
+
+/* A word as the shell wants it. */
+static void put_word(struct buf *buf, const char *word)
+{
+    bool plain = word[0] && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz"
+                                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                               "0123456789_-+=,.:/@%")];
+    if (plain) {
+        buf_text(buf, word);
+        return;
+    }
+    buf_text(buf, "'");
+    for (; *word; word++)
+        if (*word == '\'')
+            buf_text(buf, "'\\''");
+        else
+            buf_add(buf, word, 1);
+    buf_text(buf, "'");
+}
+
+const char *setup_command(struct setup *setup, const struct flags *flags)
+{
+    struct buf buf;
+    buf_init(&buf, 4096);
+    buf_print(&buf, "berth %s", flags->command->name);
+    for (uint32_t i = 0; i < flags->given_count; i++) {
+        buf_print(&buf, " --%s", flags->given[i].flag->name);
+        if (flags->given[i].flag->value) {
+            buf_text(&buf, " ");
+            put_word(&buf, flags->given[i].value);
+        }
+    }
+    const char *text = arena_text(&setup->arena, buf.bytes);
+    buf_release(&buf);
+    return text;
+}

@@ -1,0 +1,38 @@
+/* setup.h - what sim and compare have in common: cluster, workload, faults, errors. */
+#pragma once
+
+#include "base/arena.h"
+#include "cmd/berth/command.h"
+#include "model/cluster.h"
+#include "model/throughput.h"
+#include "sim/sim.h"
+
+/* The flags themselves, for the commands' tables. */
+#define SETUP_FLAGS                                                                      \
+    { "cluster", 'c', "C", "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
+        { "workload", 'w', "W", "trace file, or preset[:setting=value,…]" },             \
+        { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" },           \
+        { "seed", 0, "S", "of all random numbers; 1" },                                  \
+        { "window", 0, "A:B", "figures over jobs A ≤ n < B; ends when they are done" },  \
+        { "throughputs", 0, "FILE.json", "steps per second by kind of job and type" },   \
+        { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" },                    \
+        { "cost-error", 0, "X", "believed pause and load times err by so much (sigma)" }, \
+        { "estimate-error", 0, "X", "believed run times err by so much (sigma)" },       \
+        { "format", 0, "F", "of the trace; by default recognised by its content" },      \
+        { "json", 0, NULL, "for programs: one object" },                                 \
+        { "report", 0, "F.html", "write a page with plots" }
+
+struct setup {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    const char *cluster_text;
+    struct sim_setup sim;
+};
+
+/* Read the flags; 0, or an exit status after a message (-1: done, nothing to run). */
+int setup_read(struct setup *setup, const struct flags *flags);
+void setup_release(struct setup *setup);
+
+/* The command line that makes this run again; lives in the setup. */
+const char *setup_command(struct setup *setup, const struct flags *flags);

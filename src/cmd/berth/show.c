@@ -1,0 +1,164 @@
+/* show.c - figures as a table for people, and a progress bar. */
+#include "cmd/berth/show.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "study/comparison.h"
+
+#define LABEL_WIDTH 36
+#define BAR_WIDTH 40
+
+/* 1234567 as "1,234,567". */
+static const char *with_commas(char *text, size_t size, double value)
+{
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.0f", value);
+    size_t length = strlen(digits);
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 2 < size; i++) {
+        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
+            text[used++] = ',';
+        text[used++] = digits[i];
+    }
+    text[used] = '\0';
+    return text;
+}
+
+const char *show_value(char *text, size_t size, const struct figure *figure, double value)
+{
+    if (isnan(value))
+        snprintf(text, size, "-");
+    else if (strcmp(figure->unit, "s") == 0)
+        units_show_time(text, (unsigned)size, value);
+    else if (strcmp(figure->unit, "GPU-s") == 0)
+        snprintf(text, size, "%.1f GPU-h", value / 3600);
+    else if (strcmp(figure->unit, "share") == 0)
+        snprintf(text, size, "%.1f %%", value * 100);
+    else if (strcmp(figure->unit, "usd") == 0)
+        snprintf(text, size, "$%.2f", value);
+    else if (figure->whole)
+        with_commas(text, size, value);
+    else if (value >= 1000)
+        with_commas(text, size, value);
+    else
+        snprintf(text, size, "%.2f", value);
+    return text;
+}
+
+static bool wants_colour(FILE *file)
+{
+    const char *none = getenv("NO_COLOR");
+    return isatty(fileno(file)) && !(none && *none);
+}
+
+/* The policy that does best by this figure; UINT32_MAX if that means nothing. */
+static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
+{
+    enum better better = summary_figures[figure].better;
+    uint32_t best = UINT32_MAX;
+    double best_value = 0;
+    bool differs = false;
+    if (better == BETTER_NONE || comparison->policy_count < 2)
+        return UINT32_MAX;
+    for (uint32_t p = 0; p < comparison->policy_count; p++) {
+        double value = comparison_estimate(comparison, p, figure).mean;
+        if (isnan(value))
+            continue;
+        differs = differs || (best != UINT32_MAX && value != best_value);
+        if (best == UINT32_MAX ||
+            (better == BETTER_LESS ? value < best_value : value > best_value)) {
+            best = p;
+            best_value = value;
+        }
+    }
+    return differs ? best : UINT32_MAX;
+}
+
+/* As wide as it looks, which is less than its bytes where it has a "±". */
+static int columns_of(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += (*text & 0xc0) != 0x80;
+    return columns;
+}
+
+static void show_cell(const struct comparison *comparison, uint32_t policy,
+                      uint32_t figure, bool best, bool colour, int width, FILE *file)
+{
+    struct estimate estimate = comparison_estimate(comparison, policy, figure);
+    char value[48];
+    char cell[96];
+    show_value(value, sizeof value, &summary_figures[figure], estimate.mean);
+    if (!isnan(estimate.half) && estimate.mean != 0)
+        snprintf(cell, sizeof cell, "%s ±%.0f%%", value,
+                 fabs(estimate.half / estimate.mean) * 100);
+    else
+        snprintf(cell, sizeof cell, "%s", value);
+    fprintf(file, "%*s%s%s%s", width - columns_of(cell) - 2, "",
+            best && colour ? "\033[1;32m" : "", cell, best && colour ? "\033[0m" : "");
+    fputs(best ? " *" : "  ", file);
+}
+
+/* Zero for everybody: not worth a line. */
+static bool is_dull(const struct comparison *comparison, uint32_t figure)
+{
+    for (uint32_t p = 0; p < comparison->policy_count; p++) {
+        struct estimate estimate = comparison_estimate(comparison, p, figure);
+        if (estimate.count > 0 && estimate.mean != 0)
+            return false;
+    }
+    return true;
+}
+
+void show_comparison(const struct comparison *comparison, FILE *file)
+{
+    bool colour = wants_colour(file);
+    int width = comparison->seed_count > 1 ? 20 : 15;
+    for (uint32_t p = 0; p < comparison->policy_count; p++) {
+        int longest = (int)strlen(comparison->policies[p]) + 4;
+        width = longest > width ? longest : width;
+    }
+    fprintf(file, "%-*s", LABEL_WIDTH, "");
+    for (uint32_t p = 0; p < comparison->policy_count; p++)
+        fprintf(file, "%*s  ", width - 2, comparison->policies[p]);
+    fputc('\n', file);
+    for (uint32_t f = 0; summary_figures[f].id; f++) {
+        if (is_dull(comparison, f))
+            continue;
+        uint32_t best = best_of(comparison, f);
+        fprintf(file, "%-*s", LABEL_WIDTH, summary_figures[f].label);
+        for (uint32_t p = 0; p < comparison->policy_count; p++)
+            show_cell(comparison, p, f, p == best, colour, width, file);
+        fputc('\n', file);
+    }
+    if (comparison->policy_count > 1)
+        fputs("* best of the row\n", file);
+    if (comparison->seed_count > 1)
+        fprintf(file, "± half width of the 95 %% interval over %u seeds\n",
+                comparison->seed_count);
+}
+
+void show_progress(void *context, double share)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    char bar[BAR_WIDTH + 1];
+    int full = (int)(share * BAR_WIDTH + 0.5);
+    for (int i = 0; i < BAR_WIDTH; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR_WIDTH] = '\0';
+    fprintf(stderr, "\r[%s] %3.0f %%", bar, share * 100);
+    fflush(stderr);
+}
+
+void show_progress_end(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}

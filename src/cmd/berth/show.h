@@ -1,0 +1,20 @@
+/* show.h - figures as a table for people, and a progress bar. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "metrics/summary.h"
+
+struct comparison;
+
+/* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
+const char *show_value(char *text, size_t size, const struct figure *figure,
+                       double value);
+
+/* The figures of all policies side by side, over seeds; the best of each row marked. */
+void show_comparison(const struct comparison *comparison, FILE *file);
+
+/* A bar on stderr, where that is a terminal; 'context' is ignored. */
+void show_progress(void *context, double share);
+void show_progress_end(void);

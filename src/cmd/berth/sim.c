@@ -1,0 +1,141 @@
+/* sim.c - berth sim: one policy on one workload. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/output.h"
+#include "cmd/berth/setup.h"
+#include "cmd/berth/show.h"
+#include "study/comparison.h"
+#include "study/report.h"
+
+static const struct flag sim_flags[] = {
+    SETUP_FLAGS,
+    { "jobs-out", 0, "F.csv", "write a line per job" },
+    { "trace-out", 0, "F.json", "write who held which GPU when, for Perfetto" },
+    { 0 },
+};
+
+static void print_json(const struct comparison *comparison, const struct sim_setup *setup)
+{
+    const struct sim_result *result = &comparison->runs[0].result;
+    const struct sim_cost *cost = &result->cost;
+    struct json *root = json_new_object();
+    json_put_text(root, "policy", setup->policy);
+    json_put_count(root, "seed", (int64_t)setup->seed);
+    summary_json(&result->summary, root);
+    struct json *sim = json_new_object();
+    json_put_count(sim, "events", (int64_t)cost->event_count);
+    json_put_count(sim, "decisions", (int64_t)cost->decision_count);
+    json_put_number(sim, "wall_s", cost->wall_s);
+    if (cost->wall_s > 0)
+        json_put_number(sim, "events_per_s", (double)cost->event_count / cost->wall_s);
+    struct json *decide = json_new_object();
+    json_put_number(decide, "p50", cost->decide_us_p50);
+    json_put_number(decide, "p99", cost->decide_us_p99);
+    json_put_number(decide, "max", cost->decide_us_max);
+    json_put(sim, "decide_us", decide);
+    json_put_count(sim, "peak_rss_bytes", (int64_t)cost->peak_rss_bytes);
+    json_put(root, "sim", sim);
+    json_print(root, stdout, true);
+    json_free(root);
+}
+
+static void print_table(const struct comparison *comparison)
+{
+    const struct sim_cost *cost = &comparison->runs[0].result.cost;
+    show_comparison(comparison, stdout);
+    printf("\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: %.1f)\n",
+           (unsigned long long)cost->event_count, cost->wall_s,
+           cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
+           cost->decide_us_p50, cost->decide_us_p99);
+    if (cost->skipped > 0)
+        printf("%llu rows of the trace are no job that can be run and were passed over\n",
+               (unsigned long long)cost->skipped);
+}
+
+static int write_report(const struct flags *flags, const struct comparison *comparison,
+                        struct error *err)
+{
+    const char *path = flags_get(flags, "report");
+    if (!path)
+        return 0;
+    struct json *page = comparison_page(comparison);
+    int r = report_write(path, page, err);
+    json_free(page);
+    return r;
+}
+
+static int run(const struct flags *flags, struct setup *setup, const char *policy)
+{
+    struct output jobs_out = { 0 };
+    struct output trace_out = { 0 };
+    struct error err;
+    struct comparison comparison = { .cluster_text = setup->cluster_text,
+                                     .workload_text = setup->sim.workload,
+                                     .command = setup_command(setup, flags),
+                                     .policies = { policy },
+                                     .policy_count = 1,
+                                     .first_seed = setup->sim.seed,
+                                     .seed_count = 1 };
+    int r = 0;
+    if (flags_get(flags, "jobs-out"))
+        r = output_open(&jobs_out, flags_get(flags, "jobs-out"), &err);
+    if (r == 0 && flags_get(flags, "trace-out"))
+        r = output_open(&trace_out, flags_get(flags, "trace-out"), &err);
+    setup->sim.policy = policy;
+    setup->sim.jobs_out = jobs_out.file;
+    setup->sim.trace_out = trace_out.file;
+    setup->sim.chart = flags_get(flags, "report") != NULL;
+    if (r == 0)
+        r = comparison_run(&comparison, &setup->sim, show_progress, NULL, &err);
+    show_progress_end();
+    if (r == 0 && jobs_out.file)
+        r = output_commit(&jobs_out, &err);
+    if (r == 0 && trace_out.file)
+        r = output_commit(&trace_out, &err);
+    if (r == 0)
+        r = write_report(flags, &comparison, &err);
+    if (r == 0) {
+        if (flags_get(flags, "json"))
+            print_json(&comparison, &setup->sim);
+        else
+            print_table(&comparison);
+        const struct sim_cost *cost = &comparison.runs[0].result.cost;
+        if (cost->refused_count > 0)
+            fprintf(stderr, "berth sim: %llu plans were thrown away, the last because %s\n",
+                    (unsigned long long)cost->refused_count, cost->refusal);
+    }
+    output_release(&jobs_out);
+    output_release(&trace_out);
+    comparison_release(&comparison);
+    return command_status(flags, r, &err);
+}
+
+static int sim_run_command(const struct flags *flags)
+{
+    const char *policy = flags_get(flags, "policy");
+    struct setup setup;
+    if (!policy && !flags_get(flags, "cluster"))
+        return command_wrong(flags, "--policy is missing; 'berth policies' lists them");
+    int r = setup_read(&setup, flags);
+    if (r == 0 && !policy)
+        r = command_wrong(flags, "--policy is missing; 'berth policies' lists them");
+    if (r == 0)
+        r = run(flags, &setup, policy);
+    setup_release(&setup);
+    return r < 0 ? 0 : r;
+}
+
+const struct command command_sim = {
+    .name = "sim",
+    .group = "Study",
+    .brief = "run a workload under one policy, in virtual time",
+    .usage = "--cluster C --workload W --policy P [flags]",
+    .flags = sim_flags,
+    .more = "Example: berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
+            "--policy srtf",
+    .run = sim_run_command,
+};

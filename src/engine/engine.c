@@ -1,0 +1,236 @@
+/* engine.c - events in, one decision, orders out. */
+#include "engine/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/error.h"
+#include "executor/executor.h"
+#include "model/plan.h"
+#include "policy/policy.h"
+
+#define ROUND_BYTES (256 * 1024)
+
+int engine_init(struct engine *engine, struct arena *run, const struct engine_setup *setup,
+                struct error *err)
+{
+    *engine = (struct engine){ .executor = setup->executor,
+                               .executor_self = setup->executor_self,
+                               .wake_ns = INT64_MAX };
+    state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
+    engine->plan = plan_new(&engine->state, run);
+    engine->refusal = arena_new(run, struct error);
+    arena_init(&engine->round, ROUND_BYTES);
+
+    const struct policy *policy = setup->policy;
+    engine->policy_self = arena_alloc(run, 1, policy->self_size, 16);
+    param_defaults(policy->params, engine->policy_self);
+    int r = param_parse(policy->params, engine->policy_self, policy->name,
+                        setup->settings, err);
+    if (r == 0 && policy->init)
+        r = policy->init(engine->policy_self, &engine->state.view, setup->seed, run, err);
+    if (r == 0)
+        engine->policy = policy;
+    else
+        engine_release(engine);
+    return r;
+}
+
+void engine_release(struct engine *engine)
+{
+    if (engine->policy && engine->policy->fini)
+        engine->policy->fini(engine->policy_self);
+    engine->policy = NULL;
+    arena_release(&engine->round);
+    state_release(&engine->state);
+}
+
+void engine_listen(struct engine *engine, struct listener listener)
+{
+    assert(engine->listener_count < LISTENERS_MAX);
+    engine->listeners[engine->listener_count++] = listener;
+}
+
+/* Something happened: know it, and let everybody know who wants to. */
+static void take_note(struct engine *engine, struct event *event)
+{
+    if (!state_apply(&engine->state, event))
+        return; /* of an attempt that is over */
+    engine->event_count++;
+    const struct view *view = &engine->state.view;
+    if (engine->policy->observe)
+        engine->policy->observe(engine->policy_self, view, event);
+    for (uint32_t i = 0; i < engine->listener_count; i++)
+        engine->listeners[i].event(engine->listeners[i].self, view, event);
+}
+
+/* A job that goes on with another size in the same kind of seats need not stop for it. */
+static bool can_resize(const struct engine *engine, const struct change *revoke)
+{
+    return engine->executor->resize && revoke->rule == RULE_RESIZE &&
+           job_is_elastic(&engine->state.jobs[revoke->job]);
+}
+
+
+static void order_recall(struct engine *engine, const struct change *change)
+{
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = EVENT_RECALLED,
+                           .job = change->job,
+                           .rule = change->rule,
+                           .grace_ns = engine->state.jobs[change->job].grace_ns,
+                           .for_whom = change->for_whom };
+    take_note(engine, &event);
+}
+
+static void order_seats(struct engine *engine, const struct change *change,
+                        enum event_kind kind)
+{
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = kind,
+                           .job = change->job,
+                           .seats = plan_seats(engine->plan, change),
+                           .seat_count = change->seat_count,
+                           .promises = plan_promises(engine->plan, change),
+                           .promise_count = change->promise_count,
+                           .steps_max = change->steps_max,
+                           .beside = change->beside,
+                           .spread = change->spread };
+    take_note(engine, &event);
+}
+
+/* The plan becomes orders, and orders are events: recalls first, they make the room. */
+static void record_orders(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+    size_t count = plan_change_count(plan);
+    for (size_t i = 0; i < count; i++) {
+        const struct change *change = plan_change(plan, i);
+        if (change->kind != CHANGE_REVOKE || change->undone)
+            continue;
+        if (!can_resize(engine, change))
+            order_recall(engine, change);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct change *change = plan_change(plan, i);
+        if (change->kind == CHANGE_GRANT)
+            order_seats(engine, change,
+                        job_runs(&engine->state.jobs[change->job]) ? EVENT_RESIZING
+                                                                   : EVENT_PLACED);
+        else if (change->kind == CHANGE_RENEW)
+            order_seats(engine, change, EVENT_RENEWED);
+    }
+}
+
+static int commit(struct engine *engine, struct error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < engine->listener_count && r == 0; i++)
+        if (engine->listeners[i].commit)
+            r = engine->listeners[i].commit(engine->listeners[i].self, err);
+    return r;
+}
+
+static int tell_seats(struct engine *engine, const struct change *change,
+                      struct error *err)
+{
+    const struct job *job = &engine->state.jobs[change->job];
+    const struct promise_part *promises = plan_promises(engine->plan, change);
+    const struct seat *seats = plan_seats(engine->plan, change);
+    job_id *after = arena_array(&engine->round, job_id, change->promise_count + 1);
+    uint32_t after_count = 0;
+    for (uint32_t i = 0; i < change->promise_count; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < after_count; k++)
+            known = known || after[k] == promises[i].victim;
+        if (!known)
+            after[after_count++] = promises[i].victim;
+    }
+    bool moves = job->state == JOB_STOPPING;
+    bool itself = false;
+    for (uint32_t k = 0; k < after_count; k++)
+        itself = itself || after[k] == change->job;
+    if (moves && !itself) /* it has to be out before it can be in */
+        after[after_count++] = change->job;
+
+    struct lease lease = { .job = change->job,
+                           .generation = job->generation,
+                           .attempt = job->attempt + moves,
+                           .type = engine->state.view.cluster->nodes[seats[0].node].type,
+                           .spread = change->spread,
+                           .beside = change->beside,
+                           .seats = seats,
+                           .seat_count = change->seat_count,
+                           .after = after,
+                           .after_count = after_count,
+                           .steps_max = change->steps_max };
+    for (uint32_t i = 0; i < change->seat_count; i++)
+        lease.gpus += seat_gpu_count(&seats[i]);
+    if (job_runs(job))
+        return engine->executor->resize(engine->executor_self, &lease, err);
+    return engine->executor->start(engine->executor_self, &lease, err);
+}
+
+/* Starts before stops: an executor that queues successors hands the seats over at once. */
+static int carry_out(struct engine *engine, struct error *err)
+{
+    const struct plan *plan = engine->plan;
+    const struct executor *executor = engine->executor;
+    size_t count = plan_change_count(plan);
+    for (size_t i = 0; i < count; i++) {
+        const struct change *change = plan_change(plan, i);
+        int r = 0;
+        if (change->kind == CHANGE_GRANT)
+            r = tell_seats(engine, change, err);
+        else if (change->kind == CHANGE_RENEW)
+            r = executor->renew(engine->executor_self, change->job, change->steps_max, err);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct change *change = plan_change(plan, i);
+        if (change->kind != CHANGE_REVOKE || change->undone)
+            continue;
+        const struct job *job = &engine->state.jobs[change->job];
+        if (job->state != JOB_STOPPING)
+            continue; /* it is resized instead */
+        int r = executor->stop(engine->executor_self, change->job, job->grace_ns, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
+                uint32_t count, struct error *err)
+{
+    struct state *state = &engine->state;
+    state->view.now_ns = now_ns;
+    for (uint32_t i = 0; i < count; i++)
+        take_note(engine, &events[i]);
+
+    struct plan *plan = engine->plan;
+    plan_begin(plan);
+    engine->decision_count++;
+    int64_t begin_ns = engine->clock_ns ? engine->clock_ns() : 0;
+    int r = engine->policy->decide(engine->policy_self, &state->view, plan, &engine->round,
+                                   engine->refusal);
+    if (engine->clock_ns)
+        histogram_add(&engine->decide_ns, (uint64_t)(engine->clock_ns() - begin_ns));
+    if (r == 0)
+        r = plan_check(plan, engine->refusal);
+    engine->wake_ns = plan_next_wake(plan);
+    plan_end(plan);
+
+    if (r < 0) {
+        engine->refused_count++; /* the cluster keeps running what it runs */
+        r = commit(engine, err);
+    } else {
+        record_orders(engine);
+        r = commit(engine, err); /* nothing is launched before its order is durable */
+        if (r == 0)
+            r = carry_out(engine, err);
+    }
+    arena_reset(&engine->round);
+    return r;
+}

@@ -1,0 +1,535 @@
+/*
+ * sim.c - a cluster in virtual time.
+ *
+ * Each job has at most one thing that will happen to it next - it has loaded, its lease
+ * or its work is done, it has left - so the future is a heap with one entry per running
+ * job, and one per node where nodes fail.
+ */
+#include "executor/sim.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "model/cluster.h"
+#include "model/outbox.h"
+#include "model/throughput.h"
+
+#define NONE UINT32_MAX
+
+/*
+ * Two jobs on one accelerator: each runs at this part of its speed alone, unless rates
+ * of the pair are known.
+ */
+#define SHARED_SPEED 0.6
+
+enum phase {
+    PHASE_AWAY,     /* waits in the queue, or is over            */
+    PHASE_LOADING,  /* until its load time is over               */
+    PHASE_RUNNING,  /* until its lease or its work is done       */
+    PHASE_IDLE,     /* its lease is done                         */
+    PHASE_RESIZING, /* until it has paid for going on otherwise  */
+    PHASE_LEAVING,  /* until its pause or its grace is over      */
+};
+
+/* Where a job is to run. */
+struct stand {
+    uint32_t attempt;
+    uint32_t type, gpus;
+    bool spread;
+    job_id beside;
+    uint64_t steps_max;
+};
+
+struct sim_job {
+    struct sim_truth truth;
+    enum phase phase;
+    uint32_t generation;
+    struct stand now;
+    job_id partner;
+    double steps; /* at the anchor */
+    double rate_per_s;
+    int64_t anchor_ns;
+    double steps_kept; /* when it came into its seats, or saved by itself later */
+    int64_t ran_ns;    /* time making steps since it came, up to the anchor      */
+    double lease_end;  /* steps at which its lease is done; 0: open              */
+    bool clean;        /* while it leaves: it will have saved its state          */
+    bool queued;       /* in the heap                                            */
+
+    bool pending;         /* is to start, or to go on with another size, at 'next' */
+    struct stand next;
+    uint32_t waits_for;   /* jobs that have to leave first     */
+    uint32_t first_wait;  /* of those who wait for this one    */
+};
+
+struct sim_wait {
+    job_id successor;
+    uint32_t generation, attempt;
+    uint32_t next;
+};
+
+void sim_cluster_init(struct sim_cluster *sim, struct arena *run, const struct view *view,
+                      struct outbox *outbox, const struct sim_faults *faults,
+                      uint64_t seed)
+{
+    uint32_t nodes = view->cluster->node_count;
+    *sim = (struct sim_cluster){ .view = view,
+                                 .outbox = outbox,
+                                 .wait_free = NONE,
+                                 .faults = *faults };
+    sim->jobs = arena_array(run, struct sim_job, view->job_max);
+    sim->node_down = arena_array(run, bool, nodes);
+    heap_pool_init(&sim->pool, run, view->job_max + nodes);
+    heap_init(&sim->due);
+    rng_init(&sim->rng, seed, "faults");
+    if (faults->mtbf_ns > 0)
+        for (node_id node = 0; node < nodes; node++)
+            heap_push(&sim->pool, &sim->due, view->job_max + node,
+                      (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns),
+                      sim->sequence++);
+}
+
+void sim_cluster_release(struct sim_cluster *sim)
+{
+    free(sim->waits);
+}
+
+void sim_cluster_admit(struct sim_cluster *sim, job_id id, const struct sim_truth *truth)
+{
+    sim->jobs[id] = (struct sim_job){ .truth = *truth,
+                                      .generation = sim->view->jobs[id].generation,
+                                      .partner = JOB_NONE,
+                                      .first_wait = NONE };
+    if (id >= sim->job_top)
+        sim->job_top = id + 1;
+}
+
+/* --- the future ------------------------------------------------------------------ */
+
+static void unschedule(struct sim_cluster *sim, job_id id)
+{
+    if (!sim->jobs[id].queued)
+        return;
+    heap_remove(&sim->pool, &sim->due, id);
+    sim->jobs[id].queued = false;
+    sim->job_due_count--;
+}
+
+static void schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
+{
+    unschedule(sim, id);
+    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
+    sim->jobs[id].queued = true;
+    sim->job_due_count++;
+}
+
+int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
+{
+    return sim->due.top == HEAP_NONE ? INT64_MAX : sim->pool.nodes[sim->due.top].key;
+}
+
+bool sim_cluster_is_quiet(const struct sim_cluster *sim)
+{
+    return sim->job_due_count == 0 && sim->down_count == 0;
+}
+
+static struct event *emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
+{
+    const struct sim_job *job = &sim->jobs[id];
+    struct event *event = outbox_add(sim->outbox);
+    event->at_ns = sim->now_ns;
+    event->kind = kind;
+    event->job = id;
+    event->generation = job->generation;
+    event->attempt = job->now.attempt;
+    return event;
+}
+
+/* --- making steps ------------------------------------------------------------------ */
+
+/* Move the anchor to now. */
+static void settle(struct sim_cluster *sim, struct sim_job *job)
+{
+    if (job->phase == PHASE_RUNNING) {
+        int64_t ran_ns = sim->now_ns - job->anchor_ns;
+        double made = (double)ran_ns * 1e-9 * job->rate_per_s;
+        if (job->truth.ckpt_ns > 0) {
+            int64_t saves = (job->ran_ns + ran_ns) / job->truth.ckpt_ns;
+            int64_t since_ns = job->ran_ns + ran_ns - saves * job->truth.ckpt_ns;
+            if (saves > job->ran_ns / job->truth.ckpt_ns)
+                job->steps_kept =
+                    job->steps + made - (double)since_ns * 1e-9 * job->rate_per_s;
+        }
+        job->ran_ns += ran_ns;
+        job->steps += made;
+    }
+    job->anchor_ns = sim->now_ns;
+}
+
+static double true_rate(const struct sim_cluster *sim, job_id id)
+{
+    const struct sim_job *job = &sim->jobs[id];
+    const struct job *known = &sim->view->jobs[id];
+    if (job->now.type == TYPE_NONE)
+        return known->rate_best_per_s;
+    double rate_per_s = throughput_rate(sim->view->rates, known, job->now.type,
+                                        job->now.gpus, job->now.spread);
+    return job->partner == JOB_NONE ? rate_per_s : rate_per_s * SHARED_SPEED;
+}
+
+/* From now on it makes steps, until its lease or its work is done. */
+static void make_steps(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->phase = PHASE_RUNNING;
+    job->anchor_ns = sim->now_ns;
+    job->rate_per_s = true_rate(sim, id);
+    double end = job->truth.steps;
+    if (job->lease_end > 0 && job->lease_end < end)
+        end = job->lease_end;
+    double left = end > job->steps ? end - job->steps : 0;
+    double ns = left / job->rate_per_s * 1e9;
+    if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
+        schedule(sim, id, sim->now_ns + (int64_t)llround(ns));
+    else
+        unschedule(sim, id);
+}
+
+/* Somebody came to or went from the accelerators it uses. */
+static void rerate(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->phase != PHASE_RUNNING)
+        return;
+    settle(sim, job);
+    make_steps(sim, id);
+    struct event *event = emit(sim, id, EVENT_PROGRESS);
+    event->steps = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    event->loss = NAN;
+}
+
+/* --- coming ------------------------------------------------------------------------ */
+
+static void come(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->now = job->next;
+    job->pending = false;
+    job->lease_end = job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
+    job->steps_kept = job->steps;
+    job->ran_ns = 0;
+    job->partner = JOB_NONE;
+    if (job->now.beside != JOB_NONE && sim->jobs[job->now.beside].phase != PHASE_AWAY) {
+        job->partner = job->now.beside;
+        sim->jobs[job->partner].partner = id;
+        rerate(sim, job->partner);
+    }
+    struct event *event = emit(sim, id, EVENT_STARTED);
+    event->loaded = job->truth.load_ns == 0;
+    event->rate_per_s = true_rate(sim, id);
+    if (job->truth.load_ns == 0) {
+        make_steps(sim, id);
+        return;
+    }
+    job->phase = PHASE_LOADING;
+    job->anchor_ns = sim->now_ns;
+    schedule(sim, id, sim->now_ns + job->truth.load_ns);
+}
+
+/* Everybody who had to leave has left. */
+static void proceed(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->phase == PHASE_RESIZING)
+        schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+    else
+        come(sim, id);
+}
+
+static uint32_t wait_new(struct sim_cluster *sim)
+{
+    uint32_t at = sim->wait_free;
+    if (at != NONE) {
+        sim->wait_free = sim->waits[at].next;
+        return at;
+    }
+    if (sim->wait_used == sim->wait_room) {
+        sim->wait_room = sim->wait_room ? sim->wait_room * 2 : 256;
+        sim->waits = realloc(sim->waits, sim->wait_room * sizeof *sim->waits);
+        if (!sim->waits) {
+            fprintf(stderr, "berth: out of memory (waits)\n");
+            abort();
+        }
+    }
+    return sim->wait_used++;
+}
+
+/* Note where it is to go, and after whom. */
+static void prepare(struct sim_cluster *sim, const struct lease *lease)
+{
+    struct sim_job *job = &sim->jobs[lease->job];
+    assert(!job->pending);
+    job->pending = true;
+    job->next = (struct stand){ .attempt = lease->attempt,
+                                .type = lease->type,
+                                .gpus = lease->gpus,
+                                .spread = lease->spread,
+                                .beside = lease->beside,
+                                .steps_max = lease->steps_max };
+    job->waits_for = lease->after_count;
+    for (uint32_t i = 0; i < lease->after_count; i++) {
+        uint32_t at = wait_new(sim);
+        struct sim_job *first = &sim->jobs[lease->after[i]];
+        sim->waits[at] = (struct sim_wait){ .successor = lease->job,
+                                            .generation = job->generation,
+                                            .attempt = lease->attempt,
+                                            .next = first->first_wait };
+        first->first_wait = at;
+    }
+}
+
+static int sim_start(void *self, const struct lease *lease, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    prepare(sim, lease);
+    if (lease->after_count == 0)
+        come(sim, lease->job);
+    return 0;
+}
+
+static int sim_resize(void *self, const struct lease *lease, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[lease->job];
+    struct lease others = *lease;
+    others.after_count = 0;
+    job_id *after = (job_id *)(uintptr_t)lease->after; /* its own name is not waited for */
+    for (uint32_t i = 0; i < lease->after_count; i++)
+        if (lease->after[i] != lease->job)
+            after[others.after_count++] = lease->after[i];
+    settle(sim, job);
+    unschedule(sim, lease->job);
+    job->phase = PHASE_RESIZING;
+    prepare(sim, &others);
+    if (others.after_count == 0)
+        proceed(sim, lease->job);
+    return 0;
+}
+
+/* --- going ------------------------------------------------------------------------- */
+
+/* Out of its seats; whoever waited for that may come. */
+static void depart(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    unschedule(sim, id);
+    job->phase = PHASE_AWAY;
+    if (job->partner != JOB_NONE) {
+        sim->jobs[job->partner].partner = JOB_NONE;
+        rerate(sim, job->partner);
+        job->partner = JOB_NONE;
+    }
+    uint32_t at = job->first_wait;
+    job->first_wait = NONE;
+    while (at != NONE) {
+        struct sim_wait wait = sim->waits[at];
+        sim->waits[at].next = sim->wait_free;
+        sim->wait_free = at;
+        at = wait.next;
+        struct sim_job *successor = &sim->jobs[wait.successor];
+        if (successor->generation == wait.generation && successor->pending &&
+            successor->next.attempt == wait.attempt && --successor->waits_for == 0)
+            proceed(sim, wait.successor);
+    }
+}
+
+/* What survives if it is killed now. */
+static double kept_if_killed(const struct sim_job *job)
+{
+    return job->steps_kept < job->steps ? job->steps_kept : job->steps;
+}
+
+static void leave(struct sim_cluster *sim, job_id id, enum event_kind kind, bool clean)
+{
+    struct sim_job *job = &sim->jobs[id];
+    double kept = clean ? job->steps : kept_if_killed(job);
+    struct event *event = emit(sim, id, kind);
+    event->steps = kept;
+    event->steps_reached = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    event->clean = clean;
+    job->steps = kept;
+    depart(sim, id);
+}
+
+static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    /* Nothing is to be saved before the first step. */
+    int64_t pause_ns = job->phase == PHASE_LOADING ? 0 : job->truth.pause_ns;
+    settle(sim, job);
+    job->phase = PHASE_LEAVING;
+    job->clean = pause_ns <= grace_ns;
+    schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    return 0;
+}
+
+static int sim_cancel(void *self, job_id id, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    settle(sim, job);
+    if (job->pending && job->phase == PHASE_AWAY) {
+        job->pending = false;
+        job->now.attempt = job->next.attempt;
+        emit(sim, id, EVENT_LOST);
+        return 0;
+    }
+    job->pending = false;
+    leave(sim, id, EVENT_STOPPED, false);
+    return 0;
+}
+
+static int sim_renew(void *self, job_id id, uint64_t steps_max, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    settle(sim, job);
+    job->lease_end = steps_max ? job->steps + (double)steps_max : 0;
+    if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING)
+        make_steps(sim, id);
+    return 0;
+}
+
+/* --- things happen ------------------------------------------------------------------ */
+
+static void work_done(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    settle(sim, job);
+    if (job->lease_end > 0 && job->lease_end < job->truth.steps) {
+        job->steps = job->lease_end;
+        job->phase = PHASE_IDLE;
+        struct event *event = emit(sim, id, EVENT_LEASE_DONE);
+        event->steps = job->steps;
+        event->rate_per_s = job->rate_per_s;
+        return;
+    }
+    job->steps = job->truth.steps;
+    struct event *event = emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
+    event->steps = event->steps_reached = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    job->pending = false; /* it need not go on elsewhere */
+    depart(sim, id);
+}
+
+static void job_due(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct event *event;
+    switch (job->phase) {
+    case PHASE_LOADING:
+        make_steps(sim, id);
+        event = emit(sim, id, EVENT_LOADED);
+        event->rate_per_s = job->rate_per_s;
+        return;
+    case PHASE_RUNNING:
+        work_done(sim, id);
+        return;
+    case PHASE_RESIZING:
+        job->next.attempt = job->now.attempt;
+        job->now = job->next;
+        job->pending = false;
+        make_steps(sim, id);
+        event = emit(sim, id, EVENT_RESIZED);
+        event->steps = job->steps;
+        event->rate_per_s = job->rate_per_s;
+        return;
+    case PHASE_LEAVING:
+        leave(sim, id, EVENT_STOPPED, job->clean);
+        return;
+    case PHASE_AWAY:
+    case PHASE_IDLE:
+        assert(false);
+    }
+}
+
+static bool row_has_node(const struct view *view, const struct seat_row *row, node_id node)
+{
+    for (uint32_t i = 0; i < row->count; i++)
+        if (view->seats[row->first + i].node == node)
+            return true;
+    return false;
+}
+
+/* A node dies: everybody with a seat there loses what was not saved. */
+static void node_dies(struct sim_cluster *sim, node_id node)
+{
+    for (job_id id = 0; id < sim->job_top; id++) {
+        const struct job *known = &sim->view->jobs[id];
+        struct sim_job *job = &sim->jobs[id];
+        if (known->state == JOB_FREE || known->generation != job->generation)
+            continue;
+        bool in_next = row_has_node(sim->view, &known->next, node);
+        bool next_is_now = !job->pending || job->phase == PHASE_RESIZING;
+        if (in_next && !next_is_now) {
+            job->pending = false;
+            struct event *event = emit(sim, id, EVENT_LOST);
+            event->attempt = job->next.attempt;
+            event->steps = event->steps_reached = job->steps;
+        }
+        if (job->phase != PHASE_AWAY && (row_has_node(sim->view, &known->seats, node) ||
+                                         (in_next && next_is_now))) {
+            settle(sim, job);
+            if (job->phase == PHASE_RESIZING)
+                job->pending = false;
+            leave(sim, id, EVENT_LOST, false);
+        }
+    }
+}
+
+static void node_due(struct sim_cluster *sim, node_id node)
+{
+    bool dies = !sim->node_down[node];
+    struct event *event = outbox_add(sim->outbox);
+    event->at_ns = sim->now_ns;
+    event->kind = dies ? EVENT_NODE_DOWN : EVENT_NODE_UP;
+    event->job = JOB_NONE;
+    event->node = node;
+    sim->node_down[node] = dies;
+    sim->down_count += dies ? 1 : UINT32_MAX;
+    if (dies)
+        node_dies(sim, node);
+    double mean_ns = (double)(dies ? sim->faults.mttr_ns : sim->faults.mtbf_ns);
+    heap_push(&sim->pool, &sim->due, sim->view->job_max + node,
+              sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns),
+              sim->sequence++);
+}
+
+void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
+{
+    sim->now_ns = now_ns;
+    while (sim_cluster_next_ns(sim) <= now_ns) {
+        uint32_t id = heap_pop(&sim->pool, &sim->due);
+        if (id >= sim->view->job_max) {
+            node_due(sim, id - sim->view->job_max);
+            continue;
+        }
+        sim->jobs[id].queued = false;
+        sim->job_due_count--;
+        job_due(sim, id);
+    }
+}
+
+const struct executor executor_sim = {
+    .name = "sim",
+    .start = sim_start,
+    .stop = sim_stop,
+    .cancel = sim_cancel,
+    .resize = sim_resize,
+    .renew = sim_renew,
+};

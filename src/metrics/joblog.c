@@ -1,0 +1,74 @@
+/* joblog.c - a line per job, as it ends. */
+#include "metrics/joblog.h"
+
+#include <inttypes.h>
+
+#include "model/cluster.h"
+
+void joblog_begin(struct joblog *log, FILE *file)
+{
+    *log = (struct joblog){ .file = file };
+    fputs("id,class,gpus,type,state,submit_s,first_start_s,end_s,jct_s,wait_s,gpu_s,"
+          "preemptions,failures,attempts,slowdown\n",
+          file);
+}
+
+/* Seconds with as many digits as nanoseconds have, or nothing. */
+static void put_time(FILE *file, int64_t ns, bool known)
+{
+    if (known)
+        fprintf(file, "%" PRId64 ".%09" PRId64 ",", ns / 1000000000, ns % 1000000000);
+    else
+        fputc(',', file);
+}
+
+static void put_job(FILE *file, const struct view *view, const struct job *job,
+                    const char *state, int64_t end_ns, double steps)
+{
+    const char *type = job->type_now < view->cluster->type_count
+                           ? view->cluster->types[job->type_now].name
+                           : "";
+    bool ended = end_ns >= 0;
+    fprintf(file, "%" PRIu64 ",%s,%u,%s,%s,", job->id, job->class == CLASS_TE ? "te" : "be",
+            job->gpus, type, state);
+    put_time(file, job->submit_ns, true);
+    put_time(file, job->first_start_ns, job->first_start_ns >= 0);
+    put_time(file, end_ns, ended);
+    put_time(file, end_ns - job->submit_ns, ended);
+    put_time(file, job->waited_ns, true);
+    put_time(file, job->served_ns, true);
+    fprintf(file, "%u,%u,%u,", job->preemptions, job->failures, job->attempt + 1);
+    double alone_ns = steps / job->rate_best_per_s * 1e9;
+    if (ended && alone_ns > 0)
+        fprintf(file, "%.9g", (double)(end_ns - job->submit_ns) / alone_ns);
+    fputc('\n', file);
+}
+
+void joblog_event(void *self, const struct view *view, const struct event *event)
+{
+    struct joblog *log = self;
+    switch (event->kind) {
+    case EVENT_FINISHED:
+        put_job(log->file, view, &view->jobs[event->job], "completed", event->at_ns,
+                event->steps);
+        break;
+    case EVENT_FAILED:
+        put_job(log->file, view, &view->jobs[event->job], "failed", event->at_ns, 0);
+        break;
+    case EVENT_REJECTED:
+        fprintf(log->file, "%" PRIu64 ",%s,%u,,rejected,", event->spec->id,
+                event->spec->class == CLASS_TE ? "te" : "be", event->spec->gpus);
+        put_time(log->file, event->at_ns, true);
+        fputs(",,,,,,,,\n", log->file);
+        break;
+    default:
+        break;
+    }
+}
+
+void joblog_end(struct joblog *log, const struct view *view, uint32_t slot_count)
+{
+    for (uint32_t i = 0; i < slot_count; i++)
+        if (view->jobs[i].state != JOB_FREE)
+            put_job(log->file, view, &view->jobs[i], "unfinished", -1, 0);
+}

@@ -1,0 +1,312 @@
+/* metrics.c - counts, times and GPU-time, fed by events. */
+#include "metrics/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "model/cluster.h"
+
+/* What is remembered of a live job besides its record. */
+struct metrics_open {
+    bool counted;         /* in the window                              */
+    bool seated, loading;
+    bool recalled;        /* told to leave                              */
+    bool resizing;        /* it leaves or loads only to change its size */
+    bool preempted;       /* told to leave for somebody else            */
+    uint32_t gpus, type;
+    int64_t since_ns;     /* of loading, of leaving, of resizing        */
+    double live_s;        /* metrics->live_s when it was submitted      */
+};
+
+void metrics_init(struct metrics *metrics, struct arena *run, const struct view *view,
+                  uint64_t window_from, uint64_t window_to)
+{
+    *metrics = (struct metrics){ .window_from = window_from,
+                                 .window_to = window_to,
+                                 .window_left = window_to - window_from,
+                                 .first_ns = INT64_MAX };
+    metrics->open = arena_array(run, struct metrics_open, view->job_max);
+    metrics->series.bin_ns = 1000000000;
+}
+
+void metrics_release(struct metrics *metrics)
+{
+    free(metrics->jobs);
+    metrics->jobs = NULL;
+}
+
+/* --- time --------------------------------------------------------------------- */
+
+static void halve(struct series *series)
+{
+    for (uint32_t i = 0; i < SERIES_BINS / 2; i++) {
+        series->gpus_held[i] = series->gpus_held[2 * i] + series->gpus_held[2 * i + 1];
+        series->waiting[i] = series->waiting[2 * i] + series->waiting[2 * i + 1];
+        series->running[i] = series->running[2 * i] + series->running[2 * i + 1];
+    }
+    size_t rest = SERIES_BINS / 2 * sizeof(double);
+    memset(&series->gpus_held[SERIES_BINS / 2], 0, rest);
+    memset(&series->waiting[SERIES_BINS / 2], 0, rest);
+    memset(&series->running[SERIES_BINS / 2], 0, rest);
+    series->bin_ns *= 2;
+}
+
+static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_ns)
+{
+    struct series *series = &metrics->series;
+    from_ns -= metrics->first_ns;
+    to_ns -= metrics->first_ns;
+    while (to_ns > series->bin_ns * SERIES_BINS)
+        halve(series);
+    while (from_ns < to_ns) {
+        uint32_t bin = (uint32_t)(from_ns / series->bin_ns);
+        int64_t end_ns = ((int64_t)bin + 1) * series->bin_ns;
+        double s = (double)((end_ns < to_ns ? end_ns : to_ns) - from_ns) * 1e-9;
+        series->gpus_held[bin] += s * metrics->gpus_held;
+        series->waiting[bin] += s * metrics->waiting;
+        series->running[bin] += s * metrics->running;
+        if (bin >= series->bin_count)
+            series->bin_count = bin + 1;
+        from_ns = end_ns;
+    }
+}
+
+/* Time passes with everything as it was. */
+static void pass(struct metrics *metrics, int64_t now_ns)
+{
+    if (now_ns <= metrics->now_ns || metrics->first_ns == INT64_MAX) {
+        metrics->now_ns = now_ns;
+        return;
+    }
+    double s = (double)(now_ns - metrics->now_ns) * 1e-9;
+    metrics->live_s += s * (metrics->waiting + metrics->running);
+    for (uint32_t type = 0; type <= TYPES_MAX; type++)
+        if (metrics->gpus_by_type[type] > 0)
+            metrics->held_by_type_ns[type] +=
+                (__int128)(now_ns - metrics->now_ns) * metrics->gpus_by_type[type];
+    add_to_series(metrics, metrics->now_ns, now_ns);
+    metrics->now_ns = now_ns;
+}
+
+/* --- what a job does ------------------------------------------------------------- */
+
+static void charge(struct metrics *metrics, enum overhead overhead,
+                   const struct metrics_open *open, int64_t now_ns)
+{
+    metrics->overhead_ns[overhead] += (__int128)(now_ns - open->since_ns) * open->gpus;
+}
+
+static void submitted(struct metrics *metrics, const struct view *view, job_id id)
+{
+    uint64_t number = metrics->seen++;
+    bool counted = number >= metrics->window_from && number < metrics->window_to;
+    metrics->open[id] = (struct metrics_open){ .counted = counted,
+                                               .live_s = metrics->live_s };
+    metrics->total += counted;
+    metrics->deadlines += counted && view->jobs[id].deadline_ns > 0;
+    metrics->waiting++;
+}
+
+static void rejected(struct metrics *metrics)
+{
+    uint64_t number = metrics->seen++;
+    if (number >= metrics->window_from && number < metrics->window_to) {
+        metrics->total++;
+        metrics->rejected++;
+        metrics->window_left--;
+    }
+}
+
+static void started(struct metrics *metrics, const struct view *view,
+                    const struct event *event)
+{
+    const struct job *job = &view->jobs[event->job];
+    struct metrics_open *open = &metrics->open[event->job];
+    open->seated = true;
+    open->loading = !event->loaded;
+    open->recalled = open->preempted = false;
+    open->resizing = open->resizing && open->loading;
+    open->gpus = job->gpus_now;
+    open->type = job->type_now;
+    open->since_ns = event->at_ns;
+    metrics->gpus_held += open->gpus;
+    metrics->gpus_by_type[open->type] += open->gpus;
+    metrics->waiting--;
+    metrics->running++;
+}
+
+static void loaded(struct metrics *metrics, const struct view *view,
+                   const struct event *event)
+{
+    struct metrics_open *open = &metrics->open[event->job];
+    enum overhead what = open->resizing                            ? OVERHEAD_RESIZE
+                         : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
+                                                                   : OVERHEAD_LOAD_AGAIN;
+    charge(metrics, what, open, event->at_ns);
+    open->loading = open->resizing = false;
+}
+
+static void recalled(struct metrics *metrics, const struct view *view,
+                     const struct event *event)
+{
+    struct metrics_open *open = &metrics->open[event->job];
+    if (open->loading)
+        loaded(metrics, view, event); /* what it had loaded is paid for */
+    open->recalled = true;
+    open->resizing = event->rule == RULE_RESIZE;
+    open->preempted = event->rule != RULE_RESIZE && event->rule != RULE_CANCEL;
+    open->since_ns = event->at_ns;
+    metrics->preemptions += open->preempted;
+    metrics->resizes += open->resizing;
+}
+
+/* Out of its seats, for whatever reason. */
+static void left(struct metrics *metrics, const struct view *view,
+                 const struct event *event)
+{
+    struct metrics_open *open = &metrics->open[event->job];
+    if (!open->seated)
+        return; /* was placed, never came */
+    if (open->loading)
+        loaded(metrics, view, event);
+    if (open->recalled)
+        charge(metrics, open->resizing ? OVERHEAD_RESIZE : OVERHEAD_PAUSE, open,
+               event->at_ns);
+    if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST) {
+        double lost_s = event->rate_per_s > 0
+                            ? (event->steps_reached - event->steps) / event->rate_per_s
+                            : 0;
+        enum overhead what = event->kind == EVENT_LOST ? OVERHEAD_REDO_FAILED
+                             : open->resizing          ? OVERHEAD_RESIZE
+                                                       : OVERHEAD_REDO_PREEMPTED;
+        metrics->overhead_ns[what] += (__int128)(lost_s * 1e9 * open->gpus);
+    }
+    metrics->gpus_held -= open->gpus;
+    metrics->gpus_by_type[open->type] -= open->gpus;
+    metrics->running--;
+    open->seated = open->recalled = false;
+}
+
+/* --- what came of it -------------------------------------------------------------- */
+
+static void book(struct metrics *metrics, const struct metrics_job *job)
+{
+    if (metrics->job_count == metrics->job_room) {
+        metrics->job_room = metrics->job_room ? metrics->job_room * 2 : 1024;
+        metrics->jobs = realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
+        if (!metrics->jobs) {
+            fprintf(stderr, "berth: out of memory (metrics)\n");
+            abort();
+        }
+    }
+    metrics->jobs[metrics->job_count++] = *job;
+}
+
+/* Alone on an equal share of the cluster with those who were there meanwhile. */
+static double fairness_of(const struct metrics *metrics, const struct view *view,
+                          const struct job *job, double jct_s, double alone_s)
+{
+    double others = (metrics->live_s - metrics->open[job - view->jobs].live_s) / jct_s;
+    double crowding = others * job->gpus / view->cluster->gpu_count;
+    return jct_s / (alone_s * (crowding > 1 ? crowding : 1));
+}
+
+static void finished(struct metrics *metrics, const struct view *view,
+                     const struct event *event)
+{
+    const struct job *job = &view->jobs[event->job];
+    struct metrics_open *open = &metrics->open[event->job];
+    metrics->last_ns = event->at_ns;
+    if (!open->counted)
+        return;
+    metrics->window_left--;
+    if (job->deadline_ns > 0 && event->at_ns > job->deadline_ns)
+        metrics->slo_violations++;
+    if (event->kind == EVENT_FAILED) {
+        metrics->failed++;
+        return;
+    }
+    metrics->completed++;
+    double jct_s = (double)(event->at_ns - job->submit_ns) * 1e-9;
+    double alone_s = event->steps / job->rate_best_per_s;
+    struct metrics_job row = { .jct_s = jct_s,
+                               .wait_s = (double)job->waited_ns * 1e-9,
+                               .slowdown = 1,
+                               .fairness = 1,
+                               .class = job->class };
+    if (alone_s > 0 && jct_s > 0) {
+        row.slowdown = jct_s / alone_s;
+        row.fairness = fairness_of(metrics, view, job, jct_s, alone_s);
+    }
+    book(metrics, &row);
+}
+
+static void resized(struct metrics *metrics, const struct view *view,
+                    const struct event *event)
+{
+    const struct job *job = &view->jobs[event->job];
+    struct metrics_open *open = &metrics->open[event->job];
+    charge(metrics, OVERHEAD_RESIZE, open, event->at_ns);
+    metrics->gpus_held += job->gpus_now - open->gpus;
+    metrics->gpus_by_type[open->type] -= open->gpus;
+    metrics->gpus_by_type[job->type_now] += job->gpus_now;
+    open->gpus = job->gpus_now;
+    open->type = job->type_now;
+    open->resizing = false;
+}
+
+void metrics_event(void *self, const struct view *view, const struct event *event)
+{
+    struct metrics *metrics = self;
+    if (event->kind == EVENT_SUBMITTED && metrics->first_ns == INT64_MAX)
+        metrics->first_ns = metrics->last_ns = metrics->now_ns = event->at_ns;
+    pass(metrics, event->at_ns);
+
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+        submitted(metrics, view, event->job);
+        break;
+    case EVENT_REJECTED:
+        rejected(metrics);
+        break;
+    case EVENT_STARTED:
+        started(metrics, view, event);
+        break;
+    case EVENT_LOADED:
+        loaded(metrics, view, event);
+        break;
+    case EVENT_RECALLED:
+        recalled(metrics, view, event);
+        break;
+    case EVENT_RESIZING:
+        metrics->resizes++;
+        metrics->open[event->job].resizing = true;
+        metrics->open[event->job].since_ns = event->at_ns;
+        break;
+    case EVENT_RESIZED:
+        resized(metrics, view, event);
+        break;
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+        if (metrics->open[event->job].seated)
+            metrics->waiting++;
+        left(metrics, view, event);
+        break;
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+        left(metrics, view, event);
+        finished(metrics, view, event);
+        break;
+    default:
+        break;
+    }
+}
+
+void metrics_end(struct metrics *metrics, const struct view *view)
+{
+    pass(metrics, view->now_ns);
+    metrics->unfinished =
+        metrics->total - metrics->completed - metrics->failed - metrics->rejected;
+}

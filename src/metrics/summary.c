@@ -1,0 +1,301 @@
+/* summary.c - the figures of a run. */
+#include "metrics/summary.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "metrics/metrics.h"
+#include "model/cluster.h"
+
+const struct figure summary_figures[] = {
+    { "jobs.total", "jobs", "", BETTER_NONE, true },
+    { "jobs.completed", "completed", "", BETTER_MORE, true },
+    { "jobs.failed", "failed", "", BETTER_NONE, true },
+    { "jobs.rejected", "rejected (can never fit)", "", BETTER_NONE, true },
+    { "jobs.unfinished", "unfinished", "", BETTER_LESS, true },
+    { "makespan_s", "makespan", "s", BETTER_LESS, false },
+    { "gpu_utilization", "GPU-time held by jobs", "share", BETTER_MORE, false },
+    { "preemptions", "preemptions", "", BETTER_LESS, true },
+    { "resizes", "resizes", "", BETTER_NONE, true },
+    { "overhead_gpu_s.pause", "GPU-time pausing", "GPU-s", BETTER_LESS, false },
+    { "overhead_gpu_s.load_first", "GPU-time loading, first start", "GPU-s", BETTER_NONE,
+      false },
+    { "overhead_gpu_s.load_again", "GPU-time loading again", "GPU-s", BETTER_LESS, false },
+    { "overhead_gpu_s.redo_preempted", "GPU-time redoing, after preemption", "GPU-s",
+      BETTER_LESS, false },
+    { "overhead_gpu_s.redo_failed", "GPU-time redoing, after failure", "GPU-s",
+      BETTER_LESS, false },
+    { "overhead_gpu_s.resize", "GPU-time resizing", "GPU-s", BETTER_LESS, false },
+    { "jct_s.mean", "completion time, mean", "s", BETTER_LESS, false },
+    { "jct_s.p50", "completion time, median", "s", BETTER_LESS, false },
+    { "jct_s.p95", "completion time, 95 %", "s", BETTER_LESS, false },
+    { "jct_s.p99", "completion time, 99 %", "s", BETTER_LESS, false },
+    { "jct_s.max", "completion time, longest", "s", BETTER_LESS, false },
+    { "wait_s.mean", "waiting, mean", "s", BETTER_LESS, false },
+    { "wait_s.p50", "waiting, median", "s", BETTER_LESS, false },
+    { "wait_s.p95", "waiting, 95 %", "s", BETTER_LESS, false },
+    { "wait_s.p99", "waiting, 99 %", "s", BETTER_LESS, false },
+    { "wait_s.max", "waiting, longest", "s", BETTER_LESS, false },
+    { "slowdown.all.mean", "slowdown, mean", "", BETTER_LESS, false },
+    { "slowdown.all.p50", "slowdown, median", "", BETTER_LESS, false },
+    { "slowdown.all.p95", "slowdown, 95 %", "", BETTER_LESS, false },
+    { "slowdown.all.p99", "slowdown, 99 %", "", BETTER_LESS, false },
+    { "slowdown.all.max", "slowdown, largest", "", BETTER_LESS, false },
+    { "slowdown.te.mean", "slowdown of trial jobs, mean", "", BETTER_LESS, false },
+    { "slowdown.te.p50", "slowdown of trial jobs, median", "", BETTER_LESS, false },
+    { "slowdown.te.p95", "slowdown of trial jobs, 95 %", "", BETTER_LESS, false },
+    { "slowdown.te.p99", "slowdown of trial jobs, 99 %", "", BETTER_LESS, false },
+    { "slowdown.te.max", "slowdown of trial jobs, largest", "", BETTER_LESS, false },
+    { "slowdown.be.mean", "slowdown of best-effort jobs, mean", "", BETTER_LESS, false },
+    { "slowdown.be.p50", "slowdown of best-effort jobs, median", "", BETTER_LESS, false },
+    { "slowdown.be.p95", "slowdown of best-effort jobs, 95 %", "", BETTER_LESS, false },
+    { "slowdown.be.p99", "slowdown of best-effort jobs, 99 %", "", BETTER_LESS, false },
+    { "slowdown.be.max", "slowdown of best-effort jobs, largest", "", BETTER_LESS, false },
+    { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS, false },
+    { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS, false },
+    { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS, false },
+    { "finish_time_fairness.max", "finish-time fairness, worst", "", BETTER_LESS, false },
+    { "cost_usd", "cost", "usd", BETTER_LESS, false },
+    { "slo_violations", "deadlines missed", "", BETTER_LESS, true },
+    { NULL },
+};
+
+static int place_of(const char *id)
+{
+    for (int i = 0; summary_figures[i].id; i++)
+        if (strcmp(summary_figures[i].id, id) == 0)
+            return i;
+    return -1;
+}
+
+static void set(struct summary *summary, const char *id, double value)
+{
+    int at = place_of(id);
+    assert(at >= 0);
+    summary->values[at] = value;
+}
+
+/* "group.what", where that figure exists. */
+static void set_in(struct summary *summary, const char *group, const char *what,
+                   double value)
+{
+    char id[64];
+    snprintf(id, sizeof id, "%s.%s", group, what);
+    int at = place_of(id);
+    if (at >= 0)
+        summary->values[at] = value;
+}
+
+double summary_value(const struct summary *summary, const char *id)
+{
+    int at = place_of(id);
+    return at < 0 ? NAN : summary->values[at];
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Between the two nearest ranks, by distance. */
+static double quantile(const double *sorted, size_t count, double q)
+{
+    double at = q * (double)(count - 1);
+    size_t below = (size_t)at;
+    if (below + 1 >= count)
+        return sorted[count - 1];
+    double part = at - (double)below;
+    return sorted[below] + part * (sorted[below + 1] - sorted[below]);
+}
+
+static void set_spread(struct summary *summary, const char *group, const double *sorted,
+                       size_t count)
+{
+    if (count == 0)
+        return;
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += sorted[i];
+    set_in(summary, group, "mean", sum / (double)count);
+    set_in(summary, group, "p50", quantile(sorted, count, 0.50));
+    set_in(summary, group, "p95", quantile(sorted, count, 0.95));
+    set_in(summary, group, "p99", quantile(sorted, count, 0.99));
+    set_in(summary, group, "max", sorted[count - 1]);
+}
+
+static void set_cdf(struct cdf *cdf, const double *sorted, size_t count)
+{
+    cdf->count = count == 0 ? 0 : CDF_POINTS;
+    for (uint32_t i = 0; i < cdf->count; i++) {
+        cdf->y[i] = (double)i / (CDF_POINTS - 1);
+        cdf->x[i] = quantile(sorted, count, cdf->y[i]);
+    }
+}
+
+enum column { COLUMN_JCT, COLUMN_WAIT, COLUMN_SLOWDOWN, COLUMN_FAIRNESS };
+
+static double column_of(const struct metrics_job *job, enum column column)
+{
+    switch (column) {
+    case COLUMN_JCT:
+        return job->jct_s;
+    case COLUMN_WAIT:
+        return job->wait_s;
+    case COLUMN_SLOWDOWN:
+        return job->slowdown;
+    case COLUMN_FAIRNESS:
+        return job->fairness;
+    }
+    return 0;
+}
+
+/* One column of the jobs of a class (CDF_ALL: of all), sorted; returns how many. */
+static size_t collect(const struct metrics *metrics, enum column column,
+                      enum cdf_class class, double *values)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < metrics->job_count; i++) {
+        const struct metrics_job *job = &metrics->jobs[i];
+        if (class == CDF_ALL || (class == CDF_TE) == (job->class == CLASS_TE))
+            values[count++] = column_of(job, column);
+    }
+    qsort(values, count, sizeof *values, by_size);
+    return count;
+}
+
+static void set_times(struct summary *summary, const struct metrics *metrics)
+{
+    static const char *const slowdowns[CDF_CLASSES] = { "slowdown.all", "slowdown.te",
+                                                        "slowdown.be" };
+    static const char *const groups[CDF_KINDS] = { [CDF_JCT] = "jct_s",
+                                                   [CDF_WAIT] = "wait_s" };
+    static const enum column columns[CDF_KINDS] = { COLUMN_JCT, COLUMN_WAIT,
+                                                    COLUMN_SLOWDOWN };
+    double *values = malloc((metrics->job_count + 1) * sizeof *values);
+    if (!values) {
+        fprintf(stderr, "berth: out of memory (summary)\n");
+        abort();
+    }
+    for (int kind = 0; kind < CDF_KINDS; kind++)
+        for (int class = 0; class < CDF_CLASSES; class ++) {
+            size_t count =
+                collect(metrics, columns[kind], (enum cdf_class)class, values);
+            set_cdf(&summary->cdfs[kind][class], values, count);
+            if (kind == CDF_SLOWDOWN)
+                set_spread(summary, slowdowns[class], values, count);
+            else if (class == CDF_ALL)
+                set_spread(summary, groups[kind], values, count);
+        }
+    size_t count = collect(metrics, COLUMN_FAIRNESS, CDF_ALL, values);
+    set_spread(summary, "finish_time_fairness", values, count);
+    free(values);
+}
+
+static void set_gpu_time(struct summary *summary, const struct metrics *metrics,
+                         const struct cluster *cluster)
+{
+    static const char *const overheads[OVERHEAD_COUNT] = {
+        [OVERHEAD_PAUSE] = "pause",
+        [OVERHEAD_LOAD_FIRST] = "load_first",
+        [OVERHEAD_LOAD_AGAIN] = "load_again",
+        [OVERHEAD_REDO_PREEMPTED] = "redo_preempted",
+        [OVERHEAD_REDO_FAILED] = "redo_failed",
+        [OVERHEAD_RESIZE] = "resize",
+    };
+    double span_ns = (double)(metrics->now_ns - metrics->first_ns);
+    double held_ns = 0;
+    double usd = 0;
+    bool priced = false;
+    for (uint32_t type = 0; type < cluster->type_count; type++) {
+        held_ns += (double)metrics->held_by_type_ns[type];
+        usd += (double)metrics->held_by_type_ns[type] * 1e-9 / 3600 *
+               cluster->types[type].usd_per_hour;
+        priced = priced || cluster->types[type].usd_per_hour > 0;
+    }
+    if (span_ns > 0 && cluster->gpu_count > 0)
+        set(summary, "gpu_utilization", held_ns / (span_ns * cluster->gpu_count));
+    for (int i = 0; i < OVERHEAD_COUNT; i++)
+        set_in(summary, "overhead_gpu_s", overheads[i],
+               (double)metrics->overhead_ns[i] * 1e-9);
+    if (priced)
+        set(summary, "cost_usd", usd);
+}
+
+static void set_series(struct summary *summary, const struct series *series)
+{
+    double bin_s = (double)series->bin_ns * 1e-9;
+    summary->series.count = series->bin_count;
+    for (uint32_t i = 0; i < series->bin_count; i++) {
+        summary->series.t_s[i] = bin_s * i;
+        summary->series.gpus_held[i] = series->gpus_held[i] / bin_s;
+        summary->series.waiting[i] = series->waiting[i] / bin_s;
+        summary->series.running[i] = series->running[i] / bin_s;
+    }
+}
+
+void summary_make(struct summary *summary, const struct metrics *metrics,
+                  const struct cluster *cluster)
+{
+    memset(summary, 0, sizeof *summary);
+    for (int i = 0; i < FIGURES_MAX; i++)
+        summary->values[i] = NAN;
+    set(summary, "jobs.total", (double)metrics->total);
+    set(summary, "jobs.completed", (double)metrics->completed);
+    set(summary, "jobs.failed", (double)metrics->failed);
+    set(summary, "jobs.rejected", (double)metrics->rejected);
+    set(summary, "jobs.unfinished", (double)metrics->unfinished);
+    set(summary, "preemptions", (double)metrics->preemptions);
+    set(summary, "resizes", (double)metrics->resizes);
+    if (metrics->deadlines > 0)
+        set(summary, "slo_violations", (double)metrics->slo_violations);
+    if (metrics->first_ns < INT64_MAX) {
+        set(summary, "makespan_s", (double)(metrics->last_ns - metrics->first_ns) * 1e-9);
+        set_gpu_time(summary, metrics, cluster);
+        set_series(summary, &metrics->series);
+    }
+    set_times(summary, metrics);
+}
+
+/* The object at a path such as "slowdown.te", made where it is missing. */
+static struct json *object_at(struct json *object, const char *path, size_t length)
+{
+    while (length > 0) {
+        size_t part = strcspn(path, ".");
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)part, path);
+        struct json *child = (struct json *)(uintptr_t)json_get(object, key);
+        if (!child) {
+            child = json_new_object();
+            json_put(object, key, child);
+        }
+        object = child;
+        part = part < length ? part + 1 : part;
+        path += part;
+        length -= part;
+    }
+    return object;
+}
+
+void summary_json(const struct summary *summary, struct json *object)
+{
+    for (int i = 0; summary_figures[i].id; i++) {
+        const struct figure *figure = &summary_figures[i];
+        double value = summary->values[i];
+        if (isnan(value))
+            continue;
+        const char *dot = strrchr(figure->id, '.');
+        size_t length = dot ? (size_t)(dot - figure->id) : 0;
+        struct json *at = object_at(object, figure->id, length);
+        const char *key = dot ? dot + 1 : figure->id;
+        if (figure->whole)
+            json_put_count(at, key, (int64_t)value);
+        else
+            json_put_number(at, key, value);
+    }
+}

@@ -1,0 +1,59 @@
+/*
+ * summary.h - completion times, makespan, slowdown, fairness of a run.
+ *
+ * Every figure has a name such as "jct_s.mean"; tables, JSON and the report page are
+ * made from the same list, in the same order.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cluster;
+struct json;
+struct metrics;
+
+enum better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
+
+struct figure {
+    const char *id;    /* "jct_s.mean": the path in JSON          */
+    const char *label; /* for people                              */
+    const char *unit;  /* "s", "share", "GPU-s", "", "usd"        */
+    enum better better;
+    bool whole;        /* a count                                 */
+};
+
+#define FIGURES_MAX 64
+#define CDF_POINTS 201
+
+/* Points of a distribution, smallest first. */
+struct cdf {
+    double x[CDF_POINTS];
+    double y[CDF_POINTS];
+    uint32_t count;
+};
+
+enum cdf_of { CDF_JCT, CDF_WAIT, CDF_SLOWDOWN, CDF_KINDS };
+enum cdf_class { CDF_ALL, CDF_TE, CDF_BE, CDF_CLASSES };
+
+struct summary {
+    double values[FIGURES_MAX]; /* by place in summary_figures; NAN: does not apply */
+    struct cdf cdfs[CDF_KINDS][CDF_CLASSES];
+    struct {
+        uint32_t count;
+        double t_s[512], gpus_held[512], waiting[512], running[512];
+    } series;
+};
+
+/* The list, ended by a row whose id is NULL. */
+extern const struct figure summary_figures[];
+
+void summary_make(struct summary *summary, const struct metrics *metrics,
+                  const struct cluster *cluster);
+
+/* Value of a figure by name; NAN if it does not apply. */
+double summary_value(const struct summary *summary, const char *id);
+
+/* Put the figures into an object, nested at the dots; what does not apply is absent. */
+void summary_json(const struct summary *summary, struct json *object);

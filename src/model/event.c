@@ -1,0 +1,85 @@
+/* event.c - what can happen, by name. */
+#include "model/event.h"
+
+#include "model/view.h"
+
+const char *event_name(enum event_kind kind)
+{
+    static const char *const names[EVENT_KIND_COUNT] = {
+        [EVENT_SUBMITTED] = "submitted", [EVENT_REJECTED] = "rejected",
+        [EVENT_CANCELLED] = "cancelled", [EVENT_HELD] = "held",
+        [EVENT_RELEASED] = "released",   [EVENT_STARTED] = "started",
+        [EVENT_LOADED] = "loaded",       [EVENT_PROGRESS] = "progress",
+        [EVENT_LEASE_DONE] = "lease_done", [EVENT_RESIZED] = "resized",
+        [EVENT_STOPPED] = "stopped",     [EVENT_FINISHED] = "finished",
+        [EVENT_FAILED] = "failed",       [EVENT_LOST] = "lost",
+        [EVENT_NODE_DOWN] = "node_down", [EVENT_NODE_UP] = "node_up",
+        [EVENT_PLACED] = "placed",       [EVENT_RECALLED] = "recalled",
+        [EVENT_RESIZING] = "resizing",   [EVENT_RENEWED] = "renewed",
+        [EVENT_ADOPTED] = "adopted",     [EVENT_WAKE] = "wake",
+    };
+    return names[kind];
+}
+
+const char *rule_name(enum rule rule)
+{
+    static const char *const names[RULE_COUNT] = {
+        [RULE_NONE] = "none",   [RULE_ORDER] = "order",   [RULE_TRIAL] = "trial",
+        [RULE_ROUND] = "round", [RULE_RESIZE] = "resize", [RULE_CANCEL] = "cancel",
+    };
+    return names[rule];
+}
+
+bool event_makes_waiting(const struct event *event, const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+    case EVENT_RELEASED:
+    case EVENT_ADOPTED:
+        return view->jobs[event->job].state == JOB_WAITING;
+    default:
+        return false;
+    }
+}
+
+bool event_ends_waiting(const struct event *event, const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_PLACED:
+        return view->jobs[event->job].state == JOB_PLACED;
+    case EVENT_HELD:
+        return true;
+    case EVENT_CANCELLED:
+        return view->jobs[event->job].state == JOB_FREE;
+    default:
+        return false;
+    }
+}
+
+bool event_makes_running(const struct event *event, const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_STARTED:
+        return true;
+    case EVENT_ADOPTED:
+        return job_runs(&view->jobs[event->job]);
+    default:
+        return false;
+    }
+}
+
+bool event_ends_running(const struct event *event, const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_RECALLED:
+    case EVENT_STOPPED:
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+    case EVENT_LOST:
+        return !job_runs(&view->jobs[event->job]);
+    default:
+        return false;
+    }
+}

@@ -1,0 +1,127 @@
+/* free.c - nodes on shelves by what is free on them. */
+#include "model/free.h"
+
+#include "base/arena.h"
+
+void free_init(struct free_index *free, struct arena *arena, const struct cluster *cluster)
+{
+    *free = (struct free_index){ .cluster = cluster };
+    free->rooms = arena_array(arena, struct room, cluster->node_count);
+    free->listed = arena_array(arena, bool, cluster->node_count);
+    free->shelves = arena_array(arena, struct free_shelf, TYPES_MAX + 1);
+    for (uint32_t type = 0; type <= TYPES_MAX; type++) {
+        if (type >= cluster->type_count && type != TYPE_NONE)
+            continue;
+        uint32_t most = type == TYPE_NONE ? 0 : cluster->types[type].node_gpus_max;
+        for (uint32_t count = 0; count <= most; count++)
+            bits_init(&free->shelves[type].by_count[count], arena, cluster->node_count);
+    }
+}
+
+static uint32_t count_of(const struct room *room)
+{
+    return (uint32_t)__builtin_popcountll(room->gpus);
+}
+
+static void shelve(struct free_index *free, node_id node)
+{
+    struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
+    uint32_t count = count_of(&free->rooms[node]);
+    bits_set(&shelf->by_count[count], node);
+    if (count)
+        shelf->counts |= (uint64_t)1 << (count - 1);
+    shelf->gpu_count += count;
+    free->gpu_count += count;
+}
+
+static void unshelve(struct free_index *free, node_id node)
+{
+    struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
+    uint32_t count = count_of(&free->rooms[node]);
+    bits_clear(&shelf->by_count[count], node);
+    if (count && shelf->by_count[count].count == 0)
+        shelf->counts &= ~((uint64_t)1 << (count - 1));
+    shelf->gpu_count -= count;
+    free->gpu_count -= count;
+}
+
+void free_put(struct free_index *free, node_id node, const struct room *room)
+{
+    struct room *now = &free->rooms[node];
+    if (free->listed[node] && count_of(now) == count_of(room)) {
+        *now = *room; /* the same shelf */
+        return;
+    }
+    if (free->listed[node])
+        unshelve(free, node);
+    *now = *room;
+    free->listed[node] = true;
+    shelve(free, node);
+}
+
+void free_drop(struct free_index *free, node_id node)
+{
+    if (!free->listed[node])
+        return;
+    unshelve(free, node);
+    free->listed[node] = false;
+}
+
+/* The shelves that hold at least 'count', as bits like free_shelf.counts. */
+static uint64_t at_least(const struct free_shelf *shelf, uint32_t count)
+{
+    return count <= 1 ? shelf->counts : shelf->counts & ~(uint64_t)0 << (count - 1);
+}
+
+static node_id first_that_fits(const struct free_index *free, const struct bits *nodes,
+                               uint32_t cpu_milli, uint32_t mem_mib,
+                               const struct bits *avoid)
+{
+    for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
+         node = bits_next(nodes, node + 1)) {
+        const struct room *room = &free->rooms[node];
+        if (room->cpu_milli >= cpu_milli && room->mem_mib >= mem_mib &&
+            !(avoid && bits_test(avoid, node)))
+            return node;
+    }
+    return NODE_NONE;
+}
+
+node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
+                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid)
+{
+    const struct free_shelf *shelf = &free->shelves[type];
+    if (gpus > NODE_GPUS_MAX)
+        return NODE_NONE;
+    if (gpus == 0) {
+        node_id node =
+            first_that_fits(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid);
+        if (node != NODE_NONE)
+            return node;
+    }
+    for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
+        uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
+        node_id node =
+            first_that_fits(free, &shelf->by_count[count], cpu_milli, mem_mib, avoid);
+        if (node != NODE_NONE)
+            return node;
+    }
+    return NODE_NONE;
+}
+
+node_id free_most(const struct free_index *free, uint32_t type, node_id after)
+{
+    const struct free_shelf *shelf = &free->shelves[type];
+    uint64_t left = shelf->counts;
+    if (after != NODE_NONE) {
+        uint32_t count = count_of(&free->rooms[after]);
+        node_id node = bits_next(&shelf->by_count[count], after + 1);
+        if (node != BITS_NONE)
+            return node;
+        left = count > 1 ? left & (((uint64_t)1 << (count - 1)) - 1) : 0;
+    }
+    if (!left)
+        return NODE_NONE;
+    uint32_t count = 64 - (uint32_t)__builtin_clzll(left);
+    return bits_next(&shelf->by_count[count], 0);
+}

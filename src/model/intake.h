@@ -1,0 +1,30 @@
+/* intake.h - from what is said of a job to what the scheduler keeps: words to numbers. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "model/job.h"
+
+struct cluster;
+struct error;
+struct throughput;
+
+/* Names of entities, numbered as they are met; 0 is none. */
+struct intake {
+    const struct cluster *cluster;
+    const struct throughput *rates;
+    struct arena names;
+    struct map entities; /* hash of the name to its number */
+    uint32_t entity_count;
+};
+
+void intake_init(struct intake *intake, const struct cluster *cluster,
+                 const struct throughput *rates);
+void intake_release(struct intake *intake);
+
+/*
+ * Write the job that 'spec' describes.  -ERANGE with the reason if it can never run on
+ * this cluster, however empty: such a job is rejected, not waited for.
+ */
+int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
+               struct error *err);

@@ -1,0 +1,911 @@
+/*
+ * plan.c - what a policy wants: changes to who holds what from now on.
+ *
+ * While a plan is made, the state's own index of free room is borrowed: grants take
+ * from it, so that the next grant sees what is left, and everything is put back at the
+ * end (the orders that follow take it again, as events).  Room that this plan revokes
+ * is kept apart, as vacancies on nodes: a second index holds just the nodes that have
+ * some, with free and vacated room together.  So a job is placed in free room where
+ * there is any, and only then waits for somebody to leave.
+ *
+ *     node 7:  [A A A A . . . .]     A revoked; B wants 6
+ *     free     4..7
+ *     vacated  0..3                  B gets 0..3 and 4,5: promised by A, and from free
+ *
+ * A job that has to wait for somebody anyway takes vacated room first, so that what is
+ * free stays free for others.
+ */
+#include "model/plan.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/free.h"
+#include "model/state.h"
+#include "model/throughput.h"
+
+#define NONE UINT32_MAX
+
+/* What a revoked job leaves on one node and nobody has been promised yet. */
+struct vacancy {
+    job_id victim;
+    struct room_part left;
+    uint32_t next; /* on the same node */
+};
+
+enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW };
+
+/* One thing done, so that it can be undone. */
+struct step {
+    enum step_kind kind;
+    uint32_t change;
+    uint32_t last_change;   /* what was known of the job before, for plan->of_job */
+    uint32_t vacancy_first; /* of a revocation                                    */
+};
+
+struct plan {
+    struct state *state;
+    const struct job *jobs;
+    const struct cluster *cluster;
+    struct free_index *free;   /* the state's */
+    struct free_index vacated; /* nodes with vacancies: free and vacated together */
+
+    struct change *changes;
+    uint32_t change_count;
+    struct step *steps;
+    uint32_t step_count;
+    struct seat *seats;
+    uint32_t seat_count;
+    struct promise_part *promises;
+    uint32_t promise_count;
+    struct vacancy *vacancies;
+    uint32_t vacancy_count;
+    uint32_t seat_max;
+    uint32_t change_max;
+
+    uint32_t *of_job;     /* 1 + its last change in this plan; 0: none */
+    uint32_t *of_node;    /* first vacancy, or NONE                    */
+    struct room *on_node; /* vacated there in all                      */
+    uint32_t vacated_gpu_count;
+    int64_t wake_ns;
+};
+
+struct plan *plan_new(struct state *state, struct arena *run)
+{
+    struct plan *plan = arena_new(run, struct plan);
+    uint32_t nodes = state->view.cluster->node_count;
+    plan->state = state;
+    plan->jobs = state->jobs;
+    plan->cluster = state->view.cluster;
+    plan->free = &state->free;
+    plan->change_max = 2 * state->job_max + 64;
+    plan->seat_max = state->seat_max;
+    free_init(&plan->vacated, run, plan->cluster);
+    plan->changes = arena_array(run, struct change, plan->change_max);
+    plan->steps = arena_array(run, struct step, 2 * (size_t)plan->change_max);
+    plan->seats = arena_array(run, struct seat, plan->seat_max);
+    plan->promises = arena_array(run, struct promise_part, plan->seat_max);
+    plan->vacancies = arena_array(run, struct vacancy, plan->seat_max);
+    plan->of_job = arena_array(run, uint32_t, state->job_max);
+    plan->of_node = arena_array(run, uint32_t, nodes);
+    memset(plan->of_node, 0xff, nodes * sizeof *plan->of_node);
+    plan->on_node = arena_array(run, struct room, nodes);
+    return plan;
+}
+
+/* --- rooms --------------------------------------------------------------------- */
+
+/* Free and vacated room of a node changed: show it in the second index. */
+static void relist(struct plan *plan, node_id node)
+{
+    if (plan->of_node[node] == NONE || plan->state->node_down[node]) {
+        free_drop(&plan->vacated, node);
+        return;
+    }
+    const struct room *f = &plan->free->rooms[node];
+    const struct room *v = &plan->on_node[node];
+    struct room both = { f->gpus | v->gpus, f->cpu_milli + v->cpu_milli,
+                         f->mem_mib + v->mem_mib };
+    free_put(&plan->vacated, node, &both);
+}
+
+static void room_take(struct room *room, const struct room_part *part)
+{
+    assert((room->gpus & part->gpus) == part->gpus);
+    assert(room->cpu_milli >= part->cpu_milli);
+    assert(room->mem_mib >= part->mem_mib);
+    room->gpus &= ~part->gpus;
+    room->cpu_milli -= part->cpu_milli;
+    room->mem_mib -= part->mem_mib;
+}
+
+static void room_give(struct room *room, const struct room_part *part)
+{
+    assert((room->gpus & part->gpus) == 0);
+    room->gpus |= part->gpus;
+    room->cpu_milli += part->cpu_milli;
+    room->mem_mib += part->mem_mib;
+}
+
+static void free_change(struct plan *plan, const struct room_part *part, bool taken)
+{
+    struct room room = plan->free->rooms[part->node];
+    if (taken)
+        room_take(&room, part);
+    else
+        room_give(&room, part);
+    free_put(plan->free, part->node, &room);
+    if (plan->of_node[part->node] != NONE)
+        relist(plan, part->node);
+}
+
+static void vacancy_change(struct plan *plan, struct vacancy *vacancy,
+                           const struct room_part *part, bool taken)
+{
+    struct room left = { vacancy->left.gpus, vacancy->left.cpu_milli,
+                         vacancy->left.mem_mib };
+    struct room *on_node = &plan->on_node[part->node];
+    uint32_t gpus = (uint32_t)__builtin_popcountll(part->gpus);
+    if (taken) {
+        room_take(&left, part);
+        room_take(on_node, part);
+        plan->vacated_gpu_count -= gpus;
+    } else {
+        room_give(&left, part);
+        room_give(on_node, part);
+        plan->vacated_gpu_count += gpus;
+    }
+    vacancy->left.gpus = left.gpus;
+    vacancy->left.cpu_milli = left.cpu_milli;
+    vacancy->left.mem_mib = left.mem_mib;
+    relist(plan, part->node);
+}
+
+/* --- what the plan says of a job --------------------------------------------------- */
+
+static const struct change *last_change(const struct plan *plan, job_id job)
+{
+    uint32_t at = plan->of_job[job];
+    return at ? &plan->changes[at - 1] : NULL;
+}
+
+static bool is_revoked(const struct plan *plan, job_id job)
+{
+    const struct change *change = last_change(plan, job);
+    return change && change->kind == CHANGE_REVOKE;
+}
+
+bool plan_changes(const struct plan *plan, job_id job)
+{
+    return plan->of_job[job] != 0;
+}
+
+bool plan_holds(const struct plan *plan, job_id job)
+{
+    const struct change *change = last_change(plan, job);
+    if (change)
+        return change->kind != CHANGE_REVOKE;
+    const struct job *j = &plan->jobs[job];
+    return job_runs(j) || j->state == JOB_PLACED || j->next.count > 0;
+}
+
+bool plan_is_full(const struct plan *plan)
+{
+    return plan->free->gpu_count == 0 && plan->vacated_gpu_count == 0;
+}
+
+void plan_room(const struct plan *plan, node_id node, struct room *ret_room)
+{
+    const struct room *f = &plan->free->rooms[node];
+    const struct room *v = &plan->on_node[node];
+    if (plan->state->node_down[node]) {
+        *ret_room = (struct room){ 0, 0, 0 };
+        return;
+    }
+    *ret_room = (struct room){ f->gpus | v->gpus, f->cpu_milli + v->cpu_milli,
+                               f->mem_mib + v->mem_mib };
+}
+
+/* Remember that this was done; 'change' is the last word on its job from now on. */
+static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t change)
+{
+    job_id job = plan->changes[change].job;
+    struct step *step = &plan->steps[plan->step_count++];
+    *step = (struct step){ .kind = kind,
+                           .change = change,
+                           .last_change = plan->of_job[job],
+                           .vacancy_first = plan->vacancy_count };
+    plan->of_job[job] = kind == STEP_UNREVOKE ? 0 : change + 1;
+    return step;
+}
+
+static struct change *change_add(struct plan *plan, enum change_kind kind, job_id job)
+{
+    assert(plan->change_count < plan->change_max);
+    struct change *change = &plan->changes[plan->change_count++];
+    *change = (struct change){ .kind = kind,
+                               .job = job,
+                               .for_whom = JOB_NONE,
+                               .beside = JOB_NONE,
+                               .seat_first = plan->seat_count,
+                               .promise_first = plan->promise_count };
+    return change;
+}
+
+/* --- revoking ------------------------------------------------------------------- */
+
+/* The partner uses the same accelerators and stays: they are not vacated. */
+static bool shares_on(const struct plan *plan, const struct job *job)
+{
+    if (job->partner == JOB_NONE)
+        return false;
+    const struct job *partner = &plan->jobs[job->partner];
+    return !is_revoked(plan, job->partner) && partner->state != JOB_STOPPING;
+}
+
+static void open_vacancies(struct plan *plan, job_id id)
+{
+    const struct job *job = &plan->jobs[id];
+    bool shared = shares_on(plan, job);
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &plan->state->seats[job->seats.first + i];
+        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
+                                  shared ? 0 : seat->gpus };
+        assert(plan->vacancy_count < plan->seat_max);
+        struct vacancy *vacancy = &plan->vacancies[plan->vacancy_count];
+        *vacancy = (struct vacancy){ .victim = id,
+                                     .left = { .node = part.node },
+                                     .next = plan->of_node[part.node] };
+        plan->of_node[part.node] = plan->vacancy_count++;
+        vacancy_change(plan, vacancy, &part, false);
+    }
+}
+
+/* Take the newest vacancies back, down to 'first': nothing of them is promised. */
+static void close_vacancies(struct plan *plan, uint32_t first)
+{
+    while (plan->vacancy_count > first) {
+        struct vacancy *vacancy = &plan->vacancies[plan->vacancy_count - 1];
+        struct room_part part = vacancy->left;
+        vacancy_change(plan, vacancy, &part, true);
+        assert(plan->of_node[part.node] == plan->vacancy_count - 1);
+        plan->of_node[part.node] = vacancy->next;
+        plan->vacancy_count--;
+        relist(plan, part.node);
+    }
+}
+
+void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
+{
+    assert(job_runs(&plan->jobs[job]));
+    assert(!plan_changes(plan, job));
+    struct change *change = change_add(plan, CHANGE_REVOKE, job);
+    change->rule = rule;
+    change->for_whom = for_whom;
+    step_add(plan, STEP_REVOKE, plan->change_count - 1);
+    open_vacancies(plan, job);
+}
+
+/* --- granting: which nodes --------------------------------------------------------- */
+
+/* What is asked for, worked out once. */
+struct want {
+    const struct job *job;
+    uint32_t gpus;
+    uint32_t types;
+    uint32_t nodes;
+    bool spread;
+    const struct bits *avoid;
+};
+
+/* A node's part of the gang's CPU or memory: as large as its part of the accelerators. */
+static uint32_t share_of(uint32_t all, uint32_t part, uint32_t whole)
+{
+    if (whole == 0 || part == whole)
+        return all;
+    return (uint32_t)(((uint64_t)all * part + whole - 1) / whole);
+}
+
+static struct room_part need_for(const struct job *job, uint32_t gpus)
+{
+    return (struct room_part){ .cpu_milli = share_of(job->cpu_milli, gpus, job->gpus),
+                               .mem_mib = share_of(job->mem_mib, gpus, job->gpus) };
+}
+
+/* How many of the gang a node can hold. */
+static uint32_t usable(const struct job *job, const struct room *room, uint32_t gpus_max)
+{
+    uint32_t gpus = (uint32_t)__builtin_popcountll(room->gpus);
+    if (gpus > gpus_max)
+        gpus = gpus_max;
+    for (; gpus > 0; gpus--) {
+        struct room_part need = need_for(job, gpus);
+        if (need.cpu_milli <= room->cpu_milli && need.mem_mib <= room->mem_mib)
+            break;
+    }
+    return gpus;
+}
+
+static bool is_chosen(const struct plan *plan, uint32_t first, node_id node)
+{
+    for (uint32_t i = first; i < plan->seat_count; i++)
+        if (plan->seats[i].node == node)
+            return true;
+    return false;
+}
+
+static void choose(struct plan *plan, const struct job *job, node_id node, uint32_t gpus)
+{
+    struct room_part need = need_for(job, gpus);
+    assert(plan->seat_count < plan->seat_max);
+    plan->seats[plan->seat_count++] = (struct seat){ .node = node,
+                                                     .cpu_milli = need.cpu_milli,
+                                                     .mem_mib = need.mem_mib,
+                                                     .reserved = gpus };
+}
+
+static bool choose_tightest(struct plan *plan, const struct free_index *index,
+                            const struct want *want, uint32_t type, uint32_t gpus,
+                            const struct bits *avoid)
+{
+    struct room_part need = need_for(want->job, gpus);
+    node_id node =
+        free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid);
+    if (node == NODE_NONE)
+        return false;
+    choose(plan, want->job, node, gpus);
+    return true;
+}
+
+/* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
+static bool choose_another(struct plan *plan, const struct free_index *index,
+                           const struct want *want, uint32_t type, uint32_t gpus,
+                           uint32_t first)
+{
+    node_id best = NODE_NONE;
+    uint32_t best_count = NONE;
+    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
+         node = free_most(index, type, node)) {
+        const struct room *room = &index->rooms[node];
+        uint32_t count = (uint32_t)__builtin_popcountll(room->gpus);
+        if (count < gpus)
+            break;
+        if (count < best_count && usable(want->job, room, gpus) == gpus &&
+            !is_chosen(plan, first, node) && !(want->avoid && bits_test(want->avoid, node))) {
+            best = node;
+            best_count = count;
+        }
+    }
+    if (best == NODE_NONE)
+        return false;
+    choose(plan, want->job, best, gpus);
+    return true;
+}
+
+/* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
+static uint32_t choose_many(struct plan *plan, const struct free_index *index,
+                            const struct want *want, uint32_t type, uint32_t gpus_min,
+                            uint32_t gpus_max, uint32_t left, uint32_t first)
+{
+    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE && left > 0;
+         node = free_most(index, type, node)) {
+        if ((uint32_t)__builtin_popcountll(index->rooms[node].gpus) < gpus_min)
+            break;
+        if (want->avoid && bits_test(want->avoid, node))
+            continue;
+        uint32_t most = left < gpus_max ? left : gpus_max;
+        uint32_t gpus = usable(want->job, &index->rooms[node], most);
+        if (gpus < gpus_min || gpus == 0 || is_chosen(plan, first, node))
+            continue;
+        choose(plan, want->job, node, gpus);
+        left -= gpus;
+    }
+    return left;
+}
+
+/*
+ * Several nodes of one type.  As few as can be: full nodes and the tightest for the
+ * rest; or, where the job may be spread, whatever there is, most free first.
+ */
+static bool choose_gang(struct plan *plan, const struct want *want, uint32_t type,
+                        bool with_vacated)
+{
+    uint32_t first = plan->seat_count;
+    uint32_t node_max = plan->cluster->types[type].node_gpus_max;
+    uint32_t in_all = plan->free->shelves[type].gpu_count +
+                      (with_vacated ? plan->vacated_gpu_count : 0);
+    if (in_all < want->gpus)
+        return false;
+
+    uint32_t each = want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
+    if (each > node_max)
+        return false;
+    uint32_t rest = want->gpus % each;
+    uint32_t left = want->gpus - rest;
+    left = choose_many(plan, plan->free, want, type, each, each, left, first);
+    if (left > 0 && with_vacated)
+        left = choose_many(plan, &plan->vacated, want, type, each, each, left, first);
+    bool found = left == 0 && (rest == 0 || choose_another(plan, plan->free, want, type,
+                                                           rest, first));
+    if (!found && left == 0 && with_vacated)
+        found = choose_another(plan, &plan->vacated, want, type, rest, first);
+    if (found)
+        return true;
+
+    plan->seat_count = first;
+    if (!want->spread || want->nodes)
+        return false;
+    left = want->gpus;
+    if (with_vacated) /* nodes with vacancies, with all they have, first */
+        left = choose_many(plan, &plan->vacated, want, type, 1, node_max, left, first);
+    left = choose_many(plan, plan->free, want, type, 1, node_max, left, first);
+    if (left == 0)
+        return true;
+    plan->seat_count = first;
+    return false;
+}
+
+static bool choose_of_type(struct plan *plan, const struct want *want, uint32_t type,
+                           bool with_vacated)
+{
+    uint32_t node_max =
+        type == TYPE_NONE ? 0 : plan->cluster->types[type].node_gpus_max;
+    const struct free_index *index = with_vacated ? &plan->vacated : plan->free;
+    if (want->gpus <= node_max && want->nodes <= 1 &&
+        choose_tightest(plan, index, want, type, want->gpus, want->avoid))
+        return true;
+    if (want->gpus <= node_max && want->nodes <= 1 && !want->spread)
+        return false;
+    return want->gpus > 1 && choose_gang(plan, want, type, with_vacated);
+}
+
+/* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
+static uint32_t order_types(const struct plan *plan, const struct want *want,
+                            uint32_t types[TYPES_MAX + 1])
+{
+    double rates[TYPES_MAX];
+    uint32_t count = 0;
+    if (want->gpus == 0)
+        types[count++] = TYPE_NONE;
+    if (want->types && (want->types & (want->types - 1)) == 0 && want->gpus > 0) {
+        types[0] = (uint32_t)__builtin_ctz(want->types);
+        return 1;
+    }
+    uint32_t fixed = count;
+    for (uint32_t type = 0; type < plan->cluster->type_count; type++) {
+        if (!(want->types >> type & 1))
+            continue;
+        double rate = throughput_rate(plan->state->view.rates, want->job, type,
+                                      want->gpus, false);
+        uint32_t at = count++;
+        for (; at > fixed && rates[at - fixed - 1] < rate; at--) {
+            rates[at - fixed] = rates[at - fixed - 1];
+            types[at] = types[at - 1];
+        }
+        rates[at - fixed] = rate;
+        types[at] = type;
+    }
+    return count;
+}
+
+static bool choose_nodes(struct plan *plan, const struct want *want)
+{
+    uint32_t types[TYPES_MAX + 1];
+    uint32_t count = order_types(plan, want, types);
+    for (uint32_t i = 0; i < count; i++)
+        if (choose_of_type(plan, want, types[i], false))
+            return true;
+    if (plan->vacancy_count == 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (choose_of_type(plan, want, types[i], true))
+            return true;
+    return false;
+}
+
+/* --- granting: which room ----------------------------------------------------------- */
+
+static uint64_t lowest_bits(uint64_t bits, uint32_t count)
+{
+    uint64_t taken = 0;
+    for (; count > 0; count--) {
+        uint64_t bit = bits & -bits;
+        taken |= bit;
+        bits &= ~bit;
+    }
+    return taken;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void promise(struct plan *plan, job_id victim, const struct room_part *part)
+{
+    assert(plan->promise_count < plan->seat_max);
+    plan->promises[plan->promise_count++] =
+        (struct promise_part){ .victim = victim, .part = *part };
+}
+
+/* Take what 'seat' needs from a vacancy, as far as it goes; returns the GPUs taken. */
+static uint32_t take_vacated(struct plan *plan, struct seat *seat,
+                             struct vacancy *vacancy, uint32_t gpus,
+                             struct room_part *need)
+{
+    uint32_t has = (uint32_t)__builtin_popcountll(vacancy->left.gpus);
+    struct room_part part = { .node = seat->node,
+                              .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
+                              .cpu_milli = least(need->cpu_milli, vacancy->left.cpu_milli),
+                              .mem_mib = least(need->mem_mib, vacancy->left.mem_mib) };
+    if (!part.gpus && !part.cpu_milli && !part.mem_mib)
+        return 0;
+    vacancy_change(plan, vacancy, &part, true);
+    promise(plan, vacancy->victim, &part);
+    seat->gpus |= part.gpus;
+    need->cpu_milli -= part.cpu_milli;
+    need->mem_mib -= part.mem_mib;
+
+    /* Both who shared these accelerators have to be gone. */
+    job_id partner = plan->jobs[vacancy->victim].partner;
+    if (part.gpus && partner != JOB_NONE) {
+        struct room_part nothing = { .node = seat->node };
+        promise(plan, partner, &nothing);
+    }
+    return (uint32_t)__builtin_popcountll(part.gpus);
+}
+
+/* Turn a chosen node into a seat: free room if that is enough, else vacated room first. */
+static void occupy(struct plan *plan, struct seat *seat)
+{
+    const struct room *room = &plan->free->rooms[seat->node];
+    uint32_t gpus = seat->reserved;
+    struct room_part need = { .node = seat->node,
+                              .cpu_milli = seat->cpu_milli,
+                              .mem_mib = seat->mem_mib };
+    seat->reserved = 0;
+    bool enough = (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+                  room->cpu_milli >= need.cpu_milli && room->mem_mib >= need.mem_mib;
+    if (!enough)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
+            gpus -= take_vacated(plan, seat, &plan->vacancies[v], gpus, &need);
+    need.gpus = lowest_bits(room->gpus, gpus);
+    free_change(plan, &need, true);
+    seat->gpus |= need.gpus;
+}
+
+static bool grant_found(struct plan *plan, job_id job, const struct want *want,
+                        uint64_t steps_max)
+{
+    uint32_t seat_first = plan->seat_count;
+    if (!choose_nodes(plan, want)) {
+        plan->seat_count = seat_first;
+        return false;
+    }
+    uint32_t seat_count = plan->seat_count - seat_first;
+    struct change *change = change_add(plan, CHANGE_GRANT, job);
+    change->seat_first = seat_first;
+    change->seat_count = seat_count;
+    change->steps_max = steps_max;
+    for (uint32_t i = 0; i < seat_count; i++)
+        occupy(plan, &plan->seats[seat_first + i]);
+    change->promise_count = plan->promise_count - change->promise_first;
+
+    uint32_t type = plan->cluster->nodes[plan->seats[seat_first].node].type;
+    if (type != TYPE_NONE) {
+        uint32_t node_max = plan->cluster->types[type].node_gpus_max;
+        change->spread = seat_count > (want->gpus + node_max - 1) / node_max;
+    }
+    step_add(plan, STEP_GRANT, plan->change_count - 1);
+    return true;
+}
+
+/* On the accelerators of a job that holds them alone, CPU and memory from what is free. */
+static bool grant_beside(struct plan *plan, job_id job, job_id other,
+                         const struct want *want, uint64_t steps_max)
+{
+    const struct job *o = &plan->jobs[other];
+    const struct change *granted = last_change(plan, other);
+    if (other == job || !plan_holds(plan, other) || o->partner != JOB_NONE)
+        return false;
+    const struct seat *seats;
+    uint32_t count;
+    if (granted && granted->kind == CHANGE_GRANT) {
+        if (granted->beside != JOB_NONE)
+            return false;
+        seats = plan_seats(plan, granted);
+        count = granted->seat_count;
+    } else if (job_runs(o)) {
+        seats = &plan->state->seats[o->seats.first];
+        count = o->seats.count;
+    } else {
+        return false;
+    }
+    /* Somebody else may have been put beside it in this plan. */
+    for (uint32_t i = 0; i < plan->change_count; i++)
+        if (plan->changes[i].kind == CHANGE_GRANT && plan->changes[i].beside == other)
+            return false;
+
+    uint32_t type = plan->cluster->nodes[seats[0].node].type;
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < count; i++)
+        gpus += seat_gpu_count(&seats[i]);
+    if (gpus != want->gpus || type == TYPE_NONE || !(want->types >> type & 1))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct room *room = &plan->free->rooms[seats[i].node];
+        struct room_part need = need_for(want->job, seat_gpu_count(&seats[i]));
+        if (room->cpu_milli < need.cpu_milli || room->mem_mib < need.mem_mib)
+            return false;
+    }
+    struct change *change = change_add(plan, CHANGE_GRANT, job);
+    change->beside = other;
+    change->steps_max = steps_max;
+    change->seat_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct room_part need = need_for(want->job, seat_gpu_count(&seats[i]));
+        need.node = seats[i].node;
+        free_change(plan, &need, true);
+        plan->seats[plan->seat_count++] = (struct seat){ .node = need.node,
+                                                         .cpu_milli = need.cpu_milli,
+                                                         .mem_mib = need.mem_mib,
+                                                         .gpus = seats[i].gpus };
+    }
+    /* Whoever the other waits for, this one waits for as well. */
+    if (granted && granted->kind == CHANGE_GRANT)
+        for (uint32_t i = 0; i < granted->promise_count; i++) {
+            const struct promise_part *theirs = &plan_promises(plan, granted)[i];
+            struct room_part nothing = { .node = theirs->part.node };
+            promise(plan, theirs->victim, &nothing);
+        }
+    change->promise_count = plan->promise_count - change->promise_first;
+    step_add(plan, STEP_GRANT, plan->change_count - 1);
+    return true;
+}
+
+/* What a revoked job left is all still there: let it stay. */
+static bool unrevoke(struct plan *plan, job_id id)
+{
+    uint32_t at = plan->of_job[id] - 1;
+    const struct job *job = &plan->jobs[id];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &plan->state->seats[job->seats.first + i];
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next) {
+            const struct vacancy *vacancy = &plan->vacancies[v];
+            found += vacancy->victim == id && vacancy->left.gpus == seat->gpus &&
+                     vacancy->left.cpu_milli == seat->cpu_milli &&
+                     vacancy->left.mem_mib == seat->mem_mib;
+        }
+    }
+    if (found != job->seats.count || job->partner != JOB_NONE)
+        return false;
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &plan->state->seats[job->seats.first + i];
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next)
+            if (plan->vacancies[v].victim == id) {
+                struct room_part part = plan->vacancies[v].left;
+                vacancy_change(plan, &plan->vacancies[v], &part, true);
+            }
+    }
+    plan->changes[at].undone = true;
+    step_add(plan, STEP_UNREVOKE, at);
+    return true;
+}
+
+/* Its present seats are what is asked for. */
+static bool is_content(const struct job *job, const struct want *want)
+{
+    return job->gpus_now == want->gpus &&
+           (job->type_now == TYPE_NONE || (want->types >> job->type_now & 1));
+}
+
+/* It stays where it is; a job whose lease is over, or that gets a new one, is told. */
+static void stay(struct plan *plan, job_id job, uint64_t steps_max)
+{
+    if (plan->jobs[job].state != JOB_IDLE && steps_max == 0)
+        return;
+    struct change *change = change_add(plan, CHANGE_RENEW, job);
+    change->steps_max = steps_max;
+    step_add(plan, STEP_RENEW, plan->change_count - 1);
+}
+
+bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
+{
+    static const struct ask as_it_says = { .beside = JOB_NONE };
+    if (!ask)
+        ask = &as_it_says;
+    const struct job *job = &plan->jobs[id];
+    struct want want = { .job = job,
+                         .gpus = ask->gpus ? ask->gpus : job->gpus,
+                         .types = ask->types ? ask->types & job->types : job->types,
+                         .nodes = job->nodes,
+                         .spread = ask->spread || job->spread,
+                         .avoid = ask->avoid };
+    const struct change *change = last_change(plan, id);
+
+    if (change && change->kind != CHANGE_REVOKE)
+        return true;
+    if (!change && (job->state == JOB_PLACED || job->next.count > 0))
+        return true; /* it has been promised seats already */
+    if (job->state == JOB_HELD || job->state == JOB_FREE)
+        return false;
+    if (ask->beside != JOB_NONE)
+        return (job->state == JOB_WAITING || change) &&
+               grant_beside(plan, id, ask->beside, &want, ask->steps_max);
+
+    if (job_runs(job) && is_content(job, &want) && (!change || unrevoke(plan, id))) {
+        stay(plan, id, ask->steps_max);
+        return true;
+    }
+    if (!job_runs(job) || change)
+        return grant_found(plan, id, &want, ask->steps_max);
+
+    size_t mark = plan_mark(plan);
+    plan_revoke(plan, id, RULE_RESIZE, id);
+    if (grant_found(plan, id, &want, ask->steps_max))
+        return true;
+    plan_undo(plan, mark);
+    return false;
+}
+
+/* --- taking back ------------------------------------------------------------------- */
+
+static void undo_grant(struct plan *plan, const struct change *change)
+{
+    const struct promise_part *promises = plan_promises(plan, change);
+    for (uint32_t i = change->seat_count; i-- > 0;) {
+        const struct seat *seat = &plan->seats[change->seat_first + i];
+        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, seat->gpus };
+        if (change->beside != JOB_NONE)
+            part.gpus = 0;
+        for (uint32_t p = change->promise_count; p-- > 0;) {
+            if (promises[p].part.node != seat->node)
+                continue;
+            part.gpus &= ~promises[p].part.gpus;
+            part.cpu_milli -= promises[p].part.cpu_milli;
+            part.mem_mib -= promises[p].part.mem_mib;
+            if (!promises[p].part.gpus && !promises[p].part.cpu_milli &&
+                !promises[p].part.mem_mib)
+                continue;
+            uint32_t v = plan->of_node[seat->node];
+            while (plan->vacancies[v].victim != promises[p].victim)
+                v = plan->vacancies[v].next;
+            vacancy_change(plan, &plan->vacancies[v], &promises[p].part, false);
+        }
+        free_change(plan, &part, false);
+    }
+}
+
+/* The last step never happened, as far as rooms and jobs go. */
+static void step_undo(struct plan *plan, const struct step *step)
+{
+    struct change *change = &plan->changes[step->change];
+    const struct job *job = &plan->jobs[change->job];
+    switch (step->kind) {
+    case STEP_REVOKE:
+        close_vacancies(plan, step->vacancy_first);
+        break;
+    case STEP_UNREVOKE:
+        change->undone = false;
+        for (uint32_t i = 0; i < job->seats.count; i++) {
+            const struct seat *seat = &plan->state->seats[job->seats.first + i];
+            for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+                 v = plan->vacancies[v].next)
+                if (plan->vacancies[v].victim == change->job) {
+                    struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
+                                              seat->gpus };
+                    vacancy_change(plan, &plan->vacancies[v], &part, false);
+                    break;
+                }
+        }
+        break;
+    case STEP_GRANT:
+        undo_grant(plan, change);
+        break;
+    case STEP_RENEW:
+        break;
+    }
+    plan->of_job[change->job] = step->last_change;
+}
+
+size_t plan_mark(const struct plan *plan)
+{
+    return plan->step_count;
+}
+
+void plan_undo(struct plan *plan, size_t mark)
+{
+    while (plan->step_count > mark) {
+        const struct step *step = &plan->steps[--plan->step_count];
+        step_undo(plan, step);
+        if (step->kind == STEP_UNREVOKE)
+            continue;
+        const struct change *change = &plan->changes[step->change];
+        plan->seat_count = change->seat_first;
+        plan->promise_count = change->promise_first;
+        plan->change_count = step->change;
+    }
+}
+
+/* --- for the engine ---------------------------------------------------------------- */
+
+void plan_wake(struct plan *plan, int64_t at_ns)
+{
+    if (at_ns < plan->wake_ns)
+        plan->wake_ns = at_ns;
+}
+
+int plan_check(const struct plan *plan, struct error *err)
+{
+    for (uint32_t i = 0; i < plan->change_count; i++) {
+        const struct change *change = &plan->changes[i];
+        const struct job *job = &plan->jobs[change->job];
+        if (change->kind != CHANGE_GRANT)
+            continue;
+        uint32_t gpus = 0;
+        for (uint32_t s = 0; s < change->seat_count; s++)
+            gpus += seat_gpu_count(&plan->seats[change->seat_first + s]);
+        bool whole = gpus == job->gpus ||
+                     (job_is_elastic(job) && gpus >= job->gpus_min && gpus <= job->gpus_max);
+        if (!whole)
+            return error_set(err, -EPROTO,
+                             "job %llu is granted %u accelerators, its gang is %u",
+                             (unsigned long long)job->id, gpus, job->gpus);
+        if (change->beside != JOB_NONE && !plan_holds(plan, change->beside))
+            return error_set(err, -EPROTO,
+                             "job %llu is to share with a job that is revoked",
+                             (unsigned long long)job->id);
+    }
+    return 0;
+}
+
+void plan_begin(struct plan *plan)
+{
+    assert(plan->step_count == 0);
+    plan->change_count = plan->seat_count = plan->promise_count = 0;
+    assert(plan->vacancy_count == 0);
+    assert(plan->vacated_gpu_count == 0);
+    plan->wake_ns = INT64_MAX;
+}
+
+void plan_end(struct plan *plan)
+{
+    /* A revocation taken back stays so in the changes: they are what is carried out. */
+    while (plan->step_count > 0) {
+        const struct step *step = &plan->steps[--plan->step_count];
+        bool undone = plan->changes[step->change].undone;
+        step_undo(plan, step);
+        plan->changes[step->change].undone = undone;
+    }
+}
+
+const struct change *plan_change(const struct plan *plan, size_t index)
+{
+    return &plan->changes[index];
+}
+
+size_t plan_change_count(const struct plan *plan)
+{
+    return plan->change_count;
+}
+
+const struct seat *plan_seats(const struct plan *plan, const struct change *change)
+{
+    return &plan->seats[change->seat_first];
+}
+
+const struct promise_part *plan_promises(const struct plan *plan,
+                                         const struct change *change)
+{
+    return &plan->promises[change->promise_first];
+}
+
+int64_t plan_next_wake(const struct plan *plan)
+{
+    return plan->wake_ns;
+}

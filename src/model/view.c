@@ -1,0 +1,37 @@
+/* view.c - what follows from what a policy may know. */
+#include "model/view.h"
+
+#include <math.h>
+
+static int64_t time_for(double steps, double rate_per_s)
+{
+    double ns = steps / rate_per_s * 1e9;
+    return ns >= 9e18 ? INT64_MAX : (int64_t)llround(ns);
+}
+
+int64_t view_remaining_ns(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    if (job->steps_total <= 0)
+        return INT64_MAX;
+    double left = job->steps_total - job_steps(job, view->now_ns);
+    if (left < 0)
+        left = 0; /* it has outrun its estimate: it may end any moment */
+    double rate_per_s = job_seated(job) && job->rate_per_s > 0 ? job->rate_per_s
+                                                               : job->rate_best_per_s;
+    int64_t time_ns = time_for(left, rate_per_s);
+    if (job->state == JOB_LOADING && time_ns < INT64_MAX) {
+        int64_t loaded_ns = job->anchor_ns + job->load_ns;
+        if (loaded_ns > view->now_ns)
+            time_ns += loaded_ns - view->now_ns;
+    }
+    return time_ns;
+}
+
+int64_t view_alone_ns(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    if (job->steps_total <= 0)
+        return INT64_MAX;
+    return time_for(job->steps_total, job->rate_best_per_s);
+}

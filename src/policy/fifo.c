@@ -1,0 +1,59 @@
+/*
+ * fifo.c - first come, first served.
+ *
+ *     order(j) = time of submission
+ *
+ * Strict: while the first in the queue does not fit, nobody behind it starts, whatever
+ * is free.  That is what makes it fair, and what wastes the cluster: a large gang at the
+ * head holds everybody up until enough has drained.  Use it as the yardstick; use
+ * fifo-backfill where people have to live with it.
+ *
+ * A job that lost its node keeps its place.
+ */
+#include "policy/policy.h"
+
+#include "policy/queue.h"
+
+struct fifo {
+    struct queue waiting;
+};
+
+static int fifo_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
+                     struct error *err)
+{
+    struct fifo *fifo = self;
+    queue_init(&fifo->waiting, run, view->job_max);
+    return 0;
+}
+
+static void fifo_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct fifo *fifo = self;
+
+    if (event_makes_waiting(event, view))
+        queue_add(&fifo->waiting, view, event->job);
+    else if (event_ends_waiting(event, view))
+        queue_remove(&fifo->waiting, event->job);
+}
+
+static int fifo_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct fifo *fifo = self;
+
+    for (job_id job = fifo->waiting.first; job != JOB_NONE;
+         job = queue_next(&fifo->waiting, job))
+        if (!plan_grant(plan, job, NULL))
+            break;
+    return 0;
+}
+
+const struct policy policy_fifo = {
+    .name = "fifo",
+    .brief = "first come, first served; the head of the queue holds up the rest",
+    .source = "folklore; the baseline of every paper here",
+    .self_size = sizeof(struct fifo),
+    .init = fifo_init,
+    .observe = fifo_observe,
+    .decide = fifo_decide,
+};

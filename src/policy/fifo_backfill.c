@@ -1,0 +1,240 @@
+/*
+ * fifo_backfill.c - first come, first served, filling holes that delay nobody.
+ *
+ * EASY backfilling (Lifka, JSSPP 1995).  Jobs start in order of submission.  When the
+ * first one, h, does not fit, it gets a reservation:
+ *
+ *     shadow(h) = earliest time at which h fits if everybody ends when expected
+ *     nodes(h)  = where it will then run
+ *
+ * and a later job b may start ahead of it if it does not delay h:
+ *
+ *     now + run_time(b) <= shadow(h)      it is gone by then, or
+ *     b uses no node of nodes(h)          it is not in the way
+ *
+ * Run times are estimates: where they are too short, h is delayed; where they are
+ * unknown, only the second rule helps.  The reservation is worked out once for each h
+ * and again only when something went other than expected.
+ *
+ * Each distinct size keeps its jobs in order of submission with the shortest run time
+ * below every tree node, so "the first of this size that is gone in time" is one walk
+ * down a tree.
+ */
+#include "policy/policy.h"
+
+#include "base/arena.h"
+#include "base/bits.h"
+#include "base/tree.h"
+#include "model/cluster.h"
+#include "policy/evict.h"
+#include "policy/queue.h"
+#include "policy/sizes.h"
+
+struct backfill {
+    struct queue waiting; /* all, in order of submission               */
+    struct sizes sizes;   /* the same by size; value: run time         */
+    struct tree_pool pool;
+    struct tree running; /* by the time they are expected to be done   */
+    bool *runs;
+
+    job_id head; /* whose reservation this is; JOB_NONE: none */
+    uint32_t head_generation;
+    int64_t shadow_ns;
+    struct bits reserved; /* nodes */
+    node_id *reserved_list;
+    uint32_t reserved_count;
+    struct evict evict;
+};
+
+static int backfill_init(void *self, const struct view *view, uint64_t seed,
+                         struct arena *run, struct error *err)
+{
+    struct backfill *b = self;
+    queue_init(&b->waiting, run, view->job_max);
+    sizes_init(&b->sizes, run, view->job_max);
+    tree_pool_init(&b->pool, run, view->job_max);
+    tree_init(&b->running);
+    b->runs = arena_array(run, bool, view->job_max);
+    b->head = JOB_NONE;
+    bits_init(&b->reserved, run, view->cluster->node_count);
+    b->reserved_list = arena_array(run, node_id, view->cluster->node_count);
+    evict_init(&b->evict, run, view);
+    return 0;
+}
+
+static void leave_running(struct backfill *b, job_id job)
+{
+    if (b->runs[job])
+        tree_remove(&b->pool, &b->running, job);
+    b->runs[job] = false;
+}
+
+static void enter_running(struct backfill *b, const struct view *view, job_id job)
+{
+    int64_t left_ns = view_remaining_ns(view, job);
+    leave_running(b, job);
+    tree_insert(&b->pool, &b->running, job,
+                left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns,
+                view->jobs[job].id, 0);
+    b->runs[job] = true;
+}
+
+static void forget_reservation(struct backfill *b)
+{
+    b->head = JOB_NONE;
+    while (b->reserved_count > 0)
+        bits_clear(&b->reserved, b->reserved_list[--b->reserved_count]);
+}
+
+/* Something went other than the reservation assumed. */
+static bool is_surprise(const struct backfill *b, const struct view *view,
+                        const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+        return b->runs[event->job] && b->pool.nodes[event->job].key != view->now_ns;
+    case EVENT_LOADED:
+    case EVENT_PROGRESS:
+    case EVENT_LOST:
+    case EVENT_STOPPED:
+    case EVENT_NODE_DOWN:
+    case EVENT_NODE_UP:
+    case EVENT_ADOPTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void backfill_observe(void *self, const struct view *view,
+                             const struct event *event)
+{
+    struct backfill *b = self;
+
+    if (is_surprise(b, view, event))
+        forget_reservation(b);
+    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
+        event->kind == EVENT_PROGRESS)
+        enter_running(b, view, event->job);
+    else if (event_ends_running(event, view))
+        leave_running(b, event->job);
+
+    if (event_makes_waiting(event, view)) {
+        const struct job *job = &view->jobs[event->job];
+        int64_t run_ns = view_remaining_ns(view, event->job);
+        if (run_ns < INT64_MAX)
+            run_ns += job->load_ns;
+        queue_add(&b->waiting, view, event->job);
+        sizes_push(&b->sizes, view, event->job, job->submit_ns, run_ns);
+    } else if (event_ends_waiting(event, view)) {
+        queue_remove(&b->waiting, event->job);
+        sizes_remove(&b->sizes, view, event->job);
+    }
+}
+
+/* Running jobs, the first to be done first; not those that may run for ever. */
+static job_id next_done(void *context, job_id last)
+{
+    const struct backfill *b = context;
+    job_id job = last == JOB_NONE ? tree_first(&b->pool, &b->running)
+                                  : tree_next(&b->pool, last);
+    if (job == TREE_NONE || b->pool.nodes[job].key == INT64_MAX)
+        return JOB_NONE;
+    return job;
+}
+
+/*
+ * When and where 'head' will fit: let running jobs end one after the other, in a plan
+ * that is undone at once.
+ */
+static void reserve(struct backfill *b, const struct view *view, struct plan *plan,
+                    job_id head)
+{
+    forget_reservation(b);
+    b->head = head;
+    b->head_generation = view->jobs[head].generation;
+    b->shadow_ns = INT64_MAX;
+
+    size_t mark = plan_mark(plan);
+    if (evict_for(&b->evict, view, plan, head, RULE_NONE, next_done, b)) {
+        const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
+        const struct seat *seats = plan_seats(plan, grant);
+        for (uint32_t i = 0; i < grant->seat_count; i++) {
+            bits_set(&b->reserved, seats[i].node);
+            b->reserved_list[b->reserved_count++] = seats[i].node;
+        }
+        b->shadow_ns = view->now_ns;
+        for (uint32_t i = 0; i < b->evict.victim_count; i++) {
+            int64_t done_ns = b->pool.nodes[b->evict.victims[i]].key;
+            if (done_ns > b->shadow_ns)
+                b->shadow_ns = done_ns;
+        }
+    }
+    plan_undo(plan, mark);
+}
+
+static bool is_reserved(const struct backfill *b, const struct view *view, job_id head)
+{
+    return b->head == head && b->head_generation == view->jobs[head].generation &&
+           b->shadow_ns > view->now_ns;
+}
+
+/* Those behind the head, in order of submission, as far as they do not delay it. */
+static void fill(struct backfill *b, const struct view *view, struct plan *plan)
+{
+    int64_t slack_ns =
+        b->shadow_ns == INT64_MAX ? INT64_MAX : b->shadow_ns - view->now_ns;
+    struct ask elsewhere = ASK_DEFAULT;
+    elsewhere.avoid = &b->reserved;
+
+    for (job_id job; (job = sizes_best(&b->sizes)) != JOB_NONE;) {
+        if (plan_is_full(plan) && b->sizes.cpu_only_count == 0)
+            break;
+        bool gone_in_time = sizes_value(&b->sizes, job) <= slack_ns;
+        if (plan_grant(plan, job, gone_in_time ? NULL : &elsewhere))
+            sizes_take(&b->sizes, view, job);
+        else if (gone_in_time)
+            sizes_skip(&b->sizes, job); /* nobody of this size fits anywhere */
+        else
+            sizes_narrow(&b->sizes, job, slack_ns); /* but a shorter one may */
+    }
+    sizes_unskip(&b->sizes);
+}
+
+static int backfill_decide(void *self, const struct view *view, struct plan *plan,
+                           struct arena *scratch, struct error *err)
+{
+    struct backfill *b = self;
+
+    sizes_begin(&b->sizes, view);
+    job_id head = b->waiting.first;
+    for (; head != JOB_NONE && plan_grant(plan, head, NULL);
+         head = queue_next(&b->waiting, head))
+        sizes_take(&b->sizes, view, head);
+    if (head == JOB_NONE || b->sizes.job_count < 2)
+        return 0;
+    if (plan_is_full(plan) && b->sizes.cpu_only_count == 0)
+        return 0;
+    if (!is_reserved(b, view, head))
+        reserve(b, view, plan, head);
+    fill(b, view, plan);
+    return 0;
+}
+
+static void backfill_fini(void *self)
+{
+    struct backfill *b = self;
+    sizes_release(&b->sizes);
+}
+
+const struct policy policy_fifo_backfill = {
+    .name = "fifo-backfill",
+    .brief = "first come, first served, filling holes that delay nobody (EASY)",
+    .source = "Lifka, The ANL/IBM SP Scheduling System, JSSPP 1995",
+    .self_size = sizeof(struct backfill),
+    .init = backfill_init,
+    .observe = backfill_observe,
+    .decide = backfill_decide,
+    .fini = backfill_fini,
+};

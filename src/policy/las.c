@@ -1,0 +1,246 @@
+/*
+ * las.c - least attained service first, in discrete queues.
+ *
+ *     service(j) = GPU-time j has had, all its accelerators counted
+ *     queue(j)   = 0 while service(j) < quantum, then one more each time the limit
+ *                  grows by 'growth', up to the last
+ *
+ * Nothing need be known about how long a job will take: most jobs are short, so those
+ * that have had little are probably nearly done.  A waiting job takes the seats of jobs
+ * in later queues; within a queue the order is that of submission and nobody is
+ * displaced, so two jobs do not trade places for ever.  With small quanta it swaps a lot.
+ *
+ * Source: Gu et al., Tiresias, NSDI 2019 (two-dimensional, discretised LAS: queues=2 and
+ * quantum=3h or so are its operating point).  Their promotion of jobs that starve is
+ * 'promote': after waiting so many times as long as it ran, a job is back in queue 0.
+ *
+ * Running jobs move to the next queue at a known time, so that is a wake-up and not a
+ * scan.
+ */
+#include "policy/policy.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/tree.h"
+#include "policy/evict.h"
+#include "policy/sizes.h"
+
+#define QUEUES_MAX 31
+
+struct las {
+    int64_t quantum_ns;
+    double growth;
+    uint32_t queue_count;
+    double promote;
+
+    int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends        */
+    struct sizes waiting;          /* by queue, then submission            */
+    struct tree_pool pool;
+    struct tree running;           /* by queue, then start: last yields first */
+    struct heap_pool timer_pool;
+    struct heap timers; /* running: the next queue; waiting: its promotion */
+    struct las_job {
+        int64_t forgiven_ns; /* service that no longer counts */
+        uint8_t queue;
+        bool runs, timed;
+    } *jobs;
+    struct evict evict;
+};
+
+static int las_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
+                    struct error *err)
+{
+    struct las *las = self;
+    double limit_ns = (double)las->quantum_ns;
+    for (uint32_t i = 0; i < QUEUES_MAX; i++, limit_ns *= las->growth)
+        las->limits_ns[i] =
+            i + 1 >= las->queue_count || limit_ns > 9e18 ? INT64_MAX : (int64_t)limit_ns;
+    sizes_init(&las->waiting, run, view->job_max);
+    tree_pool_init(&las->pool, run, view->job_max);
+    tree_init(&las->running);
+    heap_pool_init(&las->timer_pool, run, view->job_max);
+    heap_init(&las->timers);
+    las->jobs = arena_array(run, struct las_job, view->job_max);
+    evict_init(&las->evict, run, view);
+    return 0;
+}
+
+/* Queue first, then a time: one number to sort by. */
+static int64_t rank(uint32_t queue, int64_t at_ns)
+{
+    return ((int64_t)queue << 58) + (at_ns >> 4);
+}
+
+static int64_t service_ns(const struct las *las, const struct view *view, job_id job)
+{
+    return job_served_ns(&view->jobs[job], view->now_ns) - las->jobs[job].forgiven_ns;
+}
+
+static uint32_t queue_of(const struct las *las, int64_t served_ns)
+{
+    uint32_t queue = 0;
+    while (served_ns >= las->limits_ns[queue])
+        queue++;
+    return queue;
+}
+
+static void set_timer(struct las *las, const struct view *view, job_id job, int64_t at_ns)
+{
+    heap_push(&las->timer_pool, &las->timers, job, at_ns, view->jobs[job].id);
+    las->jobs[job].timed = true;
+}
+
+static void clear_timer(struct las *las, job_id job)
+{
+    if (las->jobs[job].timed)
+        heap_remove(&las->timer_pool, &las->timers, job);
+    las->jobs[job].timed = false;
+}
+
+static void leave_running(struct las *las, job_id job)
+{
+    if (!las->jobs[job].runs)
+        return;
+    tree_remove(&las->pool, &las->running, job);
+    las->jobs[job].runs = false;
+    clear_timer(las, job);
+}
+
+static void enter_running(struct las *las, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    leave_running(las, id);
+    int64_t served_ns = service_ns(las, view, id);
+    uint32_t queue = queue_of(las, served_ns);
+    las->jobs[id].queue = (uint8_t)queue;
+    las->jobs[id].runs = true;
+    tree_insert(&las->pool, &las->running, id, rank(queue, job->since_ns), job->id, 0);
+    if (las->limits_ns[queue] < INT64_MAX && job->gpus_now > 0)
+        set_timer(las, view, id,
+                  view->now_ns + (las->limits_ns[queue] - served_ns + job->gpus_now - 1) /
+                                     job->gpus_now);
+}
+
+static void enter_waiting(struct las *las, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    int64_t served_ns = service_ns(las, view, id);
+    uint32_t queue = queue_of(las, served_ns);
+    clear_timer(las, id);
+    las->jobs[id].queue = (uint8_t)queue;
+    sizes_push(&las->waiting, view, id, rank(queue, job->submit_ns), 0);
+    if (las->promote > 0 && queue > 0) {
+        double ran_ns = (double)job->served_ns / (job->gpus ? job->gpus : 1);
+        set_timer(las, view, id, view->now_ns + (int64_t)(las->promote * ran_ns));
+    }
+}
+
+static void las_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct las *las = self;
+
+    if (event->kind == EVENT_SUBMITTED)
+        las->jobs[event->job] = (struct las_job){ 0 };
+
+    if (event_makes_running(event, view) || event->kind == EVENT_RESIZED)
+        enter_running(las, view, event->job);
+    else if (event_ends_running(event, view))
+        leave_running(las, event->job);
+
+    if (event_makes_waiting(event, view)) {
+        enter_waiting(las, view, event->job);
+    } else if (event_ends_waiting(event, view)) {
+        sizes_remove(&las->waiting, view, event->job);
+        clear_timer(las, event->job);
+    }
+}
+
+/* Running jobs in a later queue than the newcomer; the last queue and latest start first. */
+struct later {
+    const struct las *las;
+    uint32_t queue;
+};
+
+static job_id next_later(void *context, job_id last)
+{
+    const struct later *later = context;
+    const struct las *las = later->las;
+    job_id job = last == JOB_NONE ? tree_last(&las->pool, &las->running)
+                                  : tree_prev(&las->pool, last);
+    if (job == TREE_NONE || las->jobs[job].queue <= later->queue)
+        return JOB_NONE;
+    return job;
+}
+
+/* Who has used up a queue moves on; who has waited long enough starts over. */
+static void run_timers(struct las *las, const struct view *view)
+{
+    while (las->timers.top != HEAP_NONE &&
+           las->timer_pool.nodes[las->timers.top].key <= view->now_ns) {
+        job_id job = las->timers.top;
+        clear_timer(las, job);
+        if (las->jobs[job].runs) {
+            enter_running(las, view, job);
+        } else {
+            sizes_remove(&las->waiting, view, job);
+            las->jobs[job].forgiven_ns = view->jobs[job].served_ns;
+            enter_waiting(las, view, job);
+        }
+    }
+}
+
+static int las_decide(void *self, const struct view *view, struct plan *plan,
+                      struct arena *scratch, struct error *err)
+{
+    struct las *las = self;
+
+    sizes_begin(&las->waiting, view);
+    run_timers(las, view);
+    for (job_id job; (job = sizes_best(&las->waiting)) != JOB_NONE;) {
+        struct later later = { las, las->jobs[job].queue };
+        bool yields = next_later(&later, JOB_NONE) != JOB_NONE;
+        if (!yields && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
+            break; /* nothing is free, and the rest is in no earlier queue */
+        if (plan_grant(plan, job, NULL) ||
+            (yields && evict_for(&las->evict, view, plan, job, RULE_ORDER, next_later,
+                                 &later)))
+            sizes_take(&las->waiting, view, job);
+        else
+            sizes_skip(&las->waiting, job);
+    }
+    sizes_unskip(&las->waiting);
+    if (las->timers.top != HEAP_NONE && las->waiting.job_count > 0)
+        plan_wake(plan, las->timer_pool.nodes[las->timers.top].key);
+    return 0;
+}
+
+static void las_fini(void *self)
+{
+    struct las *las = self;
+    sizes_release(&las->waiting);
+}
+
+static const struct param las_params[] = {
+    { "quantum", PARAM_TIME, offsetof(struct las, quantum_ns), "300s", "GPU-time",
+      "service at which the first queue ends", 1e-3, 1e9 },
+    { "growth", PARAM_NUMBER, offsetof(struct las, growth), "2", NULL,
+      "each further queue ends at so many times as much", 1.01, 1e6 },
+    { "queues", PARAM_COUNT, offsetof(struct las, queue_count), "12", NULL,
+      "number of queues; 2 as in Tiresias", 1, QUEUES_MAX },
+    { "promote", PARAM_NUMBER, offsetof(struct las, promote), "0", "times its run time",
+      "a job that waited so long is back in the first queue; 0: never", 0, 1e6 },
+    { NULL },
+};
+
+const struct policy policy_las = {
+    .name = "las",
+    .brief = "least attained service first, in queues by GPU-time had",
+    .source = "Gu et al., Tiresias, NSDI 2019",
+    .params = las_params,
+    .self_size = sizeof(struct las),
+    .init = las_init,
+    .observe = las_observe,
+    .decide = las_decide,
+    .fini = las_fini,
+};

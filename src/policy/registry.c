@@ -1,0 +1,62 @@
+/* registry.c - the list of all policies. */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+#define POLICIES_MAX 64
+
+extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy_srtf,
+    policy_las;
+
+const struct policy *const policy_list[] = {
+    &policy_fifo, &policy_fifo_backfill, &policy_sjf, &policy_srtf, &policy_las, NULL,
+};
+
+const struct policy *policy_find(const char *name)
+{
+    for (const struct policy *const *p = policy_list; *p; p++)
+        if (strcmp((*p)->name, name) == 0)
+            return *p;
+    return NULL;
+}
+
+static int no_such_policy(const char *name, struct error *err)
+{
+    const char *names[POLICIES_MAX + 1] = { NULL };
+    for (uint32_t i = 0; policy_list[i]; i++)
+        names[i] = policy_list[i]->name;
+    char hint[160];
+    return error_set(err, -EINVAL, "no policy '%.60s'%s; 'berth policies' lists them", name,
+                     suggest(hint, sizeof hint, name, names));
+}
+
+int policy_parse(const char *text, const struct policy **ret_policy,
+                 const char **ret_settings, struct error *err)
+{
+    size_t name_bytes = strcspn(text, ",");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
+    const struct policy *policy = policy_find(name);
+    if (!policy)
+        return no_such_policy(name, err);
+    const char *settings = text[name_bytes] ? text + name_bytes + 1 : "";
+
+    /* Try the settings on a scratch copy, so that a wrong one is found before the run. */
+    void *self = calloc(1, policy->self_size);
+    if (!self)
+        return error_set(err, -ENOMEM, "out of memory");
+    param_defaults(policy->params, self);
+    int r = param_parse(policy->params, self, policy->name, settings, err);
+    free(self);
+    if (r < 0)
+        return r;
+    *ret_policy = policy;
+    *ret_settings = settings;
+    return 0;
+}

@@ -1,0 +1,131 @@
+/*
+ * srtf.c - shortest remaining time first, preemptive.
+ *
+ *     key(j) = time until j is done if it runs from now on
+ *
+ * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
+ * seats.  It minimises mean completion time if preemption is free, and decides as if it
+ * were; the engine charges what a swap really costs, so with dear swaps it can lose to
+ * sjf, even to fifo.  xion asks the price first.  Jobs whose work is unknown come last.
+ *
+ * What does not fit is passed over.  While a job runs, its finish time stands still, so
+ * running jobs are kept in order of finish time and waiting ones in order of remaining
+ * time, and neither order changes as time goes by.
+ */
+#include "policy/policy.h"
+
+#include "base/arena.h"
+#include "base/tree.h"
+#include "policy/evict.h"
+#include "policy/sizes.h"
+
+struct srtf {
+    struct sizes waiting;   /* by remaining time           */
+    struct tree_pool pool;
+    struct tree running;    /* by finish time              */
+    bool *runs;             /* by slot: inside 'running'   */
+    struct evict evict;
+};
+
+static int srtf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
+                     struct error *err)
+{
+    struct srtf *srtf = self;
+    sizes_init(&srtf->waiting, run, view->job_max);
+    tree_pool_init(&srtf->pool, run, view->job_max);
+    tree_init(&srtf->running);
+    srtf->runs = arena_array(run, bool, view->job_max);
+    evict_init(&srtf->evict, run, view);
+    return 0;
+}
+
+static void leave_running(struct srtf *srtf, job_id job)
+{
+    if (srtf->runs[job])
+        tree_remove(&srtf->pool, &srtf->running, job);
+    srtf->runs[job] = false;
+}
+
+static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
+{
+    int64_t left_ns = view_remaining_ns(view, job);
+    int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+    leave_running(srtf, job);
+    tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
+    srtf->runs[job] = true;
+}
+
+static void srtf_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct srtf *srtf = self;
+
+    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
+        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+        enter_running(srtf, view, event->job);
+    else if (event_ends_running(event, view))
+        leave_running(srtf, event->job);
+
+    if (event_makes_waiting(event, view))
+        sizes_push(&srtf->waiting, view, event->job, view_remaining_ns(view, event->job), 0);
+    else if (event_ends_waiting(event, view))
+        sizes_remove(&srtf->waiting, view, event->job);
+}
+
+/* Running jobs that need longer than the newcomer, longest first. */
+struct longer {
+    const struct srtf *srtf;
+    int64_t finish_ns; /* of the newcomer, if it ran from now on */
+};
+
+static job_id next_longer(void *context, job_id last)
+{
+    const struct longer *longer = context;
+    const struct srtf *srtf = longer->srtf;
+    job_id job = last == JOB_NONE ? tree_last(&srtf->pool, &srtf->running)
+                                  : tree_prev(&srtf->pool, last);
+    if (job == TREE_NONE || srtf->pool.nodes[job].key <= longer->finish_ns)
+        return JOB_NONE;
+    return job;
+}
+
+static int srtf_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct srtf *srtf = self;
+
+    sizes_begin(&srtf->waiting, view);
+    for (job_id job; (job = sizes_best(&srtf->waiting)) != JOB_NONE;) {
+        int64_t left_ns = sizes_key(&srtf->waiting, job);
+        struct longer longer = {
+            srtf, left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns
+        };
+        bool yields = next_longer(&longer, JOB_NONE) != JOB_NONE;
+        if (!yields && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
+            break; /* nothing is free, and the rest needs longer still */
+        if (plan_grant(plan, job, NULL) ||
+            (yields && evict_for(&srtf->evict, view, plan, job, RULE_ORDER, next_longer,
+                                 &longer)))
+            sizes_take(&srtf->waiting, view, job);
+        else
+            sizes_skip(&srtf->waiting, job);
+    }
+    sizes_unskip(&srtf->waiting);
+    return 0;
+}
+
+static void srtf_fini(void *self)
+{
+    struct srtf *srtf = self;
+    sizes_release(&srtf->waiting);
+}
+
+const struct policy policy_srtf = {
+    .name = "srtf",
+    .brief = "shortest remaining time first, preempting as if it were free",
+    .source = "Schrage, Operations Research 16 (1968)",
+    .self_size = sizeof(struct srtf),
+    .init = srtf_init,
+    .observe = srtf_observe,
+    .decide = srtf_decide,
+    .fini = srtf_fini,
+};

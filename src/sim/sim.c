@@ -1,0 +1,344 @@
+/*
+ * sim.c - the engine, fed from a workload in virtual time.
+ *
+ * Time jumps to whatever comes first: the next arrival, the next thing that happens in
+ * the simulated cluster, or the moment the policy asked for.  All that happens in one
+ * instant is one step of the engine; what its orders bring about in the same instant is
+ * the next.
+ */
+#include "sim/sim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "metrics/joblog.h"
+#include "metrics/metrics.h"
+#include "model/cluster.h"
+#include "model/intake.h"
+#include "model/outbox.h"
+#include "policy/policy.h"
+#include "workload/workload.h"
+
+#define JOBS_LIVE_MAX (1u << 22)
+#define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
+#define PROGRESS_EVERY 4096
+
+struct sim {
+    const struct sim_setup *setup;
+    struct arena run;
+    struct engine engine;
+    struct sim_cluster cluster;
+    struct outbox outboxes[2]; /* one is read by the engine, the other written by the cluster */
+    uint32_t reading;
+    struct metrics metrics;
+    struct joblog joblog;
+    struct spans spans;
+    struct intake intake;
+
+    struct workload *workload;
+    struct job_spec next; /* the next to arrive */
+    bool more;
+    uint64_t id_next;
+    struct rng cost_rng, estimate_rng;
+
+    /* arrivals of one instant */
+    struct arena instant;
+    struct sim_truth *truths;
+    uint32_t truth_count, truth_room, truth_used;
+};
+
+static int64_t cpu_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* --- arrivals ------------------------------------------------------------------ */
+
+static int read_next(struct sim *sim, struct error *err)
+{
+    int r = workload_next(sim->workload, &sim->next, err);
+    sim->more = r > 0;
+    return r < 0 ? r : 0;
+}
+
+/* A factor that is right in the middle and wrong by 'sigma' (of its logarithm). */
+static double error_factor(struct rng *rng, double sigma)
+{
+    double normal = rng_normal(rng); /* drawn always: a run with errors sees the same jobs */
+    return sigma > 0 ? exp(sigma * normal) : 1;
+}
+
+static struct sim_truth *truth_add(struct sim *sim)
+{
+    if (sim->truth_count == sim->truth_room) {
+        sim->truth_room = sim->truth_room ? sim->truth_room * 2 : 64;
+        sim->truths = realloc(sim->truths, sim->truth_room * sizeof *sim->truths);
+        if (!sim->truths) {
+            fprintf(stderr, "berth: out of memory (arrivals)\n");
+            abort();
+        }
+    }
+    return &sim->truths[sim->truth_count++];
+}
+
+/* The next job arrives: what is so goes to the cluster, what is said to the engine. */
+static int arrive(struct sim *sim, struct error *err)
+{
+    struct job_spec spec = sim->next;
+    struct sim_truth truth = { .steps = spec.steps,
+                               .pause_ns = spec.pause_ns,
+                               .load_ns = spec.load_ns,
+                               .ckpt_ns = spec.ckpt_ns,
+                               .fails = spec.fails };
+    double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
+    double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
+    spec.steps *= work;
+    spec.pause_ns = (int64_t)((double)spec.pause_ns * cost);
+    spec.load_ns = (int64_t)((double)spec.load_ns * cost);
+    if (spec.id == 0)
+        spec.id = sim->id_next;
+    if (spec.id >= sim->id_next)
+        sim->id_next = spec.id + 1;
+
+    struct job *job = arena_new(&sim->instant, struct job);
+    struct event *event = outbox_add(&sim->outboxes[sim->reading]);
+    event->at_ns = sim->next.submit_ns;
+    event->job = JOB_NONE;
+    event->spec = job;
+    if (intake_job(&sim->intake, &spec, job, NULL) == 0) {
+        event->kind = EVENT_SUBMITTED;
+        *truth_add(sim) = truth;
+    } else {
+        *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
+        event->kind = EVENT_REJECTED;
+    }
+    return read_next(sim, err);
+}
+
+/* A listener: whoever has arrived in a slot is made known to the cluster there. */
+static void admit(void *self, const struct view *view, const struct event *event)
+{
+    struct sim *sim = self;
+    if (event->kind == EVENT_SUBMITTED)
+        sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
+}
+
+/* --- the loop ------------------------------------------------------------------- */
+
+/* Everything that has come in by now, in one step; then what that step brought about. */
+static int step(struct sim *sim, int64_t now_ns, struct error *err)
+{
+    do {
+        struct outbox *inbox = &sim->outboxes[sim->reading];
+        sim->reading ^= 1;
+        sim->cluster.outbox = &sim->outboxes[sim->reading];
+        int r = engine_step(&sim->engine, now_ns, inbox->events, inbox->count, err);
+        inbox->count = 0;
+        if (r < 0)
+            return r;
+    } while (sim->outboxes[sim->reading].count > 0);
+    sim->truth_count = sim->truth_used = 0;
+    arena_reset(&sim->instant);
+    return 0;
+}
+
+static int64_t earliest(const struct sim *sim)
+{
+    int64_t at_ns = sim_cluster_next_ns(&sim->cluster);
+    if (sim->more && sim->next.submit_ns < at_ns)
+        at_ns = sim->next.submit_ns;
+    if (sim->engine.wake_ns < at_ns)
+        at_ns = sim->engine.wake_ns;
+    return at_ns;
+}
+
+static bool is_over(const struct sim *sim)
+{
+    if (sim->setup->window_to > 0 && sim->metrics.window_left == 0)
+        return true;
+    if (sim->more)
+        return false;
+    if (sim->engine.state.live_count == 0)
+        return true;
+    return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX;
+}
+
+static void show_progress(const struct sim *sim, uint64_t turn)
+{
+    if (sim->setup->progress && turn % PROGRESS_EVERY == 0)
+        sim->setup->progress(sim->setup->context,
+                             sim->metrics.seen - sim->engine.state.live_count,
+                             workload_facts(sim->workload)->expected);
+}
+
+static int loop(struct sim *sim, struct error *err)
+{
+    int64_t last_ns = 0;
+    uint32_t idle_wakes = 0;
+    for (uint64_t turn = 0; !is_over(sim); turn++) {
+        int64_t now_ns = earliest(sim);
+        assert(now_ns < INT64_MAX);
+        if (now_ns < last_ns)
+            now_ns = last_ns; /* a wish for a time that has passed */
+        last_ns = now_ns;
+        sim_cluster_advance(&sim->cluster, now_ns);
+        while (sim->more && sim->next.submit_ns <= now_ns) {
+            if (sim->engine.state.live_count + sim->truth_count >= JOBS_LIVE_MAX)
+                return error_set(err, -ERANGE, "more than %u jobs are waiting at once",
+                                 JOBS_LIVE_MAX);
+            int r = arrive(sim, err);
+            if (r < 0)
+                return r;
+        }
+        bool idle = !sim->more && sim->outboxes[sim->reading].count == 0 &&
+                    sim_cluster_is_quiet(&sim->cluster);
+        idle_wakes = idle ? idle_wakes + 1 : 0;
+        if (idle_wakes > IDLE_WAKES_MAX)
+            break;
+        int r = step(sim, now_ns, err);
+        if (r < 0)
+            return r;
+        show_progress(sim, turn);
+    }
+    return 0;
+}
+
+/* --- setting up and closing -------------------------------------------------------- */
+
+static int set_up(struct sim *sim, struct error *err)
+{
+    const struct sim_setup *setup = sim->setup;
+    const struct policy *policy;
+    const char *settings;
+    int r = policy_parse(setup->policy, &policy, &settings, err);
+    if (r < 0)
+        return r;
+    r = workload_open(&sim->workload, setup->workload, setup->format, setup->seed,
+                      setup->cluster->gpu_count, err);
+    if (r < 0)
+        return r;
+    intake_init(&sim->intake, setup->cluster, setup->rates);
+    uint64_t expected = workload_facts(sim->workload)->expected;
+    struct engine_setup engine_setup = {
+        .cluster = setup->cluster,
+        .rates = setup->rates,
+        .policy = policy,
+        .settings = settings,
+        .executor = &executor_sim,
+        .executor_self = &sim->cluster,
+        .job_max = expected > 0 && expected < JOBS_LIVE_MAX ? (uint32_t)expected
+                                                            : JOBS_LIVE_MAX,
+        .seed = setup->seed,
+    };
+    r = engine_init(&sim->engine, &sim->run, &engine_setup, err);
+    if (r < 0)
+        return r;
+    sim->engine.clock_ns = cpu_clock_ns;
+    const struct view *view = &sim->engine.state.view;
+    sim_cluster_init(&sim->cluster, &sim->run, view, &sim->outboxes[0], &setup->faults,
+                     setup->seed);
+    metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
+                 setup->window_to ? setup->window_to : UINT64_MAX);
+    engine_listen(&sim->engine, (struct listener){ .event = admit, .self = sim });
+    engine_listen(&sim->engine,
+                  (struct listener){ .event = metrics_event, .self = &sim->metrics });
+    if (setup->jobs_out) {
+        joblog_begin(&sim->joblog, setup->jobs_out);
+        engine_listen(&sim->engine,
+                      (struct listener){ .event = joblog_event, .self = &sim->joblog });
+    }
+    if (setup->trace_out || setup->chart) {
+        spans_init(&sim->spans, &sim->run, view, setup->trace_out, setup->chart);
+        engine_listen(&sim->engine,
+                      (struct listener){ .event = spans_event, .self = &sim->spans });
+    }
+    rng_init(&sim->cost_rng, setup->seed, "cost error");
+    rng_init(&sim->estimate_rng, setup->seed, "estimate error");
+    sim->id_next = 1;
+    return read_next(sim, err);
+}
+
+static void close_books(struct sim *sim, struct sim_result *result)
+{
+    const struct sim_setup *setup = sim->setup;
+    const struct view *view = &sim->engine.state.view;
+    metrics_end(&sim->metrics, view);
+    summary_make(&result->summary, &sim->metrics, setup->cluster);
+    if (setup->jobs_out)
+        joblog_end(&sim->joblog, view, sim->engine.state.job_count);
+    if (setup->trace_out || setup->chart)
+        spans_end(&sim->spans, view->now_ns);
+    if (setup->chart) {
+        size_t bytes = sim->spans.chart_count * sizeof *result->chart;
+        result->chart = malloc(bytes + 1);
+        if (result->chart) {
+            memcpy(result->chart, sim->spans.chart, bytes);
+            result->chart_count = sim->spans.chart_count;
+        }
+        result->chart_full = sim->spans.chart_full;
+    }
+    const struct histogram *decide_ns = &sim->engine.decide_ns;
+    struct sim_cost *cost = &result->cost;
+    cost->event_count = sim->engine.event_count;
+    cost->decision_count = sim->engine.decision_count;
+    cost->refused_count = sim->engine.refused_count;
+    memcpy(cost->refusal, sim->engine.refusal->text, sizeof cost->refusal);
+    cost->job_count = workload_facts(sim->workload)->job_count;
+    cost->skipped = workload_facts(sim->workload)->skipped;
+    cost->decide_us_p50 = (double)histogram_quantile(decide_ns, 0.50) * 1e-3;
+    cost->decide_us_p99 = (double)histogram_quantile(decide_ns, 0.99) * 1e-3;
+    cost->decide_us_max = (double)decide_ns->max * 1e-3;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    cost->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+}
+
+int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
+            struct error *err)
+{
+    int64_t begin_ns = cpu_clock_ns();
+    struct sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return error_set(err, -ENOMEM, "out of memory");
+    sim->setup = setup;
+    arena_init(&sim->run, 0);
+    arena_init(&sim->instant, 0);
+    *ret_result = (struct sim_result){ 0 };
+
+    int r = set_up(sim, err);
+    if (r == 0)
+        r = loop(sim, err);
+    if (r == 0)
+        close_books(sim, ret_result);
+    ret_result->cost.wall_s = (double)(cpu_clock_ns() - begin_ns) * 1e-9;
+
+    if (sim->engine.policy)
+        engine_release(&sim->engine);
+    if (sim->intake.cluster)
+        intake_release(&sim->intake);
+    workload_close(sim->workload);
+    sim_cluster_release(&sim->cluster);
+    metrics_release(&sim->metrics);
+    outbox_release(&sim->outboxes[0]);
+    outbox_release(&sim->outboxes[1]);
+    free(sim->truths);
+    arena_release(&sim->instant);
+    arena_release(&sim->run);
+    free(sim);
+    return r;
+}
+
+void sim_result_release(struct sim_result *result)
+{
+    free(result->chart);
+    result->chart = NULL;
+}

@@ -1,0 +1,61 @@
+/* sim.h - run a workload to its end, in virtual time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "executor/sim.h"
+#include "metrics/spans.h"
+#include "metrics/summary.h"
+
+struct arena;
+struct cluster;
+struct error;
+struct throughput;
+
+struct sim_setup {
+    const struct cluster *cluster;
+    const struct throughput *rates;
+    const char *workload; /* a file or a preset with settings        */
+    const char *format;   /* of the file; NULL: by content           */
+    const char *policy;   /* "name,setting=value"                    */
+    uint64_t seed;
+    uint64_t window_from, window_to; /* jobs whose figures count; to 0: all */
+    struct sim_faults faults;
+    double cost_error;     /* sigma of the factor on believed pause and load */
+    double estimate_error; /* sigma of the factor on believed work           */
+    FILE *jobs_out;        /* a line per job, or NULL                        */
+    FILE *trace_out;       /* for Perfetto, or NULL                          */
+    bool chart;            /* keep spans for a Gantt chart                   */
+
+    /* Optional.  Called now and then with jobs ended and expected (0: not known). */
+    void (*progress)(void *context, uint64_t done, uint64_t expected);
+    void *context;
+};
+
+/* How it went, besides the figures. */
+struct sim_cost {
+    uint64_t event_count;
+    uint64_t decision_count;
+    uint64_t refused_count; /* plans thrown away                        */
+    char refusal[320];      /* why the last of them was                 */
+    uint64_t job_count;     /* jobs read from the workload              */
+    uint64_t skipped;       /* rows of a trace that are no job          */
+    double wall_s;
+    double decide_us_p50, decide_us_p99, decide_us_max;
+    uint64_t peak_rss_bytes;
+};
+
+struct sim_result {
+    struct summary summary;
+    struct sim_cost cost;
+    struct span *chart; /* free() it */
+    uint32_t chart_count;
+    bool chart_full;
+};
+
+/* -EINVAL for wrong input, with a sentence. */
+int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
+            struct error *err);
+void sim_result_release(struct sim_result *result);

@@ -1,0 +1,52 @@
+/*
+ * comparison.h - several policies on the same workloads, over several seeds.
+ *
+ * Means over seeds come with the half width of a 95 % confidence interval (Student's
+ * t); with one seed there is none.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "sim/sweep.h"
+
+struct json;
+
+#define COMPARISON_POLICIES_MAX 12
+#define COMPARISON_SEEDS_MAX 1000
+
+struct comparison {
+    const char *cluster_text;
+    const char *workload_text;
+    const char *command; /* that makes it again */
+    const struct cluster *cluster;
+    const char *policies[COMPARISON_POLICIES_MAX];
+    uint32_t policy_count;
+    uint64_t first_seed;
+    uint32_t seed_count;
+    struct sweep_run *runs; /* [policy][seed] */
+};
+
+/* A figure over the seeds of one policy. */
+struct estimate {
+    double mean;
+    double half;    /* of the interval; NAN with one seed */
+    uint32_t count; /* of seeds for which it applies      */
+};
+
+/* Run them; 'like' gives all that policies and seeds have in common. */
+int comparison_run(struct comparison *comparison, const struct sim_setup *like,
+                   void (*progress)(void *context, double share), void *context,
+                   struct error *err);
+void comparison_release(struct comparison *comparison);
+
+struct estimate comparison_estimate(const struct comparison *comparison, uint32_t policy,
+                                    uint32_t figure);
+
+/* For programs: figures of every run and over the seeds.  json_free() it. */
+struct json *comparison_json(const struct comparison *comparison);
+
+/* For the report page.  json_free() it. */
+struct json *comparison_page(const struct comparison *comparison);

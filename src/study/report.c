@@ -1,0 +1,106 @@
+/*
+ * report.c - data into the page, the page into a file.
+ *
+ * The data stand in a script element of type application/json.  A "</script>" in a job's
+ * name would end that element and what follows would be markup, so every '<' is written
+ * as \u003c: the same text to a JSON reader, and no text to an HTML reader.
+ */
+#include "study/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "study/page.h"
+
+static const char marker[] = "@DATA@";
+
+bool report_available(void)
+{
+    size_t count;
+    return page_get(&count) != NULL;
+}
+
+static void put_escaped(const char *text, FILE *file)
+{
+    for (;;) {
+        size_t plain = strcspn(text, "<");
+        fwrite(text, 1, plain, file);
+        text += plain;
+        if (!*text)
+            return;
+        fputs("\\u003c", file);
+        text++;
+    }
+}
+
+/* The page around its marker, the data in its place. */
+static void put_page(const char *page, size_t page_count, const struct json *data,
+                     FILE *file)
+{
+    const char *at = memmem(page, page_count, marker, strlen(marker));
+    size_t before = at ? (size_t)(at - page) : page_count;
+    fwrite(page, 1, before, file);
+    if (!at)
+        return;
+
+    char *text = json_text(data);
+    put_escaped(text, file);
+    free(text);
+    size_t after = before + strlen(marker);
+    fwrite(page + after, 1, page_count - after, file);
+}
+
+/* A new file beside 'path', readable as any other; its name goes to 'name'. */
+static FILE *open_beside(const char *path, char *name, size_t name_size)
+{
+    int length = snprintf(name, name_size, "%s.XXXXXX", path);
+    if (length < 0 || (size_t)length >= name_size) {
+        errno = ENAMETOOLONG;
+        return NULL;
+    }
+    int fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+    FILE *file = fdopen(fd, "w");
+    if (!file) {
+        close(fd);
+        unlink(name);
+    }
+    return file;
+}
+
+int report_write(const char *path, const struct json *data, struct error *err)
+{
+    size_t page_count;
+    const char *page = page_get(&page_count);
+    if (!page)
+        return error_set(err, -ENOTSUP,
+                         "%s: this berth was built without its report page; install "
+                         "nodejs and npm, run 'npm ci' in web/ and build again",
+                         path);
+
+    char name[PATH_MAX];
+    FILE *file = open_beside(path, name, sizeof name);
+    if (!file)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+
+    put_page(page, page_count, data, file);
+    bool failed = ferror(file) != 0;
+    failed |= fclose(file) != 0;
+    if (!failed && rename(name, path) == 0)
+        return 0;
+    int code = errno ? errno : EIO;
+    unlink(name);
+    return error_set(err, -code, "%s: %s", path, strerror(code));
+}

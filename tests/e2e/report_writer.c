@@ -1,0 +1,34 @@
+/* report_writer.c - JSON from standard input into a report page: report_writer OUT.html */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "study/report.h"
+
+#define DATA_MAX ((size_t)256 << 20)
+
+/* 77 is how a test says that it cannot be done here. */
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    struct buf buf;
+    buf_init(&buf, DATA_MAX);
+    char chunk[65536];
+    for (size_t got; (got = fread(chunk, 1, sizeof chunk, stdin)) > 0;)
+        buf_add(&buf, chunk, got);
+
+    struct error err;
+    struct json *data = NULL;
+    int r = json_parse(buf.bytes ? buf.bytes : "", buf.count, &data, &err);
+    if (r == 0)
+        r = report_write(argv[1], data, &err);
+    if (r < 0)
+        fprintf(stderr, "report_writer: %s\n", err.text);
+    json_free(data);
+    buf_release(&buf);
+    return r == 0 ? EXIT_SUCCESS : r == -ENOTSUP ? 77 : EXIT_FAILURE;
+}

@@ -1,0 +1,65 @@
+/* Sets of small numbers against an array of flags. */
+#include "support/cases.h"
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/bits.h"
+#include "base/rng.h"
+
+#define STEPS 400
+
+static uint32_t next_of(const bool *flags, uint32_t size, uint32_t from)
+{
+    for (; from < size; from++)
+        if (flags[from])
+            return from;
+    return BITS_NONE;
+}
+
+static void compare(uint64_t seed)
+{
+    struct arena arena;
+    struct bits bits;
+    struct rng rng;
+    rng_init(&rng, seed, "bits");
+    arena_init(&arena, 0);
+
+    /* Sizes from one bit to several words of the top level, often at their edges. */
+    uint32_t size = 1 + rng_below(&rng, 1u << rng_below(&rng, 20));
+    if (rng_below(&rng, 4) == 0)
+        size = 64u << 6 * rng_below(&rng, 3);
+    bits_init(&bits, &arena, size);
+    bool *flags = arena_array(&arena, bool, size);
+    uint32_t count = 0;
+
+    for (int i = 0; i < STEPS; i++) {
+        uint32_t member = rng_below(&rng, size);
+        if (rng_below(&rng, 3) == 0) /* near one that is in, so that some meet */
+            member = bits_next(&bits, member) != BITS_NONE ? bits_next(&bits, member)
+                                                           : size - 1;
+        bool in = rng_below(&rng, 2);
+        in ? bits_set(&bits, member) : bits_clear(&bits, member);
+        count += (uint32_t)in - (uint32_t)flags[member];
+        flags[member] = in;
+
+        assert_int_equal(bits.count, count);
+        assert_int_equal(bits_test(&bits, member), in);
+        uint32_t from = rng_below(&rng, size + 70);
+        assert_int_equal(bits_next(&bits, from), next_of(flags, size, from));
+        assert_int_equal(bits_next(&bits, 0), next_of(flags, size, 0));
+    }
+    arena_release(&arena);
+}
+
+static void a_set_is_an_array_of_flags(void **state)
+{
+    FOR_EACH_SEED(seed, 60)
+    compare(seed.now);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_set_is_an_array_of_flags) };
+    return cmocka_run_group_tests_name("bits", tests, NULL, NULL);
+}

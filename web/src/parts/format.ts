@@ -1,0 +1,134 @@
+// format.ts - numbers as people say them.
+
+const MISSING = "–";
+
+/** How many decimals show three significant digits. */
+function decimalsOf(value: number): number {
+  const size = Math.abs(value);
+  if (size >= 100 || size < 1e-9) return 0;
+  return Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(size))));
+}
+
+/** A count or a mark: 8, 12 340; three significant digits where it is not whole. */
+export function plain(value: number): string {
+  if (!Number.isFinite(value)) return MISSING;
+  return fixed(value, Number.isInteger(value) ? 0 : decimalsOf(value));
+}
+
+/** So many decimals, thousands apart, a real minus sign. */
+export function fixed(value: number, decimals: number): string {
+  const [whole = "0", rest] = Math.abs(value).toFixed(decimals).split(".");
+  const grouped = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") : whole;
+  const sign = value < 0 && Number(Math.abs(value).toFixed(decimals)) !== 0 ? "−" : "";
+  return sign + grouped + (rest === undefined ? "" : `.${rest}`);
+}
+
+/** What values are divided by and what stands behind them. */
+export interface Scale {
+  divisor: number;
+  suffix: string;
+  counts?: boolean; // whole by nature
+}
+
+const TIMES: readonly Scale[] = [
+  { divisor: 86400, suffix: " d" },
+  { divisor: 3600, suffix: " h" },
+  { divisor: 60, suffix: " min" },
+  { divisor: 1, suffix: " s" },
+  { divisor: 1e-3, suffix: " ms" },
+  { divisor: 1e-6, suffix: " µs" },
+];
+
+const ROUNDS: readonly Scale[] = [
+  { divisor: 1e9, suffix: " G" },
+  { divisor: 1e6, suffix: " M" },
+];
+
+function firstThatFits(scales: readonly Scale[], size: number, atLeast: number): Scale | undefined {
+  return scales.find((scale) => size >= atLeast * scale.divisor);
+}
+
+/** How to show a value of about 'size' in a unit. */
+export function scaleFor(unit: string, size: number): Scale {
+  const abs = Math.abs(size);
+  switch (unit) {
+    case "s":
+      return firstThatFits(TIMES, abs, 1.5) ?? { divisor: 1, suffix: " s" };
+    case "us":
+      return firstThatFits(TIMES, abs * 1e-6, 1.5) ? shifted(abs) : { divisor: 1, suffix: " µs" };
+    case "gpu_s":
+    case "GPU-s":
+      return { divisor: 3600, suffix: " GPU h" };
+    case "gpu_h":
+      return { divisor: 1, suffix: " GPU h" };
+    case "fraction":
+    case "ratio":
+    case "share":
+      return { divisor: 0.01, suffix: " %" };
+    case "usd":
+      return { divisor: 1, suffix: " $" };
+    case "x":
+      return { divisor: 1, suffix: "×" };
+    case "":
+    case "count":
+    case "jobs":
+      return firstThatFits(ROUNDS, abs, 10) ?? { divisor: 1, suffix: "", counts: true };
+    default:
+      return { divisor: 1, suffix: ` ${unit}` };
+  }
+}
+
+/** One scale for numbers that are compared, so that a row does not mix minutes and hours. */
+export function scaleForAll(unit: string, values: readonly number[]): Scale {
+  const sizes = values.map(Math.abs).filter((size) => size > 0 && Number.isFinite(size));
+  return scaleFor(unit, sizes.length > 0 ? Math.sqrt(Math.min(...sizes) * Math.max(...sizes)) : 0);
+}
+
+function shifted(micros: number): Scale {
+  const scale = firstThatFits(TIMES, micros * 1e-6, 1.5) ?? { divisor: 1e-6, suffix: " µs" };
+  return { divisor: scale.divisor * 1e6, suffix: scale.suffix };
+}
+
+/** In that scale, with as many decimals as 'like' needs (an interval like its mean). */
+export function inScale(value: number, scale: Scale, like = value): string {
+  if (!Number.isFinite(value)) return MISSING;
+  if (scale.counts && Number.isInteger(like) && Number.isInteger(value)) return plain(value);
+  return fixed(value / scale.divisor, decimalsOf(like / scale.divisor));
+}
+
+export function scaled(value: number, scale: Scale): string {
+  return inScale(value, scale) + (Number.isFinite(value) ? scale.suffix : "");
+}
+
+/** 12.3 min, 4.1 h, 87 %. */
+export function amount(value: number, unit: string): string {
+  return scaled(value, scaleFor(unit, value));
+}
+
+/** A moment on a clock that starts at zero, in so many parts: 45 s, 3 h 20 min, 2 d 4 h. */
+export function moment(seconds: number, most = 2): string {
+  const sign = seconds < 0 ? "−" : "";
+  let left = Math.abs(seconds);
+  if (left < 60) return `${sign}${plain(left)} s`;
+  left = Math.round(left);
+  const parts: [number, string][] = [
+    [Math.floor(left / 86400), "d"],
+    [Math.floor(left / 3600) % 24, "h"],
+    [Math.floor(left / 60) % 60, "min"],
+    [left % 60, "s"],
+  ];
+  const first = parts.findIndex(([count]) => count > 0);
+  const shown = parts.slice(first, first + most).filter(([count]) => count > 0);
+  return sign + shown.map(([count, name]) => `${count} ${name}`).join(" ");
+}
+
+/** The change from one value to another: −23 %, +4.1 %, ×12, ÷30. */
+export function change(from: number, to: number): string {
+  if (!Number.isFinite(from) || !Number.isFinite(to) || from === 0) return "";
+  const part = to / from - 1;
+  if (part >= 9) return `×${plain(to / from)}`;
+  if (part <= -0.9 && to > 0) return `÷${plain(from / to)}`;
+  if (Math.abs(part) < 5e-4) return "±0 %";
+  const percent = Math.abs(part) * 100;
+  return `${part < 0 ? "−" : "+"}${percent >= 10 ? fixed(percent, 0) : fixed(percent, 1)} %`;
+}

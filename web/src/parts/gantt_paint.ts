@@ -1,0 +1,185 @@
+// gantt_paint.ts - spans of jobs on GPUs, painted on a canvas; and which one is at a point.
+//
+// A row is a GPU; a node's rows stand together.  A span narrower than a pixel is painted
+// as one, so that busy stretches look busy at any zoom.
+
+import type { Gantt, Span } from "../data";
+import { moment } from "./format";
+import { jobColour } from "./palette";
+import { colour } from "./theme";
+import { clock } from "./ticks";
+import type { Window } from "./window";
+
+export const AXIS = 26; // height of the time axis below the rows
+const FONT = "11px system-ui, sans-serif";
+const ROWS_TALL = 704;
+const NARROW = 4; // pixels; a span below this has no room for a mark at its end
+const PREEMPTED = 1;
+const LOST = 2;
+const RUNNING = 3;
+
+export interface Rows {
+  gantt: Gantt;
+  byGpu: Span[][]; // by start
+  tops: number[]; // of each row, in pixels
+  height: number; // of a row
+  bottom: number; // of all rows
+  gutter: number; // width of the names on the left
+}
+
+function nodeOf(gpu: string): string {
+  const slash = gpu.lastIndexOf("/");
+  return slash < 0 ? gpu : gpu.slice(0, slash);
+}
+
+export function layOut(gantt: Gantt): Rows {
+  const byGpu: Span[][] = gantt.gpus.map(() => []);
+  for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
+  for (const spans of byGpu) spans.sort((a, b) => a.start - b.start || a.job - b.job);
+  const height = Math.max(8, Math.min(24, Math.floor(ROWS_TALL / gantt.gpus.length)));
+  const tops: number[] = [];
+  let y = 2;
+  gantt.gpus.forEach((gpu, i) => {
+    if (i > 0 && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
+    tops.push(y);
+    y += height;
+  });
+  const longest = Math.max(...gantt.gpus.map((gpu) => Math.min(gpu.length, 14)));
+  return { gantt, byGpu, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };
+}
+
+/** Everything a repaint needs: the same numbers turn a point back into a span. */
+export class Painter {
+  private readonly colours = new Map<number, string>();
+
+  constructor(
+    private readonly context: CanvasRenderingContext2D,
+    private readonly rows: Rows,
+    private readonly window: Window,
+    private readonly width: number,
+  ) {}
+
+  private x(time: number): number {
+    const { gutter } = this.rows;
+    return gutter + ((time - this.window.from) / this.window.length) * (this.width - gutter);
+  }
+
+  private colourOf(span: Span): string {
+    const key = 2 * span.job + span.class;
+    let value = this.colours.get(key);
+    if (value === undefined) {
+      value = jobColour(span.job, span.class);
+      this.colours.set(key, value);
+    }
+    return value;
+  }
+
+  spanAt(x: number, y: number): Span | undefined {
+    const { rows, window } = this;
+    const row = rows.tops.findIndex((top) => y >= top && y < top + rows.height);
+    if (row < 0 || x < rows.gutter) return undefined;
+    const perPixel = window.length / (this.width - rows.gutter);
+    const time = window.from + (x - rows.gutter) * perPixel;
+    let nearest: Span | undefined;
+    for (const span of rows.byGpu[row] ?? []) {
+      if (span.start > time + perPixel) break;
+      if (span.end >= time - perPixel) nearest = span;
+    }
+    return nearest;
+  }
+
+  paint(marked: Span | undefined): void {
+    const { context, rows, width } = this;
+    context.clearRect(0, 0, width, rows.bottom + AXIS);
+    context.font = FONT;
+    this.paintGrid();
+    context.save();
+    context.beginPath();
+    context.rect(rows.gutter, 0, width - rows.gutter, rows.bottom);
+    context.clip();
+    rows.byGpu.forEach((spans, row) => this.paintRow(spans, rows.tops[row] ?? 0, marked));
+    context.restore();
+    this.paintNames();
+  }
+
+  private paintGrid(): void {
+    const { context, rows, width, window } = this;
+    const marks = clock(window.from, window.to, Math.max(2, Math.floor((width - rows.gutter) / 90)));
+    context.fillStyle = colour("row");
+    // Idle is grey; past the end of a run that is drawn in part nothing is known.
+    const known = rows.gantt.complete ? width : Math.min(width, Math.max(rows.gutter, this.x(rows.gantt.to)));
+    for (const top of rows.tops) context.fillRect(rows.gutter, top, known - rows.gutter, rows.height - 1);
+    context.textBaseline = "top";
+    for (const mark of marks) {
+      const x = Math.round(this.x(mark));
+      context.fillStyle = colour("grid");
+      context.fillRect(x, 0, 1, rows.bottom + 4);
+      const text = mark === 0 ? "0" : moment(mark);
+      const half = context.measureText(text).width / 2;
+      context.fillStyle = colour("soft");
+      context.fillText(text, Math.max(rows.gutter, Math.min(x - half, width - 2 * half)), rows.bottom + 8);
+    }
+  }
+
+  private paintRow(spans: readonly Span[], top: number, marked: Span | undefined): void {
+    const { context, window } = this;
+    const height = this.rows.height - 1;
+    let painted = -Infinity; // up to here; what is narrower than a pixel is seen once per pixel
+    for (const span of spans) {
+      if (span.start > window.to) break;
+      if (span.end < window.from) continue;
+      const left = Math.max(-10, this.x(span.start));
+      const right = Math.min(this.width + 10, this.x(span.end));
+      if (right < painted && span !== marked) continue;
+      painted = Math.max(painted, left + 1);
+      const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
+      context.globalAlpha = marked && marked.job !== span.job ? 0.35 : 1;
+      context.fillStyle = this.colourOf(span);
+      context.fillRect(left, top, wide, height);
+      if (right - left >= NARROW) this.paintEnd(span, left, right, top, height);
+      if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** Preempted: a dark wedge and edge; lost: the same in red; still running: fades out. */
+  private paintEnd(span: Span, left: number, right: number, top: number, height: number): void {
+    if (span.ended !== PREEMPTED && span.ended !== LOST && span.ended !== RUNNING) return;
+    const { context } = this;
+    if (span.ended === RUNNING) {
+      context.fillStyle = colour("card");
+      for (let x = Math.max(left, right - 12); x < right; x += 4) context.fillRect(x, top, 2, height);
+      return;
+    }
+    context.fillStyle = colour(span.ended === LOST ? "lost" : "ink");
+    const edge = right - left < 2 * NARROW ? 1 : 2;
+    context.fillRect(right - edge, top, edge, height);
+    if (right - left < 3 * NARROW) return;
+    context.beginPath();
+    context.moveTo(right, top);
+    context.lineTo(right - 6, top);
+    context.lineTo(right, top + Math.min(7, height));
+    context.fill();
+  }
+
+  private paintNumber(span: Span, left: number, top: number, height: number): void {
+    const { context, rows } = this;
+    context.fillStyle = "rgb(0 0 0 / 80%)";
+    context.textBaseline = "middle";
+    context.fillText(String(span.job), Math.max(left, rows.gutter) + 4, top + height / 2 + 0.5);
+  }
+
+  private paintNames(): void {
+    const { context, rows } = this;
+    context.fillStyle = colour("soft");
+    context.textBaseline = "middle";
+    let last = "";
+    rows.gantt.gpus.forEach((gpu, row) => {
+      const node = nodeOf(gpu);
+      const middle = (rows.tops[row] ?? 0) + rows.height / 2;
+      if (rows.height >= 11) context.fillText(gpu.slice(0, 14), 0, middle);
+      else if (node !== last) context.fillText(node.slice(0, 14), 0, middle + 1);
+      last = node;
+    });
+  }
+}

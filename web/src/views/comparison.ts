@@ -1,0 +1,61 @@
+// comparison.ts - the runs of several policies side by side: the whole report.
+
+import type { Kind, Metric, Report } from "../data";
+import { available, cdf } from "../parts/cdf";
+import { Cell } from "../parts/cell";
+import { h, type Child } from "../parts/dom";
+import { gantt } from "../parts/gantt";
+import { headline } from "../parts/headline";
+import { highlights } from "../parts/highlights";
+import { legend, type Hidden } from "../parts/legend";
+import { table } from "../parts/table";
+import { usage } from "../parts/usage";
+
+function section(title: string, note: string, ...children: Child[]): HTMLElement {
+  return h("section", {}, h("h2", {}, title), note !== "" && h("p", { class: "lead" }, note), ...children);
+}
+
+function distributions(report: Report, hidden: Cell<Hidden>): HTMLElement | undefined {
+  const { metrics, kinds } = available(report.runs);
+  const [first] = metrics;
+  const [widest] = kinds;
+  if (first === undefined || widest === undefined) return undefined;
+  const second: Metric | undefined = metrics[1];
+  const narrow: Kind = kinds.includes("te") ? "te" : widest;
+  return section(
+    "Distribution over jobs",
+    "How many jobs get at most so much: the further left and up a line, the better.",
+    h(
+      "div",
+      { class: "grid two" },
+      cdf(report.runs, hidden, { metric: first, kind: widest }),
+      second && cdf(report.runs, hidden, { metric: second, kind: narrow }),
+    ),
+  );
+}
+
+function ofSeed(report: Report): string {
+  return report.seeds.length > 1 ? `Seed ${report.seeds[0] ?? ""} of ${report.seeds.length}.` : "";
+}
+
+export function comparison(report: Report): HTMLElement[] {
+  const { runs } = report;
+  const hidden = new Cell<Hidden>(new Set());
+  const names = runs.map((run) => run.policy);
+  const parts: (HTMLElement | undefined)[] = [
+    headline(report),
+    section("At a glance", "", highlights(runs)),
+    h(
+      "div",
+      {}, // the legend stays in sight as far as this goes
+      runs.length > 1 && legend(names, hidden),
+      distributions(report, hidden),
+      runs.some((run) => run.series) &&
+        section("Over time", ofSeed(report), usage(runs, report.cluster.gpus, hidden)),
+    ),
+    runs.some((run) => run.gantt) ? section("Who held which GPU", ofSeed(report), gantt(runs)) : undefined,
+    section("All figures", "", table(runs)),
+    h("footer", {}, `Made by berth ${report.version}. This page is complete: it makes no request.`),
+  ];
+  return parts.filter((part): part is HTMLElement => part !== undefined);
+}

@@ -1,0 +1,73 @@
+// What the parts say and where they put their marks; run by test/run.mjs.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readReport } from "../src/data";
+import { amount, change, moment, plain, scaleForAll, scaled } from "../src/parts/format";
+import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
+import { Window } from "../src/parts/window";
+
+test("amounts are in the unit people would use", () => {
+  assert.equal(amount(738, "s"), "12.3 min");
+  assert.equal(amount(14760, "s"), "4.10 h");
+  assert.equal(amount(0.0042, "s"), "4.20 ms");
+  assert.equal(amount(0.871, "fraction"), "87.1 %");
+  assert.equal(amount(1234, "us"), "1234 µs");
+  assert.equal(amount(9.5, "x"), "9.50×");
+  assert.equal(amount(7200, "gpu_s"), "2.00 GPU h");
+  assert.equal(amount(12345, "count"), "12\u202f345");
+  assert.equal(amount(NaN, "s"), "–");
+  assert.equal(plain(-3), "−3");
+});
+
+test("numbers that are compared share a unit", () => {
+  const scale = scaleForAll("s", [260000, 16760]);
+  assert.equal(scaled(260000, scale), "72.2 h");
+  assert.equal(scaled(16760, scale), "4.66 h");
+  assert.equal(scaled(0, scaleForAll("s", [0, 0])), "0 s");
+});
+
+test("moments have at most the parts that matter", () => {
+  assert.equal(moment(45), "45 s");
+  assert.equal(moment(3600), "1 h");
+  assert.equal(moment(187500), "2 d 4 h");
+  assert.equal(moment(187500, 3), "2 d 4 h 5 min");
+});
+
+test("changes are percentages until they are multiples", () => {
+  assert.equal(change(100, 77), "−23 %");
+  assert.equal(change(100, 104.1), "+4.1 %");
+  assert.equal(change(10, 120), "×12");
+  assert.equal(change(300, 10), "÷30");
+  assert.equal(change(0, 10), "");
+});
+
+test("marks are few, round and within", () => {
+  assert.deepEqual(even(0, 1, 5), [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
+  assert.deepEqual(clock(0, 86400, 5), [0, 21600, 43200, 64800, 86400]);
+  assert.deepEqual(logNumbers(1, 2000, 6), [1, 10, 100, 1000]);
+  assert.deepEqual(logTimes(50, 100000, 6), [60, 600, 3600, 21600, 86400]);
+  for (const [min, max] of [[1, 1.3], [59, 61], [0.001, 1e9]] as const)
+    for (const marks of [even, clock, logNumbers, logTimes].map((f) => f(min, max, 6)))
+      assert.ok(marks.length >= 1 && marks.every((m) => m >= min * 0.99 - 1e-6 * (max - min) && m <= max * 1.01), `${min} ${max} ${marks}`);
+});
+
+test("a window never leaves the whole, and a zoom keeps its point", () => {
+  const window = new Window({ from: 0, to: 1000 });
+  window.zoom(0.5, 0.25);
+  assert.deepEqual([window.from, window.to], [125, 625]);
+  window.move(10);
+  assert.deepEqual([window.from, window.to], [500, 1000]);
+  window.zoom(100, 0.5);
+  assert.ok(window.isWhole);
+  for (let i = 0; i < 100; i++) window.zoom(0.5, 0);
+  assert.ok(window.length >= 0.1);
+});
+
+test("a report lacks what it lacks, and another shape is refused", () => {
+  const report = readReport('{"runs":[{"policy":"fifo","cdf":{"jct_s":{"all":{"x":[1],"y":[]}}},"gantt":7}]}');
+  assert.equal(report.runs[0]?.gantt, undefined);
+  assert.deepEqual(report.runs[0]?.cdf, {});
+  assert.throws(() => readReport('{"runs":[]}'), /no run/);
+  assert.throws(() => readReport("@DATA@"));
+});
