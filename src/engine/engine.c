@@ -11,8 +11,8 @@
 
 #define ROUND_BYTES (256 * 1024)
 
-int engine_init(struct engine *engine, struct arena *run, const struct engine_setup *setup,
-                struct error *err)
+int engine_init(struct engine *engine, struct arena *run,
+                const struct engine_setup *setup, struct error *err)
 {
     *engine = (struct engine){ .executor = setup->executor,
                                .executor_self = setup->executor_self,
@@ -28,7 +28,8 @@ int engine_init(struct engine *engine, struct arena *run, const struct engine_se
     int r = param_parse(policy->params, engine->policy_self, policy->name,
                         setup->settings, err);
     if (r == 0 && policy->init)
-        r = policy->init(engine->policy_self, &engine->state.view, setup->seed, run, err);
+        r = policy->init(engine->policy_self, &engine->state.view, setup->seed, run,
+                         err);
     if (r == 0)
         engine->policy = policy;
     else
@@ -70,7 +71,6 @@ static bool can_resize(const struct engine *engine, const struct change *revoke)
     return engine->executor->resize && revoke->rule == RULE_RESIZE &&
            job_is_elastic(&engine->state.jobs[revoke->job]);
 }
-
 
 static void order_recall(struct engine *engine, const struct change *change)
 {
@@ -156,7 +156,8 @@ static int tell_seats(struct engine *engine, const struct change *change,
     struct lease lease = { .job = change->job,
                            .generation = job->generation,
                            .attempt = job->attempt + moves,
-                           .type = engine->state.view.cluster->nodes[seats[0].node].type,
+                           .type =
+                               engine->state.view.cluster->nodes[seats[0].node].type,
                            .spread = change->spread,
                            .beside = change->beside,
                            .seats = seats,
@@ -183,7 +184,8 @@ static int carry_out(struct engine *engine, struct error *err)
         if (change->kind == CHANGE_GRANT)
             r = tell_seats(engine, change, err);
         else if (change->kind == CHANGE_RENEW)
-            r = executor->renew(engine->executor_self, change->job, change->steps_max, err);
+            r = executor->renew(engine->executor_self, change->job, change->steps_max,
+                                err);
         if (r < 0)
             return r;
     }
@@ -201,6 +203,15 @@ static int carry_out(struct engine *engine, struct error *err)
     return 0;
 }
 
+/* That a job is up, or has loaded, is what was ordered: it calls for no new decision. */
+static bool only_confirms(const struct event *events, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (events[i].kind != EVENT_STARTED && events[i].kind != EVENT_LOADED)
+            return false;
+    return count > 0;
+}
+
 int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
                 uint32_t count, struct error *err)
 {
@@ -208,13 +219,15 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
     state->view.now_ns = now_ns;
     for (uint32_t i = 0; i < count; i++)
         take_note(engine, &events[i]);
+    if (only_confirms(events, count) && engine->wake_ns > now_ns)
+        return commit(engine, err);
 
     struct plan *plan = engine->plan;
     plan_begin(plan);
     engine->decision_count++;
     int64_t begin_ns = engine->clock_ns ? engine->clock_ns() : 0;
-    int r = engine->policy->decide(engine->policy_self, &state->view, plan, &engine->round,
-                                   engine->refusal);
+    int r = engine->policy->decide(engine->policy_self, &state->view, plan,
+                                   &engine->round, engine->refusal);
     if (engine->clock_ns)
         histogram_add(&engine->decide_ns, (uint64_t)(engine->clock_ns() - begin_ns));
     if (r == 0)

@@ -45,9 +45,9 @@ struct engine {
 
     uint64_t event_count;
     uint64_t decision_count;
-    uint64_t refused_count;   /* plans that were thrown away     */
-    struct error *refusal;    /* why the last of them was        */
-    int64_t wake_ns;          /* when the policy wants to be asked; INT64_MAX: never */
+    uint64_t refused_count; /* plans that were thrown away     */
+    struct error *refusal;  /* why the last of them was        */
+    int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
 
     /* Set to have decisions timed; the engine itself never asks a clock. */
     int64_t (*clock_ns)(void);
@@ -66,8 +66,8 @@ struct engine_setup {
 };
 
 /* Everything lives in 'run'. */
-int engine_init(struct engine *engine, struct arena *run, const struct engine_setup *setup,
-                struct error *err);
+int engine_init(struct engine *engine, struct arena *run,
+                const struct engine_setup *setup, struct error *err);
 void engine_release(struct engine *engine);
 void engine_listen(struct engine *engine, struct listener listener);
 

@@ -20,16 +20,16 @@ struct outbox;
 struct lease {
     job_id job;
     uint32_t generation;
-    uint32_t attempt;         /* events of another attempt are ignored          */
-    uint32_t type;            /* of its accelerators                            */
+    uint32_t attempt; /* events of another attempt are ignored          */
+    uint32_t type;    /* of its accelerators                            */
     uint32_t gpus;
     bool spread;              /* in more nodes than needed                      */
     job_id beside;            /* shares the accelerators of this job            */
     const struct seat *seats; /* borrowed for the call                          */
     uint32_t seat_count;
-    const job_id *after;      /* jobs that must leave these seats first         */
+    const job_id *after; /* jobs that must leave these seats first         */
     uint32_t after_count;
-    uint64_t steps_max;       /* report lease_done after so many steps; 0: open */
+    uint64_t steps_max; /* report lease_done after so many steps; 0: open */
 };
 
 struct executor {

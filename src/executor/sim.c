@@ -58,10 +58,10 @@ struct sim_job {
     bool clean;        /* while it leaves: it will have saved its state          */
     bool queued;       /* in the heap                                            */
 
-    bool pending;         /* is to start, or to go on with another size, at 'next' */
+    bool pending; /* is to start, or to go on with another size, at 'next' */
     struct stand next;
-    uint32_t waits_for;   /* jobs that have to leave first     */
-    uint32_t first_wait;  /* of those who wait for this one    */
+    uint32_t waits_for;  /* jobs that have to leave first     */
+    uint32_t first_wait; /* of those who wait for this one    */
 };
 
 struct sim_wait {
@@ -70,15 +70,14 @@ struct sim_wait {
     uint32_t next;
 };
 
-void sim_cluster_init(struct sim_cluster *sim, struct arena *run, const struct view *view,
-                      struct outbox *outbox, const struct sim_faults *faults,
-                      uint64_t seed)
+void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
+                      const struct view *view, struct outbox *outbox,
+                      const struct sim_faults *faults, uint64_t seed)
 {
     uint32_t nodes = view->cluster->node_count;
-    *sim = (struct sim_cluster){ .view = view,
-                                 .outbox = outbox,
-                                 .wait_free = NONE,
-                                 .faults = *faults };
+    *sim = (struct sim_cluster){
+        .view = view, .outbox = outbox, .wait_free = NONE, .faults = *faults
+    };
     sim->jobs = arena_array(run, struct sim_job, view->job_max);
     sim->node_down = arena_array(run, bool, nodes);
     heap_pool_init(&sim->pool, run, view->job_max + nodes);
@@ -96,7 +95,8 @@ void sim_cluster_release(struct sim_cluster *sim)
     free(sim->waits);
 }
 
-void sim_cluster_admit(struct sim_cluster *sim, job_id id, const struct sim_truth *truth)
+void sim_cluster_admit(struct sim_cluster *sim, job_id id,
+                       const struct sim_truth *truth)
 {
     sim->jobs[id] = (struct sim_job){ .truth = *truth,
                                       .generation = sim->view->jobs[id].generation,
@@ -306,7 +306,8 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
     struct sim_job *job = &sim->jobs[lease->job];
     struct lease others = *lease;
     others.after_count = 0;
-    job_id *after = (job_id *)(uintptr_t)lease->after; /* its own name is not waited for */
+    job_id *after =
+        (job_id *)(uintptr_t)lease->after; /* its own name is not waited for */
     for (uint32_t i = 0; i < lease->after_count; i++)
         if (lease->after[i] != lease->job)
             after[others.after_count++] = lease->after[i];
@@ -420,7 +421,8 @@ static void work_done(struct sim_cluster *sim, job_id id)
         return;
     }
     job->steps = job->truth.steps;
-    struct event *event = emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
+    struct event *event =
+        emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
     event->steps = event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
     job->pending = false; /* it need not go on elsewhere */
@@ -458,7 +460,8 @@ static void job_due(struct sim_cluster *sim, job_id id)
     }
 }
 
-static bool row_has_node(const struct view *view, const struct seat_row *row, node_id node)
+static bool row_has_node(const struct view *view, const struct seat_row *row,
+                         node_id node)
 {
     for (uint32_t i = 0; i < row->count; i++)
         if (view->seats[row->first + i].node == node)

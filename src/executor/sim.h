@@ -37,8 +37,8 @@ struct sim_wait;
 struct sim_cluster {
     const struct view *view;
     struct outbox *outbox;
-    struct sim_job *jobs; /* by slot                               */
-    uint32_t job_top;     /* slots ever used                       */
+    struct sim_job *jobs;   /* by slot                               */
+    uint32_t job_top;       /* slots ever used                       */
     struct sim_wait *waits; /* who waits for whom to leave         */
     uint32_t wait_used, wait_room, wait_free;
     struct heap_pool pool;
@@ -54,12 +54,13 @@ struct sim_cluster {
 
 extern const struct executor executor_sim;
 
-void sim_cluster_init(struct sim_cluster *sim, struct arena *run, const struct view *view,
-                      struct outbox *outbox, const struct sim_faults *faults,
-                      uint64_t seed);
+void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
+                      const struct view *view, struct outbox *outbox,
+                      const struct sim_faults *faults, uint64_t seed);
 
 /* A job has arrived in a slot: this is what is so. */
-void sim_cluster_admit(struct sim_cluster *sim, job_id job, const struct sim_truth *truth);
+void sim_cluster_admit(struct sim_cluster *sim, job_id job,
+                       const struct sim_truth *truth);
 
 void sim_cluster_release(struct sim_cluster *sim);
 

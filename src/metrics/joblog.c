@@ -29,8 +29,8 @@ static void put_job(FILE *file, const struct view *view, const struct job *job,
                            ? view->cluster->types[job->type_now].name
                            : "";
     bool ended = end_ns >= 0;
-    fprintf(file, "%" PRIu64 ",%s,%u,%s,%s,", job->id, job->class == CLASS_TE ? "te" : "be",
-            job->gpus, type, state);
+    fprintf(file, "%" PRIu64 ",%s,%u,%s,%s,", job->id,
+            job->class == CLASS_TE ? "te" : "be", job->gpus, type, state);
     put_time(file, job->submit_ns, true);
     put_time(file, job->first_start_ns, job->first_start_ns >= 0);
     put_time(file, end_ns, ended);

@@ -10,14 +10,14 @@
 
 /* What is remembered of a live job besides its record. */
 struct metrics_open {
-    bool counted;         /* in the window                              */
+    bool counted; /* in the window                              */
     bool seated, loading;
-    bool recalled;        /* told to leave                              */
-    bool resizing;        /* it leaves or loads only to change its size */
-    bool preempted;       /* told to leave for somebody else            */
+    bool recalled;  /* told to leave                              */
+    bool resizing;  /* it leaves or loads only to change its size */
+    bool preempted; /* told to leave for somebody else            */
     uint32_t gpus, type;
-    int64_t since_ns;     /* of loading, of leaving, of resizing        */
-    double live_s;        /* metrics->live_s when it was submitted      */
+    int64_t since_ns; /* of loading, of leaving, of resizing        */
+    double live_s;    /* metrics->live_s when it was submitted      */
 };
 
 void metrics_init(struct metrics *metrics, struct arena *run, const struct view *view,
@@ -51,6 +51,15 @@ static void halve(struct series *series)
     memset(&series->waiting[SERIES_BINS / 2], 0, rest);
     memset(&series->running[SERIES_BINS / 2], 0, rest);
     series->bin_ns *= 2;
+    series->bin_count = (series->bin_count + 1) / 2;
+}
+
+static void add_to_bin(struct metrics *metrics, uint32_t bin, int64_t time_ns)
+{
+    double s = (double)time_ns * 1e-9;
+    metrics->series.gpus_held[bin] += s * metrics->gpus_held;
+    metrics->series.waiting[bin] += s * metrics->waiting;
+    metrics->series.running[bin] += s * metrics->running;
 }
 
 static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_ns)
@@ -60,13 +69,16 @@ static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_n
     to_ns -= metrics->first_ns;
     while (to_ns > series->bin_ns * SERIES_BINS)
         halve(series);
+    if (series->bin_count > 0 && from_ns >= (series->bin_count - 1) * series->bin_ns &&
+        to_ns <= series->bin_count * series->bin_ns) {
+        /* Most often it stays within the last stretch. */
+        add_to_bin(metrics, series->bin_count - 1, to_ns - from_ns);
+        return;
+    }
     while (from_ns < to_ns) {
         uint32_t bin = (uint32_t)(from_ns / series->bin_ns);
         int64_t end_ns = ((int64_t)bin + 1) * series->bin_ns;
-        double s = (double)((end_ns < to_ns ? end_ns : to_ns) - from_ns) * 1e-9;
-        series->gpus_held[bin] += s * metrics->gpus_held;
-        series->waiting[bin] += s * metrics->waiting;
-        series->running[bin] += s * metrics->running;
+        add_to_bin(metrics, bin, (end_ns < to_ns ? end_ns : to_ns) - from_ns);
         if (bin >= series->bin_count)
             series->bin_count = bin + 1;
         from_ns = end_ns;
@@ -102,8 +114,8 @@ static void submitted(struct metrics *metrics, const struct view *view, job_id i
 {
     uint64_t number = metrics->seen++;
     bool counted = number >= metrics->window_from && number < metrics->window_to;
-    metrics->open[id] = (struct metrics_open){ .counted = counted,
-                                               .live_s = metrics->live_s };
+    metrics->open[id] =
+        (struct metrics_open){ .counted = counted, .live_s = metrics->live_s };
     metrics->total += counted;
     metrics->deadlines += counted && view->jobs[id].deadline_ns > 0;
     metrics->waiting++;
@@ -141,9 +153,9 @@ static void loaded(struct metrics *metrics, const struct view *view,
                    const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
-    enum overhead what = open->resizing                            ? OVERHEAD_RESIZE
+    enum overhead what = open->resizing                        ? OVERHEAD_RESIZE
                          : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
-                                                                   : OVERHEAD_LOAD_AGAIN;
+                                                               : OVERHEAD_LOAD_AGAIN;
     charge(metrics, what, open, event->at_ns);
     open->loading = open->resizing = false;
 }
@@ -195,7 +207,8 @@ static void book(struct metrics *metrics, const struct metrics_job *job)
 {
     if (metrics->job_count == metrics->job_room) {
         metrics->job_room = metrics->job_room ? metrics->job_room * 2 : 1024;
-        metrics->jobs = realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
+        metrics->jobs =
+            realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
         if (!metrics->jobs) {
             fprintf(stderr, "berth: out of memory (metrics)\n");
             abort();

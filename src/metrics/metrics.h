@@ -17,10 +17,10 @@ struct arena;
 
 /* One job that ended well. */
 struct metrics_job {
-    double jct_s;      /* from submission to end                                      */
-    double wait_s;     /* without seats                                               */
-    double slowdown;   /* jct over its time alone on the fastest type                 */
-    double fairness;   /* jct over its time on an equal share of the cluster (Themis) */
+    double jct_s;    /* from submission to end                                      */
+    double wait_s;   /* without seats                                               */
+    double slowdown; /* jct over its time alone on the fastest type                 */
+    double fairness; /* jct over its time on an equal share of the cluster (Themis) */
     enum job_class class;
 };
 
@@ -55,8 +55,8 @@ struct metrics {
     uint64_t window_from, window_to;
     uint64_t window_left; /* of the window: not ended yet */
 
-    int64_t first_ns; /* first submission; INT64_MAX: none */
-    int64_t last_ns;  /* last end                          */
+    int64_t first_ns;                        /* first submission; INT64_MAX: none */
+    int64_t last_ns;                         /* last end                          */
     __int128 held_by_type_ns[TYPES_MAX + 1]; /* GPU-time in seats */
     __int128 overhead_ns[OVERHEAD_COUNT];
 

@@ -27,11 +27,12 @@ void spans_init(struct spans *spans, struct arena *run, const struct view *view,
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", trace);
     for (node_id n = 0; n < view->cluster->node_count; n++) {
         char name[64];
-        fprintf(trace,
-                "%s{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":"
-                "\"%s\"}}",
-                spans->any ? ",\n" : "", n + 1,
-                cluster_node_name(view->cluster, n, name, sizeof name));
+        fprintf(
+            trace,
+            "%s{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":"
+            "\"%s\"}}",
+            spans->any ? ",\n" : "", n + 1,
+            cluster_node_name(view->cluster, n, name, sizeof name));
         spans->any = true;
         for (uint32_t g = 0; g < view->cluster->nodes[n].gpu_count; g++)
             fprintf(trace,
@@ -63,7 +64,8 @@ static void write_span(struct spans *spans, uint32_t track, const struct job *jo
     int64_t start_ns = spans->tracks[track].start_ns;
     fprintf(spans->trace,
             "%s{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,"
-            "\"name\":\"job %" PRIu64 "\",\"cat\":\"%s\",\"args\":{\"attempt\":%u,\"end\":"
+            "\"name\":\"job %" PRIu64
+            "\",\"cat\":\"%s\",\"args\":{\"attempt\":%u,\"end\":"
             "\"%s\"}}",
             spans->any ? ",\n" : "", node_of(spans, track / 2) + 1, track + 1,
             (double)start_ns * 1e-3, (double)(end_ns - start_ns) * 1e-3, job->id,

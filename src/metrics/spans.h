@@ -35,12 +35,12 @@ struct spans {
     const struct view *view;
     uint32_t *first_gpu; /* by node: its first accelerator's number            */
     uint32_t gpu_count;
-    uint32_t *first_of;  /* by slot: 1 + first track it holds                  */
+    uint32_t *first_of; /* by slot: 1 + first track it holds                  */
     struct span_track {
         job_id job; /* JOB_NONE: free */
         uint32_t next;
         int64_t start_ns;
-    } *tracks; /* two per accelerator: it may be shared */
+    } * tracks; /* two per accelerator: it may be shared */
     struct span *chart;
     uint32_t chart_count;
     bool chart_full;

@@ -4,10 +4,11 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/json.h"
+#include "base/sort.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 
@@ -22,9 +23,10 @@ const struct figure summary_figures[] = {
     { "preemptions", "preemptions", "", BETTER_LESS, true },
     { "resizes", "resizes", "", BETTER_NONE, true },
     { "overhead_gpu_s.pause", "GPU-time pausing", "GPU-s", BETTER_LESS, false },
-    { "overhead_gpu_s.load_first", "GPU-time loading, first start", "GPU-s", BETTER_NONE,
+    { "overhead_gpu_s.load_first", "GPU-time loading, first start", "GPU-s",
+      BETTER_NONE, false },
+    { "overhead_gpu_s.load_again", "GPU-time loading again", "GPU-s", BETTER_LESS,
       false },
-    { "overhead_gpu_s.load_again", "GPU-time loading again", "GPU-s", BETTER_LESS, false },
     { "overhead_gpu_s.redo_preempted", "GPU-time redoing, after preemption", "GPU-s",
       BETTER_LESS, false },
     { "overhead_gpu_s.redo_failed", "GPU-time redoing, after failure", "GPU-s",
@@ -50,15 +52,22 @@ const struct figure summary_figures[] = {
     { "slowdown.te.p95", "slowdown of trial jobs, 95 %", "", BETTER_LESS, false },
     { "slowdown.te.p99", "slowdown of trial jobs, 99 %", "", BETTER_LESS, false },
     { "slowdown.te.max", "slowdown of trial jobs, largest", "", BETTER_LESS, false },
-    { "slowdown.be.mean", "slowdown of best-effort jobs, mean", "", BETTER_LESS, false },
-    { "slowdown.be.p50", "slowdown of best-effort jobs, median", "", BETTER_LESS, false },
+    { "slowdown.be.mean", "slowdown of best-effort jobs, mean", "", BETTER_LESS,
+      false },
+    { "slowdown.be.p50", "slowdown of best-effort jobs, median", "", BETTER_LESS,
+      false },
     { "slowdown.be.p95", "slowdown of best-effort jobs, 95 %", "", BETTER_LESS, false },
     { "slowdown.be.p99", "slowdown of best-effort jobs, 99 %", "", BETTER_LESS, false },
-    { "slowdown.be.max", "slowdown of best-effort jobs, largest", "", BETTER_LESS, false },
-    { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS, false },
-    { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS, false },
-    { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS, false },
-    { "finish_time_fairness.max", "finish-time fairness, worst", "", BETTER_LESS, false },
+    { "slowdown.be.max", "slowdown of best-effort jobs, largest", "", BETTER_LESS,
+      false },
+    { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS,
+      false },
+    { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS,
+      false },
+    { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS,
+      false },
+    { "finish_time_fairness.max", "finish-time fairness, worst", "", BETTER_LESS,
+      false },
     { "cost_usd", "cost", "usd", BETTER_LESS, false },
     { "slo_violations", "deadlines missed", "", BETTER_LESS, true },
     { NULL },
@@ -94,13 +103,6 @@ double summary_value(const struct summary *summary, const char *id)
 {
     int at = place_of(id);
     return at < 0 ? NAN : summary->values[at];
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Between the two nearest ranks, by distance. */
@@ -155,17 +157,24 @@ static double column_of(const struct metrics_job *job, enum column column)
     return 0;
 }
 
-/* One column of the jobs of a class (CDF_ALL: of all), sorted; returns how many. */
-static size_t collect(const struct metrics *metrics, enum column column,
-                      enum cdf_class class, double *values)
+/* One column of all jobs, in order, with their classes. */
+static void sort_column(const struct metrics *metrics, enum column column,
+                        struct sort_item *items, struct sort_item *scratch)
+{
+    for (size_t i = 0; i < metrics->job_count; i++)
+        items[i] = (struct sort_item){ column_of(&metrics->jobs[i], column),
+                                       metrics->jobs[i].class };
+    sort_items(items, scratch, metrics->job_count);
+}
+
+/* Those of a class (CDF_ALL: all), still in order; returns how many. */
+static size_t pick_class(const struct sort_item *items, size_t item_count,
+                         enum cdf_class class, double *values)
 {
     size_t count = 0;
-    for (size_t i = 0; i < metrics->job_count; i++) {
-        const struct metrics_job *job = &metrics->jobs[i];
-        if (class == CDF_ALL || (class == CDF_TE) == (job->class == CLASS_TE))
-            values[count++] = column_of(job, column);
-    }
-    qsort(values, count, sizeof *values, by_size);
+    for (size_t i = 0; i < item_count; i++)
+        if (class == CDF_ALL || (class == CDF_TE) == (items[i].value == CLASS_TE))
+            values[count++] = items[i].key;
     return count;
 }
 
@@ -173,28 +182,32 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
 {
     static const char *const slowdowns[CDF_CLASSES] = { "slowdown.all", "slowdown.te",
                                                         "slowdown.be" };
-    static const char *const groups[CDF_KINDS] = { [CDF_JCT] = "jct_s",
-                                                   [CDF_WAIT] = "wait_s" };
+    static const char *const groups[CDF_KINDS] = {
+        [CDF_JCT] = "jct_s", [CDF_WAIT] = "wait_s"
+    };
     static const enum column columns[CDF_KINDS] = { COLUMN_JCT, COLUMN_WAIT,
                                                     COLUMN_SLOWDOWN };
-    double *values = malloc((metrics->job_count + 1) * sizeof *values);
-    if (!values) {
-        fprintf(stderr, "berth: out of memory (summary)\n");
-        abort();
-    }
-    for (int kind = 0; kind < CDF_KINDS; kind++)
+    size_t all = metrics->job_count;
+    struct arena arena;
+    arena_init(&arena, 0);
+    double *values = arena_array(&arena, double, all + 1);
+    struct sort_item *items = arena_array(&arena, struct sort_item, all + 1);
+    struct sort_item *scratch = arena_array(&arena, struct sort_item, all + 1);
+    for (int kind = 0; kind < CDF_KINDS; kind++) {
+        sort_column(metrics, columns[kind], items, scratch);
         for (int class = 0; class < CDF_CLASSES; class ++) {
-            size_t count =
-                collect(metrics, columns[kind], (enum cdf_class)class, values);
+            size_t count = pick_class(items, all, (enum cdf_class) class, values);
             set_cdf(&summary->cdfs[kind][class], values, count);
             if (kind == CDF_SLOWDOWN)
                 set_spread(summary, slowdowns[class], values, count);
             else if (class == CDF_ALL)
                 set_spread(summary, groups[kind], values, count);
         }
-    size_t count = collect(metrics, COLUMN_FAIRNESS, CDF_ALL, values);
-    set_spread(summary, "finish_time_fairness", values, count);
-    free(values);
+    }
+    sort_column(metrics, COLUMN_FAIRNESS, items, scratch);
+    set_spread(summary, "finish_time_fairness", values,
+               pick_class(items, all, CDF_ALL, values));
+    arena_release(&arena);
 }
 
 static void set_gpu_time(struct summary *summary, const struct metrics *metrics,
@@ -255,7 +268,8 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
     if (metrics->deadlines > 0)
         set(summary, "slo_violations", (double)metrics->slo_violations);
     if (metrics->first_ns < INT64_MAX) {
-        set(summary, "makespan_s", (double)(metrics->last_ns - metrics->first_ns) * 1e-9);
+        set(summary, "makespan_s",
+            (double)(metrics->last_ns - metrics->first_ns) * 1e-9);
         set_gpu_time(summary, metrics, cluster);
         set_series(summary, &metrics->series);
     }

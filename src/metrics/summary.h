@@ -21,7 +21,7 @@ struct figure {
     const char *label; /* for people                              */
     const char *unit;  /* "s", "share", "GPU-s", "", "usd"        */
     enum better better;
-    bool whole;        /* a count                                 */
+    bool whole; /* a count                                 */
 };
 
 #define FIGURES_MAX 64

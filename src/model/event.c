@@ -6,17 +6,17 @@
 const char *event_name(enum event_kind kind)
 {
     static const char *const names[EVENT_KIND_COUNT] = {
-        [EVENT_SUBMITTED] = "submitted", [EVENT_REJECTED] = "rejected",
-        [EVENT_CANCELLED] = "cancelled", [EVENT_HELD] = "held",
-        [EVENT_RELEASED] = "released",   [EVENT_STARTED] = "started",
-        [EVENT_LOADED] = "loaded",       [EVENT_PROGRESS] = "progress",
+        [EVENT_SUBMITTED] = "submitted",   [EVENT_REJECTED] = "rejected",
+        [EVENT_CANCELLED] = "cancelled",   [EVENT_HELD] = "held",
+        [EVENT_RELEASED] = "released",     [EVENT_STARTED] = "started",
+        [EVENT_LOADED] = "loaded",         [EVENT_PROGRESS] = "progress",
         [EVENT_LEASE_DONE] = "lease_done", [EVENT_RESIZED] = "resized",
-        [EVENT_STOPPED] = "stopped",     [EVENT_FINISHED] = "finished",
-        [EVENT_FAILED] = "failed",       [EVENT_LOST] = "lost",
-        [EVENT_NODE_DOWN] = "node_down", [EVENT_NODE_UP] = "node_up",
-        [EVENT_PLACED] = "placed",       [EVENT_RECALLED] = "recalled",
-        [EVENT_RESIZING] = "resizing",   [EVENT_RENEWED] = "renewed",
-        [EVENT_ADOPTED] = "adopted",     [EVENT_WAKE] = "wake",
+        [EVENT_STOPPED] = "stopped",       [EVENT_FINISHED] = "finished",
+        [EVENT_FAILED] = "failed",         [EVENT_LOST] = "lost",
+        [EVENT_NODE_DOWN] = "node_down",   [EVENT_NODE_UP] = "node_up",
+        [EVENT_PLACED] = "placed",         [EVENT_RECALLED] = "recalled",
+        [EVENT_RESIZING] = "resizing",     [EVENT_RENEWED] = "renewed",
+        [EVENT_ADOPTED] = "adopted",       [EVENT_WAKE] = "wake",
     };
     return names[kind];
 }

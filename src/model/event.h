@@ -16,15 +16,15 @@ enum event_kind {
     EVENT_RELEASED,
 
     /* from an executor; of the attempt that the event names */
-    EVENT_STARTED,      /* all ranks are up; 'loaded' if it makes steps already  */
-    EVENT_LOADED,       /* it makes steps from now on                            */
-    EVENT_PROGRESS,     /* 'steps', 'rate_per_s', 'loss'                         */
-    EVENT_LEASE_DONE,   /* made the steps of its lease; idles in its seats       */
-    EVENT_RESIZED,      /* goes on in its next seats                             */
-    EVENT_STOPPED,      /* left its seats; 'steps' are kept                      */
-    EVENT_FINISHED,     /* done                                                  */
-    EVENT_FAILED,       /* ended by itself, in failure                           */
-    EVENT_LOST,         /* its node died, or the start failed; 'steps' are kept  */
+    EVENT_STARTED,    /* all ranks are up; 'loaded' if it makes steps already  */
+    EVENT_LOADED,     /* it makes steps from now on                            */
+    EVENT_PROGRESS,   /* 'steps', 'rate_per_s', 'loss'                         */
+    EVENT_LEASE_DONE, /* made the steps of its lease; idles in its seats       */
+    EVENT_RESIZED,    /* goes on in its next seats                             */
+    EVENT_STOPPED,    /* left its seats; 'steps' are kept                      */
+    EVENT_FINISHED,   /* done                                                  */
+    EVENT_FAILED,     /* ended by itself, in failure                           */
+    EVENT_LOST,       /* its node died, or the start failed; 'steps' are kept  */
     EVENT_NODE_DOWN,
     EVENT_NODE_UP,
 
@@ -82,7 +82,7 @@ struct event {
             job_id beside;
             bool spread;
         };
-        struct { /* PROGRESS, STOPPED, FINISHED, LOST, LEASE_DONE */
+        struct {                  /* PROGRESS, STOPPED, FINISHED, LOST, LEASE_DONE */
             double steps;         /* done, or kept                               */
             double steps_reached; /* had been made when it left: more than kept  */
             double rate_per_s;    /* 0: not known                                */

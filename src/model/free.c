@@ -1,9 +1,11 @@
 /* free.c - nodes on shelves by what is free on them. */
+#include "base/bits.h"
 #include "model/free.h"
 
 #include "base/arena.h"
 
-void free_init(struct free_index *free, struct arena *arena, const struct cluster *cluster)
+void free_init(struct free_index *free, struct arena *arena,
+               const struct cluster *cluster)
 {
     *free = (struct free_index){ .cluster = cluster };
     free->rooms = arena_array(arena, struct room, cluster->node_count);
@@ -20,7 +22,7 @@ void free_init(struct free_index *free, struct arena *arena, const struct cluste
 
 static uint32_t count_of(const struct room *room)
 {
-    return (uint32_t)__builtin_popcountll(room->gpus);
+    return bits_count(room->gpus);
 }
 
 static void shelve(struct free_index *free, node_id node)

@@ -37,7 +37,8 @@ struct free_index {
 };
 
 /* Empty: no node is listed. */
-void free_init(struct free_index *free, struct arena *arena, const struct cluster *cluster);
+void free_init(struct free_index *free, struct arena *arena,
+               const struct cluster *cluster);
 
 /* Put a node on the shelf its room belongs to, or move it there; or take it off. */
 void free_put(struct free_index *free, node_id node, const struct room *room);

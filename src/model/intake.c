@@ -79,10 +79,12 @@ static uint64_t nodes_for(const struct cluster *cluster, const struct job *job,
 }
 
 /* On an empty cluster, with all nodes up: the same rules as placement. */
-static bool fits_type(const struct cluster *cluster, const struct job *job, uint32_t type)
+static bool fits_type(const struct cluster *cluster, const struct job *job,
+                      uint32_t type)
 {
     uint32_t node_max = cluster->types[type].node_gpus_max;
-    if (job->nodes <= 1 && job->gpus <= node_max && fits_on_one(cluster, job, type, job->gpus))
+    if (job->nodes <= 1 && job->gpus <= node_max &&
+        fits_on_one(cluster, job, type, job->gpus))
         return true;
     uint32_t each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
     bool alone = job->nodes <= 1 && job->gpus <= node_max;
@@ -98,7 +100,8 @@ static bool fits_type(const struct cluster *cluster, const struct job *job, uint
     uint64_t all = 0;
     for (uint32_t i = 0; i < cluster->shape_count; i++)
         if (cluster->shapes[i].node.type == type)
-            all += (uint64_t)cluster->shapes[i].count * most_on(&cluster->shapes[i].node, job);
+            all += (uint64_t)cluster->shapes[i].count *
+                   most_on(&cluster->shapes[i].node, job);
     return all >= job->gpus;
 }
 
@@ -113,7 +116,8 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
         job->type_best = TYPE_NONE;
         job->rate_best_per_s = 1;
         if (!fits_on_one(cluster, job, TYPE_NONE, 0))
-            return error_set(err, -ERANGE, "needs more CPU or memory than any node has");
+            return error_set(err, -ERANGE,
+                             "needs more CPU or memory than any node has");
         return 0;
     }
     if (allowed == 0)
@@ -130,12 +134,14 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
             job->types |= (uint32_t)1 << type;
     }
     if (!runs)
-        return error_set(err, -ERANGE, "%.60s cannot run on %u accelerators of any type here",
+        return error_set(err, -ERANGE,
+                         "%.60s cannot run on %u accelerators of any type here",
                          spec->kind ? spec->kind : "it", job->gpus);
     if (job->types == 0)
-        return error_set(err, -ERANGE,
-                         "asks for %u accelerators; no type has so many in a shape that fits",
-                         job->gpus);
+        return error_set(
+            err, -ERANGE,
+            "asks for %u accelerators; no type has so many in a shape that fits",
+            job->gpus);
     job->rate_best_per_s = throughput_best(intake->rates, job, &job->type_best);
     return 0;
 }

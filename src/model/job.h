@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bits.h"
+
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
 typedef uint32_t node_id;
@@ -35,12 +37,12 @@ enum job_state {
  * simulated executor only: policies see it with the errors asked for.
  */
 struct job_spec {
-    uint64_t id;          /* public, never used again; 0: give it the next one      */
-    const char *name;     /* texts are borrowed until the next job is read; or NULL */
+    uint64_t id;      /* public, never used again; 0: give it the next one      */
+    const char *name; /* texts are borrowed until the next job is read; or NULL */
     const char *user;
-    const char *entity;   /* group for two-level sharing; or NULL                   */
-    const char *kind;     /* row of the throughput table; NULL: 1 step = 1 s alone  */
-    const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
+    const char *entity; /* group for two-level sharing; or NULL                   */
+    const char *kind;   /* row of the throughput table; NULL: 1 step = 1 s alone  */
+    const char *types;  /* accelerator types allowed: "v100|p100"; NULL: any      */
     int64_t submit_ns;
     enum job_class class;
     uint32_t gpus;               /* the gang; 0: CPU only                           */
@@ -71,7 +73,7 @@ struct seat {
 
 static inline uint32_t seat_gpu_count(const struct seat *seat)
 {
-    return (uint32_t)__builtin_popcountll(seat->gpus);
+    return bits_count(seat->gpus);
 }
 
 /* A row of seats in the state's pool. */
@@ -98,9 +100,9 @@ struct job {
     uint32_t kind;   /* row of the throughput table, or KIND_NONE */
     uint32_t entity; /* 0: none */
     bool spread;
-    bool spread_now; /* in more nodes than needed               */
-    bool leaving;    /* its owner wants it gone; ends once it has left its seats */
-    uint32_t type_best;     /* the type it runs fastest on, at the size it asks for */
+    bool spread_now;    /* in more nodes than needed               */
+    bool leaving;       /* its owner wants it gone; ends once it has left its seats */
+    uint32_t type_best; /* the type it runs fastest on, at the size it asks for */
     double rate_best_per_s; /* its steps per second there                           */
 
     /* seats */
@@ -108,26 +110,26 @@ struct job {
     struct seat_row next;  /* promised, while it leaves or before it starts  */
     uint32_t gpus_now;     /* size of 'seats', or of 'next' while PLACED     */
     uint32_t type_now;
-    job_id partner;        /* shares the same accelerators, or JOB_NONE      */
-    uint32_t promised_by;  /* first promise others made to this job          */
-    uint32_t promised_to;  /* first promise this job makes by leaving        */
+    job_id partner;       /* shares the same accelerators, or JOB_NONE      */
+    uint32_t promised_by; /* first promise others made to this job          */
+    uint32_t promised_to; /* first promise this job makes by leaving        */
 
     /* work */
-    double steps_total;  /* 0: unknown                                     */
-    double steps;        /* at the anchor                                  */
-    double rate_per_s;   /* steps per second since the anchor; 0: none     */
+    double steps_total; /* 0: unknown                                     */
+    double steps;       /* at the anchor                                  */
+    double rate_per_s;  /* steps per second since the anchor; 0: none     */
     int64_t anchor_ns;
-    uint64_t steps_max;  /* of the lease; 0: open                          */
-    double loss;         /* last reported; NAN: none                       */
-    uint32_t loss_ring;  /* its history, or UINT32_MAX                     */
+    uint64_t steps_max; /* of the lease; 0: open                          */
+    double loss;        /* last reported; NAN: none                       */
+    uint32_t loss_ring; /* its history, or UINT32_MAX                     */
 
     /* time */
     int64_t submit_ns;
-    int64_t since_ns;    /* of the present state of having seats or not    */
+    int64_t since_ns;       /* of the present state of having seats or not    */
     int64_t first_start_ns; /* -1: not yet                                 */
-    int64_t waited_ns;   /* without seats, before 'since_ns'               */
-    int64_t served_ns;   /* GPU-time in seats, before 'since_ns'           */
-    int64_t recalled_ns; /* when it was told to leave                      */
+    int64_t waited_ns;      /* without seats, before 'since_ns'               */
+    int64_t served_ns;      /* GPU-time in seats, before 'since_ns'           */
+    int64_t recalled_ns;    /* when it was told to leave                      */
 
     /* costs, as believed */
     int64_t grace_ns, pause_ns, load_ns, ckpt_ns;

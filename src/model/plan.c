@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/free.h"
@@ -148,7 +149,7 @@ static void vacancy_change(struct plan *plan, struct vacancy *vacancy,
     struct room left = { vacancy->left.gpus, vacancy->left.cpu_milli,
                          vacancy->left.mem_mib };
     struct room *on_node = &plan->on_node[part->node];
-    uint32_t gpus = (uint32_t)__builtin_popcountll(part->gpus);
+    uint32_t gpus = bits_count(part->gpus);
     if (taken) {
         room_take(&left, part);
         room_take(on_node, part);
@@ -316,9 +317,10 @@ static struct room_part need_for(const struct job *job, uint32_t gpus)
 }
 
 /* How many of the gang a node can hold. */
-static uint32_t usable(const struct job *job, const struct room *room, uint32_t gpus_max)
+static uint32_t usable(const struct job *job, const struct room *room,
+                       uint32_t gpus_max)
 {
-    uint32_t gpus = (uint32_t)__builtin_popcountll(room->gpus);
+    uint32_t gpus = bits_count(room->gpus);
     if (gpus > gpus_max)
         gpus = gpus_max;
     for (; gpus > 0; gpus--) {
@@ -337,7 +339,8 @@ static bool is_chosen(const struct plan *plan, uint32_t first, node_id node)
     return false;
 }
 
-static void choose(struct plan *plan, const struct job *job, node_id node, uint32_t gpus)
+static void choose(struct plan *plan, const struct job *job, node_id node,
+                   uint32_t gpus)
 {
     struct room_part need = need_for(job, gpus);
     assert(plan->seat_count < plan->seat_max);
@@ -370,11 +373,12 @@ static bool choose_another(struct plan *plan, const struct free_index *index,
     for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
          node = free_most(index, type, node)) {
         const struct room *room = &index->rooms[node];
-        uint32_t count = (uint32_t)__builtin_popcountll(room->gpus);
+        uint32_t count = bits_count(room->gpus);
         if (count < gpus)
             break;
         if (count < best_count && usable(want->job, room, gpus) == gpus &&
-            !is_chosen(plan, first, node) && !(want->avoid && bits_test(want->avoid, node))) {
+            !is_chosen(plan, first, node) &&
+            !(want->avoid && bits_test(want->avoid, node))) {
             best = node;
             best_count = count;
         }
@@ -390,9 +394,9 @@ static uint32_t choose_many(struct plan *plan, const struct free_index *index,
                             const struct want *want, uint32_t type, uint32_t gpus_min,
                             uint32_t gpus_max, uint32_t left, uint32_t first)
 {
-    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE && left > 0;
-         node = free_most(index, type, node)) {
-        if ((uint32_t)__builtin_popcountll(index->rooms[node].gpus) < gpus_min)
+    for (node_id node = free_most(index, type, NODE_NONE);
+         node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
+        if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
             continue;
@@ -420,7 +424,8 @@ static bool choose_gang(struct plan *plan, const struct want *want, uint32_t typ
     if (in_all < want->gpus)
         return false;
 
-    uint32_t each = want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
+    uint32_t each =
+        want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
     if (each > node_max)
         return false;
     uint32_t rest = want->gpus % each;
@@ -536,10 +541,11 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
                              struct vacancy *vacancy, uint32_t gpus,
                              struct room_part *need)
 {
-    uint32_t has = (uint32_t)__builtin_popcountll(vacancy->left.gpus);
+    uint32_t has = bits_count(vacancy->left.gpus);
     struct room_part part = { .node = seat->node,
                               .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
-                              .cpu_milli = least(need->cpu_milli, vacancy->left.cpu_milli),
+                              .cpu_milli =
+                                  least(need->cpu_milli, vacancy->left.cpu_milli),
                               .mem_mib = least(need->mem_mib, vacancy->left.mem_mib) };
     if (!part.gpus && !part.cpu_milli && !part.mem_mib)
         return 0;
@@ -555,7 +561,7 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
         struct room_part nothing = { .node = seat->node };
         promise(plan, partner, &nothing);
     }
-    return (uint32_t)__builtin_popcountll(part.gpus);
+    return bits_count(part.gpus);
 }
 
 /* Turn a chosen node into a seat: free room if that is enough, else vacated room first. */
@@ -567,7 +573,7 @@ static void occupy(struct plan *plan, struct seat *seat)
                               .cpu_milli = seat->cpu_milli,
                               .mem_mib = seat->mem_mib };
     seat->reserved = 0;
-    bool enough = (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+    bool enough = bits_count(room->gpus) >= gpus &&
                   room->cpu_milli >= need.cpu_milli && room->mem_mib >= need.mem_mib;
     if (!enough)
         for (uint32_t v = plan->of_node[seat->node]; v != NONE;
@@ -675,7 +681,8 @@ static bool unrevoke(struct plan *plan, job_id id)
     uint32_t found = 0;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next) {
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next) {
             const struct vacancy *vacancy = &plan->vacancies[v];
             found += vacancy->victim == id && vacancy->left.gpus == seat->gpus &&
                      vacancy->left.cpu_milli == seat->cpu_milli &&
@@ -686,7 +693,8 @@ static bool unrevoke(struct plan *plan, job_id id)
         return false;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE; v = plan->vacancies[v].next)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
             if (plan->vacancies[v].victim == id) {
                 struct room_part part = plan->vacancies[v].left;
                 vacancy_change(plan, &plan->vacancies[v], &part, true);
@@ -760,7 +768,8 @@ static void undo_grant(struct plan *plan, const struct change *change)
     const struct promise_part *promises = plan_promises(plan, change);
     for (uint32_t i = change->seat_count; i-- > 0;) {
         const struct seat *seat = &plan->seats[change->seat_first + i];
-        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, seat->gpus };
+        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
+                                  seat->gpus };
         if (change->beside != JOB_NONE)
             part.gpus = 0;
         for (uint32_t p = change->promise_count; p-- > 0;) {
@@ -797,8 +806,8 @@ static void step_undo(struct plan *plan, const struct step *step)
             for (uint32_t v = plan->of_node[seat->node]; v != NONE;
                  v = plan->vacancies[v].next)
                 if (plan->vacancies[v].victim == change->job) {
-                    struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
-                                              seat->gpus };
+                    struct room_part part = { seat->node, seat->cpu_milli,
+                                              seat->mem_mib, seat->gpus };
                     vacancy_change(plan, &plan->vacancies[v], &part, false);
                     break;
                 }
@@ -850,8 +859,9 @@ int plan_check(const struct plan *plan, struct error *err)
         uint32_t gpus = 0;
         for (uint32_t s = 0; s < change->seat_count; s++)
             gpus += seat_gpu_count(&plan->seats[change->seat_first + s]);
-        bool whole = gpus == job->gpus ||
-                     (job_is_elastic(job) && gpus >= job->gpus_min && gpus <= job->gpus_max);
+        bool whole =
+            gpus == job->gpus ||
+            (job_is_elastic(job) && gpus >= job->gpus_min && gpus <= job->gpus_max);
         if (!whole)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",

@@ -18,7 +18,8 @@
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
-#define SEATS_PER_JOB 4 /* on the average; larger gangs live on the smaller ones' share */
+#define SEATS_PER_JOB \
+    4 /* on the average; larger gangs live on the smaller ones' share */
 
 void state_init(struct state *state, struct arena *run, const struct cluster *cluster,
                 const struct throughput *rates, uint32_t job_max)
@@ -40,8 +41,8 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     free_init(&state->free, run, cluster);
     for (node_id n = 0; n < cluster->node_count; n++) {
         const struct node *node = &cluster->nodes[n];
-        uint64_t all = node->gpu_count == 64 ? ~(uint64_t)0
-                                             : ((uint64_t)1 << node->gpu_count) - 1;
+        uint64_t all =
+            node->gpu_count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << node->gpu_count) - 1;
         struct room room = { all, node->cpu_milli, node->mem_mib };
         free_put(&state->free, n, &room);
     }
@@ -155,12 +156,12 @@ static void promise_add(struct state *state, job_id victim, job_id successor,
     else
         p = state->promise_used++;
     assert(p < state->promise_max);
-    state->promises[p] = (struct promise){ .victim = victim,
-                                           .successor = successor,
-                                           .part = *part,
-                                           .next_of_victim = state->jobs[victim].promised_to,
-                                           .next_of_successor =
-                                               state->jobs[successor].promised_by };
+    state->promises[p] =
+        (struct promise){ .victim = victim,
+                          .successor = successor,
+                          .part = *part,
+                          .next_of_victim = state->jobs[victim].promised_to,
+                          .next_of_successor = state->jobs[successor].promised_by };
     state->jobs[victim].promised_to = p;
     state->jobs[successor].promised_by = p;
 }
@@ -198,7 +199,8 @@ static void promises_to_partner(struct state *state, job_id job, job_id partner)
         next = promise->next_of_victim;
         if (promise->part.gpus == 0)
             continue;
-        struct room_part rest = { .node = promise->part.node, .gpus = promise->part.gpus };
+        struct room_part rest = { .node = promise->part.node,
+                                  .gpus = promise->part.gpus };
         promise->part.gpus = 0;
         promise_add(state, partner, promise->successor, &rest);
     }
@@ -218,7 +220,8 @@ static void vacate(struct state *state, job_id id)
         struct room_part part = part_of(&state->seats[job->seats.first + i]);
         if (shared)
             part.gpus = 0;
-        for (uint32_t p = job->promised_to; p != NONE; p = state->promises[p].next_of_victim)
+        for (uint32_t p = job->promised_to; p != NONE;
+             p = state->promises[p].next_of_victim)
             if (state->promises[p].part.node == part.node)
                 part_less(&part, &state->promises[p].part);
         give(state, &part);
@@ -273,7 +276,8 @@ static void reserve(struct state *state, const struct event *event)
     }
     for (uint32_t p = 0; p < event->promise_count; p++) {
         assert(job_seated(&state->jobs[event->promises[p].victim]));
-        promise_add(state, event->promises[p].victim, event->job, &event->promises[p].part);
+        promise_add(state, event->promises[p].victim, event->job,
+                    &event->promises[p].part);
     }
     job->next = row_new(state, event->seats, event->seat_count);
     if (event->beside != JOB_NONE) {
@@ -286,7 +290,8 @@ static void reserve(struct state *state, const struct event *event)
 }
 
 /* What it holds, counted from its seats. */
-static void count_seats(struct state *state, struct job *job, const struct seat_row *row)
+static void count_seats(struct state *state, struct job *job,
+                        const struct seat_row *row)
 {
     job->gpus_now = 0;
     for (uint32_t i = 0; i < row->count; i++)
@@ -319,7 +324,8 @@ static void book_service(struct state *state, job_id id, int64_t now_ns)
     int64_t served_ns = (now_ns - job->since_ns) * job->gpus_now;
     job->served_ns += served_ns;
     if (job->type_now != TYPE_NONE)
-        state->served_ns[(size_t)id * state->view.cluster->type_count + job->type_now] +=
+        state
+            ->served_ns[(size_t)id * state->view.cluster->type_count + job->type_now] +=
             served_ns;
     job->since_ns = now_ns;
 }
@@ -451,7 +457,8 @@ static void started(struct state *state, struct job *job, const struct event *ev
         job->first_start_ns = event->at_ns;
     job->state = event->loaded ? JOB_RUNNING : JOB_LOADING;
     job->anchor_ns = event->at_ns;
-    job->rate_per_s = event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
+    job->rate_per_s =
+        event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
     state->seated_count++;
 }
 
@@ -513,7 +520,8 @@ static void resized(struct state *state, job_id id, const struct event *event)
     count_seats(state, job, &job->seats);
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
-    job->rate_per_s = event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
+    job->rate_per_s =
+        event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
 }
 
 static void cancelled(struct state *state, job_id id)

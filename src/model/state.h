@@ -36,10 +36,10 @@ struct state {
 
     struct job *jobs;
     uint32_t job_max;
-    uint32_t job_count;  /* slots ever used       */
-    uint32_t free_slot;  /* first of a list, by job.promised_by */
-    struct map slots;    /* public id to slot     */
-    uint64_t id_next;    /* next public id        */
+    uint32_t job_count; /* slots ever used       */
+    uint32_t free_slot; /* first of a list, by job.promised_by */
+    struct map slots;   /* public id to slot     */
+    uint64_t id_next;   /* next public id        */
 
     struct seat *seats;
     uint32_t seat_used;

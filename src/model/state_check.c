@@ -102,17 +102,19 @@ void state_check(const struct state *state)
     assert(seated == state->seated_count);
 
     for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE && state->jobs[id].promised_by == UINT32_MAX)
+        if (state->jobs[id].state != JOB_FREE &&
+            state->jobs[id].promised_by == UINT32_MAX)
             check_job(state, id, tallies, shared);
     for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE && state->jobs[id].promised_by != UINT32_MAX)
+        if (state->jobs[id].state != JOB_FREE &&
+            state->jobs[id].promised_by != UINT32_MAX)
             check_job(state, id, tallies, shared);
 
     for (node_id n = 0; n < cluster->node_count; n++) {
         const struct node *node = &cluster->nodes[n];
         const struct room *room = &state->free.rooms[n];
-        uint64_t all = node->gpu_count == 64 ? ~(uint64_t)0
-                                             : ((uint64_t)1 << node->gpu_count) - 1;
+        uint64_t all =
+            node->gpu_count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << node->gpu_count) - 1;
         assert((tallies[n].twice & ~shared[n]) == 0); /* nobody holds another's seat */
         assert((tallies[n].once | room->gpus) == all);
         assert((tallies[n].once & room->gpus) == 0);

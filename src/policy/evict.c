@@ -1,6 +1,7 @@
 /* evict.c - make room for one job by revoking others. */
 #include "policy/evict.h"
 
+#include "base/bits.h"
 #include "base/arena.h"
 #include "model/cluster.h"
 #include "model/free.h"
@@ -29,7 +30,7 @@ static uint64_t part_of(uint64_t all, uint32_t part, uint32_t whole)
 
 static bool room_holds(const struct room *room, const struct job *job, uint32_t gpus)
 {
-    return (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+    return bits_count(room->gpus) >= gpus &&
            part_of(job->cpu_milli, gpus, job->gpus) <= room->cpu_milli &&
            part_of(job->mem_mib, gpus, job->gpus) <= room->mem_mib;
 }
@@ -167,19 +168,22 @@ static node_id node_found(const struct evict *evict, const struct view *view,
         uint32_t type = view->cluster->nodes[seats[i].node].type;
         bool allowed = search->job->gpus == 0 ||
                        (type < TYPES_MAX && search->job->types >> type & 1);
-        if (allowed && room_holds(&evict->rooms[seats[i].node], search->job, search->each))
+        if (allowed &&
+            room_holds(&evict->rooms[seats[i].node], search->job, search->each))
             return seats[i].node;
     }
     return NODE_NONE;
 }
 
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id id,
-               enum rule rule, job_id (*next)(void *context, job_id last), void *context)
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
+               job_id id, enum rule rule, job_id (*next)(void *context, job_id last),
+               void *context)
 {
     const struct job *job = &view->jobs[id];
     uint32_t node_max = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > node_max)
+        if ((job->types >> type & 1) &&
+            view->cluster->types[type].node_gpus_max > node_max)
             node_max = view->cluster->types[type].node_gpus_max;
     bool alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
     struct search search = { .job = job, .each = job->gpus, .nodes = 1 };

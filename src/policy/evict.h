@@ -30,5 +30,6 @@ void evict_init(struct evict *evict, struct arena *run, const struct view *view)
  * 'next' yields the candidate after 'last' (JOB_NONE: the first), best first, and
  * JOB_NONE when there are no more.  True if 'job' has been granted its seats.
  */
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id job,
-               enum rule rule, job_id (*next)(void *context, job_id last), void *context);
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
+               job_id job, enum rule rule, job_id (*next)(void *context, job_id last),
+               void *context);

@@ -18,8 +18,8 @@ struct fifo {
     struct queue waiting;
 };
 
-static int fifo_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                     struct error *err)
+static int fifo_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
 {
     struct fifo *fifo = self;
     queue_init(&fifo->waiting, run, view->job_max);

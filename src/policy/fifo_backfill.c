@@ -69,13 +69,20 @@ static void leave_running(struct backfill *b, job_id job)
     b->runs[job] = false;
 }
 
-static void enter_running(struct backfill *b, const struct view *view, job_id job)
+/* When a running job is expected to be done. */
+static int64_t done_ns(const struct view *view, job_id job)
 {
     int64_t left_ns = view_remaining_ns(view, job);
+    return left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+}
+
+static void enter_running(struct backfill *b, const struct view *view, job_id job)
+{
+    int64_t at_ns = done_ns(view, job);
+    if (b->runs[job] && b->pool.nodes[job].key == at_ns)
+        return;
     leave_running(b, job);
-    tree_insert(&b->pool, &b->running, job,
-                left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns,
-                view->jobs[job].id, 0);
+    tree_insert(&b->pool, &b->running, job, at_ns, view->jobs[job].id, 0);
     b->runs[job] = true;
 }
 
@@ -96,6 +103,8 @@ static bool is_surprise(const struct backfill *b, const struct view *view,
         return b->runs[event->job] && b->pool.nodes[event->job].key != view->now_ns;
     case EVENT_LOADED:
     case EVENT_PROGRESS:
+        return b->runs[event->job] &&
+               b->pool.nodes[event->job].key != done_ns(view, event->job);
     case EVENT_LOST:
     case EVENT_STOPPED:
     case EVENT_NODE_DOWN:
@@ -166,9 +175,9 @@ static void reserve(struct backfill *b, const struct view *view, struct plan *pl
         }
         b->shadow_ns = view->now_ns;
         for (uint32_t i = 0; i < b->evict.victim_count; i++) {
-            int64_t done_ns = b->pool.nodes[b->evict.victims[i]].key;
-            if (done_ns > b->shadow_ns)
-                b->shadow_ns = done_ns;
+            int64_t at_ns = b->pool.nodes[b->evict.victims[i]].key;
+            if (at_ns > b->shadow_ns)
+                b->shadow_ns = at_ns;
         }
     }
     plan_undo(plan, mark);

@@ -37,25 +37,26 @@ struct las {
     int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends        */
     struct sizes waiting;          /* by queue, then submission            */
     struct tree_pool pool;
-    struct tree running;           /* by queue, then start: last yields first */
+    struct tree running; /* by queue, then start: last yields first */
     struct heap_pool timer_pool;
     struct heap timers; /* running: the next queue; waiting: its promotion */
     struct las_job {
         int64_t forgiven_ns; /* service that no longer counts */
         uint8_t queue;
         bool runs, timed;
-    } *jobs;
+    } * jobs;
     struct evict evict;
 };
 
-static int las_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                    struct error *err)
+static int las_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
 {
     struct las *las = self;
     double limit_ns = (double)las->quantum_ns;
     for (uint32_t i = 0; i < QUEUES_MAX; i++, limit_ns *= las->growth)
-        las->limits_ns[i] =
-            i + 1 >= las->queue_count || limit_ns > 9e18 ? INT64_MAX : (int64_t)limit_ns;
+        las->limits_ns[i] = i + 1 >= las->queue_count || limit_ns > 9e18
+                                ? INT64_MAX
+                                : (int64_t)limit_ns;
     sizes_init(&las->waiting, run, view->job_max);
     tree_pool_init(&las->pool, run, view->job_max);
     tree_init(&las->running);
@@ -85,7 +86,8 @@ static uint32_t queue_of(const struct las *las, int64_t served_ns)
     return queue;
 }
 
-static void set_timer(struct las *las, const struct view *view, job_id job, int64_t at_ns)
+static void set_timer(struct las *las, const struct view *view, job_id job,
+                      int64_t at_ns)
 {
     heap_push(&las->timer_pool, &las->timers, job, at_ns, view->jobs[job].id);
     las->jobs[job].timed = true;
@@ -118,8 +120,9 @@ static void enter_running(struct las *las, const struct view *view, job_id id)
     tree_insert(&las->pool, &las->running, id, rank(queue, job->since_ns), job->id, 0);
     if (las->limits_ns[queue] < INT64_MAX && job->gpus_now > 0)
         set_timer(las, view, id,
-                  view->now_ns + (las->limits_ns[queue] - served_ns + job->gpus_now - 1) /
-                                     job->gpus_now);
+                  view->now_ns +
+                      (las->limits_ns[queue] - served_ns + job->gpus_now - 1) /
+                          job->gpus_now);
 }
 
 static void enter_waiting(struct las *las, const struct view *view, job_id id)
@@ -203,8 +206,8 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
         if (!yields && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest is in no earlier queue */
         if (plan_grant(plan, job, NULL) ||
-            (yields && evict_for(&las->evict, view, plan, job, RULE_ORDER, next_later,
-                                 &later)))
+            (yields &&
+             evict_for(&las->evict, view, plan, job, RULE_ORDER, next_later, &later)))
             sizes_take(&las->waiting, view, job);
         else
             sizes_skip(&las->waiting, job);

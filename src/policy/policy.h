@@ -36,7 +36,9 @@ struct policy {
     void (*observe)(void *self, const struct view *view, const struct event *event);
 
     /*
-     * Put into 'plan' what should change from view->now_ns on.
+     * Put into 'plan' what should change from view->now_ns on.  Asked after every
+     * batch of events (but those that merely confirm an order: started, loaded) and
+     * at the time it asked for.
      *
      * Same view and same self give the same plan: no clock, no random numbers
      * but those seeded in self, no I/O.  'scratch' is emptied after the call.

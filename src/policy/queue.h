@@ -12,7 +12,7 @@ struct queue {
     struct queue_link {
         job_id prev, next;
         bool inside;
-    } *links; /* by slot */
+    } * links; /* by slot */
     job_id first, last;
     uint32_t count;
 };

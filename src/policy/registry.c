@@ -32,8 +32,8 @@ static int no_such_policy(const char *name, struct error *err)
     for (uint32_t i = 0; policy_list[i]; i++)
         names[i] = policy_list[i]->name;
     char hint[160];
-    return error_set(err, -EINVAL, "no policy '%.60s'%s; 'berth policies' lists them", name,
-                     suggest(hint, sizeof hint, name, names));
+    return error_set(err, -EINVAL, "no policy '%.60s'%s; 'berth policies' lists them",
+                     name, suggest(hint, sizeof hint, name, names));
 }
 
 int policy_parse(const char *text, const struct policy **ret_policy,

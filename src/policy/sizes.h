@@ -38,7 +38,7 @@ struct sizes {
         job_id job;
         uint32_t generation;
         int64_t key, value;
-    } *taken; /* out of the order in this decision */
+    } * taken; /* out of the order in this decision */
     uint32_t taken_count;
     uint32_t job_count;
     uint32_t cpu_only_count; /* of them, those that ask for no accelerator */

@@ -18,8 +18,8 @@ struct sjf {
     struct sizes waiting; /* a heap by key for each distinct demand */
 };
 
-static int sjf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                    struct error *err)
+static int sjf_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
 {
     struct sjf *sjf = self;
     sizes_init(&sjf->waiting, run, view->job_max);
@@ -31,7 +31,8 @@ static void sjf_observe(void *self, const struct view *view, const struct event 
     struct sjf *sjf = self;
 
     if (event_makes_waiting(event, view))
-        sizes_push(&sjf->waiting, view, event->job, view_remaining_ns(view, event->job), 0);
+        sizes_push(&sjf->waiting, view, event->job, view_remaining_ns(view, event->job),
+                   0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&sjf->waiting, view, event->job);
 }

@@ -20,15 +20,15 @@
 #include "policy/sizes.h"
 
 struct srtf {
-    struct sizes waiting;   /* by remaining time           */
+    struct sizes waiting; /* by remaining time           */
     struct tree_pool pool;
-    struct tree running;    /* by finish time              */
-    bool *runs;             /* by slot: inside 'running'   */
+    struct tree running; /* by finish time              */
+    bool *runs;          /* by slot: inside 'running'   */
     struct evict evict;
 };
 
-static int srtf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                     struct error *err)
+static int srtf_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
 {
     struct srtf *srtf = self;
     sizes_init(&srtf->waiting, run, view->job_max);
@@ -50,6 +50,8 @@ static void enter_running(struct srtf *srtf, const struct view *view, job_id job
 {
     int64_t left_ns = view_remaining_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+    if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
+        return;
     leave_running(srtf, job);
     tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
     srtf->runs[job] = true;
@@ -66,7 +68,8 @@ static void srtf_observe(void *self, const struct view *view, const struct event
         leave_running(srtf, event->job);
 
     if (event_makes_waiting(event, view))
-        sizes_push(&srtf->waiting, view, event->job, view_remaining_ns(view, event->job), 0);
+        sizes_push(&srtf->waiting, view, event->job,
+                   view_remaining_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&srtf->waiting, view, event->job);
 }
@@ -96,9 +99,8 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&srtf->waiting, view);
     for (job_id job; (job = sizes_best(&srtf->waiting)) != JOB_NONE;) {
         int64_t left_ns = sizes_key(&srtf->waiting, job);
-        struct longer longer = {
-            srtf, left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns
-        };
+        struct longer longer = { srtf, left_ns == INT64_MAX ? left_ns
+                                                            : view->now_ns + left_ns };
         bool yields = next_longer(&longer, JOB_NONE) != JOB_NONE;
         if (!yields && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest needs longer still */

@@ -35,7 +35,8 @@ struct sim {
     struct arena run;
     struct engine engine;
     struct sim_cluster cluster;
-    struct outbox outboxes[2]; /* one is read by the engine, the other written by the cluster */
+    struct outbox
+        outboxes[2]; /* one is read by the engine, the other written by the cluster */
     uint32_t reading;
     struct metrics metrics;
     struct joblog joblog;
@@ -73,8 +74,7 @@ static int read_next(struct sim *sim, struct error *err)
 /* A factor that is right in the middle and wrong by 'sigma' (of its logarithm). */
 static double error_factor(struct rng *rng, double sigma)
 {
-    double normal = rng_normal(rng); /* drawn always: a run with errors sees the same jobs */
-    return sigma > 0 ? exp(sigma * normal) : 1;
+    return sigma > 0 ? exp(sigma * rng_normal(rng)) : 1;
 }
 
 static struct sim_truth *truth_add(struct sim *sim)

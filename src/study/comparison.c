@@ -55,8 +55,8 @@ void comparison_release(struct comparison *comparison)
     comparison->runs = NULL;
 }
 
-struct estimate comparison_estimate(const struct comparison *comparison, uint32_t policy,
-                                    uint32_t figure)
+struct estimate comparison_estimate(const struct comparison *comparison,
+                                    uint32_t policy, uint32_t figure)
 {
     struct estimate estimate = { .mean = NAN, .half = NAN };
     double sum = 0;
@@ -269,7 +269,8 @@ static void put_title(const struct comparison *comparison, struct json *root)
         used += n > 0 ? (size_t)n : 0;
     }
     if (used < sizeof title)
-        snprintf(title + used, sizeof title - used, " on %s", comparison->workload_text);
+        snprintf(title + used, sizeof title - used, " on %s",
+                 comparison->workload_text);
     json_put_text(root, "title", title);
 }
 
@@ -278,7 +279,8 @@ struct json *comparison_page(const struct comparison *comparison)
     struct json *root = json_new_object();
     put_title(comparison, root);
     json_put_text(root, "version", BERTH_VERSION);
-    json_put(root, "cluster", cluster_page(comparison->cluster, comparison->cluster_text));
+    json_put(root, "cluster",
+             cluster_page(comparison->cluster, comparison->cluster_text));
     struct json *workload = json_new_object();
     json_put_text(workload, "name", comparison->workload_text);
     json_put_count(workload, "jobs",

@@ -42,8 +42,8 @@ int comparison_run(struct comparison *comparison, const struct sim_setup *like,
                    struct error *err);
 void comparison_release(struct comparison *comparison);
 
-struct estimate comparison_estimate(const struct comparison *comparison, uint32_t policy,
-                                    uint32_t figure);
+struct estimate comparison_estimate(const struct comparison *comparison,
+                                    uint32_t policy, uint32_t figure);
 
 /* For programs: figures of every run and over the seeds.  json_free() it. */
 struct json *comparison_json(const struct comparison *comparison);

@@ -25,14 +25,16 @@ static int read_policies(const struct flags *flags, struct comparison *compariso
         const char *settings;
         struct error err;
         if (i == COMPARISON_POLICIES_MAX)
-            return command_wrong(flags, "more than %d policies", COMPARISON_POLICIES_MAX);
+            return command_wrong(flags, "more than %d policies",
+                                 COMPARISON_POLICIES_MAX);
         int r = policy_parse(text, &policy, &settings, &err);
         if (r < 0)
             return command_status(flags, r, &err);
         comparison->policies[comparison->policy_count++] = text;
     }
     if (comparison->policy_count == 0)
-        return command_wrong(flags, "--policy is missing; give it once for each policy");
+        return command_wrong(flags,
+                             "--policy is missing; give it once for each policy");
     return 0;
 }
 
@@ -91,7 +93,8 @@ const struct command command_compare = {
     .brief = "run several policies on the same workloads and compare them",
     .usage = "--cluster C --workload W --policy P --policy P … [flags]",
     .flags = compare_flags,
-    .more = "Example: berth compare --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
+    .more = "Example: berth compare --cluster 4xv100:8 --workload "
+            "synthetic:jobs=500,load=0.9 "
             "--policy fifo --policy srtf --seeds 5 --report page.html",
     .run = compare_run,
 };

@@ -21,17 +21,20 @@ static const struct param faults_params[] = {
     { NULL },
 };
 
-static int read_faults(struct setup *setup, const struct flags *flags, struct error *err)
+static int read_faults(struct setup *setup, const struct flags *flags,
+                       struct error *err)
 {
     const char *text = flags_get(flags, "faults");
     param_defaults(faults_params, &setup->sim.faults);
     int r = param_parse(faults_params, &setup->sim.faults, "--faults", text, err);
     if (r == 0 && text && setup->sim.faults.mtbf_ns == 0)
-        return error_set(err, -EINVAL, "--faults: mtbf is missing, want mtbf=12h,mttr=10m");
+        return error_set(err, -EINVAL,
+                         "--faults: mtbf is missing, want mtbf=12h,mttr=10m");
     return r;
 }
 
-static int read_window(struct setup *setup, const struct flags *flags, struct error *err)
+static int read_window(struct setup *setup, const struct flags *flags,
+                       struct error *err)
 {
     const char *text = flags_get(flags, "window");
     if (!text)
@@ -41,15 +44,18 @@ static int read_window(struct setup *setup, const struct flags *flags, struct er
     errno = 0;
     uint64_t from = strtoull(text, &middle, 10);
     uint64_t to = *middle == ':' ? strtoull(middle + 1, &end, 10) : 0;
-    if (*middle != ':' || *end || errno || text[0] == '-' || middle[1] == '-' || to <= from)
-        return error_set(err, -EINVAL, "--window is \"%.40s\", want A:B with A < B", text);
+    if (*middle != ':' || *end || errno || text[0] == '-' || middle[1] == '-' ||
+        to <= from)
+        return error_set(err, -EINVAL, "--window is \"%.40s\", want A:B with A < B",
+                         text);
     setup->sim.window_from = from;
     setup->sim.window_to = to;
     return 0;
 }
 
 /* The cluster that was named, or the one the workload is meant for. */
-static int read_cluster(struct setup *setup, const struct flags *flags, struct error *err)
+static int read_cluster(struct setup *setup, const struct flags *flags,
+                        struct error *err)
 {
     const char *text = flags_get(flags, "cluster");
     if (!text) {
@@ -63,8 +69,9 @@ static int read_cluster(struct setup *setup, const struct flags *flags, struct e
         workload_close(workload);
     }
     if (!text)
-        return error_set(err, -EINVAL,
-                         "--cluster is missing: a preset, a YAML file, or such as 4xv100:8");
+        return error_set(
+            err, -EINVAL,
+            "--cluster is missing: a preset, a YAML file, or such as 4xv100:8");
     setup->cluster_text = text;
     return cluster_load(&setup->cluster, &setup->arena, text, err);
 }

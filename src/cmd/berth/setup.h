@@ -8,19 +8,24 @@
 #include "sim/sim.h"
 
 /* The flags themselves, for the commands' tables. */
-#define SETUP_FLAGS                                                                      \
-    { "cluster", 'c', "C", "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
-        { "workload", 'w', "W", "trace file, or preset[:setting=value,…]" },             \
-        { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" },           \
-        { "seed", 0, "S", "of all random numbers; 1" },                                  \
-        { "window", 0, "A:B", "figures over jobs A ≤ n < B; ends when they are done" },  \
-        { "throughputs", 0, "FILE.json", "steps per second by kind of job and type" },   \
-        { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" },                    \
-        { "cost-error", 0, "X", "believed pause and load times err by so much (sigma)" }, \
-        { "estimate-error", 0, "X", "believed run times err by so much (sigma)" },       \
-        { "format", 0, "F", "of the trace; by default recognised by its content" },      \
-        { "json", 0, NULL, "for programs: one object" },                                 \
-        { "report", 0, "F.html", "write a page with plots" }
+#define SETUP_FLAGS \
+    { "cluster", 'c', "C", \
+      "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
+        { "workload", 'w', "W", "trace file, or preset[:setting=value,…]" }, \
+        { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" }, \
+        { "seed", 0, "S", "of all random numbers; 1" }, \
+        { "window", 0, "A:B", \
+          "figures over jobs A ≤ n < B; ends when they are done" }, \
+        { "throughputs", 0, "FILE.json", "steps per second by kind of job and type" }, \
+        { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" }, \
+        { "cost-error", 0, "X", \
+          "believed pause and load times err by so much (sigma)" }, \
+        { "estimate-error", 0, "X", "believed run times err by so much (sigma)" }, \
+        { "format", 0, "F", "of the trace; by default recognised by its content" }, \
+        { "json", 0, NULL, "for programs: one object" }, \
+    { \
+        "report", 0, "F.html", "write a page with plots" \
+    }
 
 struct setup {
     struct arena arena;

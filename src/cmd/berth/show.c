@@ -29,7 +29,8 @@ static const char *with_commas(char *text, size_t size, double value)
     return text;
 }
 
-const char *show_value(char *text, size_t size, const struct figure *figure, double value)
+const char *show_value(char *text, size_t size, const struct figure *figure,
+                       double value)
 {
     if (isnan(value))
         snprintf(text, size, "-");

@@ -18,7 +18,8 @@ static const struct flag sim_flags[] = {
     { 0 },
 };
 
-static void print_json(const struct comparison *comparison, const struct sim_setup *setup)
+static void print_json(const struct comparison *comparison,
+                       const struct sim_setup *setup)
 {
     const struct sim_result *result = &comparison->runs[0].result;
     const struct sim_cost *cost = &result->cost;
@@ -47,13 +48,15 @@ static void print_table(const struct comparison *comparison)
 {
     const struct sim_cost *cost = &comparison->runs[0].result.cost;
     show_comparison(comparison, stdout);
-    printf("\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: %.1f)\n",
+    printf("\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
+           "%.1f)\n",
            (unsigned long long)cost->event_count, cost->wall_s,
            cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
            cost->decide_us_p50, cost->decide_us_p99);
     if (cost->skipped > 0)
-        printf("%llu rows of the trace are no job that can be run and were passed over\n",
-               (unsigned long long)cost->skipped);
+        printf(
+            "%llu rows of the trace are no job that can be run and were passed over\n",
+            (unsigned long long)cost->skipped);
 }
 
 static int write_report(const struct flags *flags, const struct comparison *comparison,
@@ -105,7 +108,8 @@ static int run(const struct flags *flags, struct setup *setup, const char *polic
             print_table(&comparison);
         const struct sim_cost *cost = &comparison.runs[0].result.cost;
         if (cost->refused_count > 0)
-            fprintf(stderr, "berth sim: %llu plans were thrown away, the last because %s\n",
+            fprintf(stderr,
+                    "berth sim: %llu plans were thrown away, the last because %s\n",
                     (unsigned long long)cost->refused_count, cost->refusal);
     }
     output_release(&jobs_out);
@@ -135,7 +139,8 @@ const struct command command_sim = {
     .brief = "run a workload under one policy, in virtual time",
     .usage = "--cluster C --workload W --policy P [flags]",
     .flags = sim_flags,
-    .more = "Example: berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
-            "--policy srtf",
+    .more =
+        "Example: berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
+        "--policy srtf",
     .run = sim_run_command,
 };
