@@ -163,7 +163,7 @@ static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digi
     w = w << 8 * (16 - bytes) | zeros >> 4 * bytes >> 4 * bytes;
     *ret_digits =
         eight_digits((uint64_t)w) * 100000000 + eight_digits((uint64_t)(w >> 64));
-    return all_digits((uint64_t)w) & all_digits((uint64_t)(w >> 64));
+    return all_digits((uint64_t)w) && all_digits((uint64_t)(w >> 64));
 }
 #else
 static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digits,
