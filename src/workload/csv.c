@@ -158,7 +158,7 @@ static int read_number(const struct table *table, uint32_t at, double min, doubl
 {
     const struct field *field = &table->fields[at];
     double number;
-    if (!number_real(field->text, field->bytes, &number))
+    if (!number_real_padded(field->text, field->bytes, &number))
         return table_wrong(table, at, "a number", err);
     if (!(number > min && number <= max)) {
         char want[64];
@@ -320,7 +320,7 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
                          spec->gpus_min, spec->gpus_max);
     if (!spec->kind) {
         row->spec.steps = work;
-        row->run_ns = units_ns(work);
+        row->run_ns = (int64_t)(work * 1e9 + 0.5);
     }
     return 0;
 }

@@ -82,13 +82,13 @@ static bool take_apart(const char *text, size_t bytes, struct decimal *d)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* One to eight bytes, the first lowest, without touching what follows them. */
-static inline uint64_t load(const char *text, size_t bytes)
+/* One to eight bytes, the first lowest; what follows them is touched only if padded. */
+static inline uint64_t load(const char *text, size_t bytes, bool padded)
 {
-    if (bytes >= 8) {
+    if (padded || bytes >= 8) {
         uint64_t all;
         memcpy(&all, text, 8);
-        return all;
+        return all & UINT64_MAX >> 8 * (8 - bytes);
     }
     if (bytes >= 4) {
         uint32_t first, last; /* they may overlap: there they agree */
@@ -127,14 +127,14 @@ static inline uint64_t eight_digits(uint64_t text)
  * a trace.  The bytes are worked on together, because a loop that ends where a short
  * number ends is mispredicted every time.  False sends the others the long way.
  */
-static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digits,
-                              uint32_t *ret_decimals)
+static inline bool read_plain(const char *text, size_t bytes, bool padded,
+                              uint64_t *ret_digits, uint32_t *ret_decimals)
 {
     if (bytes - 1 >= 16)
         return false;
     *ret_decimals = 0;
     if (bytes <= 8) {
-        uint64_t w = load(text, bytes);
+        uint64_t w = load(text, bytes, padded);
         uint64_t point = points(w);
         if (point) {
             int at = __builtin_ctzll(point) & ~7; /* bits before it */
@@ -147,8 +147,8 @@ static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digi
         *ret_digits = eight_digits(w);
         return all_digits(w);
     }
-    uint64_t low = load(text, 8);
-    uint64_t high = load(text + 8, bytes - 8);
+    uint64_t low = load(text, 8, padded);
+    uint64_t high = load(text + 8, bytes - 8, padded);
     wide w = low | (wide)high << 64;
     uint64_t in_low = points(low);
     uint64_t in_high = points(high);
@@ -166,8 +166,8 @@ static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digi
     return all_digits((uint64_t)w) && all_digits((uint64_t)(w >> 64));
 }
 #else
-static inline bool read_plain(const char *text, size_t bytes, uint64_t *ret_digits,
-                              uint32_t *ret_decimals)
+static inline bool read_plain(const char *text, size_t bytes, bool padded,
+                              uint64_t *ret_digits, uint32_t *ret_decimals)
 {
     return false;
 }
@@ -206,18 +206,12 @@ static bool read_slowly(const char *text, size_t bytes, double *ret_number)
     return true;
 }
 
-bool number_real(const char *text, size_t bytes, double *ret_number)
+static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                               1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                               1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+
+static bool real_slowly(const char *text, size_t bytes, double *ret_number)
 {
-    static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                   1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                   1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-    uint64_t digits;
-    uint32_t decimals;
-    /* Both parts are exact doubles, so one operation rounds once: strtod's result. */
-    if (read_plain(text, bytes, &digits, &decimals) && digits <= UINT64_C(1) << 53) {
-        *ret_number = (double)digits / tens[decimals];
-        return true;
-    }
     struct decimal d;
     if (!take_apart(text, bytes, &d))
         return false;
@@ -228,6 +222,29 @@ bool number_real(const char *text, size_t bytes, double *ret_number)
         return true;
     }
     return read_slowly(text, bytes, ret_number);
+}
+
+static inline bool real(const char *text, size_t bytes, bool padded, double *ret_number)
+{
+    uint64_t digits;
+    uint32_t decimals;
+    /* Both parts are exact doubles, so one operation rounds once: strtod's result. */
+    if (read_plain(text, bytes, padded, &digits, &decimals) && digits <= UINT64_C(1)
+                                                                             << 53) {
+        *ret_number = (double)digits / tens[decimals];
+        return true;
+    }
+    return real_slowly(text, bytes, ret_number);
+}
+
+bool number_real(const char *text, size_t bytes, double *ret_number)
+{
+    return real(text, bytes, false, ret_number);
+}
+
+bool number_real_padded(const char *text, size_t bytes, double *ret_number)
+{
+    return real(text, bytes, true, ret_number);
 }
 
 /* The same as below, for what is no plain number. */
@@ -258,17 +275,29 @@ static bool scale_slowly(const char *text, size_t bytes, int64_t unit,
     return true;
 }
 
-bool number_scaled(const char *text, size_t bytes, int64_t unit, int64_t *ret_value)
+static inline bool scaled(const char *text, size_t bytes, bool padded, int64_t unit,
+                          int64_t *ret_value)
 {
-    static const int64_t tens[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
-                                    10000,      1000,      100,      10,      1 };
+    static const int64_t parts[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
+                                     10000,      1000,      100,      10,      1 };
     uint64_t digits;
     uint32_t decimals;
     /* Seconds to nanoseconds with up to nine decimals needs no division. */
-    if (unit == NS_PER_S && read_plain(text, bytes, &digits, &decimals) &&
+    if (unit == NS_PER_S && read_plain(text, bytes, padded, &digits, &decimals) &&
         decimals <= 9)
-        return !__builtin_mul_overflow(digits, tens[decimals], ret_value);
+        return !__builtin_mul_overflow(digits, parts[decimals], ret_value);
     return scale_slowly(text, bytes, unit, ret_value);
+}
+
+bool number_scaled(const char *text, size_t bytes, int64_t unit, int64_t *ret_value)
+{
+    return scaled(text, bytes, false, unit, ret_value);
+}
+
+bool number_scaled_padded(const char *text, size_t bytes, int64_t unit,
+                          int64_t *ret_value)
+{
+    return scaled(text, bytes, true, unit, ret_value);
 }
 
 /* Two digits, or -1. */

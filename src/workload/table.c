@@ -256,7 +256,7 @@ int table_time(const struct table *table, uint32_t column, int64_t unit_ns,
 {
     const struct field *field = &table->fields[column];
     int64_t ns;
-    if (!number_scaled(field->text, field->bytes, unit_ns, &ns)) {
+    if (!number_scaled_padded(field->text, field->bytes, unit_ns, &ns)) {
         const char *unit = unit_ns == NS_PER_S          ? "a number of seconds"
                            : unit_ns == NS_PER_S / 1000 ? "a number of milliseconds"
                            : unit_ns == NS_PER_S * 60   ? "a number of minutes"
