@@ -198,6 +198,11 @@ bool plan_is_full(const struct plan *plan)
     return plan->free->gpu_count == 0 && plan->vacated_gpu_count == 0;
 }
 
+bool plan_vacates(const struct plan *plan)
+{
+    return plan->vacancy_count > 0;
+}
+
 void plan_room(const struct plan *plan, node_id node, struct room *ret_room)
 {
     const struct room *f = &plan->free->rooms[node];
