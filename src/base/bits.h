@@ -8,6 +8,19 @@ struct arena;
 
 #define BITS_NONE UINT32_MAX
 
+/* How many bits are set; by hand, since the plain amd64 has no instruction for it. */
+static inline uint32_t bits_count(uint64_t word)
+{
+#ifdef __POPCNT__
+    return (uint32_t)__builtin_popcountll(word);
+#else
+    word -= word >> 1 & 0x5555555555555555u;
+    word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+    word = (word + (word >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (uint32_t)(word * 0x0101010101010101u >> 56);
+#endif
+}
+
 /*
  * Three levels of words: a bit above says that the word below is not zero, so the next
  * member is found in a few steps however sparse the set.

@@ -51,6 +51,15 @@ static void halve(struct series *series)
     memset(&series->waiting[SERIES_BINS / 2], 0, rest);
     memset(&series->running[SERIES_BINS / 2], 0, rest);
     series->bin_ns *= 2;
+    series->bin_count = (series->bin_count + 1) / 2;
+}
+
+static void add_to_bin(struct metrics *metrics, uint32_t bin, int64_t time_ns)
+{
+    double s = (double)time_ns * 1e-9;
+    metrics->series.gpus_held[bin] += s * metrics->gpus_held;
+    metrics->series.waiting[bin] += s * metrics->waiting;
+    metrics->series.running[bin] += s * metrics->running;
 }
 
 static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_ns)
@@ -60,13 +69,16 @@ static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_n
     to_ns -= metrics->first_ns;
     while (to_ns > series->bin_ns * SERIES_BINS)
         halve(series);
+    if (series->bin_count > 0 && from_ns >= (series->bin_count - 1) * series->bin_ns &&
+        to_ns <= series->bin_count * series->bin_ns) {
+        /* Most often it stays within the last stretch. */
+        add_to_bin(metrics, series->bin_count - 1, to_ns - from_ns);
+        return;
+    }
     while (from_ns < to_ns) {
         uint32_t bin = (uint32_t)(from_ns / series->bin_ns);
         int64_t end_ns = ((int64_t)bin + 1) * series->bin_ns;
-        double s = (double)((end_ns < to_ns ? end_ns : to_ns) - from_ns) * 1e-9;
-        series->gpus_held[bin] += s * metrics->gpus_held;
-        series->waiting[bin] += s * metrics->waiting;
-        series->running[bin] += s * metrics->running;
+        add_to_bin(metrics, bin, (end_ns < to_ns ? end_ns : to_ns) - from_ns);
         if (bin >= series->bin_count)
             series->bin_count = bin + 1;
         from_ns = end_ns;

@@ -1,4 +1,5 @@
 /* free.c - nodes on shelves by what is free on them. */
+#include "base/bits.h"
 #include "model/free.h"
 
 #include "base/arena.h"
@@ -21,7 +22,7 @@ void free_init(struct free_index *free, struct arena *arena,
 
 static uint32_t count_of(const struct room *room)
 {
-    return (uint32_t)__builtin_popcountll(room->gpus);
+    return bits_count(room->gpus);
 }
 
 static void shelve(struct free_index *free, node_id node)

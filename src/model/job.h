@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bits.h"
+
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
 typedef uint32_t node_id;
@@ -71,7 +73,7 @@ struct seat {
 
 static inline uint32_t seat_gpu_count(const struct seat *seat)
 {
-    return (uint32_t)__builtin_popcountll(seat->gpus);
+    return bits_count(seat->gpus);
 }
 
 /* A row of seats in the state's pool. */

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/bits.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/free.h"
@@ -148,7 +149,7 @@ static void vacancy_change(struct plan *plan, struct vacancy *vacancy,
     struct room left = { vacancy->left.gpus, vacancy->left.cpu_milli,
                          vacancy->left.mem_mib };
     struct room *on_node = &plan->on_node[part->node];
-    uint32_t gpus = (uint32_t)__builtin_popcountll(part->gpus);
+    uint32_t gpus = bits_count(part->gpus);
     if (taken) {
         room_take(&left, part);
         room_take(on_node, part);
@@ -195,6 +196,11 @@ bool plan_holds(const struct plan *plan, job_id job)
 bool plan_is_full(const struct plan *plan)
 {
     return plan->free->gpu_count == 0 && plan->vacated_gpu_count == 0;
+}
+
+bool plan_vacates(const struct plan *plan)
+{
+    return plan->vacancy_count > 0;
 }
 
 void plan_room(const struct plan *plan, node_id node, struct room *ret_room)
@@ -319,7 +325,7 @@ static struct room_part need_for(const struct job *job, uint32_t gpus)
 static uint32_t usable(const struct job *job, const struct room *room,
                        uint32_t gpus_max)
 {
-    uint32_t gpus = (uint32_t)__builtin_popcountll(room->gpus);
+    uint32_t gpus = bits_count(room->gpus);
     if (gpus > gpus_max)
         gpus = gpus_max;
     for (; gpus > 0; gpus--) {
@@ -372,7 +378,7 @@ static bool choose_another(struct plan *plan, const struct free_index *index,
     for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
          node = free_most(index, type, node)) {
         const struct room *room = &index->rooms[node];
-        uint32_t count = (uint32_t)__builtin_popcountll(room->gpus);
+        uint32_t count = bits_count(room->gpus);
         if (count < gpus)
             break;
         if (count < best_count && usable(want->job, room, gpus) == gpus &&
@@ -395,7 +401,7 @@ static uint32_t choose_many(struct plan *plan, const struct free_index *index,
 {
     for (node_id node = free_most(index, type, NODE_NONE);
          node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
-        if ((uint32_t)__builtin_popcountll(index->rooms[node].gpus) < gpus_min)
+        if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
             continue;
@@ -565,7 +571,7 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
                              struct vacancy *vacancy, uint32_t gpus,
                              struct room_part *need)
 {
-    uint32_t has = (uint32_t)__builtin_popcountll(vacancy->left.gpus);
+    uint32_t has = bits_count(vacancy->left.gpus);
     struct room_part part = { .node = seat->node,
                               .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
                               .cpu_milli =
@@ -585,7 +591,7 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
         struct room_part nothing = { .node = seat->node };
         promise(plan, partner, &nothing);
     }
-    return (uint32_t)__builtin_popcountll(part.gpus);
+    return bits_count(part.gpus);
 }
 
 /* Turn a chosen node into a seat: free room if that is enough, else vacated room first. */
@@ -597,7 +603,7 @@ static void occupy(struct plan *plan, struct seat *seat)
                               .cpu_milli = seat->cpu_milli,
                               .mem_mib = seat->mem_mib };
     seat->reserved = 0;
-    bool enough = (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+    bool enough = bits_count(room->gpus) >= gpus &&
                   room->cpu_milli >= need.cpu_milli && room->mem_mib >= need.mem_mib;
     if (!enough)
         for (uint32_t v = plan->of_node[seat->node]; v != NONE;

@@ -58,6 +58,9 @@ bool plan_changes(const struct plan *plan, job_id job);
 /* No accelerator is left, neither free nor revoked by this plan. */
 bool plan_is_full(const struct plan *plan);
 
+/* Some room is revoked by this plan and granted to nobody yet. */
+bool plan_vacates(const struct plan *plan);
+
 /* Ask to be called again at 'at_ns'; the earliest wish counts. */
 void plan_wake(struct plan *plan, int64_t at_ns);
 

@@ -1,17 +1,151 @@
 /* evict.c - make room for one job by revoking others. */
 #include "policy/evict.h"
 
+#include <string.h>
+
 #include "base/arena.h"
+#include "base/bits.h"
 #include "model/cluster.h"
 #include "model/free.h"
 
-void evict_init(struct evict *evict, struct arena *run, const struct view *view)
+#define NONE UINT32_MAX
+#define LEFT_MAX 1024
+#define MEMOS_MAX 256
+
+/* A running job's seat on a node. */
+struct evict_stay {
+    job_id job;
+    node_id node;
+    uint32_t cpu_milli, mem_mib;
+    uint64_t gpus;
+    uint32_t next_on_node, prev_on_node;
+    uint32_t next_of_job;
+};
+
+/* For a job of this size with this claim or a weaker one there is no room to be made. */
+struct evict_memo {
+    uint32_t era; /* 0: none */
+    uint32_t gpus, cpu_milli, mem_mib, types, nodes;
+    bool spread;
+    int64_t claim;
+    uint64_t left_count; /* when it was found */
+};
+
+void evict_init(struct evict *evict, struct arena *run, const struct view *view,
+                const struct evict_rule *rule, const void *self)
 {
-    *evict = (struct evict){ 0 };
-    evict->rooms = arena_array(run, struct room, view->cluster->node_count);
-    evict->seen = arena_array(run, uint32_t, view->cluster->node_count);
+    const struct cluster *cluster = view->cluster;
+    *evict = (struct evict){ .rule = rule, .self = self, .stay_free = NONE, .era = 1 };
+    evict->rooms = arena_array(run, struct room, cluster->node_count);
+    evict->seen = arena_array(run, uint32_t, cluster->node_count);
     evict->victims = arena_array(run, job_id, view->job_max);
+    evict->stays = arena_array(run, struct evict_stay,
+                               2 * (size_t)cluster->gpu_count + view->job_max);
+    evict->on_node = arena_array(run, uint32_t, cluster->node_count);
+    memset(evict->on_node, 0xff, cluster->node_count * sizeof *evict->on_node);
+    evict->of_job = arena_array(run, uint32_t, view->job_max);
+    evict->left = arena_array(run, node_id, LEFT_MAX);
+    evict->memos = arena_array(run, struct evict_memo, MEMOS_MAX);
 }
+
+/* --- who is where ------------------------------------------------------------------ */
+
+static void stay_add(struct evict *evict, job_id job, const struct seat *seat)
+{
+    uint32_t at = evict->stay_free;
+    if (at != NONE)
+        evict->stay_free = evict->stays[at].next_of_job;
+    else
+        at = evict->stay_used++;
+    uint32_t next = evict->on_node[seat->node];
+    evict->stays[at] = (struct evict_stay){ .job = job,
+                                            .node = seat->node,
+                                            .cpu_milli = seat->cpu_milli,
+                                            .mem_mib = seat->mem_mib,
+                                            .gpus = seat->gpus,
+                                            .next_on_node = next,
+                                            .prev_on_node = NONE,
+                                            .next_of_job = evict->of_job[job] };
+    if (next != NONE)
+        evict->stays[next].prev_on_node = at;
+    evict->on_node[seat->node] = at;
+    evict->of_job[job] = at;
+}
+
+static void node_left(struct evict *evict, node_id node)
+{
+    evict->left[evict->left_count++ % LEFT_MAX] = node;
+}
+
+static void stays_drop(struct evict *evict, job_id job)
+{
+    while (evict->of_job[job] != NONE) {
+        uint32_t at = evict->of_job[job];
+        struct evict_stay *stay = &evict->stays[at];
+        if (stay->next_on_node != NONE)
+            evict->stays[stay->next_on_node].prev_on_node = stay->prev_on_node;
+        if (stay->prev_on_node != NONE)
+            evict->stays[stay->prev_on_node].next_on_node = stay->next_on_node;
+        else
+            evict->on_node[stay->node] = stay->next_on_node;
+        node_left(evict, stay->node);
+        evict->of_job[job] = stay->next_of_job;
+        stay->next_of_job = evict->stay_free;
+        evict->stay_free = at;
+    }
+}
+
+static void stays_take(struct evict *evict, const struct view *view, job_id job)
+{
+    const struct seat *seats = view_seats(view, job);
+    for (uint32_t i = 0; i < view->jobs[job].seats.count; i++)
+        stay_add(evict, job, &seats[i]);
+}
+
+void evict_touch(struct evict *evict, job_id job)
+{
+    for (uint32_t at = evict->of_job[job]; at != NONE; at = evict->stays[at].next_of_job)
+        node_left(evict, evict->stays[at].node);
+}
+
+void evict_observe(struct evict *evict, const struct view *view, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+        evict->of_job[event->job] = NONE;
+        break;
+    case EVENT_ADOPTED:
+        evict->of_job[event->job] = NONE;
+        if (job_seated(&view->jobs[event->job]))
+            stays_take(evict, view, event->job);
+        break;
+    case EVENT_STARTED:
+        stays_take(evict, view, event->job);
+        break;
+    case EVENT_RESIZED:
+        stays_drop(evict, event->job);
+        stays_take(evict, view, event->job);
+        break;
+    case EVENT_STOPPED:
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+        stays_drop(evict, event->job);
+        break;
+    case EVENT_LOST:
+    case EVENT_CANCELLED:
+        if (evict->of_job[event->job] == NONE)
+            evict->era++; /* gave up seats that it had not taken: somewhere */
+        stays_drop(evict, event->job);
+        break;
+    case EVENT_NODE_UP:
+        node_left(evict, event->node);
+        break;
+    default:
+        break;
+    }
+}
+
+/* --- one walk ------------------------------------------------------------------------ */
 
 /* What the newcomer needs, and how far the walk has come. */
 struct search {
@@ -29,7 +163,7 @@ static uint64_t part_of(uint64_t all, uint32_t part, uint32_t whole)
 
 static bool room_holds(const struct room *room, const struct job *job, uint32_t gpus)
 {
-    return (uint32_t)__builtin_popcountll(room->gpus) >= gpus &&
+    return bits_count(room->gpus) >= gpus &&
            part_of(job->cpu_milli, gpus, job->gpus) <= room->cpu_milli &&
            part_of(job->mem_mib, gpus, job->gpus) <= room->mem_mib;
 }
@@ -174,47 +308,139 @@ static node_id node_found(const struct evict *evict, const struct view *view,
     return NODE_NONE;
 }
 
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
-               job_id id, enum rule rule, job_id (*next)(void *context, job_id last),
-               void *context)
+/* --- walks in vain ------------------------------------------------------------------ */
+
+static struct evict_memo *memo_of(struct evict *evict, const struct job *job)
 {
-    const struct job *job = &view->jobs[id];
+    uint64_t hash = job->gpus * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ job->cpu_milli) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ job->mem_mib) * 0xc4ceb9fe1a85ec53u;
+    hash = (hash ^ job->types ^ (uint64_t)job->nodes << 32) * 0x9e3779b97f4a7c15u;
+    return &evict->memos[(hash >> 40) % MEMOS_MAX];
+}
+
+static bool is_about(const struct evict *evict, const struct evict_memo *memo,
+                     const struct job *job, int64_t claim)
+{
+    return memo->era == evict->era && memo->gpus == job->gpus &&
+           memo->cpu_milli == job->cpu_milli && memo->mem_mib == job->mem_mib &&
+           memo->types == job->types && memo->nodes == job->nodes &&
+           memo->spread == job->spread && memo->claim <= claim &&
+           evict->left_count - memo->left_count <= LEFT_MAX;
+}
+
+static void remember(struct evict *evict, const struct job *job, int64_t claim)
+{
+    *memo_of(evict, job) = (struct evict_memo){ .era = evict->era,
+                                                .gpus = job->gpus,
+                                                .cpu_milli = job->cpu_milli,
+                                                .mem_mib = job->mem_mib,
+                                                .types = job->types,
+                                                .nodes = job->nodes,
+                                                .spread = job->spread,
+                                                .claim = claim,
+                                                .left_count = evict->left_count };
+}
+
+/* What a node could hold if all candidates on it left. */
+static bool node_could(const struct evict *evict, const struct plan *plan, node_id node,
+                       const struct search *search, int64_t claim)
+{
+    struct room room;
+    plan_room(plan, node, &room);
+    for (uint32_t at = evict->on_node[node]; at != NONE;
+         at = evict->stays[at].next_on_node) {
+        const struct evict_stay *stay = &evict->stays[at];
+        if (plan_changes(plan, stay->job) ||
+            !evict->rule->yields(evict->self, stay->job, claim))
+            continue;
+        room.gpus |= stay->gpus;
+        room.cpu_milli += stay->cpu_milli;
+        room.mem_mib += stay->mem_mib;
+    }
+    return room_holds(&room, search->job, search->each);
+}
+
+/* The last walk for this size was in vain, and nothing has changed for the better. */
+static bool is_hopeless(struct evict *evict, const struct plan *plan,
+                        const struct search *search, int64_t claim)
+{
+    const struct job *job = search->job;
+    struct evict_memo *memo = memo_of(evict, job);
+    if (!is_about(evict, memo, job, claim))
+        return false;
+    if (job->spread && memo->left_count != evict->left_count)
+        return false;
+    for (uint64_t i = memo->left_count; i < evict->left_count; i++)
+        if (node_could(evict, plan, evict->left[i % LEFT_MAX], search, claim))
+            return false;
+    memo->claim = claim;
+    memo->left_count = evict->left_count;
+    return true;
+}
+
+static struct search search_for(const struct view *view, const struct job *job,
+                                bool *ret_alone)
+{
     uint32_t node_max = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) &&
-            view->cluster->types[type].node_gpus_max > node_max)
+        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > node_max)
             node_max = view->cluster->types[type].node_gpus_max;
-    bool alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
     struct search search = { .job = job, .each = job->gpus, .nodes = 1 };
-    if (!alone) {
+    *ret_alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
+    if (!*ret_alone) {
         search.each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
         search.nodes = search.each ? job->gpus / search.each : 1;
         if (job->nodes && job->gpus % job->nodes) /* the others need one less */
             search.nodes = job->gpus % job->nodes;
     }
-    count_free_nodes(view, &search);
+    return search;
+}
+
+static bool walk(struct evict *evict, const struct view *view, struct plan *plan,
+                 job_id id, struct search *search, bool alone, int64_t claim)
+{
+    const struct evict_rule *rule = evict->rule;
+    count_free_nodes(view, search);
     evict->walk++;
     evict->victim_count = 0;
-
-    for (job_id victim = next(context, JOB_NONE); victim != JOB_NONE;
-         victim = next(context, victim)) {
+    for (job_id victim = rule->next(evict->self, JOB_NONE, claim); victim != JOB_NONE;
+         victim = rule->next(evict->self, victim, claim)) {
         if (plan_changes(plan, victim))
             continue;
         evict->victims[evict->victim_count++] = victim;
-        count_in(evict, view, plan, &search, victim);
-        if (!looks_possible(view, &search))
+        count_in(evict, view, plan, search, victim);
+        if (!looks_possible(view, search))
             continue;
         if (alone) {
-            node_id node = node_found(evict, view, &search, victim);
+            node_id node = node_found(evict, view, search, victim);
             if (node == NODE_NONE)
                 continue;
-            keep_those_on(evict, view, plan, &search, node);
-            return attempt(evict, plan, id, rule);
+            keep_those_on(evict, view, plan, search, node);
+            return attempt(evict, plan, id, rule->rule);
         }
         uint32_t count = evict->victim_count;
-        if (attempt(evict, plan, id, rule))
+        if (attempt(evict, plan, id, rule->rule))
             return true;
         evict->victim_count = count;
     }
+    return false;
+}
+
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id id,
+               int64_t claim)
+{
+    const struct job *job = &view->jobs[id];
+    bool alone;
+    struct search search = search_for(view, job, &alone);
+
+    /* Room that this very plan vacates is on no list: then nothing is remembered. */
+    bool plain = !plan_vacates(plan);
+    if (plain && is_hopeless(evict, plan, &search, claim))
+        return false;
+    if (walk(evict, view, plan, id, &search, alone, claim))
+        return true;
+    if (plain)
+        remember(evict, job, claim);
     return false;
 }

@@ -46,22 +46,6 @@ struct backfill {
     struct evict evict;
 };
 
-static int backfill_init(void *self, const struct view *view, uint64_t seed,
-                         struct arena *run, struct error *err)
-{
-    struct backfill *b = self;
-    queue_init(&b->waiting, run, view->job_max);
-    sizes_init(&b->sizes, run, view->job_max);
-    tree_pool_init(&b->pool, run, view->job_max);
-    tree_init(&b->running);
-    b->runs = arena_array(run, bool, view->job_max);
-    b->head = JOB_NONE;
-    bits_init(&b->reserved, run, view->cluster->node_count);
-    b->reserved_list = arena_array(run, node_id, view->cluster->node_count);
-    evict_init(&b->evict, run, view);
-    return 0;
-}
-
 static void leave_running(struct backfill *b, job_id job)
 {
     if (b->runs[job])
@@ -69,13 +53,20 @@ static void leave_running(struct backfill *b, job_id job)
     b->runs[job] = false;
 }
 
-static void enter_running(struct backfill *b, const struct view *view, job_id job)
+/* When a running job is expected to be done. */
+static int64_t done_ns(const struct view *view, job_id job)
 {
     int64_t left_ns = view_remaining_ns(view, job);
+    return left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+}
+
+static void enter_running(struct backfill *b, const struct view *view, job_id job)
+{
+    int64_t at_ns = done_ns(view, job);
+    if (b->runs[job] && b->pool.nodes[job].key == at_ns)
+        return;
     leave_running(b, job);
-    tree_insert(&b->pool, &b->running, job,
-                left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns,
-                view->jobs[job].id, 0);
+    tree_insert(&b->pool, &b->running, job, at_ns, view->jobs[job].id, 0);
     b->runs[job] = true;
 }
 
@@ -96,6 +87,8 @@ static bool is_surprise(const struct backfill *b, const struct view *view,
         return b->runs[event->job] && b->pool.nodes[event->job].key != view->now_ns;
     case EVENT_LOADED:
     case EVENT_PROGRESS:
+        return b->runs[event->job] &&
+               b->pool.nodes[event->job].key != done_ns(view, event->job);
     case EVENT_LOST:
     case EVENT_STOPPED:
     case EVENT_NODE_DOWN:
@@ -119,6 +112,7 @@ static void backfill_observe(void *self, const struct view *view,
         enter_running(b, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(b, event->job);
+    evict_observe(&b->evict, view, event);
 
     if (event_makes_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
@@ -133,15 +127,37 @@ static void backfill_observe(void *self, const struct view *view,
     }
 }
 
-/* Running jobs, the first to be done first; not those that may run for ever. */
-static job_id next_done(void *context, job_id last)
+/* Who is expected to be done some time; those who may run for ever never make room. */
+static bool will_be_done(const void *self, job_id job, int64_t claim)
 {
-    const struct backfill *b = context;
+    const struct backfill *b = self;
+    return b->runs[job] && b->pool.nodes[job].key < INT64_MAX;
+}
+
+static job_id next_done(const void *self, job_id last, int64_t claim)
+{
+    const struct backfill *b = self;
     job_id job = last == JOB_NONE ? tree_first(&b->pool, &b->running)
                                   : tree_next(&b->pool, last);
-    if (job == TREE_NONE || b->pool.nodes[job].key == INT64_MAX)
-        return JOB_NONE;
-    return job;
+    return job != TREE_NONE && will_be_done(self, job, claim) ? job : JOB_NONE;
+}
+
+static const struct evict_rule first_done_first = { RULE_NONE, next_done, will_be_done };
+
+static int backfill_init(void *self, const struct view *view, uint64_t seed,
+                         struct arena *run, struct error *err)
+{
+    struct backfill *b = self;
+    queue_init(&b->waiting, run, view->job_max);
+    sizes_init(&b->sizes, run, view->job_max);
+    tree_pool_init(&b->pool, run, view->job_max);
+    tree_init(&b->running);
+    b->runs = arena_array(run, bool, view->job_max);
+    b->head = JOB_NONE;
+    bits_init(&b->reserved, run, view->cluster->node_count);
+    b->reserved_list = arena_array(run, node_id, view->cluster->node_count);
+    evict_init(&b->evict, run, view, &first_done_first, b);
+    return 0;
 }
 
 /*
@@ -157,7 +173,7 @@ static void reserve(struct backfill *b, const struct view *view, struct plan *pl
     b->shadow_ns = INT64_MAX;
 
     size_t mark = plan_mark(plan);
-    if (evict_for(&b->evict, view, plan, head, RULE_NONE, next_done, b)) {
+    if (evict_for(&b->evict, view, plan, head, 0)) {
         const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
         const struct seat *seats = plan_seats(plan, grant);
         for (uint32_t i = 0; i < grant->seat_count; i++) {
@@ -166,9 +182,9 @@ static void reserve(struct backfill *b, const struct view *view, struct plan *pl
         }
         b->shadow_ns = view->now_ns;
         for (uint32_t i = 0; i < b->evict.victim_count; i++) {
-            int64_t done_ns = b->pool.nodes[b->evict.victims[i]].key;
-            if (done_ns > b->shadow_ns)
-                b->shadow_ns = done_ns;
+            int64_t at_ns = b->pool.nodes[b->evict.victims[i]].key;
+            if (at_ns > b->shadow_ns)
+                b->shadow_ns = at_ns;
         }
     }
     plan_undo(plan, mark);

@@ -48,25 +48,6 @@ struct las {
     struct evict evict;
 };
 
-static int las_init(void *self, const struct view *view, uint64_t seed,
-                    struct arena *run, struct error *err)
-{
-    struct las *las = self;
-    double limit_ns = (double)las->quantum_ns;
-    for (uint32_t i = 0; i < QUEUES_MAX; i++, limit_ns *= las->growth)
-        las->limits_ns[i] = i + 1 >= las->queue_count || limit_ns > 9e18
-                                ? INT64_MAX
-                                : (int64_t)limit_ns;
-    sizes_init(&las->waiting, run, view->job_max);
-    tree_pool_init(&las->pool, run, view->job_max);
-    tree_init(&las->running);
-    heap_pool_init(&las->timer_pool, run, view->job_max);
-    heap_init(&las->timers);
-    las->jobs = arena_array(run, struct las_job, view->job_max);
-    evict_init(&las->evict, run, view);
-    return 0;
-}
-
 /* Queue first, then a time: one number to sort by. */
 static int64_t rank(uint32_t queue, int64_t at_ns)
 {
@@ -150,6 +131,7 @@ static void las_observe(void *self, const struct view *view, const struct event 
         enter_running(las, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(las, event->job);
+    evict_observe(&las->evict, view, event);
 
     if (event_makes_waiting(event, view)) {
         enter_waiting(las, view, event->job);
@@ -159,21 +141,40 @@ static void las_observe(void *self, const struct view *view, const struct event 
     }
 }
 
-/* Running jobs in a later queue than the newcomer; the last queue and latest start first. */
-struct later {
-    const struct las *las;
-    uint32_t queue;
-};
-
-static job_id next_later(void *context, job_id last)
+/* Candidates are those in a later queue: the last queue and the latest start first. */
+static bool is_later(const void *self, job_id job, int64_t claim)
 {
-    const struct later *later = context;
-    const struct las *las = later->las;
+    const struct las *las = self;
+    return las->jobs[job].runs && las->jobs[job].queue > claim;
+}
+
+static job_id next_later(const void *self, job_id last, int64_t claim)
+{
+    const struct las *las = self;
     job_id job = last == JOB_NONE ? tree_last(&las->pool, &las->running)
                                   : tree_prev(&las->pool, last);
-    if (job == TREE_NONE || las->jobs[job].queue <= later->queue)
-        return JOB_NONE;
-    return job;
+    return job != TREE_NONE && is_later(self, job, claim) ? job : JOB_NONE;
+}
+
+static const struct evict_rule latest_first = { RULE_ORDER, next_later, is_later };
+
+static int las_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
+{
+    struct las *las = self;
+    double limit_ns = (double)las->quantum_ns;
+    for (uint32_t i = 0; i < QUEUES_MAX; i++, limit_ns *= las->growth)
+        las->limits_ns[i] = i + 1 >= las->queue_count || limit_ns > 9e18
+                                ? INT64_MAX
+                                : (int64_t)limit_ns;
+    sizes_init(&las->waiting, run, view->job_max);
+    tree_pool_init(&las->pool, run, view->job_max);
+    tree_init(&las->running);
+    heap_pool_init(&las->timer_pool, run, view->job_max);
+    heap_init(&las->timers);
+    las->jobs = arena_array(run, struct las_job, view->job_max);
+    evict_init(&las->evict, run, view, &latest_first, las);
+    return 0;
 }
 
 /* Who has used up a queue moves on; who has waited long enough starts over. */
@@ -185,6 +186,7 @@ static void run_timers(struct las *las, const struct view *view)
         clear_timer(las, job);
         if (las->jobs[job].runs) {
             enter_running(las, view, job);
+            evict_touch(&las->evict, job);
         } else {
             sizes_remove(&las->waiting, view, job);
             las->jobs[job].forgiven_ns = view->jobs[job].served_ns;
@@ -201,13 +203,12 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&las->waiting, view);
     run_timers(las, view);
     for (job_id job; (job = sizes_best(&las->waiting)) != JOB_NONE;) {
-        struct later later = { las, las->jobs[job].queue };
-        bool yields = next_later(&later, JOB_NONE) != JOB_NONE;
-        if (!yields && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
+        int64_t queue = las->jobs[job].queue;
+        bool some_yield = next_later(las, JOB_NONE, queue) != JOB_NONE;
+        if (!some_yield && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest is in no earlier queue */
         if (plan_grant(plan, job, NULL) ||
-            (yields &&
-             evict_for(&las->evict, view, plan, job, RULE_ORDER, next_later, &later)))
+            (some_yield && evict_for(&las->evict, view, plan, job, queue)))
             sizes_take(&las->waiting, view, job);
         else
             sizes_skip(&las->waiting, job);

@@ -1,7 +1,7 @@
 /*
  * srtf.c - shortest remaining time first, preemptive.
  *
- *     key(j) = time until j is done if it runs from now on
+ *     key(j) = time that the rest of j's work takes, its loading not counted
  *
  * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
  * seats.  It minimises mean completion time if preemption is free, and decides as if it
@@ -10,7 +10,8 @@
  *
  * What does not fit is passed over.  While a job runs, its finish time stands still, so
  * running jobs are kept in order of finish time and waiting ones in order of remaining
- * time, and neither order changes as time goes by.
+ * time, and neither order changes as time goes by.  Loading is left out on both sides:
+ * counted for one only, two jobs would displace each other for ever.
  */
 #include "policy/policy.h"
 
@@ -27,18 +28,6 @@ struct srtf {
     struct evict evict;
 };
 
-static int srtf_init(void *self, const struct view *view, uint64_t seed,
-                     struct arena *run, struct error *err)
-{
-    struct srtf *srtf = self;
-    sizes_init(&srtf->waiting, run, view->job_max);
-    tree_pool_init(&srtf->pool, run, view->job_max);
-    tree_init(&srtf->running);
-    srtf->runs = arena_array(run, bool, view->job_max);
-    evict_init(&srtf->evict, run, view);
-    return 0;
-}
-
 static void leave_running(struct srtf *srtf, job_id job)
 {
     if (srtf->runs[job])
@@ -48,11 +37,16 @@ static void leave_running(struct srtf *srtf, job_id job)
 
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
-    int64_t left_ns = view_remaining_ns(view, job);
+    int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+    if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
+        return;
+    bool again = srtf->runs[job];
     leave_running(srtf, job);
     tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
     srtf->runs[job] = true;
+    if (again) /* it may take longer than was thought */
+        evict_touch(&srtf->evict, job);
 }
 
 static void srtf_observe(void *self, const struct view *view, const struct event *event)
@@ -64,29 +58,41 @@ static void srtf_observe(void *self, const struct view *view, const struct event
         enter_running(srtf, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(srtf, event->job);
+    evict_observe(&srtf->evict, view, event);
 
     if (event_makes_waiting(event, view))
-        sizes_push(&srtf->waiting, view, event->job,
-                   view_remaining_ns(view, event->job), 0);
+        sizes_push(&srtf->waiting, view, event->job, view_work_left_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&srtf->waiting, view, event->job);
 }
 
-/* Running jobs that need longer than the newcomer, longest first. */
-struct longer {
-    const struct srtf *srtf;
-    int64_t finish_ns; /* of the newcomer, if it ran from now on */
-};
-
-static job_id next_longer(void *context, job_id last)
+/* Candidates are those who will be done later than the newcomer; 'claim' is its time. */
+static bool needs_longer(const void *self, job_id job, int64_t claim_ns)
 {
-    const struct longer *longer = context;
-    const struct srtf *srtf = longer->srtf;
+    const struct srtf *srtf = self;
+    return srtf->runs[job] && srtf->pool.nodes[job].key > claim_ns;
+}
+
+static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
+{
+    const struct srtf *srtf = self;
     job_id job = last == JOB_NONE ? tree_last(&srtf->pool, &srtf->running)
                                   : tree_prev(&srtf->pool, last);
-    if (job == TREE_NONE || srtf->pool.nodes[job].key <= longer->finish_ns)
-        return JOB_NONE;
-    return job;
+    return job != TREE_NONE && needs_longer(self, job, claim_ns) ? job : JOB_NONE;
+}
+
+static const struct evict_rule longest_first = { RULE_ORDER, next_longest, needs_longer };
+
+static int srtf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
+                     struct error *err)
+{
+    struct srtf *srtf = self;
+    sizes_init(&srtf->waiting, run, view->job_max);
+    tree_pool_init(&srtf->pool, run, view->job_max);
+    tree_init(&srtf->running);
+    srtf->runs = arena_array(run, bool, view->job_max);
+    evict_init(&srtf->evict, run, view, &longest_first, srtf);
+    return 0;
 }
 
 static int srtf_decide(void *self, const struct view *view, struct plan *plan,
@@ -97,14 +103,12 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&srtf->waiting, view);
     for (job_id job; (job = sizes_best(&srtf->waiting)) != JOB_NONE;) {
         int64_t left_ns = sizes_key(&srtf->waiting, job);
-        struct longer longer = { srtf, left_ns == INT64_MAX ? left_ns
-                                                            : view->now_ns + left_ns };
-        bool yields = next_longer(&longer, JOB_NONE) != JOB_NONE;
-        if (!yields && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
+        int64_t claim_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+        bool some_yield = next_longest(srtf, JOB_NONE, claim_ns) != JOB_NONE;
+        if (!some_yield && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest needs longer still */
         if (plan_grant(plan, job, NULL) ||
-            (yields && evict_for(&srtf->evict, view, plan, job, RULE_ORDER, next_longer,
-                                 &longer)))
+            (some_yield && evict_for(&srtf->evict, view, plan, job, claim_ns)))
             sizes_take(&srtf->waiting, view, job);
         else
             sizes_skip(&srtf->waiting, job);

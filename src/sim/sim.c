@@ -29,6 +29,7 @@
 #define JOBS_LIVE_MAX (1u << 22)
 #define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
 #define PROGRESS_EVERY 4096
+#define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 struct sim {
     const struct sim_setup *setup;
@@ -137,12 +138,16 @@ static void admit(void *self, const struct view *view, const struct event *event
 /* Everything that has come in by now, in one step; then what that step brought about. */
 static int step(struct sim *sim, int64_t now_ns, struct error *err)
 {
+    uint32_t count = 0;
     do {
         struct outbox *inbox = &sim->outboxes[sim->reading];
         sim->reading ^= 1;
         sim->cluster.outbox = &sim->outboxes[sim->reading];
         int r = engine_step(&sim->engine, now_ns, inbox->events, inbox->count, err);
         inbox->count = 0;
+        if (r == 0 && ++count > STEPS_AT_ONCE_MAX)
+            r = error_set(err, -ELOOP, "%s swaps jobs for ever at %.9f s",
+                          sim->engine.policy->name, (double)now_ns * 1e-9);
         if (r < 0)
             return r;
     } while (sim->outboxes[sim->reading].count > 0);
