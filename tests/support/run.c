@@ -118,8 +118,8 @@ static void watch(void *self, const struct view *view, const struct event *event
     count(run, view, event);
     run->hash = run_hash_event(run->hash, view, event);
     if (shows(event->kind))
-        run->outcome = mix(mix(mix(run->outcome, (uint64_t)event->at_ns), event->kind),
-                           view->jobs[event->job].id);
+        run->outcome += mix(mix(mix(0, (uint64_t)event->at_ns), event->kind),
+                            view->jobs[event->job].id);
     if (getenv("BERTH_EVENTS"))
         print_event(view, event);
     if (!run->setup->unchecked)

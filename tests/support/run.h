@@ -61,7 +61,7 @@ struct run {
     uint32_t outages; /* done, downs and ups counted                     */
 
     uint64_t hash;     /* of all events                                  */
-    uint64_t outcome;  /* of who was submitted, started, stopped, ended and when */
+    uint64_t outcome;  /* of who came, started, stopped and ended when, in any order */
     uint32_t accepted; /* jobs                                           */
     uint32_t rejected;
     uint32_t ended;

@@ -29,7 +29,7 @@ static void make_cluster(struct worlds *world, const struct worlds_setup *setup,
     cluster_begin(cluster, &world->arena, "random", nodes);
     for (uint32_t t = 0; t < types; t++) {
         cluster_type(cluster, &world->arena, names[t]);
-        cluster->types[t].speed = speeds[t];
+        cluster->types[t].speed = setup->one_speed ? 1 : speeds[t];
         cluster->types[t].usd_per_hour = speeds[t];
         gpus[t] = (uint32_t)1 << between(rng, 0, 3);
     }
@@ -99,6 +99,13 @@ static void make_job(struct worlds *world, const struct worlds_setup *setup,
                                .weight = between(rng, 1, 3) };
     if (!setup->plain)
         make_odd(world, setup, rng, spec);
+    if (setup->one_node) {
+        spec->nodes = 0;
+        spec->spread = false;
+        while (spec->gpus > world->cluster.types[0].node_gpus_max)
+            spec->gpus /= 2;
+        spec->gpus_min = spec->gpus_max = spec->gpus;
+    }
     spec->steps = (double)some_time(setup, rng, chance(rng, 20) ? 2000 : 200) * 1e-9;
     if (chance(rng, 5))
         spec->steps = 0; /* there is nothing to do */

@@ -5,9 +5,11 @@
 
 /* What may turn up. */
 struct worlds_setup {
-    uint32_t jobs; /* so many                                              */
-    bool plain;    /* one type, one shape of node, no CPU or memory limits */
-    bool faults;   /* nodes fail                                           */
+    uint32_t jobs;  /* so many                                              */
+    bool plain;     /* one type, one shape of node, no CPU or memory limits */
+    bool one_speed; /* all types are equally fast */
+    bool one_node;  /* every gang fits on a node and stays on one */
+    bool faults;    /* nodes fail                                           */
     bool wrong_estimates;
     bool unknown_work;   /* some jobs do not say how long they take              */
     bool distinct_times; /* odd nanoseconds: hardly two things at once           */
