@@ -191,7 +191,7 @@ uint32_t throughput_find(const struct throughput *table, const char *name)
 
 /* What was measured: spread gangs without a figure of their own go as the others do. */
 static double measured(const struct throughput_row *row, uint32_t type, uint32_t size,
-                      bool spread)
+                       bool spread)
 {
     double rate = row->rate[type][size][spread];
     return rate < 0 && spread ? row->rate[type][size][0] : rate;

@@ -22,7 +22,7 @@ struct error;
 struct throughput_row {
     const char *name;
     double rate[TYPES_MAX][RATE_SIZES]
-              [2]; /* [type][log2 size][spread]; -1: not measured */
+               [2]; /* [type][log2 size][spread]; -1: not measured */
 };
 
 struct throughput {

@@ -17,8 +17,8 @@ int64_t view_work_left_ns(const struct view *view, job_id id)
     double left = job->steps_total - job_steps(job, view->now_ns);
     if (left < 0)
         left = 0; /* it has outrun its estimate: it may end any moment */
-    double rate_per_s = job_seated(job) && job->rate_per_s > 0 ? job->rate_per_s
-                                                               : job->rate_best_per_s;
+    double rate_per_s =
+        job_seated(job) && job->rate_per_s > 0 ? job->rate_per_s : job->rate_best_per_s;
     return time_for(left, rate_per_s);
 }
 

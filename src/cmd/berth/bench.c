@@ -101,7 +101,8 @@ const struct command command_bench = {
     .brief = "measure how fast it is",
     .usage = "sim|all [--json]",
     .flags = bench_flags,
-    .more = "sim    replay of 100,000 and of 1,000,000 jobs, cost of a decision, reading\n"
-            "all    everything there is",
+    .more =
+        "sim    replay of 100,000 and of 1,000,000 jobs, cost of a decision, reading\n"
+        "all    everything there is",
     .run = bench_run,
 };

@@ -81,7 +81,8 @@ static void id_for(char *id, size_t size, const char *what, const char *policy)
 
 /* Rows of one policy; the best of a few runs, by cost of an event. */
 static int bench_policy(struct bench *bench, const struct world *small,
-                        const struct world *large, const char *policy, struct error *err)
+                        const struct world *large, const char *policy,
+                        struct error *err)
 {
     struct sim_result result;
     double best_s = 1e9;
@@ -99,11 +100,11 @@ static int bench_policy(struct bench *bench, const struct world *small,
     id_for(id, sizeof id, "events", policy);
     bench_row(bench, id, events / best_s, "per_s", small->job_count, NULL, 0);
     id_for(id, sizeof id, "decide_p50", policy);
-    bench_row(bench, id, result.cost.decide_us_p50, "us", result.cost.decision_count, NULL,
-              0);
+    bench_row(bench, id, result.cost.decide_us_p50, "us", result.cost.decision_count,
+              NULL, 0);
     id_for(id, sizeof id, "decide_p99", policy);
-    bench_row(bench, id, result.cost.decide_us_p99, "us", result.cost.decision_count, NULL,
-              0);
+    bench_row(bench, id, result.cost.decide_us_p99, "us", result.cost.decision_count,
+              NULL, 0);
 
     int r = replay(large, policy, &cpu_s, &result, err);
     if (r < 0)
@@ -148,8 +149,8 @@ static int bench_reading(struct bench *bench, struct error *err)
     }
     free(bytes);
     if (r == 0)
-        bench_row(bench, "read_csv", (double)count / best_s * 1e-6, "MB_per_s", jobs, NULL,
-                  0);
+        bench_row(bench, "read_csv", (double)count / best_s * 1e-6, "MB_per_s", jobs,
+                  NULL, 0);
     return r;
 }
 
