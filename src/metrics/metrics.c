@@ -28,6 +28,7 @@ void metrics_init(struct metrics *metrics, struct arena *run, const struct view 
                                  .window_left = window_to - window_from,
                                  .first_ns = INT64_MAX };
     metrics->open = arena_array(run, struct metrics_open, view->job_max);
+    metrics->type_count = view->cluster->type_count;
     metrics->series.bin_ns = 1000000000;
 }
 
@@ -94,7 +95,7 @@ static void pass(struct metrics *metrics, int64_t now_ns)
     }
     double s = (double)(now_ns - metrics->now_ns) * 1e-9;
     metrics->live_s += s * (metrics->waiting + metrics->running);
-    for (uint32_t type = 0; type <= TYPES_MAX; type++)
+    for (uint32_t type = 0; type < metrics->type_count; type++)
         if (metrics->gpus_by_type[type] > 0)
             metrics->held_by_type_ns[type] +=
                 (__int128)(now_ns - metrics->now_ns) * metrics->gpus_by_type[type];

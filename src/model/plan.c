@@ -603,8 +603,8 @@ static void occupy(struct plan *plan, struct seat *seat)
                               .cpu_milli = seat->cpu_milli,
                               .mem_mib = seat->mem_mib };
     seat->reserved = 0;
-    bool enough = bits_count(room->gpus) >= gpus &&
-                  room->cpu_milli >= need.cpu_milli && room->mem_mib >= need.mem_mib;
+    bool enough = bits_count(room->gpus) >= gpus && room->cpu_milli >= need.cpu_milli &&
+                  room->mem_mib >= need.mem_mib;
     if (!enough)
         for (uint32_t v = plan->of_node[seat->node]; v != NONE;
              v = plan->vacancies[v].next)

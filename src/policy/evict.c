@@ -104,11 +104,13 @@ static void stays_take(struct evict *evict, const struct view *view, job_id job)
 
 void evict_touch(struct evict *evict, job_id job)
 {
-    for (uint32_t at = evict->of_job[job]; at != NONE; at = evict->stays[at].next_of_job)
+    for (uint32_t at = evict->of_job[job]; at != NONE;
+         at = evict->stays[at].next_of_job)
         node_left(evict, evict->stays[at].node);
 }
 
-void evict_observe(struct evict *evict, const struct view *view, const struct event *event)
+void evict_observe(struct evict *evict, const struct view *view,
+                   const struct event *event)
 {
     switch (event->kind) {
     case EVENT_SUBMITTED:
@@ -384,7 +386,8 @@ static struct search search_for(const struct view *view, const struct job *job,
 {
     uint32_t node_max = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > node_max)
+        if ((job->types >> type & 1) &&
+            view->cluster->types[type].node_gpus_max > node_max)
             node_max = view->cluster->types[type].node_gpus_max;
     struct search search = { .job = job, .each = job->gpus, .nodes = 1 };
     *ret_alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
@@ -427,8 +430,8 @@ static bool walk(struct evict *evict, const struct view *view, struct plan *plan
     return false;
 }
 
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id id,
-               int64_t claim)
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
+               job_id id, int64_t claim)
 {
     const struct job *job = &view->jobs[id];
     bool alone;

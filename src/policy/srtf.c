@@ -64,7 +64,8 @@ static void srtf_observe(void *self, const struct view *view, const struct event
     evict_observe(&srtf->evict, view, event);
 
     if (event_makes_waiting(event, view))
-        sizes_push(&srtf->waiting, view, event->job, view_work_left_ns(view, event->job), 0);
+        sizes_push(&srtf->waiting, view, event->job,
+                   view_work_left_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&srtf->waiting, view, event->job);
 }
@@ -84,10 +85,11 @@ static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
     return job != TREE_NONE && needs_longer(self, job, claim_ns) ? job : JOB_NONE;
 }
 
-static const struct evict_rule longest_first = { RULE_ORDER, next_longest, needs_longer };
+static const struct evict_rule longest_first = { RULE_ORDER, next_longest,
+                                                 needs_longer };
 
-static int srtf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                     struct error *err)
+static int srtf_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
 {
     struct srtf *srtf = self;
     sizes_init(&srtf->waiting, run, view->job_max);

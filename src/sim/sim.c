@@ -47,6 +47,7 @@ struct sim {
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
     bool more;
+    uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
 
@@ -67,6 +68,12 @@ static int64_t cpu_clock_ns(void)
 
 static int read_next(struct sim *sim, struct error *err)
 {
+    if (sim->setup->jobs) {
+        sim->more = sim->job_next < sim->setup->job_count;
+        if (sim->more)
+            sim->next = sim->setup->jobs[sim->job_next++];
+        return 0;
+    }
     int r = workload_next(sim->workload, &sim->next, err);
     sim->more = r > 0;
     return r < 0 ? r : 0;
@@ -177,12 +184,19 @@ static bool is_over(const struct sim *sim)
     return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX;
 }
 
+/* How many jobs there will be; 0: not known. */
+static uint64_t expected_jobs(const struct sim *sim)
+{
+    return sim->setup->jobs ? sim->setup->job_count
+                            : workload_facts(sim->workload)->expected;
+}
+
 static void show_progress(const struct sim *sim, uint64_t turn)
 {
     if (sim->setup->progress && turn % PROGRESS_EVERY == 0)
         sim->setup->progress(sim->setup->context,
                              sim->metrics.seen - sim->engine.state.live_count,
-                             workload_facts(sim->workload)->expected);
+                             expected_jobs(sim));
 }
 
 static int loop(struct sim *sim, struct error *err)
@@ -227,12 +241,13 @@ static int set_up(struct sim *sim, struct error *err)
     int r = policy_parse(setup->policy, &policy, &settings, err);
     if (r < 0)
         return r;
-    r = workload_open(&sim->workload, setup->workload, setup->format, setup->seed,
-                      setup->cluster->gpu_count, err);
+    if (!setup->jobs)
+        r = workload_open(&sim->workload, setup->workload, setup->format, setup->seed,
+                          setup->cluster->gpu_count, err);
     if (r < 0)
         return r;
     intake_init(&sim->intake, setup->cluster, setup->rates);
-    uint64_t expected = workload_facts(sim->workload)->expected;
+    uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
         .cluster = setup->cluster,
         .rates = setup->rates,
@@ -297,8 +312,8 @@ static void close_books(struct sim *sim, struct sim_result *result)
     cost->decision_count = sim->engine.decision_count;
     cost->refused_count = sim->engine.refused_count;
     memcpy(cost->refusal, sim->engine.refusal->text, sizeof cost->refusal);
-    cost->job_count = workload_facts(sim->workload)->job_count;
-    cost->skipped = workload_facts(sim->workload)->skipped;
+    cost->job_count = sim->metrics.seen;
+    cost->skipped = sim->workload ? workload_facts(sim->workload)->skipped : 0;
     cost->decide_us_p50 = (double)histogram_quantile(decide_ns, 0.50) * 1e-3;
     cost->decide_us_p99 = (double)histogram_quantile(decide_ns, 0.99) * 1e-3;
     cost->decide_us_max = (double)decide_ns->max * 1e-3;
@@ -330,7 +345,8 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
         engine_release(&sim->engine);
     if (sim->intake.cluster)
         intake_release(&sim->intake);
-    workload_close(sim->workload);
+    if (sim->workload)
+        workload_close(sim->workload);
     sim_cluster_release(&sim->cluster);
     metrics_release(&sim->metrics);
     outbox_release(&sim->outboxes[0]);
