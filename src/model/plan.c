@@ -215,6 +215,11 @@ void plan_room(const struct plan *plan, node_id node, struct room *ret_room)
                                f->mem_mib + v->mem_mib };
 }
 
+const struct free_index *plan_vacated(const struct plan *plan)
+{
+    return &plan->vacated;
+}
+
 /* Remember that this was done; 'change' is the last word on its job from now on. */
 static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t change)
 {
