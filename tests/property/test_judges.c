@@ -4,6 +4,7 @@
  */
 #include "support/worlds.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -326,22 +327,6 @@ static int naive_las(void *self, const struct view *view, struct plan *plan,
 
 /* --- fifo-backfill ------------------------------------------------------------------------------ */
 
-/* Everybody who holds seats or is given some by this plan, by when they should be done. */
-static void collect_holders(struct line *line, const struct view *view,
-                            const struct plan *plan)
-{
-    line->count = 0;
-    for (job_id job = 0; job < view->job_max; job++) {
-        const struct job *j = &view->jobs[job];
-        if (j->state == JOB_FREE || !plan_holds(plan, job))
-            continue;
-        int64_t left_ns = view_remaining_ns(view, job);
-        if (left_ns < INT64_MAX)
-            left_ns += view->now_ns + (j->state == JOB_WAITING ? j->load_ns : 0);
-        line_add(line, view, job, left_ns, 0);
-    }
-}
-
 static const struct seat *seats_of(const struct view *view, const struct plan *plan,
                                    job_id job, uint32_t *ret_count)
 {
@@ -354,6 +339,40 @@ static const struct seat *seats_of(const struct view *view, const struct plan *p
     }
     *ret_count = view->jobs[job].seats.count;
     return view_seats(view, job);
+}
+
+/* When somebody who is given seats by this plan should be done. */
+static int64_t done_if_started_ns(const struct view *view, const struct plan *plan,
+                                  job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    uint32_t count;
+    uint32_t type = view->cluster->nodes[seats_of(view, plan, id, &count)->node].type;
+    if (job->steps_total <= 0)
+        return INT64_MAX;
+    double rate_per_s = job->gpus
+                            ? throughput_rate(view->rates, job, type, job->gpus, false)
+                            : job->rate_best_per_s;
+    double left = job->steps_total > job->steps ? job->steps_total - job->steps : 0;
+    return view->now_ns + job->load_ns + (int64_t)llround(left / rate_per_s * 1e9);
+}
+
+/* Everybody who holds seats or is given some by this plan, by when they should be done. */
+static void collect_holders(struct line *line, const struct view *view,
+                            const struct plan *plan)
+{
+    line->count = 0;
+    for (job_id job = 0; job < view->job_max; job++) {
+        const struct job *j = &view->jobs[job];
+        if (j->state == JOB_FREE || !plan_holds(plan, job))
+            continue;
+        int64_t done_ns = view_remaining_ns(view, job);
+        if (done_ns < INT64_MAX)
+            done_ns += view->now_ns;
+        if (j->state == JOB_WAITING)
+            done_ns = done_if_started_ns(view, plan, job);
+        line_add(line, view, job, done_ns, 0);
+    }
 }
 
 static bool holds(const struct view *view, const struct room *room, node_id node,
@@ -417,7 +436,7 @@ static int naive_backfill(void *self, const struct view *view, struct plan *plan
     elsewhere.avoid = &reserved;
     for (i++; i < waiting.count; i++) {
         job_id job = waiting.entries[i].job;
-        int64_t run_ns = view_remaining_ns(view, job);
+        int64_t run_ns = view_work_left_at_most_ns(view, job);
         bool in_time = shadow_ns == INT64_MAX ||
                        (run_ns < INT64_MAX &&
                         view->now_ns + run_ns + view->jobs[job].load_ns <= shadow_ns);
