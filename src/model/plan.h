@@ -71,6 +71,10 @@ int plan_check(const struct plan *plan, struct error *err);
 struct room;
 void plan_room(const struct plan *plan, node_id node, struct room *ret_room);
 
+/* The nodes on which this plan revokes somebody, with free and vacated room together. */
+struct free_index;
+const struct free_index *plan_vacated(const struct plan *plan);
+
 /* --- for the engine --- */
 
 enum change_kind { CHANGE_REVOKE, CHANGE_GRANT, CHANGE_RENEW };

@@ -1,7 +1,8 @@
 /*
  * srtf.c - shortest remaining time first, preemptive.
  *
- *     key(j) = time that the rest of j's work takes, its loading not counted
+ *     key(j) = time that the rest of j's work takes on the fastest type it may use,
+ *              its loading not counted
  *
  * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
  * seats.  It minimises mean completion time if preemption is free, and decides as if it
@@ -10,8 +11,10 @@
  *
  * What does not fit is passed over.  While a job runs, its finish time stands still, so
  * running jobs are kept in order of finish time and waiting ones in order of remaining
- * time, and neither order changes as time goes by.  Loading is left out on both sides:
- * counted for one only, two jobs would displace each other for ever.
+ * time, and neither order changes as time goes by.  Loading, and the
+ * speed of where a job happens to run, are left out on both sides: counted for one only,
+ * two jobs would displace each other for ever.  (A job on a slower type is therefore
+ * taken for shorter than it is as it runs on, until it is heard of again.)
  */
 #include "policy/policy.h"
 
