@@ -80,6 +80,7 @@ static void order_recall(struct engine *engine, const struct change *change)
                            .job = change->job,
                            .rule = change->rule,
                            .grace_ns = engine->state.jobs[change->job].grace_ns,
+                           .wait_saved_ns = change->wait_saved_ns,
                            .for_whom = change->for_whom };
     take_note(engine, &event);
 }

@@ -241,6 +241,7 @@ static struct change *change_add(struct plan *plan, enum change_kind kind, job_i
                                .job = job,
                                .for_whom = JOB_NONE,
                                .beside = JOB_NONE,
+                               .wait_saved_ns = -1,
                                .seat_first = plan->seat_count,
                                .promise_first = plan->promise_count };
     return change;
@@ -298,6 +299,12 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     change->for_whom = for_whom;
     step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
+}
+
+void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
+{
+    assert(is_revoked(plan, job));
+    plan->changes[plan->of_job[job] - 1].wait_saved_ns = wait_saved_ns;
 }
 
 /* --- granting: which nodes --------------------------------------------------------- */
