@@ -13,7 +13,7 @@ prefix  = /usr/local
 DESTDIR =
 
 DEMO = $(BUILD)/berth compare --cluster 16xv100:8 \
-       --workload synthetic:jobs=2000,load=1.0 \
+       --workload synthetic:jobs=3000,load=0.9,trace=helios \
        --policy fifo --policy srtf --seeds 3 --report berth-report.html
 
 all: $(BUILD)/build.ninja

@@ -1,8 +1,8 @@
 /*
  * sort.c - radix sort of doubles.
  *
- * Read as an integer with the sign turned, a double sorts like its value, so eight
- * passes over the bytes do; a byte that is the same everywhere is passed over.
+ * Read as an integer with the sign turned, a double sorts like its value, so six passes
+ * over digits of eleven bits do; a digit that is the same everywhere is passed over.
  */
 #include "base/sort.h"
 
@@ -15,28 +15,35 @@ static uint64_t ordered(double key)
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
 
+#define DIGIT_BITS 11
+#define DIGITS 6
+#define DIGIT_VALUES (1u << DIGIT_BITS)
+
+static uint32_t digit_of(double key, uint32_t digit)
+{
+    return (uint32_t)(ordered(key) >> DIGIT_BITS * digit) & (DIGIT_VALUES - 1);
+}
+
 void sort_items(struct sort_item *items, struct sort_item *scratch, size_t count)
 {
-    static const uint32_t bytes = sizeof(uint64_t);
-    size_t counts[sizeof(uint64_t)][256] = { { 0 } };
-    for (size_t i = 0; i < count; i++) {
-        uint64_t key = ordered(items[i].key);
-        for (uint32_t byte = 0; byte < bytes; byte++)
-            counts[byte][key >> 8 * byte & 0xff]++;
-    }
+    size_t starts[DIGITS][DIGIT_VALUES] = { { 0 } };
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t digit = 0; digit < DIGITS; digit++)
+            starts[digit][digit_of(items[i].key, digit)]++;
+
     struct sort_item *from = items;
     struct sort_item *to = scratch;
-    for (uint32_t byte = 0; byte < bytes; byte++) {
-        if (count == 0 || counts[byte][ordered(from[0].key) >> 8 * byte & 0xff] == count)
+    for (uint32_t digit = 0; digit < DIGITS && count > 0; digit++) {
+        if (starts[digit][digit_of(from[0].key, digit)] == count)
             continue;
-        size_t starts[256];
         size_t start = 0;
-        for (uint32_t digit = 0; digit < 256; digit++) {
-            starts[digit] = start;
-            start += counts[byte][digit];
+        for (uint32_t value = 0; value < DIGIT_VALUES; value++) {
+            size_t here = starts[digit][value];
+            starts[digit][value] = start;
+            start += here;
         }
         for (size_t i = 0; i < count; i++)
-            to[starts[ordered(from[i].key) >> 8 * byte & 0xff]++] = from[i];
+            to[starts[digit][digit_of(from[i].key, digit)]++] = from[i];
         struct sort_item *swap = from;
         from = to;
         to = swap;

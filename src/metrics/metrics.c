@@ -15,6 +15,7 @@ struct metrics_open {
     bool recalled;  /* told to leave                              */
     bool resizing;  /* it leaves or loads only to change its size */
     bool preempted; /* told to leave for somebody else            */
+    bool was_lost;  /* it loads again because of a fault          */
     uint32_t gpus, type;
     int64_t since_ns; /* of loading, of leaving, of resizing        */
     double live_s;    /* metrics->live_s when it was submitted      */
@@ -28,6 +29,7 @@ void metrics_init(struct metrics *metrics, struct arena *run, const struct view 
                                  .window_left = window_to - window_from,
                                  .first_ns = INT64_MAX };
     metrics->open = arena_array(run, struct metrics_open, view->job_max);
+    metrics->type_count = view->cluster->type_count;
     metrics->series.bin_ns = 1000000000;
 }
 
@@ -94,7 +96,7 @@ static void pass(struct metrics *metrics, int64_t now_ns)
     }
     double s = (double)(now_ns - metrics->now_ns) * 1e-9;
     metrics->live_s += s * (metrics->waiting + metrics->running);
-    for (uint32_t type = 0; type <= TYPES_MAX; type++)
+    for (uint32_t type = 0; type < metrics->type_count; type++)
         if (metrics->gpus_by_type[type] > 0)
             metrics->held_by_type_ns[type] +=
                 (__int128)(now_ns - metrics->now_ns) * metrics->gpus_by_type[type];
@@ -154,10 +156,11 @@ static void loaded(struct metrics *metrics, const struct view *view,
 {
     struct metrics_open *open = &metrics->open[event->job];
     enum overhead what = open->resizing                        ? OVERHEAD_RESIZE
+                         : open->was_lost                      ? OVERHEAD_REDO_FAILED
                          : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
                                                                : OVERHEAD_LOAD_AGAIN;
     charge(metrics, what, open, event->at_ns);
-    open->loading = open->resizing = false;
+    open->loading = open->resizing = open->was_lost = false;
 }
 
 static void recalled(struct metrics *metrics, const struct view *view,
@@ -199,6 +202,7 @@ static void left(struct metrics *metrics, const struct view *view,
     metrics->gpus_by_type[open->type] -= open->gpus;
     metrics->running--;
     open->seated = open->recalled = false;
+    open->was_lost = event->kind == EVENT_LOST;
 }
 
 /* --- what came of it -------------------------------------------------------------- */

@@ -66,6 +66,7 @@ struct metrics {
     struct metrics_open *open; /* by slot */
     int64_t now_ns;
     uint32_t gpus_held, waiting, running;
+    uint32_t type_count;
     uint32_t gpus_by_type[TYPES_MAX + 1];
     double live_s; /* sum over time of jobs in the system */
     struct series series;

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/sort.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 
@@ -70,6 +71,12 @@ const struct figure summary_figures[] = {
       false },
     { "cost_usd", "cost", "usd", BETTER_LESS, false },
     { "slo_violations", "deadlines missed", "", BETTER_LESS, true },
+    { "ledger.preemptions", "ledger: preemptions", "", BETTER_NONE, true },
+    { "ledger.predicted_cost_gpu_s", "ledger: cost, predicted", "GPU-s", BETTER_LESS,
+      false },
+    { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS,
+      false },
+    { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE, false },
     { NULL },
 };
 
@@ -252,8 +259,17 @@ static void set_series(struct summary *summary, const struct series *series)
     }
 }
 
+static void set_ledger(struct summary *summary, const struct ledger *ledger)
+{
+    set(summary, "ledger.preemptions", (double)ledger->preemptions);
+    set(summary, "ledger.predicted_cost_gpu_s",
+        (double)ledger->predicted_cost_ns * 1e-9);
+    set(summary, "ledger.actual_cost_gpu_s", (double)ledger->actual_cost_ns * 1e-9);
+    set(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
+}
+
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct cluster *cluster)
+                  const struct ledger *ledger, const struct cluster *cluster)
 {
     memset(summary, 0, sizeof *summary);
     for (int i = 0; i < FIGURES_MAX; i++)
@@ -274,6 +290,8 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
         set_series(summary, &metrics->series);
     }
     set_times(summary, metrics);
+    if (ledger)
+        set_ledger(summary, ledger);
 }
 
 /* The object at a path such as "slowdown.te", made where it is missing. */

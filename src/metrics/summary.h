@@ -12,6 +12,7 @@
 
 struct cluster;
 struct json;
+struct ledger;
 struct metrics;
 
 enum better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
@@ -49,8 +50,9 @@ struct summary {
 /* The list, ended by a row whose id is NULL. */
 extern const struct figure summary_figures[];
 
+/* 'ledger' may be NULL. */
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct cluster *cluster);
+                  const struct ledger *ledger, const struct cluster *cluster);
 
 /* Value of a figure by name; NAN if it does not apply. */
 double summary_value(const struct summary *summary, const char *id);

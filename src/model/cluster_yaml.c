@@ -208,13 +208,14 @@ static unsigned line_of(const struct place *at, const char *key, unsigned index)
     return key_line;
 }
 
+/* Check a number of one entry of 'nodes'. */
 static int check(const struct place *at, unsigned entry, const char *field,
                  double value, double min, double max, struct error *err)
 {
     if (value >= min && value <= max)
         return 0;
-    return error_set(err, -EINVAL, "%s: nodes[%u]: %s is %g, want %g to %g", at->file,
-                     entry, field, value, min, max);
+    return error_set(err, -EINVAL, "%s:%u: %s is %.7g, want %.7g to %.7g", at->file,
+                     line_of(at, "nodes", entry), field, value, min, max);
 }
 
 static uint32_t count_of(const struct nodes_entry *entry)
@@ -241,7 +242,7 @@ static int check_entry(const struct place *at, unsigned i, const struct nodes_en
                          count_of(e));
     if (e->gpus > 0 && !e->type)
         return error_set(err, -EINVAL, "%s:%u: no type, want one as it has GPUs",
-                         at->file, i);
+                         at->file, line_of(at, "nodes", i));
     return 0;
 }
 

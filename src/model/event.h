@@ -90,6 +90,7 @@ struct event {
         };
         struct { /* RECALLED */
             int64_t grace_ns;
+            int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
             job_id for_whom;
         };
         node_id node; /* NODE_DOWN, NODE_UP */

@@ -55,12 +55,14 @@ static uint32_t most_on(const struct node *node, const struct job *job)
     return gpus;
 }
 
+/* Some node holds all of it; of these types, or without accelerators if it wants none. */
 static bool fits_on_one(const struct cluster *cluster, const struct job *job,
-                        uint32_t type, uint32_t gpus)
+                        uint32_t types, uint32_t gpus)
 {
     for (uint32_t i = 0; i < cluster->shape_count; i++) {
         const struct node *node = &cluster->shapes[i].node;
-        if ((node->type == type || gpus == 0) && holds(node, job, gpus))
+        bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
+        if (allowed && holds(node, job, gpus))
             return true;
     }
     return false;
@@ -84,15 +86,20 @@ static bool fits_type(const struct cluster *cluster, const struct job *job,
 {
     uint32_t node_max = cluster->types[type].node_gpus_max;
     if (job->nodes <= 1 && job->gpus <= node_max &&
-        fits_on_one(cluster, job, type, job->gpus))
+        fits_on_one(cluster, job, (uint32_t)1 << type, job->gpus))
         return true;
-    uint32_t each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
     bool alone = job->nodes <= 1 && job->gpus <= node_max;
-    if (each > 0 && each <= node_max && !alone) {
-        uint32_t rest = job->gpus % each;
-        uint64_t full = job->gpus / each;
-        if (nodes_for(cluster, job, type, each) >= full &&
-            (rest == 0 || nodes_for(cluster, job, type, rest) >= full + 1))
+    if (!alone && node_max > 0 && job->nodes <= job->gpus) {
+        /* Full nodes and one for the rest; or as many as it says, as even as can be. */
+        uint32_t each = job->nodes ? job->gpus / job->nodes : node_max;
+        uint32_t rest = job->nodes ? job->gpus % job->nodes : job->gpus % each;
+        uint32_t large = each + (job->nodes && rest);
+        uint32_t large_count =
+            job->nodes ? (rest ? rest : job->nodes) : job->gpus / each;
+        uint32_t small = job->nodes ? each : rest;
+        uint32_t count = job->nodes ? job->nodes : large_count + (rest > 0);
+        if (nodes_for(cluster, job, type, large) >= large_count &&
+            (rest == 0 || nodes_for(cluster, job, type, small) >= count))
             return true;
     }
     if (!job->spread || job->nodes)
@@ -115,7 +122,11 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
         job->types = allowed;
         job->type_best = TYPE_NONE;
         job->rate_best_per_s = 1;
-        if (!fits_on_one(cluster, job, TYPE_NONE, 0))
+        if (job->nodes > 1)
+            return error_set(err, -ERANGE,
+                             "asks for %u nodes, but for no accelerator on them",
+                             job->nodes);
+        if (!fits_on_one(cluster, job, allowed, 0))
             return error_set(err, -ERANGE,
                              "needs more CPU or memory than any node has");
         return 0;

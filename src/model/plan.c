@@ -215,6 +215,11 @@ void plan_room(const struct plan *plan, node_id node, struct room *ret_room)
                                f->mem_mib + v->mem_mib };
 }
 
+const struct free_index *plan_vacated(const struct plan *plan)
+{
+    return &plan->vacated;
+}
+
 /* Remember that this was done; 'change' is the last word on its job from now on. */
 static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t change)
 {
@@ -236,6 +241,7 @@ static struct change *change_add(struct plan *plan, enum change_kind kind, job_i
                                .job = job,
                                .for_whom = JOB_NONE,
                                .beside = JOB_NONE,
+                               .wait_saved_ns = -1,
                                .seat_first = plan->seat_count,
                                .promise_first = plan->promise_count };
     return change;
@@ -293,6 +299,12 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     change->for_whom = for_whom;
     step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
+}
+
+void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
+{
+    assert(is_revoked(plan, job));
+    plan->changes[plan->of_job[job] - 1].wait_saved_ns = wait_saved_ns;
 }
 
 /* --- granting: which nodes --------------------------------------------------------- */
@@ -415,6 +427,45 @@ static uint32_t choose_many(struct plan *plan, const struct free_index *index,
     return left;
 }
 
+/* A gang over several nodes: so many large parts, so many small ones. */
+struct parts {
+    uint32_t large, large_count;
+    uint32_t small, small_count;
+};
+
+/* As many nodes as it says, as even as can be; or full nodes and one for the rest. */
+static struct parts parts_of(const struct want *want, uint32_t node_max)
+{
+    uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
+    if (!want->nodes)
+        return (struct parts){ each, want->gpus / each, want->gpus % each,
+                               want->gpus % each > 0 };
+    uint32_t more = want->gpus % want->nodes;
+    if (more == 0)
+        return (struct parts){ .large = each, .large_count = want->nodes };
+    return (struct parts){ each + 1, more, each, want->nodes - more };
+}
+
+static bool choose_parts(struct plan *plan, const struct want *want, uint32_t type,
+                         bool with_vacated, const struct parts *parts)
+{
+    uint32_t first = plan->seat_count;
+    uint32_t left = parts->large * parts->large_count;
+    left = choose_many(plan, plan->free, want, type, parts->large, parts->large, left,
+                       first);
+    if (left > 0 && with_vacated)
+        left = choose_many(plan, &plan->vacated, want, type, parts->large, parts->large,
+                           left, first);
+    bool found = left == 0;
+    for (uint32_t i = 0; i < parts->small_count && found; i++)
+        found = choose_another(plan, plan->free, want, type, parts->small, first) ||
+                (with_vacated &&
+                 choose_another(plan, &plan->vacated, want, type, parts->small, first));
+    if (!found)
+        plan->seat_count = first;
+    return found;
+}
+
 /*
  * Several nodes of one type.  As few as can be: full nodes and the tightest for the
  * rest; or, where the job may be spread, whatever there is, most free first.
@@ -426,29 +477,15 @@ static bool choose_gang(struct plan *plan, const struct want *want, uint32_t typ
     uint32_t node_max = plan->cluster->types[type].node_gpus_max;
     uint32_t in_all = plan->free->shelves[type].gpu_count +
                       (with_vacated ? plan->vacated_gpu_count : 0);
-    if (in_all < want->gpus)
+    if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
         return false;
 
-    uint32_t each =
-        want->nodes ? (want->gpus + want->nodes - 1) / want->nodes : node_max;
-    if (each > node_max)
-        return false;
-    uint32_t rest = want->gpus % each;
-    uint32_t left = want->gpus - rest;
-    left = choose_many(plan, plan->free, want, type, each, each, left, first);
-    if (left > 0 && with_vacated)
-        left = choose_many(plan, &plan->vacated, want, type, each, each, left, first);
-    bool found = left == 0 && (rest == 0 || choose_another(plan, plan->free, want, type,
-                                                           rest, first));
-    if (!found && left == 0 && with_vacated)
-        found = choose_another(plan, &plan->vacated, want, type, rest, first);
-    if (found)
+    struct parts parts = parts_of(want, node_max);
+    if (parts.large <= node_max && choose_parts(plan, want, type, with_vacated, &parts))
         return true;
-
-    plan->seat_count = first;
     if (!want->spread || want->nodes)
         return false;
-    left = want->gpus;
+    uint32_t left = want->gpus;
     if (with_vacated) /* nodes with vacancies, with all they have, first */
         left = choose_many(plan, &plan->vacated, want, type, 1, node_max, left, first);
     left = choose_many(plan, plan->free, want, type, 1, node_max, left, first);
@@ -578,8 +615,8 @@ static void occupy(struct plan *plan, struct seat *seat)
                               .cpu_milli = seat->cpu_milli,
                               .mem_mib = seat->mem_mib };
     seat->reserved = 0;
-    bool enough = bits_count(room->gpus) >= gpus &&
-                  room->cpu_milli >= need.cpu_milli && room->mem_mib >= need.mem_mib;
+    bool enough = bits_count(room->gpus) >= gpus && room->cpu_milli >= need.cpu_milli &&
+                  room->mem_mib >= need.mem_mib;
     if (!enough)
         for (uint32_t v = plan->of_node[seat->node]; v != NONE;
              v = plan->vacancies[v].next)

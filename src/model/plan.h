@@ -45,6 +45,12 @@ bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 /* Take a job's seats away, saying by which rule and for whom: the ledger wants to know. */
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom);
 
+/*
+ * Say what waiting a revocation is expected to spare the job it is for, for the ledger.
+ * Unless it is said, that is taken to be what the revoked job had left to run.
+ */
+void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns);
+
 /* Try and take back: everything after the mark is undone, at the cost of what it did. */
 size_t plan_mark(const struct plan *plan);
 void plan_undo(struct plan *plan, size_t mark);
@@ -71,6 +77,10 @@ int plan_check(const struct plan *plan, struct error *err);
 struct room;
 void plan_room(const struct plan *plan, node_id node, struct room *ret_room);
 
+/* The nodes on which this plan revokes somebody, with free and vacated room together. */
+struct free_index;
+const struct free_index *plan_vacated(const struct plan *plan);
+
 /* --- for the engine --- */
 
 enum change_kind { CHANGE_REVOKE, CHANGE_GRANT, CHANGE_RENEW };
@@ -86,6 +96,7 @@ struct change {
     uint32_t seat_first, seat_count;
     uint32_t promise_first, promise_count;
     uint64_t steps_max;
+    int64_t wait_saved_ns; /* expected of a revocation; -1: nothing was said */
 };
 
 /* One plan per engine, used again for every decision. */

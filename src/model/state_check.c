@@ -10,33 +10,41 @@
 #include "model/cluster.h"
 #include "model/state.h"
 
-/* What jobs hold or have been promised on one node. */
+/*
+ * What jobs hold or have been promised on one node.  A promised part stands in the seats
+ * of both, and those who share stand on one accelerator: up to four, until promises are
+ * taken off.
+ */
 struct tally {
-    uint64_t once;  /* accelerators with one holder      */
-    uint64_t twice; /* with two, who share them          */
+    uint8_t holders[NODE_GPUS_MAX];
+    uint64_t shared;
     uint64_t cpu_milli, mem_mib;
 };
 
-static void count_seat(struct tally *tally, const struct seat *seat)
+static void count_seat(struct tally *tally, const struct seat *seat, bool shared)
 {
-    assert((tally->twice & seat->gpus) == 0);
-    tally->twice |= tally->once & seat->gpus;
-    tally->once |= seat->gpus;
+    for (uint64_t left = seat->gpus; left; left &= left - 1)
+        tally->holders[__builtin_ctzll(left)]++;
+    if (shared)
+        tally->shared |= seat->gpus;
     tally->cpu_milli += seat->cpu_milli;
     tally->mem_mib += seat->mem_mib;
 }
 
-/* A promised part stands in the seats of both: count it once. */
 static void uncount_promise(struct tally *tally, const struct room_part *part)
 {
-    assert((tally->twice & part->gpus) == part->gpus);
-    tally->twice &= ~part->gpus;
+    for (uint64_t left = part->gpus; left; left &= left - 1) {
+        uint8_t *holders = &tally->holders[__builtin_ctzll(left)];
+        assert(*holders >= 2);
+        --*holders;
+    }
+    assert(tally->cpu_milli >= part->cpu_milli);
+    assert(tally->mem_mib >= part->mem_mib);
     tally->cpu_milli -= part->cpu_milli;
     tally->mem_mib -= part->mem_mib;
 }
 
-static void check_job(const struct state *state, job_id id, struct tally *tallies,
-                      uint64_t *shared)
+static void count_job(const struct state *state, job_id id, struct tally *tallies)
 {
     const struct job *job = &state->jobs[id];
     bool seated = job_seated(job);
@@ -48,44 +56,65 @@ static void check_job(const struct state *state, job_id id, struct tally *tallie
         assert(job->next.count == 0);
     if (job->state == JOB_PLACED)
         assert(job->next.count > 0);
+    if (job->partner != JOB_NONE)
+        assert(state->jobs[job->partner].partner == id);
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &state->seats[job->seats.first + i];
-        count_seat(&tallies[seat->node], seat);
+        count_seat(&tallies[seat->node], seat, job->partner != JOB_NONE);
         gpus += seat_gpu_count(seat);
-        if (job->partner != JOB_NONE)
-            shared[seat->node] |= seat->gpus;
     }
     for (uint32_t i = 0; i < job->next.count; i++) {
         const struct seat *seat = &state->seats[job->next.first + i];
-        count_seat(&tallies[seat->node], seat);
-        if (job->state == JOB_PLACED && job->partner != JOB_NONE)
-            shared[seat->node] |= seat->gpus;
+        count_seat(&tallies[seat->node], seat,
+                   job->state == JOB_PLACED && job->partner != JOB_NONE);
     }
     if (seated) {
         assert(gpus == job->gpus_now);
         assert(gpus >= job->gpus_min); /* a whole gang or nothing */
         assert(gpus <= job->gpus_max);
     }
-    for (uint32_t p = job->promised_by; p != UINT32_MAX;
+}
+
+static void uncount_promises(const struct state *state, job_id id,
+                             struct tally *tallies)
+{
+    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
          p = state->promises[p].next_of_successor) {
         const struct promise *promise = &state->promises[p];
         assert(promise->successor == id);
         assert(job_seated(&state->jobs[promise->victim]));
         uncount_promise(&tallies[promise->part.node], &promise->part);
     }
+    for (uint32_t p = state->jobs[id].promised_to; p != UINT32_MAX;
+         p = state->promises[p].next_of_victim)
+        assert(state->promises[p].victim == id);
+}
+
+static void check_node(const struct state *state, node_id n, const struct tally *tally)
+{
+    const struct node *node = &state->view.cluster->nodes[n];
+    const struct room *room = &state->free.rooms[n];
+    for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
+        bool is_free = room->gpus >> g & 1;
+        bool shared = tally->shared >> g & 1;
+        assert(tally->holders[g] <= 1 + shared); /* nobody holds another's seat */
+        assert(!is_free || g < node->gpu_count);
+        assert(is_free == (g < node->gpu_count && tally->holders[g] == 0));
+    }
+    assert(tally->cpu_milli + room->cpu_milli == node->cpu_milli);
+    assert(tally->mem_mib + room->mem_mib == node->mem_mib);
+    assert(state->free.listed[n] == !state->node_down[n]);
 }
 
 void state_check(const struct state *state)
 {
-    const struct cluster *cluster = state->view.cluster;
-    struct tally *tallies = calloc(cluster->node_count, sizeof *tallies);
-    uint64_t *shared = calloc(cluster->node_count, sizeof *shared);
+    uint32_t node_count = state->view.cluster->node_count;
+    struct tally *tallies = calloc(node_count, sizeof *tallies);
     uint32_t live = 0;
     uint32_t waiting = 0;
     uint32_t seated = 0;
-    assert(tallies && shared);
+    assert(tallies);
 
-    /* Twice over the jobs: promises are taken off once all seats are counted. */
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
         if (job->state == JOB_FREE)
@@ -93,35 +122,17 @@ void state_check(const struct state *state)
         live++;
         waiting += job->state == JOB_WAITING;
         seated += job_seated(job);
-        for (uint32_t p = job->promised_to; p != UINT32_MAX;
-             p = state->promises[p].next_of_victim)
-            assert(state->promises[p].victim == id);
+        count_job(state, id, tallies);
     }
     assert(live == state->live_count);
     assert(waiting == state->waiting_count);
     assert(seated == state->seated_count);
 
+    /* Who leaves may wait for others himself: all seats are counted before this. */
     for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE &&
-            state->jobs[id].promised_by == UINT32_MAX)
-            check_job(state, id, tallies, shared);
-    for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE &&
-            state->jobs[id].promised_by != UINT32_MAX)
-            check_job(state, id, tallies, shared);
-
-    for (node_id n = 0; n < cluster->node_count; n++) {
-        const struct node *node = &cluster->nodes[n];
-        const struct room *room = &state->free.rooms[n];
-        uint64_t all =
-            node->gpu_count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << node->gpu_count) - 1;
-        assert((tallies[n].twice & ~shared[n]) == 0); /* nobody holds another's seat */
-        assert((tallies[n].once | room->gpus) == all);
-        assert((tallies[n].once & room->gpus) == 0);
-        assert(tallies[n].cpu_milli + room->cpu_milli == node->cpu_milli);
-        assert(tallies[n].mem_mib + room->mem_mib == node->mem_mib);
-        assert(state->free.listed[n] == !state->node_down[n]);
-    }
+        if (state->jobs[id].state != JOB_FREE)
+            uncount_promises(state, id, tallies);
+    for (node_id n = 0; n < node_count; n++)
+        check_node(state, n, &tallies[n]);
     free(tallies);
-    free(shared);
 }

@@ -70,14 +70,14 @@ static struct throughput_row *row_of(struct throughput *table, struct arena *are
     if (row == KIND_NONE) {
         row = table->row_count++;
         table->rows[row].name = arena_text(arena, kind);
-        float *rates = &table->rows[row].rate[0][0][0];
+        double *rates = &table->rows[row].rate[0][0][0];
         for (uint32_t i = 0; i < TYPES_MAX * RATE_SIZES * 2; i++)
             rates[i] = -1;
     }
     return &table->rows[row];
 }
 
-static int read_rate(const struct place *at, const struct json *entry, float *ret_rate,
+static int read_rate(const struct place *at, const struct json *entry, double *ret_rate,
                      struct error *err)
 {
     if (!json_is_object(entry))
@@ -87,7 +87,7 @@ static int read_rate(const struct place *at, const struct json *entry, float *re
         return wrong(at, "\"null\" is no number, want steps per second", err);
     if (!(rate >= 0 && rate <= 1e9))
         return wrong(at, "\"null\" is not a rate, want 0 to 1e9 steps per second", err);
-    *ret_rate = (float)rate;
+    *ret_rate = (double)rate;
     return 0;
 }
 
@@ -112,7 +112,7 @@ static int read_type(struct throughput *table, struct arena *arena, struct place
     while ((walk = json_member(entries, walk, &at->key, &entry))) {
         char kind[KIND_BYTES_MAX + 1];
         uint32_t size = 0;
-        float rate = 0;
+        double rate = 0;
         int r = read_key(at, kind, &size, err);
         if (r == 0)
             r = read_rate(at, entry, &rate, err);
@@ -190,10 +190,10 @@ uint32_t throughput_find(const struct throughput *table, const char *name)
 }
 
 /* What was measured: spread gangs without a figure of their own go as the others do. */
-static float measured(const struct throughput_row *row, uint32_t type, uint32_t size,
-                      bool spread)
+static double measured(const struct throughput_row *row, uint32_t type, uint32_t size,
+                       bool spread)
 {
-    float rate = row->rate[type][size][spread];
+    double rate = row->rate[type][size][spread];
     return rate < 0 && spread ? row->rate[type][size][0] : rate;
 }
 
@@ -202,7 +202,7 @@ static double row_rate(const struct throughput_row *row, uint32_t type, uint32_t
 {
     uint32_t below = RATE_SIZES; /* largest size measured that is not above 'gpus' */
     for (uint32_t s = 0; s < RATE_SIZES; s++) {
-        float rate = measured(row, type, s, spread);
+        double rate = measured(row, type, s, spread);
         if (rate < 0)
             continue;
         uint32_t size = UINT32_C(1) << s;

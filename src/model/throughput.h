@@ -21,8 +21,8 @@ struct error;
  */
 struct throughput_row {
     const char *name;
-    float rate[TYPES_MAX][RATE_SIZES]
-              [2]; /* [type][log2 size][spread]; -1: not measured */
+    double rate[TYPES_MAX][RATE_SIZES]
+               [2]; /* [type][log2 size][spread]; -1: not measured */
 };
 
 struct throughput {

@@ -9,23 +9,33 @@ static int64_t time_for(double steps, double rate_per_s)
     return ns >= 9e18 ? INT64_MAX : (int64_t)llround(ns);
 }
 
-int64_t view_remaining_ns(const struct view *view, job_id id)
+static int64_t left_at(const struct view *view, const struct job *job,
+                       double rate_per_s)
 {
-    const struct job *job = &view->jobs[id];
     if (job->steps_total <= 0)
         return INT64_MAX;
     double left = job->steps_total - job_steps(job, view->now_ns);
     if (left < 0)
         left = 0; /* it has outrun its estimate: it may end any moment */
-    double rate_per_s =
-        job_seated(job) && job->rate_per_s > 0 ? job->rate_per_s : job->rate_best_per_s;
-    int64_t time_ns = time_for(left, rate_per_s);
-    if (job->state == JOB_LOADING && time_ns < INT64_MAX) {
-        int64_t loaded_ns = job->anchor_ns + job->load_ns;
-        if (loaded_ns > view->now_ns)
-            time_ns += loaded_ns - view->now_ns;
-    }
-    return time_ns;
+    return time_for(left, rate_per_s);
+}
+
+int64_t view_work_left_ns(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    return left_at(view, job, job->rate_best_per_s);
+}
+
+int64_t view_remaining_ns(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    bool running = job_seated(job) && job->rate_per_s > 0;
+    int64_t left_ns =
+        left_at(view, job, running ? job->rate_per_s : job->rate_best_per_s);
+    int64_t loaded_ns = job->anchor_ns + job->load_ns;
+    if (job->state == JOB_LOADING && loaded_ns > view->now_ns && left_ns < INT64_MAX)
+        left_ns += loaded_ns - view->now_ns;
+    return left_ns;
 }
 
 int64_t view_alone_ns(const struct view *view, job_id id)

@@ -35,5 +35,11 @@ static inline const struct seat *view_seats(const struct view *view, job_id job)
  */
 int64_t view_remaining_ns(const struct view *view, job_id job);
 
+/*
+ * The rest of its work on the fastest type it may use, loading not counted: a measure
+ * that is the same whether it waits or runs, and wherever it runs.
+ */
+int64_t view_work_left_ns(const struct view *view, job_id job);
+
 /* Time it runs alone, from its first step to its last, on the fastest type. */
 int64_t view_alone_ns(const struct view *view, job_id job);

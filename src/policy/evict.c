@@ -104,11 +104,13 @@ static void stays_take(struct evict *evict, const struct view *view, job_id job)
 
 void evict_touch(struct evict *evict, job_id job)
 {
-    for (uint32_t at = evict->of_job[job]; at != NONE; at = evict->stays[at].next_of_job)
+    for (uint32_t at = evict->of_job[job]; at != NONE;
+         at = evict->stays[at].next_of_job)
         node_left(evict, evict->stays[at].node);
 }
 
-void evict_observe(struct evict *evict, const struct view *view, const struct event *event)
+void evict_observe(struct evict *evict, const struct view *view,
+                   const struct event *event)
 {
     switch (event->kind) {
     case EVENT_SUBMITTED:
@@ -210,17 +212,26 @@ static bool looks_possible(const struct view *view, const struct search *search)
     return false;
 }
 
-/* A gang of several nodes can also use nodes nobody has to leave. */
-static void count_free_nodes(const struct view *view, struct search *search)
+/* At most: a node that the plan vacates in part is counted twice. */
+static void count_shelf(const struct cluster *cluster, const struct free_shelf *shelf,
+                        uint32_t type, struct search *search)
 {
+    search->gpus[type] += shelf->gpu_count;
+    if (search->nodes <= 1)
+        return;
+    for (uint32_t count = search->each;
+         count > 0 && count <= cluster->types[type].node_gpus_max; count++)
+        search->found[type] += shelf->by_count[count].count;
+}
+
+/* A gang of several nodes can also use nodes nobody has to leave any more. */
+static void count_free_nodes(const struct view *view, const struct plan *plan,
+                             struct search *search)
+{
+    const struct free_index *vacated = plan_vacated(plan);
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        const struct free_shelf *shelf = &view->free->shelves[type];
-        search->gpus[type] = shelf->gpu_count;
-        if (search->nodes <= 1)
-            continue;
-        for (uint32_t count = search->each;
-             count > 0 && count <= view->cluster->types[type].node_gpus_max; count++)
-            search->found[type] += shelf->by_count[count].count;
+        count_shelf(view->cluster, &view->free->shelves[type], type, search);
+        count_shelf(view->cluster, &vacated->shelves[type], type, search);
     }
 }
 
@@ -384,13 +395,16 @@ static struct search search_for(const struct view *view, const struct job *job,
 {
     uint32_t node_max = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > node_max)
+        if ((job->types >> type & 1) &&
+            view->cluster->types[type].node_gpus_max > node_max)
             node_max = view->cluster->types[type].node_gpus_max;
     struct search search = { .job = job, .each = job->gpus, .nodes = 1 };
     *ret_alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
     if (!*ret_alone) {
         search.each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
         search.nodes = search.each ? job->gpus / search.each : 1;
+        if (job->nodes && job->gpus % job->nodes) /* the others need one less */
+            search.nodes = job->gpus % job->nodes;
     }
     return search;
 }
@@ -399,7 +413,7 @@ static bool walk(struct evict *evict, const struct view *view, struct plan *plan
                  job_id id, struct search *search, bool alone, int64_t claim)
 {
     const struct evict_rule *rule = evict->rule;
-    count_free_nodes(view, search);
+    count_free_nodes(view, plan, search);
     evict->walk++;
     evict->victim_count = 0;
     for (job_id victim = rule->next(evict->self, JOB_NONE, claim); victim != JOB_NONE;
@@ -425,8 +439,8 @@ static bool walk(struct evict *evict, const struct view *view, struct plan *plan
     return false;
 }
 
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id id,
-               int64_t claim)
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
+               job_id id, int64_t claim)
 {
     const struct job *job = &view->jobs[id];
     bool alone;

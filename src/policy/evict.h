@@ -45,8 +45,8 @@ struct evict {
 
     struct evict_stay *stays; /* who is on which node                       */
     uint32_t stay_used, stay_free;
-    uint32_t *on_node;        /* first stay, by node; UINT32_MAX: none      */
-    uint32_t *of_job;         /* first stay, by slot; UINT32_MAX: none      */
+    uint32_t *on_node; /* first stay, by node; UINT32_MAX: none      */
+    uint32_t *of_job;  /* first stay, by slot; UINT32_MAX: none      */
 
     node_id *left; /* nodes that somebody has left, newest last: a ring */
     uint64_t left_count;
@@ -65,5 +65,5 @@ void evict_observe(struct evict *evict, const struct view *view,
 void evict_touch(struct evict *evict, job_id job);
 
 /* True if 'job' has been granted its seats; 'claim' is what 'next' and 'yields' get. */
-bool evict_for(struct evict *evict, const struct view *view, struct plan *plan, job_id job,
-               int64_t claim);
+bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
+               job_id job, int64_t claim);

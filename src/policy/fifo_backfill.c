@@ -142,7 +142,8 @@ static job_id next_done(const void *self, job_id last, int64_t claim)
     return job != TREE_NONE && will_be_done(self, job, claim) ? job : JOB_NONE;
 }
 
-static const struct evict_rule first_done_first = { RULE_NONE, next_done, will_be_done };
+static const struct evict_rule first_done_first = { RULE_NONE, next_done,
+                                                    will_be_done };
 
 static int backfill_init(void *self, const struct view *view, uint64_t seed,
                          struct arena *run, struct error *err)

@@ -1,7 +1,8 @@
 /*
  * srtf.c - shortest remaining time first, preemptive.
  *
- *     key(j) = time until j is done if it runs from now on
+ *     key(j) = time that the rest of j's work takes on the fastest type it may use,
+ *              its loading not counted
  *
  * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
  * seats.  It minimises mean completion time if preemption is free, and decides as if it
@@ -10,7 +11,10 @@
  *
  * What does not fit is passed over.  While a job runs, its finish time stands still, so
  * running jobs are kept in order of finish time and waiting ones in order of remaining
- * time, and neither order changes as time goes by.
+ * time, and neither order changes as time goes by.  Loading, and the
+ * speed of where a job happens to run, are left out on both sides: counted for one only,
+ * two jobs would displace each other for ever.  (A job on a slower type is therefore
+ * taken for shorter than it is as it runs on, until it is heard of again.)
  */
 #include "policy/policy.h"
 
@@ -36,7 +40,7 @@ static void leave_running(struct srtf *srtf, job_id job)
 
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
-    int64_t left_ns = view_remaining_ns(view, job);
+    int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
     if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
         return;
@@ -60,7 +64,8 @@ static void srtf_observe(void *self, const struct view *view, const struct event
     evict_observe(&srtf->evict, view, event);
 
     if (event_makes_waiting(event, view))
-        sizes_push(&srtf->waiting, view, event->job, view_remaining_ns(view, event->job), 0);
+        sizes_push(&srtf->waiting, view, event->job,
+                   view_work_left_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))
         sizes_remove(&srtf->waiting, view, event->job);
 }
@@ -80,10 +85,11 @@ static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
     return job != TREE_NONE && needs_longer(self, job, claim_ns) ? job : JOB_NONE;
 }
 
-static const struct evict_rule longest_first = { RULE_ORDER, next_longest, needs_longer };
+static const struct evict_rule longest_first = { RULE_ORDER, next_longest,
+                                                 needs_longer };
 
-static int srtf_init(void *self, const struct view *view, uint64_t seed, struct arena *run,
-                     struct error *err)
+static int srtf_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
 {
     struct srtf *srtf = self;
     sizes_init(&srtf->waiting, run, view->job_max);

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "metrics/joblog.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 #include "model/intake.h"
@@ -29,6 +30,7 @@
 #define JOBS_LIVE_MAX (1u << 22)
 #define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
 #define PROGRESS_EVERY 4096
+#define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 struct sim {
     const struct sim_setup *setup;
@@ -39,6 +41,7 @@ struct sim {
         outboxes[2]; /* one is read by the engine, the other written by the cluster */
     uint32_t reading;
     struct metrics metrics;
+    struct ledger ledger;
     struct joblog joblog;
     struct spans spans;
     struct intake intake;
@@ -46,6 +49,7 @@ struct sim {
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
     bool more;
+    uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
 
@@ -66,6 +70,12 @@ static int64_t cpu_clock_ns(void)
 
 static int read_next(struct sim *sim, struct error *err)
 {
+    if (sim->setup->jobs) {
+        sim->more = sim->job_next < sim->setup->job_count;
+        if (sim->more)
+            sim->next = sim->setup->jobs[sim->job_next++];
+        return 0;
+    }
     int r = workload_next(sim->workload, &sim->next, err);
     sim->more = r > 0;
     return r < 0 ? r : 0;
@@ -137,12 +147,16 @@ static void admit(void *self, const struct view *view, const struct event *event
 /* Everything that has come in by now, in one step; then what that step brought about. */
 static int step(struct sim *sim, int64_t now_ns, struct error *err)
 {
+    uint32_t count = 0;
     do {
         struct outbox *inbox = &sim->outboxes[sim->reading];
         sim->reading ^= 1;
         sim->cluster.outbox = &sim->outboxes[sim->reading];
         int r = engine_step(&sim->engine, now_ns, inbox->events, inbox->count, err);
         inbox->count = 0;
+        if (r == 0 && ++count > STEPS_AT_ONCE_MAX)
+            r = error_set(err, -ELOOP, "%s swaps jobs for ever at %.9f s",
+                          sim->engine.policy->name, (double)now_ns * 1e-9);
         if (r < 0)
             return r;
     } while (sim->outboxes[sim->reading].count > 0);
@@ -172,12 +186,19 @@ static bool is_over(const struct sim *sim)
     return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX;
 }
 
+/* How many jobs there will be; 0: not known. */
+static uint64_t expected_jobs(const struct sim *sim)
+{
+    return sim->setup->jobs ? sim->setup->job_count
+                            : workload_facts(sim->workload)->expected;
+}
+
 static void show_progress(const struct sim *sim, uint64_t turn)
 {
     if (sim->setup->progress && turn % PROGRESS_EVERY == 0)
         sim->setup->progress(sim->setup->context,
                              sim->metrics.seen - sim->engine.state.live_count,
-                             workload_facts(sim->workload)->expected);
+                             expected_jobs(sim));
 }
 
 static int loop(struct sim *sim, struct error *err)
@@ -222,12 +243,13 @@ static int set_up(struct sim *sim, struct error *err)
     int r = policy_parse(setup->policy, &policy, &settings, err);
     if (r < 0)
         return r;
-    r = workload_open(&sim->workload, setup->workload, setup->format, setup->seed,
-                      setup->cluster->gpu_count, err);
+    if (!setup->jobs)
+        r = workload_open(&sim->workload, setup->workload, setup->format, setup->seed,
+                          setup->cluster->gpu_count, err);
     if (r < 0)
         return r;
     intake_init(&sim->intake, setup->cluster, setup->rates);
-    uint64_t expected = workload_facts(sim->workload)->expected;
+    uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
         .cluster = setup->cluster,
         .rates = setup->rates,
@@ -251,6 +273,9 @@ static int set_up(struct sim *sim, struct error *err)
     engine_listen(&sim->engine, (struct listener){ .event = admit, .self = sim });
     engine_listen(&sim->engine,
                   (struct listener){ .event = metrics_event, .self = &sim->metrics });
+    ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
+    engine_listen(&sim->engine,
+                  (struct listener){ .event = ledger_event, .self = &sim->ledger });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
         engine_listen(&sim->engine,
@@ -272,7 +297,8 @@ static void close_books(struct sim *sim, struct sim_result *result)
     const struct sim_setup *setup = sim->setup;
     const struct view *view = &sim->engine.state.view;
     metrics_end(&sim->metrics, view);
-    summary_make(&result->summary, &sim->metrics, setup->cluster);
+    ledger_end(&sim->ledger, view, sim->engine.state.job_count);
+    summary_make(&result->summary, &sim->metrics, &sim->ledger, setup->cluster);
     if (setup->jobs_out)
         joblog_end(&sim->joblog, view, sim->engine.state.job_count);
     if (setup->trace_out || setup->chart)
@@ -292,8 +318,8 @@ static void close_books(struct sim *sim, struct sim_result *result)
     cost->decision_count = sim->engine.decision_count;
     cost->refused_count = sim->engine.refused_count;
     memcpy(cost->refusal, sim->engine.refusal->text, sizeof cost->refusal);
-    cost->job_count = workload_facts(sim->workload)->job_count;
-    cost->skipped = workload_facts(sim->workload)->skipped;
+    cost->job_count = sim->metrics.seen;
+    cost->skipped = sim->workload ? workload_facts(sim->workload)->skipped : 0;
     cost->decide_us_p50 = (double)histogram_quantile(decide_ns, 0.50) * 1e-3;
     cost->decide_us_p99 = (double)histogram_quantile(decide_ns, 0.99) * 1e-3;
     cost->decide_us_max = (double)decide_ns->max * 1e-3;
@@ -325,9 +351,11 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
         engine_release(&sim->engine);
     if (sim->intake.cluster)
         intake_release(&sim->intake);
-    workload_close(sim->workload);
+    if (sim->workload)
+        workload_close(sim->workload);
     sim_cluster_release(&sim->cluster);
     metrics_release(&sim->metrics);
+    ledger_release(&sim->ledger);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);

@@ -17,15 +17,18 @@ struct throughput;
 struct sim_setup {
     const struct cluster *cluster;
     const struct throughput *rates;
-    const char *workload; /* a file or a preset with settings        */
-    const char *format;   /* of the file; NULL: by content           */
-    const char *policy;   /* "name,setting=value"                    */
+    const char *workload;        /* a file or a preset with settings        */
+    const char *format;          /* of the file; NULL: by content           */
+    const struct job_spec *jobs; /* instead of a workload: these, in order   */
+    uint64_t job_count;
+    const char *policy; /* "name,setting=value"                    */
     uint64_t seed;
     uint64_t window_from, window_to; /* jobs whose figures count; to 0: all */
     struct sim_faults faults;
     double cost_error;     /* sigma of the factor on believed pause and load */
     double estimate_error; /* sigma of the factor on believed work           */
     FILE *jobs_out;        /* a line per job, or NULL                        */
+    FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */
     bool chart;            /* keep spans for a Gantt chart                   */
 

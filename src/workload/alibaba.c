@@ -52,7 +52,8 @@ static bool pai_sniff(const char *bytes, size_t count)
     char line[4096];
     struct field fields[FIELD_COUNT];
     format_first_line(bytes, count, line, sizeof line);
-    uint32_t n = table_split(line, ',', /* quoted= */ false, fields, FIELD_COUNT);
+    uint32_t n =
+        table_split(line, strlen(line), ',', /* quoted= */ false, fields, FIELD_COUNT);
     if (n != FIELD_COUNT && n != JOB_TABLE_FIELDS)
         return false;
     return is_status(fields[STATUS].text) || format_has(bytes, count, ',', names);

@@ -158,7 +158,7 @@ static int read_number(const struct table *table, uint32_t at, double min, doubl
 {
     const struct field *field = &table->fields[at];
     double number;
-    if (!number_real(field->text, field->bytes, &number))
+    if (!number_real_padded(field->text, field->bytes, &number))
         return table_wrong(table, at, "a number", err);
     if (!(number > min && number <= max)) {
         char want[64];
@@ -182,19 +182,21 @@ static int read_small(const struct table *table, uint32_t at, uint32_t max,
 static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
                      struct error *err)
 {
-    if (!table_is(table, at, "0") && !table_is(table, at, "1"))
+    const struct field *field = &table->fields[at];
+    if (field->bytes != 1 || (*field->text != '0' && *field->text != '1'))
         return table_wrong(table, at, "0 or 1", err);
-    *ret_flag = *table->fields[at].text == '1';
+    *ret_flag = *field->text == '1';
     return 0;
 }
 
 static int read_class(const struct table *table, uint32_t at, enum job_class *ret_class,
                       struct error *err)
 {
-    bool trial = table_is(table, at, "te");
-    if (!trial && !table_is(table, at, "be"))
+    const struct field *field = &table->fields[at];
+    if (field->bytes != 2 || field->text[1] != 'e' ||
+        (*field->text != 't' && *field->text != 'b'))
         return table_wrong(table, at, "te or be", err);
-    *ret_class = trial ? CLASS_TE : CLASS_BE;
+    *ret_class = *field->text == 't' ? CLASS_TE : CLASS_BE;
     return 0;
 }
 
@@ -204,6 +206,11 @@ static int read_parts(const struct table *table, uint32_t at, int64_t parts,
 {
     const struct field *field = &table->fields[at];
     int64_t value;
+    uint64_t whole;
+    if (number_count(field->text, field->bytes, &whole) && whole <= (uint64_t)max) {
+        *ret_value = (uint32_t)whole * (uint32_t)parts;
+        return 0;
+    }
     if (!number_scaled(field->text, field->bytes, parts, &value) || value < 0 ||
         value > parts * max) {
         char want[64];
@@ -313,7 +320,7 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
                          spec->gpus_min, spec->gpus_max);
     if (!spec->kind) {
         row->spec.steps = work;
-        row->run_ns = units_ns(work);
+        row->run_ns = (int64_t)(work * 1e9 + 0.5);
     }
     return 0;
 }

@@ -64,7 +64,7 @@ static bool gavel_sniff(const char *bytes, size_t count)
     char line[4096];
     struct field fields[16];
     format_first_line(bytes, count, line, sizeof line);
-    uint32_t n = table_split(line, '\t', false, fields, 16);
+    uint32_t n = table_split(line, strlen(line), '\t', false, fields, 16);
     const struct dialect *dialect = find_dialect(n);
     double number;
     return dialect &&

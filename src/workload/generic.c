@@ -169,7 +169,8 @@ static bool generic_sniff(const char *bytes, size_t count)
     struct field names[TABLE_COLUMNS_MAX];
     struct generic generic;
     format_first_line(bytes, count, line, sizeof line);
-    uint32_t n = table_split(line, most_frequent(line), true, names, TABLE_COLUMNS_MAX);
+    uint32_t n = table_split(line, strlen(line), most_frequent(line), true, names,
+                             TABLE_COLUMNS_MAX);
     if (n > TABLE_COLUMNS_MAX)
         return false;
     find_roles(&generic, names, n);

@@ -24,6 +24,15 @@ bool number_scaled(const char *text, size_t bytes, int64_t unit, int64_t *ret_va
 bool number_real(const char *text, size_t bytes, double *ret_number);
 
 /*
+ * The same where NUMBER_PAD bytes from 'text' on may be read, whatever they are: a
+ * number is then fetched in one go, whether it is short or long.
+ */
+#define NUMBER_PAD 16
+bool number_scaled_padded(const char *text, size_t bytes, int64_t unit,
+                          int64_t *ret_value);
+bool number_real_padded(const char *text, size_t bytes, double *ret_number);
+
+/*
  * "2017-10-07 01:12:09", with 'T' for the blank, decimals and a zone ("Z", "+08:00",
  * "+0800") where there are any, to nanoseconds since 1970-01-01 00:00:00.  Without a
  * zone it is taken as UTC.  Years 1970 to 2069.

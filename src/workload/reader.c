@@ -17,6 +17,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "workload/number.h"
 
 #define CHUNK_BYTES (256 * 1024)
 #define HELD_MAX (64 * 1024 * 1024)
@@ -224,7 +225,7 @@ static int begin(struct reader *reader, struct error *err)
 static void prepare(struct reader *reader, const char *name)
 {
     *reader = (struct reader){ .name = name, .room = CHUNK_BYTES + 1 };
-    reader->bytes = must(malloc(reader->room));
+    reader->bytes = must(calloc(reader->room + NUMBER_PAD, 1));
     reader->source = must(calloc(1, sizeof *reader->source));
     reader->source->raw = must(malloc(CHUNK_BYTES));
     reader->source->fd = -1;
@@ -282,7 +283,7 @@ int reader_fill(struct reader *reader, struct error *err)
                              reader->name, (unsigned long long)reader->line + 1,
                              HELD_MAX / 1024 / 1024);
         reader->room *= 2;
-        reader->bytes = must(realloc(reader->bytes, reader->room));
+        reader->bytes = must(realloc(reader->bytes, reader->room + NUMBER_PAD));
     }
     size_t count = 0;
     int r = unpack(reader, reader->bytes + reader->end, reader->room - reader->end - 1,
@@ -291,6 +292,8 @@ int reader_fill(struct reader *reader, struct error *err)
         return r;
     if (memchr(reader->bytes + reader->end, '\0', count))
         reader->binary = true;
+    if (!reader->quotes && memchr(reader->bytes + reader->end, '"', count))
+        reader->quotes = true;
     reader->end += count;
     reader->ended = count == 0;
     return count > 0;

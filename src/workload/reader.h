@@ -20,9 +20,10 @@ struct reader {
     uint64_t line;    /* number of the line handed out last, from 1           */
     bool cut;         /* that line had no newline at its end                  */
 
-    char *bytes; /* held: from 'start' to 'end', and room for a NUL           */
+    char *bytes; /* held: from 'start' to 'end'; NUMBER_PAD more may be read  */
     size_t start, end, room;
     bool ended;  /* nothing follows what is held                              */
+    bool quotes; /* a double quote was seen                                   */
     bool binary; /* a NUL was seen                                            */
     struct reader_source *source;
 };

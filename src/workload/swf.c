@@ -54,7 +54,7 @@ static bool swf_sniff(const char *bytes, size_t count)
     char line[4096];
     struct field fields[FIELD_COUNT];
     format_first_line(bytes, count, line, sizeof line);
-    if (table_split(line, ' ', false, fields, FIELD_COUNT) != FIELD_COUNT)
+    if (table_split(line, strlen(line), ' ', false, fields, FIELD_COUNT) != FIELD_COUNT)
         return false;
     double number;
     for (uint32_t i = 0; i < FIELD_COUNT; i++)

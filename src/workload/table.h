@@ -44,9 +44,12 @@ int table_header(struct table *table, struct error *err);
  */
 int table_row(struct table *table, struct error *err);
 
-/* Split 'line' at 'separator' into at most 'max' fields; how many there are. */
-uint32_t table_split(char *line, char separator, bool quoted, struct field *fields,
-                     uint32_t max);
+/*
+ * Split a line, which has a NUL after its 'bytes', into at most 'max' fields; how many
+ * there are.
+ */
+uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
+                     struct field *fields, uint32_t max);
 
 /* Read the header and find all of 'names' in it; -EINVAL if one is missing. */
 int table_columns(struct table *table, const char *const *names, uint32_t name_count,

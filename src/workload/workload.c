@@ -90,8 +90,8 @@ bool format_has(const char *bytes, size_t count, char separator,
     char line[4096];
     struct field fields[TABLE_COLUMNS_MAX];
     format_first_line(bytes, count, line, sizeof line);
-    uint32_t field_count =
-        table_split(line, separator, /* quoted= */ true, fields, TABLE_COLUMNS_MAX);
+    uint32_t field_count = table_split(line, strlen(line), separator,
+                                       /* quoted= */ true, fields, TABLE_COLUMNS_MAX);
     if (field_count > TABLE_COLUMNS_MAX)
         return false;
     for (; *names; names++) {

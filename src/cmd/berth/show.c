@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "study/comparison.h"
 
-#define LABEL_WIDTH 36
+#define LABEL_WIDTH 38
 #define BAR_WIDTH 40
 
 /* 1234567 as "1,234,567". */
@@ -117,16 +117,23 @@ static bool is_dull(const struct comparison *comparison, uint32_t figure)
     return true;
 }
 
-void show_comparison(const struct comparison *comparison, FILE *file)
+/* How many columns fit beside the labels; all of them where it is no terminal. */
+static uint32_t columns_at_once(FILE *file, int width, uint32_t all)
+{
+    struct winsize size;
+    if (!isatty(fileno(file)) || ioctl(fileno(file), TIOCGWINSZ, &size) != 0 ||
+        size.ws_col == 0)
+        return all;
+    int fit = (size.ws_col - LABEL_WIDTH) / width;
+    return fit < 1 ? 1 : (uint32_t)fit;
+}
+
+static void show_columns(const struct comparison *comparison, uint32_t from,
+                         uint32_t to, int width, FILE *file)
 {
     bool colour = wants_colour(file);
-    int width = comparison->seed_count > 1 ? 20 : 15;
-    for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        int longest = (int)strlen(comparison->policies[p]) + 4;
-        width = longest > width ? longest : width;
-    }
     fprintf(file, "%-*s", LABEL_WIDTH, "");
-    for (uint32_t p = 0; p < comparison->policy_count; p++)
+    for (uint32_t p = from; p < to; p++)
         fprintf(file, "%*s  ", width - 2, comparison->policies[p]);
     fputc('\n', file);
     for (uint32_t f = 0; summary_figures[f].id; f++) {
@@ -134,11 +141,28 @@ void show_comparison(const struct comparison *comparison, FILE *file)
             continue;
         uint32_t best = best_of(comparison, f);
         fprintf(file, "%-*s", LABEL_WIDTH, summary_figures[f].label);
-        for (uint32_t p = 0; p < comparison->policy_count; p++)
+        for (uint32_t p = from; p < to; p++)
             show_cell(comparison, p, f, p == best, colour, width, file);
         fputc('\n', file);
     }
-    if (comparison->policy_count > 1)
+}
+
+void show_comparison(const struct comparison *comparison, FILE *file)
+{
+    int width = comparison->seed_count > 1 ? 20 : 15;
+    for (uint32_t p = 0; p < comparison->policy_count; p++) {
+        int longest = (int)strlen(comparison->policies[p]) + 4;
+        width = longest > width ? longest : width;
+    }
+    uint32_t count = comparison->policy_count;
+    uint32_t at_once = columns_at_once(file, width, count);
+    for (uint32_t from = 0; from < count; from += at_once) {
+        if (from > 0)
+            fputc('\n', file);
+        show_columns(comparison, from, count - from < at_once ? count : from + at_once,
+                     width, file);
+    }
+    if (count > 1)
         fputs("* best of the row\n", file);
     if (comparison->seed_count > 1)
         fprintf(file, "± half width of the 95 %% interval over %u seeds\n",

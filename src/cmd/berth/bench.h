@@ -1,0 +1,25 @@
+/* bench.h - measured figures, one row each; each suite of 'berth bench' adds its own. */
+#pragma once
+
+#include <stdint.h>
+
+struct bench;
+struct error;
+
+/*
+ * Add a row: "replay_s.fifo", 0.08, "s", over n jobs.  'versus' names what it is compared
+ * with and 'ratio' says how it compares; NULL and 0 where there is nothing.
+ */
+void bench_row(struct bench *bench, const char *id, double value, const char *unit,
+               uint64_t n, const char *versus, double ratio);
+
+/* CPU time of this process, in seconds. */
+double bench_cpu_s(void);
+
+struct bench_suite {
+    const char *name;
+    const char *brief;
+    int (*run)(struct bench *bench, struct error *err);
+};
+
+extern const struct bench_suite bench_sim;

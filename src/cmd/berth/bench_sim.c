@@ -1,0 +1,184 @@
+/*
+ * bench_sim.c - berth bench sim: replay, decisions, reading a trace.
+ *
+ * Jobs are drawn once and kept in memory, so that a replay is the engine, the policy,
+ * the simulated cluster and the metrics, and nothing else.  The large run has ten times
+ * the jobs on ten times the accelerators.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "cmd/berth/bench.h"
+#include "model/cluster.h"
+#include "model/throughput.h"
+#include "sim/sim.h"
+#include "workload/csv.h"
+#include "workload/workload.h"
+
+#define SMALL_JOBS 100000
+#define LARGE_JOBS 1000000
+#define REPEATS 3
+
+static const char *const policies[] = { "fifo", "fifo-backfill", "sjf", "srtf", "las" };
+#define POLICY_COUNT (sizeof policies / sizeof *policies)
+
+struct world {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct job_spec *jobs;
+    uint64_t job_count;
+};
+
+static int world_make(struct world *world, const char *cluster, uint64_t job_count,
+                      struct error *err)
+{
+    char text[64];
+    snprintf(text, sizeof text, "synthetic:jobs=%llu,load=1.2",
+             (unsigned long long)job_count);
+    arena_init(&world->arena, 0);
+    int r = cluster_load(&world->cluster, &world->arena, cluster, err);
+    if (r < 0)
+        return r;
+    throughput_init(&world->rates, &world->cluster);
+    world->jobs = arena_array(&world->arena, struct job_spec, job_count);
+    struct workload *workload;
+    r = workload_open(&workload, text, NULL, 1, world->cluster.gpu_count, err);
+    if (r < 0)
+        return r;
+    while (world->job_count < job_count &&
+           (r = workload_next(workload, &world->jobs[world->job_count], err)) > 0) {
+        struct job_spec *spec = &world->jobs[world->job_count++];
+        spec->name = spec->user = spec->entity = spec->kind = spec->types = NULL;
+    }
+    workload_close(workload);
+    return r < 0 ? r : 0;
+}
+
+/* CPU seconds of one run. */
+static int replay(const struct world *world, const char *policy, double *ret_cpu_s,
+                  struct sim_result *ret_result, struct error *err)
+{
+    struct sim_setup setup = { .cluster = &world->cluster,
+                               .rates = &world->rates,
+                               .jobs = world->jobs,
+                               .job_count = world->job_count,
+                               .policy = policy,
+                               .seed = 1 };
+    double begin_s = bench_cpu_s();
+    int r = sim_run(&setup, ret_result, err);
+    *ret_cpu_s = bench_cpu_s() - begin_s;
+    return r;
+}
+
+static void id_for(char *id, size_t size, const char *what, const char *policy)
+{
+    snprintf(id, size, "%s.%s", what, policy);
+}
+
+/* Rows of one policy; the best of a few runs, by cost of an event. */
+static int bench_policy(struct bench *bench, const struct world *small,
+                        const struct world *large, const char *policy,
+                        struct error *err)
+{
+    struct sim_result result;
+    double best_s = 1e9;
+    double cpu_s;
+    char id[64];
+    for (int i = 0; i < REPEATS; i++) {
+        int r = replay(small, policy, &cpu_s, &result, err);
+        if (r < 0)
+            return r;
+        best_s = cpu_s < best_s ? cpu_s : best_s;
+    }
+    double events = (double)result.cost.event_count;
+    id_for(id, sizeof id, "replay_100k", policy);
+    bench_row(bench, id, best_s, "s", small->job_count, NULL, 0);
+    id_for(id, sizeof id, "events", policy);
+    bench_row(bench, id, events / best_s, "per_s", small->job_count, NULL, 0);
+    id_for(id, sizeof id, "decide_p50", policy);
+    bench_row(bench, id, result.cost.decide_us_p50, "us", result.cost.decision_count,
+              NULL, 0);
+    id_for(id, sizeof id, "decide_p99", policy);
+    bench_row(bench, id, result.cost.decide_us_p99, "us", result.cost.decision_count,
+              NULL, 0);
+
+    int r = replay(large, policy, &cpu_s, &result, err);
+    if (r < 0)
+        return r;
+    double per_event = cpu_s / (double)result.cost.event_count;
+    id_for(id, sizeof id, "replay_1m", policy);
+    bench_row(bench, id, cpu_s, "s", large->job_count, "per event at 100k",
+              per_event / (best_s / events));
+    return 0;
+}
+
+/* Our own CSV, from memory, as fast as it goes. */
+static int bench_reading(struct bench *bench, struct error *err)
+{
+    struct workload *workload;
+    char *bytes = NULL;
+    size_t count = 0;
+    int r = workload_open(&workload, "synthetic:jobs=200000", NULL, 1, 1000, err);
+    if (r < 0)
+        return r;
+    FILE *file = open_memstream(&bytes, &count);
+    r = file ? workload_write(workload, file, err)
+             : error_set(err, -ENOMEM, "out of memory");
+    if (file)
+        fclose(file);
+    workload_close(workload);
+
+    double best_s = 1e9;
+    uint64_t jobs = 0;
+    for (int i = 0; i < REPEATS && r == 0; i++) {
+        double begin_s = bench_cpu_s();
+        r = workload_open_memory(&workload, "bench.csv", bytes, count, NULL, err);
+        if (r < 0)
+            break;
+        struct job_spec spec;
+        while ((r = workload_next(workload, &spec, err)) > 0)
+            ;
+        jobs = workload_facts(workload)->job_count;
+        workload_close(workload);
+        double cpu_s = bench_cpu_s() - begin_s;
+        best_s = cpu_s < best_s ? cpu_s : best_s;
+    }
+    free(bytes);
+    if (r == 0)
+        bench_row(bench, "read_csv", (double)count / best_s * 1e-6, "MB_per_s", jobs,
+                  NULL, 0);
+    return r;
+}
+
+static int bench_sim_run(struct bench *bench, struct error *err)
+{
+    struct world small = { 0 };
+    struct world large = { 0 };
+    struct sim_result result;
+    double cpu_s;
+    int r = world_make(&small, "125xv100:8", SMALL_JOBS, err);
+    if (r == 0)
+        r = world_make(&large, "1250xv100:8", LARGE_JOBS, err);
+    if (r == 0)
+        r = replay(&large, "fifo", &cpu_s, &result, err);
+    if (r == 0)
+        bench_row(bench, "peak_rss_1m", (double)result.cost.peak_rss_bytes, "bytes",
+                  large.job_count, NULL, 0);
+    for (size_t i = 0; i < POLICY_COUNT && r == 0; i++)
+        r = bench_policy(bench, &small, &large, policies[i], err);
+    if (r == 0)
+        r = bench_reading(bench, err);
+    arena_release(&small.arena);
+    arena_release(&large.arena);
+    return r;
+}
+
+const struct bench_suite bench_sim = {
+    .name = "sim",
+    .brief = "replay, decisions, reading a trace",
+    .run = bench_sim_run,
+};

@@ -1,0 +1,227 @@
+/*
+ * What holds for every plan: what intake accepts has room on an empty cluster and the
+ * other way round, a grant is a whole gang on distinct free accelerators, and what is
+ * undone or ended leaves no trace.
+ */
+#include "support/worlds.h"
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "support/world.h"
+
+#ifndef SEEDS
+#define SEEDS 150
+#endif
+
+static void open_world(struct world *w, struct worlds *worlds, uint64_t seed)
+{
+    worlds_make(worlds, &(struct worlds_setup){ .jobs = 40, .impossible = true }, seed);
+    *w = (struct world){ .cluster = worlds->cluster, .rates = worlds->rates };
+    w->rates.cluster = &w->cluster;
+    arena_init(&w->arena, 0);
+    state_init(&w->state, &w->arena, &w->cluster, &w->rates, WORLD_JOBS_MAX);
+    w->plan = plan_new(&w->state, &w->arena);
+    w->id_next = 1;
+}
+
+static void close_world(struct world *w, struct worlds *worlds)
+{
+    world_release(w);
+    worlds_release(worlds);
+}
+
+/* A job that is let in has to fit some day, and one that would fit is let in. */
+static void intake_and_placement_agree_on_what_can_ever_run(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    {
+        struct worlds worlds;
+        struct world w;
+        struct intake intake;
+        open_world(&w, &worlds, seed.now);
+        intake_init(&intake, &w.cluster, &w.rates);
+        for (uint32_t i = 0; i < worlds.setup.spec_count; i++) {
+            struct job_spec spec = worlds.specs[i];
+            struct job job;
+            struct error err = { "" };
+            spec.id = i + 1;
+            bool accepted = intake_job(&intake, &spec, &job, &err) == 0;
+            if (!accepted) {
+                /* Whatever the types: would it fit? */
+                uint32_t types = spec.types
+                                     ? cluster_types_named(&w.cluster, spec.types)
+                                     : ((uint32_t)1 << w.cluster.type_count) - 1;
+                job = (struct job){ .id = spec.id,
+                                    .gpus = spec.gpus,
+                                    .gpus_min = spec.gpus,
+                                    .gpus_max = spec.gpus,
+                                    .nodes = spec.nodes,
+                                    .spread = spec.spread,
+                                    .cpu_milli = spec.cpu_milli,
+                                    .mem_mib = spec.mem_mib,
+                                    .types = types,
+                                    .kind = KIND_NONE };
+                assert_true(err.text[0] != 0);
+            }
+            job_id id = world_queued(&w, job);
+            bool placed = plan_grant(world_plan(&w), id, NULL);
+            if (accepted != placed)
+                fail_msg("job %u: gpus %u nodes %u spread %d cpu %u mem %u: "
+                         "accepted %d, placed %d (%s)",
+                         i, spec.gpus, spec.nodes, spec.spread, spec.cpu_milli,
+                         spec.mem_mib, accepted, placed, err.text);
+            world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
+        }
+        intake_release(&intake);
+        close_world(&w, &worlds);
+    }
+}
+
+/* --- grants, revocations and undo, at random --------------------------------------- */
+
+static void assert_whole_gang(const struct world *w, job_id id)
+{
+    const struct change *grant = world_grant(w, id);
+    const struct job *job = &w->state.jobs[id];
+    const struct seat *seats = plan_seats(w->plan, grant);
+    uint64_t cpu_milli = 0, mem_mib = 0;
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < grant->seat_count; i++) {
+        const struct node *node = &w->cluster.nodes[seats[i].node];
+        for (uint32_t k = 0; k < i; k++)
+            assert_true(seats[k].node != seats[i].node);
+        if (job->gpus > 0) {
+            assert_true(seats[i].gpus != 0);
+            assert_true(job->types >> node->type & 1);
+            assert_int_equal(node->type, w->cluster.nodes[seats[0].node].type);
+        }
+        gpus += seat_gpu_count(&seats[i]);
+        cpu_milli += seats[i].cpu_milli;
+        mem_mib += seats[i].mem_mib;
+    }
+    assert_int_equal(gpus, job->gpus);
+    assert_true(cpu_milli >= job->cpu_milli);
+    assert_true(mem_mib >= job->mem_mib);
+    if (job->nodes)
+        assert_int_equal(grant->seat_count, job->nodes);
+}
+
+/* Seats in the plan, and those held by jobs that it leaves alone, are all distinct. */
+static void assert_nobody_shares(const struct world *w)
+{
+    uint64_t taken[64] = { 0 };
+    assert_true(w->cluster.node_count <= 64);
+    for (job_id id = 0; id < w->state.job_count; id++) {
+        const struct change *grant = world_grant(w, id);
+        const struct job *job = &w->state.jobs[id];
+        const struct seat *seats = NULL;
+        uint32_t count = 0;
+        if (plan_holds(w->plan, id) && grant) {
+            seats = plan_seats(w->plan, grant);
+            count = grant->seat_count;
+        } else if (plan_holds(w->plan, id)) {
+            seats = view_seats(&w->state.view, id);
+            count = job->seats.count;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(taken[seats[i].node] & seats[i].gpus, 0);
+            taken[seats[i].node] |= seats[i].gpus;
+        }
+    }
+}
+
+static void do_something(struct world *w, struct rng *rng)
+{
+    job_id id = rng_below(rng, w->state.job_count);
+    const struct job *job = &w->state.jobs[id];
+    if (job_runs(job) && !plan_changes(w->plan, id) && rng_below(rng, 2)) {
+        plan_revoke(w->plan, id, RULE_ORDER, JOB_NONE);
+        return;
+    }
+    bool held = plan_holds(w->plan, id);
+    bool granted = plan_grant(w->plan, id, NULL);
+    assert_int_equal(granted, plan_holds(w->plan, id));
+    if (granted && !held && world_grant(w, id))
+        assert_whole_gang(w, id);
+}
+
+/* Plan at random, undo now and then; at the end throw it away or carry it out. */
+static void one_plan(struct world *w, struct rng *rng)
+{
+    uint64_t before = world_free_hash(w);
+    struct plan *plan = world_plan(w);
+    for (int i = 0; i < 20; i++) {
+        size_t mark = plan_mark(plan);
+        size_t changes = plan_change_count(plan);
+        uint64_t here = world_free_hash(w);
+        uint32_t count = rng_below(rng, 5);
+        for (uint32_t k = 0; k < count; k++)
+            do_something(w, rng);
+        if (rng_below(rng, 2)) {
+            plan_undo(plan, mark);
+            assert_true(world_free_hash(w) == here);
+            assert_int_equal(plan_change_count(plan), changes);
+        }
+    }
+    assert_nobody_shares(w);
+    assert_int_equal(plan_check(plan, NULL), 0);
+    if (rng_below(rng, 3)) {
+        world_carry_out(w);
+        return;
+    }
+    plan_end(plan);
+    w->planning = false;
+    assert_true(world_free_hash(w) == before);
+}
+
+/* Those who were told to leave do, some finish, those whose seats are free start. */
+static void something_happens(struct world *w, struct rng *rng)
+{
+    world_pass(w, SECONDS(1));
+    for (job_id id = 0; id < w->state.job_count; id++) {
+        const struct job *job = world_job(w, id);
+        if (job->state == JOB_STOPPING && rng_below(rng, 2))
+            world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = id });
+        else if (job_runs(job) && rng_below(rng, 8) == 0)
+            world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = id });
+        else if (job->state == JOB_PLACED && job->promised_by == UINT32_MAX)
+            world_apply(
+                w, (struct event){ .kind = EVENT_STARTED, .job = id, .loaded = true });
+    }
+}
+
+static void plans_leave_no_trace_but_what_is_carried_out(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    {
+        struct worlds worlds;
+        struct world w;
+        struct rng rng;
+        struct intake intake;
+        rng_init(&rng, seed.now, "plans");
+        open_world(&w, &worlds, seed.now);
+        intake_init(&intake, &w.cluster, &w.rates);
+        for (uint32_t i = 0; i < 25; i++) {
+            struct job_spec spec = worlds.specs[i];
+            struct job job;
+            spec.id = i + 1;
+            if (intake_job(&intake, &spec, &job, NULL) == 0)
+                world_queued(&w, job);
+        }
+        for (int i = 0; i < 30 && w.state.job_count > 0; i++) {
+            one_plan(&w, &rng);
+            something_happens(&w, &rng);
+        }
+        intake_release(&intake);
+        close_world(&w, &worlds);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intake_and_placement_agree_on_what_can_ever_run),
+        cmocka_unit_test(plans_leave_no_trace_but_what_is_carried_out),
+    };
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

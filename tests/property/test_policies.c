@@ -1,0 +1,261 @@
+/*
+ * What holds for every policy in the registry, in every world: the books add up after
+ * every event, every job ends once, the same seed gives the same run, and deciding
+ * allocates nothing.
+ */
+#include "support/worlds.h"
+
+#include <errno.h>
+
+#include "base/error.h"
+#include "model/plan.h"
+
+#ifndef SEEDS
+#define SEEDS 40
+#endif
+#define JOBS 60
+
+/* --- allocations while deciding ------------------------------------------------------ */
+
+static bool deciding;
+static uint64_t allocations;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void __real_free(void *old);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void __wrap_free(void *old);
+
+void *__wrap_malloc(size_t bytes)
+{
+    allocations += deciding;
+    return __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    allocations += deciding;
+    return __real_calloc(count, bytes);
+}
+
+void *__wrap_realloc(void *old, size_t bytes)
+{
+    allocations += deciding;
+    return __real_realloc(old, bytes);
+}
+
+void __wrap_free(void *old)
+{
+    allocations += deciding;
+    __real_free(old);
+}
+
+static const struct policy *watched;
+
+static int watched_decide(void *self, const struct view *view, struct plan *plan,
+                          struct arena *scratch, struct error *err)
+{
+    deciding = true;
+    int r = watched->decide(self, view, plan, scratch, err);
+    deciding = false;
+    return r;
+}
+
+/* The policy with its decisions watched. */
+static struct policy watch(const struct policy *policy)
+{
+    struct policy copy = *policy;
+    watched = policy;
+    copy.decide = watched_decide;
+    allocations = 0;
+    return copy;
+}
+
+/* --- worlds --------------------------------------------------------------------------- */
+
+static const struct worlds_setup kinds[] = {
+    { .jobs = JOBS, .plain = true },
+    { .jobs = JOBS, .impossible = true },
+    { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
+    { .jobs = JOBS, .faults = true },
+    { .jobs = JOBS, .plain = true, .faults = true, .wrong_estimates = true },
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static void play(struct run *run, struct worlds *world, const struct policy *policy,
+                 uint64_t seed)
+{
+    worlds_make(world, &kinds[seed % KINDS], seed);
+    world->setup.policy = policy;
+    run_play(run, &world->setup);
+}
+
+static void release(struct run *run, struct worlds *world)
+{
+    run_release(run);
+    worlds_release(world);
+}
+
+static void the_books_add_up_and_every_job_ends_once(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct worlds world;
+        struct run run;
+        struct policy policy = watch(*p);
+        print_message("# %s\n", policy.name);
+        play(&run, &world, &policy, seed.now); /* state_check() after every event */
+
+        assert_int_equal(run.accepted + run.rejected, run.next);
+        assert_int_equal(run.engine.refused_count, 0);
+        assert_int_equal(allocations, 0);
+        uint32_t ended = 0;
+        for (uint32_t id = 1; id <= JOBS; id++) {
+            assert_true(run.ends[id] <= 1);
+            ended += run.ends[id];
+        }
+        assert_int_equal(ended, run.ended);
+        assert_int_equal(run.ended + run.engine.state.live_count, run.accepted);
+        if (!kinds[seed.now % KINDS].faults) {
+            assert_false(run.gave_up);
+            assert_int_equal(run.ended, run.accepted);
+            assert_int_equal(run.engine.state.free.gpu_count, world.cluster.gpu_count);
+        }
+        release(&run, &world);
+    }
+}
+
+static void the_same_seed_gives_the_same_run(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct worlds world;
+        struct run run;
+        uint64_t hashes[2];
+        for (int i = 0; i < 2; i++) {
+            worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+            world.setup.policy = *p;
+            world.setup.unchecked = true;
+            run_play(&run, &world.setup);
+            hashes[i] = run.hash;
+            release(&run, &world);
+        }
+        assert_true(hashes[0] == hashes[1]);
+    }
+}
+
+static void an_executor_that_says_everything_twice_changes_nothing(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct worlds world;
+        struct run run;
+        uint64_t hashes[2];
+        for (int i = 0; i < 2; i++) {
+            worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+            world.setup.policy = *p;
+            world.setup.unchecked = i == 0;
+            world.setup.repeats = i == 1;
+            run_play(&run, &world.setup);
+            hashes[i] = run.hash;
+            release(&run, &world);
+        }
+        assert_true(hashes[0] == hashes[1]);
+    }
+}
+
+/* --- a policy that errs ------------------------------------------------------------------ */
+
+static uint32_t decisions;
+static const struct policy *sound;
+
+/* Every second plan is wrong: half a gang, or no plan at all. */
+static int errs_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    int r = sound->decide(self, view, plan, scratch, err);
+    if (r < 0)
+        return r;
+    if (decisions++ % 2 == 0)
+        return 0;
+    for (job_id job = 0; job < view->job_max; job++) {
+        struct ask half = ASK_DEFAULT;
+        half.gpus = view->jobs[job].gpus / 2;
+        if (view->jobs[job].state == JOB_WAITING && !plan_holds(plan, job) &&
+            half.gpus > 0 && !job_is_elastic(&view->jobs[job]))
+            plan_grant(plan, job, &half);
+    }
+    for (job_id job = 0; job < view->job_max; job++)
+        if (job_runs(&view->jobs[job]) && !plan_changes(plan, job))
+            plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
+    plan_wake(plan, view->now_ns + 1); /* ask me again */
+    return decisions % 4 == 0 ? -EINVAL : -EDOM;
+}
+
+static void a_plan_thrown_away_leaves_the_cluster_as_it_was(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS / 2 + 1)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct worlds world;
+        struct run run;
+        struct policy errs = **p;
+        sound = *p;
+        errs.decide = errs_decide;
+        decisions = 0;
+        worlds_make(&world, &kinds[seed.now % 2], seed.now);
+        world.setup.policy = &errs;
+        run_play(&run, &world.setup); /* the books are checked after every event */
+
+        assert_true(run.engine.refused_count > 0);
+        assert_int_equal(run.ended, run.accepted);
+        release(&run, &world);
+    }
+}
+
+static int half_gang_decide(void *self, const struct view *view, struct plan *plan,
+                            struct arena *scratch, struct error *err)
+{
+    struct ask half = ASK_DEFAULT;
+    half.gpus = 2;
+    assert_true(plan_grant(plan, 0, &half));
+    return 0;
+}
+
+static void half_a_gang_is_refused_and_the_reason_kept(void **state)
+{
+    const struct policy halves = { .name = "halves",
+                                   .self_size = 1,
+                                   .decide = half_gang_decide };
+    const struct job_spec spec = { .gpus = 4, .steps = 10 };
+    struct worlds world;
+    struct run run;
+    worlds_make(&world, &(struct worlds_setup){ .plain = true }, 1);
+    struct cluster cluster;
+    cluster_load(&cluster, &world.arena, "1xv100:4", NULL);
+    run_play(&run, &(struct run_setup){ .cluster = &cluster,
+                                        .policy = &halves,
+                                        .specs = &spec,
+                                        .spec_count = 1 });
+
+    assert_int_equal(run.engine.refused_count, 1);
+    assert_string_equal(run.engine.refusal->text,
+                        "job 1 is granted 2 accelerators, its gang is 4");
+    assert_int_equal(run.engine.state.jobs[0].state, JOB_WAITING);
+    assert_int_equal(run.engine.state.free.gpu_count, 4);
+    release(&run, &world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(half_a_gang_is_refused_and_the_reason_kept),
+        cmocka_unit_test(the_books_add_up_and_every_job_ends_once),
+        cmocka_unit_test(the_same_seed_gives_the_same_run),
+        cmocka_unit_test(an_executor_that_says_everything_twice_changes_nothing),
+        cmocka_unit_test(a_plan_thrown_away_leaves_the_cluster_as_it_was),
+    };
+    return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
+}

@@ -1,0 +1,293 @@
+/* run.c - a list of jobs through the real engine and the simulated cluster. */
+#include "support/run.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t mix_double(uint64_t hash, double number)
+{
+    uint64_t word;
+    memcpy(&word, &number, sizeof word);
+    return mix(hash, word);
+}
+
+uint64_t run_hash_event(uint64_t hash, const struct view *view,
+                        const struct event *event)
+{
+    hash = mix(hash, (uint64_t)event->at_ns);
+    hash = mix(hash, event->kind);
+    switch (event->kind) {
+    case EVENT_REJECTED:
+        return mix(hash, event->spec->id);
+    case EVENT_NODE_DOWN:
+    case EVENT_NODE_UP:
+        return mix(hash, event->node);
+    default:
+        break;
+    }
+    hash = mix(hash, view->jobs[event->job].id);
+    switch (event->kind) {
+    case EVENT_PLACED:
+    case EVENT_RESIZING:
+        for (uint32_t i = 0; i < event->seat_count; i++) {
+            hash = mix(hash, event->seats[i].node);
+            hash = mix(hash, event->seats[i].gpus);
+        }
+        return mix(hash, event->promise_count);
+    case EVENT_RECALLED:
+        return mix(mix(hash, event->rule),
+                   event->for_whom == JOB_NONE ? 0 : view->jobs[event->for_whom].id);
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+    case EVENT_FINISHED:
+        return mix_double(hash, event->steps);
+    default:
+        return hash;
+    }
+}
+
+/* --- listeners ------------------------------------------------------------------- */
+
+static void admit(void *self, const struct view *view, const struct event *event)
+{
+    struct run *run = self;
+    if (event->kind != EVENT_SUBMITTED)
+        return;
+    const struct job_spec *spec = run->arrived[run->admitted_count++];
+    struct sim_truth truth = { .steps = spec->steps,
+                               .pause_ns = spec->pause_ns,
+                               .load_ns = spec->load_ns,
+                               .ckpt_ns = spec->ckpt_ns,
+                               .fails = spec->fails };
+    sim_cluster_admit(&run->sim, event->job, &truth);
+}
+
+static void count(struct run *run, const struct view *view, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+        run->accepted++;
+        break;
+    case EVENT_REJECTED:
+        run->rejected++;
+        break;
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+        run->ended++;
+        run->ends[view->jobs[event->job].id]++;
+        break;
+    default:
+        break;
+    }
+}
+
+/* With BERTH_EVENTS set: a line per event, for whoever looks for a failure's cause. */
+static void print_event(const struct view *view, const struct event *event)
+{
+    bool of_job = event->kind != EVENT_REJECTED && event->kind != EVENT_NODE_DOWN &&
+                  event->kind != EVENT_NODE_UP;
+    printf("# %.9f %s", (double)event->at_ns * 1e-9, event_name(event->kind));
+    if (of_job)
+        printf(" %llu/%u", (unsigned long long)view->jobs[event->job].id,
+               view->jobs[event->job].attempt);
+    if (event->kind == EVENT_PLACED)
+        for (uint32_t i = 0; i < event->seat_count; i++)
+            printf(" n%u:%llx", event->seats[i].node,
+                   (unsigned long long)event->seats[i].gpus);
+    if (event->kind == EVENT_RECALLED && event->for_whom != JOB_NONE)
+        printf(" for %llu", (unsigned long long)view->jobs[event->for_whom].id);
+    puts("");
+}
+
+static bool shows(enum event_kind kind)
+{
+    return kind == EVENT_SUBMITTED || kind == EVENT_STARTED || kind == EVENT_STOPPED ||
+           kind == EVENT_FINISHED || kind == EVENT_FAILED || kind == EVENT_LOST;
+}
+
+static void watch(void *self, const struct view *view, const struct event *event)
+{
+    struct run *run = self;
+    count(run, view, event);
+    run->hash = run_hash_event(run->hash, view, event);
+    if (shows(event->kind))
+        run->outcome += mix(mix(mix(0, (uint64_t)event->at_ns), event->kind),
+                            view->jobs[event->job].id);
+    if (getenv("BERTH_EVENTS"))
+        print_event(view, event);
+    if (!run->setup->unchecked)
+        state_check(&run->engine.state);
+    if (run->setup->listener.event)
+        run->setup->listener.event(run->setup->listener.self, view, event);
+}
+
+/* --- what comes next --------------------------------------------------------------- */
+
+static void arrive(struct run *run, const struct job_spec *truth)
+{
+    struct job_spec spec = *truth;
+    if (run->setup->beliefs)
+        spec.steps *= run->setup->beliefs[run->next];
+    spec.id = spec.id ? spec.id : run->next + 1;
+    run->next++;
+    struct job *job = arena_new(&run->instant, struct job);
+    struct event *event = outbox_add(&run->outboxes[run->reading]);
+    event->at_ns = truth->submit_ns;
+    event->job = JOB_NONE;
+    event->spec = job;
+    event->kind = EVENT_SUBMITTED;
+    if (intake_job(&run->intake, &spec, job, NULL) == 0) {
+        run->arrived[run->arrived_count++] = truth;
+    } else {
+        event->kind = EVENT_REJECTED;
+        *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
+    }
+}
+
+/* Outages are put into the simulated cluster's own future, one change at a time. */
+static void schedule_outage(struct run *run, const struct outage *outage, int64_t at_ns)
+{
+    struct sim_cluster *sim = &run->sim;
+    uint32_t id = sim->view->job_max + outage->node;
+    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
+}
+
+static void follow_outages(struct run *run, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < run->setup->outage_count; i++) {
+        const struct outage *outage = &run->setup->outages[i];
+        uint32_t id = run->sim.view->job_max + outage->node;
+        if (now_ns == outage->down_ns || now_ns == outage->up_ns) {
+            heap_remove(&run->sim.pool, &run->sim.due, id); /* its own idea of when */
+            if (now_ns == outage->down_ns && outage->up_ns)
+                schedule_outage(run, outage, outage->up_ns);
+        }
+    }
+}
+
+static int64_t earliest(const struct run *run)
+{
+    int64_t at_ns = sim_cluster_next_ns(&run->sim);
+    if (run->next < run->setup->spec_count &&
+        run->setup->specs[run->next].submit_ns < at_ns)
+        at_ns = run->setup->specs[run->next].submit_ns;
+    return run->engine.wake_ns < at_ns ? run->engine.wake_ns : at_ns;
+}
+
+static bool is_over(const struct run *run)
+{
+    if (run->next < run->setup->spec_count)
+        return false;
+    if (run->engine.state.live_count == 0)
+        return true;
+    return sim_cluster_is_quiet(&run->sim) && run->engine.wake_ns == INT64_MAX;
+}
+
+/* Of what an executor reports of a job; new figures of progress are no repetition. */
+static bool is_repeatable(enum event_kind kind)
+{
+    return kind >= EVENT_STARTED && kind <= EVENT_LOST && kind != EVENT_PROGRESS;
+}
+
+static void say_twice(struct outbox *outbox)
+{
+    struct outbox twice = { 0 };
+    for (uint32_t i = 0; i < outbox->count; i++)
+        for (int n = 0; n < 1 + is_repeatable(outbox->events[i].kind); n++)
+            *outbox_add(&twice) = outbox->events[i];
+    outbox_release(outbox);
+    *outbox = twice;
+}
+
+static void step(struct run *run, int64_t now_ns)
+{
+    do {
+        struct error err = { "" };
+        struct outbox *inbox = &run->outboxes[run->reading];
+        if (run->setup->repeats)
+            say_twice(inbox);
+        run->reading ^= 1;
+        run->sim.outbox = &run->outboxes[run->reading];
+        if (engine_step(&run->engine, now_ns, inbox->events, inbox->count, &err) < 0)
+            fail_msg("%s", err.text);
+        inbox->count = 0;
+    } while (run->outboxes[run->reading].count > 0);
+    run->arrived_count = run->admitted_count = 0;
+    arena_reset(&run->instant);
+}
+
+static void set_up(struct run *run, const struct run_setup *setup)
+{
+    struct error err = { "" };
+    memset(run, 0, sizeof *run);
+    run->setup = setup;
+    arena_init(&run->arena, 0);
+    arena_init(&run->instant, 0);
+    throughput_init(&run->no_rates, setup->cluster);
+    const struct throughput *rates = setup->rates ? setup->rates : &run->no_rates;
+    intake_init(&run->intake, setup->cluster, rates);
+    struct engine_setup engine = { .cluster = setup->cluster,
+                                   .rates = rates,
+                                   .policy = setup->policy,
+                                   .settings = setup->settings,
+                                   .executor = &executor_sim,
+                                   .executor_self = &run->sim,
+                                   .job_max = setup->spec_count ? setup->spec_count : 1,
+                                   .seed = setup->seed };
+    if (engine_init(&run->engine, &run->arena, &engine, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct view *view = &run->engine.state.view;
+    sim_cluster_init(&run->sim, &run->arena, view, &run->outboxes[0], &setup->faults,
+                     setup->seed);
+    metrics_init(&run->metrics, &run->arena, view, 0, UINT64_MAX);
+    run->arrived =
+        arena_array(&run->arena, const struct job_spec *, setup->spec_count + 1);
+    run->ends = arena_array(&run->arena, uint8_t, setup->spec_count + 2);
+    engine_listen(&run->engine, (struct listener){ .event = admit, .self = run });
+    engine_listen(&run->engine,
+                  (struct listener){ .event = metrics_event, .self = &run->metrics });
+    engine_listen(&run->engine, (struct listener){ .event = watch, .self = run });
+    for (uint32_t i = 0; i < setup->outage_count; i++)
+        schedule_outage(run, &setup->outages[i], setup->outages[i].down_ns);
+}
+
+void run_play(struct run *run, const struct run_setup *setup)
+{
+    set_up(run, setup);
+    uint32_t turns_max = setup->turns_max ? setup->turns_max : 20000;
+    int64_t last_ns = 0;
+    for (uint32_t turn = 0; !is_over(run); turn++) {
+        int64_t now_ns = earliest(run);
+        if (turn == turns_max || now_ns == INT64_MAX) {
+            run->gave_up = true;
+            break;
+        }
+        last_ns = now_ns = now_ns < last_ns ? last_ns : now_ns;
+        sim_cluster_advance(&run->sim, now_ns);
+        follow_outages(run, now_ns);
+        while (run->next < setup->spec_count &&
+               setup->specs[run->next].submit_ns <= now_ns)
+            arrive(run, &setup->specs[run->next]);
+        step(run, now_ns);
+    }
+    metrics_end(&run->metrics, &run->engine.state.view);
+}
+
+void run_release(struct run *run)
+{
+    engine_release(&run->engine);
+    intake_release(&run->intake);
+    sim_cluster_release(&run->sim);
+    metrics_release(&run->metrics);
+    outbox_release(&run->outboxes[0]);
+    outbox_release(&run->outboxes[1]);
+    arena_release(&run->instant);
+    arena_release(&run->arena);
+}

@@ -1,0 +1,78 @@
+/*
+ * run.h - a list of jobs through the real engine and the simulated cluster.
+ *
+ * Like 'berth sim', with what tests want besides: any policy table, nodes that go down
+ * at a given time, an executor that says everything twice, the books checked after every
+ * event, and one number for all that happened.
+ */
+#pragma once
+
+#include "support/cases.h"
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "executor/sim.h"
+#include "metrics/metrics.h"
+#include "model/cluster.h"
+#include "model/intake.h"
+#include "model/outbox.h"
+#include "model/throughput.h"
+#include "policy/policy.h"
+
+/* A node that is away from one time to another; up_ns 0: for good. */
+struct outage {
+    node_id node;
+    int64_t down_ns, up_ns;
+};
+
+struct run_setup {
+    const struct cluster *cluster;
+    const struct throughput *rates; /* NULL: no rows */
+    const struct policy *policy;
+    const char *settings;
+    const struct job_spec *specs; /* in order of submission */
+    uint32_t spec_count;
+    const double *beliefs; /* factors on the work that is declared, or NULL */
+    struct sim_faults faults;
+    const struct outage *outages;
+    uint32_t outage_count;
+    uint64_t seed;
+    bool repeats;       /* everything the executor says is said twice               */
+    bool unchecked;     /* leave state_check() out: for speed                       */
+    uint32_t turns_max; /* give up after so many; 0: 20,000                        */
+    struct listener listener; /* or zero: told of every event, after the books' check */
+};
+
+struct run {
+    const struct run_setup *setup;
+    struct arena arena, instant;
+    struct throughput no_rates;
+    struct engine engine;
+    struct sim_cluster sim;
+    struct outbox outboxes[2];
+    uint32_t reading;
+    struct intake intake;
+    struct metrics metrics;
+    const struct job_spec **arrived; /* of the instant, accepted */
+    uint32_t arrived_count, admitted_count;
+    uint32_t next;    /* spec to arrive next                             */
+    uint32_t outages; /* done, downs and ups counted                     */
+
+    uint64_t hash;     /* of all events                                  */
+    uint64_t outcome;  /* of who came, started, stopped and ended when, in any order */
+    uint32_t accepted; /* jobs                                           */
+    uint32_t rejected;
+    uint32_t ended;
+    uint8_t *ends; /* by public id: times it ended; ids are at most spec_count   */
+    bool gave_up;
+};
+
+/* Ids of the specs are 1 … spec_count; where one is 0 it is filled in. */
+void run_play(struct run *run, const struct run_setup *setup);
+void run_release(struct run *run);
+
+/* Seats of all placements, steps, rules, for whom: a number for one event. */
+uint64_t run_hash_event(uint64_t hash, const struct view *view,
+                        const struct event *event);

@@ -1,0 +1,87 @@
+/*
+ * world.h - a small cluster in a test, in few words.
+ *
+ *     world_init(&w, nodes, gpus_per_node);
+ *     job_id old = world_running(&w, (struct job){ .gpus = 4 });
+ *     job_id new = world_queued(&w, (struct job){ .gpus = 1 });
+ *     world_decide(&w, &policy_las);
+ *     assert_true(plan_holds(w.plan, new));
+ *
+ * There is no engine and no executor: what happens is said with world_apply().  Fields
+ * of a job that a test leaves out are those of a plain one: any type, rigid, one step
+ * per second, work unknown.
+ */
+#pragma once
+
+#include "support/cases.h"
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/cluster.h"
+#include "model/plan.h"
+#include "model/state.h"
+#include "model/throughput.h"
+#include "policy/policy.h"
+
+#define SECONDS(n) ((int64_t)((n)*INT64_C(1000000000)))
+#define MINUTES(n) SECONDS((n)*60)
+#define WORLD_JOBS_MAX 64
+
+struct world {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct state state;
+    struct plan *plan;
+    bool planning; /* between plan_begin() and plan_end() */
+    uint64_t id_next;
+    const struct policy *policy; /* of the last decision */
+    void *policy_self;
+};
+
+void world_init(struct world *w, uint32_t nodes, uint32_t gpus_per_node);
+
+/* The cluster as on the command line: "4xv100:8,2xp100:4". */
+void world_init_as(struct world *w, const char *cluster);
+
+/* The same with room for CPU and memory on every node. */
+void world_init_roomy(struct world *w, const char *cluster, uint32_t cpu_milli,
+                      uint32_t mem_mib);
+void world_release(struct world *w);
+
+/* Time passes; nothing happens. */
+void world_pass(struct world *w, int64_t ns);
+
+/* Said by somebody, now; 'generation' and 'attempt' are filled in where they are 0. */
+bool world_apply(struct world *w, struct event event);
+
+/* In the queue; in its seats, making steps; or the same on a node of the test's choice. */
+job_id world_queued(struct world *w, struct job job);
+job_id world_running(struct world *w, struct job job);
+job_id world_running_on(struct world *w, node_id node, struct job job);
+
+/* Begin a plan by hand, or throw it away and begin another. */
+struct plan *world_plan(struct world *w);
+
+/* End the plan, its orders become events as in the engine. */
+void world_carry_out(struct world *w);
+
+/* A policy takes over, with its standard settings or these, and decides. */
+void world_decide(struct world *w, const struct policy *policy);
+void world_decide_with(struct world *w, const struct policy *policy,
+                       const char *settings);
+
+/* Ask the same policy again. */
+void world_decide_again(struct world *w);
+
+struct job *world_job(struct world *w, job_id job);
+
+/* The grant of a job in the plan, or NULL; its n-th seat; who promised it room. */
+const struct change *world_grant(const struct world *w, job_id job);
+const struct seat *world_seat(const struct world *w, job_id job, uint32_t n);
+bool world_waits_for(const struct world *w, job_id job, job_id victim);
+
+/* A number made of everything that is free, to compare before and after. */
+uint64_t world_free_hash(const struct world *w);

@@ -1,0 +1,160 @@
+/* worlds.c - random clusters and the jobs for them, from a seed. */
+#include "support/worlds.h"
+
+#include "base/rng.h"
+
+#define SECOND INT64_C(1000000000)
+
+static bool chance(struct rng *rng, uint32_t percent)
+{
+    return rng_below(rng, 100) < percent;
+}
+
+static uint32_t between(struct rng *rng, uint32_t low, uint32_t high)
+{
+    return low + rng_below(rng, high - low + 1);
+}
+
+static void make_cluster(struct worlds *world, const struct worlds_setup *setup,
+                         struct rng *rng)
+{
+    static const char *const names[] = { "v100", "p100", "k80" };
+    static const double speeds[] = { 1, 0.5, 0.25 };
+    uint32_t nodes = between(rng, 1, 8);
+    uint32_t types = setup->plain ? 1 : between(rng, 1, 3);
+    uint32_t gpus[3];
+    bool limits = !setup->plain && chance(rng, 50);
+    struct cluster *cluster = &world->cluster;
+
+    cluster_begin(cluster, &world->arena, "random", nodes);
+    for (uint32_t t = 0; t < types; t++) {
+        cluster_type(cluster, &world->arena, names[t]);
+        cluster->types[t].speed = setup->one_speed ? 1 : speeds[t];
+        cluster->types[t].usd_per_hour = speeds[t];
+        gpus[t] = (uint32_t)1 << between(rng, 0, 3);
+    }
+    bool mixed = !setup->plain && chance(rng, 30);
+    for (uint32_t n = 0; n < nodes; n++) {
+        uint32_t type = n < types ? n : rng_below(rng, types);
+        struct node node = { .type = type,
+                             .gpu_count = mixed ? between(rng, 1, 8) : gpus[type],
+                             .cpu_milli = limits ? between(rng, 4, 32) * 1000 : 1000000,
+                             .mem_mib = limits ? between(rng, 8, 64) * 1024 : 10000000,
+                             .rack = n / 3 };
+        if (!setup->plain && n >= types && chance(rng, 10))
+            node.gpu_count = 0;
+        cluster_add(cluster, &node);
+    }
+    cluster_end(cluster, &world->arena);
+    throughput_init(&world->rates, cluster);
+}
+
+static int64_t some_time(const struct worlds_setup *setup, struct rng *rng, uint32_t s)
+{
+    int64_t ns = (int64_t)rng_below(rng, s + 1) * SECOND;
+    return setup->distinct_times ? ns + rng_below(rng, SECOND) : ns;
+}
+
+static uint32_t gang(struct worlds *world, struct rng *rng)
+{
+    uint32_t all = world->cluster.gpu_count;
+    uint32_t gpus =
+        chance(rng, 70) ? (uint32_t)1 << rng_below(rng, 4) : between(rng, 1, 12);
+    return gpus < all ? gpus : all;
+}
+
+static void make_odd(struct worlds *world, const struct worlds_setup *setup,
+                     struct rng *rng, struct job_spec *spec)
+{
+    if (chance(rng, 10))
+        spec->gpus = 0;
+    spec->gpus_min = spec->gpus;
+    spec->gpus_max = spec->gpus;
+    if (spec->gpus > 1 && chance(rng, 20)) {
+        spec->gpus_min = between(rng, 1, spec->gpus);
+        spec->gpus_max = between(rng, spec->gpus, 2 * spec->gpus);
+    }
+    spec->spread = chance(rng, 25);
+    if (chance(rng, 15))
+        spec->nodes = between(rng, 1, 4);
+    if (chance(rng, 60))
+        spec->cpu_milli = between(rng, 1, 8) * 1000;
+    if (chance(rng, 60))
+        spec->mem_mib = between(rng, 1, 16) * 1024;
+    if (chance(rng, 20))
+        spec->types =
+            world->cluster.types[rng_below(rng, world->cluster.type_count)].name;
+    if (chance(rng, 10))
+        spec->entity = chance(rng, 50) ? "red" : "blue";
+    if (setup->impossible && chance(rng, 5))
+        spec->gpus = world->cluster.gpu_count + 1;
+}
+
+static void make_job(struct worlds *world, const struct worlds_setup *setup,
+                     struct rng *rng, struct job_spec *spec, int64_t submit_ns)
+{
+    *spec = (struct job_spec){ .submit_ns = submit_ns,
+                               .class = chance(rng, 30) ? CLASS_TE : CLASS_BE,
+                               .gpus = gang(world, rng),
+                               .weight = between(rng, 1, 3) };
+    if (!setup->plain)
+        make_odd(world, setup, rng, spec);
+    if (setup->one_node) {
+        spec->nodes = 0;
+        spec->spread = false;
+        while (spec->gpus > world->cluster.types[0].node_gpus_max)
+            spec->gpus /= 2;
+        spec->gpus_min = spec->gpus_max = spec->gpus;
+    }
+    spec->steps = (double)some_time(setup, rng, chance(rng, 20) ? 2000 : 200) * 1e-9;
+    if (chance(rng, 5))
+        spec->steps = 0; /* there is nothing to do */
+    if (chance(rng, 50)) {
+        spec->grace_ns = some_time(setup, rng, 30);
+        spec->pause_ns = some_time(setup, rng, 40);
+        spec->load_ns = chance(rng, 50) ? some_time(setup, rng, 30) : 0;
+        spec->ckpt_ns = chance(rng, 50) ? SECOND + some_time(setup, rng, 60) : 0;
+    }
+    if (chance(rng, 10))
+        spec->deadline_ns = submit_ns + some_time(setup, rng, 1000) + 1;
+    spec->fails = chance(rng, 5);
+}
+
+void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "worlds");
+    *world = (struct worlds){ 0 };
+    arena_init(&world->arena, 0);
+    make_cluster(world, setup, &rng);
+    world->specs = arena_array(&world->arena, struct job_spec, setup->jobs);
+    world->beliefs = arena_array(&world->arena, double, setup->jobs);
+    uint32_t pace_s = between(&rng, 1, 60);
+    int64_t at_ns = 0;
+    for (uint32_t i = 0; i < setup->jobs; i++) {
+        make_job(world, setup, &rng, &world->specs[i], at_ns);
+        world->beliefs[i] = 1;
+        if (setup->wrong_estimates && chance(&rng, 50))
+            world->beliefs[i] = 0.5 + rng_unit(&rng);
+        if (setup->unknown_work && chance(&rng, 15))
+            world->beliefs[i] = 0;
+        if (!chance(&rng, 20)) /* or together with the next */
+            at_ns += some_time(setup, &rng, pace_s);
+    }
+    world->setup = (struct run_setup){ .cluster = &world->cluster,
+                                       .rates = &world->rates,
+                                       .specs = world->specs,
+                                       .spec_count = setup->jobs,
+                                       .beliefs = world->beliefs,
+                                       .seed = seed };
+    if (setup->faults) {
+        world->setup.faults.mtbf_ns = (int64_t)between(&rng, 100, 5000) * SECOND;
+        world->setup.faults.mttr_ns = (int64_t)between(&rng, 1, 200) * SECOND;
+        world->setup.turns_max = 20000;
+    }
+}
+
+void worlds_release(struct worlds *world)
+{
+    arena_release(&world->arena);
+}

@@ -1,0 +1,30 @@
+/* worlds.h - random clusters and the jobs for them, from a seed. */
+#pragma once
+
+#include "support/run.h"
+
+/* What may turn up. */
+struct worlds_setup {
+    uint32_t jobs;  /* so many                                              */
+    bool plain;     /* one type, one shape of node, no CPU or memory limits */
+    bool one_speed; /* all types are equally fast */
+    bool one_node;  /* every gang fits on a node and stays on one */
+    bool faults;    /* nodes fail                                           */
+    bool wrong_estimates;
+    bool unknown_work;   /* some jobs do not say how long they take              */
+    bool distinct_times; /* odd nanoseconds: hardly two things at once           */
+    bool impossible;     /* some jobs can never fit                              */
+};
+
+struct worlds {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct job_spec *specs;
+    double *beliefs;
+    struct run_setup setup; /* but for the policy */
+};
+
+/* The same seed makes the same world. */
+void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed);
+void worlds_release(struct worlds *world);

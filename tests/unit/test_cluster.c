@@ -1,0 +1,171 @@
+/* Clusters: presets, short hand and YAML. */
+#include "support/cases.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/cluster.h"
+#include "model/cluster_yaml.h"
+
+static struct arena arena;
+static struct cluster cluster;
+static struct error err;
+
+static void load(const char *text)
+{
+    if (cluster_load(&cluster, &arena, text, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+static void short_hand_is_one_gpu_per_node_or_nodes_of_many(void **state)
+{
+    load("v100:36,p100:12");
+    assert_int_equal(cluster.node_count, 48);
+    assert_int_equal(cluster.gpu_count, 48);
+    assert_int_equal(cluster.type_count, 2);
+    assert_int_equal(cluster.shape_count, 2);
+    assert_string_equal(cluster.types[1].name, "p100");
+    assert_int_equal(cluster.types[1].gpu_count, 12);
+
+    load("4xv100:8,2xv100:4");
+    assert_int_equal(cluster.node_count, 6);
+    assert_int_equal(cluster.gpu_count, 40);
+    assert_int_equal(cluster.type_count, 1);
+    assert_int_equal(cluster.types[0].node_gpus_max, 8);
+    assert_int_equal(cluster.nodes[5].gpu_count, 4);
+    assert_true(cluster.nodes[0].cpu_milli >= 8 * 32000);
+}
+
+static void presets_are_as_published(void **state)
+{
+    load("gavel-36");
+    assert_int_equal(cluster.node_count, 108);
+    assert_true(cluster.types[0].usd_per_hour == 0.74);
+    assert_true(cluster.types[2].usd_per_hour == 0.135);
+    load("fitgpp-84");
+    assert_int_equal(cluster.gpu_count, 672);
+    assert_int_equal(cluster.nodes[83].cpu_milli, 32000);
+    assert_int_equal(cluster.nodes[83].mem_mib, 256 * 1024);
+    load("jpas-13");
+    assert_int_equal(cluster.node_count, 13);
+    load("lab-4");
+    assert_int_equal(cluster.nodes[0].gpu_count, 4);
+    load("philly-like");
+    assert_int_equal(cluster.node_count, 552);
+}
+
+static void assert_wrong(const char *text, const char *sentence)
+{
+    err.text[0] = '\0';
+    assert_true(cluster_load(&cluster, &arena, text, &err) < 0);
+    if (!strstr(err.text, sentence))
+        fail_msg("\"%s\", want \"%s\"", err.text, sentence);
+}
+
+static void wrong_short_hand_is_refused(void **state)
+{
+    assert_wrong("v100:", "cluster part \"v100:\", want TYPE:GPUS");
+    assert_wrong("v100:0", "0 nodes, want 1 to 1000000");
+    assert_wrong("4xv100:65", "65 GPUs in a node, want 1 to 64");
+    assert_wrong("9999999xv100:1", "nodes, want 1 to 1000000");
+    assert_wrong("v100:600000,p100:600000", "1200000 nodes, want 1 to 1000000");
+    assert_wrong("v100:8,", "cluster part \"\"");
+    assert_wrong(":8", "cluster part \":8\"");
+    assert_wrong("gavel-63", "did you mean 'gavel-36'");
+    assert_wrong("a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1,q:1",
+                 "more than 16 types");
+}
+
+static int parse(const char *text)
+{
+    err.text[0] = '\0';
+    return cluster_yaml_parse(&cluster, &arena, "c.yaml", text, strlen(text), &err);
+}
+
+static void yaml_says_it_all(void **state)
+{
+    int r = parse("name: lab\n"
+                  "oversubscription: 4\n"
+                  "types:\n"
+                  "  - { name: v100, usd_per_hour: 0.74 }\n"
+                  "  - { name: k80, speed: 0.2 }\n"
+                  "nodes:\n"
+                  "  - { count: 4, type: v100, gpus: 8, cpus: 32, mem_gib: 256,\n"
+                  "      nodes_per_rack: 2, link_gbps: 10 }\n"
+                  "  - { names: [old-1, old-2], type: k80, gpus: 2, rack: 3 }\n"
+                  "  - { gpus: 0, cpus: 64 }\n");
+    if (r < 0)
+        fail_msg("%s", err.text);
+    char text[16];
+    assert_string_equal(cluster.name, "lab");
+    assert_int_equal(cluster.node_count, 7);
+    assert_int_equal(cluster.gpu_count, 36);
+    assert_int_equal(cluster.rack_count, 4);
+    assert_int_equal(cluster.nodes[3].rack, 1);
+    assert_true(cluster.nodes[0].link_bps == 10000000000u);
+    assert_true(cluster.oversubscription == 4);
+    assert_true(cluster.types[1].speed == 0.2);
+    assert_true(cluster.types[0].speed == 1);
+    assert_string_equal(cluster_node_name(&cluster, 0, text, sizeof text), "n0");
+    assert_string_equal(cluster_node_name(&cluster, 5, text, sizeof text), "old-2");
+    assert_int_equal(cluster.nodes[6].type, TYPE_NONE);
+    assert_int_equal(cluster_types_named(&cluster, "k80|tpu"), 2);
+    assert_int_equal(cluster_types_named(&cluster, "v100|k80"), 3);
+}
+
+static void assert_wrong_yaml(const char *text, const char *sentence)
+{
+    assert_int_equal(parse(text), -EINVAL);
+    if (strncmp(err.text, "c.yaml:", 7) != 0 || !strstr(err.text, sentence))
+        fail_msg("\"%s\", want \"%s\"", err.text, sentence);
+}
+
+static void wrong_yaml_is_named_by_line_and_field(void **state)
+{
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: -8 }\n", "c.yaml:2: ");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: -8 }\n", "gpus");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: x }\n", "c.yaml:2: ");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpuz: 8 }\n", "gpuz");
+    assert_wrong_yaml("nodes:\n  - { gpus: 1 }\n", "c.yaml:2: no type");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8 }\n\n  - { type: a, gpus: 99 }\n",
+                      "c.yaml:4: gpus is 99, want 0 to 64");
+    assert_wrong_yaml("nodes:\n  - { count: 0, type: a, gpus: 9 }\n",
+                      "c.yaml:2: count is 0, want 1 to 1000000");
+    assert_wrong_yaml(
+        "types:\n  - { name: a, speed: -1 }\nnodes:\n  - { type: a, gpus: 9 }\n",
+        "c.yaml:2: speed is -1");
+    assert_wrong_yaml("nodes:\n  - { count: 3, names: [x], type: a, gpus: 9 }\n",
+                      "c.yaml:2: 1 names, want 3");
+    assert_wrong_yaml("name: x\n", "nodes");
+    assert_wrong_yaml("nodes:\n  - {", "c.yaml:");
+    assert_int_equal(parse(""), -EINVAL);
+}
+
+static int setup(void **state)
+{
+    arena_init(&arena, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
+        CASE(presets_are_as_published),
+        CASE(wrong_short_hand_is_refused),
+        CASE(yaml_says_it_all),
+        CASE(wrong_yaml_is_named_by_line_and_field),
+    };
+    return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* Berth's own format: what it says, what comes back, what is refused. */
+#include "support/cases.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "workload/csv.h"
+#include "workload/workload.h"
+
+static struct error err;
+
+static const char everything[] =
+    "#berth-jobs 1\n"
+    "id,name,user,entity,class,submit_s,gpus,gpus_min,gpus_max,nodes,spread,types,cpus,"
+    "mem_gib,work_s,kind,steps,grace_s,pause_s,load_s,ckpt_s,weight,deadline_s,"
+    "bytes_per_step,fails\n"
+    "1,first,ada,vision,be,0,8,,,1,0,v100|p100,32,256.5,3600.25,,,60,10.5,30,1800,2,"
+    "90000,"
+    ",0\n"
+    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,1\n"
+    "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size 64),120000,0,0,0,0,0.1,,"
+    "102400000,0\n";
+
+static struct workload *open_text(const char *text)
+{
+    struct workload *workload = NULL;
+    int r = workload_open_memory(&workload, "jobs.csv", text, strlen(text), NULL, &err);
+    if (r < 0)
+        fail_msg("%s", err.text);
+    return workload;
+}
+
+static void every_column_arrives(void **state)
+{
+    struct workload *workload = open_text(everything);
+    struct job_spec job;
+
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.id, 1);
+    assert_string_equal(job.name, "first");
+    assert_string_equal(job.entity, "vision");
+    assert_string_equal(job.types, "v100|p100");
+    assert_int_equal(job.class, CLASS_BE);
+    assert_int_equal(job.cpu_milli, 32000);
+    assert_int_equal(job.mem_mib, 262656);
+    assert_true(job.steps == 3600.25);
+    assert_int_equal(job.pause_ns, 10 * NS_PER_S + NS_PER_S / 2);
+    assert_int_equal(job.deadline_ns, 90000 * NS_PER_S);
+
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_string_equal(job.name, "se,\"cond");
+    assert_int_equal(job.submit_ns, 1);
+    assert_int_equal(job.class, CLASS_TE);
+    assert_true(job.spread);
+    assert_true(job.fails);
+    assert_null(job.entity);
+
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_string_equal(job.kind, "ResNet-50 (batch size 64)");
+    assert_true(job.steps == 120000);
+    assert_int_equal(job.gpus_min, 2);
+    assert_int_equal(job.gpus_max, 8);
+    assert_true(job.weight == 0.1);
+    assert_int_equal(job.bytes_per_step, 102400000);
+    assert_int_equal(workload_next(workload, &job, &err), 0);
+    assert_false(workload_facts(workload)->gpu_time_known);
+    workload_close(workload);
+}
+
+static char *write_again(const char *text)
+{
+    char *written = NULL;
+    size_t count = 0;
+    FILE *file = open_memstream(&written, &count);
+    assert_non_null(file);
+    struct workload *workload = open_text(text);
+    assert_int_equal(workload_write(workload, file, &err), 0);
+    workload_close(workload);
+    fclose(file);
+    return written;
+}
+
+static void what_is_written_reads_the_same(void **state)
+{
+    char *once = write_again(everything);
+    char *twice = write_again(once);
+    assert_string_equal(once, twice);
+    assert_non_null(strstr(once, "9,\"se,\"\"cond\",ben,,te,0.000000001,1,"));
+    free(once);
+    free(twice);
+}
+
+static void columns_stand_in_any_order(void **state)
+{
+    struct workload *workload =
+        open_text("#berth-jobs 1\nwork_s,gpus,submit_s\n10,2,5\n20,3,6\n");
+    struct job_spec job;
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.gpus, 2);
+    assert_int_equal(job.submit_ns, 5 * NS_PER_S); /* its own clock stays */
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(workload_next(workload, &job, &err), 0);
+    assert_int_equal(workload_facts(workload)->max_gpus, 3);
+    assert_true(workload_gpu_hours(workload_facts(workload)) == 80.0 / 3600);
+    workload_close(workload);
+}
+
+/* Read all of it; the sentence must be exactly this. */
+static void assert_wrong(const char *text, const char *sentence)
+{
+    struct workload *workload = NULL;
+    struct job_spec job;
+    err.text[0] = '\0';
+    int r = workload_open_memory(&workload, "j", text, strlen(text), "berth", &err);
+    while (r >= 0 && (r = workload_next(workload, &job, &err)) > 0)
+        ;
+    if (r != -EINVAL)
+        fail_msg("accepted (%d): %s", r, text);
+    assert_string_equal(err.text, sentence);
+    workload_close(workload);
+}
+
+#define HEAD "#berth-jobs 1\nid,submit_s,gpus,work_s\n"
+
+static void wrong_fields_are_named_with_file_and_line(void **state)
+{
+    assert_wrong(HEAD "1,0,4x,5\n",
+                 "j:3: gpus is \"4x\", want a whole number from 0 to 1000000");
+    assert_wrong(HEAD "1,0,-4,5\n",
+                 "j:3: gpus is \"-4\", want a whole number from 0 to 1000000");
+    assert_wrong(HEAD "1,0,1,nan\n", "j:3: work_s is \"nan\", want a number");
+    assert_wrong(HEAD "1,0,1,inf\n", "j:3: work_s is \"inf\", want a number");
+    assert_wrong(HEAD "1,0,1,5m\n", "j:3: work_s is \"5m\", want a number");
+    assert_wrong(HEAD "1,5m,1,5\n",
+                 "j:3: submit_s is \"5m\", want a number of seconds");
+    assert_wrong(HEAD "1,-1,1,5\n",
+                 "j:3: submit_s is \"-1\", want a time that is not negative");
+    assert_wrong(HEAD "1,1e18,1,5\n",
+                 "j:3: submit_s is \"1e18\", want a number of seconds");
+    assert_wrong(HEAD "1,4000000000,1,5\n",
+                 "j:3: submit_s is \"4000000000\", want a time of at most 100 years");
+    assert_wrong(HEAD "1,0,1,0\n",
+                 "j:3: work_s is \"0\", want more than 0 and at most 3.15576e+09");
+    assert_wrong(HEAD "1,0,1,\n",
+                 "j:3: work_s is \"\", want a number, as there is no kind");
+    assert_wrong(HEAD "1,0,1\n", "j:3: 3 fields, want 4 as in the header");
+    assert_wrong(HEAD "1,0,1,5,6\n", "j:3: 5 fields, want 4 as in the header");
+}
+
+static void ids_and_order_are_checked_over_the_file(void **state)
+{
+    assert_wrong(HEAD "1,0,1,5\n2,0,1,5\n1,0,1,5\n",
+                 "j:5: id is \"1\", want an id that no job before has");
+    assert_wrong(HEAD "9,0,1,5\n3,0,1,5\n3,0,1,5\n",
+                 "j:5: id is \"3\", want an id that no job before has");
+    assert_wrong(HEAD "1,9,1,5\n2,8.5,1,5\n",
+                 "j:4: submit_s is \"8.5\", want no earlier than the line before");
+}
+
+static void a_wrong_head_is_refused(void **state)
+{
+    assert_wrong("#berth-jobs 2\nsubmit_s,gpus,work_s\n",
+                 "j:1: version is \"2\", want 1");
+    assert_wrong("submit_s,gpus,work_s\n",
+                 "j:1: no version line, want \"#berth-jobs 1\"");
+    assert_wrong("#berth-jobs 1\n", "j: ends before its header line");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_h\n",
+                 "j:2: no column 'work_h' in Berth's format (did you mean 'work_s'?)");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,gpus,work_s\n",
+                 "j:2: column gpus stands there twice");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus\n",
+                 "j:2: no column work_s, nor kind and steps");
+    assert_wrong("#berth-jobs 1\ngpus,work_s\n", "j:2: no column submit_s");
+}
+
+static void a_file_cut_short_is_noticed(void **state)
+{
+    assert_wrong(HEAD "1,0,1,5\n2,1,1,50",
+                 "j:4: the last line has no newline, want the whole file");
+}
+
+static void names_are_clean_text(void **state)
+{
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_s,name\n0,1,5,a\x01z\n",
+                 "j:3: name is \"a?z\", want UTF-8 without control characters");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_s,name\n0,1,5,\xc3(\n",
+                 "j:3: name is \"?(\", want UTF-8 without control characters");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_column_arrives),
+        cmocka_unit_test(what_is_written_reads_the_same),
+        cmocka_unit_test(columns_stand_in_any_order),
+        cmocka_unit_test(wrong_fields_are_named_with_file_and_line),
+        cmocka_unit_test(ids_and_order_are_checked_over_the_file),
+        cmocka_unit_test(a_wrong_head_is_refused),
+        cmocka_unit_test(a_file_cut_short_is_noticed),
+        cmocka_unit_test(names_are_clean_text),
+    };
+    return cmocka_run_group_tests_name("csv", tests, NULL, NULL);
+}
