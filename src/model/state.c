@@ -18,15 +18,27 @@
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
-#define SEATS_PER_JOB \
-    4 /* on the average; larger gangs live on the smaller ones' share */
+/*
+ * Every accelerator may be held by two and promised to two, everybody without one holds
+ * a seat and may be promised another; and rows are up to twice as long as they need be.
+ * A row once cut is not joined with others: there may be that much of each length.
+ */
+static uint32_t seats_at_most(const struct cluster *cluster, uint32_t job_max)
+{
+    uint32_t lengths = 1;
+    while (lengths < SEAT_CLASSES - 1 && 1u << (lengths - 1) < cluster->node_count)
+        lengths++;
+    uint64_t count =
+        4 * (uint64_t)job_max + 8 * (uint64_t)cluster->gpu_count * lengths + 64;
+    return count < UINT32_MAX / 2 ? (uint32_t)count : UINT32_MAX / 2;
+}
 
 void state_init(struct state *state, struct arena *run, const struct cluster *cluster,
                 const struct throughput *rates, uint32_t job_max)
 {
     *state = (struct state){ .job_max = job_max, .free_slot = NONE, .id_next = 1 };
     state->jobs = arena_array(run, struct job, job_max);
-    state->seat_max = job_max * SEATS_PER_JOB + 4 * cluster->node_count;
+    state->seat_max = seats_at_most(cluster, job_max);
     state->seats = arena_array(run, struct seat, state->seat_max);
     for (uint32_t i = 0; i < SEAT_CLASSES; i++)
         state->seat_free[i] = NONE;
