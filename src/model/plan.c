@@ -752,8 +752,12 @@ static bool unrevoke(struct plan *plan, job_id id)
 }
 
 /* Its present seats are what is asked for. */
-static bool is_content(const struct job *job, const struct want *want)
+static bool is_content(const struct plan *plan, const struct job *job,
+                       const struct want *want)
 {
+    for (uint32_t i = 0; want->avoid && i < job->seats.count; i++)
+        if (bits_test(want->avoid, plan->state->seats[job->seats.first + i].node))
+            return false;
     return job->gpus_now == want->gpus &&
            (job->type_now == TYPE_NONE || (want->types >> job->type_now & 1));
 }
@@ -792,7 +796,8 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
         return job->state == JOB_WAITING &&
                grant_beside(plan, id, ask->beside, &want, ask->steps_max);
 
-    if (job_runs(job) && is_content(job, &want) && (!change || unrevoke(plan, id))) {
+    if (job_runs(job) && is_content(plan, job, &want) &&
+        (!change || unrevoke(plan, id))) {
         stay(plan, id, ask->steps_max);
         return true;
     }
