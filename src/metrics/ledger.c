@@ -27,9 +27,9 @@ struct ledger_entry {
 
 /* What is remembered of a live job. */
 struct ledger_job {
-    uint32_t first;   /* of its open entries as a victim, newest first        */
-    uint32_t awaits;  /* of the entries for it as a newcomer, until it starts */
-    uint32_t loads;   /* entry that its next loading belongs to               */
+    uint32_t first;  /* of its open entries as a victim, newest first        */
+    uint32_t awaits; /* of the entries for it as a newcomer, until it starts */
+    uint32_t loads;  /* entry that its next loading belongs to               */
     uint32_t open_count;
     uint32_t gpus;
     bool seated, loading, leaving;
@@ -40,7 +40,8 @@ struct ledger_job {
 void ledger_init(struct ledger *ledger, struct arena *run, const struct view *view,
                  FILE *file)
 {
-    *ledger = (struct ledger){ .file = file, .entry_free = NONE };
+    *ledger = (struct ledger){ .file = file, .entry_free = NONE, .first_ns = -1 };
+    series_init(&ledger->series);
     ledger->jobs = arena_array(run, struct ledger_job, view->job_max);
     if (file)
         fputs("at_s,victim,for,rule,gpus,predicted_cost_gpu_s,predicted_wait_saved_s,"
@@ -144,6 +145,12 @@ static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
     struct ledger_entry *entry = &ledger->entries[at];
     unlink_of_newcomer(ledger, at);
     double saved_s = wait_saved_s(entry, steps_total - entry->steps);
+    int64_t actual_ns = entry->pause_ns + entry->load_ns + entry->redo_ns;
+    int64_t at_ns = entry->at_ns - ledger->first_ns;
+    series_add(&ledger->series, LEDGER_PREEMPTIONS, at_ns, 1);
+    series_add(&ledger->series, LEDGER_PREDICTED, at_ns,
+               (double)entry->predicted_cost_ns * 1e-9);
+    series_add(&ledger->series, LEDGER_ACTUAL, at_ns, (double)actual_ns * 1e-9);
     ledger->wait_saved_s += saved_s;
     if (ledger->file)
         write_entry(ledger->file, entry, saved_s);
@@ -203,9 +210,11 @@ static void started(struct ledger *ledger, const struct view *view,
     if (event->rate_per_s > 0)
         job->rate_per_s = event->rate_per_s;
     uint32_t with = 0;
-    for (uint32_t at = job->awaits; at != NONE; at = ledger->entries[at].next_of_newcomer)
+    for (uint32_t at = job->awaits; at != NONE;
+         at = ledger->entries[at].next_of_newcomer)
         with++;
-    for (uint32_t at = job->awaits; at != NONE; at = ledger->entries[at].next_of_newcomer) {
+    for (uint32_t at = job->awaits; at != NONE;
+         at = ledger->entries[at].next_of_newcomer) {
         ledger->entries[at].started_ns = event->at_ns;
         ledger->entries[at].with = with;
     }
@@ -296,6 +305,8 @@ void ledger_event(void *self, const struct view *view, const struct event *event
     struct ledger *ledger = self;
     switch (event->kind) {
     case EVENT_SUBMITTED:
+        if (ledger->first_ns < 0)
+            ledger->first_ns = event->at_ns;
         ledger->jobs[event->job] =
             (struct ledger_job){ .first = NONE, .awaits = NONE, .loads = NONE };
         break;

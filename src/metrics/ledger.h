@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "metrics/series.h"
 #include "model/event.h"
 #include "model/view.h"
 
@@ -28,7 +29,7 @@ struct ledger_job;
 #define LEDGER_OPEN_MAX 64 /* entries kept open per victim; then the oldest is closed */
 
 struct ledger {
-    FILE *file; /* a line per entry, or NULL; borrowed */
+    FILE *file;              /* a line per entry, or NULL; borrowed */
     struct ledger_job *jobs; /* by slot */
     struct ledger_entry *entries;
     uint32_t entry_used, entry_room, entry_free;
@@ -38,7 +39,12 @@ struct ledger {
     __int128 actual_cost_ns;
     double predicted_wait_saved_s;
     double wait_saved_s;
+    int64_t first_ns; /* first submission; -1: none */
+    struct series series;
 };
+
+/* Rows of the series: how many, and GPU-seconds, by when a preemption was. */
+enum { LEDGER_PREEMPTIONS, LEDGER_PREDICTED, LEDGER_ACTUAL };
 
 void ledger_init(struct ledger *ledger, struct arena *run, const struct view *view,
                  FILE *file);

@@ -253,9 +253,9 @@ static void set_series(struct summary *summary, const struct series *series)
     summary->series.count = series->bin_count;
     for (uint32_t i = 0; i < series->bin_count; i++) {
         summary->series.t_s[i] = bin_s * i;
-        summary->series.gpus_held[i] = series->gpus_held[i] / bin_s;
-        summary->series.waiting[i] = series->waiting[i] / bin_s;
-        summary->series.running[i] = series->running[i] / bin_s;
+        summary->series.gpus_held[i] = series->sums[SERIES_GPUS_HELD][i] / bin_s;
+        summary->series.waiting[i] = series->sums[SERIES_WAITING][i] / bin_s;
+        summary->series.running[i] = series->sums[SERIES_RUNNING][i] / bin_s;
     }
 }
 
@@ -266,6 +266,14 @@ static void set_ledger(struct summary *summary, const struct ledger *ledger)
         (double)ledger->predicted_cost_ns * 1e-9);
     set(summary, "ledger.actual_cost_gpu_s", (double)ledger->actual_cost_ns * 1e-9);
     set(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
+    const struct series *series = &ledger->series;
+    summary->ledger.count = series->bin_count;
+    for (uint32_t i = 0; i < series->bin_count; i++) {
+        summary->ledger.t_s[i] = (double)series->bin_ns * 1e-9 * i;
+        summary->ledger.preemptions[i] = series->sums[LEDGER_PREEMPTIONS][i];
+        summary->ledger.predicted_gpu_s[i] = series->sums[LEDGER_PREDICTED][i];
+        summary->ledger.actual_gpu_s[i] = series->sums[LEDGER_ACTUAL][i];
+    }
 }
 
 void summary_make(struct summary *summary, const struct metrics *metrics,

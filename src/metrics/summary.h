@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics/series.h"
+
 struct cluster;
 struct json;
 struct ledger;
@@ -43,8 +45,14 @@ struct summary {
     struct cdf cdfs[CDF_KINDS][CDF_CLASSES];
     struct {
         uint32_t count;
-        double t_s[512], gpus_held[512], waiting[512], running[512];
-    } series;
+        double t_s[SERIES_BINS], gpus_held[SERIES_BINS], waiting[SERIES_BINS],
+            running[SERIES_BINS];
+    } series; /* means over stretches of time */
+    struct {
+        uint32_t count;
+        double t_s[SERIES_BINS], preemptions[SERIES_BINS], predicted_gpu_s[SERIES_BINS],
+            actual_gpu_s[SERIES_BINS];
+    } ledger; /* sums over stretches of time, by when a preemption was */
 };
 
 /* The list, ended by a row whose id is NULL. */
