@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "metrics/joblog.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 #include "model/intake.h"
@@ -40,6 +41,7 @@ struct sim {
         outboxes[2]; /* one is read by the engine, the other written by the cluster */
     uint32_t reading;
     struct metrics metrics;
+    struct ledger ledger;
     struct joblog joblog;
     struct spans spans;
     struct intake intake;
@@ -271,6 +273,9 @@ static int set_up(struct sim *sim, struct error *err)
     engine_listen(&sim->engine, (struct listener){ .event = admit, .self = sim });
     engine_listen(&sim->engine,
                   (struct listener){ .event = metrics_event, .self = &sim->metrics });
+    ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
+    engine_listen(&sim->engine,
+                  (struct listener){ .event = ledger_event, .self = &sim->ledger });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
         engine_listen(&sim->engine,
@@ -292,7 +297,8 @@ static void close_books(struct sim *sim, struct sim_result *result)
     const struct sim_setup *setup = sim->setup;
     const struct view *view = &sim->engine.state.view;
     metrics_end(&sim->metrics, view);
-    summary_make(&result->summary, &sim->metrics, setup->cluster);
+    ledger_end(&sim->ledger, view, sim->engine.state.job_count);
+    summary_make(&result->summary, &sim->metrics, &sim->ledger, setup->cluster);
     if (setup->jobs_out)
         joblog_end(&sim->joblog, view, sim->engine.state.job_count);
     if (setup->trace_out || setup->chart)
@@ -349,6 +355,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
         workload_close(sim->workload);
     sim_cluster_release(&sim->cluster);
     metrics_release(&sim->metrics);
+    ledger_release(&sim->ledger);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);

@@ -128,8 +128,8 @@ static uint32_t columns_at_once(FILE *file, int width, uint32_t all)
     return fit < 1 ? 1 : (uint32_t)fit;
 }
 
-static void show_columns(const struct comparison *comparison, uint32_t from, uint32_t to,
-                         int width, FILE *file)
+static void show_columns(const struct comparison *comparison, uint32_t from,
+                         uint32_t to, int width, FILE *file)
 {
     bool colour = wants_colour(file);
     fprintf(file, "%-*s", LABEL_WIDTH, "");
