@@ -25,12 +25,12 @@ static const struct {
     double published;
     double tolerance;
 } changes[] = {
-    { "te_p95_change", "slowdown.te.p95", "trial jobs, 95 % slowdown, against FIFO", -0.966,
-      0.015 },
-    { "be_p50_change", "slowdown.be.p50", "best-effort jobs, median slowdown, against FIFO",
-      0.180, 0.10 },
-    { "be_p95_change", "slowdown.be.p95", "best-effort jobs, 95 % slowdown, against FIFO",
-      0.239, 0.15 },
+    { "te_p95_change", "slowdown.te.p95", "trial jobs, 95 % slowdown, against FIFO",
+      -0.966, 0.015 },
+    { "be_p50_change", "slowdown.be.p50",
+      "best-effort jobs, median slowdown, against FIFO", 0.180, 0.10 },
+    { "be_p95_change", "slowdown.be.p95",
+      "best-effort jobs, 95 % slowdown, against FIFO", 0.239, 0.15 },
 };
 
 #define CHANGE_COUNT (sizeof changes / sizeof *changes)
@@ -49,7 +49,8 @@ static const struct sweep_run *run_of(const struct experiment *e, uint32_t polic
     return &e->runs[policy * e->seeds + seed];
 }
 
-static int run_all(struct experiment *e, const struct reproduction *r, struct error *err)
+static int run_all(struct experiment *e, const struct reproduction *r,
+                   struct error *err)
 {
     const char *workload = r->quick ? "fitgpp:jobs=16384" : "fitgpp";
     int status = cluster_load(&e->cluster, &e->arena, "fitgpp-84", err);
@@ -97,7 +98,8 @@ static void add_preempted(struct reproduction *r, const struct experiment *e,
     char id[64];
     char what[128];
     snprintf(id, sizeof id, "preempted_share%s", suffixes[policy]);
-    snprintf(what, sizeof what, "%s: share of jobs that were preempted", policies[policy]);
+    snprintf(what, sizeof what, "%s: share of jobs that were preempted",
+             policies[policy]);
     reproduction_row(r, id, what, "share", NAN, 0, values, e->seeds);
 }
 
@@ -116,7 +118,8 @@ static void add_chart(struct reproduction *r, const struct experiment *e,
             char id[64];
             snprintf(id, sizeof id, "slowdown.%s.%s", class, points[p]);
             for (uint32_t s = 0; s < e->seeds; s++)
-                values[p * e->seeds + s] = reproduction_figure(run_of(e, policy, s), id);
+                values[p * e->seeds + s] =
+                    reproduction_figure(run_of(e, policy, s), id);
         }
         chart_series(chart, policies[policy], NULL, values, 3, e->seeds);
     }
@@ -125,18 +128,23 @@ static void add_chart(struct reproduction *r, const struct experiment *e,
 static void describe(struct reproduction *r)
 {
     reproduction_setup(r, "84 nodes of 32 CPUs, 256 GB and 8 GPUs", "published");
-    reproduction_setup(r, r->quick ? "2^14 jobs (the full study has 2^16), 30 % trial"
-                                   : "2^16 jobs, 30 % of them trial jobs",
+    reproduction_setup(r,
+                       r->quick ? "2^14 jobs (the full study has 2^16), 30 % trial"
+                                : "2^16 jobs, 30 % of them trial jobs",
                        "published");
     reproduction_setup(r, "s = 4, at most one preemption per job", "published");
     reproduction_setup(
-        r, "arrivals that would hold the demand at 2.0 x capacity under FIFO", "published");
-    reproduction_setup(r, "deviations and demand means of the truncated normals", "ours");
-    reproduction_setup(r, "placement on the tightest node; no progress during the grace period",
-                       "reconstructed");
-    reproduction_note(r, "The replay runs at critical load, so the best-effort figures move "
-                         "by about ten points from workload to workload; the trial figure "
-                         "does not.");
+        r, "arrivals that would hold the demand at 2.0 x capacity under FIFO",
+        "published");
+    reproduction_setup(r, "deviations and demand means of the truncated normals",
+                       "ours");
+    reproduction_setup(
+        r, "placement on the tightest node; no progress during the grace period",
+        "reconstructed");
+    reproduction_note(
+        r, "The replay runs at critical load, so the best-effort figures move "
+           "by about ten points from workload to workload; the trial figure "
+           "does not.");
 }
 
 static int fitgpp_run(struct reproduction *r, struct error *err)
@@ -144,7 +152,8 @@ static int fitgpp_run(struct reproduction *r, struct error *err)
     struct experiment e = { .seeds = r->seed_count };
     arena_init(&e.arena, 0);
     e.runs = calloc(POLICY_COUNT * e.seeds, sizeof *e.runs);
-    int status = e.runs ? run_all(&e, r, err) : error_set(err, -ENOMEM, "out of memory");
+    int status =
+        e.runs ? run_all(&e, r, err) : error_set(err, -ENOMEM, "out of memory");
     if (status == 0) {
         describe(r);
         for (uint32_t policy = FITGPP; policy < POLICY_COUNT; policy++) {
@@ -162,8 +171,9 @@ static int fitgpp_run(struct reproduction *r, struct error *err)
 const struct study study_fitgpp = {
     .name = "fitgpp",
     .title = "FitGpp: trial jobs start at once, at the least cost to the others",
-    .paper = "Yabuuchi, Taniwaki, Omura: Low-latency job scheduling with preemption for the "
-             "development of deep learning, OpML 2019",
+    .paper =
+        "Yabuuchi, Taniwaki, Omura: Low-latency job scheduling with preemption for the "
+        "development of deep learning, OpML 2019",
     .seeds_full = 8,
     .seeds_quick = 4,
     .run = fitgpp_run,

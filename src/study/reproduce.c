@@ -18,10 +18,9 @@ int reproduction_run(struct reproduction *reproduction, const struct study *stud
 {
     void (*progress)(void *, double) = reproduction->progress;
     void *context = reproduction->context;
-    *reproduction = (struct reproduction){ .study = study,
-                                           .quick = quick,
-                                           .progress = progress,
-                                           .context = context };
+    *reproduction = (struct reproduction){
+        .study = study, .quick = quick, .progress = progress, .context = context
+    };
     reproduction->seed_count = seeds   ? seeds
                                : quick ? study->seeds_quick
                                        : study->seeds_full;
@@ -54,9 +53,9 @@ static const char *verdict_of(const struct finding *finding, double tolerance)
     return off <= 3 * tolerance ? "close" : "differs";
 }
 
-void reproduction_row(struct reproduction *reproduction, const char *id, const char *what,
-                      const char *unit, double published, double tolerance,
-                      const double *values, uint32_t count)
+void reproduction_row(struct reproduction *reproduction, const char *id,
+                      const char *what, const char *unit, double published,
+                      double tolerance, const double *values, uint32_t count)
 {
     uint32_t at = reproduction->finding_count++;
     assert(at < sizeof reproduction->findings / sizeof *reproduction->findings);

@@ -20,10 +20,10 @@ struct json;
 struct finding {
     const char *id;
     const char *what;
-    const char *unit;  /* "change", "ratio", "share", "s", …               */
-    double published;  /* NAN: no figure was published                     */
-    double measured;   /* mean over seeds                                  */
-    double low, high;  /* smallest and largest over seeds                  */
+    const char *unit; /* "change", "ratio", "share", "s", …               */
+    double published; /* NAN: no figure was published                     */
+    double measured;  /* mean over seeds                                  */
+    double low, high; /* smallest and largest over seeds                  */
     uint32_t seeds;
     const char *verdict;
 };
@@ -69,9 +69,9 @@ struct json *reproduction_page(const struct reproduction *reproduction,
  * A row: one value per seed.  The verdict compares the mean with what was published:
  * within the spread or within 'tolerance' of it is "as published".
  */
-void reproduction_row(struct reproduction *reproduction, const char *id, const char *what,
-                      const char *unit, double published, double tolerance,
-                      const double *values, uint32_t count);
+void reproduction_row(struct reproduction *reproduction, const char *id,
+                      const char *what, const char *unit, double published,
+                      double tolerance, const double *values, uint32_t count);
 
 /* A part of the set-up; 'origin' is "published", "reconstructed" or "ours". */
 void reproduction_setup(struct reproduction *reproduction, const char *what,

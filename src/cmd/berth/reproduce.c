@@ -47,7 +47,8 @@ static void print_table(const struct reproduction *r)
         char low[32];
         char high[32];
         char spread[80];
-        snprintf(spread, sizeof spread, "%s .. %s", show(low, sizeof low, f->unit, f->low),
+        snprintf(spread, sizeof spread, "%s .. %s",
+                 show(low, sizeof low, f->unit, f->low),
                  show(high, sizeof high, f->unit, f->high));
         printf("%-24s %11s %11s   %-23s %5u  %s\n", f->id,
                show(published, sizeof published, f->unit, f->published),
@@ -63,8 +64,8 @@ static int reproduce(const struct flags *flags, const struct study *study)
     uint32_t seeds = (uint32_t)flags_count(flags, "seeds", 1, SEEDS_MAX, 0);
     struct error err;
     reproduction = (struct reproduction){ .progress = show_progress };
-    int r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL, seeds,
-                             &err);
+    int r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
+                             seeds, &err);
     show_progress_end();
     if (r == 0 && report) {
         char command[256];
@@ -111,8 +112,8 @@ static int reproduce_run(const struct flags *flags)
     if (found)
         return 0;
     char hint[128];
-    return command_wrong(flags, "no paper '%.40s'%s; see 'berth reproduce --help'", name,
-                         suggest(hint, sizeof hint, name, names));
+    return command_wrong(flags, "no paper '%.40s'%s; see 'berth reproduce --help'",
+                         name, suggest(hint, sizeof hint, name, names));
 }
 
 const struct command command_reproduce = {
