@@ -469,29 +469,45 @@ static bool row_has_node(const struct view *view, const struct seat_row *row,
     return false;
 }
 
-/* A node dies: everybody with a seat there loses what was not saved. */
+/* One that does not leave and has seats to go to is there already: nobody knows yet. */
+static bool is_on(const struct sim_cluster *sim, job_id id, node_id node)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return row_has_node(sim->view, &known->seats, node) ||
+           (sim->jobs[id].phase != PHASE_LEAVING &&
+            row_has_node(sim->view, &known->next, node));
+}
+
+static bool is_live(const struct sim_cluster *sim, job_id id)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return known->state != JOB_FREE && known->generation == sim->jobs[id].generation;
+}
+
+/*
+ * A node dies: whoever was to come does not, and then everybody with a seat there loses
+ * what was not saved.  In this order, or a job could come as another is killed.
+ */
 static void node_dies(struct sim_cluster *sim, node_id node)
 {
     for (job_id id = 0; id < sim->job_top; id++) {
-        const struct job *known = &sim->view->jobs[id];
         struct sim_job *job = &sim->jobs[id];
-        if (known->state == JOB_FREE || known->generation != job->generation)
+        if (!is_live(sim, id) || !job->pending || job->phase == PHASE_RESIZING ||
+            !row_has_node(sim->view, &sim->view->jobs[id].next, node))
             continue;
-        bool in_next = row_has_node(sim->view, &known->next, node);
-        bool next_is_now = !job->pending || job->phase == PHASE_RESIZING;
-        if (in_next && !next_is_now) {
+        job->pending = false;
+        struct event *event = emit(sim, id, EVENT_LOST);
+        event->attempt = job->next.attempt;
+        event->steps = event->steps_reached = job->steps;
+    }
+    for (job_id id = 0; id < sim->job_top; id++) {
+        struct sim_job *job = &sim->jobs[id];
+        if (!is_live(sim, id) || job->phase == PHASE_AWAY || !is_on(sim, id, node))
+            continue;
+        settle(sim, job);
+        if (job->phase == PHASE_RESIZING)
             job->pending = false;
-            struct event *event = emit(sim, id, EVENT_LOST);
-            event->attempt = job->next.attempt;
-            event->steps = event->steps_reached = job->steps;
-        }
-        if (job->phase != PHASE_AWAY && (row_has_node(sim->view, &known->seats, node) ||
-                                         (in_next && next_is_now))) {
-            settle(sim, job);
-            if (job->phase == PHASE_RESIZING)
-                job->pending = false;
-            leave(sim, id, EVENT_LOST, false);
-        }
+        leave(sim, id, EVENT_LOST, false);
     }
 }
 
