@@ -50,7 +50,8 @@ static const char *verdict_of(const struct finding *finding, double tolerance)
         finding->published >= finding->low && finding->published <= finding->high;
     if (inside || off <= tolerance)
         return "as published";
-    return off <= 3 * tolerance ? "close" : "differs";
+    bool same_way = finding->measured * finding->published > 0;
+    return same_way && off <= 2 * tolerance ? "close" : "differs";
 }
 
 void reproduction_row(struct reproduction *reproduction, const char *id,
