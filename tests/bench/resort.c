@@ -25,7 +25,7 @@ struct resort {
         int64_t left_ns;
         uint64_t id;
         job_id job;
-    } *ranks;
+    } * ranks;
 };
 
 static int resort_init(void *self, const struct view *view, uint64_t seed,
@@ -37,7 +37,8 @@ static int resort_init(void *self, const struct view *view, uint64_t seed,
     return 0;
 }
 
-static void resort_observe(void *self, const struct view *view, const struct event *event)
+static void resort_observe(void *self, const struct view *view,
+                           const struct event *event)
 {
     struct resort *resort = self;
     if (event->kind == EVENT_SUBMITTED) {
@@ -66,8 +67,8 @@ static int resort_decide(void *self, const struct view *view, struct plan *plan,
     uint32_t count = 0;
     for (job_id job = 0; job < resort->slot_top; job++)
         if (resort->live[job])
-            resort->ranks[count++] = (struct rank){ view_work_left_ns(view, job),
-                                                    view->jobs[job].id, job };
+            resort->ranks[count++] =
+                (struct rank){ view_work_left_ns(view, job), view->jobs[job].id, job };
     qsort(resort->ranks, count, sizeof *resort->ranks, by_time_left);
 
     uint32_t last = count; /* candidates for revoking, from the longest down */
@@ -153,8 +154,8 @@ int main(void)
     double indexed_s = time_of(&setup, &policy_srtf);
     double resort_s = time_of(&setup, &policy_resort);
     printf("%-34s %12.4g %-12s\n", "replay_40k.srtf", indexed_s, "s");
-    printf("%-34s %12.4g %-12s %8.3g x %s\n", "replay_40k.srtf_resorting", resort_s, "s",
-           resort_s / indexed_s, "replay_40k.srtf");
+    printf("%-34s %12.4g %-12s %8.3g x %s\n", "replay_40k.srtf_resorting", resort_s,
+           "s", resort_s / indexed_s, "replay_40k.srtf");
     arena_release(&arena);
     return 0;
 }
