@@ -2,7 +2,7 @@
 
 import type { BarChart, Drawn } from "../reproduction";
 import { numberAxis } from "./axes";
-import { plain } from "./format";
+import { plain, wrap } from "./format";
 import type { Hidden } from "./legend";
 import { barSwatch, diamond, policyColour, policyStripes } from "./palette";
 import type { Axis, Picture, Row } from "./plot";
@@ -13,7 +13,7 @@ import { colour } from "./theme";
 /** The part of a group's width that its bars take. */
 const FILLED = 0.8;
 const LETTER = 6.7;
-const LINES = 3;
+const LINES = 3; // of a group's name
 
 interface Placed {
   series: Drawn;
@@ -33,19 +33,6 @@ function place(chart: BarChart, policies: readonly number[], hidden: Hidden): Pl
   return shown.map((one) => ({ ...one, slot: slots.get(subject(one.series.name)) ?? 0 }));
 }
 
-/** Words on lines of so many letters; what does not fit is cut. */
-export function wrap(text: string, letters: number, most = LINES): string {
-  const cut = (line: string): string => (line.length > letters ? `${line.slice(0, Math.max(1, letters - 1))}…` : line);
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/)) {
-    const last = lines[lines.length - 1];
-    if (last !== undefined && (last.length + 1 + word.length <= letters || lines.length === most))
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines.map(cut).join("\n");
-}
-
 /** Below this, bars or names would be too thin to read. */
 export function leastWidth(chart: BarChart): number {
   const slots = new Set(chart.series.map((series) => subject(series.name))).size;
@@ -59,7 +46,7 @@ function groupAxis(groups: readonly string[]): Axis {
     range: [0, groups.length],
     grid: false,
     ticks: () => groups.map((_, i) => i + 0.5),
-    tick: (value, room) => wrap(groups[Math.floor(value)] ?? "", Math.max(3, Math.floor((room - 4) / LETTER))),
+    tick: (value, room) => wrap(groups[Math.floor(value)] ?? "", Math.max(3, Math.floor((room - 4) / LETTER)), LINES),
   };
 }
 
