@@ -70,24 +70,32 @@ function stripe({ ctx, ratio }: Brush, left: number, top: number, width: number,
   ctx.restore();
 }
 
-function paintBar(brush: Brush, { series, policy }: Placed, group: number, left: number, width: number, base: number): void {
-  const { ctx } = brush;
+/** Where a value ends on the canvas; zero, which has no logarithm, at the bottom. */
+function ending(brush: Brush, value: number): number {
+  const y = brush.y(value);
+  return Number.isFinite(y) ? Math.min(brush.bottom, y) : brush.bottom;
+}
+
+interface Foot {
+  left: number;
+  width: number;
+  base: number; // where bars begin
+}
+
+function paintBar(brush: Brush, { series, policy }: Placed, group: number, { left, width, base }: Foot): void {
   const value = series.y[group] ?? NaN;
   if (Number.isNaN(value)) return;
-  const onCanvas = (amount: number): number => {
-    const y = brush.y(amount);
-    return Number.isFinite(y) ? Math.min(brush.bottom, y) : brush.bottom; // zero has no place among logarithms
-  };
   const middle = left + width / 2;
-  const end = onCanvas(value);
+  const end = ending(brush, value);
   if (series.published) return paintDiamond(brush, middle, end, policy);
   const top = Math.min(end, base);
   const height = Math.abs(base - end);
-  ctx.fillStyle = policyColour(policy);
-  ctx.fillRect(left, top, width, height);
+  brush.ctx.fillStyle = policyColour(policy);
+  brush.ctx.fillRect(left, top, width, height);
   const angle = policyStripes(policy);
   if (angle !== undefined) stripe(brush, left, top, width, height, angle);
-  paintWhisker(brush, middle, onCanvas(series.low[group] ?? value), onCanvas(series.high[group] ?? value), Math.min(4 * brush.ratio, width / 3));
+  const [low = value, high = value] = [series.low[group], series.high[group]];
+  paintWhisker(brush, middle, ending(brush, low), ending(brush, high), Math.min(4 * brush.ratio, width / 3));
 }
 
 function paint(brush: Brush, chart: BarChart, placed: readonly Placed[], log: boolean): void {
@@ -98,7 +106,7 @@ function paint(brush: Brush, chart: BarChart, placed: readonly Placed[], log: bo
   const ordered = [...placed].sort((a, b) => Number(a.series.published) - Number(b.series.published));
   chart.groups.forEach((_, group) => {
     const start = brush.x(group + 0.5) - (width * slots) / 2;
-    for (const one of ordered) paintBar(brush, one, group, start + one.slot * width, width * 0.92, base);
+    for (const one of ordered) paintBar(brush, one, group, { left: start + one.slot * width, width: width * 0.92, base });
   });
 }
 
