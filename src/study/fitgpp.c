@@ -138,9 +138,9 @@ static void describe(struct reproduction *r)
         "published");
     reproduction_setup(r, "deviations and demand means of the truncated normals",
                        "ours");
-    reproduction_setup(
-        r, "placement on the tightest node; no progress during the grace period",
-        "reconstructed");
+    reproduction_setup(r,
+                       "the first node that fits; no progress during the grace period",
+                       "reconstructed");
     reproduction_note(
         r, "The replay runs at critical load, so the best-effort figures move "
            "by about ten points from workload to workload; the trial figure "
