@@ -462,7 +462,6 @@ static void compare(const struct judge *judge, const struct worlds_setup *kinds,
         struct run real, stupid;
         worlds_make(&world, &kinds[seed.now % kind_count], seed.now);
         world.setup.unchecked = true;
-        world.setup.turns_max = 20000;
         world.setup.policy = judge->policy;
         world.setup.settings = judge->settings;
         run_play(&real, &world.setup);
