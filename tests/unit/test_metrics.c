@@ -117,6 +117,88 @@ static void a_failure_and_what_has_to_be_done_again(void **state)
     release(r);
 }
 
+/* Twice as many GPUs from the 50th second on. */
+static int grow_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct ask ask = ASK_DEFAULT;
+    ask.gpus = view->now_ns < SECONDS(50) ? 2 : 4;
+    plan_grant(plan, 0, &ask);
+    if (view->now_ns < SECONDS(50))
+        plan_wake(plan, SECONDS(50));
+    return 0;
+}
+
+/* From one type to the other in the 50th second. */
+static int move_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct ask ask = ASK_DEFAULT;
+    ask.types = view->now_ns < SECONDS(50) ? 1 : 2;
+    plan_grant(plan, 0, &ask);
+    if (view->now_ns < SECONDS(50))
+        plan_wake(plan, SECONDS(50));
+    return 0;
+}
+
+static struct result *play_with(const char *cluster, const struct job_spec *spec,
+                                int (*decide)(void *, const struct view *,
+                                              struct plan *, struct arena *,
+                                              struct error *))
+{
+    static struct policy policy;
+    struct result *result = calloc(1, sizeof *result);
+    assert_non_null(result);
+    policy = (struct policy){ .name = "scripted", .self_size = 1, .decide = decide };
+    arena_init(&result->arena, 0);
+    assert_int_equal(cluster_load(&result->cluster, &result->arena, cluster, NULL), 0);
+    run_play(&result->run, &(struct run_setup){ .cluster = &result->cluster,
+                                                .policy = &policy,
+                                                .specs = spec,
+                                                .spec_count = 1 });
+    summary_make(&result->summary, &result->run.metrics, NULL, &result->cluster);
+    return result;
+}
+
+/* Loads to 10s, 40 steps to 50s, 5s of saving and 10s of loading on the old two GPUs. */
+static void a_resize_is_no_preemption_and_has_its_own_account(void **state)
+{
+    const struct job_spec spec = { .gpus = 2,
+                                   .gpus_min = 1,
+                                   .gpus_max = 4,
+                                   .steps = 100,
+                                   .pause_ns = SECONDS(5),
+                                   .grace_ns = SECONDS(5),
+                                   .load_ns = SECONDS(10) };
+    struct result *r = play_with("1xv100:4", &spec, grow_decide);
+    assert_near(value(r, "makespan_s"), 65 + 60 / 2.0, 1e-6);
+    assert_near(value(r, "resizes"), 1, 0);
+    assert_near(value(r, "preemptions"), 0, 0);
+    assert_near(value(r, "overhead_gpu_s.resize"), 30, 1e-6);
+    assert_near(value(r, "overhead_gpu_s.load_first"), 20, 1e-6);
+    assert_near(value(r, "overhead_gpu_s.load_again"), 0, 0);
+    assert_near(value(r, "overhead_gpu_s.pause"), 0, 0);
+    release(r);
+}
+
+static void so_has_a_move(void **state)
+{
+    const struct job_spec spec = { .gpus = 2,
+                                   .steps = 100,
+                                   .pause_ns = SECONDS(5),
+                                   .grace_ns = SECONDS(5),
+                                   .load_ns = SECONDS(10) };
+    struct result *r = play_with("1xv100:2,1xp100:2", &spec, move_decide);
+    assert_near(value(r, "makespan_s"), 65 + 60, 1e-6);
+    assert_near(value(r, "resizes"), 1, 0);
+    assert_near(value(r, "preemptions"), 0, 0);
+    assert_near(value(r, "overhead_gpu_s.resize"), 30, 1e-6);
+    assert_near(value(r, "overhead_gpu_s.load_first"), 20, 1e-6);
+    assert_near(value(r, "overhead_gpu_s.load_again"), 0, 0);
+    assert_near(value(r, "overhead_gpu_s.pause"), 0, 0);
+    release(r);
+}
+
 static void percentiles_lie_between_the_nearest_ranks(void **state)
 {
     struct job_spec specs[4];
@@ -274,6 +356,8 @@ int main(void)
         cmocka_unit_test(a_swap_and_what_it_costs),
         cmocka_unit_test(a_kill_and_what_has_to_be_done_again),
         cmocka_unit_test(a_failure_and_what_has_to_be_done_again),
+        cmocka_unit_test(a_resize_is_no_preemption_and_has_its_own_account),
+        cmocka_unit_test(so_has_a_move),
         cmocka_unit_test(percentiles_lie_between_the_nearest_ranks),
         cmocka_unit_test(a_single_job_is_every_percentile),
         cmocka_unit_test(fairness_is_against_an_equal_share),

@@ -251,6 +251,30 @@ static void checkpoints_are_counted_from_each_start(void **state)
     bench_release(&b);
 }
 
+/* Alone 25s, with another 50s at 0.6: 55 steps, the last saved at 60s of running. */
+static void checkpoints_go_by_time_whatever_the_rate(void **state)
+{
+    struct bench b;
+    bench_init(&b, "1xv100:1", none, 1);
+    job_id job =
+        arrive(&b, (struct job){ .gpus = 1 },
+               (struct sim_truth){
+                   .steps = 1000, .pause_ns = SECONDS(1), .ckpt_ns = SECONDS(20) });
+    job_id other =
+        arrive(&b, (struct job){ .gpus = 1 }, (struct sim_truth){ .steps = 99 });
+    struct ask ask = ASK_DEFAULT;
+    ask.beside = job;
+    start(&b, job);
+    advance(&b, SECONDS(25));
+    start_asking(&b, other, ask);
+    advance(&b, SECONDS(75));
+    stop(&b, job, 0);
+    const struct event *event = expect(&b, EVENT_STOPPED, job, SECONDS(75));
+    assert_near(event->steps_reached, 25 + 0.6 * 50, 1e-9);
+    assert_near(event->steps, 25 + 0.6 * 35, 1e-9);
+    bench_release(&b);
+}
+
 static void without_grace_only_what_was_saved_is_kept(void **state)
 {
     struct bench b;
@@ -491,6 +515,7 @@ int main(void)
         cmocka_unit_test(a_pause_within_the_grace_keeps_everything),
         cmocka_unit_test(a_pause_longer_than_the_grace_is_a_kill),
         cmocka_unit_test(checkpoints_are_counted_from_each_start),
+        cmocka_unit_test(checkpoints_go_by_time_whatever_the_rate),
         cmocka_unit_test(without_grace_only_what_was_saved_is_kept),
         cmocka_unit_test(a_job_that_needs_no_pause_leaves_cleanly_at_once),
         cmocka_unit_test(one_that_still_loads_has_nothing_to_save),
