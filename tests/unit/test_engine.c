@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "executor/executor.h"
+#include "support/run.h"
 
 /* An executor that writes down what it is told, and a policy that does as it is told. */
 struct bench {
@@ -239,6 +240,48 @@ static void a_setting_nobody_knows_is_an_error(void **state)
     assert_non_null(strstr(err.text, "quanta"));
 }
 
+/* Two elastic jobs, each in the other's place from the tenth second on. */
+static int trade_decide(void *self, const struct view *view, struct plan *plan,
+                        struct arena *scratch, struct error *err)
+{
+    bool later = view->now_ns >= SECONDS(10);
+    for (job_id job = 0; job < 2; job++)
+        if (later && job_may_leave(&view->jobs[job]) && view->jobs[job].type_now == job)
+            plan_revoke(plan, job, RULE_RESIZE, job);
+    for (job_id job = 0; job < 2; job++) {
+        struct ask ask = ASK_DEFAULT;
+        ask.types = (uint32_t)1 << (later ? !job : job);
+        plan_grant(plan, job, &ask);
+    }
+    if (!later)
+        plan_wake(plan, SECONDS(10));
+    return 0;
+}
+
+static void two_who_trade_places_do_not_wait_for_each_other(void **state)
+{
+    const struct policy trade = { .name = "trade",
+                                  .self_size = 1,
+                                  .decide = trade_decide };
+    const struct job_spec specs[] = {
+        { .gpus = 2, .gpus_min = 1, .gpus_max = 2, .steps = 30 },
+        { .gpus = 2, .gpus_min = 1, .gpus_max = 2, .steps = 30 },
+    };
+    struct cluster cluster;
+    struct run run;
+    assert_int_equal(cluster_load(&cluster, &bench->arena, "1xv100:2,1xp100:2", NULL),
+                     0);
+    run_play(&run, &(struct run_setup){ .cluster = &cluster,
+                                        .policy = &trade,
+                                        .specs = specs,
+                                        .spec_count = 2 });
+    assert_false(run.gave_up);
+    assert_int_equal(run.ended, 2);
+    assert_int_equal(run.metrics.resizes, 2);
+    assert_int_equal(run.engine.state.view.now_ns, SECONDS(30));
+    run_release(&run);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -252,6 +295,7 @@ int main(void)
         CASE(late_events_are_told_to_nobody),
         CASE(a_policy_that_fails_is_set_aside),
         CASE(a_setting_nobody_knows_is_an_error),
+        CASE(two_who_trade_places_do_not_wait_for_each_other),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
 }

@@ -294,6 +294,19 @@ static void free_room_comes_before_vacated_room(void **state)
     assert_int_equal(world_grant(w, new)->promise_count, 0);
 }
 
+static void also_on_the_node_where_somebody_leaves(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id old = world_running(&one, (struct job){ .gpus = 2 });
+    job_id new = world_queued(&one, (struct job){ .gpus = 2 });
+    world_plan(&one);
+    revoke(&one, old);
+    assert_true(grant(&one, new));
+    assert_int_equal(world_grant(&one, new)->promise_count, 0);
+    world_release(&one);
+}
+
 static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
 {
     struct world one;
@@ -728,6 +741,7 @@ int main(void)
         CASE(a_revoked_job_that_is_granted_again_stays_in_place),
         CASE(once_its_seats_are_promised_it_cannot_stay),
         CASE(free_room_comes_before_vacated_room),
+        CASE(also_on_the_node_where_somebody_leaves),
         CASE(one_who_has_to_wait_anyway_takes_vacated_room_first),
         CASE(promises_go_to_the_right_successors),
         CASE(one_victim_can_have_two_successors),
