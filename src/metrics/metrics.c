@@ -196,6 +196,7 @@ static void finished(struct metrics *metrics, const struct view *view,
     if (!open->counted)
         return;
     metrics->window_left--;
+    metrics->preempted_jobs += job->preemptions > 0;
     if (job->deadline_ns > 0 && event->at_ns > job->deadline_ns)
         metrics->slo_violations++;
     if (event->kind == EVENT_FAILED) {

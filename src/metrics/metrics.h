@@ -43,6 +43,7 @@ struct metrics_open; /* a live job */
 
 struct metrics {
     uint64_t total, completed, failed, rejected, unfinished;
+    uint64_t preempted_jobs; /* that were preempted at all */
     uint64_t preemptions, resizes, slo_violations, deadlines;
     uint64_t seen; /* jobs by order of submission, rejected ones included */
     uint64_t window_from, window_to;

@@ -282,6 +282,7 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
     memset(summary, 0, sizeof *summary);
     for (int i = 0; i < FIGURES_MAX; i++)
         summary->values[i] = NAN;
+    summary->preempted_jobs = metrics->preempted_jobs;
     set(summary, "jobs.total", (double)metrics->total);
     set(summary, "jobs.completed", (double)metrics->completed);
     set(summary, "jobs.failed", (double)metrics->failed);

@@ -42,6 +42,7 @@ enum cdf_class { CDF_ALL, CDF_TE, CDF_BE, CDF_CLASSES };
 
 struct summary {
     double values[FIGURES_MAX]; /* by place in summary_figures; NAN: does not apply */
+    uint64_t preempted_jobs;    /* that were preempted at all */
     struct cdf cdfs[CDF_KINDS][CDF_CLASSES];
     struct {
         uint32_t count;

@@ -56,6 +56,7 @@ struct sim {
     /* arrivals of one instant */
     struct arena instant;
     struct sim_truth *truths;
+    const char **names; /* beside them, where jobs are logged */
     uint32_t truth_count, truth_room, truth_used;
 };
 
@@ -92,7 +93,8 @@ static struct sim_truth *truth_add(struct sim *sim)
     if (sim->truth_count == sim->truth_room) {
         sim->truth_room = sim->truth_room ? sim->truth_room * 2 : 64;
         sim->truths = realloc(sim->truths, sim->truth_room * sizeof *sim->truths);
-        if (!sim->truths) {
+        sim->names = realloc(sim->names, sim->truth_room * sizeof *sim->names);
+        if (!sim->truths || !sim->names) {
             fprintf(stderr, "berth: out of memory (arrivals)\n");
             abort();
         }
@@ -127,6 +129,9 @@ static int arrive(struct sim *sim, struct error *err)
     if (intake_job(&sim->intake, &spec, job, NULL) == 0) {
         event->kind = EVENT_SUBMITTED;
         *truth_add(sim) = truth;
+        sim->names[sim->truth_count - 1] = sim->setup->jobs_out && spec.name
+                                               ? arena_text(&sim->instant, spec.name)
+                                               : NULL;
     } else {
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
         event->kind = EVENT_REJECTED;
@@ -138,8 +143,11 @@ static int arrive(struct sim *sim, struct error *err)
 static void admit(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
-    if (event->kind == EVENT_SUBMITTED)
-        sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
+    if (event->kind != EVENT_SUBMITTED)
+        return;
+    if (sim->setup->jobs_out)
+        joblog_name(&sim->joblog, event->job, sim->names[sim->truth_used]);
+    sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
 }
 
 /* --- the loop ------------------------------------------------------------------- */
@@ -359,6 +367,8 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);
+    free(sim->names);
+    joblog_release(&sim->joblog);
     arena_release(&sim->instant);
     arena_release(&sim->run);
     free(sim);

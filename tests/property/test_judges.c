@@ -341,20 +341,22 @@ static const struct seat *seats_of(const struct view *view, const struct plan *p
     return view_seats(view, job);
 }
 
-/* When somebody who is given seats by this plan should be done. */
-static int64_t done_if_started_ns(const struct view *view, const struct plan *plan,
-                                  job_id id)
+/* When somebody who has seats, or is given some by this plan, should have been done. */
+static int64_t done_at_ns(const struct view *view, const struct plan *plan, job_id id)
 {
     const struct job *job = &view->jobs[id];
     uint32_t count;
     uint32_t type = view->cluster->nodes[seats_of(view, plan, id, &count)->node].type;
+    bool loads = job->state == JOB_WAITING || job->state == JOB_LOADING;
+    int64_t from_ns = job->state == JOB_WAITING ? view->now_ns : job->anchor_ns;
     if (job->steps_total <= 0)
         return INT64_MAX;
     double rate_per_s = job->gpus
                             ? throughput_rate(view->rates, job, type, job->gpus, false)
                             : job->rate_best_per_s;
     double left = job->steps_total > job->steps ? job->steps_total - job->steps : 0;
-    return view->now_ns + job->load_ns + (int64_t)llround(left / rate_per_s * 1e9);
+    return from_ns + (loads ? job->load_ns : 0) +
+           (int64_t)llround(left / rate_per_s * 1e9);
 }
 
 /* Everybody who holds seats or is given some by this plan, by when they should be done. */
@@ -366,12 +368,7 @@ static void collect_holders(struct line *line, const struct view *view,
         const struct job *j = &view->jobs[job];
         if (j->state == JOB_FREE || !plan_holds(plan, job))
             continue;
-        int64_t done_ns = view_remaining_ns(view, job);
-        if (done_ns < INT64_MAX)
-            done_ns += view->now_ns;
-        if (j->state == JOB_WAITING)
-            done_ns = done_if_started_ns(view, plan, job);
-        line_add(line, view, job, done_ns, 0);
+        line_add(line, view, job, done_at_ns(view, plan, job), 0);
     }
 }
 

@@ -65,9 +65,9 @@ test("a window never leaves the whole, and a zoom keeps its point", () => {
 });
 
 test("a report lacks what it lacks, and another shape is refused", () => {
-  const report = readReport('{"runs":[{"policy":"fifo","cdf":{"jct_s":{"all":{"x":[1],"y":[]}}},"gantt":7}]}');
+  const report = readReport({ runs: [{ policy: "fifo", cdf: { jct_s: { all: { x: [1], y: [] } } }, gantt: 7 }] });
   assert.equal(report.runs[0]?.gantt, undefined);
   assert.deepEqual(report.runs[0]?.cdf, {});
-  assert.throws(() => readReport('{"runs":[]}'), /no run/);
+  assert.throws(() => readReport({ runs: [] }), /no run/);
   assert.throws(() => readReport("@DATA@"));
 });
