@@ -2,7 +2,7 @@
 
 import type { BarChart, Drawn } from "../reproduction";
 import { numberAxis } from "./axes";
-import { plain } from "./format";
+import { plain, wrap } from "./format";
 import type { Hidden } from "./legend";
 import { barSwatch, diamond, policyColour, policyStripes } from "./palette";
 import type { Axis, Picture, Row } from "./plot";
@@ -13,7 +13,7 @@ import { colour } from "./theme";
 /** The part of a group's width that its bars take. */
 const FILLED = 0.8;
 const LETTER = 6.7;
-const LINES = 3;
+const LINES = 3; // of a group's name
 
 interface Placed {
   series: Drawn;
@@ -33,19 +33,6 @@ function place(chart: BarChart, policies: readonly number[], hidden: Hidden): Pl
   return shown.map((one) => ({ ...one, slot: slots.get(subject(one.series.name)) ?? 0 }));
 }
 
-/** Words on lines of so many letters; what does not fit is cut. */
-export function wrap(text: string, letters: number, most = LINES): string {
-  const cut = (line: string): string => (line.length > letters ? `${line.slice(0, Math.max(1, letters - 1))}…` : line);
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/)) {
-    const last = lines[lines.length - 1];
-    if (last !== undefined && (last.length + 1 + word.length <= letters || lines.length === most))
-      lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines.map(cut).join("\n");
-}
-
 /** Below this, bars or names would be too thin to read. */
 export function leastWidth(chart: BarChart): number {
   const slots = new Set(chart.series.map((series) => subject(series.name))).size;
@@ -59,7 +46,7 @@ function groupAxis(groups: readonly string[]): Axis {
     range: [0, groups.length],
     grid: false,
     ticks: () => groups.map((_, i) => i + 0.5),
-    tick: (value, room) => wrap(groups[Math.floor(value)] ?? "", Math.max(3, Math.floor((room - 4) / LETTER))),
+    tick: (value, room) => wrap(groups[Math.floor(value)] ?? "", Math.max(3, Math.floor((room - 4) / LETTER)), LINES),
   };
 }
 
@@ -83,24 +70,32 @@ function stripe({ ctx, ratio }: Brush, left: number, top: number, width: number,
   ctx.restore();
 }
 
-function paintBar(brush: Brush, { series, policy }: Placed, group: number, left: number, width: number, base: number): void {
-  const { ctx } = brush;
+/** Where a value ends on the canvas; zero, which has no logarithm, at the bottom. */
+function ending(brush: Brush, value: number): number {
+  const y = brush.y(value);
+  return Number.isFinite(y) ? Math.min(brush.bottom, y) : brush.bottom;
+}
+
+interface Foot {
+  left: number;
+  width: number;
+  base: number; // where bars begin
+}
+
+function paintBar(brush: Brush, { series, policy }: Placed, group: number, { left, width, base }: Foot): void {
   const value = series.y[group] ?? NaN;
   if (Number.isNaN(value)) return;
-  const onCanvas = (amount: number): number => {
-    const y = brush.y(amount);
-    return Number.isFinite(y) ? Math.min(brush.bottom, y) : brush.bottom; // zero has no place among logarithms
-  };
   const middle = left + width / 2;
-  const end = onCanvas(value);
+  const end = ending(brush, value);
   if (series.published) return paintDiamond(brush, middle, end, policy);
   const top = Math.min(end, base);
   const height = Math.abs(base - end);
-  ctx.fillStyle = policyColour(policy);
-  ctx.fillRect(left, top, width, height);
+  brush.ctx.fillStyle = policyColour(policy);
+  brush.ctx.fillRect(left, top, width, height);
   const angle = policyStripes(policy);
   if (angle !== undefined) stripe(brush, left, top, width, height, angle);
-  paintWhisker(brush, middle, onCanvas(series.low[group] ?? value), onCanvas(series.high[group] ?? value), Math.min(4 * brush.ratio, width / 3));
+  const [low = value, high = value] = [series.low[group], series.high[group]];
+  paintWhisker(brush, middle, ending(brush, low), ending(brush, high), Math.min(4 * brush.ratio, width / 3));
 }
 
 function paint(brush: Brush, chart: BarChart, placed: readonly Placed[], log: boolean): void {
@@ -111,7 +106,7 @@ function paint(brush: Brush, chart: BarChart, placed: readonly Placed[], log: bo
   const ordered = [...placed].sort((a, b) => Number(a.series.published) - Number(b.series.published));
   chart.groups.forEach((_, group) => {
     const start = brush.x(group + 0.5) - (width * slots) / 2;
-    for (const one of ordered) paintBar(brush, one, group, start + one.slot * width, width * 0.92, base);
+    for (const one of ordered) paintBar(brush, one, group, { left: start + one.slot * width, width: width * 0.92, base });
   });
 }
 

@@ -2,7 +2,7 @@
 
 import type { LineChart, Traced } from "../reproduction";
 import { numberAxis } from "./axes";
-import { plain } from "./format";
+import { mark, plain } from "./format";
 import type { Hidden } from "./legend";
 import { diamond, swatch } from "./palette";
 import type { Line, Picture } from "./plot";
@@ -40,7 +40,7 @@ export function curves(chart: LineChart, policies: readonly number[], hidden: Hi
     x,
     y,
     stepped: false,
-    at: (at) => `${chart.x_label} ${plain(at)}`,
+    at: (at) => `${chart.x_label} ${mark(at)}`,
     value: plain,
     snap: (at) => nearest(known, at),
     rows: (at) =>

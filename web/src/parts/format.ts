@@ -138,3 +138,16 @@ export function change(from: number, to: number): string {
   const percent = Math.abs(part) * 100;
   return `${part < 0 ? "−" : "+"}${percent >= 10 ? fixed(percent, 0) : fixed(percent, 1)} %`;
 }
+
+/** Words on at most so many lines of so many letters; what does not fit is cut. */
+export function wrap(text: string, letters: number, most: number): string {
+  const cut = (line: string): string => (line.length > letters ? `${line.slice(0, Math.max(1, letters - 1))}…` : line);
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines[lines.length - 1];
+    if (last !== undefined && (last.length + 1 + word.length <= letters || lines.length === most))
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines.map(cut).join("\n");
+}

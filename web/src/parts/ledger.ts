@@ -9,27 +9,11 @@ import { ledgerTable } from "./ledger_table";
 import type { Hidden } from "./legend";
 import { swatch } from "./palette";
 import { Plot, valueAt, type Line } from "./plot";
+import { cumulative, preempts } from "./price";
 import { even } from "./ticks";
 
 const EXPECTED: readonly number[] = [5, 4];
 const MEASURED: readonly number[] = [];
-
-function total(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0);
-}
-
-export function preempts(run: Run): boolean {
-  return total(run.ledger?.preemptions ?? []) > 0;
-}
-
-/** What had come together by each moment: nothing at the first, all at the end of the last stretch. */
-export function cumulative(t_s: readonly number[], values: readonly number[]): { x: number[]; y: number[] } {
-  const last = t_s[t_s.length - 1] ?? 0;
-  const length = t_s.length > 1 ? last - (t_s[t_s.length - 2] ?? 0) : last || 1;
-  let sum = 0;
-  const y = [0, ...values.map((value) => (sum += value))];
-  return { x: [...t_s, last + length], y };
-}
 
 interface Pair {
   expected: Line;

@@ -4,13 +4,7 @@ import type { Run } from "../data";
 import { h } from "./dom";
 import { inScale, plain, scaleForAll, type Scale } from "./format";
 import { swatch } from "./palette";
-
-interface Price {
-  preemptions: number;
-  predicted: number; // GPU-seconds
-  measured: number;
-  spared: number; // seconds of waiting
-}
+import { priceOf, sparedPerHour, type Price } from "./price";
 
 interface Quantity {
   name: string;
@@ -23,25 +17,8 @@ const QUANTITIES: readonly Quantity[] = [
   { name: "Cost, predicted", unit: "gpu_s", of: (price) => price.predicted },
   { name: "Cost, measured", unit: "gpu_s", of: (price) => price.measured },
   { name: "Waiting spared", unit: "s", of: (price) => price.spared },
-  { name: "– per GPU hour lost", unit: "s", of: sparedPerHour },
+  { name: "Spared per GPU hour lost", unit: "s", of: sparedPerHour },
 ];
-
-/** Seconds of waiting spared for each GPU-hour lost; NaN where nothing was lost. */
-export function sparedPerHour({ spared, measured }: { spared: number; measured: number }): number {
-  return measured > 0 ? spared / (measured / 3600) : NaN;
-}
-
-/** Means over seeds where the run has them, else what its ledger adds up to. */
-function priceOf(run: Run): Price {
-  const figure = (name: string): number | undefined => run.figures.find(({ id }) => id === `ledger.${name}`)?.mean;
-  const sum = (values: number[] | undefined): number => (values ?? []).reduce((all, value) => all + value, 0);
-  return {
-    preemptions: figure("preemptions") ?? sum(run.ledger?.preemptions),
-    predicted: figure("predicted_cost_gpu_s") ?? sum(run.ledger?.predicted_gpu_s),
-    measured: figure("actual_cost_gpu_s") ?? sum(run.ledger?.actual_gpu_s),
-    spared: figure("wait_saved_s") ?? NaN,
-  };
-}
 
 function show(quantity: Quantity, price: Price, scale: Scale): HTMLElement {
   const value = quantity.of(price);

@@ -2,8 +2,8 @@
 
 import type { Chart, Drawn } from "../reproduction";
 import { h } from "./dom";
-import { plain } from "./format";
-import { labelOf, withSpread } from "./series";
+import { mark, plain } from "./format";
+import { labelOf, spreadOf } from "./series";
 
 /** The rows of the table: the groups, or every x that any series has. */
 function places(chart: Chart): { name: string; of(series: Drawn): number }[] {
@@ -12,14 +12,18 @@ function places(chart: Chart): { name: string; of(series: Drawn): number }[] {
   const indexes = new Map<Drawn, Map<number, number>>(
     chart.series.map((series) => [series, new Map(series.x.map((x, i) => [x, i]))]),
   );
-  return xs.map((x) => ({ name: plain(x), of: (series) => indexes.get(series)?.get(x) ?? -1 }));
+  return xs.map((x) => ({ name: mark(x), of: (series) => indexes.get(series)?.get(x) ?? -1 }));
+}
+
+function cell(series: Drawn, at: number): HTMLElement {
+  return h("td", {}, plain(series.y[at] ?? NaN), h("small", {}, spreadOf(series, at)));
 }
 
 function table(chart: Chart): HTMLElement {
   const corner = chart.kind === "bars" ? "" : chart.x_label;
   const heads = chart.series.map((series) => h("th", { scope: "col" }, labelOf(series)));
   const rows = places(chart).map(({ name, of }) => {
-    const cells = chart.series.map((series) => h("td", {}, withSpread(series, of(series))));
+    const cells = chart.series.map((series) => cell(series, of(series)));
     return h("tr", {}, h("th", { scope: "row" }, name), ...cells);
   });
   return h(
@@ -27,7 +31,7 @@ function table(chart: Chart): HTMLElement {
     { class: "scroll", tabindex: "0", role: "region", "aria-label": `${chart.title}: numbers` },
     h(
       "table",
-      { class: "figures" },
+      { class: "figures numbers" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, corner), ...heads)),
       h("tbody", {}, ...rows),
     ),

@@ -3,6 +3,7 @@
 import { policyColour } from "./palette";
 import type { Line } from "./plot";
 import { colour } from "./theme";
+import { apart } from "./ticks";
 
 /** A canvas and where values lie on it, in its own pixels. */
 export interface Brush {
@@ -87,17 +88,6 @@ export function paintPoints(brush: Brush, line: Line): void {
     ctx.fillStyle = policyColour(line.policy);
     ctx.fill();
   });
-}
-
-/** Moves neighbours apart, keeping their order, until each has 'gap'; none leaves top..bottom. */
-export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
-  const order = places.map((_, i) => i).sort((a, b) => (places[b] ?? 0) - (places[a] ?? 0));
-  const result = [...places];
-  let below = bottom + gap;
-  for (const i of order) below = result[i] = Math.min(places[i] ?? 0, below - gap);
-  let above = top - gap;
-  for (const i of order.reverse()) above = result[i] = Math.max(result[i] ?? 0, above + gap);
-  return result;
 }
 
 /** Each line's name above its end. */

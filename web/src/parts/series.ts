@@ -13,10 +13,17 @@ export function labelOf(series: Drawn): string {
   return series.published ? `${subject(series.name)}, published` : series.name;
 }
 
-/** A value and, where it has one, its spread. */
+/** From … to, where a value has a spread. */
+export function spreadOf(series: Drawn, at: number): string {
+  const [low = NaN, high = NaN] = [series.low[at], series.high[at]];
+  return high > low ? `${plain(low)} … ${plain(high)}` : "";
+}
+
+/** A value with its spread behind it. */
 export function withSpread(series: Drawn, at: number): string {
-  const [value = NaN, low = NaN, high = NaN] = [series.y[at], series.low[at], series.high[at]];
-  return high > low ? `${plain(value)} (${plain(low)} … ${plain(high)})` : plain(value);
+  const value = plain(series.y[at] ?? NaN);
+  const spread = spreadOf(series, at);
+  return spread === "" ? value : `${value} (${spread})`;
 }
 
 /**

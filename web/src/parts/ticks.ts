@@ -1,4 +1,4 @@
-// ticks.ts - where an axis has its marks.
+// ticks.ts - where an axis has its marks, and lines their names.
 
 const CLOCK = [
   0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
@@ -61,4 +61,15 @@ function enough(tiers: readonly number[][], min: number, max: number, count: num
   const step = Math.ceil(fine.length / count);
   if (fine.length >= 2) return fine.filter((_, i) => i % step === 0);
   return even(min, max, count).filter((mark) => mark > 0);
+}
+
+/** Moves neighbours apart, keeping their order, until each has 'gap'; none leaves top..bottom. */
+export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
+  const order = places.map((_, i) => i).sort((a, b) => (places[b] ?? 0) - (places[a] ?? 0));
+  const result = [...places];
+  let below = bottom + gap;
+  for (const i of order) below = result[i] = Math.min(places[i] ?? 0, below - gap);
+  let above = top - gap;
+  for (const i of order.reverse()) above = result[i] = Math.max(result[i] ?? 0, above + gap);
+  return result;
 }

@@ -8,8 +8,9 @@ import { lastLine, section } from "../parts/frame";
 import { gantt } from "../parts/gantt";
 import { headline } from "../parts/headline";
 import { highlights } from "../parts/highlights";
-import { ledger, preempts } from "../parts/ledger";
+import { ledger } from "../parts/ledger";
 import { legend, type Hidden } from "../parts/legend";
+import { preempts } from "../parts/price";
 import { table } from "../parts/table";
 import { usage } from "../parts/usage";
 
