@@ -1,0 +1,264 @@
+/*
+ * FitGpp in random worlds: no trial job waits while somebody could make room for it,
+ * nobody is preempted more often than the cap allows, and the victim is the one that
+ * looking at everybody finds.
+ */
+#include "support/worlds.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "model/free.h"
+#include "model/plan.h"
+#include "policy/victims.h"
+
+extern const struct policy policy_fitgpp;
+
+#ifndef SEEDS
+#define SEEDS 150
+#endif
+#define JOBS 80
+#define CAP 1
+
+static const struct worlds_setup kinds[] = {
+    { .jobs = JOBS, .plain = true },
+    { .jobs = JOBS },
+    { .jobs = JOBS, .one_node = true },
+    { .jobs = JOBS, .faults = true },
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+/* --- looking at everybody ------------------------------------------------------------ */
+
+static double squared_share(uint32_t of, uint32_t all)
+{
+    return all ? pow((double)of / all, 2) : 0;
+}
+
+static double size_of(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    const struct node *node = &view->cluster->nodes[view_seats(view, id)->node];
+    return sqrt(squared_share(job->gpus_now, node->gpu_count) +
+                squared_share(job->cpu_milli, node->cpu_milli) +
+                squared_share(job->mem_mib, node->mem_mib));
+}
+
+struct maxima {
+    double size, grace;
+};
+
+static bool is_running_be(const struct view *view, job_id id)
+{
+    return view->jobs[id].class == CLASS_BE && job_runs(&view->jobs[id]);
+}
+
+static struct maxima maxima_of(const struct view *view, bool fixed)
+{
+    struct maxima max = { 0, 0 };
+    if (fixed)
+        return (struct maxima){ sqrt(3), 20 * 60e9 };
+    for (job_id id = 0; id < view->job_max; id++)
+        if (is_running_be(view, id)) {
+            max.size = fmax(max.size, size_of(view, id));
+            max.grace = fmax(max.grace, (double)view->jobs[id].grace_ns);
+        }
+    return max;
+}
+
+static double score(const struct view *view, job_id id, struct maxima max)
+{
+    double size = max.size > 0 ? size_of(view, id) / max.size : 0;
+    double grace = max.grace > 0 ? (double)view->jobs[id].grace_ns / max.grace : 0;
+    return size + 4 * grace;
+}
+
+static bool holds_with(const struct view *view, const struct plan *plan,
+                       const struct seat *seat, const struct job *newcomer)
+{
+    uint32_t type = view->cluster->nodes[seat->node].type;
+    struct room room;
+    plan_room(plan, seat->node, &room);
+    bool allowed =
+        type == TYPE_NONE ? newcomer->gpus == 0 : newcomer->types >> type & 1;
+    return allowed && bits_count(room.gpus | seat->gpus) >= newcomer->gpus &&
+           room.cpu_milli + seat->cpu_milli >= newcomer->cpu_milli &&
+           room.mem_mib + seat->mem_mib >= newcomer->mem_mib;
+}
+
+static bool makes_room(const struct view *view, const struct plan *plan, job_id id,
+                       const struct job *newcomer)
+{
+    if (!is_running_be(view, id) || plan_changes(plan, id) ||
+        view->jobs[id].preemptions >= CAP)
+        return false;
+    for (uint32_t i = 0; i < view->jobs[id].seats.count; i++)
+        if (holds_with(view, plan, &view_seats(view, id)[i], newcomer))
+            return true;
+    return false;
+}
+
+/* 'chosen' makes room at the least score; of those exactly like it, it has the lowest id. */
+static void judge(const struct view *view, const struct plan *plan, bool fixed,
+                  const struct job *newcomer, job_id chosen)
+{
+    struct maxima max = maxima_of(view, fixed);
+    bool somebody = false;
+    for (job_id id = 0; id < view->job_max; id++) {
+        if (!makes_room(view, plan, id, newcomer))
+            continue;
+        somebody = true;
+        assert_true(chosen != JOB_NONE);
+        assert_true(score(view, chosen, max) <= score(view, id, max) * (1 + 1e-6));
+        if (size_of(view, id) == size_of(view, chosen) &&
+            view->jobs[id].grace_ns == view->jobs[chosen].grace_ns)
+            assert_true(view->jobs[chosen].id <= view->jobs[id].id);
+    }
+    assert_true(somebody == (chosen != JOB_NONE));
+    if (somebody)
+        assert_true(makes_room(view, plan, chosen, newcomer));
+}
+
+/* --- fitgpp, watched ----------------------------------------------------------------------- */
+
+struct watched {
+    struct victims running, fixed; /* of our own, told the same events */
+    max_align_t fitgpp[]; /* the policy's self */
+};
+
+static uint64_t choices; /* of all worlds: a test of nothing passes too */
+
+static int watched_init(void *self, const struct view *view, uint64_t seed,
+                        struct arena *run, struct error *err)
+{
+    struct watched *w = self;
+    w->running = (struct victims){ .s = 4, .preempt_max = CAP };
+    w->fixed = (struct victims){ .s = 4,
+                                 .preempt_max = CAP,
+                                 .fixed = true,
+                                 .grace_max_ns = 1200 * INT64_C(1000000000) };
+    victims_init(&w->running, run, view);
+    victims_init(&w->fixed, run, view);
+    param_defaults(policy_fitgpp.params, w->fitgpp);
+    return policy_fitgpp.init(w->fitgpp, view, seed, run, err);
+}
+
+static void watched_observe(void *self, const struct view *view,
+                            const struct event *event)
+{
+    struct watched *w = self;
+    victims_observe(&w->running, view, event);
+    victims_observe(&w->fixed, view, event);
+    policy_fitgpp.observe(w->fitgpp, view, event);
+    if (event->kind == EVENT_RECALLED)
+        assert_true(view->jobs[event->job].preemptions <= CAP);
+}
+
+static bool fits_a_node(const struct view *view, const struct job *job)
+{
+    uint32_t most = 0;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > most)
+            most = view->cluster->types[type].node_gpus_max;
+    return job->gpus <= most && job->nodes <= 1;
+}
+
+/* Whatever has been planned so far, both ways to choose agree with looking at everybody. */
+static void compare_choices(struct watched *w, const struct view *view,
+                            const struct plan *plan)
+{
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state != JOB_WAITING || !fits_a_node(view, job))
+            continue;
+        job_id chosen = victims_best(&w->running, view, plan, job);
+        judge(view, plan, false, job, chosen);
+        judge(view, plan, true, job, victims_best(&w->fixed, view, plan, job));
+        judge(view, plan, true, job, victims_scan(&w->fixed, view, plan, job));
+        choices += chosen != JOB_NONE;
+    }
+}
+
+static int watched_decide(void *self, const struct view *view, struct plan *plan,
+                          struct arena *scratch, struct error *err)
+{
+    struct watched *w = self;
+    victims_begin(&w->running);
+    victims_begin(&w->fixed);
+    compare_choices(w, view, plan);
+    int r = policy_fitgpp.decide(w->fitgpp, view, plan, scratch, err);
+    compare_choices(w, view, plan);
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state != JOB_WAITING || job->class != CLASS_TE ||
+            plan_holds(plan, id) || !fits_a_node(view, job))
+            continue;
+        judge(view, plan, false, job, JOB_NONE); /* waits: so nobody could make room */
+    }
+    return r;
+}
+
+static void watched_fini(void *self)
+{
+    struct watched *w = self;
+    policy_fitgpp.fini(w->fitgpp);
+}
+
+static void choices_are_what_looking_at_everybody_finds(void **state)
+{
+    struct policy watched = { .name = "watched",
+                              .self_size =
+                                  sizeof(struct watched) + policy_fitgpp.self_size,
+                              .init = watched_init,
+                              .observe = watched_observe,
+                              .decide = watched_decide,
+                              .fini = watched_fini };
+    choices = 0;
+    FOR_EACH_SEED(seed, SEEDS)
+    {
+        struct worlds world;
+        struct run run;
+        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        world.setup.policy = &watched;
+        world.setup.unchecked = true;
+        run_play(&run, &world.setup);
+        assert_true(run.ended > 0);
+        assert_int_equal(run.engine.refused_count, 0);
+        run_release(&run);
+        worlds_release(&world);
+    }
+    assert_true(choices > 10);
+}
+
+/* --- every setting ------------------------------------------------------------------------------ */
+
+static void every_setting_ends_every_job(void **state)
+{
+    static const char *const settings[] = { "fallback=paper", "normalise=fixed",
+                                            "max_preemptions=0",
+                                            "max_preemptions=0,fallback=paper",
+                                            "s=0,max_preemptions=3" };
+    FOR_EACH_SEED(seed, SEEDS / 3)
+    for (uint32_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct worlds world;
+        struct run run;
+        worlds_make(&world, &kinds[seed.now % 3], seed.now);
+        world.setup.policy = &policy_fitgpp;
+        world.setup.settings = settings[i];
+        run_play(&run, &world.setup);
+        assert_false(run.gave_up);
+        assert_int_equal(run.ended, run.accepted);
+        run_release(&run);
+        worlds_release(&world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(choices_are_what_looking_at_everybody_finds),
+        cmocka_unit_test(every_setting_ends_every_job),
+    };
+    return cmocka_run_group_tests_name("trials", tests, NULL, NULL);
+}
