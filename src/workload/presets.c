@@ -3,10 +3,11 @@
 
 #include "workload/preset.h"
 
-extern const struct preset preset_synthetic;
+extern const struct preset preset_synthetic, preset_xion;
 
 const struct preset *const preset_list[] = {
     &preset_synthetic,
+    &preset_xion,
     NULL,
 };
 
