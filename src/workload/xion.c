@@ -1,7 +1,7 @@
 /*
  * xion.c - the jobs on which preemption with a price is measured.
  *
- * The paper (Go et al., "Xion", IEEE CLOUD 2023) does not publish its workload; this
+ * The paper (Xion, Go et al., IEEE CLOUD 2023) does not publish its workload; this
  * one is ours, made so that what a swap costs is a setting:
  *
  *     GPUs 1, 2, 4, 8 with 70, 10, 15, 5 %; run time log-normal, mean 1800 s, sigma 1.2
