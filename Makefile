@@ -44,6 +44,8 @@ check-fresh:
 
 bench: all
 	$(BUILD)/berth bench all
+	@ninja --quiet -C $(BUILD) tests/bench_resort
+	@$(BUILD)/tests/bench_resort
 
 format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i

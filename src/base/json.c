@@ -57,6 +57,13 @@ void json_free(struct json *json)
     json_decref(inner(json));
 }
 
+struct json *json_copy_of(const struct json *json)
+{
+    json_t *copy = json_deep_copy(inner(json));
+    must(copy ? 0 : -1);
+    return outer(copy);
+}
+
 void json_put(struct json *object, const char *key, struct json *child)
 {
     must(json_object_set_new(inner(object), key, inner(child)));

@@ -13,6 +13,9 @@ struct json *json_new_object(void);
 struct json *json_new_array(void);
 void json_free(struct json *json);
 
+/* A copy of all of it. */
+struct json *json_copy_of(const struct json *json);
+
 /* Put into an object, in this order; 'child' is owned by it from now on. */
 void json_put(struct json *object, const char *key, struct json *child);
 void json_put_text(struct json *object, const char *key, const char *text);

@@ -66,11 +66,38 @@ static void take_note(struct engine *engine, struct event *event)
         engine->listeners[i].event(engine->listeners[i].self, view, event);
 }
 
-/* A job that goes on with another size in the same kind of seats need not stop for it. */
+/* This plan has the job go on elsewhere or with another size. */
+static bool goes_on(const struct plan *plan, job_id job)
+{
+    for (size_t i = plan_change_count(plan); i-- > 0;) {
+        const struct change *change = plan_change(plan, i);
+        if (change->job == job && change->kind == CHANGE_REVOKE)
+            return change->rule == RULE_RESIZE && !change->undone;
+    }
+    return false;
+}
+
+/*
+ * A job that goes on with another size need not stop for it, unless it waits for others
+ * who go on as well: they could wait for it in turn.
+ */
 static bool can_resize(const struct engine *engine, const struct change *revoke)
 {
-    return engine->executor->resize && revoke->rule == RULE_RESIZE &&
-           job_is_elastic(&engine->state.jobs[revoke->job]);
+    const struct plan *plan = engine->plan;
+    if (!engine->executor->resize || revoke->rule != RULE_RESIZE ||
+        !job_is_elastic(&engine->state.jobs[revoke->job]))
+        return false;
+    for (size_t i = 0; i < plan_change_count(plan); i++) {
+        const struct change *grant = plan_change(plan, i);
+        if (grant->kind != CHANGE_GRANT || grant->job != revoke->job)
+            continue;
+        const struct promise_part *promises = plan_promises(plan, grant);
+        for (uint32_t p = 0; p < grant->promise_count; p++)
+            if (promises[p].victim != grant->job && goes_on(plan, promises[p].victim))
+                return false;
+        return true;
+    }
+    return false;
 }
 
 static void order_recall(struct engine *engine, const struct change *change)

@@ -39,7 +39,6 @@ struct stand {
     uint32_t attempt;
     uint32_t type, gpus;
     bool spread;
-    job_id beside;
     uint64_t steps_max;
 };
 
@@ -221,11 +220,12 @@ static void come(struct sim_cluster *sim, job_id id)
     job->lease_end = job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
     job->steps_kept = job->steps;
     job->ran_ns = 0;
-    job->partner = JOB_NONE;
-    if (job->now.beside != JOB_NONE && sim->jobs[job->now.beside].phase != PHASE_AWAY) {
-        job->partner = job->now.beside;
-        sim->jobs[job->partner].partner = id;
-        rerate(sim, job->partner);
+    /* Whichever of the two comes second finds the other there. */
+    job_id partner = sim->view->jobs[id].partner;
+    if (partner != JOB_NONE && sim->jobs[partner].phase != PHASE_AWAY) {
+        job->partner = partner;
+        sim->jobs[partner].partner = id;
+        rerate(sim, partner);
     }
     struct event *event = emit(sim, id, EVENT_STARTED);
     event->loaded = job->truth.load_ns == 0;
@@ -277,7 +277,6 @@ static void prepare(struct sim_cluster *sim, const struct lease *lease)
                                 .type = lease->type,
                                 .gpus = lease->gpus,
                                 .spread = lease->spread,
-                                .beside = lease->beside,
                                 .steps_max = lease->steps_max };
     job->waits_for = lease->after_count;
     for (uint32_t i = 0; i < lease->after_count; i++) {
@@ -322,19 +321,22 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
 
 /* --- going ------------------------------------------------------------------------- */
 
-/* Out of its seats; whoever waited for that may come. */
-static void depart(struct sim_cluster *sim, job_id id)
+/* Nobody shares its accelerators any more. */
+static void part(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    unschedule(sim, id);
-    job->phase = PHASE_AWAY;
-    if (job->partner != JOB_NONE) {
-        sim->jobs[job->partner].partner = JOB_NONE;
-        rerate(sim, job->partner);
-        job->partner = JOB_NONE;
-    }
-    uint32_t at = job->first_wait;
-    job->first_wait = NONE;
+    if (job->partner == JOB_NONE)
+        return;
+    sim->jobs[job->partner].partner = JOB_NONE;
+    rerate(sim, job->partner);
+    job->partner = JOB_NONE;
+}
+
+/* It has left seats that others waited for. */
+static void let_others_come(struct sim_cluster *sim, job_id id)
+{
+    uint32_t at = sim->jobs[id].first_wait;
+    sim->jobs[id].first_wait = NONE;
     while (at != NONE) {
         struct sim_wait wait = sim->waits[at];
         sim->waits[at].next = sim->wait_free;
@@ -345,6 +347,14 @@ static void depart(struct sim_cluster *sim, job_id id)
             successor->next.attempt == wait.attempt && --successor->waits_for == 0)
             proceed(sim, wait.successor);
     }
+}
+
+static void depart(struct sim_cluster *sim, job_id id)
+{
+    unschedule(sim, id);
+    sim->jobs[id].phase = PHASE_AWAY;
+    part(sim, id);
+    let_others_come(sim, id);
 }
 
 /* What survives if it is killed now. */
@@ -446,10 +456,16 @@ static void job_due(struct sim_cluster *sim, job_id id)
         job->next.attempt = job->now.attempt;
         job->now = job->next;
         job->pending = false;
+        job->lease_end =
+            job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
+        job->steps_kept = job->steps; /* it had to save to go on */
+        job->ran_ns = 0;
+        part(sim, id);
         make_steps(sim, id);
         event = emit(sim, id, EVENT_RESIZED);
         event->steps = job->steps;
         event->rate_per_s = job->rate_per_s;
+        let_others_come(sim, id);
         return;
     case PHASE_LEAVING:
         leave(sim, id, EVENT_STOPPED, job->clean);
@@ -469,29 +485,45 @@ static bool row_has_node(const struct view *view, const struct seat_row *row,
     return false;
 }
 
-/* A node dies: everybody with a seat there loses what was not saved. */
+/* One that does not leave and has seats to go to is there already: nobody knows yet. */
+static bool is_on(const struct sim_cluster *sim, job_id id, node_id node)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return row_has_node(sim->view, &known->seats, node) ||
+           (sim->jobs[id].phase != PHASE_LEAVING &&
+            row_has_node(sim->view, &known->next, node));
+}
+
+static bool is_live(const struct sim_cluster *sim, job_id id)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return known->state != JOB_FREE && known->generation == sim->jobs[id].generation;
+}
+
+/*
+ * A node dies: whoever was to come does not, and then everybody with a seat there loses
+ * what was not saved.  In this order, or a job could come as another is killed.
+ */
 static void node_dies(struct sim_cluster *sim, node_id node)
 {
     for (job_id id = 0; id < sim->job_top; id++) {
-        const struct job *known = &sim->view->jobs[id];
         struct sim_job *job = &sim->jobs[id];
-        if (known->state == JOB_FREE || known->generation != job->generation)
+        if (!is_live(sim, id) || !job->pending || job->phase == PHASE_RESIZING ||
+            !row_has_node(sim->view, &sim->view->jobs[id].next, node))
             continue;
-        bool in_next = row_has_node(sim->view, &known->next, node);
-        bool next_is_now = !job->pending || job->phase == PHASE_RESIZING;
-        if (in_next && !next_is_now) {
+        job->pending = false;
+        struct event *event = emit(sim, id, EVENT_LOST);
+        event->attempt = job->next.attempt;
+        event->steps = event->steps_reached = job->steps;
+    }
+    for (job_id id = 0; id < sim->job_top; id++) {
+        struct sim_job *job = &sim->jobs[id];
+        if (!is_live(sim, id) || job->phase == PHASE_AWAY || !is_on(sim, id, node))
+            continue;
+        settle(sim, job);
+        if (job->phase == PHASE_RESIZING)
             job->pending = false;
-            struct event *event = emit(sim, id, EVENT_LOST);
-            event->attempt = job->next.attempt;
-            event->steps = event->steps_reached = job->steps;
-        }
-        if (job->phase != PHASE_AWAY && (row_has_node(sim->view, &known->seats, node) ||
-                                         (in_next && next_is_now))) {
-            settle(sim, job);
-            if (job->phase == PHASE_RESIZING)
-                job->pending = false;
-            leave(sim, id, EVENT_LOST, false);
-        }
+        leave(sim, id, EVENT_LOST, false);
     }
 }
 

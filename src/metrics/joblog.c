@@ -2,6 +2,8 @@
 #include "metrics/joblog.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "model/cluster.h"
 
@@ -9,8 +11,53 @@ void joblog_begin(struct joblog *log, FILE *file)
 {
     *log = (struct joblog){ .file = file };
     fputs("id,class,gpus,type,state,submit_s,first_start_s,end_s,jct_s,wait_s,gpu_s,"
-          "preemptions,failures,attempts,slowdown\n",
+          "preemptions,failures,attempts,slowdown,name\n",
           file);
+}
+
+void joblog_release(struct joblog *log)
+{
+    for (uint32_t i = 0; i < log->name_room; i++)
+        free(log->names[i]);
+    free(log->names);
+    *log = (struct joblog){ 0 };
+}
+
+void joblog_name(struct joblog *log, job_id job, const char *name)
+{
+    if (job >= log->name_room) {
+        uint32_t room = log->name_room ? log->name_room : 1024;
+        while (room <= job)
+            room *= 2;
+        log->names = realloc(log->names, room * sizeof *log->names);
+        if (!log->names) {
+            fprintf(stderr, "berth: out of memory (names of jobs)\n");
+            abort();
+        }
+        memset(&log->names[log->name_room], 0,
+               (room - log->name_room) * sizeof *log->names);
+        log->name_room = room;
+    }
+    free(log->names[job]);
+    log->names[job] = name ? strdup(name) : NULL;
+}
+
+/* A name as CSV wants it: in quotes where it has a comma or a quote. */
+static void put_name(FILE *file, const char *name)
+{
+    if (!name)
+        return;
+    if (!strpbrk(name, ",\"")) {
+        fputs(name, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *name; name++) {
+        if (*name == '"')
+            fputc('"', file);
+        fputc(*name, file);
+    }
+    fputc('"', file);
 }
 
 /* Seconds with as many digits as nanoseconds have, or nothing. */
@@ -22,9 +69,11 @@ static void put_time(FILE *file, int64_t ns, bool known)
         fputc(',', file);
 }
 
-static void put_job(FILE *file, const struct view *view, const struct job *job,
+static void put_job(const struct joblog *log, const struct view *view, job_id id,
                     const char *state, int64_t end_ns, double steps)
 {
+    FILE *file = log->file;
+    const struct job *job = &view->jobs[id];
     const char *type = job->type_now < view->cluster->type_count
                            ? view->cluster->types[job->type_now].name
                            : "";
@@ -41,6 +90,8 @@ static void put_job(FILE *file, const struct view *view, const struct job *job,
     double alone_ns = steps / job->rate_best_per_s * 1e9;
     if (ended && alone_ns > 0)
         fprintf(file, "%.9g", (double)(end_ns - job->submit_ns) / alone_ns);
+    fputc(',', file);
+    put_name(file, id < log->name_room ? log->names[id] : NULL);
     fputc('\n', file);
 }
 
@@ -49,17 +100,16 @@ void joblog_event(void *self, const struct view *view, const struct event *event
     struct joblog *log = self;
     switch (event->kind) {
     case EVENT_FINISHED:
-        put_job(log->file, view, &view->jobs[event->job], "completed", event->at_ns,
-                event->steps);
+        put_job(log, view, event->job, "completed", event->at_ns, event->steps);
         break;
     case EVENT_FAILED:
-        put_job(log->file, view, &view->jobs[event->job], "failed", event->at_ns, 0);
+        put_job(log, view, event->job, "failed", event->at_ns, 0);
         break;
     case EVENT_REJECTED:
         fprintf(log->file, "%" PRIu64 ",%s,%u,,rejected,", event->spec->id,
                 event->spec->class == CLASS_TE ? "te" : "be", event->spec->gpus);
         put_time(log->file, event->at_ns, true);
-        fputs(",,,,,,,,\n", log->file);
+        fputs(",,,,,,,,,\n", log->file);
         break;
     default:
         break;
@@ -70,5 +120,5 @@ void joblog_end(struct joblog *log, const struct view *view, uint32_t slot_count
 {
     for (uint32_t i = 0; i < slot_count; i++)
         if (view->jobs[i].state != JOB_FREE)
-            put_job(log->file, view, &view->jobs[i], "unfinished", -1, 0);
+            put_job(log, view, i, "unfinished", -1, 0);
 }

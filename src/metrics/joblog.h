@@ -7,11 +7,16 @@
 #include "model/view.h"
 
 struct joblog {
-    FILE *file; /* borrowed */
-    const struct view *view;
+    FILE *file;   /* borrowed                              */
+    char **names; /* by slot: what the workload calls them */
+    uint32_t name_room;
 };
 
 void joblog_begin(struct joblog *log, FILE *file);
+void joblog_release(struct joblog *log);
+
+/* The job that has just come into a slot is called so; NULL: it has no name. */
+void joblog_name(struct joblog *log, job_id job, const char *name);
 void joblog_event(void *self, const struct view *view, const struct event *event);
 
 /* Write those that have not ended. */

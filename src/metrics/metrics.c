@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "model/cluster.h"
@@ -15,6 +14,7 @@ struct metrics_open {
     bool recalled;  /* told to leave                              */
     bool resizing;  /* it leaves or loads only to change its size */
     bool preempted; /* told to leave for somebody else            */
+    bool was_lost;  /* it loads again because of a fault          */
     uint32_t gpus, type;
     int64_t since_ns; /* of loading, of leaving, of resizing        */
     double live_s;    /* metrics->live_s when it was submitted      */
@@ -29,7 +29,7 @@ void metrics_init(struct metrics *metrics, struct arena *run, const struct view 
                                  .first_ns = INT64_MAX };
     metrics->open = arena_array(run, struct metrics_open, view->job_max);
     metrics->type_count = view->cluster->type_count;
-    metrics->series.bin_ns = 1000000000;
+    series_init(&metrics->series);
 }
 
 void metrics_release(struct metrics *metrics)
@@ -39,52 +39,6 @@ void metrics_release(struct metrics *metrics)
 }
 
 /* --- time --------------------------------------------------------------------- */
-
-static void halve(struct series *series)
-{
-    for (uint32_t i = 0; i < SERIES_BINS / 2; i++) {
-        series->gpus_held[i] = series->gpus_held[2 * i] + series->gpus_held[2 * i + 1];
-        series->waiting[i] = series->waiting[2 * i] + series->waiting[2 * i + 1];
-        series->running[i] = series->running[2 * i] + series->running[2 * i + 1];
-    }
-    size_t rest = SERIES_BINS / 2 * sizeof(double);
-    memset(&series->gpus_held[SERIES_BINS / 2], 0, rest);
-    memset(&series->waiting[SERIES_BINS / 2], 0, rest);
-    memset(&series->running[SERIES_BINS / 2], 0, rest);
-    series->bin_ns *= 2;
-    series->bin_count = (series->bin_count + 1) / 2;
-}
-
-static void add_to_bin(struct metrics *metrics, uint32_t bin, int64_t time_ns)
-{
-    double s = (double)time_ns * 1e-9;
-    metrics->series.gpus_held[bin] += s * metrics->gpus_held;
-    metrics->series.waiting[bin] += s * metrics->waiting;
-    metrics->series.running[bin] += s * metrics->running;
-}
-
-static void add_to_series(struct metrics *metrics, int64_t from_ns, int64_t to_ns)
-{
-    struct series *series = &metrics->series;
-    from_ns -= metrics->first_ns;
-    to_ns -= metrics->first_ns;
-    while (to_ns > series->bin_ns * SERIES_BINS)
-        halve(series);
-    if (series->bin_count > 0 && from_ns >= (series->bin_count - 1) * series->bin_ns &&
-        to_ns <= series->bin_count * series->bin_ns) {
-        /* Most often it stays within the last stretch. */
-        add_to_bin(metrics, series->bin_count - 1, to_ns - from_ns);
-        return;
-    }
-    while (from_ns < to_ns) {
-        uint32_t bin = (uint32_t)(from_ns / series->bin_ns);
-        int64_t end_ns = ((int64_t)bin + 1) * series->bin_ns;
-        add_to_bin(metrics, bin, (end_ns < to_ns ? end_ns : to_ns) - from_ns);
-        if (bin >= series->bin_count)
-            series->bin_count = bin + 1;
-        from_ns = end_ns;
-    }
-}
 
 /* Time passes with everything as it was. */
 static void pass(struct metrics *metrics, int64_t now_ns)
@@ -99,7 +53,11 @@ static void pass(struct metrics *metrics, int64_t now_ns)
         if (metrics->gpus_by_type[type] > 0)
             metrics->held_by_type_ns[type] +=
                 (__int128)(now_ns - metrics->now_ns) * metrics->gpus_by_type[type];
-    add_to_series(metrics, metrics->now_ns, now_ns);
+    const double values[SERIES_ROWS] = { [SERIES_GPUS_HELD] = metrics->gpus_held,
+                                         [SERIES_WAITING] = metrics->waiting,
+                                         [SERIES_RUNNING] = metrics->running };
+    series_spread(&metrics->series, metrics->now_ns - metrics->first_ns,
+                  now_ns - metrics->first_ns, values);
     metrics->now_ns = now_ns;
 }
 
@@ -155,10 +113,11 @@ static void loaded(struct metrics *metrics, const struct view *view,
 {
     struct metrics_open *open = &metrics->open[event->job];
     enum overhead what = open->resizing                        ? OVERHEAD_RESIZE
+                         : open->was_lost                      ? OVERHEAD_REDO_FAILED
                          : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
                                                                : OVERHEAD_LOAD_AGAIN;
     charge(metrics, what, open, event->at_ns);
-    open->loading = open->resizing = false;
+    open->loading = open->resizing = open->was_lost = false;
 }
 
 static void recalled(struct metrics *metrics, const struct view *view,
@@ -200,6 +159,7 @@ static void left(struct metrics *metrics, const struct view *view,
     metrics->gpus_by_type[open->type] -= open->gpus;
     metrics->running--;
     open->seated = open->recalled = false;
+    open->was_lost = event->kind == EVENT_LOST;
 }
 
 /* --- what came of it -------------------------------------------------------------- */
@@ -236,6 +196,7 @@ static void finished(struct metrics *metrics, const struct view *view,
     if (!open->counted)
         return;
     metrics->window_left--;
+    metrics->preempted_jobs += job->preemptions > 0;
     if (job->deadline_ns > 0 && event->at_ns > job->deadline_ns)
         metrics->slo_violations++;
     if (event->kind == EVENT_FAILED) {

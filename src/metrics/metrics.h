@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics/series.h"
 #include "model/event.h"
 #include "model/view.h"
 
@@ -35,21 +36,14 @@ enum overhead {
     OVERHEAD_COUNT
 };
 
-#define SERIES_BINS 512
-
-/* Averages over equal stretches of time; when the run outgrows them, two become one. */
-struct series {
-    int64_t bin_ns;
-    uint32_t bin_count;
-    double gpus_held[SERIES_BINS]; /* sums of value x seconds, until read */
-    double waiting[SERIES_BINS];
-    double running[SERIES_BINS];
-};
+/* Rows of the series over time. */
+enum { SERIES_GPUS_HELD, SERIES_WAITING, SERIES_RUNNING };
 
 struct metrics_open; /* a live job */
 
 struct metrics {
     uint64_t total, completed, failed, rejected, unfinished;
+    uint64_t preempted_jobs; /* that were preempted at all */
     uint64_t preemptions, resizes, slo_violations, deadlines;
     uint64_t seen; /* jobs by order of submission, rejected ones included */
     uint64_t window_from, window_to;

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/sort.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 
@@ -70,6 +71,12 @@ const struct figure summary_figures[] = {
       false },
     { "cost_usd", "cost", "usd", BETTER_LESS, false },
     { "slo_violations", "deadlines missed", "", BETTER_LESS, true },
+    { "ledger.preemptions", "ledger: preemptions", "", BETTER_NONE, true },
+    { "ledger.predicted_cost_gpu_s", "ledger: cost, predicted", "GPU-s", BETTER_LESS,
+      false },
+    { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS,
+      false },
+    { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE, false },
     { NULL },
 };
 
@@ -246,18 +253,36 @@ static void set_series(struct summary *summary, const struct series *series)
     summary->series.count = series->bin_count;
     for (uint32_t i = 0; i < series->bin_count; i++) {
         summary->series.t_s[i] = bin_s * i;
-        summary->series.gpus_held[i] = series->gpus_held[i] / bin_s;
-        summary->series.waiting[i] = series->waiting[i] / bin_s;
-        summary->series.running[i] = series->running[i] / bin_s;
+        summary->series.gpus_held[i] = series->sums[SERIES_GPUS_HELD][i] / bin_s;
+        summary->series.waiting[i] = series->sums[SERIES_WAITING][i] / bin_s;
+        summary->series.running[i] = series->sums[SERIES_RUNNING][i] / bin_s;
+    }
+}
+
+static void set_ledger(struct summary *summary, const struct ledger *ledger)
+{
+    set(summary, "ledger.preemptions", (double)ledger->preemptions);
+    set(summary, "ledger.predicted_cost_gpu_s",
+        (double)ledger->predicted_cost_ns * 1e-9);
+    set(summary, "ledger.actual_cost_gpu_s", (double)ledger->actual_cost_ns * 1e-9);
+    set(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
+    const struct series *series = &ledger->series;
+    summary->ledger.count = series->bin_count;
+    for (uint32_t i = 0; i < series->bin_count; i++) {
+        summary->ledger.t_s[i] = (double)series->bin_ns * 1e-9 * i;
+        summary->ledger.preemptions[i] = series->sums[LEDGER_PREEMPTIONS][i];
+        summary->ledger.predicted_gpu_s[i] = series->sums[LEDGER_PREDICTED][i];
+        summary->ledger.actual_gpu_s[i] = series->sums[LEDGER_ACTUAL][i];
     }
 }
 
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct cluster *cluster)
+                  const struct ledger *ledger, const struct cluster *cluster)
 {
     memset(summary, 0, sizeof *summary);
     for (int i = 0; i < FIGURES_MAX; i++)
         summary->values[i] = NAN;
+    summary->preempted_jobs = metrics->preempted_jobs;
     set(summary, "jobs.total", (double)metrics->total);
     set(summary, "jobs.completed", (double)metrics->completed);
     set(summary, "jobs.failed", (double)metrics->failed);
@@ -274,6 +299,8 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
         set_series(summary, &metrics->series);
     }
     set_times(summary, metrics);
+    if (ledger)
+        set_ledger(summary, ledger);
 }
 
 /* The object at a path such as "slowdown.te", made where it is missing. */

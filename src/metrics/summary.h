@@ -10,8 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metrics/series.h"
+
 struct cluster;
 struct json;
+struct ledger;
 struct metrics;
 
 enum better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
@@ -39,18 +42,26 @@ enum cdf_class { CDF_ALL, CDF_TE, CDF_BE, CDF_CLASSES };
 
 struct summary {
     double values[FIGURES_MAX]; /* by place in summary_figures; NAN: does not apply */
+    uint64_t preempted_jobs;    /* that were preempted at all */
     struct cdf cdfs[CDF_KINDS][CDF_CLASSES];
     struct {
         uint32_t count;
-        double t_s[512], gpus_held[512], waiting[512], running[512];
-    } series;
+        double t_s[SERIES_BINS], gpus_held[SERIES_BINS], waiting[SERIES_BINS],
+            running[SERIES_BINS];
+    } series; /* means over stretches of time */
+    struct {
+        uint32_t count;
+        double t_s[SERIES_BINS], preemptions[SERIES_BINS], predicted_gpu_s[SERIES_BINS],
+            actual_gpu_s[SERIES_BINS];
+    } ledger; /* sums over stretches of time, by when a preemption was */
 };
 
 /* The list, ended by a row whose id is NULL. */
 extern const struct figure summary_figures[];
 
+/* 'ledger' may be NULL. */
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct cluster *cluster);
+                  const struct ledger *ledger, const struct cluster *cluster);
 
 /* Value of a figure by name; NAN if it does not apply. */
 double summary_value(const struct summary *summary, const char *id);

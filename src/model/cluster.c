@@ -36,6 +36,7 @@ struct cluster_preset {
     const char *name;
     const char *brief;
     struct batch batches[4]; /* ended by a count of 0 */
+    bool first_fit;
 };
 
 static const struct cluster_preset presets[] = {
@@ -45,8 +46,9 @@ static const struct cluster_preset presets[] = {
         { 36, "p100", 1, .usd_per_hour = 0.43, .speed = 0.5 },
         { 36, "k80", 1, .usd_per_hour = 0.135, .speed = 0.2 } } },
     { "fitgpp-84",
-      "84 nodes of 8 GPUs, 32 CPUs and 256 GiB (FitGpp's simulated cluster)",
-      { { 84, "v100", 8, .cpus = 32, .mem_gib = 256 } } },
+      "84 nodes of 8 GPUs, 32 CPUs and 256 GiB, filled first fit (FitGpp's simulation)",
+      { { 84, "v100", 8, .cpus = 32, .mem_gib = 256 } },
+      .first_fit = true },
     { "jpas-13",
       "13 nodes of one GPU on one switch at 10 Gb/s (JPAS' test bed)",
       { { 13, "v100", 1, .link_gbps = 10 } } },
@@ -278,7 +280,9 @@ int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,
             uint32_t count = 0;
             while (count < 4 && p->batches[count].count > 0)
                 count++;
-            return build(cluster, arena, p->name, p->batches, count, err);
+            int r = build(cluster, arena, p->name, p->batches, count, err);
+            cluster->first_fit = p->first_fit;
+            return r;
         }
     const char *dot = strrchr(text, '.');
     bool yaml = dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);

@@ -47,6 +47,7 @@ struct cluster {
     uint32_t gpu_count;
     uint32_t rack_count;
     double oversubscription; /* of the racks' uplinks; 1: none */
+    bool first_fit;          /* fill the first node that fits, not the tightest */
     struct shape *shapes;
     uint32_t shape_count;
 };

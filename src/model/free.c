@@ -89,12 +89,29 @@ static node_id first_that_fits(const struct free_index *free, const struct bits 
     return NODE_NONE;
 }
 
+/* A walk over the nodes: first fit is for clusters of a paper's size. */
+static node_id first_of_type(const struct free_index *free, uint32_t type,
+                             uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
+                             const struct bits *avoid)
+{
+    for (node_id node = 0; node < free->cluster->node_count; node++) {
+        const struct room *room = &free->rooms[node];
+        if (free->listed[node] && free->cluster->nodes[node].type == type &&
+            count_of(room) >= gpus && room->cpu_milli >= cpu_milli &&
+            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node)))
+            return node;
+    }
+    return NODE_NONE;
+}
+
 node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
                       uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid)
 {
     const struct free_shelf *shelf = &free->shelves[type];
     if (gpus > NODE_GPUS_MAX)
         return NODE_NONE;
+    if (free->cluster->first_fit)
+        return first_of_type(free, type, gpus, cpu_milli, mem_mib, avoid);
     if (gpus == 0) {
         node_id node =
             first_that_fits(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid);

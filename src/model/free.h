@@ -46,7 +46,8 @@ void free_drop(struct free_index *free, node_id node);
 
 /*
  * The tightest node of 'type' with at least this much free, the lowest number first;
- * NODE_NONE if there is none.  'avoid' (or NULL) is left out.
+ * NODE_NONE if there is none.  'avoid' (or NULL) is left out.  In a cluster that is filled
+ * first fit, the lowest number of all, however much is free there.
  */
 node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
                       uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid);

@@ -152,10 +152,16 @@ static inline bool job_seated(const struct job *job)
     return job->state >= JOB_LOADING;
 }
 
-/* In its seats and not told to leave: what a policy may revoke. */
+/* In its seats and not told to leave. */
 static inline bool job_runs(const struct job *job)
 {
     return job->state >= JOB_LOADING && job->state <= JOB_IDLE;
+}
+
+/* What a policy may revoke: one that runs and is not about to go on elsewhere. */
+static inline bool job_may_leave(const struct job *job)
+{
+    return job_runs(job) && job->next.count == 0;
 }
 
 /* Steps done by 'now_ns'. */

@@ -72,6 +72,7 @@ struct plan {
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
     int64_t wake_ns;
+    job_id wrong; /* revoked, though it may not be; JOB_NONE: nobody */
 };
 
 struct plan *plan_new(struct state *state, struct arena *run)
@@ -292,8 +293,11 @@ static void close_vacancies(struct plan *plan, uint32_t first)
 
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
 {
-    assert(job_runs(&plan->jobs[job]));
-    assert(!plan_changes(plan, job));
+    if (!job_may_leave(&plan->jobs[job]) || plan_changes(plan, job)) {
+        if (plan->wrong == JOB_NONE)
+            plan->wrong = job;
+        return;
+    }
     struct change *change = change_add(plan, CHANGE_REVOKE, job);
     change->rule = rule;
     change->for_whom = for_whom;
@@ -663,11 +667,11 @@ static bool grant_beside(struct plan *plan, job_id job, job_id other,
     const struct seat *seats;
     uint32_t count;
     if (granted && granted->kind == CHANGE_GRANT) {
-        if (granted->beside != JOB_NONE)
+        if (granted->beside != JOB_NONE || o->state != JOB_WAITING)
             return false;
         seats = plan_seats(plan, granted);
         count = granted->seat_count;
-    } else if (job_runs(o)) {
+    } else if (job_may_leave(o)) {
         seats = &plan->state->seats[o->seats.first];
         count = o->seats.count;
     } else {
@@ -748,8 +752,12 @@ static bool unrevoke(struct plan *plan, job_id id)
 }
 
 /* Its present seats are what is asked for. */
-static bool is_content(const struct job *job, const struct want *want)
+static bool is_content(const struct plan *plan, const struct job *job,
+                       const struct want *want)
 {
+    for (uint32_t i = 0; want->avoid && i < job->seats.count; i++)
+        if (bits_test(want->avoid, plan->state->seats[job->seats.first + i].node))
+            return false;
     return job->gpus_now == want->gpus &&
            (job->type_now == TYPE_NONE || (want->types >> job->type_now & 1));
 }
@@ -785,10 +793,11 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     if (job->state == JOB_HELD || job->state == JOB_FREE)
         return false;
     if (ask->beside != JOB_NONE)
-        return (job->state == JOB_WAITING || change) &&
+        return job->state == JOB_WAITING &&
                grant_beside(plan, id, ask->beside, &want, ask->steps_max);
 
-    if (job_runs(job) && is_content(job, &want) && (!change || unrevoke(plan, id))) {
+    if (job_runs(job) && is_content(plan, job, &want) &&
+        (!change || unrevoke(plan, id))) {
         stay(plan, id, ask->steps_max);
         return true;
     }
@@ -891,8 +900,21 @@ void plan_wake(struct plan *plan, int64_t at_ns)
         plan->wake_ns = at_ns;
 }
 
+/* The one it is to share with stays where it is, or comes there with it. */
+static bool can_be_beside(const struct plan *plan, job_id other)
+{
+    const struct change *change = last_change(plan, other);
+    if (!change || change->kind == CHANGE_RENEW)
+        return job_may_leave(&plan->jobs[other]);
+    return change->kind == CHANGE_GRANT && plan->jobs[other].state == JOB_WAITING;
+}
+
 int plan_check(const struct plan *plan, struct error *err)
 {
+    if (plan->wrong != JOB_NONE)
+        return error_set(err, -EPROTO,
+                         "job %llu is revoked, but does not run or is changed already",
+                         (unsigned long long)plan->jobs[plan->wrong].id);
     for (uint32_t i = 0; i < plan->change_count; i++) {
         const struct change *change = &plan->changes[i];
         const struct job *job = &plan->jobs[change->job];
@@ -908,9 +930,9 @@ int plan_check(const struct plan *plan, struct error *err)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
                              (unsigned long long)job->id, gpus, job->gpus);
-        if (change->beside != JOB_NONE && !plan_holds(plan, change->beside))
+        if (change->beside != JOB_NONE && !can_be_beside(plan, change->beside))
             return error_set(err, -EPROTO,
-                             "job %llu is to share with a job that is revoked",
+                             "job %llu is to share with a job that leaves",
                              (unsigned long long)job->id);
     }
     return 0;
@@ -923,6 +945,7 @@ void plan_begin(struct plan *plan)
     assert(plan->vacancy_count == 0);
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
+    plan->wrong = JOB_NONE;
 }
 
 void plan_end(struct plan *plan)

@@ -27,7 +27,7 @@ struct ask {
     uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
     uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
     bool spread;              /* may be spread over nodes                            */
-    job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
+    job_id beside;            /* waiting jobs: share the accelerators of this one    */
     uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
     const struct bits *avoid; /* nodes to leave alone, or NULL                       */
 };
@@ -42,7 +42,11 @@ struct ask {
  */
 bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 
-/* Take a job's seats away, saying by which rule and for whom: the ledger wants to know. */
+/*
+ * Take a job's seats away, saying by which rule and for whom: the ledger wants to know.
+ * It must run, not be about to change its size, and not be changed by this plan yet; a
+ * plan that revokes another is thrown away.
+ */
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom);
 
 /*
@@ -70,7 +74,8 @@ bool plan_vacates(const struct plan *plan);
 /* Ask to be called again at 'at_ns'; the earliest wish counts. */
 void plan_wake(struct plan *plan, int64_t at_ns);
 
-/* -EPROTO unless every job holds its whole gang or nothing.  Policies err. */
+/* -EPROTO unless every job holds its whole gang or nothing, and only those who run were
+ * revoked.  Policies err. */
 int plan_check(const struct plan *plan, struct error *err);
 
 /* What is free on a node, with what this plan revokes; for choosing whom to revoke. */

@@ -18,15 +18,27 @@
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
-#define SEATS_PER_JOB \
-    4 /* on the average; larger gangs live on the smaller ones' share */
+/*
+ * Every accelerator may be held by two and promised to two, everybody without one holds
+ * a seat and may be promised another; and rows are up to twice as long as they need be.
+ * A row once cut is not joined with others: there may be that much of each length.
+ */
+static uint32_t seats_at_most(const struct cluster *cluster, uint32_t job_max)
+{
+    uint32_t lengths = 1;
+    while (lengths < SEAT_CLASSES - 1 && 1u << (lengths - 1) < cluster->node_count)
+        lengths++;
+    uint64_t count =
+        4 * (uint64_t)job_max + 8 * (uint64_t)cluster->gpu_count * lengths + 64;
+    return count < UINT32_MAX / 2 ? (uint32_t)count : UINT32_MAX / 2;
+}
 
 void state_init(struct state *state, struct arena *run, const struct cluster *cluster,
                 const struct throughput *rates, uint32_t job_max)
 {
     *state = (struct state){ .job_max = job_max, .free_slot = NONE, .id_next = 1 };
     state->jobs = arena_array(run, struct job, job_max);
-    state->seat_max = job_max * SEATS_PER_JOB + 4 * cluster->node_count;
+    state->seat_max = seats_at_most(cluster, job_max);
     state->seats = arena_array(run, struct seat, state->seat_max);
     for (uint32_t i = 0; i < SEAT_CLASSES; i++)
         state->seat_free[i] = NONE;
@@ -235,11 +247,29 @@ static void vacate(struct state *state, job_id id)
     }
 }
 
+/* The same for one who does not come: what both were promised is promised to the other. */
+static void promises_for_partner(struct state *state, job_id job, job_id partner)
+{
+    uint32_t next;
+    for (uint32_t p = state->jobs[job].promised_by; p != NONE; p = next) {
+        struct promise *promise = &state->promises[p];
+        next = promise->next_of_successor;
+        if (promise->part.gpus == 0)
+            continue;
+        struct room_part rest = { .node = promise->part.node,
+                                  .gpus = promise->part.gpus };
+        promise->part.gpus = 0;
+        promise_add(state, promise->victim, partner, &rest);
+    }
+}
+
 /* Give up seats it was promised and has not taken. */
 static void decline(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     bool shared = job->state == JOB_PLACED && job->partner != JOB_NONE;
+    if (shared)
+        promises_for_partner(state, id, job->partner);
 
     for (uint32_t i = 0; i < job->next.count; i++) {
         struct room_part part = part_of(&state->seats[job->next.first + i]);
@@ -420,7 +450,6 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
     state->seated_count--;
     vacate(state, id);
     job->rate_per_s = 0;
-    job->steps_max = 0;
     if (job->next.count) {
         job->state = JOB_PLACED;
         job->attempt++;
@@ -429,6 +458,7 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
         forget(state, id);
     } else {
         job->state = JOB_WAITING;
+        job->steps_max = 0;
         job->gpus_now = 0;
         job->type_now = TYPE_NONE;
         state->waiting_count++;
@@ -478,6 +508,8 @@ static void lost(struct state *state, job_id id, const struct event *event)
         state->waiting_count++;
         return;
     }
+    if (job_runs(job) && job->next.count)
+        decline(state, id); /* it was about to go on with another size */
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
     left_seats(state, id, event->at_ns);
@@ -500,7 +532,7 @@ static void placed(struct state *state, job_id id, const struct event *event)
 
 static void recalled(struct job *job, const struct event *event)
 {
-    assert(job_runs(job));
+    assert(job_may_leave(job));
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -517,6 +549,7 @@ static void resized(struct state *state, job_id id, const struct event *event)
     job->next = (struct seat_row){ 0, 0 };
     vacate(state, id);
     job->seats = next;
+    job->state = JOB_RUNNING; /* it has loaded on the way */
     count_seats(state, job, &job->seats);
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
@@ -659,6 +692,7 @@ bool state_apply(struct state *state, struct event *event)
         assert(job_runs(job));
         anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
         reserve(state, event);
+        job->steps_max = event->steps_max;
         job->spread_now = event->spread;
         break;
     case EVENT_RENEWED:

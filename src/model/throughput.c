@@ -226,13 +226,15 @@ static double row_rate(const struct throughput_row *row, uint32_t type, uint32_t
 double throughput_rate(const struct throughput *table, const struct job *job,
                        uint32_t type, uint32_t gpus, bool spread)
 {
+    if (job->gpus == 0)
+        return 1;
     if (job->kind != KIND_NONE)
         return type < TYPES_MAX ? row_rate(&table->rows[job->kind], type, gpus, spread)
                                 : 0;
     double speed = 1;
     if (table->cluster && type < TYPES_MAX && type < table->cluster->type_count)
         speed = table->cluster->types[type].speed;
-    return job->gpus ? speed * gpus / job->gpus : speed;
+    return speed * gpus / job->gpus;
 }
 
 double throughput_best(const struct throughput *table, const struct job *job,

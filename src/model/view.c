@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include "model/cluster.h"
+#include "model/throughput.h"
+
 static int64_t time_for(double steps, double rate_per_s)
 {
     double ns = steps / rate_per_s * 1e9;
@@ -24,6 +27,21 @@ int64_t view_work_left_ns(const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
     return left_at(view, job, job->rate_best_per_s);
+}
+
+int64_t view_work_left_at_most_ns(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double rate_per_s = job->rate_best_per_s;
+    for (uint32_t type = 0; job->gpus > 0 && type < view->cluster->type_count; type++) {
+        double here_per_s =
+            job->types >> type & 1
+                ? throughput_rate(view->rates, job, type, job->gpus, job->spread)
+                : 0;
+        if (here_per_s > 0 && here_per_s < rate_per_s)
+            rate_per_s = here_per_s;
+    }
+    return left_at(view, job, rate_per_s);
 }
 
 int64_t view_remaining_ns(const struct view *view, job_id id)

@@ -44,6 +44,7 @@ void evict_init(struct evict *evict, struct arena *run, const struct view *view,
     evict->on_node = arena_array(run, uint32_t, cluster->node_count);
     memset(evict->on_node, 0xff, cluster->node_count * sizeof *evict->on_node);
     evict->of_job = arena_array(run, uint32_t, view->job_max);
+    evict->promised = arena_array(run, bool, view->job_max);
     evict->left = arena_array(run, node_id, LEFT_MAX);
     evict->memos = arena_array(run, struct evict_memo, MEMOS_MAX);
 }
@@ -121,8 +122,13 @@ void evict_observe(struct evict *evict, const struct view *view,
         if (job_seated(&view->jobs[event->job]))
             stays_take(evict, view, event->job);
         break;
+    case EVENT_PLACED:
+        evict->promised[event->job] = event->promise_count > 0;
+        break;
     case EVENT_STARTED:
         stays_take(evict, view, event->job);
+        if (evict->promised[event->job])
+            evict_touch(evict, event->job); /* what it was promised can be had again */
         break;
     case EVENT_RESIZED:
         stays_drop(evict, event->job);
@@ -149,13 +155,20 @@ void evict_observe(struct evict *evict, const struct view *view,
 
 /* --- one walk ------------------------------------------------------------------------ */
 
-/* What the newcomer needs, and how far the walk has come. */
+/* What the newcomer needs of one type of node, and how far the walk has come. */
+struct need {
+    bool allowed;
+    bool alone;     /* one node has to hold all of it                                */
+    uint32_t each;  /* accelerators per node: all of the gang, or full nodes         */
+    uint32_t nodes; /* so many such nodes are needed                                 */
+    uint32_t least; /* accelerators on the node that has fewest of the gang          */
+    uint32_t found; /* nodes that would hold 'each'                                  */
+    uint32_t gpus;  /* accelerators that would be free, at most                      */
+};
+
 struct search {
     const struct job *job;
-    uint32_t each;  /* accelerators per node: all of the gang, or full nodes        */
-    uint32_t nodes; /* so many such nodes are needed                                */
-    uint32_t found[TYPES_MAX + 1]; /* nodes that would hold 'each', by type          */
-    uint32_t gpus[TYPES_MAX + 1];  /* accelerators that would be free, by type       */
+    struct need needs[TYPES_MAX + 1]; /* by type */
 };
 
 static uint64_t part_of(uint64_t all, uint32_t part, uint32_t whole)
@@ -178,50 +191,44 @@ static void count_in(struct evict *evict, const struct view *view,
     const struct seat *seats = view_seats(view, victim);
     for (uint32_t i = 0; i < leaver->seats.count; i++) {
         node_id node = seats[i].node;
-        uint32_t type = view->cluster->nodes[node].type;
+        struct need *need = &search->needs[view->cluster->nodes[node].type];
         struct room *room = &evict->rooms[node];
+        if (!need->allowed)
+            continue;
         if (evict->seen[node] != evict->walk) {
             evict->seen[node] = evict->walk;
             plan_room(plan, node, room);
-            if (room_holds(room, search->job, search->each) && search->nodes > 1)
-                search->found[type]++;
         }
-        bool held = room_holds(room, search->job, search->each);
+        bool held = room_holds(room, search->job, need->each);
         room->gpus |= seats[i].gpus;
         room->cpu_milli += seats[i].cpu_milli;
         room->mem_mib += seats[i].mem_mib;
-        search->gpus[type] += seat_gpu_count(&seats[i]);
-        if (!held && room_holds(room, search->job, search->each))
-            search->found[type]++;
+        need->gpus += seat_gpu_count(&seats[i]);
+        if (!held && room_holds(room, search->job, need->each))
+            need->found++;
     }
 }
 
-/* Worth an attempt: by the counts of some type it could fit now. */
+/* Worth an attempt: by the counts of some type a gang could fit now. */
 static bool looks_possible(const struct view *view, const struct search *search)
 {
     const struct job *job = search->job;
-    for (uint32_t type = 0; type <= TYPES_MAX; type++) {
-        bool allowed = job->gpus == 0 || (type < TYPES_MAX && job->types >> type & 1);
-        if (!allowed)
-            continue;
-        if (search->found[type] >= search->nodes)
-            return true;
-        if (job->spread && job->gpus > 1 && search->gpus[type] >= job->gpus)
+    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        const struct need *need = &search->needs[type];
+        if (need->allowed && !need->alone && need->gpus >= job->gpus &&
+            (need->found >= need->nodes || (job->spread && !job->nodes)))
             return true;
     }
     return false;
 }
 
 /* At most: a node that the plan vacates in part is counted twice. */
-static void count_shelf(const struct cluster *cluster, const struct free_shelf *shelf,
-                        uint32_t type, struct search *search)
+static void count_shelf(const struct free_shelf *shelf, uint32_t node_max,
+                        struct need *need)
 {
-    search->gpus[type] += shelf->gpu_count;
-    if (search->nodes <= 1)
-        return;
-    for (uint32_t count = search->each;
-         count > 0 && count <= cluster->types[type].node_gpus_max; count++)
-        search->found[type] += shelf->by_count[count].count;
+    need->gpus += shelf->gpu_count;
+    for (uint32_t count = need->each; count > 0 && count <= node_max; count++)
+        need->found += shelf->by_count[count].count;
 }
 
 /* A gang of several nodes can also use nodes nobody has to leave any more. */
@@ -230,8 +237,12 @@ static void count_free_nodes(const struct view *view, const struct plan *plan,
 {
     const struct free_index *vacated = plan_vacated(plan);
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        count_shelf(view->cluster, &view->free->shelves[type], type, search);
-        count_shelf(view->cluster, &vacated->shelves[type], type, search);
+        struct need *need = &search->needs[type];
+        uint32_t node_max = view->cluster->types[type].node_gpus_max;
+        if (!need->allowed || need->alone)
+            continue;
+        count_shelf(&view->free->shelves[type], node_max, need);
+        count_shelf(&vacated->shelves[type], node_max, need);
     }
 }
 
@@ -273,50 +284,76 @@ static bool attempt(struct evict *evict, struct plan *plan, job_id job, enum rul
     return true;
 }
 
-/* On the one node that came to hold the newcomer: its candidates, fewest first. */
+/* Whether the newcomer fits on 'node' without this victim's room; then that stays. */
+static bool is_needed(const struct view *view, const struct search *search,
+                      node_id node, job_id victim, struct room *room)
+{
+    const struct seat *seats = view_seats(view, victim);
+    uint32_t each = search->needs[view->cluster->nodes[node].type].each;
+    for (uint32_t s = 0; s < view->jobs[victim].seats.count; s++) {
+        if (seats[s].node != node)
+            continue;
+        struct room without = { room->gpus & ~seats[s].gpus,
+                                room->cpu_milli - seats[s].cpu_milli,
+                                room->mem_mib - seats[s].mem_mib };
+        if (!room_holds(&without, search->job, each))
+            return true;
+        *room = without;
+    }
+    return false;
+}
+
+/* How many candidates have to leave 'node'; from the least preferred on, who can stays. */
+static uint32_t needed_on(const struct evict *evict, const struct view *view,
+                          const struct search *search, node_id node)
+{
+    struct room room = evict->rooms[node];
+    uint32_t count = 0;
+    for (uint32_t i = evict->victim_count; i-- > 0;)
+        count += is_needed(view, search, node, evict->victims[i], &room);
+    return count;
+}
+
+/* The others are no victims. */
 static void keep_those_on(struct evict *evict, const struct view *view,
-                          const struct plan *plan, const struct search *search,
-                          node_id node)
+                          const struct search *search, node_id node)
 {
     struct room room = evict->rooms[node];
     uint32_t kept = 0;
-    for (uint32_t i = evict->victim_count; i-- > 0;) {
-        /* From the least preferred on: stay, if the newcomer fits without your room. */
-        job_id victim = evict->victims[i];
-        const struct seat *seats = view_seats(view, victim);
-        bool needed = false;
-        for (uint32_t s = 0; s < view->jobs[victim].seats.count; s++) {
-            if (seats[s].node != node)
-                continue;
-            struct room without = { room.gpus & ~seats[s].gpus,
-                                    room.cpu_milli - seats[s].cpu_milli,
-                                    room.mem_mib - seats[s].mem_mib };
-            needed = !room_holds(&without, search->job, search->each);
-            if (!needed)
-                room = without;
-        }
-        evict->victims[i] = needed ? victim : JOB_NONE;
-    }
+    for (uint32_t i = evict->victim_count; i-- > 0;)
+        if (!is_needed(view, search, node, evict->victims[i], &room))
+            evict->victims[i] = JOB_NONE;
     for (uint32_t i = 0; i < evict->victim_count; i++)
         if (evict->victims[i] != JOB_NONE)
             evict->victims[kept++] = evict->victims[i];
     evict->victim_count = kept;
 }
 
-/* Of the nodes of the last candidate, one that would hold the newcomer alone. */
+/*
+ * Of the nodes of the last candidate, one that would hold the newcomer alone; of
+ * several the one that the fewest have to leave.
+ */
 static node_id node_found(const struct evict *evict, const struct view *view,
                           const struct search *search, job_id victim)
 {
     const struct seat *seats = view_seats(view, victim);
+    node_id best = NODE_NONE;
+    uint32_t best_count = NONE;
     for (uint32_t i = 0; i < view->jobs[victim].seats.count; i++) {
-        uint32_t type = view->cluster->nodes[seats[i].node].type;
-        bool allowed = search->job->gpus == 0 ||
-                       (type < TYPES_MAX && search->job->types >> type & 1);
-        if (allowed &&
-            room_holds(&evict->rooms[seats[i].node], search->job, search->each))
-            return seats[i].node;
+        node_id node = seats[i].node;
+        const struct need *need = &search->needs[view->cluster->nodes[node].type];
+        if (!need->allowed || !need->alone ||
+            !room_holds(&evict->rooms[node], search->job, need->each))
+            continue;
+        uint32_t count = view->jobs[victim].seats.count > 1
+                             ? needed_on(evict, view, search, node)
+                             : 1;
+        if (count < best_count) {
+            best = node;
+            best_count = count;
+        }
     }
-    return NODE_NONE;
+    return best;
 }
 
 /* --- walks in vain ------------------------------------------------------------------ */
@@ -354,10 +391,14 @@ static void remember(struct evict *evict, const struct job *job, int64_t claim)
 }
 
 /* What a node could hold if all candidates on it left. */
-static bool node_could(const struct evict *evict, const struct plan *plan, node_id node,
+static bool node_could(const struct evict *evict, const struct view *view,
+                       const struct plan *plan, node_id node,
                        const struct search *search, int64_t claim)
 {
+    const struct need *need = &search->needs[view->cluster->nodes[node].type];
     struct room room;
+    if (!need->allowed)
+        return false;
     plan_room(plan, node, &room);
     for (uint32_t at = evict->on_node[node]; at != NONE;
          at = evict->stays[at].next_on_node) {
@@ -369,12 +410,13 @@ static bool node_could(const struct evict *evict, const struct plan *plan, node_
         room.cpu_milli += stay->cpu_milli;
         room.mem_mib += stay->mem_mib;
     }
-    return room_holds(&room, search->job, search->each);
+    return room_holds(&room, search->job, need->least);
 }
 
 /* The last walk for this size was in vain, and nothing has changed for the better. */
-static bool is_hopeless(struct evict *evict, const struct plan *plan,
-                        const struct search *search, int64_t claim)
+static bool is_hopeless(struct evict *evict, const struct view *view,
+                        const struct plan *plan, const struct search *search,
+                        int64_t claim)
 {
     const struct job *job = search->job;
     struct evict_memo *memo = memo_of(evict, job);
@@ -383,34 +425,49 @@ static bool is_hopeless(struct evict *evict, const struct plan *plan,
     if (job->spread && memo->left_count != evict->left_count)
         return false;
     for (uint64_t i = memo->left_count; i < evict->left_count; i++)
-        if (node_could(evict, plan, evict->left[i % LEFT_MAX], search, claim))
+        if (node_could(evict, view, plan, evict->left[i % LEFT_MAX], search, claim))
             return false;
     memo->claim = claim;
     memo->left_count = evict->left_count;
     return true;
 }
 
-static struct search search_for(const struct view *view, const struct job *job,
-                                bool *ret_alone)
+/* How the gang would be shared out over nodes of a type: as plan_grant() does it. */
+static struct need need_of(const struct job *job, uint32_t node_max)
 {
-    uint32_t node_max = 0;
-    for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) &&
-            view->cluster->types[type].node_gpus_max > node_max)
-            node_max = view->cluster->types[type].node_gpus_max;
-    struct search search = { .job = job, .each = job->gpus, .nodes = 1 };
-    *ret_alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
-    if (!*ret_alone) {
-        search.each = job->nodes ? (job->gpus + job->nodes - 1) / job->nodes : node_max;
-        search.nodes = search.each ? job->gpus / search.each : 1;
-        if (job->nodes && job->gpus % job->nodes) /* the others need one less */
-            search.nodes = job->gpus % job->nodes;
+    struct need need = { .allowed = true, .each = job->gpus, .nodes = 1 };
+    need.least = job->gpus;
+    need.alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
+    if (need.alone)
+        return need;
+    if (job->nodes) {
+        uint32_t more = job->gpus % job->nodes; /* so many have one more */
+        need.least = job->gpus / job->nodes;
+        need.each = need.least + (more > 0);
+        need.nodes = more ? more : job->nodes;
+    } else {
+        need.each = node_max;
+        need.nodes = job->gpus / node_max;
+        need.least = job->gpus % node_max ? job->gpus % node_max : node_max;
+    }
+    return need;
+}
+
+static struct search search_for(const struct view *view, const struct job *job)
+{
+    struct search search = { .job = job };
+    if (job->gpus == 0)
+        search.needs[TYPE_NONE] = (struct need){ .allowed = true, .alone = true };
+    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        uint32_t node_max = view->cluster->types[type].node_gpus_max;
+        if ((job->types >> type & 1) && node_max > 0)
+            search.needs[type] = need_of(job, node_max);
     }
     return search;
 }
 
 static bool walk(struct evict *evict, const struct view *view, struct plan *plan,
-                 job_id id, struct search *search, bool alone, int64_t claim)
+                 job_id id, struct search *search, int64_t claim)
 {
     const struct evict_rule *rule = evict->rule;
     count_free_nodes(view, plan, search);
@@ -422,15 +479,13 @@ static bool walk(struct evict *evict, const struct view *view, struct plan *plan
             continue;
         evict->victims[evict->victim_count++] = victim;
         count_in(evict, view, plan, search, victim);
-        if (!looks_possible(view, search))
-            continue;
-        if (alone) {
-            node_id node = node_found(evict, view, search, victim);
-            if (node == NODE_NONE)
-                continue;
-            keep_those_on(evict, view, plan, search, node);
+        node_id node = node_found(evict, view, search, victim);
+        if (node != NODE_NONE) {
+            keep_those_on(evict, view, search, node);
             return attempt(evict, plan, id, rule->rule);
         }
+        if (!looks_possible(view, search))
+            continue;
         uint32_t count = evict->victim_count;
         if (attempt(evict, plan, id, rule->rule))
             return true;
@@ -443,14 +498,13 @@ bool evict_for(struct evict *evict, const struct view *view, struct plan *plan,
                job_id id, int64_t claim)
 {
     const struct job *job = &view->jobs[id];
-    bool alone;
-    struct search search = search_for(view, job, &alone);
+    struct search search = search_for(view, job);
 
     /* Room that this very plan vacates is on no list: then nothing is remembered. */
     bool plain = !plan_vacates(plan);
-    if (plain && is_hopeless(evict, plan, &search, claim))
+    if (plain && is_hopeless(evict, view, plan, &search, claim))
         return false;
-    if (walk(evict, view, plan, id, &search, alone, claim))
+    if (walk(evict, view, plan, id, &search, claim))
         return true;
     if (plain)
         remember(evict, job, claim);

@@ -48,6 +48,8 @@ struct evict {
     uint32_t *on_node; /* first stay, by node; UINT32_MAX: none      */
     uint32_t *of_job;  /* first stay, by slot; UINT32_MAX: none      */
 
+    bool *promised; /* by slot: waited for others to leave        */
+
     node_id *left; /* nodes that somebody has left, newest last: a ring */
     uint64_t left_count;
     struct evict_memo *memos; /* walks in vain, by a hash of the size */

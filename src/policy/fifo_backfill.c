@@ -12,8 +12,8 @@
  *     now + run_time(b) <= shadow(h)      it is gone by then, or
  *     b uses no node of nodes(h)          it is not in the way
  *
- * Run times are estimates: where they are too short, h is delayed; where they are
- * unknown, only the second rule helps.  The reservation is worked out once for each h
+ * Run times are estimates, on the slowest type that b may use: where they are too short,
+ * h is delayed; where they are unknown, only the second rule helps.  The reservation is worked out once for each h
  * and again only when something went other than expected.
  *
  * Each distinct size keeps its jobs in order of submission with the shortest run time
@@ -116,7 +116,7 @@ static void backfill_observe(void *self, const struct view *view,
 
     if (event_makes_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
-        int64_t run_ns = view_remaining_ns(view, event->job);
+        int64_t run_ns = view_work_left_at_most_ns(view, event->job);
         if (run_ns < INT64_MAX)
             run_ns += job->load_ns;
         queue_add(&b->waiting, view, event->job);
@@ -231,6 +231,11 @@ static int backfill_decide(void *self, const struct view *view, struct plan *pla
         sizes_take(&b->sizes, view, head);
     if (head == JOB_NONE || b->sizes.job_count < 2)
         return 0;
+    if (head != b->waiting.first) {
+        /* When those just granted will be done is known once they are in their seats. */
+        plan_wake(plan, view->now_ns);
+        return 0;
+    }
     if (plan_is_full(plan) && b->sizes.cpu_only_count == 0)
         return 0;
     if (!is_reserved(b, view, head))

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "metrics/joblog.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 #include "model/intake.h"
@@ -40,6 +41,7 @@ struct sim {
         outboxes[2]; /* one is read by the engine, the other written by the cluster */
     uint32_t reading;
     struct metrics metrics;
+    struct ledger ledger;
     struct joblog joblog;
     struct spans spans;
     struct intake intake;
@@ -54,6 +56,7 @@ struct sim {
     /* arrivals of one instant */
     struct arena instant;
     struct sim_truth *truths;
+    const char **names; /* beside them, where jobs are logged */
     uint32_t truth_count, truth_room, truth_used;
 };
 
@@ -90,7 +93,8 @@ static struct sim_truth *truth_add(struct sim *sim)
     if (sim->truth_count == sim->truth_room) {
         sim->truth_room = sim->truth_room ? sim->truth_room * 2 : 64;
         sim->truths = realloc(sim->truths, sim->truth_room * sizeof *sim->truths);
-        if (!sim->truths) {
+        sim->names = realloc(sim->names, sim->truth_room * sizeof *sim->names);
+        if (!sim->truths || !sim->names) {
             fprintf(stderr, "berth: out of memory (arrivals)\n");
             abort();
         }
@@ -125,6 +129,9 @@ static int arrive(struct sim *sim, struct error *err)
     if (intake_job(&sim->intake, &spec, job, NULL) == 0) {
         event->kind = EVENT_SUBMITTED;
         *truth_add(sim) = truth;
+        sim->names[sim->truth_count - 1] = sim->setup->jobs_out && spec.name
+                                               ? arena_text(&sim->instant, spec.name)
+                                               : NULL;
     } else {
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
         event->kind = EVENT_REJECTED;
@@ -136,8 +143,11 @@ static int arrive(struct sim *sim, struct error *err)
 static void admit(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
-    if (event->kind == EVENT_SUBMITTED)
-        sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
+    if (event->kind != EVENT_SUBMITTED)
+        return;
+    if (sim->setup->jobs_out)
+        joblog_name(&sim->joblog, event->job, sim->names[sim->truth_used]);
+    sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
 }
 
 /* --- the loop ------------------------------------------------------------------- */
@@ -271,6 +281,9 @@ static int set_up(struct sim *sim, struct error *err)
     engine_listen(&sim->engine, (struct listener){ .event = admit, .self = sim });
     engine_listen(&sim->engine,
                   (struct listener){ .event = metrics_event, .self = &sim->metrics });
+    ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
+    engine_listen(&sim->engine,
+                  (struct listener){ .event = ledger_event, .self = &sim->ledger });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
         engine_listen(&sim->engine,
@@ -292,7 +305,8 @@ static void close_books(struct sim *sim, struct sim_result *result)
     const struct sim_setup *setup = sim->setup;
     const struct view *view = &sim->engine.state.view;
     metrics_end(&sim->metrics, view);
-    summary_make(&result->summary, &sim->metrics, setup->cluster);
+    ledger_end(&sim->ledger, view, sim->engine.state.job_count);
+    summary_make(&result->summary, &sim->metrics, &sim->ledger, setup->cluster);
     if (setup->jobs_out)
         joblog_end(&sim->joblog, view, sim->engine.state.job_count);
     if (setup->trace_out || setup->chart)
@@ -349,9 +363,12 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
         workload_close(sim->workload);
     sim_cluster_release(&sim->cluster);
     metrics_release(&sim->metrics);
+    ledger_release(&sim->ledger);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);
+    free(sim->names);
+    joblog_release(&sim->joblog);
     arena_release(&sim->instant);
     arena_release(&sim->run);
     free(sim);

@@ -28,6 +28,7 @@ struct sim_setup {
     double cost_error;     /* sigma of the factor on believed pause and load */
     double estimate_error; /* sigma of the factor on believed work           */
     FILE *jobs_out;        /* a line per job, or NULL                        */
+    FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */
     bool chart;            /* keep spans for a Gantt chart                   */
 

@@ -197,6 +197,18 @@ static struct json *series_page(const struct summary *summary)
     return object;
 }
 
+static struct json *ledger_page(const struct summary *summary)
+{
+    struct json *object = json_new_object();
+    uint32_t count = summary->ledger.count;
+    json_put(object, "t_s", numbers(summary->ledger.t_s, count));
+    json_put(object, "preemptions", numbers(summary->ledger.preemptions, count));
+    json_put(object, "predicted_gpu_s",
+             numbers(summary->ledger.predicted_gpu_s, count));
+    json_put(object, "actual_gpu_s", numbers(summary->ledger.actual_gpu_s, count));
+    return object;
+}
+
 static struct json *gantt_gpus(const struct cluster *cluster)
 {
     struct json *array = json_new_array();
@@ -303,6 +315,8 @@ struct json *comparison_page(const struct comparison *comparison)
         json_put(run, "figures", figures_page(comparison, p));
         json_put(run, "cdf", cdfs_page(&result->summary));
         json_put(run, "series", series_page(&result->summary));
+        if (result->summary.ledger.count > 0)
+            json_put(run, "ledger", ledger_page(&result->summary));
         if (result->chart_count > 0)
             json_put(run, "gantt", gantt_page(comparison, result));
         json_add(runs, run);

@@ -104,7 +104,7 @@ class Mistakes(Case):
                 self.assert_refused("sim", *SMALL, "--policy", "fifo", *flags)
 
     def test_a_place_that_cannot_be_written_is_told(self):
-        for flag in ("--jobs-out", "--trace-out", "--report"):
+        for flag in ("--jobs-out", "--trace-out", "--ledger", "--report"):
             with self.subTest(flag=flag):
                 done = self.berth("sim", *SMALL, "--policy", "fifo", flag, "no/such/folder/f")
                 self.assertIn(done.returncode, (1, 2))

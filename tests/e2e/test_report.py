@@ -59,6 +59,59 @@ def run(policy, factor):
     }
 
 
+def with_ledger(run, preemptions):
+    """The same with a ledger of two stretches, 100 GPU-hours lost and 50 h of waiting spared."""
+    figures = [
+        ("preemptions", "count", preemptions), ("predicted_cost_gpu_s", "gpu_s", 288000),
+        ("actual_cost_gpu_s", "gpu_s", 360000), ("wait_saved_s", "s", 180000),
+    ]
+    return {
+        **run,
+        "figures": run["figures"] + [
+            {"id": f"ledger.{i}", "label": i, "unit": u, "better": "none", "mean": m, "low": m,
+             "high": m, "n": 3} for i, u, m in figures
+        ],
+        "ledger": {"t_s": [0, 3000], "preemptions": [preemptions, 0],
+                   "predicted_gpu_s": [144000, 144000], "actual_gpu_s": [180000, 180000]},
+    }
+
+
+def row(name, unit, measured, verdict, **more):
+    return {"id": name, "what": f"the {name}", "unit": unit, "measured": measured,
+            "spread": [measured - 0.01, measured + 0.01], "seeds": 8, "verdict": verdict, **more}
+
+
+def study(rows, charts=()):
+    return {
+        "kind": "reproduce", "title": "Done again", "paper": f"Somebody {EVIL}",
+        "version": "0.1.0", "command": "berth reproduce fitgpp", "quick": True,
+        "seeds": [1, 2, 3, 4, 5, 6, 7, 8],
+        "setup": [{"what": "84 nodes", "origin": "published"},
+                  {"what": f"arrivals {EVIL}", "origin": "reconstructed"},
+                  {"what": "eight seeds", "origin": "ours"}],
+        "rows": rows, "charts": list(charts), "notes": [f"Mind {EVIL}"],
+    }
+
+
+ROWS = [
+    row("te_p95_change", "change", -0.97, "as published", published=-0.966),
+    row("be_p50_change", "change", 0.221, "close", published=0.18, note=f"flat {EVIL}"),
+    row("wait_ratio", "ratio", 1.21, "differs", published=1.64),
+    row("preempted_share", "share", 0.061, "no figure published"),
+]
+CHARTS = [
+    {"title": f"Slowdown {EVIL}", "kind": "bars", "y_label": "slowdown", "log_y": True,
+     "groups": ["trial p50", "trial p95", EVIL],
+     "series": [{"name": "fifo", "y": [10, 100, 5], "low": [9, 90, 4], "high": [11, 110, 6]},
+                {"name": EVIL, "y": [1, 2, None]},
+                {"name": EVIL, "y": [1.1, None, 3], "published": True}]},
+    {"title": "Over the cost", "kind": "lines", "x_label": "cost factor", "y_label": "hours",
+     "series": [{"name": "fifo", "x": [0, 1, 3], "y": [5, 5, 5], "low": [4, 4, 4], "high": [6, 6, 6]},
+                {"name": EVIL, "x": [0, 1, 3], "y": [3, 4, 4.5]},
+                {"name": "fifo", "x": [0, 3], "y": [4.9, 5.2], "published": True}]},
+]
+
+
 def report(runs):
     return {
         "title": f"fifo, {EVIL} on synthetic", "version": "0.1.0",
@@ -155,10 +208,10 @@ class Report(unittest.TestCase):
         self.assertNotIn("<script", dom)
         self.assertNotIn("<title>owned", self.browse("--dump-dom"))
 
-    def test_lines_have_their_colours(self):
-        self.write(report([run("fifo", 2), run(EVIL, 1)]))
+    def assert_hues(self, height):
+        """Both policies have left their colour on a picture of the page."""
         picture = os.path.join(self.dir, "page.png")
-        self.browse(f"--screenshot={picture}", "--window-size=900,3000")
+        self.browse(f"--screenshot={picture}", f"--window-size=900,{height}")
         counts = dict.fromkeys(HUES.values(), 0)
         for pixel in pixels(picture):
             if pixel in counts:
@@ -166,12 +219,66 @@ class Report(unittest.TestCase):
         for name, hue in HUES.items():
             self.assertGreater(counts[hue], 2000, name)
 
+    def test_lines_have_their_colours(self):
+        self.write(report([run("fifo", 2), run(EVIL, 1)]))
+        self.assert_hues(3000)
+
     def test_one_policy_with_figures_only(self):
         one = {key: run("fifo", 1)[key] for key in ("policy", "brief", "figures")}
         self.write(report([one]))
         dom = self.drawn()
         self.assertEqual(dom.count("<canvas"), 0)
         self.assertEqual(dom.count("data-figure="), 4)
+
+    def test_preemptions_and_their_price(self):
+        self.write(report([run("fifo", 2), with_ledger(run(EVIL, 1), 12)]))
+        dom = self.drawn()
+        self.assertEqual(dom.count("<canvas"), 6)
+        part = dom[dom.index("Preemptions and their price") : dom.index("Who held which GPU")]
+        self.assertEqual(part.count("data-ledger="), 1)
+        self.assertRegex(part, "Cost, predicted <small>GPU h</small></th><td>80.0</td>")
+        self.assertRegex(part, "Cost, measured <small>GPU h</small></th><td>100</td>")
+        self.assertRegex(part, "Spared per GPU hour lost <small>min</small></th><td>30.0</td>")
+        self.assertIn("No preemption under fifo.", part)
+        self.assertNotIn("<img", part)
+
+    def test_no_price_where_nobody_is_preempted(self):
+        self.write(report([with_ledger(run("fifo", 2), 0)]))
+        self.assertNotIn("their price", self.drawn())
+
+    def test_a_reproduced_study_is_drawn_and_markup_stays_text(self):
+        self.write(study(ROWS, CHARTS))
+        dom = self.drawn()
+        self.assertIn("Of 3 published figures: 1 as published, 1 close, 1 differs.", dom)
+        self.assertEqual(dom.count("data-row="), 4)
+        self.assertEqual(dom.count("<canvas"), 2)
+        for word in ("−96.6 %", "−97.0 %", "−98.0 … −96.0 %", "+18.0 %", "1.64×", "6.10 %",
+                     "berth reproduce fitgpp", "1–8", "quick"):
+            self.assertIn(word, dom)
+        for mark, verdict in (("✓", "as published"), ("≈", "close"), ("✗", "differs"),
+                              ("○", "no figure published")):
+            self.assertRegex(dom, f">{mark}</span><span>{verdict}</span>")
+        places = [dom.index(f">{head}<") for head in ("Published and measured", "84 nodes",
+                                                      "Reconstructed", "Ours", "Charts", "Notes")]
+        self.assertEqual(places, sorted(places))
+        self.assertNotIn("<img", dom)
+        self.assertNotIn("<script", dom)
+        self.assertNotIn("<title>owned", self.browse("--dump-dom"))
+
+    def test_bars_and_lines_of_a_study_have_their_colours(self):
+        self.write(study(ROWS, CHARTS))
+        self.assert_hues(2400)
+
+    def test_two_hundred_rows_can_be_sifted(self):
+        self.write(study([{**ROWS[n % 4], "id": f"row{n}"} for n in range(200)]))
+        dom = self.drawn()
+        self.assertEqual(dom.count("data-row="), 200)
+        self.assertIn("differs (50)", dom)
+        self.assertEqual(dom.count("<canvas"), 0)
+
+    def test_a_kind_of_the_future_gets_a_sentence(self):
+        self.write({"kind": "poem"})
+        self.assertIn("This report cannot be shown: this page knows nothing of its kind.", self.drawn())
 
     def test_data_of_another_shape_get_a_sentence(self):
         self.write({"runs": []})

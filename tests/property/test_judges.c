@@ -4,6 +4,7 @@
  */
 #include "support/worlds.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/bits.h"
@@ -104,12 +105,14 @@ static int naive_sjf(void *self, const struct view *view, struct plan *plan,
 /* --- making room, simply ------------------------------------------------------------------ */
 
 static bool grant_without(struct plan *plan, job_id job, const job_id *victims,
-                          const bool *out, uint32_t count)
+                          const bool *out, uint32_t count, const struct bits *avoid)
 {
+    struct ask ask = ASK_DEFAULT;
+    ask.avoid = avoid;
     for (uint32_t i = 0; i < count; i++)
         if (out[i])
             plan_revoke(plan, victims[i], RULE_ORDER, job);
-    return plan_grant(plan, job, NULL);
+    return plan_grant(plan, job, &ask);
 }
 
 static bool is_used(const struct plan *plan, job_id victim)
@@ -134,42 +137,74 @@ static void spare_unused(struct plan *plan, job_id job, const job_id *victims,
                 spared = true;
             }
         plan_undo(plan, mark);
-        grant_without(plan, job, victims, out, count);
+        grant_without(plan, job, victims, out, count, NULL);
     }
 }
 
-/* On one node: from the least preferred on, whoever need not go stays. */
-static void spare_one_by_one(struct plan *plan, job_id job, const job_id *victims,
-                             bool *out, uint32_t count, size_t mark)
+/* On this node, from the least preferred on, whoever need not go stays. */
+static uint32_t spare_on(struct plan *plan, job_id job, const job_id *victims,
+                         bool *out, uint32_t count, const struct bits *other_nodes)
 {
+    size_t mark = plan_mark(plan);
+    uint32_t left = 0;
     for (uint32_t i = count; i-- > 0;) {
-        plan_undo(plan, mark);
         out[i] = false;
-        out[i] = !grant_without(plan, job, victims, out, count);
+        out[i] = !grant_without(plan, job, victims, out, count, other_nodes);
+        left += out[i];
+        plan_undo(plan, mark);
     }
-    plan_undo(plan, mark);
-    grant_without(plan, job, victims, out, count);
+    return left;
+}
+
+/* Of the last one's nodes that could hold it all the one that the fewest must leave. */
+static void spare_one_by_one(const struct view *view, struct plan *plan, job_id job,
+                             const job_id *victims, bool *out, uint32_t count,
+                             struct arena *scratch)
+{
+    job_id last = victims[count - 1];
+    size_t mark = plan_mark(plan);
+    uint32_t best = UINT32_MAX;
+    for (uint32_t s = 0; s < view->jobs[last].seats.count; s++) {
+        bool stay_out[JOBS_MAX];
+        struct bits others;
+        bits_init(&others, scratch, view->cluster->node_count);
+        for (node_id n = 0; n < view->cluster->node_count; n++)
+            if (n != view_seats(view, last)[s].node)
+                bits_set(&others, n);
+        for (uint32_t i = 0; i < count; i++)
+            stay_out[i] = true;
+        bool fits = grant_without(plan, job, victims, stay_out, count, &others);
+        plan_undo(plan, mark);
+        if (!fits)
+            continue;
+        uint32_t left = spare_on(plan, job, victims, stay_out, count, &others);
+        if (left < best) {
+            best = left;
+            memcpy(out, stay_out, count * sizeof *out);
+        }
+    }
+    assert_true(best < UINT32_MAX);
+    assert_true(grant_without(plan, job, victims, out, count, NULL));
 }
 
 /* The fewest candidates from the front that make room; then those not needed stay. */
 static bool naive_evict(const struct view *view, struct plan *plan, job_id id,
-                        const job_id *victims, uint32_t count)
+                        const job_id *victims, uint32_t count, struct arena *scratch)
 {
     const struct job *job = &view->jobs[id];
     bool out[JOBS_MAX] = { false };
     size_t mark = plan_mark(plan);
-    uint32_t node_max = 0;
-    for (uint32_t t = 0; t < view->cluster->type_count; t++)
-        if (job->types >> t & 1 && view->cluster->types[t].node_gpus_max > node_max)
-            node_max = view->cluster->types[t].node_gpus_max;
-    bool alone = job->gpus <= node_max && job->nodes <= 1 && !job->spread;
     for (uint32_t i = 0; i < count; i++) {
         out[i] = true;
-        if (grant_without(plan, id, victims, out, i + 1)) {
-            if (alone)
-                spare_one_by_one(plan, id, victims, out, i + 1, mark);
-            else
+        if (grant_without(plan, id, victims, out, i + 1, NULL)) {
+            const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
+            bool alone = grant->seat_count == 1 && !job->spread;
+            if (alone) {
+                plan_undo(plan, mark);
+                spare_one_by_one(view, plan, id, victims, out, i + 1, scratch);
+            } else {
                 spare_unused(plan, id, victims, out, i + 1, mark);
+            }
             return true;
         }
         plan_undo(plan, mark);
@@ -212,7 +247,7 @@ static int naive_srtf(void *self, const struct view *view, struct plan *plan,
                 !plan_changes(plan, running.entries[k].job))
                 victims[count++] = running.entries[k].job;
         if (!plan_grant(plan, entry->job, NULL))
-            naive_evict(view, plan, entry->job, victims, count);
+            naive_evict(view, plan, entry->job, victims, count, scratch);
     }
     return 0;
 }
@@ -282,7 +317,7 @@ static int naive_las(void *self, const struct view *view, struct plan *plan,
                 !plan_changes(plan, running.entries[k].job))
                 victims[count++] = running.entries[k].job;
         if (!plan_grant(plan, entry->job, NULL) &&
-            !naive_evict(view, plan, entry->job, victims, count))
+            !naive_evict(view, plan, entry->job, victims, count, scratch))
             some_wait = true;
     }
     if (some_wait)
@@ -291,22 +326,6 @@ static int naive_las(void *self, const struct view *view, struct plan *plan,
 }
 
 /* --- fifo-backfill ------------------------------------------------------------------------------ */
-
-/* Everybody who holds seats or is given some by this plan, by when they should be done. */
-static void collect_holders(struct line *line, const struct view *view,
-                            const struct plan *plan)
-{
-    line->count = 0;
-    for (job_id job = 0; job < view->job_max; job++) {
-        const struct job *j = &view->jobs[job];
-        if (j->state == JOB_FREE || !plan_holds(plan, job))
-            continue;
-        int64_t left_ns = view_remaining_ns(view, job);
-        if (left_ns < INT64_MAX)
-            left_ns += view->now_ns + (j->state == JOB_WAITING ? j->load_ns : 0);
-        line_add(line, view, job, left_ns, 0);
-    }
-}
 
 static const struct seat *seats_of(const struct view *view, const struct plan *plan,
                                    job_id job, uint32_t *ret_count)
@@ -320,6 +339,37 @@ static const struct seat *seats_of(const struct view *view, const struct plan *p
     }
     *ret_count = view->jobs[job].seats.count;
     return view_seats(view, job);
+}
+
+/* When somebody who has seats, or is given some by this plan, should have been done. */
+static int64_t done_at_ns(const struct view *view, const struct plan *plan, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    uint32_t count;
+    uint32_t type = view->cluster->nodes[seats_of(view, plan, id, &count)->node].type;
+    bool loads = job->state == JOB_WAITING || job->state == JOB_LOADING;
+    int64_t from_ns = job->state == JOB_WAITING ? view->now_ns : job->anchor_ns;
+    if (job->steps_total <= 0)
+        return INT64_MAX;
+    double rate_per_s = job->gpus
+                            ? throughput_rate(view->rates, job, type, job->gpus, false)
+                            : job->rate_best_per_s;
+    double left = job->steps_total > job->steps ? job->steps_total - job->steps : 0;
+    return from_ns + (loads ? job->load_ns : 0) +
+           (int64_t)llround(left / rate_per_s * 1e9);
+}
+
+/* Everybody who holds seats or is given some by this plan, by when they should be done. */
+static void collect_holders(struct line *line, const struct view *view,
+                            const struct plan *plan)
+{
+    line->count = 0;
+    for (job_id job = 0; job < view->job_max; job++) {
+        const struct job *j = &view->jobs[job];
+        if (j->state == JOB_FREE || !plan_holds(plan, job))
+            continue;
+        line_add(line, view, job, done_at_ns(view, plan, job), 0);
+    }
 }
 
 static bool holds(const struct view *view, const struct room *room, node_id node,
@@ -383,7 +433,7 @@ static int naive_backfill(void *self, const struct view *view, struct plan *plan
     elsewhere.avoid = &reserved;
     for (i++; i < waiting.count; i++) {
         job_id job = waiting.entries[i].job;
-        int64_t run_ns = view_remaining_ns(view, job);
+        int64_t run_ns = view_work_left_at_most_ns(view, job);
         bool in_time = shadow_ns == INT64_MAX ||
                        (run_ns < INT64_MAX &&
                         view->now_ns + run_ns + view->jobs[job].load_ns <= shadow_ns);

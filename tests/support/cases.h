@@ -12,6 +12,18 @@
 /* Leave a case out and say why: the reason stands in the list at the end of a run. */
 #define SKIP(...) (printf("SKIP: " __VA_ARGS__), puts(""), skip())
 
+/* Equal but for rounding; NAN is near nothing. */
+static inline void near_or_fail(double a, double b, double tolerance, const char *file,
+                                int line)
+{
+    double distance = a < b ? b - a : a - b;
+    if (distance <= tolerance)
+        return;
+    print_error("%.17g is not near %.17g\n", a, b);
+    _fail(file, line);
+}
+#define assert_near(a, b, tolerance) near_or_fail(a, b, tolerance, __FILE__, __LINE__)
+
 /*
  * Seeds to try: 1 … count, or only BERTH_SEED where that is set.  Each is printed before
  * it is used, so the last one printed before a failure brings the failure back.

@@ -102,8 +102,9 @@ static void make_job(struct worlds *world, const struct worlds_setup *setup,
     if (setup->one_node) {
         spec->nodes = 0;
         spec->spread = false;
-        while (spec->gpus > world->cluster.types[0].node_gpus_max)
-            spec->gpus /= 2;
+        for (uint32_t t = 0; t < world->cluster.type_count; t++)
+            while (spec->gpus > 1 && spec->gpus > world->cluster.types[t].node_gpus_max)
+                spec->gpus /= 2;
         spec->gpus_min = spec->gpus_max = spec->gpus;
     }
     spec->steps = (double)some_time(setup, rng, chance(rng, 20) ? 2000 : 200) * 1e-9;

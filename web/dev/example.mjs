@@ -92,6 +92,23 @@ function simulate(jobs, key, options) {
   return { spans, series };
 }
 
+/** What the preemptions would have cost with pauses of a minute or so, and what was expected. */
+function ledgerOf(run, seed) {
+  const BINS = 120;
+  const next = random(seed + 99);
+  const end = run.series.t_s[run.series.t_s.length - 1];
+  const zeros = () => new Array(BINS).fill(0);
+  const ledger = { t_s: zeros().map((_, i) => (i * end) / BINS), preemptions: zeros(), predicted_gpu_s: zeros(), actual_gpu_s: zeros() };
+  for (const [, , to, , , how] of run.spans) {
+    if (how !== 1) continue;
+    const bin = Math.min(BINS - 1, Math.floor((to * BINS) / end));
+    ledger.preemptions[bin]++;
+    ledger.predicted_gpu_s[bin] += 60;
+    ledger.actual_gpu_s[bin] += 40 + 60 * next();
+  }
+  return ledger;
+}
+
 function cdf(values) {
   const sorted = [...values].sort((a, b) => a - b);
   const points = Math.min(200, sorted.length);
@@ -107,6 +124,17 @@ function cdf(values) {
 
 const mean = (values) => values.reduce((a, b) => a + b, 0) / Math.max(1, values.length);
 const quantile = (values, q) => [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(q * values.length) - 1)];
+
+const sum = (values) => values.reduce((a, b) => a + b, 0);
+
+function ledgerFigures({ preemptions, predicted_gpu_s, actual_gpu_s }) {
+  return [
+    ["ledger.preemptions", "preemptions in the ledger", "count", "none", sum(preemptions)],
+    ["ledger.predicted_cost_gpu_s", "predicted cost of preemptions", "gpu_s", "none", sum(predicted_gpu_s)],
+    ["ledger.actual_cost_gpu_s", "measured cost of preemptions", "gpu_s", "less", sum(actual_gpu_s)],
+    ["ledger.wait_saved_s", "waiting spared by preemptions", "s", "more", sum(preemptions) * 900],
+  ];
+}
 
 function measure(jobs, run) {
   const jct = (list) => list.map((job) => job.end - job.submit);
@@ -125,6 +153,7 @@ function measure(jobs, run) {
     ["gpu_utilization", "GPU utilisation", "fraction", "more", mean(run.series.gpus_held) / GPUS],
     ["preemptions", "preemptions", "count", "none", run.spans.filter((span) => span[5] === 1).length],
     ["overhead_gpu_s.pause", "GPU time spent pausing", "gpu_s", "less", run.spans.filter((span) => span[5] === 1).length * 20],
+    ...ledgerFigures(run.ledger),
     ["sim.decide_us.p99", "99th percentile of a decision", "us", "less", 3 + Math.random()],
   ];
   const by = (of) => Object.fromEntries(Object.entries(kinds).map(([kind, list]) => [kind, cdf(of(list))]));
@@ -136,6 +165,7 @@ function compare(index, count) {
   const runs = [1, 2, 3].map((seed) => {
     const jobs = makeJobs(count, seed);
     const run = simulate(jobs, key, options);
+    run.ledger = ledgerOf(run, seed);
     return { ...measure(jobs, run), run };
   });
   const [first] = runs;
@@ -154,6 +184,7 @@ function compare(index, count) {
     figures,
     cdf: first.cdf,
     series: first.run.series,
+    ledger: first.run.ledger,
     gantt: { from_s: 0, to_s: to, gpus, spans, complete: spans.length === first.run.spans.length },
   };
 }

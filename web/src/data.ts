@@ -1,7 +1,6 @@
-// data.ts - what a report is about: its types, and reading them from the page.
-//
-// What is absent stays undefined (one class only, no Gantt); what is of another shape is
-// treated as absent, so that a page from a newer berth still shows what it can.
+// data.ts - what a comparison is about: its types, and reading them from the page.
+
+import { fields, list, number, numbers, text } from "./json";
 
 export type Better = "less" | "more" | "none";
 
@@ -49,6 +48,14 @@ export interface Gantt {
   complete: boolean;
 }
 
+/** What preemptions cost, by stretches of time; what a stretch cost, not all until then. */
+export interface Ledger {
+  t_s: number[]; // where each begins, since the first submission
+  preemptions: number[];
+  predicted_gpu_s: number[];
+  actual_gpu_s: number[];
+}
+
 export interface Run {
   policy: string;
   brief: string;
@@ -56,6 +63,7 @@ export interface Run {
   cdf: Curves;
   series: Series | undefined;
   gantt: Gantt | undefined;
+  ledger: Ledger | undefined;
 }
 
 export interface Report {
@@ -70,28 +78,6 @@ export interface Report {
 
 export const METRICS: readonly Metric[] = ["jct_s", "slowdown", "wait_s"];
 export const KINDS: readonly Kind[] = ["all", "te", "be"];
-
-type Fields = Record<string, unknown>;
-
-function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-}
-
-function list(value: unknown): unknown[] {
-  return Array.isArray(value) ? (value as unknown[]) : [];
-}
-
-function text(value: unknown): string {
-  return typeof value === "string" ? value : "";
-}
-
-function number(value: unknown, fallback = 0): number {
-  return typeof value === "number" && Number.isFinite(value) ? value : fallback;
-}
-
-function numbers(value: unknown): number[] {
-  return list(value).map((item) => number(item));
-}
 
 function readFigure(value: unknown): Figure {
   const from = fields(value);
@@ -128,19 +114,33 @@ function readCurves(value: unknown): Curves {
   return curves;
 }
 
+/** As many values as there are moments, or none. */
+function aligned(value: unknown, count: number): number[] {
+  const values = numbers(value);
+  return values.length === count ? values : [];
+}
+
 function readSeries(value: unknown): Series | undefined {
   const from = fields(value);
   const t_s = numbers(from["t_s"]);
   if (t_s.length === 0) return undefined;
-  const aligned = (key: string): number[] => {
-    const values = numbers(from[key]);
-    return values.length === t_s.length ? values : [];
-  };
   return {
     t_s,
-    gpus_held: aligned("gpus_held"),
-    jobs_waiting: aligned("jobs_waiting"),
-    jobs_running: aligned("jobs_running"),
+    gpus_held: aligned(from["gpus_held"], t_s.length),
+    jobs_waiting: aligned(from["jobs_waiting"], t_s.length),
+    jobs_running: aligned(from["jobs_running"], t_s.length),
+  };
+}
+
+function readLedger(value: unknown): Ledger | undefined {
+  const from = fields(value);
+  const t_s = numbers(from["t_s"]);
+  if (t_s.length === 0) return undefined;
+  return {
+    t_s,
+    preemptions: aligned(from["preemptions"], t_s.length),
+    predicted_gpu_s: aligned(from["predicted_gpu_s"], t_s.length),
+    actual_gpu_s: aligned(from["actual_gpu_s"], t_s.length),
   };
 }
 
@@ -172,12 +172,13 @@ function readRun(value: unknown): Run {
     cdf: readCurves(from["cdf"]),
     series: readSeries(from["series"]),
     gantt: readGantt(from["gantt"]),
+    ledger: readLedger(from["ledger"]),
   };
 }
 
-/** A report from JSON text; throws where that is no JSON or holds no run. */
-export function readReport(json: string): Report {
-  const from = fields(JSON.parse(json) as unknown);
+/** A comparison from what the page holds; throws where that holds no run. */
+export function readReport(value: unknown): Report {
+  const from = fields(value);
   const cluster = fields(from["cluster"]);
   const workload = fields(from["workload"]);
   const runs = list(from["runs"]).map(readRun);

@@ -1,14 +1,40 @@
-// report.ts - the static report: read the data in the page, draw the comparison.
+// report.ts - the static report: read the data in the page, draw what they are about.
 
 import { readReport } from "./data";
+import { fields } from "./json";
 import { h } from "./parts/dom";
+import { readReproduction } from "./reproduction";
 import { comparison } from "./views/comparison";
+import { reproduction } from "./views/reproduction";
+
+interface Drawn {
+  title: string;
+  parts: HTMLElement[];
+}
+
+function compare(value: unknown): Drawn {
+  const report = readReport(value);
+  return { title: report.title, parts: comparison(report) };
+}
+
+function reproduce(value: unknown): Drawn {
+  const study = readReproduction(value);
+  return { title: study.title, parts: reproduction(study) };
+}
+
+function draw(json: string): Drawn {
+  const value = JSON.parse(json) as unknown;
+  const kind = fields(value)["kind"];
+  if (kind === "reproduce") return reproduce(value);
+  if (kind === undefined || kind === "compare") return compare(value);
+  throw new Error("this page knows nothing of its kind");
+}
 
 const page = document.getElementById("page") ?? document.body;
 try {
-  const report = readReport(document.getElementById("data")?.textContent ?? "");
-  document.title = `${report.title} – Berth`;
-  page.replaceChildren(...comparison(report));
+  const { title, parts } = draw(document.getElementById("data")?.textContent ?? "");
+  document.title = `${title} – Berth`;
+  page.replaceChildren(...parts);
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error);
   page.replaceChildren(h("p", { class: "failed" }, `This report cannot be shown: ${reason}.`));

@@ -15,6 +15,7 @@ test("amounts are in the unit people would use", () => {
   assert.equal(amount(1234, "us"), "1234 µs");
   assert.equal(amount(9.5, "x"), "9.50×");
   assert.equal(amount(7200, "gpu_s"), "2.00 GPU h");
+  assert.equal(amount(42, "gpu_s"), "42.0 GPU s");
   assert.equal(amount(12345, "count"), "12\u202f345");
   assert.equal(amount(NaN, "s"), "–");
   assert.equal(plain(-3), "−3");
@@ -46,6 +47,8 @@ test("marks are few, round and within", () => {
   assert.deepEqual(even(0, 1, 5), [0, 0.2, 0.4, 0.6000000000000001, 0.8, 1]);
   assert.deepEqual(clock(0, 86400, 5), [0, 21600, 43200, 64800, 86400]);
   assert.deepEqual(logNumbers(1, 2000, 6), [1, 10, 100, 1000]);
+  assert.deepEqual(logNumbers(4, 400, 5), [10, 30, 100, 300]);
+  assert.deepEqual(logNumbers(0.4, 9, 3), [1, 3]);
   assert.deepEqual(logTimes(50, 100000, 6), [60, 600, 3600, 21600, 86400]);
   for (const [min, max] of [[1, 1.3], [59, 61], [0.001, 1e9]] as const)
     for (const marks of [even, clock, logNumbers, logTimes].map((f) => f(min, max, 6)))
@@ -65,9 +68,9 @@ test("a window never leaves the whole, and a zoom keeps its point", () => {
 });
 
 test("a report lacks what it lacks, and another shape is refused", () => {
-  const report = readReport('{"runs":[{"policy":"fifo","cdf":{"jct_s":{"all":{"x":[1],"y":[]}}},"gantt":7}]}');
+  const report = readReport({ runs: [{ policy: "fifo", cdf: { jct_s: { all: { x: [1], y: [] } } }, gantt: 7 }] });
   assert.equal(report.runs[0]?.gantt, undefined);
   assert.deepEqual(report.runs[0]?.cdf, {});
-  assert.throws(() => readReport('{"runs":[]}'), /no run/);
+  assert.throws(() => readReport({ runs: [] }), /no run/);
   assert.throws(() => readReport("@DATA@"));
 });

@@ -1,6 +1,6 @@
 // run.mjs - the tests of the parts, which are TypeScript: bundled, then run by Node.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -9,13 +9,14 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), "berth-web-"));
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
-const outfile = join(scratch, "parts.test.mjs");
+const tests = readdirSync(here).filter((name) => name.endsWith(".test.ts"));
 await build({
-  entryPoints: [join(here, "parts.test.ts")],
+  entryPoints: tests.map((name) => join(here, name)),
   bundle: true,
   platform: "node",
   format: "esm",
-  outfile,
+  outdir: scratch,
+  outExtension: { ".js": ".mjs" },
   logLevel: "warning",
 });
-await import(pathToFileURL(outfile).href);
+for (const name of tests) await import(pathToFileURL(join(scratch, name.replace(/ts$/, "mjs"))).href);

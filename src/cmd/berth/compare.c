@@ -93,8 +93,9 @@ const struct command command_compare = {
     .brief = "run several policies on the same workloads and compare them",
     .usage = "--cluster C --workload W --policy P --policy P … [flags]",
     .flags = compare_flags,
-    .more = "Example:\n"
-            "  berth compare --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 \\\n"
-            "      --policy fifo --policy srtf --seeds 5 --report page.html",
+    .more =
+        "Example:\n"
+        "  berth compare --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 \\\n"
+        "      --policy fifo --policy srtf --seeds 5 --report page.html",
     .run = compare_run,
 };

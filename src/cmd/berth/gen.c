@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/output.h"
+#include "cmd/berth/show.h"
 #include "workload/csv.h"
 #include "workload/preset.h"
 #include "workload/workload.h"
@@ -15,7 +16,8 @@
 #define NAMES_MAX 64
 
 static const struct flag gen_flags[] = {
-    { "preset", 0, "NAME[:SETTINGS]", "the generator, such as synthetic:trace=helios" },
+    { "preset", 0, "NAME[:SETTINGS]",
+      "the generator, such as synthetic:trace=helios; or 'list'" },
     { "jobs", 0, "N", "the setting jobs" },
     { "gpus", 0, "G", "the setting gpus: GPUs the load is meant for" },
     { "load", 0, "L", "the setting load: work per GPU time there is" },
@@ -59,6 +61,14 @@ static int write_preset(const struct flags *flags, const char *text)
     return command_status(flags, r, &err);
 }
 
+static void list_presets(void)
+{
+    for (const struct preset *const *p = preset_list; *p; p++) {
+        printf("%s%s - %s\n", p == preset_list ? "" : "\n", (*p)->name, (*p)->brief);
+        show_params((*p)->params, stdout);
+    }
+}
+
 static int gen_run(const struct flags *flags)
 {
     if (flags->word_count > 0)
@@ -67,6 +77,10 @@ static int gen_run(const struct flags *flags)
     const char *given = flags_get(flags, "preset");
     if (!given)
         return command_wrong(flags, "--preset is missing; see 'berth gen --help'");
+    if (strcmp(given, "list") == 0) {
+        list_presets();
+        return 0;
+    }
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(given, ":"), given);
     if (!preset_find(name))

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/command.h"
+#include "cmd/berth/show.h"
 #include "policy/policy.h"
 
 static const struct flag policies_flags[] = {
@@ -27,19 +28,8 @@ static void print_one(const struct policy *policy)
     printf("%s - %s\n", policy->name, policy->brief);
     printf("  from: %s\n", policy->source);
     if (!policy->params)
-        printf("  no settings\n");
-    for (const struct param *p = policy->params; p && p->name; p++) {
-        char left[64];
-        snprintf(left, sizeof left, "%s=%s", p->name, p->standard);
-        printf("  %-22s %s%s%s%s", left, p->brief, p->unit ? " (" : "",
-               p->unit ? p->unit : "", p->unit ? ")" : "");
-        if (p->type == PARAM_CHOICE) {
-            printf(": ");
-            for (uint32_t i = 0; p->choices[i]; i++)
-                printf("%s%s", i ? "|" : "", p->choices[i]);
-        }
-        putchar('\n');
-    }
+        printf("  (no settings)\n");
+    show_params(policy->params, stdout);
 }
 
 static struct json *policy_json(const struct policy *policy)

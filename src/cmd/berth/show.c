@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/param.h"
 #include "base/units.h"
 #include "study/comparison.h"
 
@@ -96,7 +97,7 @@ static void show_cell(const struct comparison *comparison, uint32_t policy,
     char value[48];
     char cell[96];
     show_value(value, sizeof value, &summary_figures[figure], estimate.mean);
-    if (!isnan(estimate.half) && estimate.mean != 0)
+    if (estimate.half > 0 && estimate.mean != 0)
         snprintf(cell, sizeof cell, "%s ±%.0f%%", value,
                  fabs(estimate.half / estimate.mean) * 100);
     else
@@ -106,9 +107,22 @@ static void show_cell(const struct comparison *comparison, uint32_t policy,
     fputs(best ? " *" : "  ", file);
 }
 
-/* Zero for everybody: not worth a line. */
+static bool has_both_classes(const struct comparison *comparison)
+{
+    const struct summary *summary = &comparison->runs[0].result.summary;
+    return summary->cdfs[CDF_JCT][CDF_TE].count > 0 &&
+           summary->cdfs[CDF_JCT][CDF_BE].count > 0;
+}
+
+/* Not worth a line: zero for everybody, or said by another line already. */
 static bool is_dull(const struct comparison *comparison, uint32_t figure)
 {
+    const char *id = summary_figures[figure].id;
+    if (strcmp(id, "ledger.preemptions") == 0)
+        return true;
+    if (strncmp(id, "slowdown.", 9) == 0 && strncmp(id, "slowdown.all", 12) != 0 &&
+        !has_both_classes(comparison))
+        return true;
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
         struct estimate estimate = comparison_estimate(comparison, p, figure);
         if (estimate.count > 0 && estimate.mean != 0)
@@ -128,8 +142,8 @@ static uint32_t columns_at_once(FILE *file, int width, uint32_t all)
     return fit < 1 ? 1 : (uint32_t)fit;
 }
 
-static void show_columns(const struct comparison *comparison, uint32_t from, uint32_t to,
-                         int width, FILE *file)
+static void show_columns(const struct comparison *comparison, uint32_t from,
+                         uint32_t to, int width, FILE *file)
 {
     bool colour = wants_colour(file);
     fprintf(file, "%-*s", LABEL_WIDTH, "");
@@ -167,6 +181,22 @@ void show_comparison(const struct comparison *comparison, FILE *file)
     if (comparison->seed_count > 1)
         fprintf(file, "± half width of the 95 %% interval over %u seeds\n",
                 comparison->seed_count);
+}
+
+void show_params(const struct param *params, FILE *file)
+{
+    for (const struct param *p = params; p && p->name; p++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s=%s", p->name, p->standard);
+        fprintf(file, "  %-22s %s", left, p->brief);
+        if (p->unit)
+            fprintf(file, " (%s)", p->unit);
+        if (p->min != 0 || p->max != 0)
+            fprintf(file, ", %g to %g", p->min, p->max);
+        for (uint32_t i = 0; p->type == PARAM_CHOICE && p->choices[i]; i++)
+            fprintf(file, "%s%s", i ? "|" : ": ", p->choices[i]);
+        fputc('\n', file);
+    }
 }
 
 void show_progress(void *context, double share)

@@ -7,6 +7,7 @@
 #include "metrics/summary.h"
 
 struct comparison;
+struct param;
 
 /* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
 const char *show_value(char *text, size_t size, const struct figure *figure,
@@ -14,6 +15,9 @@ const char *show_value(char *text, size_t size, const struct figure *figure,
 
 /* The figures of all policies side by side, over seeds; the best of each row marked. */
 void show_comparison(const struct comparison *comparison, FILE *file);
+
+/* Settings, a line each: name and value unless set, what it is, bounds. */
+void show_params(const struct param *params, FILE *file);
 
 /* A bar on stderr, where that is a terminal; 'context' is ignored. */
 void show_progress(void *context, double share);

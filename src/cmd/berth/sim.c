@@ -14,6 +14,7 @@
 static const struct flag sim_flags[] = {
     SETUP_FLAGS,
     { "jobs-out", 0, "F.csv", "write a line per job" },
+    { "ledger", 0, "F.csv", "write a line per preemption: what it cost and brought" },
     { "trace-out", 0, "F.json", "write who held which GPU when, for Perfetto" },
     { 0 },
 };
@@ -71,10 +72,49 @@ static int write_report(const struct flags *flags, const struct comparison *comp
     return r;
 }
 
+/* The files a run may write as it goes, by the flag that names them. */
+enum { OUT_JOBS, OUT_LEDGER, OUT_TRACE, OUT_COUNT };
+
+static const char *const out_flags[OUT_COUNT] = { "jobs-out", "ledger", "trace-out" };
+
+static int open_outputs(const struct flags *flags, struct output *outputs,
+                        struct error *err)
+{
+    for (int i = 0; i < OUT_COUNT; i++) {
+        const char *path = flags_get(flags, out_flags[i]);
+        int r = path ? output_open(&outputs[i], path, err) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int commit_outputs(struct output *outputs, struct error *err)
+{
+    for (int i = 0; i < OUT_COUNT; i++) {
+        int r = outputs[i].file ? output_commit(&outputs[i], err) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void print(const struct flags *flags, const struct comparison *comparison,
+                  const struct sim_setup *setup)
+{
+    if (flags_get(flags, "json"))
+        print_json(comparison, setup);
+    else
+        print_table(comparison);
+    const struct sim_cost *cost = &comparison->runs[0].result.cost;
+    if (cost->refused_count > 0)
+        fprintf(stderr, "berth sim: %llu plans were thrown away, the last because %s\n",
+                (unsigned long long)cost->refused_count, cost->refusal);
+}
+
 static int run(const struct flags *flags, struct setup *setup, const char *policy)
 {
-    struct output jobs_out = { 0 };
-    struct output trace_out = { 0 };
+    struct output outputs[OUT_COUNT] = { { 0 } };
     struct error err;
     struct comparison comparison = { .cluster_text = setup->cluster_text,
                                      .workload_text = setup->sim.workload,
@@ -83,37 +123,23 @@ static int run(const struct flags *flags, struct setup *setup, const char *polic
                                      .policy_count = 1,
                                      .first_seed = setup->sim.seed,
                                      .seed_count = 1 };
-    int r = 0;
-    if (flags_get(flags, "jobs-out"))
-        r = output_open(&jobs_out, flags_get(flags, "jobs-out"), &err);
-    if (r == 0 && flags_get(flags, "trace-out"))
-        r = output_open(&trace_out, flags_get(flags, "trace-out"), &err);
+    int r = open_outputs(flags, outputs, &err);
     setup->sim.policy = policy;
-    setup->sim.jobs_out = jobs_out.file;
-    setup->sim.trace_out = trace_out.file;
+    setup->sim.jobs_out = outputs[OUT_JOBS].file;
+    setup->sim.ledger_out = outputs[OUT_LEDGER].file;
+    setup->sim.trace_out = outputs[OUT_TRACE].file;
     setup->sim.chart = flags_get(flags, "report") != NULL;
     if (r == 0)
         r = comparison_run(&comparison, &setup->sim, show_progress, NULL, &err);
     show_progress_end();
-    if (r == 0 && jobs_out.file)
-        r = output_commit(&jobs_out, &err);
-    if (r == 0 && trace_out.file)
-        r = output_commit(&trace_out, &err);
+    if (r == 0)
+        r = commit_outputs(outputs, &err);
     if (r == 0)
         r = write_report(flags, &comparison, &err);
-    if (r == 0) {
-        if (flags_get(flags, "json"))
-            print_json(&comparison, &setup->sim);
-        else
-            print_table(&comparison);
-        const struct sim_cost *cost = &comparison.runs[0].result.cost;
-        if (cost->refused_count > 0)
-            fprintf(stderr,
-                    "berth sim: %llu plans were thrown away, the last because %s\n",
-                    (unsigned long long)cost->refused_count, cost->refusal);
-    }
-    output_release(&jobs_out);
-    output_release(&trace_out);
+    if (r == 0)
+        print(flags, &comparison, &setup->sim);
+    for (int i = 0; i < OUT_COUNT; i++)
+        output_release(&outputs[i]);
     comparison_release(&comparison);
     return command_status(flags, r, &err);
 }

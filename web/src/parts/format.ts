@@ -15,6 +15,12 @@ export function plain(value: number): string {
   return fixed(value, Number.isInteger(value) ? 0 : decimalsOf(value));
 }
 
+/** A mark on an axis: no more decimals than it has. */
+export function mark(value: number): string {
+  const exact = Number(value.toPrecision(6));
+  return fixed(exact, (String(exact).split(".")[1] ?? "").length);
+}
+
 /** So many decimals, thousands apart, a real minus sign. */
 export function fixed(value: number, decimals: number): string {
   const [whole = "0", rest] = Math.abs(value).toFixed(decimals).split(".");
@@ -58,7 +64,7 @@ export function scaleFor(unit: string, size: number): Scale {
       return firstThatFits(TIMES, abs * 1e-6, 1.5) ? shifted(abs) : { divisor: 1, suffix: " µs" };
     case "gpu_s":
     case "GPU-s":
-      return { divisor: 3600, suffix: " GPU h" };
+      return abs > 0 && abs < 900 ? { divisor: 1, suffix: " GPU s" } : { divisor: 3600, suffix: " GPU h" };
     case "gpu_h":
       return { divisor: 1, suffix: " GPU h" };
     case "fraction":
@@ -131,4 +137,17 @@ export function change(from: number, to: number): string {
   if (Math.abs(part) < 5e-4) return "±0 %";
   const percent = Math.abs(part) * 100;
   return `${part < 0 ? "−" : "+"}${percent >= 10 ? fixed(percent, 0) : fixed(percent, 1)} %`;
+}
+
+/** Words on at most so many lines of so many letters; what does not fit is cut. */
+export function wrap(text: string, letters: number, most: number): string {
+  const cut = (line: string): string => (line.length > letters ? `${line.slice(0, Math.max(1, letters - 1))}…` : line);
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines[lines.length - 1];
+    if (last !== undefined && (last.length + 1 + word.length <= letters || lines.length === most))
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines.map(cut).join("\n");
 }

@@ -3,6 +3,7 @@
 import type { Figure, Report, Run } from "../data";
 import { h } from "./dom";
 import { plain, scaleForAll, scaled } from "./format";
+import { opening, seedsInWords } from "./frame";
 
 function figureOf(run: Run, id: string): Figure | undefined {
   return run.figures.find((figure) => figure.id === id);
@@ -39,20 +40,16 @@ function facts(report: Report): [string, string][] {
     ["Workload", `${workload.name} · ${counted(workload.jobs, "job", "jobs")}`],
     ["Policies", report.runs.map((run) => run.policy).join(", ")],
   ];
-  if (seeds.length > 0) rows.push([seeds.length === 1 ? "Seed" : "Seeds", seeds.join(", ")]);
+  if (seeds.length > 0) rows.push([seeds.length === 1 ? "Seed" : "Seeds", seedsInWords(seeds)]);
   return rows;
 }
 
 export function headline(report: Report): HTMLElement {
-  const rows = facts(report).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]);
   const sentence = finding(report);
-  return h(
-    "header",
-    {},
-    h("h1", {}, report.title),
-    sentence !== "" && h("p", { class: "finding" }, sentence),
-    h("dl", {}, ...rows),
-    report.command !== "" &&
-      h("div", { class: "again" }, h("span", {}, "Make it again"), h("pre", { tabindex: "0" }, h("code", {}, report.command))),
-  );
+  return opening({
+    title: report.title,
+    under: sentence !== "" && h("p", { class: "finding" }, sentence),
+    facts: facts(report),
+    command: report.command,
+  });
 }

@@ -1,13 +1,15 @@
 // palette.ts - how to tell policies and jobs apart, also without seeing colours.
 //
 // Policies take Okabe and Ito's colours (in the style sheet, --policy-0 …) and a dash each;
-// seven colours and five dashes make 35 pairs before one comes again.
+// seven colours and five dashes make 35 pairs before one comes again.  Their bars have stripes
+// for dashes.
 
 import { h, styled } from "./dom";
 import { colour, isDark } from "./theme";
 
-const COLOURS = 7;
+export const COLOURS = 7;
 const DASHES: readonly (readonly number[])[] = [[], [9, 4], [2, 3], [10, 3, 2, 3], [16, 4]];
+const STRIPES: readonly (number | undefined)[] = [undefined, 45, 0, 135, 90];
 
 export function policyColour(index: number): string {
   return colour(`policy-${index % COLOURS}`);
@@ -23,8 +25,7 @@ export function policyDash(index: number): readonly number[] {
 }
 
 /** A short piece of a policy's line, as in the charts. */
-export function swatch(index: number): HTMLElement {
-  const dash = policyDash(index);
+export function swatch(index: number, dash = policyDash(index)): HTMLElement {
   const ink = policyVariable(index);
   const stops: string[] = [];
   let at = 0;
@@ -34,6 +35,26 @@ export function swatch(index: number): HTMLElement {
   });
   const background = dash.length > 0 ? `repeating-linear-gradient(90deg, ${stops.join(", ")})` : ink;
   return styled(h("span", { class: "swatch", "aria-hidden": "true" }), { background });
+}
+
+/** In which direction a policy's bars are striped, in degrees; undefined: not at all. */
+export function policyStripes(index: number): number | undefined {
+  return STRIPES[index % STRIPES.length];
+}
+
+/** A small piece of a policy's bar, as in the charts. */
+export function barSwatch(index: number): HTMLElement {
+  const ink = policyVariable(index);
+  const angle = policyStripes(index);
+  const stripes = `${ink} 0 3px, color-mix(in srgb, ${ink} 45%, var(--card)) 3px 5px`;
+  const background = angle === undefined ? ink : `repeating-linear-gradient(${180 - angle}deg, ${stripes})`;
+  return styled(h("span", { class: "swatch block", "aria-hidden": "true" }), { background });
+}
+
+/** The mark of a published value, as in the charts. */
+export function diamond(index: number): HTMLElement {
+  const mark = styled(h("i", {}), { background: policyVariable(index) });
+  return h("span", { class: "swatch diamond", "aria-hidden": "true" }, mark);
 }
 
 /** Spreads neighbouring ids over 0..1. */

@@ -1,4 +1,4 @@
-// ticks.ts - where an axis has its marks.
+// ticks.ts - where an axis has its marks, and lines their names.
 
 const CLOCK = [
   0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
@@ -36,26 +36,40 @@ export function clock(min: number, max: number, count: number): number[] {
 
 /** Durations on a logarithmic axis: 1 s, 10 s, 1 min, 10 min, 1 h, …; finer where that is few. */
 export function logTimes(min: number, max: number, count: number): number[] {
-  return enough(TIMES, TIMES_BETWEEN, min, max, count);
+  const all = [...TIMES, ...TIMES_BETWEEN].sort((a, b) => a - b);
+  return enough([TIMES, all], min, max, count);
 }
 
 /** Plain numbers on a logarithmic axis: powers of ten; finer where that is few. */
 export function logNumbers(min: number, max: number, count: number): number[] {
   const powers: number[] = [];
-  const between: number[] = [];
-  for (let e = Math.floor(Math.log10(min)) - 1; e <= Math.ceil(Math.log10(max)); e++) {
-    powers.push(10 ** e);
-    between.push(2 * 10 ** e, 5 * 10 ** e);
-  }
-  return enough(powers, between, min, max, count);
+  for (let e = Math.floor(Math.log10(min)) - 1; e <= Math.ceil(Math.log10(max)); e++) powers.push(e);
+  const times = (factors: number[]): number[] => powers.flatMap((e) => factors.map((factor) => Number(`${factor}e${e}`)));
+  return enough([times([1]), times([1, 3]), times([1, 2, 5])], min, max, count);
 }
 
-function enough(coarse: number[], between: number[], min: number, max: number, count: number): number[] {
-  const within = (marks: number[]): number[] =>
-    marks.filter((mark) => mark >= min * 0.999 && mark <= max * 1.001);
-  const few = within(coarse);
-  if (few.length >= 5 || few.length >= count) return few;
-  const all = within([...coarse, ...between]).sort((a, b) => a - b);
-  if (all.length >= 2 && all.length <= count) return all;
-  return few.length >= 2 ? few : even(min, max, count).filter((mark) => mark > 0);
+/** The finest of these, coarsest first, that is few enough; not finer than it takes to have five. */
+function enough(tiers: readonly number[][], min: number, max: number, count: number): number[] {
+  const inside = tiers.map((tier) => tier.filter((mark) => mark >= min * 0.999 && mark <= max * 1.001));
+  const fitting = inside.filter((marks) => marks.length >= 2 && marks.length <= count);
+  const coarse = inside[0] ?? [];
+  if (coarse.length >= 5 || coarse.length >= count) return coarse;
+  const best = fitting.find((marks) => marks.length >= 5) ?? fitting[fitting.length - 1];
+  if (best) return best;
+  if (coarse.length >= 2) return coarse;
+  const fine = inside.find((marks) => marks.length >= 2) ?? [];
+  const step = Math.ceil(fine.length / count);
+  if (fine.length >= 2) return fine.filter((_, i) => i % step === 0);
+  return even(min, max, count).filter((mark) => mark > 0);
+}
+
+/** Moves neighbours apart, keeping their order, until each has 'gap'; none leaves top..bottom. */
+export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
+  const order = places.map((_, i) => i).sort((a, b) => (places[b] ?? 0) - (places[a] ?? 0));
+  const result = [...places];
+  let below = bottom + gap;
+  for (const i of order) below = result[i] = Math.min(places[i] ?? 0, below - gap);
+  let above = top - gap;
+  for (const i of order.reverse()) above = result[i] = Math.max(result[i] ?? 0, above + gap);
+  return result;
 }

@@ -1,13 +1,14 @@
 // usage.ts - the cluster over time: GPUs held, jobs waiting and running.
 
 import type { Run, Series } from "../data";
+import { timeAxis } from "./axes";
 import { Cell } from "./cell";
 import { chooser } from "./chooser";
 import { h } from "./dom";
 import { fixed, moment, plain } from "./format";
 import type { Hidden } from "./legend";
 import { Plot, type Axis, type Line } from "./plot";
-import { clock, even } from "./ticks";
+import { even } from "./ticks";
 
 /** So many stretches of time are shown as one mean each. */
 const STRETCHES = 150;
@@ -62,17 +63,6 @@ function highest(lines: readonly Line[]): number {
   let max = 1;
   for (const line of lines) for (const y of line.y) max = Math.max(max, y);
   return max;
-}
-
-/** One time axis for all policies, shown or hidden, so that it does not jump. */
-function timeAxis(runs: readonly Run[]): Axis {
-  const ends = runs.map((run) => run.series?.t_s[run.series.t_s.length - 1] ?? 0);
-  return {
-    label: "Time since the first submission",
-    range: [0, Math.max(1, ...ends)],
-    ticks: clock,
-    tick: (value) => (value === 0 ? "0" : moment(value)),
-  };
 }
 
 interface View {

@@ -3,17 +3,16 @@
 import type { Kind, Metric, Report } from "../data";
 import { available, cdf } from "../parts/cdf";
 import { Cell } from "../parts/cell";
-import { h, type Child } from "../parts/dom";
+import { h } from "../parts/dom";
+import { lastLine, section } from "../parts/frame";
 import { gantt } from "../parts/gantt";
 import { headline } from "../parts/headline";
 import { highlights } from "../parts/highlights";
+import { ledger } from "../parts/ledger";
 import { legend, type Hidden } from "../parts/legend";
+import { preempts } from "../parts/price";
 import { table } from "../parts/table";
 import { usage } from "../parts/usage";
-
-function section(title: string, note: string, ...children: Child[]): HTMLElement {
-  return h("section", {}, h("h2", {}, title), note !== "" && h("p", { class: "lead" }, note), ...children);
-}
 
 function distributions(report: Report, hidden: Cell<Hidden>): HTMLElement | undefined {
   const { metrics, kinds } = available(report.runs);
@@ -38,6 +37,12 @@ function ofSeed(report: Report): string {
   return report.seeds.length > 1 ? `Seed ${report.seeds[0] ?? ""} of ${report.seeds.length}.` : "";
 }
 
+function priceNote(report: Report): string {
+  const what = "A preemption costs the GPU time of pausing, loading again and work done twice.";
+  const seeds = report.seeds.length;
+  return seeds > 1 ? `${what} The chart shows seed ${report.seeds[0] ?? ""}, the table the mean of ${seeds} seeds.` : what;
+}
+
 export function comparison(report: Report): HTMLElement[] {
   const { runs } = report;
   const hidden = new Cell<Hidden>(new Set());
@@ -52,10 +57,11 @@ export function comparison(report: Report): HTMLElement[] {
       distributions(report, hidden),
       runs.some((run) => run.series) &&
         section("Over time", ofSeed(report), usage(runs, report.cluster.gpus, hidden)),
+      runs.some(preempts) && section("Preemptions and their price", priceNote(report), ledger(runs, hidden)),
     ),
     runs.some((run) => run.gantt) ? section("Who held which GPU", ofSeed(report), gantt(runs)) : undefined,
     section("All figures", "", table(runs)),
-    h("footer", {}, `Made by berth ${report.version}. This page is complete: it makes no request.`),
+    lastLine(report.version),
   ];
   return parts.filter((part): part is HTMLElement => part !== undefined);
 }

@@ -1,0 +1,128 @@
+/* reproduce.c - berth reproduce: a paper's figures, measured again. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/suggest.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/show.h"
+#include "study/report.h"
+#include "study/reproduce.h"
+
+#define STUDIES_MAX 16
+
+static const struct flag reproduce_flags[] = {
+    { "quick", 0, NULL, "a smaller study, within 20 s" },
+    { "seeds", 0, "N", "workloads per setting; as many as the study wants" },
+    { "json", 0, NULL, "for programs: one object per paper" },
+    { "report", 0, "F.html", "write a page with plots; one paper only" },
+    { 0 },
+};
+
+/* "-96.6 %", "1.64", as the unit says. */
+static const char *show(char *text, size_t size, const char *unit, double value)
+{
+    if (isnan(value))
+        snprintf(text, size, "-");
+    else if (strcmp(unit, "change") == 0)
+        snprintf(text, size, "%+.1f %%", value * 100);
+    else if (strcmp(unit, "share") == 0)
+        snprintf(text, size, "%.2f %%", value * 100);
+    else
+        snprintf(text, size, "%.3g", value);
+    return text;
+}
+
+static void print_table(const struct reproduction *r)
+{
+    printf("%s\n%s\n\n", r->study->title, r->study->paper);
+    printf("%-24s %11s %11s   %-23s %5s  %s\n", "", "published", "measured",
+           "spread over seeds", "seeds", "verdict");
+    for (uint32_t i = 0; i < r->finding_count; i++) {
+        const struct finding *f = &r->findings[i];
+        char published[32];
+        char measured[32];
+        char low[32];
+        char high[32];
+        char spread[80];
+        snprintf(spread, sizeof spread, "%s .. %s",
+                 show(low, sizeof low, f->unit, f->low),
+                 show(high, sizeof high, f->unit, f->high));
+        printf("%-24s %11s %11s   %-23s %5u  %s\n", f->id,
+               show(published, sizeof published, f->unit, f->published),
+               show(measured, sizeof measured, f->unit, f->measured),
+               f->seeds > 1 ? spread : "", f->seeds, f->verdict);
+    }
+}
+
+static int reproduce(const struct flags *flags, const struct study *study)
+{
+    static struct reproduction reproduction;
+    const char *report = flags_get(flags, "report");
+    uint32_t seeds = (uint32_t)flags_count(flags, "seeds", 1, SEEDS_MAX, 0);
+    struct error err;
+    reproduction = (struct reproduction){ .progress = show_progress };
+    int r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
+                             seeds, &err);
+    show_progress_end();
+    if (r == 0 && report) {
+        char command[256];
+        snprintf(command, sizeof command, "berth reproduce %s%s", study->name,
+                 reproduction.quick ? " --quick" : "");
+        struct json *page = reproduction_page(&reproduction, command);
+        r = report_write(report, page, &err);
+        json_free(page);
+    }
+    if (r == 0 && flags_get(flags, "json")) {
+        struct json *json = reproduction_json(&reproduction);
+        json_print(json, stdout, false);
+        json_free(json);
+    } else if (r == 0) {
+        print_table(&reproduction);
+        if (report)
+            printf("\n%s has the plots.\n", report);
+    }
+    reproduction_release(&reproduction);
+    return command_status(flags, r, &err);
+}
+
+static int reproduce_run(const struct flags *flags)
+{
+    if (flags->word_count != 1)
+        return command_wrong(flags, "want one paper, or all");
+    const char *name = flags->words[0];
+    const char *names[STUDIES_MAX + 2] = { "all" };
+    bool all = strcmp(name, "all") == 0;
+    bool found = false;
+    if (all && flags_get(flags, "report"))
+        return command_wrong(flags, "--report goes with one paper");
+    for (uint32_t i = 0; study_list[i]; i++) {
+        names[i + 1] = study_list[i]->name;
+        if (!all && strcmp(name, study_list[i]->name) != 0)
+            continue;
+        if (found && !flags_get(flags, "json"))
+            putchar('\n');
+        found = true;
+        int status = reproduce(flags, study_list[i]);
+        if (status != 0)
+            return status;
+    }
+    if (found)
+        return 0;
+    char hint[128];
+    return command_wrong(flags, "no paper '%.40s'%s; see 'berth reproduce --help'",
+                         name, suggest(hint, sizeof hint, name, names));
+}
+
+const struct command command_reproduce = {
+    .name = "reproduce",
+    .group = "Study",
+    .brief = "measure a paper's figures again and compare",
+    .usage = "fitgpp|all [flags]",
+    .flags = reproduce_flags,
+    .more = "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
+            "all      every paper there is",
+    .run = reproduce_run,
+};

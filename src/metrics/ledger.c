@@ -1,0 +1,355 @@
+/* ledger.c - what each preemption cost and brought. */
+#include "metrics/ledger.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+
+#define NONE UINT32_MAX
+
+struct ledger_entry {
+    int64_t at_ns;
+    uint64_t victim, newcomer; /* public ids; newcomer 0: for nobody in particular */
+    enum rule rule;
+    uint32_t gpus;
+    int64_t predicted_cost_ns; /* GPU-time */
+    int64_t predicted_wait_ns;
+    int64_t pause_ns, load_ns, redo_ns; /* GPU-time, as it came out */
+    double steps, rate_per_s;           /* where the victim was     */
+    int64_t started_ns;                 /* the newcomer; -1: not yet */
+    uint32_t with;                      /* how many left for it      */
+    job_id for_whom;                    /* slot of the newcomer      */
+    uint32_t next_of_victim;
+    uint32_t next_of_newcomer;
+};
+
+/* What is remembered of a live job. */
+struct ledger_job {
+    uint32_t first;  /* of its open entries as a victim, newest first        */
+    uint32_t awaits; /* of the entries for it as a newcomer, until it starts */
+    uint32_t loads;  /* entry that its next loading belongs to               */
+    uint32_t open_count;
+    uint32_t gpus;
+    bool seated, loading, leaving;
+    int64_t since_ns; /* of its loading or its leaving                        */
+    double rate_per_s;
+};
+
+void ledger_init(struct ledger *ledger, struct arena *run, const struct view *view,
+                 FILE *file)
+{
+    *ledger = (struct ledger){ .file = file, .entry_free = NONE, .first_ns = -1 };
+    series_init(&ledger->series);
+    ledger->jobs = arena_array(run, struct ledger_job, view->job_max);
+    if (file)
+        fputs("at_s,victim,for,rule,gpus,predicted_cost_gpu_s,predicted_wait_saved_s,"
+              "actual_cost_gpu_s,pause_gpu_s,load_gpu_s,redo_gpu_s,wait_saved_s\n",
+              file);
+}
+
+void ledger_release(struct ledger *ledger)
+{
+    free(ledger->entries);
+    ledger->entries = NULL;
+}
+
+static uint32_t entry_new(struct ledger *ledger)
+{
+    uint32_t at = ledger->entry_free;
+    if (at != NONE) {
+        ledger->entry_free = ledger->entries[at].next_of_victim;
+        return at;
+    }
+    if (ledger->entry_used == ledger->entry_room) {
+        ledger->entry_room = ledger->entry_room ? ledger->entry_room * 2 : 256;
+        ledger->entries =
+            realloc(ledger->entries, ledger->entry_room * sizeof *ledger->entries);
+        if (!ledger->entries) {
+            fprintf(stderr, "berth: out of memory (ledger)\n");
+            abort();
+        }
+    }
+    return ledger->entry_used++;
+}
+
+/* --- prediction ------------------------------------------------------------------- */
+
+/* GPU-time the victim is expected to lose: told to leave now, it pauses and loads again;
+ * if it is killed before it has saved, half of what it does between two saves goes too. */
+static int64_t expected_cost_ns(const struct job *victim, bool was_loading)
+{
+    int64_t pause_ns = was_loading ? 0 : victim->pause_ns;
+    int64_t redo_ns = 0;
+    if (pause_ns > victim->grace_ns) {
+        pause_ns = victim->grace_ns;
+        redo_ns = victim->ckpt_ns / 2;
+    }
+    return (pause_ns + victim->load_ns + redo_ns) * victim->gpus_now;
+}
+
+static int64_t expected_wait_ns(const struct view *view, const struct event *event)
+{
+    if (event->wait_saved_ns >= 0)
+        return event->wait_saved_ns;
+    const struct job *victim = &view->jobs[event->job];
+    int64_t left_ns = view_work_left_ns(view, event->job);
+    if (left_ns == INT64_MAX)
+        return 0; /* nobody knows */
+    left_ns -= victim->pause_ns;
+    return left_ns > 0 ? left_ns : 0;
+}
+
+/* --- closing ----------------------------------------------------------------------- */
+
+/* Waiting that the newcomer was spared if the victim had this much of its work left. */
+static double wait_saved_s(const struct ledger_entry *entry, double steps_left)
+{
+    if (entry->started_ns < 0 || entry->rate_per_s <= 0 || steps_left <= 0)
+        return 0;
+    double would_leave_s = (double)entry->at_ns * 1e-9 + steps_left / entry->rate_per_s;
+    double saved_s = would_leave_s - (double)entry->started_ns * 1e-9;
+    return saved_s > 0 ? saved_s / entry->with : 0;
+}
+
+static void write_entry(FILE *file, const struct ledger_entry *entry, double saved_s)
+{
+    int64_t actual_ns = entry->pause_ns + entry->load_ns + entry->redo_ns;
+    fprintf(file, "%.9f,%" PRIu64 ",", (double)entry->at_ns * 1e-9, entry->victim);
+    if (entry->newcomer)
+        fprintf(file, "%" PRIu64, entry->newcomer);
+    fprintf(file, ",%s,%u,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n", rule_name(entry->rule),
+            entry->gpus, (double)entry->predicted_cost_ns * 1e-9,
+            (double)entry->predicted_wait_ns * 1e-9, (double)actual_ns * 1e-9,
+            (double)entry->pause_ns * 1e-9, (double)entry->load_ns * 1e-9,
+            (double)entry->redo_ns * 1e-9, saved_s);
+}
+
+/* The newcomer has not started: it must not find an entry that is gone. */
+static void unlink_of_newcomer(struct ledger *ledger, uint32_t at)
+{
+    const struct ledger_entry *entry = &ledger->entries[at];
+    if (entry->for_whom == JOB_NONE || entry->started_ns >= 0)
+        return;
+    uint32_t *link = &ledger->jobs[entry->for_whom].awaits;
+    while (*link != NONE && *link != at)
+        link = &ledger->entries[*link].next_of_newcomer;
+    if (*link == at)
+        *link = entry->next_of_newcomer;
+}
+
+/* The victim's whole work is known, or believed, to be 'steps_total'. */
+static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
+{
+    struct ledger_entry *entry = &ledger->entries[at];
+    unlink_of_newcomer(ledger, at);
+    double saved_s = wait_saved_s(entry, steps_total - entry->steps);
+    int64_t actual_ns = entry->pause_ns + entry->load_ns + entry->redo_ns;
+    int64_t at_ns = entry->at_ns - ledger->first_ns;
+    series_add(&ledger->series, LEDGER_PREEMPTIONS, at_ns, 1);
+    series_add(&ledger->series, LEDGER_PREDICTED, at_ns,
+               (double)entry->predicted_cost_ns * 1e-9);
+    series_add(&ledger->series, LEDGER_ACTUAL, at_ns, (double)actual_ns * 1e-9);
+    ledger->wait_saved_s += saved_s;
+    if (ledger->file)
+        write_entry(ledger->file, entry, saved_s);
+    entry->next_of_victim = ledger->entry_free;
+    ledger->entry_free = at;
+}
+
+static void close_all(struct ledger *ledger, job_id id, double steps_total)
+{
+    struct ledger_job *job = &ledger->jobs[id];
+    while (job->first != NONE) {
+        uint32_t at = job->first;
+        job->first = ledger->entries[at].next_of_victim;
+        close_entry(ledger, at, steps_total);
+    }
+    job->open_count = 0;
+    job->loads = NONE;
+}
+
+static void close_oldest(struct ledger *ledger, job_id id, double steps_total)
+{
+    struct ledger_job *job = &ledger->jobs[id];
+    uint32_t *link = &job->first;
+    while (ledger->entries[*link].next_of_victim != NONE)
+        link = &ledger->entries[*link].next_of_victim;
+    uint32_t at = *link;
+    *link = NONE;
+    job->open_count--;
+    close_entry(ledger, at, steps_total);
+}
+
+/* --- events ------------------------------------------------------------------------ */
+
+/* It has loaded, or stops loading: what that took belongs to the last preemption. */
+static void end_loading(struct ledger *ledger, struct ledger_job *job, int64_t now_ns)
+{
+    if (!job->loading)
+        return;
+    job->loading = false;
+    if (job->loads == NONE)
+        return;
+    int64_t load_ns = (now_ns - job->since_ns) * job->gpus;
+    ledger->entries[job->loads].load_ns += load_ns;
+    ledger->actual_cost_ns += load_ns;
+    job->loads = NONE;
+}
+
+static void started(struct ledger *ledger, const struct view *view,
+                    const struct event *event)
+{
+    struct ledger_job *job = &ledger->jobs[event->job];
+    job->seated = true;
+    job->loading = !event->loaded;
+    job->leaving = false;
+    job->gpus = view->jobs[event->job].gpus_now;
+    job->since_ns = event->at_ns;
+    if (event->rate_per_s > 0)
+        job->rate_per_s = event->rate_per_s;
+    uint32_t with = 0;
+    for (uint32_t at = job->awaits; at != NONE;
+         at = ledger->entries[at].next_of_newcomer)
+        with++;
+    for (uint32_t at = job->awaits; at != NONE;
+         at = ledger->entries[at].next_of_newcomer) {
+        ledger->entries[at].started_ns = event->at_ns;
+        ledger->entries[at].with = with;
+    }
+    job->awaits = NONE;
+    if (event->loaded)
+        job->loads = NONE;
+}
+
+static bool is_preemption(enum rule rule)
+{
+    return rule != RULE_RESIZE && rule != RULE_CANCEL;
+}
+
+static void recalled(struct ledger *ledger, const struct view *view,
+                     const struct event *event)
+{
+    const struct job *victim = &view->jobs[event->job];
+    struct ledger_job *job = &ledger->jobs[event->job];
+    bool was_loading = job->loading;
+    end_loading(ledger, job, event->at_ns);
+    job->leaving = is_preemption(event->rule);
+    job->since_ns = event->at_ns;
+    if (!job->leaving)
+        return;
+    if (job->open_count == LEDGER_OPEN_MAX)
+        close_oldest(ledger, event->job, victim->steps_total);
+
+    uint32_t at = entry_new(ledger);
+    struct ledger_entry *entry = &ledger->entries[at];
+    bool for_somebody = event->for_whom != JOB_NONE && event->for_whom != event->job;
+    *entry = (struct ledger_entry){
+        .at_ns = event->at_ns,
+        .victim = victim->id,
+        .newcomer = for_somebody ? view->jobs[event->for_whom].id : 0,
+        .rule = event->rule,
+        .gpus = victim->gpus_now,
+        .predicted_cost_ns = expected_cost_ns(victim, was_loading),
+        .predicted_wait_ns = for_somebody ? expected_wait_ns(view, event) : 0,
+        .steps = victim->steps,
+        .rate_per_s = job->rate_per_s,
+        .started_ns = -1,
+        .with = 1,
+        .for_whom = for_somebody ? event->for_whom : JOB_NONE,
+        .next_of_victim = job->first,
+        .next_of_newcomer = NONE,
+    };
+    job->first = at;
+    job->open_count++;
+    if (for_somebody) {
+        entry->next_of_newcomer = ledger->jobs[event->for_whom].awaits;
+        ledger->jobs[event->for_whom].awaits = at;
+    }
+    ledger->preemptions++;
+    ledger->predicted_cost_ns += entry->predicted_cost_ns;
+    ledger->predicted_wait_saved_s += (double)entry->predicted_wait_ns * 1e-9;
+}
+
+/* Out of its seats: the pause is over, and what was not saved is lost. */
+static void left(struct ledger *ledger, const struct event *event)
+{
+    struct ledger_job *job = &ledger->jobs[event->job];
+    if (!job->seated)
+        return;
+    end_loading(ledger, job, event->at_ns);
+    if (job->leaving && job->first != NONE) {
+        struct ledger_entry *entry = &ledger->entries[job->first];
+        entry->pause_ns = (event->at_ns - job->since_ns) * job->gpus;
+        ledger->actual_cost_ns += entry->pause_ns;
+        if (event->kind == EVENT_STOPPED) {
+            double lost = event->steps_reached - event->steps;
+            if (event->rate_per_s > 0 && lost > 0)
+                entry->redo_ns = (int64_t)(lost / event->rate_per_s * 1e9 * job->gpus);
+            ledger->actual_cost_ns += entry->redo_ns;
+            job->loads = job->first;
+        }
+    }
+    job->seated = job->leaving = false;
+}
+
+/* A newcomer that gives up: nobody's wait was saved. */
+static void gave_up(struct ledger *ledger, job_id id)
+{
+    ledger->jobs[id].awaits = NONE;
+}
+
+void ledger_event(void *self, const struct view *view, const struct event *event)
+{
+    struct ledger *ledger = self;
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+        if (ledger->first_ns < 0)
+            ledger->first_ns = event->at_ns;
+        ledger->jobs[event->job] =
+            (struct ledger_job){ .first = NONE, .awaits = NONE, .loads = NONE };
+        break;
+    case EVENT_STARTED:
+        started(ledger, view, event);
+        break;
+    case EVENT_LOADED:
+    case EVENT_PROGRESS:
+        if (event->kind == EVENT_LOADED)
+            end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
+        if (event->rate_per_s > 0)
+            ledger->jobs[event->job].rate_per_s = event->rate_per_s;
+        break;
+    case EVENT_RECALLED:
+        recalled(ledger, view, event);
+        break;
+    case EVENT_STOPPED:
+        left(ledger, event);
+        break;
+    case EVENT_LOST:
+        left(ledger, event);
+        gave_up(ledger, event->job);
+        ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
+        break;
+    case EVENT_FINISHED:
+        left(ledger, event);
+        close_all(ledger, event->job, event->steps);
+        break;
+    case EVENT_FAILED:
+        left(ledger, event);
+        close_all(ledger, event->job, view->jobs[event->job].steps_total);
+        break;
+    case EVENT_CANCELLED:
+        gave_up(ledger, event->job);
+        break;
+    default:
+        break;
+    }
+}
+
+void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count)
+{
+    for (job_id id = 0; id < slot_count; id++)
+        if (view->jobs[id].state != JOB_FREE)
+            close_all(ledger, id, view->jobs[id].steps_total);
+}

@@ -1,0 +1,57 @@
+/*
+ * ledger.h - what each preemption cost and brought.
+ *
+ * An entry opens when a job is told to leave for another, and collects what that really
+ * costs: its pause, the work it has to do again, its next loading.  What it spares the
+ * other is known when the victim has ended: only then is it known how long it would have
+ * gone on.  Then the entry is written and forgotten; totals stay.
+ *
+ *     cost       = GPU-time of pause + loading again + work done twice, of the victim
+ *     wait saved = time at which the victim would have left by itself, less the time at
+ *                  which the newcomer started; shared out if several left for it
+ *
+ * The newcomer's own loading is not a cost of the preemption: it would have been paid
+ * anyway.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "metrics/series.h"
+#include "model/event.h"
+#include "model/view.h"
+
+struct arena;
+struct ledger_entry;
+struct ledger_job;
+
+#define LEDGER_OPEN_MAX 64 /* entries kept open per victim; then the oldest is closed */
+
+struct ledger {
+    FILE *file;              /* a line per entry, or NULL; borrowed */
+    struct ledger_job *jobs; /* by slot */
+    struct ledger_entry *entries;
+    uint32_t entry_used, entry_room, entry_free;
+
+    uint64_t preemptions;
+    __int128 predicted_cost_ns; /* GPU-time */
+    __int128 actual_cost_ns;
+    double predicted_wait_saved_s;
+    double wait_saved_s;
+    int64_t first_ns; /* first submission; -1: none */
+    struct series series;
+};
+
+/* Rows of the series: how many, and GPU-seconds, by when a preemption was. */
+enum { LEDGER_PREEMPTIONS, LEDGER_PREDICTED, LEDGER_ACTUAL };
+
+void ledger_init(struct ledger *ledger, struct arena *run, const struct view *view,
+                 FILE *file);
+void ledger_release(struct ledger *ledger);
+
+/* For engine_listen(). */
+void ledger_event(void *self, const struct view *view, const struct event *event);
+
+/* Close what is open, with what is believed of those who have not ended. */
+void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count);

@@ -1,0 +1,171 @@
+/*
+ * fitgpp.c - trial jobs start at once, at the least cost to the others.
+ *
+ * Two queues (trial.h).  A trial job (TE) that does not fit takes the seats of one running
+ * best-effort job (BE), the best of those who make enough room by leaving alone:
+ *
+ *     K        = { j running BE : D_te <= F_node(j) + D_j for CPU, memory and GPUs, c_j < P }
+ *     Score(j) = Size(D_j) / max Size(D_k) + s * GP_j / max GP_k      k over all running BE
+ *     Size(D)  = sqrt( sum over resources of (D_r / C_r)^2 )          C: its node
+ *
+ * and the lowest score goes, of equals the lowest id.  A small victim finds a hole again
+ * soon; a short grace period GP keeps the trial job waiting little; the cap P on its
+ * preemptions c_j keeps one job from being the victim over and over.  What the victim
+ * leaves on its node, and what the trial job needs besides, is reserved from now on.
+ *
+ * If K is empty, running BE with c_j < P are drawn at random until some node can hold the
+ * trial job; where that never happens it waits, and no BE starts before it.
+ *
+ *     node 0: [A A A A A A B B]  GP_A = 60 s, GP_B = 600 s, s = 4, the trial job wants 2:
+ *     Score(A) = 1 + 4 * 0.1 = 1.4 and Score(B) = 0.33 + 4 = 4.33, so A goes.
+ *
+ * Source: Yabuuchi, Taniwaki, Omura, "Low-latency job scheduling with preemption for the
+ * development of deep learning", OpML 2019.
+ *
+ * Where we depart: whoever was drawn in vain is spared ('fallback=paper': is not); two
+ * trial jobs of one instant may share what one victim leaves; gangs over several nodes,
+ * which the paper leaves out, take as many victims as they need, lowest score first, and
+ * a gang that is a victim leaves whole.  'normalise=fixed' replaces the running maxima by
+ * a full node and 'grace_max': the order then stands still and a choice is quicker.
+ *
+ * Not for clusters where most jobs call themselves trials: nobody preempts those.
+ */
+#include "policy/policy.h"
+
+#include "policy/trial.h"
+#include "policy/victims.h"
+
+enum { FALLBACK_SPARE, FALLBACK_PAPER };
+enum { NORMALISE_RUNNING, NORMALISE_FIXED };
+
+struct fitgpp {
+    double s;
+    uint32_t preempt_max, fallback, normalise;
+    int64_t grace_max_ns;
+
+    struct victims victims;
+    struct trial trial;
+};
+
+static job_id drawn(void *self, job_id last)
+{
+    struct fitgpp *fitgpp = self;
+    return trial_draw(&fitgpp->trial, last);
+}
+
+static job_id by_score(void *self, job_id last)
+{
+    struct fitgpp *fitgpp = self;
+    return victims_next(&fitgpp->victims, last);
+}
+
+static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
+                       struct arena *run, struct error *err)
+{
+    struct fitgpp *fitgpp = self;
+    fitgpp->victims = (struct victims){ .s = fitgpp->s,
+                                        .preempt_max = fitgpp->preempt_max,
+                                        .fixed = fitgpp->normalise == NORMALISE_FIXED,
+                                        .grace_max_ns = fitgpp->grace_max_ns };
+    victims_init(&fitgpp->victims, run, view);
+    fitgpp->trial = (struct trial){ .self = fitgpp,
+                                    .order = drawn,
+                                    .preempt_max = fitgpp->preempt_max };
+    trial_init(&fitgpp->trial, run, view, seed);
+    return 0;
+}
+
+static void fitgpp_observe(void *self, const struct view *view,
+                           const struct event *event)
+{
+    struct fitgpp *fitgpp = self;
+    victims_observe(&fitgpp->victims, view, event);
+    trial_observe(&fitgpp->trial, view, event);
+}
+
+static bool fits_a_node(const struct view *view, const struct job *job)
+{
+    uint32_t gpus_max = 0;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if ((job->types >> type & 1) &&
+            view->cluster->types[type].node_gpus_max > gpus_max)
+            gpus_max = view->cluster->types[type].node_gpus_max;
+    return job->gpus <= gpus_max && job->nodes <= 1;
+}
+
+static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
+                          struct plan *plan, job_id job)
+{
+    job_id victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[job]);
+    if (victim == JOB_NONE)
+        return false;
+    size_t mark = plan_mark(plan);
+    plan_revoke(plan, victim, RULE_TRIAL, job);
+    if (plan_grant(plan, job, NULL))
+        return true;
+    plan_undo(plan, mark);
+    return false;
+}
+
+static bool make_room(void *self, const struct view *view, struct plan *plan,
+                      job_id job)
+{
+    struct fitgpp *fitgpp = self;
+    struct trial *trial = &fitgpp->trial;
+    bool gang = !fits_a_node(view, &view->jobs[job]);
+    if (!gang && take_from_one(fitgpp, view, plan, job))
+        return true;
+    if (gang)
+        victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
+    trial->order = gang ? by_score : drawn;
+    trial->spare = gang || fitgpp->fallback == FALLBACK_SPARE;
+    return trial_clear(trial, view, plan, job);
+}
+
+static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
+                         struct arena *scratch, struct error *err)
+{
+    struct fitgpp *fitgpp = self;
+    victims_begin(&fitgpp->victims);
+    trial_decide(&fitgpp->trial, view, plan, make_room);
+    return 0;
+}
+
+static void fitgpp_fini(void *self)
+{
+    struct fitgpp *fitgpp = self;
+    trial_release(&fitgpp->trial);
+}
+
+static const char *const fallbacks[] = { "spare", "paper", NULL };
+static const char *const normalisers[] = { "running", "fixed", NULL };
+
+#define AT(field) .offset = offsetof(struct fitgpp, field)
+
+static const struct param fitgpp_params[] = {
+    { "s", PARAM_NUMBER, AT(s), "4.0", NULL,
+      "weight of the grace period against the size", 0, 1e6 },
+    { "max_preemptions", PARAM_COUNT, AT(preempt_max), "1", NULL,
+      "P: times a job may be preempted in its life; 0: no limit", 0, 0 },
+    { "fallback", PARAM_CHOICE, AT(fallback), "spare", NULL,
+      "whoever was drawn at random in vain: spare, or paper: leaves too", 0, 0,
+      fallbacks },
+    { "normalise", PARAM_CHOICE, AT(normalise), "running", NULL,
+      "maxima in the score: running jobs', or fixed: a node and grace_max", 0, 0,
+      normalisers },
+    { "grace_max", PARAM_TIME, AT(grace_max_ns), "20m", NULL,
+      "with normalise=fixed: the longest grace period", 0, 0 },
+    { 0 },
+};
+
+const struct policy policy_fitgpp = {
+    .name = "fitgpp",
+    .brief = "trial jobs start at once, at the least cost to the others",
+    .source = "Yabuuchi, Taniwaki, Omura, OpML 2019 (arXiv 1902.01613)",
+    .params = fitgpp_params,
+    .self_size = sizeof(struct fitgpp),
+    .init = fitgpp_init,
+    .observe = fitgpp_observe,
+    .decide = fitgpp_decide,
+    .fini = fitgpp_fini,
+};

@@ -1,0 +1,125 @@
+/*
+ * lrtp.c - trial jobs start at once, at the cost of those with the longest remaining time.
+ *
+ *     key(j) = time until j is done if it runs on
+ *
+ * Two queues (trial.h).  While a trial job does not fit, the running best-effort job with
+ * the largest key is told to leave, until some node can hold the trial job.  All who were
+ * picked leave, though only those on the node that came to hold it were in the way;
+ * 'spare' lets the others stay.
+ *
+ * The rule of Big-C (Chen, Rao, Zhou, ATC 2017), a baseline of Yabuuchi, Taniwaki, Omura
+ * (OpML 2019).  Who has most left loses least of what it has done, but nothing is known
+ * of where it sits, how large it is and how long it takes to leave.  Needs estimates of
+ * run times: jobs whose work is unknown count as the longest of all.
+ *
+ * While a job runs, its finish time stands still, so that is what is kept in order.
+ */
+#include "policy/policy.h"
+
+#include "base/arena.h"
+#include "base/tree.h"
+#include "policy/trial.h"
+
+struct lrtp {
+    uint32_t preempt_max;
+    bool spare;
+    struct tree_pool pool;
+    struct tree running; /* who may be revoked, by finish time; last is first to go */
+    bool *inside;        /* by slot */
+    struct trial trial;
+};
+
+static void leave_running(struct lrtp *lrtp, job_id job)
+{
+    if (lrtp->inside[job])
+        tree_remove(&lrtp->pool, &lrtp->running, job);
+    lrtp->inside[job] = false;
+}
+
+static void enter_running(struct lrtp *lrtp, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    leave_running(lrtp, id);
+    if (job->class != CLASS_BE || !job_runs(job) || trial_is_safe(&lrtp->trial, job))
+        return;
+    int64_t left_ns = view_remaining_ns(view, id);
+    int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
+    tree_insert(&lrtp->pool, &lrtp->running, id, finish_ns, ~job->id, 0);
+    lrtp->inside[id] = true;
+}
+
+static void lrtp_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct lrtp *lrtp = self;
+    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
+        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+        enter_running(lrtp, view, event->job);
+    else if (event_ends_running(event, view))
+        leave_running(lrtp, event->job);
+    trial_observe(&lrtp->trial, view, event);
+}
+
+/* Of equals the one with the lowest id, which stands last because of '~'. */
+static job_id longest_first(void *self, job_id last)
+{
+    struct lrtp *lrtp = self;
+    return last == JOB_NONE ? tree_last(&lrtp->pool, &lrtp->running)
+                            : tree_prev(&lrtp->pool, last);
+}
+
+static int lrtp_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    struct lrtp *lrtp = self;
+    tree_pool_init(&lrtp->pool, run, view->job_max);
+    tree_init(&lrtp->running);
+    lrtp->inside = arena_array(run, bool, view->job_max);
+    lrtp->trial = (struct trial){ .self = lrtp,
+                                  .order = longest_first,
+                                  .preempt_max = lrtp->preempt_max,
+                                  .spare = lrtp->spare };
+    trial_init(&lrtp->trial, run, view, seed);
+    return 0;
+}
+
+static bool make_room(void *self, const struct view *view, struct plan *plan,
+                      job_id job)
+{
+    struct lrtp *lrtp = self;
+    return trial_clear(&lrtp->trial, view, plan, job);
+}
+
+static int lrtp_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct lrtp *lrtp = self;
+    trial_decide(&lrtp->trial, view, plan, make_room);
+    return 0;
+}
+
+static void lrtp_fini(void *self)
+{
+    struct lrtp *lrtp = self;
+    trial_release(&lrtp->trial);
+}
+
+static const struct param lrtp_params[] = {
+    { "max_preemptions", PARAM_COUNT, offsetof(struct lrtp, preempt_max), "0", NULL,
+      "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
+    { "spare", PARAM_FLAG, offsetof(struct lrtp, spare), "false", NULL,
+      "let those stay who were picked in vain", 0, 0, NULL },
+    { 0 },
+};
+
+const struct policy policy_lrtp = {
+    .name = "lrtp",
+    .brief = "trial jobs at once, preempting the longest remaining time",
+    .source = "Chen, Rao, Zhou, ATC 2017, as a baseline in OpML 2019",
+    .params = lrtp_params,
+    .self_size = sizeof(struct lrtp),
+    .init = lrtp_init,
+    .observe = lrtp_observe,
+    .decide = lrtp_decide,
+    .fini = lrtp_fini,
+};

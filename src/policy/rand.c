@@ -1,0 +1,85 @@
+/*
+ * rand.c - trial jobs start at once, at the cost of whom chance picks.
+ *
+ * Two queues (trial.h).  While a trial job does not fit, a running best-effort job, each
+ * as likely as any other, is told to leave, until some node can hold the trial job.  All
+ * who were picked leave, though only those on the node that came to hold it were in the
+ * way; 'spare' lets the others stay.
+ *
+ * A baseline of Yabuuchi, Taniwaki, Omura (OpML 2019): it shows what choosing the victim
+ * is worth.  Not for use.
+ */
+#include "policy/policy.h"
+
+#include "policy/trial.h"
+
+struct rand {
+    uint32_t preempt_max;
+    bool spare;
+    struct trial trial;
+};
+
+static job_id drawn(void *self, job_id last)
+{
+    struct rand *rand = self;
+    return trial_draw(&rand->trial, last);
+}
+
+static int rand_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    struct rand *rand = self;
+    rand->trial = (struct trial){ .self = rand,
+                                  .order = drawn,
+                                  .preempt_max = rand->preempt_max,
+                                  .spare = rand->spare };
+    trial_init(&rand->trial, run, view, seed);
+    return 0;
+}
+
+static void rand_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct rand *rand = self;
+    trial_observe(&rand->trial, view, event);
+}
+
+static bool make_room(void *self, const struct view *view, struct plan *plan,
+                      job_id job)
+{
+    struct rand *rand = self;
+    return trial_clear(&rand->trial, view, plan, job);
+}
+
+static int rand_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct rand *rand = self;
+    trial_decide(&rand->trial, view, plan, make_room);
+    return 0;
+}
+
+static void rand_fini(void *self)
+{
+    struct rand *rand = self;
+    trial_release(&rand->trial);
+}
+
+static const struct param rand_params[] = {
+    { "max_preemptions", PARAM_COUNT, offsetof(struct rand, preempt_max), "0", NULL,
+      "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
+    { "spare", PARAM_FLAG, offsetof(struct rand, spare), "false", NULL,
+      "let those stay who were picked in vain", 0, 0, NULL },
+    { 0 },
+};
+
+const struct policy policy_rand = {
+    .name = "rand",
+    .brief = "trial jobs at once, preempting best-effort jobs at random",
+    .source = "baseline in Yabuuchi, Taniwaki, Omura, OpML 2019",
+    .params = rand_params,
+    .self_size = sizeof(struct rand),
+    .init = rand_init,
+    .observe = rand_observe,
+    .decide = rand_decide,
+    .fini = rand_fini,
+};

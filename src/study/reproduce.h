@@ -1,0 +1,92 @@
+/*
+ * reproduce.h - a paper's figures, measured again: rows, charts and what they rest on.
+ *
+ * A study runs its experiment over several seeds and says what came out, row by row,
+ * beside what was published.  The same findings become the table, the JSON and the page.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "sim/sweep.h"
+
+struct error;
+struct json;
+
+#define SEEDS_MAX 100
+
+struct finding {
+    const char *id;
+    const char *what;
+    const char *unit; /* "change", "ratio", "share", "s", …               */
+    double published; /* NAN: no figure was published                     */
+    double measured;  /* mean over seeds                                  */
+    double low, high; /* smallest and largest over seeds                  */
+    uint32_t seeds;
+    const char *verdict;
+};
+
+struct reproduction {
+    const struct study *study;
+    bool quick;
+    uint32_t seed_count;
+    struct arena arena; /* texts and findings */
+    struct finding findings[256];
+    uint32_t finding_count;
+    struct json *setup;  /* [{what, origin}] */
+    struct json *charts; /* as the page draws them */
+    struct json *notes;
+    void (*progress)(void *context, double share);
+    void *context;
+};
+
+struct study {
+    const char *name;  /* "fitgpp" */
+    const char *title; /* one line */
+    const char *paper;
+    uint32_t seeds_full, seeds_quick;
+    int (*run)(struct reproduction *reproduction, struct error *err);
+};
+
+/* All of them, ended by NULL. */
+extern const struct study *const study_list[];
+
+/* Run one; 'seeds' 0: as many as the study wants.  reproduction_release() it. */
+int reproduction_run(struct reproduction *reproduction, const struct study *study,
+                     bool quick, uint32_t seeds, struct error *err);
+void reproduction_release(struct reproduction *reproduction);
+
+/* For programs, and for the page.  json_free() it. */
+struct json *reproduction_json(const struct reproduction *reproduction);
+struct json *reproduction_page(const struct reproduction *reproduction,
+                               const char *command);
+
+/* --- for the studies --- */
+
+/*
+ * A row: one value per seed.  The verdict compares the mean with what was published:
+ * within the spread or within 'tolerance' of it is "as published".
+ */
+void reproduction_row(struct reproduction *reproduction, const char *id,
+                      const char *what, const char *unit, double published,
+                      double tolerance, const double *values, uint32_t count);
+
+/* A part of the set-up; 'origin' is "published", "reconstructed" or "ours". */
+void reproduction_setup(struct reproduction *reproduction, const char *what,
+                        const char *origin);
+void reproduction_note(struct reproduction *reproduction, const char *text);
+
+/* A chart: begin, add series, and it is there.  Kinds: "bars" and "lines". */
+struct json *reproduction_chart(struct reproduction *reproduction, const char *kind,
+                                const char *title, const char *x_label,
+                                const char *y_label);
+void chart_group(struct json *chart, const char *name); /* bars: names of the groups */
+
+/* A series over seeds: values[point * seeds + seed]; 'x' is NULL for bars. */
+void chart_series(struct json *chart, const char *name, const double *x,
+                  const double *values, uint32_t point_count, uint32_t seed_count);
+
+/* A figure of a run that has been made. */
+double reproduction_figure(const struct sweep_run *run, const char *id);
