@@ -237,6 +237,7 @@ static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t ch
 
 static struct change *change_add(struct plan *plan, enum change_kind kind, job_id job)
 {
+    assert(plan->changes);
     assert(plan->change_count < plan->change_max);
     struct change *change = &plan->changes[plan->change_count++];
     *change = (struct change){ .kind = kind,

@@ -11,7 +11,7 @@
 #include "model/plan.h"
 
 #ifndef SEEDS
-#define SEEDS 40
+#define SEEDS 30
 #endif
 #define JOBS 60
 
