@@ -124,7 +124,7 @@ static void judge(const struct view *view, const struct plan *plan, bool fixed,
 
 struct watched {
     struct victims running, fixed; /* of our own, told the same events */
-    max_align_t fitgpp[]; /* the policy's self */
+    max_align_t fitgpp[];          /* the policy's self */
 };
 
 static uint64_t choices; /* of all worlds: a test of nothing passes too */
