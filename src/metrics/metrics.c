@@ -256,6 +256,8 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         recalled(metrics, view, event);
         break;
     case EVENT_RESIZING:
+        if (metrics->open[event->job].loading)
+            loaded(metrics, view, event); /* what it had loaded is paid for */
         metrics->resizes++;
         metrics->open[event->job].resizing = true;
         metrics->open[event->job].since_ns = event->at_ns;

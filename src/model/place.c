@@ -53,9 +53,9 @@ static void choose(struct place *place, const struct job *job, node_id node,
     struct room_part need = place_need(job, gpus);
     assert(place->seat_count < place->seat_max);
     place->seats[place->seat_count++] = (struct seat){ .node = node,
-                                                     .cpu_milli = need.cpu_milli,
-                                                     .mem_mib = need.mem_mib,
-                                                     .reserved = gpus };
+                                                       .cpu_milli = need.cpu_milli,
+                                                       .mem_mib = need.mem_mib,
+                                                       .reserved = gpus };
 }
 
 static bool choose_tightest(struct place *place, const struct free_index *index,
@@ -99,8 +99,9 @@ static bool choose_another(struct place *place, const struct free_index *index,
 
 /* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
 static uint32_t choose_many(struct place *place, const struct free_index *index,
-                            const struct place_want *want, uint32_t type, uint32_t gpus_min,
-                            uint32_t gpus_max, uint32_t left, uint32_t first)
+                            const struct place_want *want, uint32_t type,
+                            uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
+                            uint32_t first)
 {
     for (node_id node = free_most(index, type, NODE_NONE);
          node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
@@ -137,21 +138,21 @@ static struct parts parts_of(const struct place_want *want, uint32_t node_max)
     return (struct parts){ each + 1, more, each, want->nodes - more };
 }
 
-static bool choose_parts(struct place *place, const struct place_want *want, uint32_t type,
-                         bool with_vacated, const struct parts *parts)
+static bool choose_parts(struct place *place, const struct place_want *want,
+                         uint32_t type, bool with_vacated, const struct parts *parts)
 {
     uint32_t first = place->seat_count;
     uint32_t left = parts->large * parts->large_count;
     left = choose_many(place, place->free, want, type, parts->large, parts->large, left,
                        first);
     if (left > 0 && with_vacated)
-        left = choose_many(place, place->vacated, want, type, parts->large, parts->large,
-                           left, first);
+        left = choose_many(place, place->vacated, want, type, parts->large,
+                           parts->large, left, first);
     bool found = left == 0;
     for (uint32_t i = 0; i < parts->small_count && found; i++)
         found = choose_another(place, place->free, want, type, parts->small, first) ||
-                (with_vacated &&
-                 choose_another(place, place->vacated, want, type, parts->small, first));
+                (with_vacated && choose_another(place, place->vacated, want, type,
+                                                parts->small, first));
     if (!found)
         place->seat_count = first;
     return found;
@@ -161,8 +162,8 @@ static bool choose_parts(struct place *place, const struct place_want *want, uin
  * Several nodes of one type.  As few as can be: full nodes and the tightest for the
  * rest; or, where the job may be spread, whatever there is, most free first.
  */
-static bool choose_gang(struct place *place, const struct place_want *want, uint32_t type,
-                        bool with_vacated)
+static bool choose_gang(struct place *place, const struct place_want *want,
+                        uint32_t type, bool with_vacated)
 {
     uint32_t first = place->seat_count;
     uint32_t node_max = place->cluster->types[type].node_gpus_max;
@@ -172,7 +173,8 @@ static bool choose_gang(struct place *place, const struct place_want *want, uint
         return false;
 
     struct parts parts = parts_of(want, node_max);
-    if (parts.large <= node_max && choose_parts(place, want, type, with_vacated, &parts))
+    if (parts.large <= node_max &&
+        choose_parts(place, want, type, with_vacated, &parts))
         return true;
     if (!want->spread || want->nodes)
         return false;
@@ -186,8 +188,8 @@ static bool choose_gang(struct place *place, const struct place_want *want, uint
     return false;
 }
 
-static bool choose_of_type(struct place *place, const struct place_want *want, uint32_t type,
-                           bool with_vacated)
+static bool choose_of_type(struct place *place, const struct place_want *want,
+                           uint32_t type, bool with_vacated)
 {
     uint32_t node_max =
         type == TYPE_NONE ? 0 : place->cluster->types[type].node_gpus_max;
@@ -216,8 +218,7 @@ static uint32_t order_types(const struct place *place, const struct place_want *
     for (uint32_t type = 0; type < place->cluster->type_count; type++) {
         if (!(want->types >> type & 1))
             continue;
-        double rate = throughput_rate(place->rates, want->job, type,
-                                      want->gpus, false);
+        double rate = throughput_rate(place->rates, want->job, type, want->gpus, false);
         uint32_t at = count++;
         for (; at > fixed && rates[at - fixed - 1] < rate; at--) {
             rates[at - fixed] = rates[at - fixed - 1];

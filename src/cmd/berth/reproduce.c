@@ -120,9 +120,10 @@ const struct command command_reproduce = {
     .name = "reproduce",
     .group = "Study",
     .brief = "measure a paper's figures again and compare",
-    .usage = "fitgpp|all [flags]",
+    .usage = "fitgpp|xion|all [flags]",
     .flags = reproduce_flags,
     .more = "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
+            "xion     completion time over what a swap costs (IEEE CLOUD 2023)\n"
             "all      every paper there is",
     .run = reproduce_run,
 };
