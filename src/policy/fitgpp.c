@@ -94,14 +94,14 @@ static bool fits_a_node(const struct view *view, const struct job *job)
 }
 
 static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
-                          struct plan *plan, job_id job)
+                          struct plan *plan, job_id newcomer)
 {
-    job_id victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[job]);
+    job_id victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[newcomer]);
     if (victim == JOB_NONE)
         return false;
     size_t mark = plan_mark(plan);
-    plan_revoke(plan, victim, RULE_TRIAL, job);
-    if (plan_grant(plan, job, NULL))
+    plan_revoke(plan, victim, RULE_TRIAL, newcomer);
+    if (plan_grant(plan, newcomer, NULL))
         return true;
     plan_undo(plan, mark);
     return false;

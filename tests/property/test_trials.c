@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "model/free.h"
 #include "model/plan.h"
+#include "model/state.h"
 #include "policy/victims.h"
 
 extern const struct policy policy_fitgpp;
@@ -124,7 +126,7 @@ static void judge(const struct view *view, const struct plan *plan, bool fixed,
 
 struct watched {
     struct victims running, fixed; /* of our own, told the same events */
-    max_align_t fitgpp[]; /* the policy's self */
+    max_align_t fitgpp[];          /* the policy's self */
 };
 
 static uint64_t choices; /* of all worlds: a test of nothing passes too */
@@ -231,6 +233,128 @@ static void choices_are_what_looking_at_everybody_finds(void **state)
     assert_true(choices > 10);
 }
 
+/* --- many jobs ------------------------------------------------------------------------------------- */
+
+#define NODES 500
+#define NODE_GPUS 8
+#define CROWD (NODES * NODE_GPUS)
+
+/* More than a block of the index holds; ids on both sides of what fits its ages. */
+struct crowd {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct state state;
+    struct plan *plan;
+    struct victims running, fixed;
+    struct rng rng;
+    job_id seated[CROWD];
+    uint64_t count; /* so far: makes ids that are unique and in no order */
+};
+
+static void tell(struct crowd *crowd, struct event *event)
+{
+    assert_true(state_apply(&crowd->state, event));
+    victims_observe(&crowd->running, &crowd->state.view, event);
+    victims_observe(&crowd->fixed, &crowd->state.view, event);
+}
+
+static void crowd_seat(struct crowd *crowd, uint32_t at)
+{
+    struct job job = { .id = INT32_MAX - 32768 + crowd->count++ * 7919 % 65536,
+                       .gpus = 1,
+                       .gpus_min = 1,
+                       .gpus_max = 1,
+                       .types = 1,
+                       .kind = KIND_NONE,
+                       .rate_best_per_s = 1,
+                       .cpu_milli = 1000 * (1 + rng_below(&crowd->rng, 3)),
+                       .grace_ns = (int64_t)rng_below(&crowd->rng, 3) * 1000000000 };
+    struct seat seat = { .node = at / NODE_GPUS,
+                         .cpu_milli = job.cpu_milli,
+                         .gpus = (uint64_t)1 << at % NODE_GPUS };
+    struct event submitted = { .kind = EVENT_SUBMITTED, .spec = &job };
+    tell(crowd, &submitted);
+    crowd->seated[at] = submitted.job;
+    tell(crowd, &(struct event){ .kind = EVENT_PLACED,
+                                 .job = submitted.job,
+                                 .seats = &seat,
+                                 .seat_count = 1,
+                                 .beside = JOB_NONE });
+    tell(crowd, &(struct event){ .kind = EVENT_STARTED,
+                                 .job = submitted.job,
+                                 .generation = submitted.generation,
+                                 .loaded = true });
+}
+
+static void crowd_unseat(struct crowd *crowd, uint32_t at)
+{
+    const struct job *job = &crowd->state.jobs[crowd->seated[at]];
+    tell(crowd, &(struct event){ .kind = EVENT_FINISHED,
+                                 .job = crowd->seated[at],
+                                 .generation = job->generation });
+    crowd->seated[at] = JOB_NONE;
+}
+
+static void crowd_make(struct crowd *crowd, uint64_t seed)
+{
+    memset(crowd, 0, sizeof *crowd);
+    arena_init(&crowd->arena, 0);
+    rng_init(&crowd->rng, seed, "crowd");
+    cluster_begin(&crowd->cluster, &crowd->arena, "crowd", NODES);
+    cluster_type(&crowd->cluster, &crowd->arena, "v100");
+    for (node_id n = 0; n < NODES; n++)
+        cluster_add(&crowd->cluster,
+                    &(struct node){ .gpu_count = NODE_GPUS, .cpu_milli = 24000 });
+    cluster_end(&crowd->cluster, &crowd->arena);
+    throughput_init(&crowd->rates, &crowd->cluster);
+    state_init(&crowd->state, &crowd->arena, &crowd->cluster, &crowd->rates, CROWD + 8);
+    crowd->plan = plan_new(&crowd->state, &crowd->arena);
+    crowd->running = (struct victims){ .s = 4, .preempt_max = CAP };
+    crowd->fixed = (struct victims){ .s = 4, .preempt_max = CAP, .fixed = true };
+    crowd->fixed.grace_max_ns = INT64_C(1200000000000);
+    victims_init(&crowd->running, &crowd->arena, &crowd->state.view);
+    victims_init(&crowd->fixed, &crowd->arena, &crowd->state.view);
+    for (uint32_t at = 0; at < CROWD; at++)
+        crowd_seat(crowd, at);
+}
+
+static void crowd_choose(struct crowd *crowd)
+{
+    const struct view *view = &crowd->state.view;
+    struct job trial = { .class = CLASS_TE, .types = 1 };
+    trial.gpus = 1 + rng_below(&crowd->rng, 3);
+    trial.cpu_milli = 1000 * rng_below(&crowd->rng, 12);
+    plan_begin(crowd->plan);
+    victims_begin(&crowd->running);
+    victims_begin(&crowd->fixed);
+    judge(view, crowd->plan, false, &trial,
+          victims_best(&crowd->running, view, crowd->plan, &trial));
+    judge(view, crowd->plan, true, &trial,
+          victims_best(&crowd->fixed, view, crowd->plan, &trial));
+    judge(view, crowd->plan, true, &trial,
+          victims_scan(&crowd->fixed, view, crowd->plan, &trial));
+    plan_end(crowd->plan);
+}
+
+static void a_choice_among_thousands_is_no_different(void **state)
+{
+    static struct crowd crowd;
+    crowd_make(&crowd, 1);
+    for (uint32_t round = 0; round < 60; round++) {
+        for (uint32_t i = 0; i < 40; i++) {
+            uint32_t at = rng_below(&crowd.rng, CROWD);
+            if (crowd.seated[at] == JOB_NONE)
+                crowd_seat(&crowd, at);
+            else
+                crowd_unseat(&crowd, at);
+        }
+        crowd_choose(&crowd);
+    }
+    state_release(&crowd.state);
+    arena_release(&crowd.arena);
+}
+
 /* --- every setting ------------------------------------------------------------------------------ */
 
 static void every_setting_ends_every_job(void **state)
@@ -258,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choices_are_what_looking_at_everybody_finds),
+        cmocka_unit_test(a_choice_among_thousands_is_no_different),
         cmocka_unit_test(every_setting_ends_every_job),
     };
     return cmocka_run_group_tests_name("trials", tests, NULL, NULL);

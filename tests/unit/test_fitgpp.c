@@ -33,6 +33,20 @@ static void a_trial_job_that_fits_disturbs_nobody(void **state)
     assert_false(plan_changes(w->plan, running));
 }
 
+static void where_nodes_are_filled_first_fit_the_first_that_fits_is_taken(void **state)
+{
+    struct world *w = *state;
+    world_running_on(w, 1, be(6, 0));
+    job_id trial = world_queued(w, te(2));
+
+    world_decide(w, &policy_fitgpp);
+    assert_int_equal(world_seat(w, trial, 0)->node, 1); /* the tightest */
+
+    w->cluster.first_fit = true;
+    world_decide(w, &policy_fitgpp);
+    assert_int_equal(world_seat(w, trial, 0)->node, 0);
+}
+
 /* Scores: 1 + 4 * 60/600 = 1.4 and 2/6 + 4 = 4.33. */
 static void a_short_grace_period_outweighs_the_size(void **state)
 {
@@ -461,6 +475,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_trial_job_that_fits_disturbs_nobody),
+        CASE(where_nodes_are_filled_first_fit_the_first_that_fits_is_taken),
         CASE(a_short_grace_period_outweighs_the_size),
         CASE(with_s_zero_only_the_size_counts),
         CASE(without_grace_periods_the_smallest_that_makes_room_goes),
