@@ -260,8 +260,7 @@ void books_reserve(struct state *state, const struct event *event)
 }
 
 /* What it holds, counted from its seats. */
-void books_count_seats(struct state *state, struct job *job,
-                        const struct seat_row *row)
+void books_count_seats(struct state *state, struct job *job, const struct seat_row *row)
 {
     job->gpus_now = 0;
     for (uint32_t i = 0; i < row->count; i++)

@@ -13,4 +13,5 @@ void books_vacate(struct state *state, job_id job);
 void books_decline(struct state *state, job_id job);
 
 /* Note in the job how many accelerators a row of seats has, and of which type. */
-void books_count_seats(struct state *state, struct job *job, const struct seat_row *row);
+void books_count_seats(struct state *state, struct job *job,
+                       const struct seat_row *row);

@@ -67,6 +67,7 @@ void trial_init(struct trial *trial, struct arena *run, const struct view *view,
     trial->place = arena_array(run, uint32_t, view->job_max);
     rng_init(&trial->rng, seed, "victims");
     evict_init(&trial->evict, run, view, &as_ordered, trial);
+    gate_init(&trial->gate, view, run);
 }
 
 void trial_release(struct trial *trial)
@@ -103,6 +104,7 @@ void trial_observe(struct trial *trial, const struct view *view,
     else if (event_ends_running(event, view))
         leave_running(trial, event->job);
     evict_observe(&trial->evict, view, event);
+    gate_observe(&trial->gate, view, event);
 
     if (event_makes_waiting(event, view))
         enter_waiting(trial, view, event->job);
@@ -157,8 +159,10 @@ void trial_decide(struct trial *trial, const struct view *view, struct plan *pla
 
     sizes_begin(trials, view);
     for (job_id job; (job = sizes_best(trials)) != JOB_NONE;) {
+        size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (trial->running_count && make_room(trial->self, view, plan, job))) {
+            (trial->running_count && make_room(trial->self, view, plan, job) &&
+             gate_pass(&trial->gate, view, plan, mark, job))) {
             sizes_take(trials, view, job);
         } else {
             sizes_skip(trials, job);
