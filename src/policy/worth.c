@@ -492,9 +492,11 @@ bool worth_swap(struct worth *worth, const struct view *view, const struct plan 
     double keep = keep_s(worth, &swap, &start_s);
     double swapped = swap_s(worth, &swap);
     forget_nodes(worth);
-    *ret_price = (struct worth_price){ .gain_s = keep - swapped,
+    double wait_saved_s = start_s - swap.pause_s;
+    double yet_to_come_s = worth->settings.stretch * fmax(wait_saved_s, 0);
+    *ret_price = (struct worth_price){ .gain_s = keep - swapped + yet_to_come_s,
                                        .cost_gpu_s = cost_of(worth, &swap),
-                                       .wait_saved_s = start_s - swap.pause_s };
+                                       .wait_saved_s = wait_saved_s };
     return ret_price->gain_s > theta * ret_price->cost_gpu_s;
 }
 

@@ -8,6 +8,11 @@
 static struct worth worth;
 static struct worth_price price;
 
+/* Only what is in sight counts. */
+static const struct worth_settings exact = {
+    .theta = 1, .hysteresis = 1, .quantile = 0.7, .depth = 32
+};
+
 #define NEAR(a, b) (fabs((a) - (b)) < 1e-6)
 
 /* A worth that knows all that waits and runs. */
@@ -45,7 +50,7 @@ static void a_swap_of_two_is_the_difference_of_their_ends(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 1000, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
 
     assert_true(ask(w, new, &old, 1));
     assert_true(NEAR(price.gain_s, 830));
@@ -59,7 +64,7 @@ static void a_second_decides(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 171, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    struct worth_settings settings = WORTH_STANDARD;
+    struct worth_settings settings = exact;
     settings.theta = 0;
     begin(w, settings);
 
@@ -75,7 +80,7 @@ static void what_is_wasted_must_come_in_theta_times(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 171 + 120, 10, 20)); /* gain 121, cost 120 */
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
 
     assert_true(ask(w, new, &old, 1));
     world_pass(w, SECONDS(1));
@@ -93,7 +98,7 @@ static void several_victims_each_lose(void **state)
     for (int i = 0; i < 4; i++)
         old[i] = world_running(w, a_job(1, 1000, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
 
     assert_true(ask(w, new, old, 4));
     assert_true(NEAR(price.gain_s, 350));
@@ -107,7 +112,7 @@ static void a_gang_that_needs_longer_is_not_worth_four(void **state)
     for (int i = 0; i < 4; i++)
         old[i] = world_running(w, a_job(1, 1000, 10, 20));
     job_id new = world_queued(w, a_job(4, 200, 5, 30));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
 
     assert_false(ask(w, new, old, 4));
     assert_true(NEAR(price.gain_s, 50 - 100));
@@ -119,13 +124,13 @@ static void others_in_the_queue_count(void **state)
     struct world *w = *state;
     job_id gang = world_running(w, a_job(4, 300, 60, 0));
     job_id new = world_queued(w, a_job(1, 200, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     assert_false(ask(w, new, &gang, 1)); /* 300 + 500 against 260 + 560 */
     assert_true(NEAR(price.gain_s, -20));
 
     for (int i = 0; i < 3; i++)
         world_queued(w, a_job(1, 200, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     assert_true(ask(w, new, &gang, 1)); /* 300 + 4 x 500 against 4 x 260 + 560 */
     assert_true(NEAR(price.gain_s, 700));
 }
@@ -137,12 +142,12 @@ static void the_queue_ahead_is_waited_for(void **state)
     job_id old = world_running(w, a_job(2, 1000, 0, 0));
     world_running(w, a_job(2, 50, 0, 0));
     job_id new = world_queued(w, a_job(2, 100, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     ask(w, new, &old, 1);
     assert_true(NEAR(price.wait_saved_s, 50));
 
     world_queued(w, a_job(2, 70, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     ask(w, new, &old, 1);
     assert_true(NEAR(price.wait_saved_s, 120));
 }
@@ -155,12 +160,12 @@ static void who_is_loading_has_nothing_to_save(void **state)
     world_carry_out(w);
     world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = old });
     job_id new = world_queued(w, a_job(4, 100, 5, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
 
     assert_true(ask(w, new, &old, 1));
     assert_true(NEAR(price.gain_s, 1020 - 100));
     world_apply(w, (struct event){ .kind = EVENT_LOADED, .job = old });
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     assert_false(ask(w, new, &old, 1));
     assert_true(NEAR(price.gain_s, 1000 - 2 * 500 - 100 - 20));
 }
@@ -170,7 +175,7 @@ static void who_ends_before_it_could_leave_stays(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 50, 60, 0));
     job_id new = world_queued(w, a_job(4, 1, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     assert_false(ask(w, new, &old, 1));
     assert_true(price.wait_saved_s < 0);
 }
@@ -180,7 +185,7 @@ static void doubt_speaks_against_a_swap(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 150, 0, 0));
     job_id new = world_queued(w, a_job(4, 100, 0, 0));
-    struct worth_settings settings = WORTH_STANDARD;
+    struct worth_settings settings = exact;
     begin(w, settings);
     assert_true(ask(w, new, &old, 1));
     settings.spread = 0.5; /* 100 x 1.3 against 150 / 1.3 */
@@ -188,12 +193,26 @@ static void doubt_speaks_against_a_swap(void **state)
     assert_false(ask(w, new, &old, 1));
 }
 
+/* One who waits 1000 - 10 by what can be seen will wait longer. */
+static void a_wait_is_stretched_by_those_yet_to_come(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 1000, 10, 20));
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    struct worth_settings settings = exact;
+    settings.stretch = 0.5;
+    begin(w, settings);
+
+    assert_true(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 830 + 495));
+}
+
 static void the_one_who_has_just_begun_needs_more(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 300, 10, 20)); /* gain 130, cost 120 */
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    struct worth_settings settings = WORTH_STANDARD;
+    struct worth_settings settings = exact;
     settings.hysteresis = 2;
     begin(w, settings);
     assert_false(ask(w, new, &old, 1));
@@ -207,7 +226,7 @@ static void unknown_work_displaces_nobody_and_is_guessed(void **state)
     job_id old = world_running(w, a_job(4, 0, 0, 0));
     job_id new = world_queued(w, a_job(4, 100, 0, 0));
     job_id vague = world_queued(w, a_job(4, 0, 0, 0));
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     assert_false(ask(w, vague, &old, 1));
     assert_false(ask(w, new, &old, 1)); /* it may end any moment */
     world_pass(w, SECONDS(500));
@@ -220,7 +239,7 @@ static void what_is_not_declared_is_modelled_or_measured(void **state)
     job_id plain = world_running(w, a_job(1, 1000, 0, 0));
     job_id large = world_running(
         w, (struct job){ .gpus = 1, .bytes_per_step = 2000000000, .steps_total = 10 });
-    begin(w, WORTH_STANDARD);
+    begin(w, exact);
     const struct view *view = &w->state.view;
     assert_true(NEAR(worth_pause_s(&worth, view, plain), 0));
     assert_true(NEAR(worth_pause_s(&worth, view, large), 5 + 8));
@@ -265,6 +284,7 @@ int main(void)
         CASE(who_is_loading_has_nothing_to_save),
         CASE(who_ends_before_it_could_leave_stays),
         CASE(doubt_speaks_against_a_swap),
+        CASE(a_wait_is_stretched_by_those_yet_to_come),
         CASE(the_one_who_has_just_begun_needs_more),
         CASE(unknown_work_displaces_nobody_and_is_guessed),
         CASE(what_is_not_declared_is_modelled_or_measured),

@@ -36,11 +36,11 @@ static void one_that_does_not_pay_by_a_second_is_not(void **state)
     job_id old = world_running(w, a_job(4, 291, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
 
-    world_decide(w, &policy_xion);
+    world_decide_with(w, &policy_xion, "stretch=0");
     assert_false(plan_holds(w->plan, old));
 
     world_pass(w, SECONDS(1));
-    world_decide(w, &policy_xion);
+    world_decide_with(w, &policy_xion, "stretch=0");
     assert_false(plan_changes(w->plan, old));
     assert_false(plan_holds(w->plan, new));
     assert_int_equal(plan_change_count(w->plan), 0);
@@ -80,13 +80,13 @@ static void a_gang_is_seated_only_if_its_victims_lose_less(void **state)
         old[i] = world_running(w, a_job(1, 1000, 0, 0));
     job_id gang = world_queued(w, a_job(4, 240, 0, 0)); /* 1000 - 4 x 240 */
 
-    world_decide(w, &policy_xion);
+    world_decide_with(w, &policy_xion, "stretch=0");
     assert_true(plan_holds(w->plan, gang));
 
     world_job(w, gang)->steps_total = 260; /* srtf would */
     world_decide(w, &policy_srtf);
     assert_true(plan_holds(w->plan, gang));
-    world_decide(w, &policy_xion);
+    world_decide_with(w, &policy_xion, "stretch=0");
     assert_false(plan_holds(w->plan, gang));
     assert_false(plan_changes(w->plan, old[0]));
 }
