@@ -78,8 +78,7 @@ static uint32_t tightest(const struct look *look, const struct look_job *job)
     return best;
 }
 
-/* Seat all pieces or none. */
-static bool place(struct look *look, const struct look_job *job)
+bool look_seat(struct look *look, const struct look_job *job)
 {
     uint32_t at[LOOK_PIECES_MAX];
     uint32_t placed = 0;
@@ -117,7 +116,7 @@ static double start_some(struct look *look)
         return 0;
     for (uint32_t i = 0; i < look->queue_count; i++) {
         const struct look_job job = look->queue[i];
-        if (job.each > most || job.from_s > look->now_s || !place(look, &job)) {
+        if (job.each > most || job.from_s > look->now_s || !look_seat(look, &job)) {
             look->queue[kept++] = job;
             continue;
         }

@@ -61,6 +61,9 @@ void look_copy(struct look *look, const struct look *from);
 void look_add_end(struct look *look, struct look_end end);
 void look_add_job(struct look *look, struct look_job job);
 
+/* Seat somebody at once, whole, if there is room. */
+bool look_seat(struct look *look, const struct look_job *job);
+
 /*
  * Play at most 'depth' moments at which room comes free, then add up the rest.  Returns
  * the sum of the completion times, from time 0, of all that were in the queue.

@@ -401,35 +401,52 @@ static double keep_s(struct worth *worth, const struct swap *swap, double *ret_s
     return sum_s;
 }
 
-/* The victims' seats are there to be taken; they themselves wait, once they are out. */
-static void let_leave(struct worth *worth, const struct swap *swap, struct look *look)
+/* Add up, or take back until all have left, what the victims hold. */
+static void vacate(struct worth *worth, const struct swap *swap, struct look *look,
+                   bool back)
 {
     for (uint32_t i = 0; i < swap->count; i++) {
         uint32_t count;
         const struct seat *seats = seats_of(swap->view, swap->victims[i], &count);
-        for (uint32_t s = 0; s < count; s++)
-            if (worth->local[seats[s].node])
-                look->nodes[worth->local[seats[s].node] - 1].free +=
-                    seat_gpu_count(&seats[s]);
+        for (uint32_t s = 0; s < count; s++) {
+            uint32_t at = worth->local[seats[s].node];
+            if (at == 0)
+                continue; /* out of sight */
+            struct look_node *node = &look->nodes[at - 1];
+            uint32_t gpus = seat_gpu_count(&seats[s]);
+            uint32_t rest = gpus < node->free ? gpus : node->free;
+            node->free += back ? -rest : gpus;
+            if (back && rest > 0)
+                look_add_end(look, (struct look_end){ swap->pause_s, at - 1, rest });
+        }
+    }
+}
+
+/*
+ * The same with the swap made: the newcomer has its seats, but waits until all have
+ * left; so does everybody else for what it leaves over.
+ */
+static double swap_s(struct worth *worth, const struct swap *swap)
+{
+    struct look *look = worth->look;
+    look_copy(look, worth->base);
+    struct look_job newcomer = waiter(worth, swap->view, swap->newcomer, worth->slower);
+    newcomer.run_s += swap->pause_s;
+    vacate(worth, swap, look, false);
+    double sum_s = 0;
+    if (look_seat(look, &newcomer))
+        sum_s = newcomer.run_s;
+    else
+        look_add_job(look, newcomer);
+    vacate(worth, swap, look, true);
+    for (uint32_t i = 0; i < swap->count; i++) {
         struct look_job victim =
             waiter(worth, swap->view, swap->victims[i], worth->faster);
         victim.from_s = swap->pause_s;
         look_add_job(look, victim);
     }
-}
-
-/* The same with the swap made: the newcomer is first, but waits until all have left. */
-static double swap_s(struct worth *worth, const struct swap *swap)
-{
-    struct look *look = worth->look;
-    look_copy(look, worth->base);
-    let_leave(worth, swap, look);
-    struct look_job newcomer = waiter(worth, swap->view, swap->newcomer, worth->slower);
-    newcomer.key = -1;
-    newcomer.run_s += swap->pause_s;
-    look_add_job(look, newcomer);
     look_add_end(look, (struct look_end){ .at_s = swap->pause_s }); /* a look round */
-    return look_play(look, worth->settings.depth);
+    return sum_s + look_play(look, worth->settings.depth);
 }
 
 /* --- the question --------------------------------------------------------------------- */
@@ -475,9 +492,11 @@ bool worth_swap(struct worth *worth, const struct view *view, const struct plan 
     double keep = keep_s(worth, &swap, &start_s);
     double swapped = swap_s(worth, &swap);
     forget_nodes(worth);
-    *ret_price = (struct worth_price){ .gain_s = keep - swapped,
+    double wait_saved_s = start_s - swap.pause_s;
+    double yet_to_come_s = worth->settings.stretch * fmax(wait_saved_s, 0);
+    *ret_price = (struct worth_price){ .gain_s = keep - swapped + yet_to_come_s,
                                        .cost_gpu_s = cost_of(worth, &swap),
-                                       .wait_saved_s = start_s - swap.pause_s };
+                                       .wait_saved_s = wait_saved_s };
     return ret_price->gain_s > theta * ret_price->cost_gpu_s;
 }
 

@@ -5,13 +5,15 @@
  * looking ahead twice (look.h), once with everybody left in place and once with the
  * swap made, and comparing the sums of completion times:
  *
- *     gain = sum(keep) - sum(swap)          over all in sight: newcomer, victims, queue
+ *     gain = sum(keep) - sum(swap) + stretch x wait      sums over all in sight
  *     cost = sum over victims of g (c + l)  GPU-seconds that make no steps
  *     swap if gain > theta x cost
  *
- * with g the victim's GPUs, l its load time and c the longest pause among the victims.
- * The gain has all delays of those who are there already in it; theta stands for those
- * who are yet to come, and are late by what is wasted today.
+ * with g the victim's GPUs, l its load time, c the longest pause among the victims, and
+ * wait the time by which the newcomer starts earlier.  The sums have all delays of those
+ * who are there already in them.  The two factors stand for those who are yet to come:
+ * they are late by what is wasted today (theta), and some will be served before the
+ * newcomer if it is left waiting (stretch).
  *
  *     static void x_observe(...)  { worth_observe(&x->worth, view, event); ... }
  *     static int  x_decide(...)   { if (worth_swap(&x->worth, view, plan, ...)) ... }
@@ -38,6 +40,7 @@ struct event;
 struct worth_settings {
     double theta;      /* job-seconds that a wasted GPU-second costs others          */
     double hysteresis; /* factor on theta for victims that have hardly begun         */
+    double stretch;    /* share by which a wait turns out longer than can be seen    */
     double gang;       /* order: remaining time / GPUs ^ gang                        */
     double spread;     /* sigma of remaining times around their estimates            */
     double quantile;   /* taken of the newcomer's; of a victim's one less this       */
@@ -72,7 +75,7 @@ struct worth {
 
 /* What a swap is expected to cost and to bring. */
 struct worth_price {
-    double gain_s;       /* by which the sum of completion times falls */
+    double gain_s;       /* by which the sum of completion times falls, as above */
     double cost_gpu_s;   /* GPU-time that makes no steps               */
     double wait_saved_s; /* by the newcomer: for plan_expect()         */
 };

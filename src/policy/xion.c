@@ -9,12 +9,10 @@
  * sight must add up to less than without it, by more than theta times what is wasted.
  *
  * After Xion (Go et al., IEEE CLOUD 2023), of which the idea is published but not the
- * rule.  Ours departs from what one would guess: waiting is found by playing the queue
- * ahead, since under backlog others take first what comes free; and gangs come a little
- * earlier than their time says (gang = 0.5), since small jobs find room by themselves
- * and a gang hardly ever does.
+ * rule.  Ours departs from what one would guess in how it finds the newcomer's wait: by
+ * playing the queue ahead, since under backlog others take first what comes free.
  *
- * With free swaps it does better than srtf by not making the ones that help nobody.  Not
+ * With free swaps it is much like srtf, but leaves out the swaps that help nobody.  Not
  * for jobs whose work is unknown: they come last and displace nobody.
  */
 #include "policy/policy.h"
@@ -98,20 +96,6 @@ static void xion_observe(void *self, const struct view *view, const struct event
     }
 }
 
-/* Start whoever fits, shortest first. */
-static void fill(struct xion *xion, struct plan *plan)
-{
-    for (job_id job; (job = sizes_best(&xion->waiting)) != JOB_NONE;) {
-        if (plan_is_full(plan) && xion->waiting.cpu_only_count == 0)
-            break;
-        if (plan_grant(plan, job, NULL))
-            sizes_take(&xion->waiting, xion->view, job);
-        else
-            sizes_skip(&xion->waiting, job);
-    }
-    sizes_unskip(&xion->waiting);
-}
-
 /* Whom the plan has revoked for 'job'; more than VICTIMS_MAX is too many. */
 static uint32_t victims_of(const struct plan *plan, job_id job, job_id *victims)
 {
@@ -161,15 +145,20 @@ static int xion_decide(void *self, const struct view *view, struct plan *plan,
                        struct arena *scratch, struct error *err)
 {
     struct xion *xion = self;
+    uint32_t tries = TRIES_MAX;
     xion->view = view;
 
     sizes_begin(&xion->waiting, view);
-    fill(xion, plan);
-    for (uint32_t tries = 0; tries < TRIES_MAX; tries++) {
-        job_id job = sizes_best(&xion->waiting);
-        if (job == JOB_NONE || sizes_key(&xion->waiting, job) == INT64_MAX)
+    for (job_id job; (job = sizes_best(&xion->waiting)) != JOB_NONE;) {
+        bool may_swap = tries > 0 && sizes_key(&xion->waiting, job) < INT64_MAX;
+        if (!may_swap && plan_is_full(plan) && xion->waiting.cpu_only_count == 0)
             break;
-        if (plan_grant(plan, job, NULL) || swap_in(xion, plan, job))
+        bool seated = plan_grant(plan, job, NULL);
+        if (!seated && may_swap) {
+            seated = swap_in(xion, plan, job);
+            tries--;
+        }
+        if (seated)
             sizes_take(&xion->waiting, view, job);
         else
             sizes_skip(&xion->waiting, job);
@@ -192,10 +181,12 @@ static const struct param xion_params[] = {
       1000 },
     { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1", NULL,
       "factor on theta for a victim that has hardly begun", 0, 1000 },
-    { "gang", PARAM_NUMBER, AT(gang), "0.5", NULL,
-      "order by remaining time / GPUs ^ gang; 0: by time alone", 0, 1 },
+    { "gang", PARAM_NUMBER, AT(gang), "0", NULL,
+      "order by remaining time / GPUs ^ gang: above 0 gangs come earlier", 0, 1 },
     { "depth", PARAM_COUNT, AT(depth), "32", NULL, "ends of jobs to look ahead", 1,
       64 },
+    { "stretch", PARAM_NUMBER, AT(stretch), "1", NULL,
+      "share by which a newcomer left waiting waits longer than can be seen", 0, 100 },
     { "spread", PARAM_NUMBER, AT(spread), "0", NULL,
       "deviation (sigma, log-normal) of remaining times from their estimates", 0, 3 },
     { "quantile", PARAM_NUMBER, AT(quantile), "0.7", NULL,

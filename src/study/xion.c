@@ -40,6 +40,18 @@ static const double quick_loads[] = { 0.80 };
 static const double quick_costs[] = { 0, 1, 3 };
 static const struct axes quick = { quick_gpus, quick_loads, quick_costs, 4, 1, 3 };
 
+/* What policies believe may be wrong: every cell again, with such errors. */
+static const struct {
+    const char *id, *what;
+    double cost, estimate;
+} beliefs[] = {
+    { "", "", 0, 0 },
+    { "_cost_error", "pause and load times believed wrong by sigma 0.5: ", 0.5, 0 },
+    { "_estimate_error", "run times believed wrong by sigma 0.5: ", 0, 0.5 },
+};
+
+#define BELIEF_COUNT (sizeof beliefs / sizeof *beliefs)
+
 struct cell {
     uint32_t gpus;
     double load, cost;
@@ -53,14 +65,16 @@ struct experiment {
     const struct axes *axes;
     struct cell *cells;
     uint32_t cell_count;
-    struct sweep_run *runs; /* [cell][policy][seed] */
+    struct sweep_run *runs; /* [belief][cell][policy][seed] */
     uint32_t seeds;
+    uint32_t belief; /* that is looked at */
 };
 
 static const struct sweep_run *run_of(const struct experiment *e, uint32_t cell,
                                       uint32_t policy, uint32_t seed)
 {
-    return &e->runs[(cell * POLICY_COUNT + policy) * e->seeds + seed];
+    uint32_t at = e->belief * e->cell_count + cell;
+    return &e->runs[(at * POLICY_COUNT + policy) * e->seeds + seed];
 }
 
 static double figure(const struct experiment *e, uint32_t cell, uint32_t policy,
@@ -103,17 +117,20 @@ static int make_cells(struct experiment *e, struct error *err)
 static int run_all(struct experiment *e, const struct reproduction *r,
                    struct error *err)
 {
-    uint32_t count = e->cell_count * POLICY_COUNT * e->seeds;
+    uint32_t count = (uint32_t)BELIEF_COUNT * e->cell_count * POLICY_COUNT * e->seeds;
     e->runs = calloc(count, sizeof *e->runs);
     if (!e->runs)
         return error_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
-        const struct cell *cell = &e->cells[i / e->seeds / POLICY_COUNT];
+        uint32_t at = i / e->seeds / POLICY_COUNT;
+        const struct cell *cell = &e->cells[at % e->cell_count];
         e->runs[i].setup =
             (struct sim_setup){ .cluster = &cell->cluster,
                                 .rates = &cell->rates,
                                 .workload = cell->workload,
                                 .policy = policies[i / e->seeds % POLICY_COUNT],
+                                .cost_error = beliefs[at / e->cell_count].cost,
+                                .estimate_error = beliefs[at / e->cell_count].estimate,
                                 .seed = 1 + i % e->seeds };
     }
     return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
@@ -157,16 +174,17 @@ static void add_against_srtf(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "ratio", dear ? 1.64 : NAN, 0.2, ratio, e->seeds);
 }
 
-/* The worst cell, by means over seeds: how much longer than under the best of the rest. */
-static void add_regret(struct reproduction *r, const struct experiment *e)
+/* By means over seeds: how much longer than under the best of the others. */
+static double regret_of(const struct experiment *e, uint32_t cell)
 {
-    double worst = -INFINITY;
-    double gain = 0;
+    double best = fmin(jct(e, cell, FIFO), fmin(jct(e, cell, SJF), jct(e, cell, SRTF)));
+    return jct(e, cell, XION) / best - 1;
+}
+
+static void add_cells(struct reproduction *r, const struct experiment *e)
+{
     for (uint32_t c = 0; c < e->cell_count; c++) {
-        double best = fmin(jct(e, c, FIFO), fmin(jct(e, c, SJF), jct(e, c, SRTF)));
-        double regret = jct(e, c, XION) / best - 1;
-        worst = fmax(worst, regret);
-        gain += (jct(e, c, XION) / jct(e, c, SJF) - 1) / e->cell_count;
+        double regret = regret_of(e, c);
         char id[64];
         char what[128];
         snprintf(id, sizeof id, "regret@%u_%g_%g", e->cells[c].gpus, e->cells[c].load,
@@ -176,13 +194,28 @@ static void add_regret(struct reproduction *r, const struct experiment *e)
                  e->cells[c].gpus, e->cells[c].load, e->cells[c].cost);
         reproduction_row(r, id, what, "change", NAN, 0, &regret, 1);
     }
-    reproduction_row(
-        r, "worst_regret_vs_best",
-        "mean completion time against the best of fifo, sjf, srtf: the worst cell",
-        "change", NAN, 0, &worst, 1);
-    reproduction_row(r, "gain_over_sjf",
-                     "mean completion time against sjf, over all cells", "change", NAN,
-                     0, &gain, 1);
+}
+
+/* The worst cell, and the gain over sjf in all of them. */
+static void add_regret(struct reproduction *r, const struct experiment *e)
+{
+    double worst = -INFINITY;
+    double gain = 0;
+    for (uint32_t c = 0; c < e->cell_count; c++) {
+        worst = fmax(worst, regret_of(e, c));
+        gain += (jct(e, c, XION) / jct(e, c, SJF) - 1) / e->cell_count;
+    }
+    char id[64];
+    char what[160];
+    snprintf(id, sizeof id, "worst_regret_vs_best%s", beliefs[e->belief].id);
+    snprintf(what, sizeof what,
+             "%smean completion time against the best of fifo, sjf, srtf, worst cell",
+             beliefs[e->belief].what);
+    reproduction_row(r, id, what, "change", NAN, 0, &worst, 1);
+    snprintf(id, sizeof id, "gain_over_sjf%s", beliefs[e->belief].id);
+    snprintf(what, sizeof what, "%smean completion time against sjf, over all cells",
+             beliefs[e->belief].what);
+    reproduction_row(r, id, what, "change", NAN, 0, &gain, 1);
 }
 
 static void add_charts(struct reproduction *r, const struct experiment *e)
@@ -236,7 +269,10 @@ static int xion_run(struct reproduction *r, struct error *err)
         describe(r);
         for (uint32_t k = 0; k < e.axes->cost_count; k++)
             add_against_srtf(r, &e, e.axes->costs[e.axes->cost_count - 1 - k]);
-        add_regret(r, &e);
+        for (e.belief = 0; e.belief < BELIEF_COUNT; e.belief++)
+            add_regret(r, &e);
+        e.belief = 0;
+        add_cells(r, &e);
         add_charts(r, &e);
     }
     free(e.runs);
