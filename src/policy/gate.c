@@ -56,8 +56,8 @@ static bool make_swap(struct plan *plan, job_id newcomer, const struct swap *swa
     return false;
 }
 
-bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan, size_t mark,
-               job_id newcomer)
+bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan,
+               size_t mark, job_id newcomer)
 {
     struct swap swap;
     if (gate->choice == GATE_NONE || !read_swap(plan, newcomer, &swap))

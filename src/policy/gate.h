@@ -25,15 +25,10 @@ extern const char *const gate_choices[];
 
 /* The row for a policy's table of settings; 'field' is a uint32_t. */
 #define GATE_PARAM(type, field) \
-    { "worth", \
-      PARAM_CHOICE, \
-      offsetof(type, field), \
-      "none", \
-      NULL, \
-      "before each preemption ask whether it pays", \
-      0, \
-      0, \
-      gate_choices }
+    { \
+        "worth", PARAM_CHOICE, offsetof(type, field), "none", NULL, \
+            "before each preemption ask whether it pays", 0, 0, gate_choices \
+    }
 
 struct gate {
     uint32_t choice; /* enum gate_choice; set before gate_init() */
@@ -41,11 +36,12 @@ struct gate {
 };
 
 void gate_init(struct gate *gate, const struct view *view, struct arena *run);
-void gate_observe(struct gate *gate, const struct view *view, const struct event *event);
+void gate_observe(struct gate *gate, const struct view *view,
+                  const struct event *event);
 
 /*
  * Since 'mark' the plan revokes others for 'newcomer' and grants it their room.  True if
  * that may stay; otherwise it is undone.  Without a choice everything passes.
  */
-bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan, size_t mark,
-               job_id newcomer);
+bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan,
+               size_t mark, job_id newcomer);
