@@ -3,11 +3,12 @@
 
 #include "workload/preset.h"
 
-extern const struct preset preset_synthetic, preset_fitgpp;
+extern const struct preset preset_synthetic, preset_fitgpp, preset_xion;
 
 const struct preset *const preset_list[] = {
     &preset_synthetic,
     &preset_fitgpp,
+    &preset_xion,
     NULL,
 };
 

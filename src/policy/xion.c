@@ -1,0 +1,207 @@
+/*
+ * xion.c - shortest remaining first, preempting only when it pays.
+ *
+ *     key(j) = (time that the rest of j's work takes + its load time) / GPUs ^ gang
+ *
+ * The smallest key goes first; what does not fit is passed over.  A waiting job may take
+ * the seats of running ones with larger keys, those with the longest time left first, if
+ * worth.h finds the swap worth its cost: with the swap the completion times of all in
+ * sight must add up to less than without it, by more than theta times what is wasted.
+ *
+ * After Xion (Go et al., IEEE CLOUD 2023), of which the idea is published but not the
+ * rule.  Ours departs from what one would guess in how it finds the newcomer's wait: by
+ * playing the queue ahead, since under backlog others take first what comes free.
+ *
+ * With free swaps it is much like srtf, but leaves out the swaps that help nobody.  Not
+ * for jobs whose work is unknown: they come last and displace nobody.
+ */
+#include "policy/policy.h"
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "policy/evict.h"
+#include "policy/sizes.h"
+#include "policy/worth.h"
+
+#define TRIES_MAX 16    /* swaps looked at in one decision */
+#define VICTIMS_MAX 128 /* of one swap                     */
+
+struct xion {
+    struct worth worth;
+    struct sizes waiting;
+    struct evict evict;
+    const struct view *view; /* during a decision and its events */
+    int64_t load_max_ns;     /* of all jobs so far */
+};
+
+static int64_t left_ns(const struct xion *xion, job_id job)
+{
+    int64_t finish_ns = xion->worth.run_pool.nodes[job].key;
+    return finish_ns == INT64_MAX ? finish_ns : finish_ns - xion->view->now_ns;
+}
+
+/* Candidates are those who come later in the order; 'claim' is the newcomer's key. */
+static bool comes_later(const void *self, job_id job, int64_t claim_ns)
+{
+    const struct xion *xion = self;
+    return job_runs(&xion->view->jobs[job]) &&
+           worth_key_ns(&xion->worth, xion->view, job) > claim_ns;
+}
+
+static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
+{
+    const struct xion *xion = self;
+    const struct worth *worth = &xion->worth;
+    job_id job = last == JOB_NONE ? tree_last(&worth->run_pool, &worth->running)
+                                  : tree_prev(&worth->run_pool, last);
+    while (job != TREE_NONE && !comes_later(self, job, claim_ns)) {
+        if (left_ns(xion, job) < claim_ns - xion->load_max_ns)
+            return JOB_NONE; /* and so do all that have less left */
+        job = tree_prev(&worth->run_pool, job);
+    }
+    return job == TREE_NONE ? JOB_NONE : job;
+}
+
+static const struct evict_rule longest_first = { RULE_ORDER, next_longest,
+                                                 comes_later };
+
+static int xion_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    struct xion *xion = self;
+    worth_init(&xion->worth, view, run);
+    sizes_init(&xion->waiting, run, view->job_max);
+    evict_init(&xion->evict, run, view, &longest_first, xion);
+    return 0;
+}
+
+static void xion_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct xion *xion = self;
+    xion->view = view;
+    worth_observe(&xion->worth, view, event);
+    evict_observe(&xion->evict, view, event);
+
+    if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED)
+        evict_touch(&xion->evict, event->job); /* it may take longer than was thought */
+    if (event_makes_waiting(event, view)) {
+        const struct job *job = &view->jobs[event->job];
+        if (job->load_ns > xion->load_max_ns)
+            xion->load_max_ns = job->load_ns;
+        sizes_push(&xion->waiting, view, event->job,
+                   worth_key_ns(&xion->worth, view, event->job), 0);
+    } else if (event_ends_waiting(event, view)) {
+        sizes_remove(&xion->waiting, view, event->job);
+    }
+}
+
+/* Whom the plan has revoked for 'job'; more than VICTIMS_MAX is too many. */
+static uint32_t victims_of(const struct plan *plan, job_id job, job_id *victims)
+{
+    uint32_t count = 0;
+    for (size_t i = plan_change_count(plan); i-- > 0;) {
+        const struct change *change = plan_change(plan, i);
+        if (change->kind != CHANGE_REVOKE || change->for_whom != job)
+            continue;
+        if (count == VICTIMS_MAX)
+            return UINT32_MAX;
+        victims[count++] = change->job;
+    }
+    return count;
+}
+
+static bool make_swap(struct plan *plan, job_id job, const job_id *victims,
+                      uint32_t count, const struct worth_price *price)
+{
+    size_t mark = plan_mark(plan);
+    for (uint32_t i = 0; i < count; i++) {
+        plan_revoke(plan, victims[i], RULE_ORDER, job);
+        plan_expect(plan, victims[i], (int64_t)(price->wait_saved_s * 1e9));
+    }
+    if (plan_grant(plan, job, NULL))
+        return true;
+    plan_undo(plan, mark);
+    return false;
+}
+
+/* Find room that others would have to leave; then ask whether that pays. */
+static bool swap_in(struct xion *xion, struct plan *plan, job_id job)
+{
+    job_id victims[VICTIMS_MAX];
+    struct worth_price price;
+    int64_t claim_ns = sizes_key(&xion->waiting, job);
+    size_t mark = plan_mark(plan);
+    if (!evict_for(&xion->evict, xion->view, plan, job, claim_ns))
+        return false;
+    uint32_t count = victims_of(plan, job, victims);
+    plan_undo(plan, mark);
+    return count != UINT32_MAX &&
+           worth_swap(&xion->worth, xion->view, plan, job, victims, count, &price) &&
+           make_swap(plan, job, victims, count, &price);
+}
+
+static int xion_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct xion *xion = self;
+    uint32_t tries = TRIES_MAX;
+    xion->view = view;
+
+    sizes_begin(&xion->waiting, view);
+    for (job_id job; (job = sizes_best(&xion->waiting)) != JOB_NONE;) {
+        bool may_swap = tries > 0 && sizes_key(&xion->waiting, job) < INT64_MAX;
+        if (!may_swap && plan_is_full(plan) && xion->waiting.cpu_only_count == 0)
+            break;
+        bool seated = plan_grant(plan, job, NULL);
+        if (!seated && may_swap) {
+            seated = swap_in(xion, plan, job);
+            tries--;
+        }
+        if (seated)
+            sizes_take(&xion->waiting, view, job);
+        else
+            sizes_skip(&xion->waiting, job);
+    }
+    sizes_unskip(&xion->waiting);
+    return 0;
+}
+
+static void xion_fini(void *self)
+{
+    struct xion *xion = self;
+    sizes_release(&xion->waiting);
+}
+
+#define AT(field) .offset = offsetof(struct xion, worth.settings.field)
+
+static const struct param xion_params[] = {
+    { "theta", PARAM_NUMBER, AT(theta), "1", NULL,
+      "seconds of completion time a swap must spare per GPU-second it wastes", 0,
+      1000 },
+    { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1", NULL,
+      "factor on theta for a victim that has hardly begun", 0, 1000 },
+    { "gang", PARAM_NUMBER, AT(gang), "0", NULL,
+      "order by remaining time / GPUs ^ gang: above 0 gangs come earlier", 0, 1 },
+    { "depth", PARAM_COUNT, AT(depth), "32", NULL, "ends of jobs to look ahead", 1,
+      64 },
+    { "stretch", PARAM_NUMBER, AT(stretch), "1", NULL,
+      "share by which a newcomer left waiting waits longer than can be seen", 0, 100 },
+    { "spread", PARAM_NUMBER, AT(spread), "0", NULL,
+      "deviation (sigma, log-normal) of remaining times from their estimates", 0, 3 },
+    { "quantile", PARAM_NUMBER, AT(quantile), "0.7", NULL,
+      "of that, taken for a newcomer; one less this for a victim", 0.5, 0.99 },
+    { 0 },
+};
+
+const struct policy policy_xion = {
+    .name = "xion",
+    .brief = "shortest remaining time first, preempting only when it pays",
+    .source = "Go et al., IEEE CLOUD 2023",
+    .params = xion_params,
+    .self_size = sizeof(struct xion),
+    .init = xion_init,
+    .observe = xion_observe,
+    .decide = xion_decide,
+    .fini = xion_fini,
+};

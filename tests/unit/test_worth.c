@@ -1,0 +1,293 @@
+/* What a swap is expected to cost and to bring, worked out by hand. */
+#include "support/world.h"
+
+#include <math.h>
+
+#include "policy/worth.h"
+
+static struct worth worth;
+static struct worth_price price;
+
+/* Only what is in sight counts. */
+static const struct worth_settings exact = {
+    .theta = 1, .hysteresis = 1, .quantile = 0.7, .depth = 32
+};
+
+#define NEAR(a, b) (fabs((a) - (b)) < 1e-6)
+
+/* A worth that knows all that waits and runs. */
+static void begin(struct world *w, struct worth_settings settings)
+{
+    worth = (struct worth){ .settings = settings };
+    worth_init(&worth, &w->state.view, &w->arena);
+    for (job_id job = 0; job < w->state.job_count; job++)
+        worth_observe(&worth, &w->state.view,
+                      &(struct event){ .kind = EVENT_ADOPTED, .job = job });
+}
+
+static bool ask(struct world *w, job_id newcomer, const job_id *victims, uint32_t count)
+{
+    return worth_swap(&worth, &w->state.view, world_plan(w), newcomer, victims, count,
+                      &price);
+}
+
+static struct job a_job(uint32_t gpus, double work_s, int64_t pause_s, int64_t load_s)
+{
+    return (struct job){ .gpus = gpus,
+                         .steps_total = work_s,
+                         .pause_ns = SECONDS(pause_s),
+                         .grace_ns = SECONDS(pause_s),
+                         .load_ns = SECONDS(load_s) };
+}
+
+/*
+ * Alone on four GPUs, with four each:
+ *     keep: victim ends at 1000, newcomer at 1000 + 30 + 100          2130
+ *     swap: newcomer at 10 + 30 + 100, victim at 140 + 20 + 1000      1300
+ */
+static void a_swap_of_two_is_the_difference_of_their_ends(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 1000, 10, 20));
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    begin(w, exact);
+
+    assert_true(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 830));
+    assert_true(NEAR(price.cost_gpu_s, 4 * (10 + 20)));
+    assert_true(NEAR(price.wait_saved_s, 1000 - 10));
+}
+
+/* With theta 0: R_v - R_w > 2 p + l_w + l_v = 70. */
+static void a_second_decides(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 171, 10, 20));
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    struct worth_settings settings = exact;
+    settings.theta = 0;
+    begin(w, settings);
+
+    assert_true(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 1));
+    world_pass(w, SECONDS(1));
+    assert_false(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 0));
+}
+
+static void what_is_wasted_must_come_in_theta_times(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 171 + 120, 10, 20)); /* gain 121, cost 120 */
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    begin(w, exact);
+
+    assert_true(ask(w, new, &old, 1));
+    world_pass(w, SECONDS(1));
+    assert_false(ask(w, new, &old, 1));
+}
+
+/*
+ * keep: four end at 1000, the gang at 1130                            5130
+ * swap: the gang at 140, four at 140 + 1020                           4780
+ */
+static void several_victims_each_lose(void **state)
+{
+    struct world *w = *state;
+    job_id old[4];
+    for (int i = 0; i < 4; i++)
+        old[i] = world_running(w, a_job(1, 1000, 10, 20));
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    begin(w, exact);
+
+    assert_true(ask(w, new, old, 4));
+    assert_true(NEAR(price.gain_s, 350));
+    assert_true(NEAR(price.cost_gpu_s, 120));
+}
+
+static void a_gang_that_needs_longer_is_not_worth_four(void **state)
+{
+    struct world *w = *state;
+    job_id old[4];
+    for (int i = 0; i < 4; i++)
+        old[i] = world_running(w, a_job(1, 1000, 10, 20));
+    job_id new = world_queued(w, a_job(4, 200, 5, 30));
+    begin(w, exact);
+
+    assert_false(ask(w, new, old, 4));
+    assert_true(NEAR(price.gain_s, 50 - 100));
+}
+
+/* A gang that leaves makes room for the newcomer, and for three who wait as well. */
+static void others_in_the_queue_count(void **state)
+{
+    struct world *w = *state;
+    job_id gang = world_running(w, a_job(4, 300, 60, 0));
+    job_id new = world_queued(w, a_job(1, 200, 0, 0));
+    begin(w, exact);
+    assert_false(ask(w, new, &gang, 1)); /* 300 + 500 against 260 + 560 */
+    assert_true(NEAR(price.gain_s, -20));
+
+    for (int i = 0; i < 3; i++)
+        world_queued(w, a_job(1, 200, 0, 0));
+    begin(w, exact);
+    assert_true(ask(w, new, &gang, 1)); /* 300 + 4 x 500 against 4 x 260 + 560 */
+    assert_true(NEAR(price.gain_s, 700));
+}
+
+/* A shorter one that waits takes what comes free first. */
+static void the_queue_ahead_is_waited_for(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(2, 1000, 0, 0));
+    world_running(w, a_job(2, 50, 0, 0));
+    job_id new = world_queued(w, a_job(2, 100, 0, 0));
+    begin(w, exact);
+    ask(w, new, &old, 1);
+    assert_true(NEAR(price.wait_saved_s, 50));
+
+    world_queued(w, a_job(2, 70, 0, 0));
+    begin(w, exact);
+    ask(w, new, &old, 1);
+    assert_true(NEAR(price.wait_saved_s, 120));
+}
+
+static void who_is_loading_has_nothing_to_save(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_queued(w, a_job(4, 1000, 500, 20));
+    assert_true(plan_grant(world_plan(w), old, NULL));
+    world_carry_out(w);
+    world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = old });
+    job_id new = world_queued(w, a_job(4, 100, 5, 0));
+    begin(w, exact);
+
+    assert_true(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 1020 - 100));
+    world_apply(w, (struct event){ .kind = EVENT_LOADED, .job = old });
+    begin(w, exact);
+    assert_false(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 1000 - 2 * 500 - 100 - 20));
+}
+
+static void who_ends_before_it_could_leave_stays(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 50, 60, 0));
+    job_id new = world_queued(w, a_job(4, 1, 0, 0));
+    begin(w, exact);
+    assert_false(ask(w, new, &old, 1));
+    assert_true(price.wait_saved_s < 0);
+}
+
+static void doubt_speaks_against_a_swap(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 150, 0, 0));
+    job_id new = world_queued(w, a_job(4, 100, 0, 0));
+    struct worth_settings settings = exact;
+    begin(w, settings);
+    assert_true(ask(w, new, &old, 1));
+    settings.spread = 0.5; /* 100 x 1.3 against 150 / 1.3 */
+    begin(w, settings);
+    assert_false(ask(w, new, &old, 1));
+}
+
+/* One who waits 1000 - 10 by what can be seen will wait longer. */
+static void a_wait_is_stretched_by_those_yet_to_come(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 1000, 10, 20));
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    struct worth_settings settings = exact;
+    settings.stretch = 0.5;
+    begin(w, settings);
+
+    assert_true(ask(w, new, &old, 1));
+    assert_true(NEAR(price.gain_s, 830 + 495));
+}
+
+static void the_one_who_has_just_begun_needs_more(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 300, 10, 20)); /* gain 130, cost 120 */
+    job_id new = world_queued(w, a_job(4, 100, 5, 30));
+    struct worth_settings settings = exact;
+    settings.hysteresis = 2;
+    begin(w, settings);
+    assert_false(ask(w, new, &old, 1));
+    world_job(w, old)->since_ns -= SECONDS(20);
+    assert_true(ask(w, new, &old, 1));
+}
+
+static void unknown_work_displaces_nobody_and_is_guessed(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 0, 0, 0));
+    job_id new = world_queued(w, a_job(4, 100, 0, 0));
+    job_id vague = world_queued(w, a_job(4, 0, 0, 0));
+    begin(w, exact);
+    assert_false(ask(w, vague, &old, 1));
+    assert_false(ask(w, new, &old, 1)); /* it may end any moment */
+    world_pass(w, SECONDS(500));
+    assert_true(ask(w, new, &old, 1)); /* as long again, one must think */
+}
+
+static void what_is_not_declared_is_modelled_or_measured(void **state)
+{
+    struct world *w = *state;
+    job_id plain = world_running(w, a_job(1, 1000, 0, 0));
+    job_id large = world_running(
+        w, (struct job){ .gpus = 1, .bytes_per_step = 2000000000, .steps_total = 10 });
+    begin(w, exact);
+    const struct view *view = &w->state.view;
+    assert_true(NEAR(worth_pause_s(&worth, view, plain), 0));
+    assert_true(NEAR(worth_pause_s(&worth, view, large), 5 + 8));
+    assert_true(NEAR(worth_load_s(&worth, view, large), 20 + 8));
+
+    world_job(w, plain)->recalled_ns = view->now_ns;
+    world_pass(w, SECONDS(40));
+    struct event stopped = { .kind = EVENT_STOPPED, .job = plain, .clean = true };
+    worth_observe(&worth, view, &stopped);
+    assert_true(NEAR(worth_pause_s(&worth, view, plain), 40));
+    world_pass(w, SECONDS(40));
+    worth_observe(&worth, view, &stopped);
+    assert_true(NEAR(worth_pause_s(&worth, view, plain), 60)); /* of 40 and 80 */
+}
+
+static int setup(void **state)
+{
+    static struct world w;
+    world_init(&w, 1, 4);
+    *state = &w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_release(*state);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_swap_of_two_is_the_difference_of_their_ends),
+        CASE(a_second_decides),
+        CASE(what_is_wasted_must_come_in_theta_times),
+        CASE(several_victims_each_lose),
+        CASE(a_gang_that_needs_longer_is_not_worth_four),
+        CASE(others_in_the_queue_count),
+        CASE(the_queue_ahead_is_waited_for),
+        CASE(who_is_loading_has_nothing_to_save),
+        CASE(who_ends_before_it_could_leave_stays),
+        CASE(doubt_speaks_against_a_swap),
+        CASE(a_wait_is_stretched_by_those_yet_to_come),
+        CASE(the_one_who_has_just_begun_needs_more),
+        CASE(unknown_work_displaces_nobody_and_is_guessed),
+        CASE(what_is_not_declared_is_modelled_or_measured),
+    };
+    return cmocka_run_group_tests_name("worth", tests, NULL, NULL);
+}
