@@ -62,8 +62,11 @@ static void take_note(struct engine *engine, struct event *event)
     const struct view *view = &engine->state.view;
     if (engine->policy->observe)
         engine->policy->observe(engine->policy_self, view, event);
-    for (uint32_t i = 0; i < engine->listener_count; i++)
-        engine->listeners[i].event(engine->listeners[i].self, view, event);
+    for (uint32_t i = 0; i < engine->listener_count; i++) {
+        const struct listener *listener = &engine->listeners[i];
+        if (listener->kinds == 0 || listener->kinds >> event->kind & 1)
+            listener->event(listener->self, view, event);
+    }
 }
 
 /* This plan has the job go on elsewhere or with another size. */

@@ -27,6 +27,7 @@ struct listener {
     /* Optional.  What was told so far must be durable when this returns. */
     int (*commit)(void *self, struct error *err);
     void *self;
+    uint32_t kinds; /* of events it is told, as bits; 0: all */
 };
 
 #define LISTENERS_MAX 8

@@ -327,8 +327,10 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         left(ledger, event);
         break;
     case EVENT_LOST:
-        left(ledger, event);
         gave_up(ledger, event->job);
+        if (!ledger->jobs[event->job].seated)
+            break; /* it had not come yet: its next loading is still due to who sent it away */
+        left(ledger, event);
         ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
         break;
     case EVENT_FINISHED:

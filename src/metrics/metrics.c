@@ -16,6 +16,7 @@ struct metrics_open {
     bool preempted; /* told to leave for somebody else            */
     bool was_lost;  /* it loads again because of a fault          */
     uint32_t gpus, type;
+    uint32_t starts;
     int64_t since_ns; /* of loading, of leaving, of resizing        */
     double live_s;    /* metrics->live_s when it was submitted      */
 };
@@ -96,6 +97,7 @@ static void started(struct metrics *metrics, const struct view *view,
     const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
     open->seated = true;
+    open->starts++;
     open->loading = !event->loaded;
     open->recalled = open->preempted = false;
     open->resizing = open->resizing && open->loading;
@@ -112,10 +114,10 @@ static void loaded(struct metrics *metrics, const struct view *view,
                    const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
-    enum overhead what = open->resizing                        ? OVERHEAD_RESIZE
-                         : open->was_lost                      ? OVERHEAD_REDO_FAILED
-                         : view->jobs[event->job].attempt == 0 ? OVERHEAD_LOAD_FIRST
-                                                               : OVERHEAD_LOAD_AGAIN;
+    enum overhead what = open->resizing      ? OVERHEAD_RESIZE
+                         : open->was_lost    ? OVERHEAD_REDO_FAILED
+                         : open->starts == 1 ? OVERHEAD_LOAD_FIRST
+                                             : OVERHEAD_LOAD_AGAIN;
     charge(metrics, what, open, event->at_ns);
     open->loading = open->resizing = open->was_lost = false;
 }
@@ -256,6 +258,8 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         recalled(metrics, view, event);
         break;
     case EVENT_RESIZING:
+        if (metrics->open[event->job].loading)
+            loaded(metrics, view, event); /* what it had loaded is paid for */
         metrics->resizes++;
         metrics->open[event->job].resizing = true;
         metrics->open[event->job].since_ns = event->at_ns;

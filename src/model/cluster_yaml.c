@@ -50,6 +50,7 @@ struct nodes_entry {
 struct cluster_file {
     char *name;
     double *oversubscription;
+    bool first_fit;
     struct type_entry *types;
     unsigned types_count;
     struct nodes_entry *nodes;
@@ -102,6 +103,7 @@ static const cyaml_schema_field_t file_fields[] = {
                            struct cluster_file, name, 1, 100),
     CYAML_FIELD_FLOAT_PTR("oversubscription", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                           struct cluster_file, oversubscription),
+    CYAML_FIELD_BOOL("first_fit", CYAML_FLAG_OPTIONAL, struct cluster_file, first_fit),
     CYAML_FIELD_SEQUENCE("types", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                          struct cluster_file, types, &type_schema, 0, TYPES_MAX),
     CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER, struct cluster_file, nodes,
@@ -329,6 +331,7 @@ static int build(struct cluster *cluster, struct arena *arena, const struct plac
         return r;
     cluster_begin(cluster, arena, file->name ? file->name : name, node_count);
     cluster->oversubscription = file->oversubscription ? *file->oversubscription : 1;
+    cluster->first_fit = file->first_fit;
     for (unsigned i = 0; i < file->types_count; i++) {
         uint32_t type = cluster_type(cluster, arena, file->types[i].name);
         cluster->types[type].usd_per_hour = file->types[i].usd_per_hour;

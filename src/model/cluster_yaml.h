@@ -12,6 +12,7 @@ struct error;
  *
  *     name: lab
  *     oversubscription: 4            # of the racks' uplinks; 1
+ *     first_fit: true                # fill nodes in this order; false: the tightest first
  *     types:                         # optional: what is known of each
  *       - { name: v100, usd_per_hour: 0.74, speed: 1 }
  *     nodes:

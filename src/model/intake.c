@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/place.h"
 #include "model/throughput.h"
 
 void intake_init(struct intake *intake, const struct cluster *cluster,
@@ -36,14 +37,12 @@ static uint32_t entity_number(struct intake *intake, const char *name)
     return number;
 }
 
-/* The CPU or memory of 'part' accelerators out of the gang's, as placement counts it. */
+/* Whether an empty node can hold so many of the gang, as placement counts it. */
 static bool holds(const struct node *node, const struct job *job, uint32_t gpus)
 {
-    uint64_t whole = job->gpus ? job->gpus : 1;
-    uint64_t part = job->gpus ? gpus : 1;
-    return gpus <= node->gpu_count &&
-           (job->cpu_milli * part + whole - 1) / whole <= node->cpu_milli &&
-           (job->mem_mib * part + whole - 1) / whole <= node->mem_mib;
+    struct room_part need = place_need(job, gpus);
+    return gpus <= node->gpu_count && need.cpu_milli <= node->cpu_milli &&
+           need.mem_mib <= node->mem_mib;
 }
 
 /* Most of the gang that one node of a shape can hold. */

@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/free.h"
+#include "model/place.h"
 #include "model/state.h"
 #include "model/throughput.h"
 
@@ -236,6 +237,7 @@ static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t ch
 
 static struct change *change_add(struct plan *plan, enum change_kind kind, job_id job)
 {
+    assert(plan->changes);
     assert(plan->change_count < plan->change_max);
     struct change *change = &plan->changes[plan->change_count++];
     *change = (struct change){ .kind = kind,
@@ -311,252 +313,6 @@ void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
     plan->changes[plan->of_job[job] - 1].wait_saved_ns = wait_saved_ns;
 }
 
-/* --- granting: which nodes --------------------------------------------------------- */
-
-/* What is asked for, worked out once. */
-struct want {
-    const struct job *job;
-    uint32_t gpus;
-    uint32_t types;
-    uint32_t nodes;
-    bool spread;
-    const struct bits *avoid;
-};
-
-/* A node's part of the gang's CPU or memory: as large as its part of the accelerators. */
-static uint32_t share_of(uint32_t all, uint32_t part, uint32_t whole)
-{
-    if (whole == 0 || part == whole)
-        return all;
-    return (uint32_t)(((uint64_t)all * part + whole - 1) / whole);
-}
-
-static struct room_part need_for(const struct job *job, uint32_t gpus)
-{
-    return (struct room_part){ .cpu_milli = share_of(job->cpu_milli, gpus, job->gpus),
-                               .mem_mib = share_of(job->mem_mib, gpus, job->gpus) };
-}
-
-/* How many of the gang a node can hold. */
-static uint32_t usable(const struct job *job, const struct room *room,
-                       uint32_t gpus_max)
-{
-    uint32_t gpus = bits_count(room->gpus);
-    if (gpus > gpus_max)
-        gpus = gpus_max;
-    for (; gpus > 0; gpus--) {
-        struct room_part need = need_for(job, gpus);
-        if (need.cpu_milli <= room->cpu_milli && need.mem_mib <= room->mem_mib)
-            break;
-    }
-    return gpus;
-}
-
-static bool is_chosen(const struct plan *plan, uint32_t first, node_id node)
-{
-    for (uint32_t i = first; i < plan->seat_count; i++)
-        if (plan->seats[i].node == node)
-            return true;
-    return false;
-}
-
-static void choose(struct plan *plan, const struct job *job, node_id node,
-                   uint32_t gpus)
-{
-    struct room_part need = need_for(job, gpus);
-    assert(plan->seat_count < plan->seat_max);
-    plan->seats[plan->seat_count++] = (struct seat){ .node = node,
-                                                     .cpu_milli = need.cpu_milli,
-                                                     .mem_mib = need.mem_mib,
-                                                     .reserved = gpus };
-}
-
-static bool choose_tightest(struct plan *plan, const struct free_index *index,
-                            const struct want *want, uint32_t type, uint32_t gpus,
-                            const struct bits *avoid)
-{
-    struct room_part need = need_for(want->job, gpus);
-    node_id node =
-        free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid);
-    if (node == NODE_NONE)
-        return false;
-    choose(plan, want->job, node, gpus);
-    return true;
-}
-
-/* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
-static bool choose_another(struct plan *plan, const struct free_index *index,
-                           const struct want *want, uint32_t type, uint32_t gpus,
-                           uint32_t first)
-{
-    node_id best = NODE_NONE;
-    uint32_t best_count = NONE;
-    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
-         node = free_most(index, type, node)) {
-        const struct room *room = &index->rooms[node];
-        uint32_t count = bits_count(room->gpus);
-        if (count < gpus)
-            break;
-        if (count < best_count && usable(want->job, room, gpus) == gpus &&
-            !is_chosen(plan, first, node) &&
-            !(want->avoid && bits_test(want->avoid, node))) {
-            best = node;
-            best_count = count;
-        }
-    }
-    if (best == NODE_NONE)
-        return false;
-    choose(plan, want->job, best, gpus);
-    return true;
-}
-
-/* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
-static uint32_t choose_many(struct plan *plan, const struct free_index *index,
-                            const struct want *want, uint32_t type, uint32_t gpus_min,
-                            uint32_t gpus_max, uint32_t left, uint32_t first)
-{
-    for (node_id node = free_most(index, type, NODE_NONE);
-         node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
-        if (bits_count(index->rooms[node].gpus) < gpus_min)
-            break;
-        if (want->avoid && bits_test(want->avoid, node))
-            continue;
-        uint32_t most = left < gpus_max ? left : gpus_max;
-        uint32_t gpus = usable(want->job, &index->rooms[node], most);
-        if (gpus < gpus_min || gpus == 0 || is_chosen(plan, first, node))
-            continue;
-        choose(plan, want->job, node, gpus);
-        left -= gpus;
-    }
-    return left;
-}
-
-/* A gang over several nodes: so many large parts, so many small ones. */
-struct parts {
-    uint32_t large, large_count;
-    uint32_t small, small_count;
-};
-
-/* As many nodes as it says, as even as can be; or full nodes and one for the rest. */
-static struct parts parts_of(const struct want *want, uint32_t node_max)
-{
-    uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
-    if (!want->nodes)
-        return (struct parts){ each, want->gpus / each, want->gpus % each,
-                               want->gpus % each > 0 };
-    uint32_t more = want->gpus % want->nodes;
-    if (more == 0)
-        return (struct parts){ .large = each, .large_count = want->nodes };
-    return (struct parts){ each + 1, more, each, want->nodes - more };
-}
-
-static bool choose_parts(struct plan *plan, const struct want *want, uint32_t type,
-                         bool with_vacated, const struct parts *parts)
-{
-    uint32_t first = plan->seat_count;
-    uint32_t left = parts->large * parts->large_count;
-    left = choose_many(plan, plan->free, want, type, parts->large, parts->large, left,
-                       first);
-    if (left > 0 && with_vacated)
-        left = choose_many(plan, &plan->vacated, want, type, parts->large, parts->large,
-                           left, first);
-    bool found = left == 0;
-    for (uint32_t i = 0; i < parts->small_count && found; i++)
-        found = choose_another(plan, plan->free, want, type, parts->small, first) ||
-                (with_vacated &&
-                 choose_another(plan, &plan->vacated, want, type, parts->small, first));
-    if (!found)
-        plan->seat_count = first;
-    return found;
-}
-
-/*
- * Several nodes of one type.  As few as can be: full nodes and the tightest for the
- * rest; or, where the job may be spread, whatever there is, most free first.
- */
-static bool choose_gang(struct plan *plan, const struct want *want, uint32_t type,
-                        bool with_vacated)
-{
-    uint32_t first = plan->seat_count;
-    uint32_t node_max = plan->cluster->types[type].node_gpus_max;
-    uint32_t in_all = plan->free->shelves[type].gpu_count +
-                      (with_vacated ? plan->vacated_gpu_count : 0);
-    if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
-        return false;
-
-    struct parts parts = parts_of(want, node_max);
-    if (parts.large <= node_max && choose_parts(plan, want, type, with_vacated, &parts))
-        return true;
-    if (!want->spread || want->nodes)
-        return false;
-    uint32_t left = want->gpus;
-    if (with_vacated) /* nodes with vacancies, with all they have, first */
-        left = choose_many(plan, &plan->vacated, want, type, 1, node_max, left, first);
-    left = choose_many(plan, plan->free, want, type, 1, node_max, left, first);
-    if (left == 0)
-        return true;
-    plan->seat_count = first;
-    return false;
-}
-
-static bool choose_of_type(struct plan *plan, const struct want *want, uint32_t type,
-                           bool with_vacated)
-{
-    uint32_t node_max =
-        type == TYPE_NONE ? 0 : plan->cluster->types[type].node_gpus_max;
-    const struct free_index *index = with_vacated ? &plan->vacated : plan->free;
-    if (want->gpus <= node_max && want->nodes <= 1 &&
-        choose_tightest(plan, index, want, type, want->gpus, want->avoid))
-        return true;
-    if (want->gpus <= node_max && want->nodes <= 1 && !want->spread)
-        return false;
-    return want->gpus > 1 && choose_gang(plan, want, type, with_vacated);
-}
-
-/* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
-static uint32_t order_types(const struct plan *plan, const struct want *want,
-                            uint32_t types[TYPES_MAX + 1])
-{
-    double rates[TYPES_MAX];
-    uint32_t count = 0;
-    if (want->gpus == 0)
-        types[count++] = TYPE_NONE;
-    if (want->types && (want->types & (want->types - 1)) == 0 && want->gpus > 0) {
-        types[0] = (uint32_t)__builtin_ctz(want->types);
-        return 1;
-    }
-    uint32_t fixed = count;
-    for (uint32_t type = 0; type < plan->cluster->type_count; type++) {
-        if (!(want->types >> type & 1))
-            continue;
-        double rate = throughput_rate(plan->state->view.rates, want->job, type,
-                                      want->gpus, false);
-        uint32_t at = count++;
-        for (; at > fixed && rates[at - fixed - 1] < rate; at--) {
-            rates[at - fixed] = rates[at - fixed - 1];
-            types[at] = types[at - 1];
-        }
-        rates[at - fixed] = rate;
-        types[at] = type;
-    }
-    return count;
-}
-
-static bool choose_nodes(struct plan *plan, const struct want *want)
-{
-    uint32_t types[TYPES_MAX + 1];
-    uint32_t count = order_types(plan, want, types);
-    for (uint32_t i = 0; i < count; i++)
-        if (choose_of_type(plan, want, types[i], false))
-            return true;
-    if (plan->vacancy_count == 0)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (choose_of_type(plan, want, types[i], true))
-            return true;
-    return false;
-}
-
 /* --- granting: which room ----------------------------------------------------------- */
 
 static uint64_t lowest_bits(uint64_t bits, uint32_t count)
@@ -630,14 +386,29 @@ static void occupy(struct plan *plan, struct seat *seat)
     seat->gpus |= need.gpus;
 }
 
-static bool grant_found(struct plan *plan, job_id job, const struct want *want,
+/* Append the nodes it can have to the plan's seats. */
+static bool find_nodes(struct plan *plan, const struct place_want *want)
+{
+    struct place place = { .cluster = plan->cluster,
+                           .rates = plan->state->view.rates,
+                           .free = plan->free,
+                           .vacated = plan->vacancy_count > 0 ? &plan->vacated : NULL,
+                           .vacated_gpu_count = plan->vacated_gpu_count,
+                           .seats = plan->seats,
+                           .seat_count = plan->seat_count,
+                           .seat_max = plan->seat_max };
+    if (!place_find(&place, want))
+        return false;
+    plan->seat_count = place.seat_count;
+    return true;
+}
+
+static bool grant_found(struct plan *plan, job_id job, const struct place_want *want,
                         uint64_t steps_max)
 {
     uint32_t seat_first = plan->seat_count;
-    if (!choose_nodes(plan, want)) {
-        plan->seat_count = seat_first;
+    if (!find_nodes(plan, want))
         return false;
-    }
     uint32_t seat_count = plan->seat_count - seat_first;
     struct change *change = change_add(plan, CHANGE_GRANT, job);
     change->seat_first = seat_first;
@@ -658,7 +429,7 @@ static bool grant_found(struct plan *plan, job_id job, const struct want *want,
 
 /* On the accelerators of a job that holds them alone, CPU and memory from what is free. */
 static bool grant_beside(struct plan *plan, job_id job, job_id other,
-                         const struct want *want, uint64_t steps_max)
+                         const struct place_want *want, uint64_t steps_max)
 {
     const struct job *o = &plan->jobs[other];
     const struct change *granted = last_change(plan, other);
@@ -690,7 +461,7 @@ static bool grant_beside(struct plan *plan, job_id job, job_id other,
         return false;
     for (uint32_t i = 0; i < count; i++) {
         const struct room *room = &plan->free->rooms[seats[i].node];
-        struct room_part need = need_for(want->job, seat_gpu_count(&seats[i]));
+        struct room_part need = place_need(want->job, seat_gpu_count(&seats[i]));
         if (room->cpu_milli < need.cpu_milli || room->mem_mib < need.mem_mib)
             return false;
     }
@@ -699,7 +470,7 @@ static bool grant_beside(struct plan *plan, job_id job, job_id other,
     change->steps_max = steps_max;
     change->seat_count = count;
     for (uint32_t i = 0; i < count; i++) {
-        struct room_part need = need_for(want->job, seat_gpu_count(&seats[i]));
+        struct room_part need = place_need(want->job, seat_gpu_count(&seats[i]));
         need.node = seats[i].node;
         free_change(plan, &need, true);
         plan->seats[plan->seat_count++] = (struct seat){ .node = need.node,
@@ -753,7 +524,7 @@ static bool unrevoke(struct plan *plan, job_id id)
 
 /* Its present seats are what is asked for. */
 static bool is_content(const struct plan *plan, const struct job *job,
-                       const struct want *want)
+                       const struct place_want *want)
 {
     for (uint32_t i = 0; want->avoid && i < job->seats.count; i++)
         if (bits_test(want->avoid, plan->state->seats[job->seats.first + i].node))
@@ -778,12 +549,13 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     if (!ask)
         ask = &as_it_says;
     const struct job *job = &plan->jobs[id];
-    struct want want = { .job = job,
-                         .gpus = ask->gpus ? ask->gpus : job->gpus,
-                         .types = ask->types ? ask->types & job->types : job->types,
-                         .nodes = job->nodes,
-                         .spread = ask->spread || job->spread,
-                         .avoid = ask->avoid };
+    struct place_want want = { .job = job,
+                               .gpus = ask->gpus ? ask->gpus : job->gpus,
+                               .types =
+                                   ask->types ? ask->types & job->types : job->types,
+                               .nodes = job->nodes,
+                               .spread = ask->spread || job->spread,
+                               .avoid = ask->avoid };
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)

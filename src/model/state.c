@@ -1,12 +1,8 @@
 /*
  * state.c - the cluster as we know it; changed by events only.
  *
- * The accounts of a node: what is free, what jobs hold in their seats, and what leaving
- * jobs have promised to others.  A promise is a part of a leaving job's seat; it is not
- * free while that job is there and not free when it has gone, because then it belongs
- * to the successor.  So when a job leaves, its seats less its promises become free, and
- * when a successor gives up before it starts, its seats less the promises that are
- * still open become free.
+ * What each event means for a job: its state, its progress, the time it has waited and
+ * been served.  Who holds what on which node is kept in books.c.
  */
 #include "model/state.h"
 
@@ -14,6 +10,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "model/books.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 
@@ -74,259 +71,6 @@ void state_release(struct state *state)
 job_id state_find(const struct state *state, uint64_t id)
 {
     return map_find(&state->slots, id);
-}
-
-/* --- rows of seats ------------------------------------------------------------ */
-
-static uint32_t row_class(uint32_t count)
-{
-    return count <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(count - 1);
-}
-
-static struct seat_row row_new(struct state *state, const struct seat *seats,
-                               uint32_t count)
-{
-    uint32_t class = row_class(count);
-    uint32_t first = state->seat_free[class];
-    if (first != NONE) {
-        state->seat_free[class] = state->seats[first].node;
-    } else {
-        first = state->seat_used;
-        state->seat_used += 1u << class;
-        assert(state->seat_used <= state->seat_max);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        state->seats[first + i] = seats[i];
-    return (struct seat_row){ first, count };
-}
-
-static void row_free(struct state *state, struct seat_row *row)
-{
-    if (row->count == 0)
-        return;
-    uint32_t class = row_class(row->count);
-    state->seats[row->first].node = state->seat_free[class];
-    state->seat_free[class] = row->first;
-    *row = (struct seat_row){ 0, 0 };
-}
-
-/* --- rooms --------------------------------------------------------------------- */
-
-static void set_room(struct state *state, node_id node, const struct room *room)
-{
-    if (state->node_down[node])
-        state->free.rooms[node] = *room; /* kept for its return */
-    else
-        free_put(&state->free, node, room);
-}
-
-static void take(struct state *state, const struct room_part *part)
-{
-    struct room room = state->free.rooms[part->node];
-    assert((room.gpus & part->gpus) == part->gpus);
-    assert(room.cpu_milli >= part->cpu_milli);
-    assert(room.mem_mib >= part->mem_mib);
-    room.gpus &= ~part->gpus;
-    room.cpu_milli -= part->cpu_milli;
-    room.mem_mib -= part->mem_mib;
-    set_room(state, part->node, &room);
-}
-
-static void give(struct state *state, const struct room_part *part)
-{
-    struct room room = state->free.rooms[part->node];
-    assert((room.gpus & part->gpus) == 0);
-    room.gpus |= part->gpus;
-    room.cpu_milli += part->cpu_milli;
-    room.mem_mib += part->mem_mib;
-    set_room(state, part->node, &room);
-}
-
-static struct room_part part_of(const struct seat *seat)
-{
-    return (struct room_part){ seat->node, seat->cpu_milli, seat->mem_mib, seat->gpus };
-}
-
-static void part_less(struct room_part *part, const struct room_part *other)
-{
-    assert((part->gpus & other->gpus) == other->gpus);
-    assert(part->cpu_milli >= other->cpu_milli);
-    assert(part->mem_mib >= other->mem_mib);
-    part->gpus &= ~other->gpus;
-    part->cpu_milli -= other->cpu_milli;
-    part->mem_mib -= other->mem_mib;
-}
-
-/* --- promises ------------------------------------------------------------------ */
-
-static void promise_add(struct state *state, job_id victim, job_id successor,
-                        const struct room_part *part)
-{
-    uint32_t p = state->promise_free;
-    if (p != NONE)
-        state->promise_free = state->promises[p].next_of_victim;
-    else
-        p = state->promise_used++;
-    assert(p < state->promise_max);
-    state->promises[p] =
-        (struct promise){ .victim = victim,
-                          .successor = successor,
-                          .part = *part,
-                          .next_of_victim = state->jobs[victim].promised_to,
-                          .next_of_successor = state->jobs[successor].promised_by };
-    state->jobs[victim].promised_to = p;
-    state->jobs[successor].promised_by = p;
-}
-
-static void unlink_of_victim(struct state *state, uint32_t p)
-{
-    uint32_t *link = &state->jobs[state->promises[p].victim].promised_to;
-    while (*link != p)
-        link = &state->promises[*link].next_of_victim;
-    *link = state->promises[p].next_of_victim;
-}
-
-static void unlink_of_successor(struct state *state, uint32_t p)
-{
-    uint32_t *link = &state->jobs[state->promises[p].successor].promised_by;
-    while (*link != p)
-        link = &state->promises[*link].next_of_successor;
-    *link = state->promises[p].next_of_successor;
-}
-
-static void promise_drop(struct state *state, uint32_t p)
-{
-    unlink_of_victim(state, p);
-    unlink_of_successor(state, p);
-    state->promises[p].next_of_victim = state->promise_free;
-    state->promise_free = p;
-}
-
-/* A job leaves accelerators that its partner still uses: the partner promises them now. */
-static void promises_to_partner(struct state *state, job_id job, job_id partner)
-{
-    uint32_t next;
-    for (uint32_t p = state->jobs[job].promised_to; p != NONE; p = next) {
-        struct promise *promise = &state->promises[p];
-        next = promise->next_of_victim;
-        if (promise->part.gpus == 0)
-            continue;
-        struct room_part rest = { .node = promise->part.node,
-                                  .gpus = promise->part.gpus };
-        promise->part.gpus = 0;
-        promise_add(state, partner, promise->successor, &rest);
-    }
-}
-
-/* --- seats --------------------------------------------------------------------- */
-
-/* Less what the job promises there, a seat it leaves becomes free. */
-static void vacate(struct state *state, job_id id)
-{
-    struct job *job = &state->jobs[id];
-    bool shared = job->partner != JOB_NONE;
-    if (shared)
-        promises_to_partner(state, id, job->partner);
-
-    for (uint32_t i = 0; i < job->seats.count; i++) {
-        struct room_part part = part_of(&state->seats[job->seats.first + i]);
-        if (shared)
-            part.gpus = 0;
-        for (uint32_t p = job->promised_to; p != NONE;
-             p = state->promises[p].next_of_victim)
-            if (state->promises[p].part.node == part.node)
-                part_less(&part, &state->promises[p].part);
-        give(state, &part);
-    }
-    while (job->promised_to != NONE)
-        promise_drop(state, job->promised_to);
-    row_free(state, &job->seats);
-    if (shared) {
-        state->jobs[job->partner].partner = JOB_NONE;
-        job->partner = JOB_NONE;
-    }
-}
-
-/* The same for one who does not come: what both were promised is promised to the other. */
-static void promises_for_partner(struct state *state, job_id job, job_id partner)
-{
-    uint32_t next;
-    for (uint32_t p = state->jobs[job].promised_by; p != NONE; p = next) {
-        struct promise *promise = &state->promises[p];
-        next = promise->next_of_successor;
-        if (promise->part.gpus == 0)
-            continue;
-        struct room_part rest = { .node = promise->part.node,
-                                  .gpus = promise->part.gpus };
-        promise->part.gpus = 0;
-        promise_add(state, promise->victim, partner, &rest);
-    }
-}
-
-/* Give up seats it was promised and has not taken. */
-static void decline(struct state *state, job_id id)
-{
-    struct job *job = &state->jobs[id];
-    bool shared = job->state == JOB_PLACED && job->partner != JOB_NONE;
-    if (shared)
-        promises_for_partner(state, id, job->partner);
-
-    for (uint32_t i = 0; i < job->next.count; i++) {
-        struct room_part part = part_of(&state->seats[job->next.first + i]);
-        if (shared)
-            part.gpus = 0;
-        for (uint32_t p = job->promised_by; p != NONE;
-             p = state->promises[p].next_of_successor)
-            if (state->promises[p].part.node == part.node)
-                part_less(&part, &state->promises[p].part);
-        give(state, &part);
-    }
-    while (job->promised_by != NONE)
-        promise_drop(state, job->promised_by);
-    row_free(state, &job->next);
-    if (shared) {
-        state->jobs[job->partner].partner = JOB_NONE;
-        job->partner = JOB_NONE;
-    }
-}
-
-/* Take what is free of 'seats' and note what is promised. */
-static void reserve(struct state *state, const struct event *event)
-{
-    struct job *job = &state->jobs[event->job];
-    assert(job->next.count == 0);
-    for (uint32_t i = 0; i < event->seat_count; i++) {
-        struct room_part part = part_of(&event->seats[i]);
-        if (event->beside != JOB_NONE)
-            part.gpus = 0;
-        for (uint32_t p = 0; p < event->promise_count; p++)
-            if (event->promises[p].part.node == part.node)
-                part_less(&part, &event->promises[p].part);
-        take(state, &part);
-    }
-    for (uint32_t p = 0; p < event->promise_count; p++) {
-        assert(job_seated(&state->jobs[event->promises[p].victim]));
-        promise_add(state, event->promises[p].victim, event->job,
-                    &event->promises[p].part);
-    }
-    job->next = row_new(state, event->seats, event->seat_count);
-    if (event->beside != JOB_NONE) {
-        struct job *other = &state->jobs[event->beside];
-        assert(other->partner == JOB_NONE);
-        assert(job->partner == JOB_NONE);
-        other->partner = event->job;
-        job->partner = event->beside;
-    }
-}
-
-/* What it holds, counted from its seats. */
-static void count_seats(struct state *state, struct job *job,
-                        const struct seat_row *row)
-{
-    job->gpus_now = 0;
-    for (uint32_t i = 0; i < row->count; i++)
-        job->gpus_now += seat_gpu_count(&state->seats[row->first + i]);
-    job->type_now = state->view.cluster->nodes[state->seats[row->first].node].type;
 }
 
 /* --- time ---------------------------------------------------------------------- */
@@ -448,12 +192,12 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
     struct job *job = &state->jobs[id];
     book_service(state, id, now_ns);
     state->seated_count--;
-    vacate(state, id);
+    books_vacate(state, id);
     job->rate_per_s = 0;
     if (job->next.count) {
         job->state = JOB_PLACED;
         job->attempt++;
-        count_seats(state, job, &job->next);
+        books_count_seats(state, job, &job->next);
     } else if (job->leaving) {
         forget(state, id);
     } else {
@@ -473,8 +217,8 @@ static void ended(struct state *state, job_id id, const struct event *event)
     book_service(state, id, event->at_ns);
     state->seated_count--;
     if (job->next.count)
-        decline(state, id);
-    vacate(state, id);
+        books_decline(state, id);
+    books_vacate(state, id);
     forget(state, id);
 }
 
@@ -497,7 +241,7 @@ static void lost(struct state *state, job_id id, const struct event *event)
     struct job *job = &state->jobs[id];
     job->failures++;
     if (job->state == JOB_PLACED) {
-        decline(state, id);
+        books_decline(state, id);
         job->gpus_now = 0;
         job->type_now = TYPE_NONE;
         if (job->leaving) {
@@ -509,7 +253,7 @@ static void lost(struct state *state, job_id id, const struct event *event)
         return;
     }
     if (job_runs(job) && job->next.count)
-        decline(state, id); /* it was about to go on with another size */
+        books_decline(state, id); /* it was about to go on with another size */
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
     left_seats(state, id, event->at_ns);
@@ -519,13 +263,13 @@ static void placed(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     assert(job->state == JOB_WAITING || job->state == JOB_STOPPING);
-    reserve(state, event);
+    books_reserve(state, event);
     job->steps_max = event->steps_max;
     job->spread_now = event->spread;
     if (job->state == JOB_WAITING) {
         job->state = JOB_PLACED;
         job->attempt++;
-        count_seats(state, job, &job->next);
+        books_count_seats(state, job, &job->next);
         state->waiting_count--;
     }
 }
@@ -547,10 +291,10 @@ static void resized(struct state *state, job_id id, const struct event *event)
     struct seat_row next = job->next;
     book_service(state, id, event->at_ns);
     job->next = (struct seat_row){ 0, 0 };
-    vacate(state, id);
+    books_vacate(state, id);
     job->seats = next;
     job->state = JOB_RUNNING; /* it has loaded on the way */
-    count_seats(state, job, &job->seats);
+    books_count_seats(state, job, &job->seats);
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
     job->rate_per_s =
@@ -638,7 +382,8 @@ bool state_apply(struct state *state, struct event *event)
     struct job *job = &state->jobs[id];
     if (event->kind == EVENT_LOST && job->state == JOB_STOPPING && job->next.count &&
         event->attempt == job->attempt + 1 && event->generation == job->generation) {
-        decline(state, id); /* where it was to go is gone; it still has to leave */
+        books_decline(state,
+                      id); /* where it was to go is gone; it still has to leave */
         return true;
     }
     if (is_late(state, event) || !is_expected(job, event->kind))
@@ -691,7 +436,7 @@ bool state_apply(struct state *state, struct event *event)
     case EVENT_RESIZING:
         assert(job_runs(job));
         anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
-        reserve(state, event);
+        books_reserve(state, event);
         job->steps_max = event->steps_max;
         job->spread_now = event->spread;
         break;

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/place.h"
 
 #define NONE UINT32_MAX
 #define LEFT_MAX 1024
@@ -171,16 +172,11 @@ struct search {
     struct need needs[TYPES_MAX + 1]; /* by type */
 };
 
-static uint64_t part_of(uint64_t all, uint32_t part, uint32_t whole)
-{
-    return whole == 0 ? all : (all * part + whole - 1) / whole;
-}
-
 static bool room_holds(const struct room *room, const struct job *job, uint32_t gpus)
 {
-    return bits_count(room->gpus) >= gpus &&
-           part_of(job->cpu_milli, gpus, job->gpus) <= room->cpu_milli &&
-           part_of(job->mem_mib, gpus, job->gpus) <= room->mem_mib;
+    struct room_part need = place_need(job, gpus);
+    return bits_count(room->gpus) >= gpus && need.cpu_milli <= room->cpu_milli &&
+           need.mem_mib <= room->mem_mib;
 }
 
 /* If 'victim' left as well: note it, node by node. */

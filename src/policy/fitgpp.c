@@ -27,16 +27,23 @@
  * which the paper leaves out, take as many victims as they need, lowest score first, and
  * a gang that is a victim leaves whole.  'normalise=fixed' replaces the running maxima by
  * a full node and 'grace_max': the order then stands still and a choice is quicker.
+ * With 'worth=xion' (gate.h) the first few by score are asked for their price, and the
+ * cheapest goes; nobody does if room frees itself before it would have left.
  *
  * Not for clusters where most jobs call themselves trials: nobody preempts those.
  */
 #include "policy/policy.h"
+
+#include <math.h>
 
 #include "policy/trial.h"
 #include "policy/victims.h"
 
 enum { FALLBACK_SPARE, FALLBACK_PAPER };
 enum { NORMALISE_RUNNING, NORMALISE_FIXED };
+
+#define PROBES_MAX 64 /* with worth=xion: candidates tried for room, by score */
+#define ASKED_MAX 8   /* and of those that make room, asked for their price   */
 
 struct fitgpp {
     double s;
@@ -45,6 +52,7 @@ struct fitgpp {
 
     struct victims victims;
     struct trial trial;
+    uint32_t worth; /* enum gate_choice */
 };
 
 static job_id drawn(void *self, job_id last)
@@ -70,7 +78,8 @@ static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
     victims_init(&fitgpp->victims, run, view);
     fitgpp->trial = (struct trial){ .self = fitgpp,
                                     .order = drawn,
-                                    .preempt_max = fitgpp->preempt_max };
+                                    .preempt_max = fitgpp->preempt_max,
+                                    .gate.choice = fitgpp->worth };
     trial_init(&fitgpp->trial, run, view, seed);
     return 0;
 }
@@ -93,15 +102,62 @@ static bool fits_a_node(const struct view *view, const struct job *job)
     return job->gpus <= gpus_max && job->nodes <= 1;
 }
 
-static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
-                          struct plan *plan, job_id job)
+static bool makes_room(struct plan *plan, job_id victim, job_id newcomer)
 {
-    job_id victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[job]);
+    size_t mark = plan_mark(plan);
+    plan_revoke(plan, victim, RULE_TRIAL, newcomer);
+    bool fits = plan_grant(plan, newcomer, NULL);
+    plan_undo(plan, mark);
+    return fits;
+}
+
+/* Of the first few by score, the one whose leaving does the others least harm. */
+static job_id cheapest(struct fitgpp *fitgpp, const struct view *view,
+                       struct plan *plan, job_id newcomer)
+{
+    struct trial *trial = &fitgpp->trial;
+    struct worth *worth = &trial->gate.worth;
+    job_id best = JOB_NONE;
+    double best_s = -INFINITY;
+    uint32_t asked = 0;
+    victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
+    job_id victim = victims_next(&fitgpp->victims, JOB_NONE);
+    for (uint32_t probe = 0; victim != JOB_NONE && probe < PROBES_MAX; probe++) {
+        struct worth_price price;
+        if (!plan_changes(plan, victim) && makes_room(plan, victim, newcomer)) {
+            worth_swap(worth, view, plan, newcomer, &victim, 1, &price);
+            double net_s = price.gain_s - worth->settings.theta * price.cost_gpu_s;
+            best = net_s > best_s ? victim : best;
+            best_s = net_s > best_s ? net_s : best_s;
+            if (++asked == ASKED_MAX)
+                break;
+        }
+        victim = victims_next(&fitgpp->victims, victim);
+    }
+    return best;
+}
+
+/* By score; or, where swaps are asked for their worth, by what they cost. */
+static job_id choose_victim(struct fitgpp *fitgpp, const struct view *view,
+                            struct plan *plan, job_id newcomer)
+{
+    job_id victim = JOB_NONE;
+    if (fitgpp->worth == GATE_XION && view->jobs[newcomer].steps_total > 0)
+        victim = cheapest(fitgpp, view, plan, newcomer);
+    if (victim == JOB_NONE)
+        victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[newcomer]);
+    return victim;
+}
+
+static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
+                          struct plan *plan, job_id newcomer)
+{
+    job_id victim = choose_victim(fitgpp, view, plan, newcomer);
     if (victim == JOB_NONE)
         return false;
     size_t mark = plan_mark(plan);
-    plan_revoke(plan, victim, RULE_TRIAL, job);
-    if (plan_grant(plan, job, NULL))
+    plan_revoke(plan, victim, RULE_TRIAL, newcomer);
+    if (plan_grant(plan, newcomer, NULL))
         return true;
     plan_undo(plan, mark);
     return false;
@@ -155,6 +211,7 @@ static const struct param fitgpp_params[] = {
       normalisers },
     { "grace_max", PARAM_TIME, AT(grace_max_ns), "20m", NULL,
       "with normalise=fixed: the longest grace period", 0, 0 },
+    GATE_PARAM(struct fitgpp, worth),
     { 0 },
 };
 

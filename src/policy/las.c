@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/tree.h"
 #include "policy/evict.h"
+#include "policy/gate.h"
 #include "policy/sizes.h"
 
 #define QUEUES_MAX 31
@@ -46,6 +47,7 @@ struct las {
         bool runs, timed;
     } * jobs;
     struct evict evict;
+    struct gate gate;
 };
 
 /* Queue first, then a time: one number to sort by. */
@@ -132,6 +134,7 @@ static void las_observe(void *self, const struct view *view, const struct event 
     else if (event_ends_running(event, view))
         leave_running(las, event->job);
     evict_observe(&las->evict, view, event);
+    gate_observe(&las->gate, view, event);
 
     if (event_makes_waiting(event, view)) {
         enter_waiting(las, view, event->job);
@@ -174,6 +177,7 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
     heap_init(&las->timers);
     las->jobs = arena_array(run, struct las_job, view->job_max);
     evict_init(&las->evict, run, view, &latest_first, las);
+    gate_init(&las->gate, view, run);
     return 0;
 }
 
@@ -207,8 +211,10 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
         bool some_yield = next_later(las, JOB_NONE, queue) != JOB_NONE;
         if (!some_yield && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest is in no earlier queue */
+        size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && evict_for(&las->evict, view, plan, job, queue)))
+            (some_yield && evict_for(&las->evict, view, plan, job, queue) &&
+             gate_pass(&las->gate, view, plan, mark, job)))
             sizes_take(&las->waiting, view, job);
         else
             sizes_skip(&las->waiting, job);
@@ -234,6 +240,7 @@ static const struct param las_params[] = {
       "number of queues; 2 as in Tiresias", 1, QUEUES_MAX },
     { "promote", PARAM_NUMBER, offsetof(struct las, promote), "0", "times its run time",
       "a job that waited so long is back in the first queue; 0: never", 0, 1e6 },
+    GATE_PARAM(struct las, gate.choice),
     { NULL },
 };
 

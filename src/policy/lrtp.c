@@ -28,6 +28,7 @@ struct lrtp {
     struct tree running; /* who may be revoked, by finish time; last is first to go */
     bool *inside;        /* by slot */
     struct trial trial;
+    uint32_t worth; /* enum gate_choice */
 };
 
 static void leave_running(struct lrtp *lrtp, job_id job)
@@ -78,7 +79,8 @@ static int lrtp_init(void *self, const struct view *view, uint64_t seed,
     lrtp->trial = (struct trial){ .self = lrtp,
                                   .order = longest_first,
                                   .preempt_max = lrtp->preempt_max,
-                                  .spare = lrtp->spare };
+                                  .spare = lrtp->spare,
+                                  .gate.choice = lrtp->worth };
     trial_init(&lrtp->trial, run, view, seed);
     return 0;
 }
@@ -109,6 +111,7 @@ static const struct param lrtp_params[] = {
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
     { "spare", PARAM_FLAG, offsetof(struct lrtp, spare), "false", NULL,
       "let those stay who were picked in vain", 0, 0, NULL },
+    GATE_PARAM(struct lrtp, worth),
     { 0 },
 };
 

@@ -17,6 +17,7 @@ struct rand {
     uint32_t preempt_max;
     bool spare;
     struct trial trial;
+    uint32_t worth; /* enum gate_choice */
 };
 
 static job_id drawn(void *self, job_id last)
@@ -32,7 +33,8 @@ static int rand_init(void *self, const struct view *view, uint64_t seed,
     rand->trial = (struct trial){ .self = rand,
                                   .order = drawn,
                                   .preempt_max = rand->preempt_max,
-                                  .spare = rand->spare };
+                                  .spare = rand->spare,
+                                  .gate.choice = rand->worth };
     trial_init(&rand->trial, run, view, seed);
     return 0;
 }
@@ -69,6 +71,7 @@ static const struct param rand_params[] = {
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
     { "spare", PARAM_FLAG, offsetof(struct rand, spare), "false", NULL,
       "let those stay who were picked in vain", 0, 0, NULL },
+    GATE_PARAM(struct rand, worth),
     { 0 },
 };
 

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/tree.h"
 #include "policy/evict.h"
+#include "policy/gate.h"
 #include "policy/sizes.h"
 
 struct srtf {
@@ -29,6 +30,7 @@ struct srtf {
     struct tree running; /* by finish time              */
     bool *runs;          /* by slot: inside 'running'   */
     struct evict evict;
+    struct gate gate;
 };
 
 static void leave_running(struct srtf *srtf, job_id job)
@@ -62,6 +64,7 @@ static void srtf_observe(void *self, const struct view *view, const struct event
     else if (event_ends_running(event, view))
         leave_running(srtf, event->job);
     evict_observe(&srtf->evict, view, event);
+    gate_observe(&srtf->gate, view, event);
 
     if (event_makes_waiting(event, view))
         sizes_push(&srtf->waiting, view, event->job,
@@ -97,6 +100,7 @@ static int srtf_init(void *self, const struct view *view, uint64_t seed,
     tree_init(&srtf->running);
     srtf->runs = arena_array(run, bool, view->job_max);
     evict_init(&srtf->evict, run, view, &longest_first, srtf);
+    gate_init(&srtf->gate, view, run);
     return 0;
 }
 
@@ -112,8 +116,10 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
         bool some_yield = next_longest(srtf, JOB_NONE, claim_ns) != JOB_NONE;
         if (!some_yield && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
             break; /* nothing is free, and the rest needs longer still */
+        size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && evict_for(&srtf->evict, view, plan, job, claim_ns)))
+            (some_yield && evict_for(&srtf->evict, view, plan, job, claim_ns) &&
+             gate_pass(&srtf->gate, view, plan, mark, job)))
             sizes_take(&srtf->waiting, view, job);
         else
             sizes_skip(&srtf->waiting, job);
@@ -128,10 +134,16 @@ static void srtf_fini(void *self)
     sizes_release(&srtf->waiting);
 }
 
+static const struct param srtf_params[] = {
+    GATE_PARAM(struct srtf, gate.choice),
+    { NULL },
+};
+
 const struct policy policy_srtf = {
     .name = "srtf",
     .brief = "shortest remaining time first, preempting as if it were free",
     .source = "Schrage, Operations Research 16 (1968)",
+    .params = srtf_params,
     .self_size = sizeof(struct srtf),
     .init = srtf_init,
     .observe = srtf_observe,

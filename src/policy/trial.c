@@ -67,6 +67,7 @@ void trial_init(struct trial *trial, struct arena *run, const struct view *view,
     trial->place = arena_array(run, uint32_t, view->job_max);
     rng_init(&trial->rng, seed, "victims");
     evict_init(&trial->evict, run, view, &as_ordered, trial);
+    gate_init(&trial->gate, view, run);
 }
 
 void trial_release(struct trial *trial)
@@ -74,47 +75,55 @@ void trial_release(struct trial *trial)
     sizes_release(&trial->trials);
 }
 
+/* --- who waits -------------------------------------------------------------------------- */
+
+static void enter_waiting(struct trial *trial, const struct view *view, job_id job)
+{
+    if (view->jobs[job].class == CLASS_TE)
+        sizes_push(&trial->trials, view, job, view->jobs[job].submit_ns, 0);
+    else
+        queue_add(&trial->others, view, job);
+}
+
+static void leave_waiting(struct trial *trial, const struct view *view, job_id job)
+{
+    if (view->jobs[job].class == CLASS_TE)
+        sizes_remove(&trial->trials, view, job);
+    else
+        queue_remove(&trial->others, job);
+}
+
 void trial_observe(struct trial *trial, const struct view *view,
                    const struct event *event)
 {
-    job_id job = event->job;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
-        trial->place[job] = NONE;
+        trial->place[event->job] = NONE;
 
     if (event_makes_running(event, view))
-        enter_running(trial, view, job);
+        enter_running(trial, view, event->job);
     else if (event_ends_running(event, view))
-        leave_running(trial, job);
+        leave_running(trial, event->job);
     evict_observe(&trial->evict, view, event);
+    gate_observe(&trial->gate, view, event);
 
-    bool is_trial = event_makes_waiting(event, view) || event_ends_waiting(event, view)
-                        ? view->jobs[job].class == CLASS_TE
-                        : false;
-    if (event_makes_waiting(event, view)) {
-        if (is_trial)
-            sizes_push(&trial->trials, view, job, view->jobs[job].submit_ns, 0);
-        else
-            queue_add(&trial->others, view, job);
-    } else if (event_ends_waiting(event, view)) {
-        if (is_trial)
-            sizes_remove(&trial->trials, view, job);
-        else
-            queue_remove(&trial->others, job);
-    }
+    if (event_makes_waiting(event, view))
+        enter_waiting(trial, view, event->job);
+    else if (event_ends_waiting(event, view))
+        leave_waiting(trial, view, event->job);
 }
 
 /* --- deciding -------------------------------------------------------------------------- */
 
 /* To the letter: whoever was asked to leave leaves, whether it helped or not. */
-static bool clear_all(struct trial *trial, struct plan *plan, job_id job)
+static bool clear_all(struct trial *trial, struct plan *plan, job_id newcomer)
 {
     size_t mark = plan_mark(plan);
     for (job_id victim = trial->order(trial->self, JOB_NONE); victim != JOB_NONE;
          victim = trial->order(trial->self, victim)) {
         if (plan_changes(plan, victim))
             continue;
-        plan_revoke(plan, victim, RULE_TRIAL, job);
-        if (plan_grant(plan, job, NULL))
+        plan_revoke(plan, victim, RULE_TRIAL, newcomer);
+        if (plan_grant(plan, newcomer, NULL))
             return true;
     }
     plan_undo(plan, mark);
@@ -150,8 +159,10 @@ void trial_decide(struct trial *trial, const struct view *view, struct plan *pla
 
     sizes_begin(trials, view);
     for (job_id job; (job = sizes_best(trials)) != JOB_NONE;) {
+        size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (trial->running_count && make_room(trial->self, view, plan, job))) {
+            (trial->running_count && make_room(trial->self, view, plan, job) &&
+             gate_pass(&trial->gate, view, plan, mark, job))) {
             sizes_take(trials, view, job);
         } else {
             sizes_skip(trials, job);

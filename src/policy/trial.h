@@ -16,6 +16,7 @@
 
 #include "base/rng.h"
 #include "policy/evict.h"
+#include "policy/gate.h"
 #include "policy/queue.h"
 #include "policy/sizes.h"
 
@@ -37,6 +38,8 @@ struct trial {
     uint32_t preempt_max; /* whoever was preempted so often is safe; 0: nobody is */
     bool spare; /* trial_clear() spares whose room turned out not to be needed */
 
+    struct gate gate; /* its choice is set before; asked about every preemption */
+
     struct sizes trials; /* waiting, by submission */
     struct queue others;
 
@@ -48,7 +51,7 @@ struct trial {
     struct evict evict;
 };
 
-/* 'self', 'order', 'preempt_max' and 'spare' are set before. */
+/* 'self', 'order', 'preempt_max', 'spare' and the gate's choice are set before. */
 void trial_init(struct trial *trial, struct arena *run, const struct view *view,
                 uint64_t seed);
 void trial_release(struct trial *trial);

@@ -394,14 +394,18 @@ static struct need need_of(const struct job *newcomer)
                                          : newcomer->types | 1u << TYPE_NONE };
 }
 
+/*
+ * Its score if it makes room, else INT32_MAX.  What is lacking is negative, and a sign
+ * spread over a word sets all bits of a score that does not count: without a branch.
+ */
 static inline int32_t bits_if_it_fits(const struct victims_pool *pool, uint32_t i,
                                       const struct need *need, struct weights w)
 {
-    int32_t bits = score_bits(w, pool->size[i], pool->grace_s[i]);
-    bool fits = (pool->gpus[i] >= need->gpus) &
-                (pool->cpu_milli[i] >= need->cpu_milli) &
-                (pool->mem_mib[i] >= need->mem_mib);
-    return fits ? bits : INT32_MAX;
+    int32_t lacking = (pool->gpus[i] - need->gpus) |
+                      (pool->cpu_milli[i] - need->cpu_milli) |
+                      (pool->mem_mib[i] - need->mem_mib);
+    return score_bits(w, pool->size[i], pool->grace_s[i]) |
+           ((lacking >> 31) & INT32_MAX);
 }
 
 /*
@@ -432,7 +436,7 @@ static int32_t oldest_in_block(const struct victims_pool *pool, uint32_t from,
     int32_t oldest = INT32_MAX;
     for (uint32_t i = from; i < to; i++) {
         int32_t bits = bits_if_it_fits(&p, i, &n, w);
-        int32_t age = bits == best ? p.age[i] : INT32_MAX;
+        int32_t age = p.age[i] | (-(int32_t)(bits != best) & INT32_MAX);
         oldest = age < oldest ? age : oldest;
     }
     return oldest;

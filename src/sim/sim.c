@@ -278,7 +278,9 @@ static int set_up(struct sim *sim, struct error *err)
                      setup->seed);
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
-    engine_listen(&sim->engine, (struct listener){ .event = admit, .self = sim });
+    engine_listen(&sim->engine, (struct listener){ .event = admit,
+                                                   .self = sim,
+                                                   .kinds = 1u << EVENT_SUBMITTED });
     engine_listen(&sim->engine,
                   (struct listener){ .event = metrics_event, .self = &sim->metrics });
     ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);

@@ -11,11 +11,13 @@
  *
  *     demand in the system  = max over resources r of  sum of D_r / (84 x C_r)
  *
- * Published (Yabuuchi, Taniwaki, Omura, OpML 2019): the cluster, the number of jobs, the
- * share of trial jobs, the way jobs arrive, mean and longest run times and grace periods.
- * Ours: deviations, means and deviations of the demands, and first fit.  How nodes are
- * filled matters: jobs come as fast as the FIFO run could take them, so a policy that gets
- * one percent less out of the cluster falls behind by hours in the six days this takes.
+ * After Yabuuchi, Taniwaki, Omura, OpML 2019, as remembered, not checked against the text:
+ * the cluster, the number of jobs, the share of trial jobs, the way jobs arrive, mean and
+ * longest run times and grace periods.  Ours: deviations, means and deviations of the
+ * demands, and first fit.  How nodes are filled matters: jobs come as fast as the FIFO run
+ * could take them, so a policy that gets one percent less out of the cluster falls behind
+ * by hours in the six days this takes.  With the tightest fit the best-effort jobs' figures
+ * change sign (docs/policies/fitgpp.md).
  */
 #include <errno.h>
 #include <math.h>

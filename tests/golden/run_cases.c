@@ -12,7 +12,7 @@
  *
  * A job takes all of its grace to leave unless 'pause' says otherwise.  Further words of
  * a job: 'nodes 2', 'spread', 'min 1', 'max 8', 'says 500s' (the work it declares; 0s: it
- * does not say), 'fails'.  Expected are all events of these kinds: submitted, rejected,
+ * does not say), 'trial', 'fails'.  Expected are all events of these kinds: submitted, rejected,
  * started, stopped, finished, failed, lost, node_down, node_up.
  */
 #include "support/run.h"
@@ -90,6 +90,10 @@ static void read_job(struct golden *golden, char **words)
         const char *key = *words;
         if (strcmp(key, "spread") == 0) {
             spec->spread = true;
+            continue;
+        }
+        if (strcmp(key, "trial") == 0) {
+            spec->class = CLASS_TE;
             continue;
         }
         if (strcmp(key, "fails") == 0) {

@@ -164,7 +164,9 @@ static void follow_outages(struct run *run, int64_t now_ns)
     for (uint32_t i = 0; i < run->setup->outage_count; i++) {
         const struct outage *outage = &run->setup->outages[i];
         uint32_t id = run->sim.view->job_max + outage->node;
-        if (now_ns == outage->down_ns || now_ns == outage->up_ns) {
+        bool changes =
+            now_ns == outage->down_ns || (outage->up_ns && now_ns == outage->up_ns);
+        if (changes) {
             heap_remove(&run->sim.pool, &run->sim.due, id); /* its own idea of when */
             if (now_ns == outage->down_ns && outage->up_ns)
                 schedule_outage(run, outage, outage->up_ns);

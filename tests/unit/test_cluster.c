@@ -89,6 +89,7 @@ static void yaml_says_it_all(void **state)
 {
     int r = parse("name: lab\n"
                   "oversubscription: 4\n"
+                  "first_fit: true\n"
                   "types:\n"
                   "  - { name: v100, usd_per_hour: 0.74 }\n"
                   "  - { name: k80, speed: 0.2 }\n"
@@ -107,6 +108,7 @@ static void yaml_says_it_all(void **state)
     assert_int_equal(cluster.nodes[3].rack, 1);
     assert_true(cluster.nodes[0].link_bps == 10000000000u);
     assert_true(cluster.oversubscription == 4);
+    assert_true(cluster.first_fit);
     assert_true(cluster.types[1].speed == 0.2);
     assert_true(cluster.types[0].speed == 1);
     assert_string_equal(cluster_node_name(&cluster, 0, text, sizeof text), "n0");

@@ -38,7 +38,7 @@ static const char *show(char *text, size_t size, const char *unit, double value)
 static void print_table(const struct reproduction *r)
 {
     printf("%s\n%s\n\n", r->study->title, r->study->paper);
-    printf("%-24s %11s %11s   %-23s %5s  %s\n", "", "published", "measured",
+    printf("%-36s %10s %10s   %-22s %5s  %s\n", "", "published", "measured",
            "spread over seeds", "seeds", "verdict");
     for (uint32_t i = 0; i < r->finding_count; i++) {
         const struct finding *f = &r->findings[i];
@@ -50,7 +50,7 @@ static void print_table(const struct reproduction *r)
         snprintf(spread, sizeof spread, "%s .. %s",
                  show(low, sizeof low, f->unit, f->low),
                  show(high, sizeof high, f->unit, f->high));
-        printf("%-24s %11s %11s   %-23s %5u  %s\n", f->id,
+        printf("%-36s %10s %10s   %-22s %5u  %s\n", f->id,
                show(published, sizeof published, f->unit, f->published),
                show(measured, sizeof measured, f->unit, f->measured),
                f->seeds > 1 ? spread : "", f->seeds, f->verdict);
@@ -120,9 +120,10 @@ const struct command command_reproduce = {
     .name = "reproduce",
     .group = "Study",
     .brief = "measure a paper's figures again and compare",
-    .usage = "fitgpp|all [flags]",
+    .usage = "fitgpp|xion|all [flags]",
     .flags = reproduce_flags,
     .more = "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
+            "xion     completion time over what a swap costs (IEEE CLOUD 2023)\n"
             "all      every paper there is",
     .run = reproduce_run,
 };

@@ -1,0 +1,246 @@
+/* place.c - which nodes a gang goes to. */
+#include "model/place.h"
+
+#include <assert.h>
+
+#include "base/bits.h"
+#include "model/cluster.h"
+#include "model/free.h"
+#include "model/throughput.h"
+
+#define NONE UINT32_MAX
+
+/* A node's part of the gang's CPU or memory: as large as its part of the accelerators. */
+static uint32_t share_of(uint32_t all, uint32_t part, uint32_t whole)
+{
+    if (whole == 0 || part == whole)
+        return all;
+    return (uint32_t)(((uint64_t)all * part + whole - 1) / whole);
+}
+
+struct room_part place_need(const struct job *job, uint32_t gpus)
+{
+    return (struct room_part){ .cpu_milli = share_of(job->cpu_milli, gpus, job->gpus),
+                               .mem_mib = share_of(job->mem_mib, gpus, job->gpus) };
+}
+
+/* How many of the gang a node can hold. */
+static uint32_t usable(const struct job *job, const struct room *room,
+                       uint32_t gpus_max)
+{
+    uint32_t gpus = bits_count(room->gpus);
+    if (gpus > gpus_max)
+        gpus = gpus_max;
+    for (; gpus > 0; gpus--) {
+        struct room_part need = place_need(job, gpus);
+        if (need.cpu_milli <= room->cpu_milli && need.mem_mib <= room->mem_mib)
+            break;
+    }
+    return gpus;
+}
+
+static bool is_chosen(const struct place *place, uint32_t first, node_id node)
+{
+    for (uint32_t i = first; i < place->seat_count; i++)
+        if (place->seats[i].node == node)
+            return true;
+    return false;
+}
+
+static void choose(struct place *place, const struct job *job, node_id node,
+                   uint32_t gpus)
+{
+    struct room_part need = place_need(job, gpus);
+    assert(place->seat_count < place->seat_max);
+    place->seats[place->seat_count++] = (struct seat){ .node = node,
+                                                       .cpu_milli = need.cpu_milli,
+                                                       .mem_mib = need.mem_mib,
+                                                       .reserved = gpus };
+}
+
+static bool choose_tightest(struct place *place, const struct free_index *index,
+                            const struct place_want *want, uint32_t type, uint32_t gpus,
+                            const struct bits *avoid)
+{
+    struct room_part need = place_need(want->job, gpus);
+    node_id node =
+        free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid);
+    if (node == NODE_NONE)
+        return false;
+    choose(place, want->job, node, gpus);
+    return true;
+}
+
+/* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
+static bool choose_another(struct place *place, const struct free_index *index,
+                           const struct place_want *want, uint32_t type, uint32_t gpus,
+                           uint32_t first)
+{
+    node_id best = NODE_NONE;
+    uint32_t best_count = NONE;
+    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
+         node = free_most(index, type, node)) {
+        const struct room *room = &index->rooms[node];
+        uint32_t count = bits_count(room->gpus);
+        if (count < gpus)
+            break;
+        if (count < best_count && usable(want->job, room, gpus) == gpus &&
+            !is_chosen(place, first, node) &&
+            !(want->avoid && bits_test(want->avoid, node))) {
+            best = node;
+            best_count = count;
+        }
+    }
+    if (best == NODE_NONE)
+        return false;
+    choose(place, want->job, best, gpus);
+    return true;
+}
+
+/* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
+static uint32_t choose_many(struct place *place, const struct free_index *index,
+                            const struct place_want *want, uint32_t type,
+                            uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
+                            uint32_t first)
+{
+    for (node_id node = free_most(index, type, NODE_NONE);
+         node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
+        if (bits_count(index->rooms[node].gpus) < gpus_min)
+            break;
+        if (want->avoid && bits_test(want->avoid, node))
+            continue;
+        uint32_t most = left < gpus_max ? left : gpus_max;
+        uint32_t gpus = usable(want->job, &index->rooms[node], most);
+        if (gpus < gpus_min || gpus == 0 || is_chosen(place, first, node))
+            continue;
+        choose(place, want->job, node, gpus);
+        left -= gpus;
+    }
+    return left;
+}
+
+/* A gang over several nodes: so many large parts, so many small ones. */
+struct parts {
+    uint32_t large, large_count;
+    uint32_t small, small_count;
+};
+
+/* As many nodes as it says, as even as can be; or full nodes and one for the rest. */
+static struct parts parts_of(const struct place_want *want, uint32_t node_max)
+{
+    uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
+    if (!want->nodes)
+        return (struct parts){ each, want->gpus / each, want->gpus % each,
+                               want->gpus % each > 0 };
+    uint32_t more = want->gpus % want->nodes;
+    if (more == 0)
+        return (struct parts){ .large = each, .large_count = want->nodes };
+    return (struct parts){ each + 1, more, each, want->nodes - more };
+}
+
+static bool choose_parts(struct place *place, const struct place_want *want,
+                         uint32_t type, bool with_vacated, const struct parts *parts)
+{
+    uint32_t first = place->seat_count;
+    uint32_t left = parts->large * parts->large_count;
+    left = choose_many(place, place->free, want, type, parts->large, parts->large, left,
+                       first);
+    if (left > 0 && with_vacated)
+        left = choose_many(place, place->vacated, want, type, parts->large,
+                           parts->large, left, first);
+    bool found = left == 0;
+    for (uint32_t i = 0; i < parts->small_count && found; i++)
+        found = choose_another(place, place->free, want, type, parts->small, first) ||
+                (with_vacated && choose_another(place, place->vacated, want, type,
+                                                parts->small, first));
+    if (!found)
+        place->seat_count = first;
+    return found;
+}
+
+/*
+ * Several nodes of one type.  As few as can be: full nodes and the tightest for the
+ * rest; or, where the job may be spread, whatever there is, most free first.
+ */
+static bool choose_gang(struct place *place, const struct place_want *want,
+                        uint32_t type, bool with_vacated)
+{
+    uint32_t first = place->seat_count;
+    uint32_t node_max = place->cluster->types[type].node_gpus_max;
+    uint32_t in_all = place->free->shelves[type].gpu_count +
+                      (with_vacated ? place->vacated_gpu_count : 0);
+    if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
+        return false;
+
+    struct parts parts = parts_of(want, node_max);
+    if (parts.large <= node_max &&
+        choose_parts(place, want, type, with_vacated, &parts))
+        return true;
+    if (!want->spread || want->nodes)
+        return false;
+    uint32_t left = want->gpus;
+    if (with_vacated) /* nodes with vacancies, with all they have, first */
+        left = choose_many(place, place->vacated, want, type, 1, node_max, left, first);
+    left = choose_many(place, place->free, want, type, 1, node_max, left, first);
+    if (left == 0)
+        return true;
+    place->seat_count = first;
+    return false;
+}
+
+static bool choose_of_type(struct place *place, const struct place_want *want,
+                           uint32_t type, bool with_vacated)
+{
+    uint32_t node_max =
+        type == TYPE_NONE ? 0 : place->cluster->types[type].node_gpus_max;
+    const struct free_index *index = with_vacated ? place->vacated : place->free;
+    if (want->gpus <= node_max && want->nodes <= 1 &&
+        choose_tightest(place, index, want, type, want->gpus, want->avoid))
+        return true;
+    if (want->gpus <= node_max && want->nodes <= 1 && !want->spread)
+        return false;
+    return want->gpus > 1 && choose_gang(place, want, type, with_vacated);
+}
+
+/* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
+static uint32_t order_types(const struct place *place, const struct place_want *want,
+                            uint32_t types[TYPES_MAX + 1])
+{
+    double rates[TYPES_MAX];
+    uint32_t count = 0;
+    if (want->gpus == 0)
+        types[count++] = TYPE_NONE;
+    if (want->types && (want->types & (want->types - 1)) == 0 && want->gpus > 0) {
+        types[0] = (uint32_t)__builtin_ctz(want->types);
+        return 1;
+    }
+    uint32_t fixed = count;
+    for (uint32_t type = 0; type < place->cluster->type_count; type++) {
+        if (!(want->types >> type & 1))
+            continue;
+        double rate = throughput_rate(place->rates, want->job, type, want->gpus, false);
+        uint32_t at = count++;
+        for (; at > fixed && rates[at - fixed - 1] < rate; at--) {
+            rates[at - fixed] = rates[at - fixed - 1];
+            types[at] = types[at - 1];
+        }
+        rates[at - fixed] = rate;
+        types[at] = type;
+    }
+    return count;
+}
+
+bool place_find(struct place *place, const struct place_want *want)
+{
+    uint32_t types[TYPES_MAX + 1];
+    uint32_t count = order_types(place, want, types);
+    for (uint32_t i = 0; i < count; i++)
+        if (choose_of_type(place, want, types[i], false))
+            return true;
+    if (!place->vacated)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (choose_of_type(place, want, types[i], true))
+            return true;
+    return false;
+}

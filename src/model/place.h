@@ -1,0 +1,46 @@
+/*
+ * place.h - which nodes a gang goes to.
+ *
+ * The rules of placement, in one place: of the types a job may use the one it runs fastest
+ * on; the tightest single node; else as few nodes as can be, full ones and the tightest
+ * for the rest; else, where it may be spread, whatever there is.  Room that is free comes
+ * before room that somebody has yet to leave.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/event.h"
+
+struct bits;
+struct cluster;
+struct free_index;
+struct throughput;
+
+/* Where to look, and where to write what was found. */
+struct place {
+    const struct cluster *cluster;
+    const struct throughput *rates;
+    const struct free_index *free;
+    const struct free_index *vacated; /* nodes with room that is being left; or NULL */
+    uint32_t vacated_gpu_count;
+    struct seat *seats; /* a row that grows: nodes, and in 'reserved' how many GPUs */
+    uint32_t seat_count, seat_max;
+};
+
+/* What is asked for. */
+struct place_want {
+    const struct job *job;
+    uint32_t gpus;
+    uint32_t types;           /* bits                                   */
+    uint32_t nodes;           /* exactly so many; 0: as few as can be   */
+    bool spread;              /* may be spread over more                */
+    const struct bits *avoid; /* or NULL                                */
+};
+
+/* Append the nodes of the whole gang to the row; false, and nothing, if it does not fit. */
+bool place_find(struct place *place, const struct place_want *want);
+
+/* CPU and memory that go with so many accelerators of a job's gang. */
+struct room_part place_need(const struct job *job, uint32_t gpus);

@@ -1,0 +1,257 @@
+/* The step in the middle: what is told to whom, in which order, and when nobody is asked. */
+#include "support/world.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "engine/engine.h"
+#include "executor/executor.h"
+
+/* An executor that writes down what it is told, and a policy that does as it is told. */
+struct bench {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct engine engine;
+    char said[512]; /* by the engine, to listeners and the executor */
+    uint32_t asked; /* times the policy was                         */
+    void (*wish)(const struct view *view, struct plan *plan);
+    int policy_says; /* what its decide() returns */
+    int commit_says;
+};
+
+static struct bench *bench; /* of the test that runs */
+
+static void say(const char *what, job_id job)
+{
+    size_t at = strlen(bench->said);
+    snprintf(bench->said + at, sizeof bench->said - at, "%s%s %u", at ? ", " : "", what,
+             job);
+}
+
+static int start(void *self, const struct lease *lease, struct error *err)
+{
+    say("start", lease->job);
+    for (uint32_t i = 0; i < lease->after_count; i++)
+        say("after", lease->after[i]);
+    return 0;
+}
+
+static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+{
+    say("stop", job);
+    return 0;
+}
+
+static int renew(void *self, job_id job, uint64_t steps_max, struct error *err)
+{
+    say("renew", job);
+    return 0;
+}
+
+static const struct executor executor_note = {
+    .name = "note", .start = start, .stop = stop, .renew = renew
+};
+
+static int decide(void *self, const struct view *view, struct plan *plan,
+                  struct arena *scratch, struct error *err)
+{
+    bench->asked++;
+    if (bench->wish)
+        bench->wish(view, plan);
+    return bench->policy_says;
+}
+
+static const struct policy policy_told = { .name = "told",
+                                           .self_size = 1,
+                                           .decide = decide };
+
+static void hear(void *self, const struct view *view, const struct event *event)
+{
+    say(event_name(event->kind), event->job);
+}
+
+static int commit(void *self, struct error *err)
+{
+    size_t at = strlen(bench->said);
+    snprintf(bench->said + at, sizeof bench->said - at, "%scommit", at ? ", " : "");
+    return bench->commit_says;
+}
+
+static int open_bench(void **state)
+{
+    bench = calloc(1, sizeof *bench);
+    assert_non_null(bench);
+    arena_init(&bench->arena, 0);
+    assert_int_equal(cluster_load(&bench->cluster, &bench->arena, "1xv100:4", NULL), 0);
+    throughput_init(&bench->rates, &bench->cluster);
+    assert_int_equal(engine_init(&bench->engine, &bench->arena,
+                                 &(struct engine_setup){ .cluster = &bench->cluster,
+                                                         .rates = &bench->rates,
+                                                         .policy = &policy_told,
+                                                         .executor = &executor_note,
+                                                         .job_max = 8 },
+                                 NULL),
+                     0);
+    engine_listen(&bench->engine, (struct listener){ .event = hear, .commit = commit });
+    return 0;
+}
+
+static int close_bench(void **state)
+{
+    engine_release(&bench->engine);
+    arena_release(&bench->arena);
+    free(bench);
+    return 0;
+}
+
+static int step(int64_t now_ns, struct event event)
+{
+    event.at_ns = now_ns;
+    bench->said[0] = 0;
+    int r = engine_step(&bench->engine, now_ns, &event, 1, NULL);
+    state_check(&bench->engine.state);
+    return r;
+}
+
+static const struct job four = { .gpus = 4,
+                                 .gpus_min = 4,
+                                 .gpus_max = 4,
+                                 .types = 1,
+                                 .kind = KIND_NONE,
+                                 .rate_best_per_s = 1 };
+
+static int submit(uint64_t id)
+{
+    struct job job = four;
+    job.id = id;
+    return step(0, (struct event){ .kind = EVENT_SUBMITTED, .spec = &job });
+}
+
+static int started(job_id job)
+{
+    return step(1, (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = true });
+}
+
+static void grant_0(const struct view *view, struct plan *plan)
+{
+    plan_grant(plan, 0, NULL);
+}
+
+static void swap_0_for_1(const struct view *view, struct plan *plan)
+{
+    if (!job_may_leave(&view->jobs[0]))
+        return;
+    plan_revoke(plan, 0, RULE_ORDER, 1);
+    plan_grant(plan, 1, NULL);
+}
+
+static void wake_at_5(const struct view *view, struct plan *plan)
+{
+    plan_wake(plan, 5);
+}
+
+static void orders_are_events_are_durable_and_then_carried_out(void **state)
+{
+    bench->wish = grant_0;
+    assert_int_equal(submit(1), 0);
+    assert_string_equal(bench->said, "submitted 0, placed 0, commit, start 0");
+    assert_int_equal(bench->engine.event_count, 2);
+}
+
+static void recalls_come_before_placements_and_starts_before_stops(void **state)
+{
+    bench->wish = grant_0;
+    submit(1);
+    started(0);
+    bench->wish = swap_0_for_1;
+    submit(2);
+    assert_string_equal(bench->said, "submitted 1, recalled 0, placed 1, commit, "
+                                     "start 1, after 0, stop 0");
+}
+
+static void nothing_is_launched_that_is_not_durable(void **state)
+{
+    bench->wish = grant_0;
+    bench->commit_says = -EIO;
+    assert_int_equal(submit(1), -EIO);
+    assert_string_equal(bench->said, "submitted 0, placed 0, commit");
+}
+
+static void that_a_job_is_up_calls_for_no_decision(void **state)
+{
+    bench->wish = grant_0;
+    submit(1);
+    assert_int_equal(bench->asked, 1);
+    started(0);
+    assert_int_equal(bench->asked, 1);
+    assert_string_equal(bench->said, "started 0, commit");
+}
+
+static void unless_it_is_time_to_wake(void **state)
+{
+    bench->wish = wake_at_5;
+    submit(1);
+    assert_int_equal(bench->engine.wake_ns, 5);
+    assert_int_equal(bench->asked, 1);
+    step(4, (struct event){ .kind = EVENT_LOADED, .job = 0 });
+    assert_int_equal(bench->asked, 1);
+    step(5, (struct event){ .kind = EVENT_LOADED, .job = 0 });
+    assert_int_equal(bench->asked, 2);
+}
+
+static void late_events_are_told_to_nobody(void **state)
+{
+    submit(1);
+    step(1, (struct event){ .kind = EVENT_FINISHED, .job = 0 });
+    assert_string_equal(bench->said, "commit");
+    assert_int_equal(bench->engine.event_count, 1);
+}
+
+static void a_policy_that_fails_is_set_aside(void **state)
+{
+    bench->wish = grant_0;
+    bench->policy_says = -EINVAL;
+    assert_int_equal(submit(1), 0);
+    assert_string_equal(bench->said, "submitted 0, commit");
+    assert_int_equal(bench->engine.refused_count, 1);
+    assert_int_equal(bench->engine.state.free.gpu_count, 4);
+
+    bench->policy_says = 0;
+    submit(2);
+    assert_int_equal(bench->engine.refused_count, 1);
+    assert_int_equal(bench->engine.state.jobs[0].state, JOB_PLACED);
+}
+
+static void a_setting_nobody_knows_is_an_error(void **state)
+{
+    struct engine engine;
+    struct error err = { "" };
+    int r = engine_init(&engine, &bench->arena,
+                        &(struct engine_setup){ .cluster = &bench->cluster,
+                                                .rates = &bench->rates,
+                                                .policy = policy_find("las"),
+                                                .settings = "quanta=3s",
+                                                .executor = &executor_note,
+                                                .job_max = 8 },
+                        &err);
+    assert_int_equal(r, -EINVAL);
+    assert_non_null(strstr(err.text, "quanta"));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(orders_are_events_are_durable_and_then_carried_out),
+        CASE(recalls_come_before_placements_and_starts_before_stops),
+        CASE(nothing_is_launched_that_is_not_durable),
+        CASE(that_a_job_is_up_calls_for_no_decision),
+        CASE(unless_it_is_time_to_wake),
+        CASE(late_events_are_told_to_nobody),
+        CASE(a_policy_that_fails_is_set_aside),
+        CASE(a_setting_nobody_knows_is_an_error),
+    };
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

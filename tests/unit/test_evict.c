@@ -1,0 +1,162 @@
+/* Making room for one job by revoking others: whom, and whom not. */
+#include "support/world.h"
+
+#include "policy/evict.h"
+
+/* Candidates are those with at least so many steps to do, the most first. */
+static job_id next_by_work(const void *self, job_id last, int64_t claim)
+{
+    const struct world *w = self;
+    job_id best = JOB_NONE;
+    for (job_id job = 0; job < w->state.job_count; job++) {
+        const struct job *j = &w->state.jobs[job];
+        double limit = last == JOB_NONE ? 1e18 : w->state.jobs[last].steps_total;
+        if (job_may_leave(j) && j->steps_total > (double)claim &&
+            j->steps_total < limit &&
+            (best == JOB_NONE || j->steps_total > w->state.jobs[best].steps_total))
+            best = job;
+    }
+    return best;
+}
+
+static bool has_more_work(const void *self, job_id job, int64_t claim)
+{
+    const struct world *w = self;
+    return job_may_leave(&w->state.jobs[job]) &&
+           w->state.jobs[job].steps_total > (double)claim;
+}
+
+static const struct evict_rule by_work = { RULE_ORDER, next_by_work, has_more_work };
+
+struct scene {
+    struct world w;
+    struct evict evict;
+};
+
+static struct scene *open_scene(const char *cluster)
+{
+    static struct scene scene;
+    world_init_as(&scene.w, cluster);
+    evict_init(&scene.evict, &scene.w.arena, &scene.w.state.view, &by_work, &scene.w);
+    return &scene;
+}
+
+static job_id runs_on(struct scene *scene, node_id node, uint32_t gpus, double work)
+{
+    job_id job = world_running_on(&scene->w, node,
+                                  (struct job){ .gpus = gpus, .steps_total = work });
+    struct event event = { .kind = EVENT_ADOPTED, .job = job };
+    evict_observe(&scene->evict, &scene->w.state.view, &event);
+    return job;
+}
+
+static bool make_room(struct scene *scene, job_id job, int64_t claim)
+{
+    return evict_for(&scene->evict, &scene->w.state.view, scene->w.plan, job, claim);
+}
+
+static void those_with_the_strongest_claim_against_them_go_first(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    job_id a = runs_on(s, 0, 4, 100);
+    job_id b = runs_on(s, 1, 4, 200);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_true(world_waits_for(&s->w, new, b));
+    assert_false(plan_changes(s->w.plan, a));
+    world_release(&s->w);
+}
+
+static void who_has_no_claim_against_them_stays(void **state)
+{
+    struct scene *s = open_scene("1xv100:4");
+    runs_on(s, 0, 2, 100);
+    runs_on(s, 0, 2, 40);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_false(
+        make_room(s, new, 50)); /* one of them would have to go, and need not */
+    assert_int_equal(plan_change_count(s->w.plan), 0);
+    world_release(&s->w);
+}
+
+static void nobody_goes_who_would_not_help(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    job_id far = runs_on(s, 1, 2, 900);
+    runs_on(s, 1, 2, 10);
+    job_id big = runs_on(s, 0, 3, 500);
+    job_id small = runs_on(s, 0, 1, 400);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 3 });
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_false(plan_holds(s->w.plan, big));
+    assert_false(plan_changes(s->w.plan, far));
+    assert_false(plan_changes(s->w.plan, small));
+    world_release(&s->w);
+}
+
+static void a_gang_gets_nodes_from_several(void **state)
+{
+    struct scene *s = open_scene("3xv100:4");
+    job_id a = runs_on(s, 0, 1, 100);
+    job_id b = runs_on(s, 1, 1, 200);
+    job_id c = runs_on(s, 2, 1, 300);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 8 });
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_false(plan_holds(s->w.plan, c));
+    assert_false(plan_holds(s->w.plan, b));
+    assert_true(plan_holds(s->w.plan, a));
+    world_release(&s->w);
+}
+
+static void a_walk_in_vain_is_not_taken_for_granted(void **state)
+{
+    struct scene *s = open_scene("1xv100:4");
+    job_id a = runs_on(s, 0, 2, 100);
+    job_id b = runs_on(s, 0, 2, 40);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_false(make_room(s, new, 50));
+    assert_false(make_room(s, new, 60)); /* remembered */
+    assert_true(make_room(s, new, 30));  /* a stronger claim */
+    world_plan(&s->w);
+    assert_false(make_room(s, new, 50));
+
+    struct event ended = { .kind = EVENT_FINISHED, .job = b };
+    world_apply(&s->w, ended);
+    evict_observe(&s->evict, &s->w.state.view, &ended);
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50)); /* somebody has left */
+    assert_true(world_waits_for(&s->w, new, a));
+    world_release(&s->w);
+}
+
+static void a_job_that_is_revoked_already_is_no_candidate(void **state)
+{
+    struct scene *s = open_scene("1xv100:4");
+    job_id a = runs_on(s, 0, 4, 100);
+    job_id first = world_queued(&s->w, (struct job){ .gpus = 4 });
+    job_id second = world_queued(&s->w, (struct job){ .gpus = 1 });
+    world_plan(&s->w);
+    assert_true(make_room(s, first, 50));
+    assert_false(make_room(s, second, 50));
+    assert_false(plan_holds(s->w.plan, a));
+    assert_true(plan_holds(s->w.plan, first));
+    world_release(&s->w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(those_with_the_strongest_claim_against_them_go_first),
+        cmocka_unit_test(who_has_no_claim_against_them_stays),
+        cmocka_unit_test(nobody_goes_who_would_not_help),
+        cmocka_unit_test(a_gang_gets_nodes_from_several),
+        cmocka_unit_test(a_walk_in_vain_is_not_taken_for_granted),
+        cmocka_unit_test(a_job_that_is_revoked_already_is_no_candidate),
+    };
+    return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
+}

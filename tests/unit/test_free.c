@@ -1,0 +1,124 @@
+/* Nodes on shelves by what is free on them. */
+#include "support/world.h"
+
+#include "model/free.h"
+
+static struct room gpus(uint64_t which)
+{
+    return (struct room){ .gpus = which, .cpu_milli = 1000, .mem_mib = 1000 };
+}
+
+/* Four nodes of four, with these free. */
+static void shelve(struct free_index *free, struct world *w, const uint64_t which[4])
+{
+    world_init(w, 4, 4);
+    free_init(free, &w->arena, &w->cluster);
+    for (node_id n = 0; n < 4; n++) {
+        struct room room = gpus(which[n]);
+        free_put(free, n, &room);
+    }
+}
+
+static node_id tightest(const struct free_index *free, uint32_t count)
+{
+    return free_tightest(free, 0, count, 0, 0, NULL);
+}
+
+static void the_tightest_that_holds_enough_lowest_number_first(void **state)
+{
+    struct world w;
+    struct free_index free;
+    shelve(&free, &w, (uint64_t[]){ 15, 3, 5, 1 });
+    assert_int_equal(tightest(&free, 1), 3);
+    assert_int_equal(tightest(&free, 2), 1);
+    assert_int_equal(tightest(&free, 3), 0);
+    assert_int_equal(tightest(&free, 5), NODE_NONE);
+    assert_int_equal(tightest(&free, NODE_GPUS_MAX + 1), NODE_NONE);
+    assert_int_equal(free.gpu_count, 9);
+    assert_int_equal(free_largest(&free, 0), 4);
+    world_release(&w);
+}
+
+static void cpu_memory_and_avoided_nodes_are_passed_over(void **state)
+{
+    struct world w;
+    struct free_index free;
+    struct bits avoid;
+    shelve(&free, &w, (uint64_t[]){ 15, 3, 3, 3 });
+    struct room poor = { .gpus = 3, .cpu_milli = 10, .mem_mib = 1000 };
+    free_put(&free, 1, &poor);
+    bits_init(&avoid, &w.arena, 4);
+    bits_set(&avoid, 2);
+    assert_int_equal(free_tightest(&free, 0, 2, 500, 0, NULL), 2);
+    assert_int_equal(free_tightest(&free, 0, 2, 500, 0, &avoid), 3);
+    assert_int_equal(free_tightest(&free, 0, 2, 0, 1001, NULL), NODE_NONE);
+    world_release(&w);
+}
+
+static void without_gpus_the_fullest_node_comes_first(void **state)
+{
+    struct world w;
+    struct free_index free;
+    shelve(&free, &w, (uint64_t[]){ 15, 1, 0, 3 });
+    assert_int_equal(tightest(&free, 0), 2);
+    free_drop(&free, 2);
+    assert_int_equal(tightest(&free, 0), 1);
+    world_release(&w);
+}
+
+static void a_dropped_node_is_on_no_shelf_until_it_is_put_back(void **state)
+{
+    struct world w;
+    struct free_index free;
+    shelve(&free, &w, (uint64_t[]){ 15, 15, 0, 0 });
+    free_drop(&free, 0);
+    free_drop(&free, 0);
+    assert_int_equal(free.gpu_count, 4);
+    assert_int_equal(tightest(&free, 4), 1);
+    free_drop(&free, 1);
+    assert_int_equal(free_largest(&free, 0), 0);
+    assert_int_equal(tightest(&free, 1), NODE_NONE);
+    struct room room = gpus(7);
+    free_put(&free, 1, &room);
+    assert_int_equal(free_largest(&free, 0), 3);
+    world_release(&w);
+}
+
+static void the_walk_goes_from_most_to_least_and_sees_every_node_once(void **state)
+{
+    struct world w;
+    struct free_index free;
+    shelve(&free, &w, (uint64_t[]){ 1, 15, 3, 15 });
+    static const node_id order[] = { 1, 3, 2, 0, NODE_NONE };
+    node_id node = NODE_NONE;
+    for (int i = 0; i < 5; i++) {
+        node = free_most(&free, 0, node);
+        assert_int_equal(node, order[i]);
+    }
+    world_release(&w);
+}
+
+static void nodes_of_64_have_a_shelf_too(void **state)
+{
+    struct world w;
+    world_init(&w, 2, 64);
+    assert_int_equal(w.state.free.gpu_count, 128);
+    assert_int_equal(tightest(&w.state.free, 64), 0);
+    assert_int_equal(free_most(&w.state.free, 0, 0), 1);
+    job_id job = world_running(&w, (struct job){ .gpus = 64 });
+    assert_int_equal(view_seats(&w.state.view, job)->gpus, ~(uint64_t)0);
+    world_release(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tightest_that_holds_enough_lowest_number_first),
+        cmocka_unit_test(cpu_memory_and_avoided_nodes_are_passed_over),
+        cmocka_unit_test(without_gpus_the_fullest_node_comes_first),
+        cmocka_unit_test(a_dropped_node_is_on_no_shelf_until_it_is_put_back),
+        cmocka_unit_test(the_walk_goes_from_most_to_least_and_sees_every_node_once),
+        cmocka_unit_test(nodes_of_64_have_a_shelf_too),
+    };
+    return cmocka_run_group_tests_name("free", tests, NULL, NULL);
+}
