@@ -106,37 +106,59 @@ static uint32_t most_free(const struct look *look)
     return most;
 }
 
-/* Start, in order, whatever fits. */
-static double start_some(struct look *look)
+/* Whoever needs as much as somebody who did not fit, and is no less choosy. */
+static bool is_hopeless(const struct look_job *job, const struct look_job *failed)
 {
-    uint32_t most = most_free(look);
+    return failed->each > 0 && job->each >= failed->each &&
+           job->pieces >= failed->pieces && (job->types & ~failed->types) == 0;
+}
+
+/*
+ * Start, in order, whatever fits; nobody fits who needs more than 'most' on a node.
+ */
+static double start_some(struct look *look, uint32_t most)
+{
+    struct look_job failed[2] = { 0 }; /* the last of one piece, and of several */
     uint32_t kept = 0;
     double sum_s = 0;
     if (most == 0)
         return 0;
     for (uint32_t i = 0; i < look->queue_count; i++) {
         const struct look_job job = look->queue[i];
-        if (job.each > most || job.from_s > look->now_s || !look_seat(look, &job)) {
-            look->queue[kept++] = job;
+        bool looks_good = job.each <= most && job.from_s <= look->now_s &&
+                          !is_hopeless(&job, &failed[0]) &&
+                          !is_hopeless(&job, &failed[1]);
+        if (looks_good && look_seat(look, &job)) {
+            sum_s += look->now_s + job.run_s;
+            if (job.watched)
+                look->watched_s = look->now_s;
             continue;
         }
-        sum_s += look->now_s + job.run_s;
-        if (job.watched)
-            look->watched_s = look->now_s;
+        if (looks_good)
+            failed[job.pieces > 1] = job;
+        look->queue[kept++] = job;
     }
     look->queue_count = kept;
     return sum_s;
 }
 
-/* The next moment at which room comes free, and whoever starts then. */
+/*
+ * The next moment at which room comes free, and whoever starts then.  Who did not fit
+ * before can do so only where room has come free; an end of nothing stands for somebody
+ * who waits from then on, and may fit anywhere.
+ */
 static double next_moment(struct look *look)
 {
+    uint32_t most = 0;
     look->now_s = fmax(look->now_s, look->ends[0].at_s);
     while (look->end_count > 0 && look->ends[0].at_s <= look->now_s) {
         struct look_end end = first_end(look);
-        look->nodes[end.node].free += end.gpus;
+        uint32_t free = look->nodes[end.node].free += end.gpus;
+        if (end.gpus == 0)
+            free = most_free(look);
+        most = free > most ? free : most;
     }
-    return start_some(look);
+    return start_some(look, most);
 }
 
 /* Beyond the horizon: one after the other, on all GPUs at once. */
@@ -159,7 +181,7 @@ static double add_up_rest(struct look *look)
 
 double look_play(struct look *look, uint32_t depth)
 {
-    double sum_s = start_some(look);
+    double sum_s = start_some(look, most_free(look));
     for (uint32_t i = 0; i < depth && look->end_count > 0 && look->queue_count > 0; i++)
         sum_s += next_moment(look);
     return sum_s + add_up_rest(look);

@@ -24,7 +24,7 @@ struct look_node {
     uint32_t free;
 };
 
-/* GPUs that come free at a time. */
+/* GPUs that come free at a time; 0: somebody waits from then on. */
 struct look_end {
     double at_s;
     uint32_t node;

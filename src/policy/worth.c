@@ -102,9 +102,10 @@ int64_t worth_key_ns(const struct worth *worth, const struct view *view, job_id 
     int64_t left_ns = view_work_left_ns(view, id);
     if (left_ns == INT64_MAX)
         return left_ns;
-    double gpus = job->gpus > 1 ? job->gpus : 1;
     double key_ns = (double)left_ns + (double)job->load_ns;
-    return (int64_t)(key_ns / pow(gpus, worth->settings.gang));
+    if (worth->settings.gang > 0 && job->gpus > 1)
+        key_ns /= pow(job->gpus, worth->settings.gang);
+    return (int64_t)key_ns;
 }
 
 static void leave_running(struct worth *worth, job_id job)
