@@ -241,7 +241,7 @@ static int read_part(const char *part, size_t bytes, struct batch *batch, char *
 static int read_short_hand(struct cluster *cluster, struct arena *arena,
                            const char *text, struct error *err)
 {
-    struct batch batches[SHORT_PARTS_MAX];
+    struct batch batches[SHORT_PARTS_MAX] = { { 0 } };
     char types[SHORT_PARTS_MAX][32];
     uint32_t count = 0;
     for (const char *part = text;;) {

@@ -118,7 +118,7 @@ static int run_all(struct experiment *e, const struct reproduction *r,
                    struct error *err)
 {
     uint32_t count = (uint32_t)BELIEF_COUNT * e->cell_count * POLICY_COUNT * e->seeds;
-    e->runs = calloc(count, sizeof *e->runs);
+    e->runs = calloc(count + 1, sizeof *e->runs);
     if (!e->runs)
         return error_set(err, -ENOMEM, "out of memory");
     for (uint32_t i = 0; i < count; i++) {

@@ -109,8 +109,8 @@ static int read_parts(const struct table *table, uint32_t at, int64_t parts,
 
 static int read_run(const struct table *table, struct row *row, struct error *err)
 {
-    int64_t start_ns;
-    int64_t end_ns;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
     int r = read_parts(table, START, NS_PER_S, TIME_MAX_NS / NS_PER_S, &start_ns, err);
     if (r == 0)
         r = read_parts(table, END, NS_PER_S, TIME_MAX_NS / NS_PER_S, &end_ns, err);

@@ -282,8 +282,8 @@ static int read_run(const struct generic *generic, const struct table *table,
                    log_has_time(table, generic->at[END]);
     if (!*ret_started)
         return 0;
-    int64_t start_ns;
-    int64_t end_ns;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
     int r = read_time(generic, table, START, &start_ns, err);
     if (r == 0)
         r = read_time(generic, table, END, &end_ns, err);
@@ -321,7 +321,7 @@ static int generic_next(void *self, struct source *source, struct row *row,
             look_at_first(generic, table);
         uint64_t gpus;
         uint64_t workers = 1;
-        int64_t run_ns;
+        int64_t run_ns = 0;
         bool started;
         uint32_t workers_at = generic->at[WORKERS];
         if ((r = read_time(generic, table, ARRIVAL, &row->spec.submit_ns, err)) < 0 ||

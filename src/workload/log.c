@@ -66,8 +66,8 @@ static int read_run(const struct log *log, const struct table *table, bool *ret_
     *ret_run_ns = 0;
     if (!*ret_known)
         return 0;
-    int64_t start_ns;
-    int64_t end_ns;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
     int r = table_stamp(table, log->start, &start_ns, err);
     if (r == 0)
         r = table_stamp(table, log->end, &end_ns, err);
@@ -88,7 +88,7 @@ int log_next(void *self, struct source *source, struct row *row, struct error *e
         uint64_t gpus;
         uint64_t cpus = 0;
         bool known;
-        int64_t run_ns;
+        int64_t run_ns = 0;
         int r = table_row(table, err);
         if (r <= 0)
             return r;

@@ -129,6 +129,7 @@ static int unpack_gzip(struct reader *reader, char *bytes, size_t room,
     return 0;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the library writes through it. */
 static int unpack_zstd(struct reader *reader, char *bytes, size_t room,
                        size_t *ret_count, struct error *err)
 {

@@ -164,8 +164,8 @@ static int read_run(const struct sacct *s, const struct table *table,
     if (s->start == TABLE_NONE || s->end == TABLE_NONE ||
         !log_has_time(table, s->start) || !log_has_time(table, s->end))
         return 0;
-    int64_t start_ns;
-    int64_t end_ns;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
     int r = table_stamp(table, s->start, &start_ns, err);
     if (r == 0)
         r = table_stamp(table, s->end, &end_ns, err);
@@ -183,7 +183,7 @@ static int read_job(const struct sacct *s, const struct table *table, struct row
     struct job_spec *spec = &row->spec;
     uint64_t gpus = 0;
     uint64_t cpus = 0;
-    int64_t run_ns;
+    int64_t run_ns = 0;
     int r;
     if ((r = table_text(table, s->id, &spec->name, err)) < 0 ||
         (r = table_stamp(table, s->submit, &spec->submit_ns, err)) < 0 ||

@@ -125,12 +125,12 @@ static int swf_next(void *self, struct source *source, struct row *row,
     struct swf *swf = self;
     struct table *table = &source->table;
     for (;;) {
-        int64_t submit_ns;
-        int64_t run_ns;
-        int64_t procs;
-        int64_t asked;
-        int64_t user;
-        int64_t group;
+        int64_t submit_ns = 0;
+        int64_t run_ns = 0;
+        int64_t procs = 0;
+        int64_t asked = 0;
+        int64_t user = 0;
+        int64_t group = 0;
         const int64_t seconds_max = TIME_MAX_NS / NS_PER_S;
         int r = read_line(table, err);
         if (r <= 0)

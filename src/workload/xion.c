@@ -66,7 +66,7 @@ static uint32_t draw_gpus(struct rng *rng, uint32_t gpus_max)
     uint32_t size = 0;
     while (size < SIZES - 1 && at >= size_share[size])
         at -= size_share[size++];
-    while (size_gpus[size] > gpus_max)
+    while (size > 0 && size_gpus[size] > gpus_max)
         size--;
     return size_gpus[size];
 }

@@ -43,9 +43,7 @@ const char *show_value(char *text, size_t size, const struct figure *figure,
         snprintf(text, size, "%.1f %%", value * 100);
     else if (strcmp(figure->unit, "usd") == 0)
         snprintf(text, size, "$%.2f", value);
-    else if (figure->whole)
-        with_commas(text, size, value);
-    else if (value >= 1000)
+    else if (figure->whole || value >= 1000)
         with_commas(text, size, value);
     else
         snprintf(text, size, "%.2f", value);
