@@ -21,14 +21,13 @@
 
 #include "base/arena.h"
 #include "policy/evict.h"
+#include "policy/gate.h"
 #include "policy/sizes.h"
-#include "policy/worth.h"
 
-#define TRIES_MAX 16    /* swaps looked at in one decision */
-#define VICTIMS_MAX 128 /* of one swap                     */
+#define TRIES_MAX 16 /* swaps looked at in one decision */
 
 struct xion {
-    struct worth worth;
+    struct gate gate; /* always shut: every swap is asked for its worth */
     struct sizes waiting;
     struct evict evict;
     const struct view *view; /* during a decision and its events */
@@ -37,7 +36,7 @@ struct xion {
 
 static int64_t left_ns(const struct xion *xion, job_id job)
 {
-    int64_t finish_ns = xion->worth.run_pool.nodes[job].key;
+    int64_t finish_ns = xion->gate.worth.run_pool.nodes[job].key;
     return finish_ns == INT64_MAX ? finish_ns : finish_ns - xion->view->now_ns;
 }
 
@@ -46,13 +45,13 @@ static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
     const struct xion *xion = self;
     return job_runs(&xion->view->jobs[job]) &&
-           worth_key_ns(&xion->worth, xion->view, job) > claim_ns;
+           worth_key_ns(&xion->gate.worth, xion->view, job) > claim_ns;
 }
 
 static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
 {
     const struct xion *xion = self;
-    const struct worth *worth = &xion->worth;
+    const struct worth *worth = &xion->gate.worth;
     job_id job = last == JOB_NONE ? tree_last(&worth->run_pool, &worth->running)
                                   : tree_prev(&worth->run_pool, last);
     while (job != TREE_NONE && !comes_later(self, job, claim_ns)) {
@@ -70,7 +69,8 @@ static int xion_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
     struct xion *xion = self;
-    worth_init(&xion->worth, view, run);
+    xion->gate.choice = GATE_XION;
+    worth_init(&xion->gate.worth, view, run);
     sizes_init(&xion->waiting, run, view->job_max);
     evict_init(&xion->evict, run, view, &longest_first, xion);
     return 0;
@@ -80,7 +80,7 @@ static void xion_observe(void *self, const struct view *view, const struct event
 {
     struct xion *xion = self;
     xion->view = view;
-    worth_observe(&xion->worth, view, event);
+    worth_observe(&xion->gate.worth, view, event);
     evict_observe(&xion->evict, view, event);
 
     if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED)
@@ -90,55 +90,19 @@ static void xion_observe(void *self, const struct view *view, const struct event
         if (job->load_ns > xion->load_max_ns)
             xion->load_max_ns = job->load_ns;
         sizes_push(&xion->waiting, view, event->job,
-                   worth_key_ns(&xion->worth, view, event->job), 0);
+                   worth_key_ns(&xion->gate.worth, view, event->job), 0);
     } else if (event_ends_waiting(event, view)) {
         sizes_remove(&xion->waiting, view, event->job);
     }
 }
 
-/* Whom the plan has revoked for 'job'; more than VICTIMS_MAX is too many. */
-static uint32_t victims_of(const struct plan *plan, job_id job, job_id *victims)
-{
-    uint32_t count = 0;
-    for (size_t i = plan_change_count(plan); i-- > 0;) {
-        const struct change *change = plan_change(plan, i);
-        if (change->kind != CHANGE_REVOKE || change->for_whom != job)
-            continue;
-        if (count == VICTIMS_MAX)
-            return UINT32_MAX;
-        victims[count++] = change->job;
-    }
-    return count;
-}
-
-static bool make_swap(struct plan *plan, job_id job, const job_id *victims,
-                      uint32_t count, const struct worth_price *price)
-{
-    size_t mark = plan_mark(plan);
-    for (uint32_t i = 0; i < count; i++) {
-        plan_revoke(plan, victims[i], RULE_ORDER, job);
-        plan_expect(plan, victims[i], (int64_t)(price->wait_saved_s * 1e9));
-    }
-    if (plan_grant(plan, job, NULL))
-        return true;
-    plan_undo(plan, mark);
-    return false;
-}
-
 /* Find room that others would have to leave; then ask whether that pays. */
 static bool swap_in(struct xion *xion, struct plan *plan, job_id job)
 {
-    job_id victims[VICTIMS_MAX];
-    struct worth_price price;
-    int64_t claim_ns = sizes_key(&xion->waiting, job);
     size_t mark = plan_mark(plan);
-    if (!evict_for(&xion->evict, xion->view, plan, job, claim_ns))
-        return false;
-    uint32_t count = victims_of(plan, job, victims);
-    plan_undo(plan, mark);
-    return count != UINT32_MAX &&
-           worth_swap(&xion->worth, xion->view, plan, job, victims, count, &price) &&
-           make_swap(plan, job, victims, count, &price);
+    return evict_for(&xion->evict, xion->view, plan, job,
+                     sizes_key(&xion->waiting, job)) &&
+           gate_pass(&xion->gate, xion->view, plan, mark, job);
 }
 
 static int xion_decide(void *self, const struct view *view, struct plan *plan,
@@ -173,7 +137,7 @@ static void xion_fini(void *self)
     sizes_release(&xion->waiting);
 }
 
-#define AT(field) .offset = offsetof(struct xion, worth.settings.field)
+#define AT(field) .offset = offsetof(struct xion, gate.worth.settings.field)
 
 static const struct param xion_params[] = {
     { "theta", PARAM_NUMBER, AT(theta), "1", NULL,

@@ -8,16 +8,13 @@
 #include "study/report.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "study/page.h"
 
 static const char marker[] = "@DATA@";
@@ -58,28 +55,6 @@ static void put_page(const char *page, size_t page_count, const struct json *dat
     fwrite(page + after, 1, page_count - after, file);
 }
 
-/* A new file beside 'path', readable as any other; its name goes to 'name'. */
-static FILE *open_beside(const char *path, char *name, size_t name_size)
-{
-    int length = snprintf(name, name_size, "%s.XXXXXX", path);
-    if (length < 0 || (size_t)length >= name_size) {
-        errno = ENAMETOOLONG;
-        return NULL;
-    }
-    int fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    FILE *file = fdopen(fd, "w");
-    if (!file) {
-        close(fd);
-        unlink(name);
-    }
-    return file;
-}
-
 int report_write(const char *path, const struct json *data, struct error *err)
 {
     size_t page_count;
@@ -90,17 +65,12 @@ int report_write(const char *path, const struct json *data, struct error *err)
                          "nodejs and npm, run 'npm ci' in web/ and build again",
                          path);
 
-    char name[PATH_MAX];
-    FILE *file = open_beside(path, name, sizeof name);
-    if (!file)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-
-    put_page(page, page_count, data, file);
-    bool failed = ferror(file) != 0;
-    failed |= fclose(file) != 0;
-    if (!failed && rename(name, path) == 0)
-        return 0;
-    int code = errno ? errno : EIO;
-    unlink(name);
-    return error_set(err, -code, "%s: %s", path, strerror(code));
+    struct output output;
+    int r = output_open(&output, path, err);
+    if (r == 0) {
+        put_page(page, page_count, data, output.file);
+        r = output_commit(&output, err);
+    }
+    output_release(&output);
+    return r;
 }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/output.h"
+#include "base/output.h"
 #include "cmd/berth/show.h"
 #include "workload/csv.h"
 #include "workload/preset.h"

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/output.h"
+#include "base/output.h"
 #include "workload/csv.h"
 #include "workload/workload.h"
 

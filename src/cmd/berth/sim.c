@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/output.h"
+#include "base/output.h"
 #include "cmd/berth/setup.h"
 #include "cmd/berth/show.h"
 #include "study/comparison.h"

@@ -1,5 +1,5 @@
 /* output.c - a file that appears only when it is complete. */
-#include "cmd/berth/output.h"
+#include "base/output.h"
 
 #include <errno.h>
 #include <stdlib.h>
