@@ -48,8 +48,12 @@ struct worth_settings {
 };
 
 #define WORTH_STANDARD \
-    ((struct worth_settings){ \
-        .theta = 1, .hysteresis = 1, .gang = 0.5, .quantile = 0.7, .depth = 32 })
+    ((struct worth_settings){ .theta = 1, \
+                              .stretch = 1, \
+                              .hysteresis = 1, \
+                              .gang = 0.1, \
+                              .quantile = 0.7, \
+                              .depth = 32 })
 
 /* Averages of what was measured; the newest counts half. */
 struct worth_measured {

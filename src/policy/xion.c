@@ -145,7 +145,7 @@ static const struct param xion_params[] = {
       1000 },
     { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1", NULL,
       "factor on theta for a victim that has hardly begun", 0, 1000 },
-    { "gang", PARAM_NUMBER, AT(gang), "0", NULL,
+    { "gang", PARAM_NUMBER, AT(gang), "0.1", NULL,
       "order by remaining time / GPUs ^ gang: above 0 gangs come earlier", 0, 1 },
     { "depth", PARAM_COUNT, AT(depth), "32", NULL, "ends of jobs to look ahead", 1,
       64 },
