@@ -218,25 +218,34 @@ static void add_regret(struct reproduction *r, const struct experiment *e)
     reproduction_row(r, id, what, "change", NAN, 0, &gain, 1);
 }
 
-static void add_charts(struct reproduction *r, const struct experiment *e)
+/* One figure over the cost factor, for one size of cluster at the middle load. */
+static void add_chart(struct reproduction *r, const struct experiment *e, uint32_t size,
+                      const char *id, const char *label)
 {
     const struct axes *axes = e->axes;
-    for (uint32_t g = 0; g < axes->gpus_count; g++) {
-        uint32_t load = axes->load_count / 2;
-        uint32_t first = (g * axes->load_count + load) * axes->cost_count;
-        char title[96];
-        snprintf(title, sizeof title, "%u GPUs, load %g", axes->gpus[g],
-                 axes->loads[load]);
-        struct json *chart = reproduction_chart(r, "lines", title, "cost factor",
-                                                "mean completion time, s");
-        for (uint32_t p = SJF; p < POLICY_COUNT; p++) {
-            double values[16 * SEEDS_MAX];
-            for (uint32_t k = 0; k < axes->cost_count; k++)
-                for (uint32_t s = 0; s < e->seeds; s++)
-                    values[k * e->seeds + s] = figure(e, first + k, p, s, "jct_s.mean");
-            chart_series(chart, policies[p], axes->costs, values, axes->cost_count,
-                         e->seeds);
-        }
+    uint32_t load = axes->load_count / 2;
+    uint32_t first = (size * axes->load_count + load) * axes->cost_count;
+    char title[96];
+    snprintf(title, sizeof title, "%u GPUs, load %g: %s", axes->gpus[size],
+             axes->loads[load], label);
+    char y_label[64];
+    snprintf(y_label, sizeof y_label, "%s, s", label);
+    struct json *chart = reproduction_chart(r, "lines", title, "cost factor", y_label);
+    for (uint32_t p = SJF; p < POLICY_COUNT; p++) {
+        double values[16 * SEEDS_MAX];
+        for (uint32_t k = 0; k < axes->cost_count; k++)
+            for (uint32_t s = 0; s < e->seeds; s++)
+                values[k * e->seeds + s] = figure(e, first + k, p, s, id);
+        chart_series(chart, policies[p], axes->costs, values, axes->cost_count,
+                     e->seeds);
+    }
+}
+
+static void add_charts(struct reproduction *r, const struct experiment *e)
+{
+    for (uint32_t g = 0; g < e->axes->gpus_count; g++) {
+        add_chart(r, e, g, "jct_s.mean", "mean completion time");
+        add_chart(r, e, g, "wait_s.mean", "mean waiting");
     }
 }
 
