@@ -8,7 +8,7 @@ struct error;
 struct output {
     FILE *file;       /* to write to                              */
     const char *path; /* borrowed; NULL or "-": standard output   */
-    char *temporary;  /* its name until then                      */
+    char *temporary;  /* its name until then; NULL: it has none   */
 };
 
 /* A temporary file in the same folder, or one without a name for standard output. */

@@ -4,11 +4,12 @@ import os
 import pty
 import re
 import subprocess
+import time
 import unittest
 
 from support import BERTH, ROOT, Case
 
-COMMANDS = ["sim", "compare", "gen", "import", "policies", "bench"]
+COMMANDS = ["sim", "compare", "gen", "import", "policies", "reproduce", "bench"]
 SMALL = ("--cluster", "4xv100:8", "--workload", "synthetic:jobs=50,load=0.8")
 
 
@@ -138,6 +139,17 @@ class Output(Case):
                                       stderr=subprocess.PIPE, cwd=self.scratch, timeout=60)
                 os.close(write)
                 self.assertEqual(done.stderr, b"") # quiet, whatever the status
+
+    def test_a_killed_run_leaves_nothing(self):
+        run = subprocess.Popen(
+            [BERTH, "sim", "--cluster", "1250xv100:8", "--workload",
+             "synthetic:jobs=5000000,load=1.2", "--policy", "fifo", "--jobs-out", "jobs.csv"],
+            cwd=self.scratch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        self.assertIsNone(run.poll())
+        run.kill()
+        run.wait()
+        self.assertEqual(self.files(), [])
 
     def test_a_full_disk_is_a_failure(self):
         for words in (("--help",), ("--version",), ("policies",)):
