@@ -1,0 +1,192 @@
+/*
+ * lp.c - a linear programme in, a solution out, by CLP.
+ *
+ * CLP minimises; we maximise, so gains go in and duals come out with their signs turned.
+ * New columns are kept here and handed over in one piece.
+ */
+#include "solve/lp.h"
+
+#include <coin/Clp_C_Interface.h>
+#include <float.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOLERANCE 1e-9 /* of rows and reduced costs: our answers are good to 1e-6 */
+
+struct lp {
+    Clp_Simplex *model;
+    uint32_t row_count, column_count; /* with those that wait to be handed over */
+
+    /* columns that wait */
+    uint32_t new_count, new_max;
+    uint32_t entry_count, entry_max;
+    double *gains, *lows, *highs;
+    int *starts; /* new_count + 1 */
+    int *rows;
+    double *coefficients;
+
+    double *duals;
+    uint32_t dual_max;
+    uint32_t iterations;
+};
+
+static void *grown(void *block, size_t count, size_t size)
+{
+    block = realloc(block, count * size);
+    if (!block) {
+        fprintf(stderr, "berth: out of memory (linear programme)\n");
+        abort();
+    }
+    return block;
+}
+
+struct lp *lp_new(void)
+{
+    struct lp *lp = grown(NULL, 1, sizeof *lp);
+    *lp = (struct lp){ .model = Clp_newModel() };
+    Clp_setLogLevel(lp->model, 0);
+    Clp_setPrimalTolerance(lp->model, TOLERANCE);
+    Clp_setDualTolerance(lp->model, TOLERANCE);
+    return lp;
+}
+
+void lp_free(struct lp *lp)
+{
+    if (!lp)
+        return;
+    Clp_deleteModel(lp->model);
+    free(lp->gains);
+    free(lp->lows);
+    free(lp->highs);
+    free(lp->starts);
+    free(lp->rows);
+    free(lp->coefficients);
+    free(lp->duals);
+    free(lp);
+}
+
+static double bound(double value)
+{
+    if (value >= LP_INFINITY)
+        return DBL_MAX;
+    return value <= -LP_INFINITY ? -DBL_MAX : value;
+}
+
+/* Hand over the columns that wait. */
+static void flush(struct lp *lp)
+{
+    if (lp->new_count == 0)
+        return;
+    lp->starts[lp->new_count] = (int)lp->entry_count;
+    Clp_addColumns(lp->model, (int)lp->new_count, lp->lows, lp->highs, lp->gains,
+                   lp->starts, lp->rows, lp->coefficients);
+    lp->new_count = 0;
+    lp->entry_count = 0;
+}
+
+uint32_t lp_add_row(struct lp *lp, double low, double high)
+{
+    flush(lp);
+    const int starts[2] = { 0, 0 };
+    const int column = 0;
+    const double none = 0;
+    low = bound(low);
+    high = bound(high);
+    Clp_addRows(lp->model, 1, &low, &high, starts, &column, &none);
+    return lp->row_count++;
+}
+
+uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
+                       uint32_t count, const uint32_t *rows, const double *coefficients)
+{
+    if (lp->new_count == lp->new_max) {
+        lp->new_max = lp->new_max ? lp->new_max * 2 : 64;
+        lp->gains = grown(lp->gains, lp->new_max, sizeof *lp->gains);
+        lp->lows = grown(lp->lows, lp->new_max, sizeof *lp->lows);
+        lp->highs = grown(lp->highs, lp->new_max, sizeof *lp->highs);
+        lp->starts = grown(lp->starts, lp->new_max + 1, sizeof *lp->starts);
+    }
+    if (lp->entry_count + count > lp->entry_max) {
+        lp->entry_max = (lp->entry_count + count) * 2;
+        lp->rows = grown(lp->rows, lp->entry_max, sizeof *lp->rows);
+        lp->coefficients =
+            grown(lp->coefficients, lp->entry_max, sizeof *lp->coefficients);
+    }
+    lp->gains[lp->new_count] = -gain;
+    lp->lows[lp->new_count] = bound(low);
+    lp->highs[lp->new_count] = bound(high);
+    lp->starts[lp->new_count++] = (int)lp->entry_count;
+    for (uint32_t i = 0; i < count; i++) {
+        lp->rows[lp->entry_count] = (int)rows[i];
+        lp->coefficients[lp->entry_count++] = coefficients[i];
+    }
+    return lp->column_count++;
+}
+
+void lp_set_row(struct lp *lp, uint32_t row, double low, double high)
+{
+    Clp_rowLower(lp->model)[row] = bound(low);
+    Clp_rowUpper(lp->model)[row] = bound(high);
+}
+
+void lp_set_column(struct lp *lp, uint32_t column, double low, double high)
+{
+    flush(lp);
+    Clp_columnLower(lp->model)[column] = bound(low);
+    Clp_columnUpper(lp->model)[column] = bound(high);
+}
+
+void lp_set_gain(struct lp *lp, uint32_t column, double gain)
+{
+    flush(lp);
+    Clp_objective(lp->model)[column] = -gain;
+}
+
+enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
+{
+    flush(lp);
+    if (method == LP_DUAL)
+        Clp_dual(lp->model, 0);
+    else
+        Clp_primal(lp->model, 0);
+    lp->iterations = (uint32_t)Clp_numberIterations(lp->model);
+    switch (Clp_status(lp->model)) {
+    case 0:
+        break;
+    case 1:
+        return LP_INFEASIBLE;
+    case 2:
+        return LP_UNBOUNDED;
+    default:
+        return LP_GAVE_UP;
+    }
+    if (lp->row_count > lp->dual_max) {
+        lp->dual_max = lp->row_count;
+        lp->duals = grown(lp->duals, lp->dual_max, sizeof *lp->duals);
+    }
+    const double *duals = Clp_dualRowSolution(lp->model);
+    for (uint32_t row = 0; row < lp->row_count; row++)
+        lp->duals[row] = -duals[row];
+    return LP_OPTIMAL;
+}
+
+double lp_objective(const struct lp *lp)
+{
+    return -Clp_objectiveValue(lp->model);
+}
+
+const double *lp_columns(const struct lp *lp)
+{
+    return Clp_primalColumnSolution(lp->model);
+}
+
+const double *lp_duals(const struct lp *lp)
+{
+    return lp->duals;
+}
+
+uint32_t lp_iterations(const struct lp *lp)
+{
+    return lp->iterations;
+}

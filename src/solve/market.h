@@ -1,0 +1,58 @@
+/*
+ * market.h - the largest level that every job can have, found by prices.
+ *
+ *     maximise z  so that   sum_t rate[j][t] x[j][t] >= need[j] z / (1 - ahead[j] z)
+ *                           sum_t x[j][t] <= 1              (a job has one life)
+ *                           sum_j gang[j] x[j][t] <= capacity[t]
+ *
+ * That is weighted max-min fairness (ahead = 0), makespan (z = 1 / makespan, need = steps)
+ * and finish-time fairness (z = 1 / rho).  Few types and many jobs: each type gets a
+ * price, a job's cheapest way to its due is then a closed form, and only the prices are
+ * searched for.  Every answer comes with a proven bound.
+ *
+ * Jobs stand in slots and come and go one by one; a market that was solved before goes
+ * on from its last prices.  Results do not depend on the machine's vector unit.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+struct market;
+
+/* What a job asks for.  A type it cannot use has rate 0. */
+struct buyer {
+    const double *rate; /* [type], finite, >= 0; at least one > 0  */
+    double gang;        /* accelerators it needs at once, > 0      */
+    double need;        /* > 0                                     */
+    double ahead;       /* >= 0; 0 for what is linear              */
+};
+
+struct market_answer {
+    double level;    /* z, reached by the shares                          */
+    double bound;    /* no shares reach more                              */
+    uint32_t passes; /* over the jobs, as a measure of work               */
+    double price[16];
+};
+
+/* Capacities are finite and >= 0. */
+struct market *market_new(uint32_t type_count, const double *capacity,
+                          uint32_t slot_max);
+void market_free(struct market *market);
+
+/* Put a job into an empty slot; change the one in it; take it away. */
+void market_put(struct market *market, uint32_t slot, const struct buyer *buyer);
+void market_drop(struct market *market, uint32_t slot);
+void market_set_capacity(struct market *market, const double *capacity);
+
+/*
+ * Find level and shares, to a relative gap of 'tolerance' (1e-7).  0, or -EDOM with a
+ * sentence when it does not get there; the answer then holds what it has proven.
+ * No jobs: level and bound are 0.
+ */
+int market_solve(struct market *market, double tolerance,
+                 struct market_answer *ret_answer, struct error *err);
+
+/* The shares of the job in 'slot', as of the last solution. */
+void market_share(const struct market *market, uint32_t slot, double *ret_x);
