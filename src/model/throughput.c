@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "model/cluster.h"
+#include "model/published.h"
 
 #define FILE_BYTES_MAX (64 * 1024 * 1024)
 #define ROWS_MAX 100000
@@ -75,6 +76,23 @@ static struct throughput_row *row_of(struct throughput *table, struct arena *are
             rates[i] = -1;
     }
     return &table->rows[row];
+}
+
+void throughput_published(struct throughput *table, struct arena *arena)
+{
+    static const char *const names[PUBLISHED_TYPES] = { "v100", "p100", "k80" };
+    table->rows = arena_array(arena, struct throughput_row, PUBLISHED_KINDS);
+    table->row_count = 0;
+    for (uint32_t k = 0; k < PUBLISHED_KINDS; k++) {
+        const struct published_kind *kind = &published_kinds[k];
+        struct throughput_row *row = row_of(table, arena, kind->name);
+        for (uint32_t t = 0; t < PUBLISHED_TYPES; t++) {
+            uint32_t bit = cluster_types_named(table->cluster, names[t]);
+            if (bit)
+                memcpy(row->rate[__builtin_ctz(bit)], kind->rate[t],
+                       sizeof kind->rate[t]);
+        }
+    }
 }
 
 static int read_rate(const struct place *at, const struct json *entry, double *ret_rate,

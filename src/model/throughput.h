@@ -34,6 +34,9 @@ struct throughput {
 /* No rows: every job is of kind KIND_NONE. */
 void throughput_init(struct throughput *table, const struct cluster *cluster);
 
+/* The rates of the kinds in model/published.h, for the types of theirs there are. */
+void throughput_published(struct throughput *table, struct arena *arena);
+
 /*
  * Read a table in JSON: { type: { "('kind', gpus)": { "null": rate, … } } }, where
  * "<type>_unconsolidated" holds the rates of spread gangs.

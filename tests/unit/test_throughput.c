@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/published.h"
 #include "model/throughput.h"
 
 static struct arena arena;
@@ -100,6 +101,24 @@ static void wrong_tables_are_refused_by_field(void **state)
     assert_wrong("{ \"v100\": { \"('A', 1)\": {", "t.json:1: ");
 }
 
+/* To the last bit: jobs that are drawn have as many steps as these rates say. */
+static void published_rates_are_there_without_a_file(void **state)
+{
+    throughput_init(&table, &cluster);
+    throughput_published(&table, &arena);
+    assert_int_equal(table.row_count, 26);
+    assert_string_equal(table.rows[0].name, "ResNet-18 (batch size 16)");
+    assert_string_equal(table.rows[25].name, "CycleGAN");
+    assert_true(rate("ResNet-18 (batch size 16)", 0, 1, false) == 32.353384328946916);
+    assert_true(rate("ResNet-18 (batch size 16)", 0, 8, true) == 64.40995361172301);
+    assert_true(rate("ResNet-50 (batch size 128)", 1, 2, false) ==
+                0); /* does not fit */
+    uint32_t distribute = 0;
+    for (uint32_t k = 0; k < PUBLISHED_KINDS; k++)
+        distribute += published_kinds[k].distributes;
+    assert_int_equal(distribute, 19);
+}
+
 static int setup(void **state)
 {
     arena_init(&arena, 0);
@@ -120,6 +139,7 @@ int main(void)
         CASE(measured_sizes_are_exact_and_others_follow),
         CASE(the_best_type_is_among_those_allowed),
         CASE(a_job_without_a_row_makes_a_step_a_second),
+        CASE(published_rates_are_there_without_a_file),
         CASE(wrong_tables_are_refused_by_field),
     };
     return cmocka_run_group_tests_name("throughput", tests, NULL, NULL);
