@@ -256,6 +256,8 @@ static int set_up(struct sim *sim, struct error *err)
                           setup->cluster->gpu_count, err);
     if (r < 0)
         return r;
+    if (sim->workload && setup->window_to > 0)
+        workload_go_on(sim->workload);
     intake_init(&sim->intake, setup->cluster, setup->rates);
     uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
