@@ -64,7 +64,7 @@ static int read_number(const struct place *at, const struct json *json,
     bool inside = range->open ? number > range->low : number >= range->low;
     if (!inside || !(number <= range->high))
         return wrong(at, "%s: is %g, want a number %s", where, number,
-                     range->open     ? "greater than 0"
+                     range->open      ? "greater than 0"
                      : range->low < 0 ? "from -1e15 to 1e15"
                                       : "from 0 to 1e15");
     *ret_number = number;
@@ -471,10 +471,9 @@ int instance_file_parse(struct instance_file *file, struct arena *arena,
     made.instances = arena_array(arena, struct instance, made.count);
     for (uint32_t i = 0; r == 0 && i < made.count; i++) {
         made.instances[i].place = i;
-        struct place at = { .file = name,
-                            .arena = arena,
-                            .err = err,
-                            .instance = &made.instances[i] };
+        struct place at = {
+            .file = name, .arena = arena, .err = err, .instance = &made.instances[i]
+        };
         r = read_instance(&at, json_item(list, i));
     }
     json_free(json);

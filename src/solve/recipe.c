@@ -207,10 +207,9 @@ int recipe_parse(struct recipe *recipe, const char *text, struct error *err)
     const struct policy_row *row = find_policy(name);
     if (!row)
         return no_such_policy(name, err);
-    struct recipe made = { .name = row->name,
-                           .kind = row->kind,
-                           .goal = row->goal,
-                           .floors = row->floors };
+    struct recipe made = {
+        .name = row->name, .kind = row->kind, .goal = row->goal, .floors = row->floors
+    };
     param_defaults(settings, &made);
     int r = param_parse(settings, &made, row->name, more ? more + 1 : "", err);
     if (r == 0)
@@ -299,9 +298,9 @@ static const double *seen_rates(const struct recipe *recipe, const struct instan
         double most = 0;
         for (uint32_t t = 0; t < in->type_count; t++)
             most = fmax(most, row[t]);
-        double rate = blind == BLIND_EQUAL   ? most > 0
+        double rate = blind == BLIND_EQUAL ? most > 0
                       : row[reference] > 0 ? row[reference]
-                                             : most;
+                                           : most;
         for (uint32_t t = 0; t < in->type_count; t++)
             rates[(size_t)j * in->type_count + t] = rate;
     }

@@ -43,8 +43,8 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
 struct line_up {
     const struct first_come *queue;
     double room[SOLVE_TYPES_MAX];
-    uint32_t *on;      /* [job] its type, or TYPE_NONE */
-    bool *joined;      /* [job] shares its accelerators */
+    uint32_t *on;                   /* [job] its type, or TYPE_NONE */
+    bool *joined;                   /* [job] shares its accelerators */
     uint32_t open[SOLVE_TYPES_MAX]; /* released: types on the list, in order */
     uint32_t open_count;
 };
@@ -71,7 +71,8 @@ static uint32_t choose_type(const struct line_up *line, uint32_t job)
         bool fits = line->room[t] > 0 && line->room[t] >= q->gang[job];
         if (!fits || (!q->released && !(rate_on(q, job, t) > 0)))
             continue;
-        if (best == TYPE_NONE || (q->aware && rate_on(q, job, t) > rate_on(q, job, best)))
+        if (best == TYPE_NONE ||
+            (q->aware && rate_on(q, job, t) > rate_on(q, job, best)))
             best = t;
     }
     return best;

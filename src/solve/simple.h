@@ -39,7 +39,7 @@ struct first_come {
     const double *rate; /* [job][type] */
     const struct programme_pair *pairs;
     const double *pair_rate; /* [pair][type][2] */
-    const uint32_t *held;    /* [job] type it is on and stays on, or TYPE_NONE; or NULL */
+    const uint32_t *held; /* [job] type it is on and stays on, or TYPE_NONE; or NULL */
     bool aware;
 
     /*
