@@ -43,7 +43,7 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
 struct line_up {
     const struct first_come *queue;
     double room[SOLVE_TYPES_MAX];
-    uint32_t *on;                   /* [job] its type, or TYPE_NONE */
+    uint32_t *on;                   /* [job] its type, or SHARES_NO_TYPE */
     bool *joined;                   /* [job] shares its accelerators */
     uint32_t open[SOLVE_TYPES_MAX]; /* released: types on the list, in order */
     uint32_t open_count;
@@ -62,20 +62,29 @@ static bool could_ever_run(const struct first_come *q, uint32_t job)
     return false;
 }
 
-/* The type a job takes, or TYPE_NONE. */
+/* The type a job takes, or SHARES_NO_TYPE. */
 static uint32_t choose_type(const struct line_up *line, uint32_t job)
 {
     const struct first_come *q = line->queue;
-    uint32_t best = TYPE_NONE;
+    uint32_t best = SHARES_NO_TYPE;
     for (uint32_t t = 0; t < q->type_count; t++) {
         bool fits = line->room[t] > 0 && line->room[t] >= q->gang[job];
-        if (!fits || (!q->released && !(rate_on(q, job, t) > 0)))
+        if (!fits || !(rate_on(q, job, t) > 0))
             continue;
-        if (best == TYPE_NONE ||
+        if (best == SHARES_NO_TYPE ||
             (q->aware && rate_on(q, job, t) > rate_on(q, job, best)))
             best = t;
     }
     return best;
+}
+
+/* The released system passes over who finds room, but only where it cannot run. */
+static bool has_room(const struct line_up *line, uint32_t job)
+{
+    for (uint32_t t = 0; t < line->queue->type_count; t++)
+        if (line->room[t] > 0 && line->room[t] >= line->queue->gang[job])
+            return true;
+    return false;
 }
 
 /* The released system without rates; see the header. */
@@ -87,7 +96,7 @@ static uint32_t choose_released(struct line_up *line, uint32_t job)
         if (line->room[line->open[i]] >= q->gang[job])
             fitting[count++] = i;
     if (count == 0)
-        return TYPE_NONE;
+        return SHARES_NO_TYPE;
     uint32_t drawn = fitting[q->draw(q->draw_context, count)];
     uint32_t type = line->open[line->open_count - 1];
     if (line->room[type] == q->gang[job]) {
@@ -103,7 +112,7 @@ static uint32_t choose_partner(const struct line_up *line, uint32_t job,
                                uint32_t *ret_pair)
 {
     const struct first_come *q = line->queue;
-    uint32_t best = TYPE_NONE;
+    uint32_t best = SHARES_NO_TYPE;
     double most = PAIR_WORTH;
     for (uint32_t i = 0; i < q->pair_count; i++) {
         const struct programme_pair *pair = &q->pairs[i];
@@ -111,7 +120,7 @@ static uint32_t choose_partner(const struct line_up *line, uint32_t job,
             continue;
         uint32_t other = pair->first == job ? pair->second : pair->first;
         uint32_t type = line->on[other];
-        if (type == TYPE_NONE || line->joined[other])
+        if (type == SHARES_NO_TYPE || line->joined[other])
             continue;
         const double *rates = &q->pair_rate[((size_t)i * q->type_count + type) * 2];
         double first = rate_on(q, pair->first, type);
@@ -134,10 +143,10 @@ static void join_others(struct line_up *line, uint32_t from, double *x)
     const struct first_come *q = line->queue;
     for (uint32_t j = from; j < q->job_count && q->pair_count > 0; j++) {
         uint32_t pair = 0;
-        if (line->on[j] != TYPE_NONE || (!q->released && !could_ever_run(q, j)))
+        if (line->on[j] != SHARES_NO_TYPE || (!q->released && !could_ever_run(q, j)))
             continue;
         uint32_t other = choose_partner(line, j, &pair);
-        if (other == TYPE_NONE)
+        if (other == SHARES_NO_TYPE)
             return;
         uint32_t type = line->on[other];
         line->joined[other] = line->joined[j] = true;
@@ -161,8 +170,8 @@ static void line_up_init(struct line_up *line, const struct first_come *queue,
     for (size_t i = 0; i < ((size_t)q->job_count + q->pair_count) * q->type_count; i++)
         x[i] = 0;
     for (uint32_t j = 0; j < q->job_count; j++) {
-        line->on[j] = q->held ? q->held[j] : TYPE_NONE;
-        if (line->on[j] == TYPE_NONE)
+        line->on[j] = q->held ? q->held[j] : SHARES_NO_TYPE;
+        if (line->on[j] == SHARES_NO_TYPE)
             continue;
         line->room[line->on[j]] -= q->gang[j];
         x[(size_t)j * q->type_count + line->on[j]] = 1;
@@ -179,11 +188,14 @@ void shares_first_come(const struct first_come *queue, struct arena *scratch,
     assert(queue->type_count <= SOLVE_TYPES_MAX);
     line_up_init(&line, queue, scratch, ret_x);
     for (uint32_t j = 0; j < queue->job_count; j++) {
-        if (line.on[j] != TYPE_NONE || (!queue->released && !could_ever_run(queue, j)))
+        if (line.on[j] != SHARES_NO_TYPE ||
+            (!queue->released && !could_ever_run(queue, j)))
             continue;
         uint32_t type = queue->released && !queue->aware ? choose_released(&line, j)
                                                          : choose_type(&line, j);
-        if (type == TYPE_NONE) {
+        if (type == SHARES_NO_TYPE && queue->released && has_room(&line, j))
+            continue;
+        if (type == SHARES_NO_TYPE) {
             join_others(&line, j, ret_x);
             return;
         }
@@ -258,14 +270,14 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
     /* Places count from the end of the queue: the largest is first in line. */
     uint32_t *first = arena_array(scratch, uint32_t, seats.worker_count);
     for (uint32_t w = 0; w < seats.worker_count; w++)
-        first[w] = TYPE_NONE;
+        first[w] = SHARES_NO_TYPE;
     for (uint32_t row = 0; row < allox->job_count; row++) {
         uint32_t worker = columns[row] % seats.worker_count;
-        if (first[worker] == TYPE_NONE || columns[row] > columns[first[worker]])
+        if (first[worker] == SHARES_NO_TYPE || columns[row] > columns[first[worker]])
             first[worker] = row;
     }
     for (uint32_t w = 0; w < seats.worker_count; w++) {
-        if (first[w] == TYPE_NONE)
+        if (first[w] == SHARES_NO_TYPE)
             continue;
         size_t cell = (size_t)seats.jobs[first[w]] * allox->type_count + seats.types[w];
         ret_x[cell] = allox->rate[cell] > 0 ? 1 : 0;

@@ -13,7 +13,7 @@
 struct arena;
 struct programme_pair;
 
-#define TYPE_NONE UINT32_MAX
+#define SHARES_NO_TYPE UINT32_MAX
 
 /* Each job an equal part of every type, and no more time than there is:
  *     x[j][t] = capacity[t] / jobs / gang[j], a row divided by its sum where that is > 1 */
@@ -39,12 +39,13 @@ struct first_come {
     const double *rate; /* [job][type] */
     const struct programme_pair *pairs;
     const double *pair_rate; /* [pair][type][2] */
-    const uint32_t *held; /* [job] type it is on and stays on, or TYPE_NONE; or NULL */
+    const uint32_t
+        *held; /* [job] type it is on and stays on, or SHARES_NO_TYPE; or NULL */
     bool aware;
 
     /*
-     * The released system's behaviour, defects and all: nobody is passed over, rates of
-     * 0 are rates, and without 'aware' jobs go to the last type on the list of types
+     * The released system's behaviour, defects and all: passed over is who finds room
+     * only where it cannot run, and without 'aware' jobs go to the last type on the list of types
      * with room, whether it has any or not; when it is used up exactly, a type drawn at
      * random leaves the list.  'draw' gives a number below 'count'.
      */
