@@ -464,7 +464,7 @@ static bool follow(struct walk *walk, uint32_t let_go, double slope)
 {
     uint32_t end;
     double far[BID_TYPES_MAX + 1];
-    struct wavering who;
+    struct wavering who = { 0 };
     double length = reach(walk, &end);
     assert(end < walk->k); /* the box is finite */
     go(walk, length, far);
