@@ -7,12 +7,16 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "solve/auction.h"
 #include "solve/classes.h"
 #include "solve/goal.h"
 #include "solve/market.h"
+#include "solve/programme_clp.h"
 
 #define TOLERANCE 1e-8
-#define SAMPLE 256 /* jobs that are looked at to see whether many are alike */
+#define FLOOR_SLACK 1e-9    /* floors at the boundary count as reachable           */
+#define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
+#define SAMPLE 256          /* jobs that are looked at to see whether many are alike */
 
 /* What the jobs ask for in a market: rate * unit >= need z / (1 - ahead z). */
 struct demands {
@@ -71,7 +75,63 @@ static bool hardly_alike(const struct frame *frame, const struct demands *demand
     return alike < count / 8;
 }
 
-/* MAX_MIN, MAKESPAN, FINISH_TIME: the largest level that all can have. */
+/* A share on a type that the job cannot use is none; prices of 0 hand them out. */
+static void drop_useless(const struct frame *frame, double *x)
+{
+    size_t cells = (size_t)frame->programme->job_count * frame->programme->type_count;
+    for (size_t i = 0; i < cells; i++)
+        if (!(frame->programme->rate[i] > 0))
+            x[i] = 0;
+    frame_tidy_up(frame, x);
+}
+
+static double relative_gap(double bound, double reached)
+{
+    return bound > 0 ? fmax(0, (bound - reached) / bound) : 0;
+}
+
+/* --- the largest level that all can have --- */
+
+/*
+ * Of all shares at that level, those with the largest sum of normalised rates: the level
+ * is everybody's floor in an auction.  Where that does not work out the shares stay.
+ */
+static void tidy_level(const struct frame *frame, const struct demands *demands,
+                       double level, struct shares *shares)
+{
+    const struct programme *p = frame->programme;
+    double *floor = arena_array(frame->arena, double, p->job_count);
+    double *x = arena_array(frame->arena, double, (size_t)p->job_count * p->type_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (demands->unit[j] > 0)
+            floor[j] =
+                (demands->need ? finish_rate(demands->need[j], demands->ahead[j], level)
+                               : level / demands->unit[j]) *
+                (1 - FLOOR_SLACK);
+    const struct auction auction = {
+        .job_count = p->job_count,
+        .type_count = p->type_count,
+        .capacity = p->capacity,
+        .gang = p->gang,
+        .value = goal_normalised(frame),
+        .rate = p->rate,
+        .floor = floor,
+    };
+    struct auction_answer answer;
+    if (auction_solve(&auction, TOLERANCE, x, &answer, NULL) == 0 && answer.feasible) {
+        drop_useless(frame, x);
+        memcpy(shares->x, x, (size_t)p->job_count * p->type_count * sizeof *x);
+        shares->iterations += answer.passes;
+    }
+}
+
+/* What the goal calls its objective, as the level that the market knows. */
+static double level_of(const struct frame *frame, double objective)
+{
+    return frame->programme->goal == GOAL_MAX_MIN ? objective : 1 / objective;
+}
+
+/* MAX_MIN, MAKESPAN, FINISH_TIME. */
 static int fast_least(const struct frame *frame, struct classes *classes, bool keeps,
                       struct shares *shares, struct error *err)
 {
@@ -79,7 +139,7 @@ static int fast_least(const struct frame *frame, struct classes *classes, bool k
     struct demands demands = demands_of(frame);
     double rate[SOLVE_TYPES_MAX];
     uint32_t *place = arena_array(frame->arena, uint32_t, p->job_count);
-    /* Where levels are kept for the next time, those who stay must be recognised. */
+    /* Where the market is kept for the next time, those who stay must be recognised. */
     bool apart = !(keeps && p->goal == GOAL_MAX_MIN) && hardly_alike(frame, &demands);
     classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
     for (uint32_t j = 0; j < p->job_count; j++)
@@ -98,8 +158,65 @@ static int fast_least(const struct frame *frame, struct classes *classes, bool k
     frame_tidy_up(frame, shares->x);
     shares->iterations = answer.passes;
     shares->objective = goal_reached(frame, shares->x);
-    double level = p->goal == GOAL_MAX_MIN ? shares->objective : 1 / shares->objective;
-    shares->gap = answer.bound > 0 ? fmax(0, (answer.bound - level) / answer.bound) : 0;
+    if (p->tidy) {
+        tidy_level(frame, &demands, level_of(frame, shares->objective), shares);
+        shares->objective = goal_reached(frame, shares->x);
+    }
+    shares->gap = relative_gap(answer.bound, level_of(frame, shares->objective));
+    return 0;
+}
+
+/* --- sums and ratios --- */
+
+/* The floors as the auction wants them; NULL where there are none. */
+static const double *floors_of(const struct frame *frame, bool *ret_reachable)
+{
+    const struct programme *p = frame->programme;
+    double *floor = arena_array(frame->arena, double, p->job_count);
+    bool any = false;
+    *ret_reachable = true;
+    for (uint32_t j = 0; p->floor && j < p->job_count; j++) {
+        floor[j] = p->floor[j] * (1 - FLOOR_SLACK);
+        any = any || floor[j] > 0;
+        if (floor[j] > frame->top[j])
+            *ret_reachable = false;
+    }
+    return any ? floor : NULL;
+}
+
+/* SUM and COST_RATIO. */
+static int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
+{
+    const struct programme *p = frame->programme;
+    size_t cells = (size_t)p->job_count * p->type_count;
+    bool reachable;
+    struct auction auction = {
+        .job_count = p->job_count,
+        .type_count = p->type_count,
+        .capacity = p->capacity,
+        .gang = p->gang,
+        .value = goal_values(frame),
+        .rate = p->rate,
+        .floor = floors_of(frame, &reachable),
+        .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
+    };
+    struct auction_answer answer = { .feasible = false };
+    int r = reachable ? auction_solve(&auction, TOLERANCE, shares->x, &answer, err) : 0;
+    shares->iterations = answer.passes;
+    if (r == 0 && !answer.feasible) {
+        floors_dropped(frame, shares);
+        auction.floor = NULL;
+        r = auction_solve(&auction, TOLERANCE, shares->x, &answer, err);
+        shares->iterations += answer.passes;
+    }
+    if (r < 0)
+        return r;
+    drop_useless(frame, shares->x);
+    double load = p->goal == GOAL_COST_RATIO ? frame_load(frame, shares->x) : 1;
+    for (size_t i = 0; i < cells && load > 0; i++)
+        shares->x[i] /= load; /* a ratio stays what it is, floors are kept the better */
+    shares->objective = goal_reached(frame, shares->x);
+    shares->gap = relative_gap(answer.bound, shares->objective);
     return 0;
 }
 
@@ -113,7 +230,13 @@ int fast_solve(const struct frame *frame, struct classes *classes, bool keeps,
     case GOAL_MAX_MIN:
     case GOAL_MAKESPAN:
     case GOAL_FINISH_TIME:
-        return p->tidy ? -ENOTSUP : fast_least(frame, classes, keeps, shares, err);
+        return fast_least(frame, classes, keeps, shares, err);
+    case GOAL_COST_RATIO:
+        if (p->tidy && p->job_count <= RATIO_TIDY_MAX)
+            return -ENOTSUP;
+        return fast_sum(frame, shares, err);
+    case GOAL_SUM:
+        return fast_sum(frame, shares, err);
     default:
         return -ENOTSUP;
     }
