@@ -196,6 +196,7 @@ static void finish_start(struct finish *finish, const struct frame *frame,
                          double *scratch)
 {
     uint32_t count = frame->programme->job_count;
+    uint32_t types = frame->programme->type_count;
     *finish = (struct finish){
         .frame = frame,
         .terms = goal_finish_terms(frame),
@@ -205,6 +206,10 @@ static void finish_start(struct finish *finish, const struct frame *frame,
         .best = new_shares(frame),
     };
     frame_isolated(frame, scratch);
+    for (uint32_t j = 0; j < count; j++)
+        for (uint32_t t = 0; t < types; t++)
+            if (!line_usable(frame, j, t))
+                scratch[(size_t)j * types + t] = 0;
     frame_tidy_up(frame, scratch);
     keep_better(finish, scratch);
     for (uint32_t j = 0; j < count; j++)
