@@ -46,6 +46,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->loss_free = NONE;
     state->served_ns = arena_array(run, int64_t, (size_t)job_max * cluster->type_count);
     state->node_down = arena_array(run, bool, cluster->node_count);
+    state->holds = arena_array(run, struct holds, cluster->node_count);
 
     free_init(&state->free, run, cluster);
     for (node_id n = 0; n < cluster->node_count; n++) {
@@ -149,7 +150,7 @@ static void submitted(struct state *state, struct event *event)
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
-    job->partner = JOB_NONE;
+    job->partner = job->coming = JOB_NONE;
     job->promised_by = job->promised_to = NONE;
     job->loss = NAN;
     job->loss_ring = NONE;
@@ -274,9 +275,10 @@ static void placed(struct state *state, job_id id, const struct event *event)
     }
 }
 
-static void recalled(struct job *job, const struct event *event)
+static void recalled(struct state *state, struct job *job, const struct event *event)
 {
     assert(job_may_leave(job));
+    books_forsake(state, event->job);
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -431,11 +433,12 @@ bool state_apply(struct state *state, struct event *event)
         placed(state, id, event);
         break;
     case EVENT_RECALLED:
-        recalled(job, event);
+        recalled(state, job, event);
         break;
     case EVENT_RESIZING:
         assert(job_runs(job));
         anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
+        books_forsake(state, id);
         books_reserve(state, event);
         job->steps_max = event->steps_max;
         job->spread_now = event->spread;
