@@ -11,10 +11,9 @@
  * its promises become free, and when a successor gives up before it starts, its seats
  * less the promises that are still open become free.
  *
- * Who shares with whom is noted in both.  A job that stays may have a partner who leaves
- * and another who comes; one that moves has a partner where it is and may have another,
- * or the same, where it goes.  In both cases the second is 'coming' until the first has
- * gone.
+ * Who shares with whom is noted in both: 'partner' where a job is, or where it is placed
+ * and about to start; 'coming' who will be its partner when the present one has left; and
+ * 'next_partner' who will be where it goes, of a job that moves.
  */
 #include "model/books.h"
 
@@ -186,44 +185,29 @@ static void promise_drop(struct state *state, uint32_t p)
 
 /* --- who shares with whom --------------------------------------------------------- */
 
-/* A job that stays in its seats and has nobody beside it: who was to come, may. */
-static void let_come(struct job *job)
-{
-    if (job->partner != JOB_NONE || job->next.count > 0)
-        return;
-    job->partner = job->coming;
-    job->coming = JOB_NONE;
-}
-
-/* 'other' no longer shares the seats it has with 'id', or was to share. */
+/* 'other' no longer shares with 'id', which leaves its seats, or was to share there. */
 static void part_now(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
-    if (job->partner == id)
-        job->partner = JOB_NONE;
-    else if (job->coming == id)
+    if (job->partner == id) {
+        job->partner = job->coming;
         job->coming = JOB_NONE;
-    let_come(job);
+    } else {
+        assert(job->next_partner == id);
+        job->next_partner = JOB_NONE;
+    }
 }
 
 /* 'other' is no longer to share with 'id', which does not come. */
 static void part_later(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
-    if (job->coming == id)
+    if (job->next_partner == id)
+        job->next_partner = JOB_NONE;
+    else if (job->coming == id)
         job->coming = JOB_NONE;
-    else if (job->partner == id)
-        job->partner = JOB_NONE;
-    let_come(job);
-}
-
-/* A job is told to leave: who was to come beside it comes alone. */
-void books_forsake(struct state *state, job_id id)
-{
-    struct job *job = &state->jobs[id];
-    if (job->coming != JOB_NONE)
-        part_later(state, job->coming, id);
-    job->coming = JOB_NONE;
+    else
+        part_now(state, other, id);
 }
 
 /* A job leaves its seats; with whom it shares where it goes, if it goes, remains. */
@@ -232,33 +216,33 @@ static void leave_partner(struct state *state, job_id id)
     struct job *job = &state->jobs[id];
     if (job->partner != JOB_NONE)
         part_now(state, job->partner, id);
-    if (job->next.count == 0)
-        books_forsake(state, id);
-    job->partner = job->coming;
+    if (job->coming != JOB_NONE)
+        part_now(state, job->coming, id);
     job->coming = JOB_NONE;
+    job->partner = job->next_partner;
+    job->next_partner = JOB_NONE;
 }
 
 /* A job does not come where it was to share. */
 static void decline_partner(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
-    job_id *other = job->state == JOB_PLACED ? &job->partner : &job->coming;
+    job_id *other = job->state == JOB_PLACED ? &job->partner : &job->next_partner;
     if (*other != JOB_NONE)
         part_later(state, *other, id);
     *other = JOB_NONE;
 }
 
-/* 'id' will share with 'other': at once, or when its partner has gone or it is there. */
+/* 'id' will share with 'other'. */
 static void note_partner(struct state *state, job_id id, job_id other)
 {
     struct job *job = &state->jobs[id];
     bool moves = job->next.count > 0 && job->seats.count > 0;
-    if (moves || job->partner != JOB_NONE) {
-        assert(job->coming == JOB_NONE);
-        job->coming = other;
-    } else {
-        job->partner = other;
-    }
+    job_id *place = moves                      ? &job->next_partner
+                    : job->partner == JOB_NONE ? &job->partner
+                                               : &job->coming;
+    assert(*place == JOB_NONE);
+    *place = other;
 }
 
 /* --- seats --------------------------------------------------------------------- */

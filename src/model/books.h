@@ -12,9 +12,6 @@ void books_vacate(struct state *state, job_id job);
 /* A job gives up seats it was promised and has not taken. */
 void books_decline(struct state *state, job_id job);
 
-/* A job is told to leave: who was to come beside it comes alone. */
-void books_forsake(struct state *state, job_id job);
-
 /* Note in the job how many accelerators a row of seats has, and of which type. */
 void books_count_seats(struct state *state, struct job *job,
                        const struct seat_row *row);

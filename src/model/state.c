@@ -150,7 +150,7 @@ static void submitted(struct state *state, struct event *event)
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
-    job->partner = job->coming = JOB_NONE;
+    job->partner = job->coming = job->next_partner = JOB_NONE;
     job->promised_by = job->promised_to = NONE;
     job->loss = NAN;
     job->loss_ring = NONE;
@@ -275,10 +275,9 @@ static void placed(struct state *state, job_id id, const struct event *event)
     }
 }
 
-static void recalled(struct state *state, struct job *job, const struct event *event)
+static void recalled(struct job *job, const struct event *event)
 {
     assert(job_may_leave(job));
-    books_forsake(state, event->job);
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -433,12 +432,11 @@ bool state_apply(struct state *state, struct event *event)
         placed(state, id, event);
         break;
     case EVENT_RECALLED:
-        recalled(state, job, event);
+        recalled(job, event);
         break;
     case EVENT_RESIZING:
         assert(job_runs(job));
         anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
-        books_forsake(state, id);
         books_reserve(state, event);
         job->steps_max = event->steps_max;
         job->spread_now = event->spread;

@@ -64,21 +64,27 @@ static void uncount_promise(struct tally *tally, const struct room_part *part)
     tally->mem_mib -= part->mem_mib;
 }
 
+static bool is_related(const struct job *job, job_id other)
+{
+    return job->partner == other || job->coming == other || job->next_partner == other;
+}
+
 /* Who is noted as sharing, or as about to, is noted there as well. */
 static void check_relations(const struct state *state, job_id id)
 {
     const struct job *job = &state->jobs[id];
-    const job_id others[2] = { job->partner, job->coming };
-    for (uint32_t i = 0; i < 2; i++) {
+    const job_id others[3] = { job->partner, job->coming, job->next_partner };
+    for (uint32_t i = 0; i < 3; i++) {
         if (others[i] == JOB_NONE)
             continue;
         const struct job *other = &state->jobs[others[i]];
         assert(other->state != JOB_FREE);
-        assert(other->partner == id || other->coming == id);
+        assert(is_related(other, id));
     }
     if (job->coming != JOB_NONE)
-        assert(job->seats.count > 0 &&
-               (job->next.count > 0 || job->partner != JOB_NONE));
+        assert(job->seats.count > 0 && job->partner != JOB_NONE);
+    if (job->next_partner != JOB_NONE)
+        assert(job->seats.count > 0 && job->next.count > 0);
     if (job->seats.count == 0 && job->next.count == 0)
         assert(job->partner == JOB_NONE);
 }
@@ -87,10 +93,10 @@ static void check_two(const struct state *state, const job_id two[2], bool seate
 {
     if (two[1] == JOB_NONE)
         return;
-    const struct job *a = &state->jobs[two[0]];
-    const struct job *b = &state->jobs[two[1]];
-    assert(a->partner == two[1] || (!seated && a->coming == two[1]));
-    assert(b->partner == two[0] || (!seated && b->coming == two[0]));
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct job *job = &state->jobs[two[i]];
+        assert(seated ? job->partner == two[!i] : is_related(job, two[!i]));
+    }
 }
 
 static void count_job(const struct state *state, job_id id, struct tally *tallies)
