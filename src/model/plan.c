@@ -39,7 +39,7 @@ struct vacancy {
     uint32_t next; /* on the same node */
 };
 
-enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW };
+enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW, STEP_DROP };
 
 /* One thing done, so that it can be undone. */
 struct step {
@@ -77,7 +77,8 @@ struct plan {
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
     int64_t wake_ns;
-    job_id wrong; /* revoked, though it may not be; JOB_NONE: nobody */
+    job_id wrong; /* revoked or dropped, though it may not be; JOB_NONE: nobody */
+    bool wrong_drop;
 };
 
 struct plan *plan_new(struct state *state, struct arena *run)
@@ -207,7 +208,7 @@ bool plan_holds(const struct plan *plan, job_id job)
 {
     const struct change *change = last_change(plan, job);
     if (change)
-        return change->kind != CHANGE_REVOKE;
+        return change->kind == CHANGE_GRANT || change->kind == CHANGE_RENEW;
     const struct job *j = &plan->jobs[job];
     return job_runs(j) || j->state == JOB_PLACED || j->next.count > 0;
 }
@@ -321,6 +322,17 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     change->for_whom = for_whom;
     step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
+}
+
+void plan_drop(struct plan *plan, job_id job)
+{
+    if (plan->jobs[job].state != JOB_WAITING || plan_changes(plan, job)) {
+        plan->wrong_drop = plan->wrong_drop || plan->wrong == JOB_NONE;
+        plan->wrong = plan->wrong == JOB_NONE ? job : plan->wrong;
+        return;
+    }
+    change_add(plan, CHANGE_DROP, job);
+    step_add(plan, STEP_DROP, plan->change_count - 1);
 }
 
 void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
@@ -465,7 +477,7 @@ static bool find_stand(const struct plan *plan, job_id id, struct stand *ret_sta
 {
     const struct job *job = &plan->jobs[id];
     const struct change *change = last_change(plan, id);
-    if (change && change->kind == CHANGE_REVOKE)
+    if (change && (change->kind == CHANGE_REVOKE || change->kind == CHANGE_DROP))
         return false;
     if (change && change->kind == CHANGE_GRANT) {
         *ret_stand =
@@ -692,8 +704,9 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)
-        return ask->beside == JOB_NONE || change->beside == ask->beside ||
-               (change->kind == CHANGE_RENEW && job->partner == ask->beside);
+        return change->kind != CHANGE_DROP &&
+               (ask->beside == JOB_NONE || change->beside == ask->beside ||
+                (change->kind == CHANGE_RENEW && job->partner == ask->beside));
     if (!change && (job->state == JOB_PLACED || job->next.count > 0))
         return ask->beside == JOB_NONE || job->partner == ask->beside ||
                job->next_partner ==
@@ -767,6 +780,7 @@ static void step_undo(struct plan *plan, const struct step *step)
             plan->guest[change->beside] = 0;
         break;
     case STEP_RENEW:
+    case STEP_DROP:
         break;
     }
     plan->of_job[change->job] = step->last_change;
@@ -818,9 +832,10 @@ static bool is_beside_still(const struct plan *plan, const struct change *change
 int plan_check(const struct plan *plan, struct error *err)
 {
     if (plan->wrong != JOB_NONE)
-        return error_set(err, -EPROTO,
-                         "job %llu is revoked, but does not run or is changed already",
-                         (unsigned long long)plan->jobs[plan->wrong].id);
+        return error_set(err, -EPROTO, "job %llu is %s or is changed already",
+                         (unsigned long long)plan->jobs[plan->wrong].id,
+                         plan->wrong_drop ? "dropped, but does not wait"
+                                          : "revoked, but does not run");
     for (uint32_t i = 0; i < plan->change_count; i++) {
         const struct change *change = &plan->changes[i];
         const struct job *job = &plan->jobs[change->job];
@@ -852,6 +867,7 @@ void plan_begin(struct plan *plan)
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
     plan->wrong = JOB_NONE;
+    plan->wrong_drop = false;
 }
 
 void plan_end(struct plan *plan)

@@ -12,11 +12,14 @@
 #define POLICIES_MAX 64
 
 extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy_srtf,
-    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion;
+    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion, policy_gavel_fifo,
+    policy_isolated, policy_proportional;
 
 const struct policy *const policy_list[] = {
-    &policy_fifo,   &policy_fifo_backfill, &policy_sjf,  &policy_srtf, &policy_las,
-    &policy_fitgpp, &policy_lrtp,          &policy_rand, &policy_xion, NULL,
+    &policy_fifo, &policy_fifo_backfill, &policy_sjf,      &policy_srtf,
+    &policy_las,  &policy_fitgpp,        &policy_lrtp,     &policy_rand,
+    &policy_xion, &policy_gavel_fifo,    &policy_isolated, &policy_proportional,
+    NULL,
 };
 
 const struct policy *policy_find(const char *name)
