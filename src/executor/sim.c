@@ -431,6 +431,7 @@ static void work_done(struct sim_cluster *sim, job_id id)
     settle(sim, job);
     if (job->lease_end > 0 && job->lease_end < job->truth.steps) {
         job->steps = job->lease_end;
+        job->steps_kept = job->steps; /* the end of a lease is known: it saves there */
         job->phase = PHASE_IDLE;
         struct event *event = emit(sim, id, EVENT_LEASE_DONE);
         event->steps = job->steps;
