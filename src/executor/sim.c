@@ -492,6 +492,7 @@ static void report_done(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->steps < job->truth.steps) {
+        job->steps_kept = job->steps; /* the end of a lease is known: it saves there */
         job->phase = PHASE_IDLE;
         struct event *event = emit(sim, id, EVENT_LEASE_DONE);
         event->steps = job->steps;

@@ -21,6 +21,8 @@
  *   - Rounds in which nothing would change are left out.
  *   - A gang is only due what some type can hold, now.
  *   - Larger gangs are seated first, and who stays keeps its seats.
+ *   - Nobody is sent away who could not save what it has done, nor before it has run for
+ *     as long as its coming and going takes.
  *
  * With worth=xion a swap at a round's end has to pay; if it does not, who runs stays.
  */
@@ -213,10 +215,26 @@ static uint32_t column_now(const struct gavel_common *common, const struct view 
     return job_runs(job) ? common->column_of[job->type_now] : NONE;
 }
 
-/* It is on its way, to seats or out: nothing can be changed about that now. */
-static bool is_fixed(const struct job *job)
+/*
+ * Sent away now it would lose what it has done, or has hardly done anything for what its
+ * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
+ */
+static bool is_spared(const struct gavel_common *common, const struct view *view,
+                      const struct job *job)
 {
-    return job->next.count > 0 || job->leaving;
+    if (!job_runs(job))
+        return false;
+    bool saves = job->pause_ns <= job->grace_ns ||
+                 (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
+    int64_t in_seats_ns = view->now_ns - job->since_ns;
+    return !saves || in_seats_ns < 2 * job->load_ns + job->pause_ns;
+}
+
+/* It is on its way, to seats or out, or had better stay. */
+static bool is_fixed(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
+{
+    return job->next.count > 0 || job->leaving || is_spared(common, view, job);
 }
 
 static void add_item(struct gavel_rounds *rounds, const struct gavel_common *common,
@@ -284,7 +302,7 @@ static void choose(struct gavel_common *common, const struct view *view, double 
             return;
         job_id job = i < rounds->item_count ? rounds->items[i].value / k
                                             : common->jobs[i - rounds->item_count];
-        if (rounds->pages[job].want != NONE || is_fixed(&view->jobs[job]))
+        if (rounds->pages[job].want != NONE || is_fixed(common, view, &view->jobs[job]))
             continue;
         uint32_t now = column_now(common, view, &view->jobs[job]);
         uint32_t column = spare_column(common, job, now, room);
@@ -307,7 +325,7 @@ static void choose_all(struct gavel_common *common, const struct view *view)
         const struct job *job = &view->jobs[id];
         uint32_t now = column_now(common, view, job);
         rounds->pages[id].want = NONE;
-        if (!is_fixed(job)) {
+        if (!is_fixed(common, view, job)) {
             list_job(common, id, now);
         } else if (now != NONE) {
             rounds->pages[id].want = now;
