@@ -53,6 +53,21 @@ uint32_t throughput_find(const struct throughput *table, const char *name)
     return at ? at - 1 : KIND_NONE;
 }
 
+static const char *const published_names[PUBLISHED_TYPES] = { "v100", "p100", "k80" };
+
+/* Kinds that were measured for Gavel share as they did there, whatever their rates. */
+static void add_sharing(const struct throughput *table, struct throughput_row *row)
+{
+    uint32_t k = table->cluster ? 0 : PUBLISHED_KINDS;
+    while (k < PUBLISHED_KINDS && strcmp(published_kinds[k].name, row->name) != 0)
+        k++;
+    for (uint32_t t = 0; k < PUBLISHED_KINDS && t < PUBLISHED_TYPES; t++) {
+        uint32_t bit = cluster_types_named(table->cluster, published_names[t]);
+        if (bit)
+            row->sharing[__builtin_ctz(bit)] = published_kinds[k].sharing[t];
+    }
+}
+
 uint32_t throughput_add(struct throughput *table, struct arena *arena, const char *kind)
 {
     uint32_t *at = index_of(table, kind);
@@ -66,6 +81,7 @@ uint32_t throughput_add(struct throughput *table, struct arena *arena, const cha
     double *rates = &row->rate[0][0][0];
     for (uint32_t i = 0; i < TYPES_MAX * RATE_SIZES * 2; i++)
         rates[i] = -1;
+    add_sharing(table, row);
     return table->row_count - 1;
 }
 
@@ -79,7 +95,6 @@ uint32_t throughput_size(uint64_t gpus)
 
 void throughput_published(struct throughput *table, struct arena *arena)
 {
-    static const char *const names[PUBLISHED_TYPES] = { "v100", "p100", "k80" };
     struct throughput made = { .cluster = table->cluster };
     throughput_begin(&made, arena);
     for (uint32_t k = 0; k < PUBLISHED_KINDS; k++) {
@@ -87,7 +102,7 @@ void throughput_published(struct throughput *table, struct arena *arena)
         uint32_t at = throughput_add(&made, arena, kind->name);
         struct throughput_row *row = &made.rows[at];
         for (uint32_t t = 0; t < PUBLISHED_TYPES; t++) {
-            uint32_t bit = cluster_types_named(table->cluster, names[t]);
+            uint32_t bit = cluster_types_named(table->cluster, published_names[t]);
             if (bit)
                 memcpy(row->rate[__builtin_ctz(bit)], kind->rate[t],
                        sizeof kind->rate[t]);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/job.h"
+#include "model/published.h"
 
 struct arena;
 struct cluster;
@@ -23,6 +24,7 @@ struct throughput_row {
     const char *name;
     double rate[TYPES_MAX][RATE_SIZES]
                [2]; /* [type][log2 size][spread]; -1: not measured */
+    struct sharing sharing[TYPES_MAX];
 };
 
 /*

@@ -623,6 +623,7 @@ static bool seat_task(struct gavel_common *common, const struct view *view,
         ask.spread = true; /* places make no difference to this mechanism */
         ask.steps_max =
             (uint64_t)floor(account->rate[side] * common->released->round_s);
+        ask.together = is_pair(&task->unit);
         if (side == 1)
             ask.beside = task->unit.jobs[0];
         if (!plan_grant(plan, id, &ask)) {
