@@ -20,10 +20,11 @@
 #define SHARED_MAX (TYPES_MAX + 1) /* capacities, and the level */
 #define STEPS_MAX 400              /* Newton steps in all        */
 #define STEPS_PER_STAGE 40
-#define GROWTH 12.0   /* of t from stage to stage   */
+#define GROWTH 2000.0 /* of t from stage to stage   */
 #define GAP 1e-8      /* relative, at the end */
 #define NEAR 0.995    /* of the way to the next wall */
-#define CENTRED 1e-10 /* square of the decrement at which a stage is over */
+#define CENTRED 1e-7  /* square of the decrement at which the last stage is over */
+#define ROUGHLY 0.5   /* and at which any other is */
 #define HALVINGS_MAX 50
 
 /*
@@ -419,7 +420,8 @@ int centre_solve(const struct centre *centre, struct arena *scratch, double *ret
             if (++steps > STEPS_MAX)
                 return error_set(err, -EDOM, "no centre after %u steps", steps);
             double decrement = newton_step(&path, parts);
-            if (!(decrement > CENTRED) || !advance(&path, decrement, trial))
+            if (!(decrement > (last ? CENTRED : ROUGHLY)) ||
+                !advance(&path, decrement, trial))
                 break;
             if (path.levels && centre->enough > 0 && path.level >= centre->enough) {
                 path.level = centre->enough; /* the rest is for the middle alone */
