@@ -131,6 +131,14 @@ static void order_seats(struct engine *engine, const struct change *change,
     take_note(engine, &event);
 }
 
+static void order_drop(struct engine *engine, const struct change *change)
+{
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = EVENT_DROPPED,
+                           .job = change->job };
+    take_note(engine, &event);
+}
+
 /* The plan becomes orders, and orders are events: recalls first, they make the room. */
 static void record_orders(struct engine *engine)
 {
@@ -151,6 +159,8 @@ static void record_orders(struct engine *engine)
                                                                    : EVENT_PLACED);
         else if (change->kind == CHANGE_RENEW)
             order_seats(engine, change, EVENT_RENEWED);
+        else if (change->kind == CHANGE_DROP)
+            order_drop(engine, change);
     }
 }
 

@@ -344,6 +344,10 @@ void ledger_event(void *self, const struct view *view, const struct event *event
     case EVENT_CANCELLED:
         gave_up(ledger, event->job);
         break;
+    case EVENT_DROPPED:
+        gave_up(ledger, event->job);
+        close_all(ledger, event->job, view->jobs[event->job].steps_total);
+        break;
     default:
         break;
     }

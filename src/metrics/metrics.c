@@ -220,6 +220,16 @@ static void finished(struct metrics *metrics, const struct view *view,
     book(metrics, &row);
 }
 
+/* Nobody will run it to its end: it counts as failed. */
+static void dropped(struct metrics *metrics, job_id id)
+{
+    metrics->waiting--;
+    if (!metrics->open[id].counted)
+        return;
+    metrics->window_left--;
+    metrics->failed++;
+}
+
 static void resized(struct metrics *metrics, const struct view *view,
                     const struct event *event)
 {
@@ -272,6 +282,9 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         if (metrics->open[event->job].seated)
             metrics->waiting++;
         left(metrics, view, event);
+        break;
+    case EVENT_DROPPED:
+        dropped(metrics, event->job);
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:

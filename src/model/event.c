@@ -17,6 +17,7 @@ const char *event_name(enum event_kind kind)
         [EVENT_PLACED] = "placed",         [EVENT_RECALLED] = "recalled",
         [EVENT_RESIZING] = "resizing",     [EVENT_RENEWED] = "renewed",
         [EVENT_ADOPTED] = "adopted",       [EVENT_WAKE] = "wake",
+        [EVENT_CLOSED] = "closed",         [EVENT_DROPPED] = "dropped",
     };
     return names[kind];
 }
@@ -50,6 +51,7 @@ bool event_ends_waiting(const struct event *event, const struct view *view)
     case EVENT_PLACED:
         return view->jobs[event->job].state == JOB_PLACED;
     case EVENT_HELD:
+    case EVENT_DROPPED:
         return true;
     case EVENT_CANCELLED:
         return view->jobs[event->job].state == JOB_FREE;

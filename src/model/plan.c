@@ -38,7 +38,7 @@ struct vacancy {
     uint32_t next; /* on the same node */
 };
 
-enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW };
+enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW, STEP_DROP };
 
 /* One thing done, so that it can be undone. */
 struct step {
@@ -73,7 +73,8 @@ struct plan {
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
     int64_t wake_ns;
-    job_id wrong; /* revoked, though it may not be; JOB_NONE: nobody */
+    job_id wrong; /* revoked or dropped, though it may not be; JOB_NONE: nobody */
+    bool wrong_drop;
 };
 
 struct plan *plan_new(struct state *state, struct arena *run)
@@ -190,7 +191,7 @@ bool plan_holds(const struct plan *plan, job_id job)
 {
     const struct change *change = last_change(plan, job);
     if (change)
-        return change->kind != CHANGE_REVOKE;
+        return change->kind == CHANGE_GRANT || change->kind == CHANGE_RENEW;
     const struct job *j = &plan->jobs[job];
     return job_runs(j) || j->state == JOB_PLACED || j->next.count > 0;
 }
@@ -305,6 +306,17 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     change->for_whom = for_whom;
     step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
+}
+
+void plan_drop(struct plan *plan, job_id job)
+{
+    if (plan->jobs[job].state != JOB_WAITING || plan_changes(plan, job)) {
+        plan->wrong_drop = plan->wrong_drop || plan->wrong == JOB_NONE;
+        plan->wrong = plan->wrong == JOB_NONE ? job : plan->wrong;
+        return;
+    }
+    change_add(plan, CHANGE_DROP, job);
+    step_add(plan, STEP_DROP, plan->change_count - 1);
 }
 
 void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
@@ -559,7 +571,7 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)
-        return true;
+        return change->kind != CHANGE_DROP;
     if (!change && (job->state == JOB_PLACED || job->next.count > 0))
         return true; /* it has been promised seats already */
     if (job->state == JOB_HELD || job->state == JOB_FREE)
@@ -640,6 +652,7 @@ static void step_undo(struct plan *plan, const struct step *step)
         undo_grant(plan, change);
         break;
     case STEP_RENEW:
+    case STEP_DROP:
         break;
     }
     plan->of_job[change->job] = step->last_change;
@@ -684,9 +697,10 @@ static bool can_be_beside(const struct plan *plan, job_id other)
 int plan_check(const struct plan *plan, struct error *err)
 {
     if (plan->wrong != JOB_NONE)
-        return error_set(err, -EPROTO,
-                         "job %llu is revoked, but does not run or is changed already",
-                         (unsigned long long)plan->jobs[plan->wrong].id);
+        return error_set(err, -EPROTO, "job %llu is %s or is changed already",
+                         (unsigned long long)plan->jobs[plan->wrong].id,
+                         plan->wrong_drop ? "dropped, but does not wait"
+                                          : "revoked, but does not run");
     for (uint32_t i = 0; i < plan->change_count; i++) {
         const struct change *change = &plan->changes[i];
         const struct job *job = &plan->jobs[change->job];
@@ -718,6 +732,7 @@ void plan_begin(struct plan *plan)
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
     plan->wrong = JOB_NONE;
+    plan->wrong_drop = false;
 }
 
 void plan_end(struct plan *plan)

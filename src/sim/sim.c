@@ -49,6 +49,7 @@ struct sim {
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
     bool more;
+    bool closed;       /* that there are no more has been said */
     uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
@@ -137,6 +138,16 @@ static int arrive(struct sim *sim, struct error *err)
         event->kind = EVENT_REJECTED;
     }
     return read_next(sim, err);
+}
+
+/* The workload is at its end: who schedules may want to know. */
+static void close_workload(struct sim *sim, int64_t now_ns)
+{
+    struct event *event = outbox_add(&sim->outboxes[sim->reading]);
+    event->at_ns = now_ns;
+    event->kind = EVENT_CLOSED;
+    event->job = JOB_NONE;
+    sim->closed = true;
 }
 
 /* A listener: whoever has arrived in a slot is made known to the cluster there. */
@@ -228,6 +239,8 @@ static int loop(struct sim *sim, struct error *err)
             if (r < 0)
                 return r;
         }
+        if (!sim->more && !sim->closed)
+            close_workload(sim, now_ns);
         bool idle = !sim->more && sim->outboxes[sim->reading].count == 0 &&
                     sim_cluster_is_quiet(&sim->cluster);
         idle_wakes = idle ? idle_wakes + 1 : 0;
@@ -256,6 +269,8 @@ static int set_up(struct sim *sim, struct error *err)
                           setup->cluster->gpu_count, err);
     if (r < 0)
         return r;
+    if (sim->workload && setup->window_to > 0)
+        workload_go_on(sim->workload);
     intake_init(&sim->intake, setup->cluster, setup->rates);
     uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
