@@ -33,7 +33,7 @@
 #define BOX_TRIES 6      /* then without                                      */
 #define HAIR 1e-12       /* of each worth                                      */
 #define SPEED_HAIR 1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
-#define HAIR_TRIES 4     /* each hair ten times as long as the last           */
+#define HAIR_TRIES 4     /* each hair a hundred times as long as the last   */
 #define FLOOR_SLACK 1e-9 /* floors may be missed by that, if they must        */
 #define NO_LIMIT 1e13    /* times the largest worth: no price is that high    */
 #define DOUBT 1e3        /* times the largest worth: are the floors too high?     */
