@@ -27,6 +27,7 @@
 #define WARM_WIDTH 0.004 /* of the box around the last prices                         */
 #define WARM_TRIES 2     /* times four each                                           */
 #define CHANGES_MAX 4096 /* after so many, sums are made anew                         */
+#define SCARCE 1e-7      /* of the average price: a dual below it is none             */
 #define SAFE 1e-12       /* shares are less than they could be by this, for rounding  */
 
 struct market {
@@ -38,8 +39,10 @@ struct market {
     double *own;       /* [slot]: the level that its own fastest open type allows */
     uint64_t *since;   /* [slot]: solutions there were before the job came        */
     uint64_t solutions;
-    double ceiling; /* the least of them                                       */
-    bool ceiling_stale;
+    double own_least; /* of them all                                             */
+    bool own_stale;
+    double limit;   /* a level that is enough                                  */
+    double ceiling; /* of the last solution: the lesser of the two             */
 
     struct field field;
     struct search search;
@@ -63,7 +66,7 @@ struct market *market_new(uint32_t type_count, const double *capacity,
     arena_init(&market->arena, 0);
     market->type_count = type_count;
     market->slot_max = slot_max;
-    market->ceiling = INFINITY;
+    market->own_least = market->limit = market->ceiling = INFINITY;
     crowd_init(&market->jobs, &market->arena, type_count, slot_max);
     market->own = arena_array(&market->arena, double, slot_max);
     market->since = arena_array(&market->arena, uint64_t, slot_max);
@@ -112,7 +115,7 @@ void market_set_capacity(struct market *market, const double *capacity)
     }
     if (!opened)
         return;
-    market->ceiling_stale = true;
+    market->own_stale = true;
     for (uint32_t slot = 0; slot < market->jobs.count; slot++)
         if (occupied(market, slot))
             market->own[slot] = own_level(market, crowd_at(&market->jobs, slot));
@@ -157,10 +160,9 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
     market->own[slot] = own_level(market, at);
     market->since[slot] = market->solutions;
     count_change(market);
-    if (market->own[slot] < market->ceiling) {
-        market->ceiling = market->own[slot];
+    market->own_least = fmin(market->own_least, market->own[slot]);
+    if (market->own[slot] < market->ceiling)
         market->capped = false;
-    }
     if (buyer->ahead > 0 && market->field.due == DUE_PLAIN)
         market->warm = market->capped = false;
     if (market->warm)
@@ -173,8 +175,8 @@ void market_drop(struct market *market, uint32_t slot)
 {
     assert(occupied(market, slot));
     count_change(market);
-    if (market->own[slot] <= market->ceiling)
-        market->ceiling_stale = true;
+    if (market->own[slot] <= market->own_least)
+        market->own_stale = true;
     if (market->warm)
         field_drop(&market->field, slot);
     if (market->capped)
@@ -186,16 +188,23 @@ void market_drop(struct market *market, uint32_t slot)
     crowd_empty(&market->jobs, slot);
 }
 
+void market_set_limit(struct market *market, double level)
+{
+    assert(level > 0);
+    market->limit = level;
+}
+
 static void find_ceiling(struct market *market)
 {
-    if (!market->ceiling_stale)
-        return;
-    double before = market->ceiling;
-    market->ceiling = INFINITY;
-    for (uint32_t slot = 0; slot < market->jobs.count; slot++)
-        market->ceiling = fmin(market->ceiling, market->own[slot]);
-    market->ceiling_stale = false;
-    market->capped = market->capped && market->ceiling == before;
+    if (market->own_stale) {
+        market->own_least = INFINITY;
+        for (uint32_t slot = 0; slot < market->jobs.count; slot++)
+            market->own_least = fmin(market->own_least, market->own[slot]);
+        market->own_stale = false;
+    }
+    double ceiling = fmin(market->own_least, market->limit);
+    market->capped = market->capped && market->ceiling == ceiling;
+    market->ceiling = market->search.ceiling = ceiling;
 }
 
 static enum crowd_due due_of(const struct market *market)
@@ -447,6 +456,23 @@ int market_solve(struct market *market, double tolerance,
     return error_set(err, -EDOM,
                      "the market of %u jobs does not settle: level %.9g, bound %.9g",
                      market->job_count, market->level, market->bound);
+}
+
+void market_scarce(const struct market *market, bool *ret_scarce)
+{
+    const struct search *search = &market->search;
+    double worth = 0, room = 0;
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        worth += search->master.dual[row];
+        room += market->field.room[search->type_of_row[row]];
+    }
+    for (uint32_t t = 0; t < market->type_count; t++)
+        ret_scarce[t] = true; /* there is none */
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        ret_scarce[t] =
+            search->master.dual[row] * room > SCARCE * worth * market->field.room[t];
+    }
 }
 
 void market_share(const struct market *market, uint32_t slot, double *ret_x)
