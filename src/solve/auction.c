@@ -31,9 +31,9 @@
 #define SMALL 2048       /* jobs; no sample is worth its while below that     */
 #define ONE_IN 8         /* jobs in the sample                                */
 #define BOX_TRIES 6      /* then without                                      */
-#define HAIR 1e-12       /* of a job's largest worth                          */
+#define HAIR 1e-12       /* of each worth                                      */
 #define SPEED_HAIR 1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
-#define HAIR_TRIES 4     /* each hair ten times as long as the last           */
+#define HAIR_TRIES 4     /* each hair a hundred times as long as the last   */
 #define FLOOR_SLACK 1e-9 /* floors may be missed by that, if they must        */
 #define NO_LIMIT 1e13    /* times the largest worth: no price is that high    */
 #define DOUBT 1e3        /* times the largest worth: are the floors too high?     */
@@ -142,7 +142,7 @@ static void set_worths(struct sale *sale, double ratio, double hair)
         }
         sale->least += bidders->gang[b] * least;
         for (uint32_t t = 0; t < sale->k; t++) {
-            worth[t] += hair * most * hair_of(sale->job[b], t, (uint64_t)(hair * 1e15));
+            worth[t] *= 1 + hair * hair_of(sale->job[b], t, (uint64_t)(hair * 1e15));
             highest[t] = fmax(highest[t], worth[t]);
         }
         largest = fmax(largest, most);
@@ -485,7 +485,8 @@ static enum outcome sum_solve(struct sale *sale, const struct guess *guess,
             return TOO_HIGH;
         double reached = ret_verdict->value - ratio * ret_verdict->cost;
         if (outcome == FOUND &&
-            ret_verdict->bound - reached <= tolerance * ret_verdict->size + 1e-300)
+            ret_verdict->bound - reached <=
+                tolerance * ret_verdict->size - 1e-12 * ret_verdict->least)
             return FOUND;
     }
     return LOST;

@@ -15,6 +15,7 @@
 
 #define TOLERANCE 1e-8
 #define FLOOR_SLACK 1e-9    /* floors at the boundary count as reachable           */
+#define KEPT 1e-8           /* a level that is kept to this is kept                */
 #define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
 #define SAMPLE 256          /* jobs that are looked at to see whether many are alike */
 
@@ -92,6 +93,13 @@ static double relative_gap(double bound, double reached)
 
 /* --- the largest level that all can have --- */
 
+/* What the goal calls its objective, as the level that the market knows. */
+static double level_of(const struct frame *frame, double objective)
+{
+    bool inverse = frame->programme->goal != GOAL_MAX_MIN;
+    return !inverse ? objective : objective > 0 ? 1 / objective : 0;
+}
+
 /*
  * Of all shares at that level, those with the largest sum of normalised rates: the level
  * is everybody's floor in an auction.  Where that does not work out the shares stay.
@@ -118,17 +126,13 @@ static void tidy_level(const struct frame *frame, const struct demands *demands,
         .floor = floor,
     };
     struct auction_answer answer;
-    if (auction_solve(&auction, TOLERANCE, x, &answer, NULL) == 0 && answer.feasible) {
-        drop_useless(frame, x);
+    if (auction_solve(&auction, TOLERANCE, x, &answer, NULL) < 0 || !answer.feasible)
+        return;
+    shares->iterations += answer.passes;
+    drop_useless(frame, x);
+    double kept = level_of(frame, goal_reached(frame, x));
+    if (kept >= level * (1 - KEPT))
         memcpy(shares->x, x, (size_t)p->job_count * p->type_count * sizeof *x);
-        shares->iterations += answer.passes;
-    }
-}
-
-/* What the goal calls its objective, as the level that the market knows. */
-static double level_of(const struct frame *frame, double objective)
-{
-    return frame->programme->goal == GOAL_MAX_MIN ? objective : 1 / objective;
 }
 
 /* MAX_MIN, MAKESPAN, FINISH_TIME. */
