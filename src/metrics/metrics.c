@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "model/cluster.h"
+#include "model/throughput.h"
 
 /* What is remembered of a live job besides its record. */
 struct metrics_open {
@@ -213,10 +214,28 @@ static void book(struct metrics *metrics, const struct metrics_job *job)
     metrics->jobs[metrics->job_count++] = *job;
 }
 
-/* Alone on an equal share of the cluster with those who were there meanwhile. */
-static double fairness_of(const struct metrics *metrics, const struct view *view,
-                          const struct job *job, double jct_s, double alone_s)
+/* Its rate if it spent its time on every type in proportion to how much there is of it. */
+static double rate_on_all(const struct view *view, const struct job *job)
 {
+    const struct cluster *cluster = view->cluster;
+    if (cluster->type_count < 2 || job->gpus == 0)
+        return job->rate_best_per_s;
+    double sum = 0;
+    for (uint32_t type = 0; type < cluster->type_count; type++)
+        if (job->types >> type & 1)
+            sum += cluster->types[type].gpu_count *
+                   throughput_rate(view->rates, job, type, job->gpus, false);
+    return sum / cluster->gpu_count;
+}
+
+/*
+ * On an equal share of the cluster, as much of each type, with those who were there
+ * meanwhile.
+ */
+static double fairness_of(const struct metrics *metrics, const struct view *view,
+                          const struct job *job, double jct_s, double steps)
+{
+    double alone_s = steps / rate_on_all(view, job);
     double others = (metrics->live_s - metrics->open[job - view->jobs].live_s) / jct_s;
     double crowding = others * job->gpus / view->cluster->gpu_count;
     return jct_s / (alone_s * (crowding > 1 ? crowding : 1));
@@ -248,7 +267,7 @@ static void finished(struct metrics *metrics, const struct view *view,
                                .class = job->class };
     if (alone_s > 0 && jct_s > 0) {
         row.slowdown = jct_s / alone_s;
-        row.fairness = fairness_of(metrics, view, job, jct_s, alone_s);
+        row.fairness = fairness_of(metrics, view, job, jct_s, event->steps);
     }
     book(metrics, &row);
 }

@@ -37,6 +37,15 @@ struct shape {
     uint32_t count;
 };
 
+/* A group of people with a claim of its own, for sharing at two levels. */
+struct entity {
+    const char *name;
+    double weight; /* relative to other entities                               */
+    bool fifo;     /* its first job gets its share; otherwise its jobs share it */
+};
+
+#define ENTITIES_MAX 1000 /* that a cluster may name */
+
 struct cluster {
     const char *name;
     struct accelerator types[TYPES_MAX];
@@ -50,6 +59,10 @@ struct cluster {
     bool first_fit;          /* fill the first node that fits, not the tightest */
     struct shape *shapes;
     uint32_t shape_count;
+    struct entity
+        *entities; /* those the file names: job.entity is a place here, plus 1;
+                                further ones that jobs name have weight 1 */
+    uint32_t entity_count;
 };
 
 /*

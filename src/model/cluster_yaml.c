@@ -47,6 +47,12 @@ struct nodes_entry {
     unsigned names_count;
 };
 
+struct entity_entry {
+    char *name;
+    double *weight;
+    enum { INSIDE_FAIRNESS, INSIDE_FIFO } inside;
+};
+
 struct cluster_file {
     char *name;
     double *oversubscription;
@@ -55,6 +61,8 @@ struct cluster_file {
     unsigned types_count;
     struct nodes_entry *nodes;
     unsigned nodes_count;
+    struct entity_entry *entities;
+    unsigned entities_count;
 };
 
 static const cyaml_schema_value_t text_schema = {
@@ -98,6 +106,25 @@ static const cyaml_schema_value_t nodes_schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct nodes_entry, nodes_fields),
 };
 
+static const cyaml_strval_t inside_words[] = {
+    { "fairness", INSIDE_FAIRNESS },
+    { "fifo", INSIDE_FIFO },
+};
+
+static const cyaml_schema_field_t entity_fields[] = {
+    CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER, struct entity_entry, name, 1,
+                           200),
+    CYAML_FIELD_FLOAT_PTR("weight", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                          struct entity_entry, weight),
+    CYAML_FIELD_ENUM("inside", CYAML_FLAG_OPTIONAL | CYAML_FLAG_STRICT,
+                     struct entity_entry, inside, inside_words, 2),
+    CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t entity_schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct entity_entry, entity_fields),
+};
+
 static const cyaml_schema_field_t file_fields[] = {
     CYAML_FIELD_STRING_PTR("name", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                            struct cluster_file, name, 1, 100),
@@ -108,6 +135,9 @@ static const cyaml_schema_field_t file_fields[] = {
                          struct cluster_file, types, &type_schema, 0, TYPES_MAX),
     CYAML_FIELD_SEQUENCE("nodes", CYAML_FLAG_POINTER, struct cluster_file, nodes,
                          &nodes_schema, 1, ENTRIES_MAX),
+    CYAML_FIELD_SEQUENCE("entities", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                         struct cluster_file, entities, &entity_schema, 0,
+                         ENTITIES_MAX),
     CYAML_FIELD_END,
 };
 
@@ -248,6 +278,24 @@ static int check_entry(const struct place *at, unsigned i, const struct nodes_en
     return 0;
 }
 
+static int check_entities(const struct place *at, const struct cluster_file *file,
+                          struct error *err)
+{
+    for (unsigned i = 0; i < file->entities_count; i++) {
+        const struct entity_entry *entity = &file->entities[i];
+        double weight = entity->weight ? *entity->weight : 1;
+        if (!(weight > 0 && weight <= 1e6))
+            return error_set(err, -EINVAL,
+                             "%s:%u: weight is %g, want more than 0 and up to 1000000",
+                             at->file, line_of(at, "entities", i), weight);
+        for (unsigned k = 0; k < i; k++)
+            if (strcmp(file->entities[k].name, entity->name) == 0)
+                return error_set(err, -EINVAL, "%s:%u: entity \"%.40s\" again",
+                                 at->file, line_of(at, "entities", i), entity->name);
+    }
+    return 0;
+}
+
 static int check_file(const struct place *at, const struct cluster_file *file,
                       uint32_t *ret_node_count, struct error *err)
 {
@@ -277,7 +325,7 @@ static int check_file(const struct place *at, const struct cluster_file *file,
                              at->file, line_of(at, "types", i), type->speed);
     }
     *ret_node_count = (uint32_t)nodes;
-    return 0;
+    return check_entities(at, file, err);
 }
 
 /* Copy a name if it is fit for tables and logs. */
@@ -348,6 +396,15 @@ static int build(struct cluster *cluster, struct arena *arena, const struct plac
         r = add_entry(cluster, arena, name, e, rack, err);
         if (r == 0 && cluster->nodes[cluster->node_count - 1].rack >= next_rack)
             next_rack = cluster->nodes[cluster->node_count - 1].rack + 1;
+    }
+    cluster->entities = arena_array(arena, struct entity, file->entities_count);
+    cluster->entity_count = file->entities_count;
+    for (unsigned i = 0; i < file->entities_count; i++) {
+        const struct entity_entry *entity = &file->entities[i];
+        cluster->entities[i] =
+            (struct entity){ .name = arena_text(arena, entity->name),
+                             .weight = entity->weight ? *entity->weight : 1,
+                             .fifo = entity->inside == INSIDE_FIFO };
     }
     if (r == 0)
         cluster_end(cluster, arena);

@@ -9,11 +9,22 @@
 #include "model/place.h"
 #include "model/throughput.h"
 
+static uint64_t hash_of(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    return hash;
+}
+
 void intake_init(struct intake *intake, const struct cluster *cluster,
                  const struct throughput *rates)
 {
     *intake = (struct intake){ .cluster = cluster, .rates = rates };
     arena_init(&intake->names, 0);
+    for (uint32_t i = 0; i < cluster->entity_count; i++)
+        map_put(&intake->entities, hash_of(cluster->entities[i].name),
+                ++intake->entity_count);
 }
 
 void intake_release(struct intake *intake)
@@ -26,9 +37,7 @@ static uint32_t entity_number(struct intake *intake, const char *name)
 {
     if (!name || !*name)
         return 0;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    uint64_t hash = hash_of(name);
     uint32_t number = map_find(&intake->entities, hash);
     if (number == MAP_NONE) {
         number = ++intake->entity_count;

@@ -18,8 +18,8 @@ struct assignment {
 
 /*
  * Write each row's column and return the total cost.  Of equal paths the one to a free
- * column is taken, then the one to the column with the larger number; so equal inputs
- * give equal answers, and the same ones as a widely used library.
+ * column is taken, then in general the one to the smaller number; so equal inputs give
+ * equal answers, and those that published runs of AlloX were made with.
  */
 double assign_solve(const struct assignment *assignment, struct arena *scratch,
                     uint32_t *ret_columns);

@@ -128,9 +128,8 @@ static int rise(struct levels *levels, struct error *err)
         if (levels->speed[j] <= 0)
             continue;
         levels->level[j] += step * levels->speed[j];
-        if (levels->level[j] > 0)
-            levels->gap = fmax(levels->gap,
-                               (bound - step) * levels->speed[j] / (levels->level[j]));
+        levels->gap = fmax(levels->gap, (bound - step) * levels->speed[j] /
+                                            fmax(levels->level[j], 1));
         bool full =
             levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - MOVES);
         bool pulled = linear_pull(linear, j) * levels->speed[j] > PULLS * pulls;

@@ -97,9 +97,16 @@ static void yaml_says_it_all(void **state)
                   "  - { count: 4, type: v100, gpus: 8, cpus: 32, mem_gib: 256,\n"
                   "      nodes_per_rack: 2, link_gbps: 10 }\n"
                   "  - { names: [old-1, old-2], type: k80, gpus: 2, rack: 3 }\n"
-                  "  - { gpus: 0, cpus: 64 }\n");
+                  "  - { gpus: 0, cpus: 64 }\n"
+                  "entities:\n"
+                  "  - { name: vision, weight: 2.5 }\n"
+                  "  - { name: speech, inside: fifo }\n");
     if (r < 0)
         fail_msg("%s", err.text);
+    assert_int_equal(cluster.entity_count, 2);
+    assert_string_equal(cluster.entities[0].name, "vision");
+    assert_true(cluster.entities[0].weight == 2.5 && !cluster.entities[0].fifo);
+    assert_true(cluster.entities[1].weight == 1 && cluster.entities[1].fifo);
     char text[16];
     assert_string_equal(cluster.name, "lab");
     assert_int_equal(cluster.node_count, 7);
@@ -127,6 +134,14 @@ static void assert_wrong_yaml(const char *text, const char *sentence)
 
 static void wrong_yaml_is_named_by_line_and_field(void **state)
 {
+    const char *nodes = "nodes:\n  - { type: a, gpus: 8 }\nentities:\n";
+    char wrong[200];
+    snprintf(wrong, sizeof wrong, "%s  - { name: a, weight: 0 }\n", nodes);
+    assert_wrong_yaml(wrong, "c.yaml:4: weight is 0, want more than 0");
+    snprintf(wrong, sizeof wrong, "%s  - { name: a }\n  - { name: a }\n", nodes);
+    assert_wrong_yaml(wrong, "c.yaml:5: entity \"a\" again");
+    snprintf(wrong, sizeof wrong, "%s  - { name: a, inside: lifo }\n", nodes);
+    assert_wrong_yaml(wrong, "c.yaml:4: ");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: -8 }\n", "c.yaml:2: ");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: -8 }\n", "gpus");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: x }\n", "c.yaml:2: ");

@@ -15,7 +15,8 @@
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 
-static const struct bench_suite *const suites[] = { &bench_sim, &bench_fitgpp, NULL };
+static const struct bench_suite *const suites[] = { &bench_sim, &bench_fitgpp,
+                                                    &bench_gavel, NULL };
 
 #define SUITES_MAX 16
 
