@@ -328,7 +328,7 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
-        if (!ledger->jobs[event->job].seated)
+        if (!ledger->jobs[event->job].seated || job_seated(&view->jobs[event->job]))
             break; /* it had not come yet: its next loading is still due to who sent it away */
         left(ledger, event);
         ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
