@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -40,7 +41,9 @@ struct path {
     double *x, *step; /* [job][type]                   */
     double *inverse;  /* [job][type][type] of blocks   */
     double level, level_step;
-    bool levels; /* there are needs, and the level still moves */
+    bool levels;         /* there are needs, and the level still moves */
+    double copies;       /* types that each one stands for             */
+    const double *count; /* [job] jobs that each one stands for         */
     double t;
 };
 
@@ -59,7 +62,8 @@ static void spare_capacity(const struct path *path, const double *x, double *ret
     memcpy(ret_left, path->problem->capacity, path->k * sizeof *ret_left);
     for (uint32_t j = 0; j < path->n; j++)
         for (uint32_t t = 0; t < path->k; t++)
-            ret_left[t] -= path->problem->gang[j] * x[(size_t)j * path->k + t];
+            ret_left[t] -=
+                path->count[j] * path->problem->gang[j] * x[(size_t)j * path->k + t];
 }
 
 static double spare_rate(const struct path *path, uint32_t j, const double *x,
@@ -87,28 +91,31 @@ static double merit(const struct path *path, const double *x, double level)
     for (uint32_t t = 0; t < path->k; t++) {
         if (!(left[t] > 0))
             return -INFINITY;
-        sum += log(left[t]);
+        sum += path->copies * log(left[t]);
     }
     for (uint32_t j = 0; j < path->n; j++) {
         const double *mine = &x[(size_t)j * path->k];
-        double product = spare_time(mine, path->k);
-        if (!(product > 0))
+        double idle = spare_time(mine, path->k);
+        double product = 1;
+        if (!(idle > 0))
             return -INFINITY;
         for (uint32_t t = 0; t < path->k; t++) {
             if (!(mine[t] > 0))
                 return -INFINITY;
             product *= mine[t];
             if (problem->value)
-                sum += path->t * problem->value[(size_t)j * path->k + t] * mine[t];
+                sum += path->count[j] * path->t *
+                       problem->value[(size_t)j * path->k + t] * mine[t];
         }
-        sum += log(product);
+        sum += path->count[j] * (log(idle) + path->copies * log(product));
         if (has_need(path, j)) {
             double spare = spare_rate(path, j, mine, level);
             if (!(spare > 0))
                 return -INFINITY;
-            sum += log(spare);
+            double logs = log(spare);
             if (problem->inverse)
-                sum += CONE * log(spare) - log(spare_rate(path, j, mine, 0));
+                logs += CONE * logs - log(spare_rate(path, j, mine, 0));
+            sum += path->count[j] * logs;
         }
     }
     return sum;
@@ -213,25 +220,28 @@ static bool block_of(struct path *path, uint32_t j, const double *left,
         if (problem->inverse)
             whole = 1 / spare_rate(path, j, x, 0);
     }
+    double count = path->count[j];
     for (uint32_t t = 0; t < k; t++) {
         for (uint32_t u = 0; u < k; u++) {
-            block[t * k + u] = idle * idle;
+            block[t * k + u] = count * idle * idle;
             if (rate)
-                block[t * k + u] +=
-                    rate[t] * rate[u] * (weight * spare * spare - whole * whole);
+                block[t * k + u] += count * rate[t] * rate[u] *
+                                    (weight * spare * spare - whole * whole);
         }
-        block[t * k + t] += 1 / (x[t] * x[t]);
-        ret_part->gradient[t] = 1 / x[t] - idle - problem->gang[j] / left[t];
+        block[t * k + t] += count * path->copies / (x[t] * x[t]);
+        double slope =
+            path->copies / x[t] - idle - path->copies * problem->gang[j] / left[t];
         ret_part->pull[t] = 0;
         if (rate) {
-            ret_part->gradient[t] += rate[t] * (weight * spare - whole);
-            ret_part->pull[t] = weight * need * rate[t] * spare * spare;
+            slope += rate[t] * (weight * spare - whole);
+            ret_part->pull[t] = count * weight * need * rate[t] * spare * spare;
         }
         if (problem->value)
-            ret_part->gradient[t] += path->t * problem->value[(size_t)j * k + t];
+            slope += path->t * problem->value[(size_t)j * k + t];
+        ret_part->gradient[t] = count * slope;
     }
-    *level_gradient -= weight * need * spare;
-    *level_curve += weight * need * need * spare * spare;
+    *level_gradient -= count * weight * need * spare;
+    *level_curve += count * weight * need * need * spare * spare;
     return invert(block, k);
 }
 
@@ -260,24 +270,27 @@ static double newton_step(struct path *path, struct part *parts)
     double b[SHARED_MAX] = { 0 };
     double level_gradient = path->t;
     double level_curve = 0;
+    double curve[TYPES_MAX]; /* of the capacities' logarithms */
     spare_capacity(path, path->x, left);
+    for (uint32_t t = 0; t < k; t++)
+        curve[t] = path->copies / (left[t] * left[t]);
     for (uint32_t j = 0; j < path->n; j++) {
         struct part *part = &parts[j];
         if (!block_of(path, j, left, part, &level_gradient, &level_curve))
             return -1;
         const double *inverse = &path->inverse[(size_t)j * k * k];
-        double gang = problem->gang[j];
+        double gang = path->count[j] * problem->gang[j];
         double solved[TYPES_MAX];
         double pulled[TYPES_MAX];
         times(inverse, part->gradient, k, solved);
         times(inverse, part->pull, k, pulled);
         for (uint32_t t = 0; t < k; t++) {
             for (uint32_t u = 0; u < k; u++)
-                a[t][u] += gang * gang * inverse[t * k + u] / (left[u] * left[u]);
+                a[t][u] += gang * gang * inverse[t * k + u] * curve[u];
             b[t] += gang * solved[t];
             if (path->levels) {
                 a[t][k] -= gang * pulled[t];
-                a[k][t] += gang * pulled[t] / (left[t] * left[t]);
+                a[k][t] += gang * pulled[t] * curve[t];
                 a[k][k] -= part->pull[t] * pulled[t];
                 b[k] += part->pull[t] * solved[t];
             }
@@ -298,7 +311,7 @@ static double newton_step(struct path *path, struct part *parts)
         double *step = &path->step[(size_t)j * k];
         for (uint32_t t = 0; t < k; t++)
             right[t] = parts[j].gradient[t] -
-                       problem->gang[j] * b[t] / (left[t] * left[t]) +
+                       path->count[j] * problem->gang[j] * b[t] * curve[t] +
                        parts[j].pull[t] * path->level_step;
         times(&path->inverse[(size_t)j * k * k], right, k, step);
         for (uint32_t t = 0; t < k; t++)
@@ -322,7 +335,7 @@ static double room_of(const struct path *path)
             if (step[t] < 0)
                 most = fmin(most, -x[t] / step[t]);
             more += step[t];
-            used[t] += path->problem->gang[j] * step[t];
+            used[t] += path->count[j] * path->problem->gang[j] * step[t];
         }
         if (more > 0)
             most = fmin(most, spare_time(x, path->k) / more);
@@ -367,7 +380,7 @@ static void start(struct path *path)
     const struct centre *problem = path->problem;
     double gangs = 0;
     for (uint32_t j = 0; j < path->n; j++)
-        gangs += problem->gang[j];
+        gangs += path->count[j] * problem->gang[j];
     for (uint32_t j = 0; j < path->n; j++)
         for (uint32_t t = 0; t < path->k; t++)
             path->x[(size_t)j * path->k + t] =
@@ -390,27 +403,31 @@ static double scale_of(const struct path *path)
     double sum = 0;
     for (uint32_t j = 0; problem->value && j < path->n; j++)
         for (uint32_t t = 0; t < path->k; t++)
-            sum += problem->value[(size_t)j * path->k + t] *
+            sum += path->count[j] * problem->value[(size_t)j * path->k + t] *
                    path->x[(size_t)j * path->k + t];
     return problem->value ? fabs(sum) : path->level;
 }
 
-int centre_solve(const struct centre *centre, struct arena *scratch, double *ret_x,
-                 struct error *err)
+/* Follow the path from the start to its end. */
+static int follow(const struct centre *centre, const double *count, double copies,
+                  struct arena *scratch, double *ret_x, struct error *err)
 {
-    size_t count = (size_t)centre->job_count * centre->type_count;
-    if (count == 0)
-        return 0;
+    size_t shares = (size_t)centre->job_count * centre->type_count;
     struct path path = { .problem = centre,
                          .n = centre->job_count,
                          .k = centre->type_count,
                          .x = ret_x,
+                         .copies = copies,
+                         .count = count,
                          .levels = centre->need != NULL };
-    path.step = arena_array(scratch, double, count);
-    path.inverse = arena_array(scratch, double, count * centre->type_count);
-    double *trial = arena_array(scratch, double, count);
+    path.step = arena_array(scratch, double, shares);
+    path.inverse = arena_array(scratch, double, shares * centre->type_count);
+    double *trial = arena_array(scratch, double, shares);
     struct part *parts = arena_array(scratch, struct part, centre->job_count);
-    double walls = (double)count + 2.0 * centre->job_count + centre->type_count;
+    double jobs = 0;
+    for (uint32_t j = 0; j < centre->job_count; j++)
+        jobs += count[j];
+    double walls = copies * (jobs + 1) * centre->type_count + 2 * jobs;
     uint32_t steps = 0;
     start(&path);
     path.t = 1 / fmax(scale_of(&path), 1e-300);
@@ -431,4 +448,116 @@ int centre_solve(const struct centre *centre, struct arena *scratch, double *ret
         }
     }
     return 0;
+}
+
+/* --- what is alike has alike shares ----------------------------------------------------- */
+
+static const double *rows_of(const struct centre *centre)
+{
+    return centre->need ? centre->rate : centre->value;
+}
+
+/* By gang, need and row; 0 for jobs that cannot be told apart. */
+static int compare(const void *a, const void *b, void *context)
+{
+    const struct centre *centre = context;
+    uint32_t j = *(const uint32_t *)a;
+    uint32_t i = *(const uint32_t *)b;
+    if (centre->gang[j] != centre->gang[i])
+        return centre->gang[j] < centre->gang[i] ? -1 : 1;
+    if (centre->need && centre->need[j] != centre->need[i])
+        return centre->need[j] < centre->need[i] ? -1 : 1;
+    const double *rows = rows_of(centre);
+    for (uint32_t t = 0; t < centre->type_count; t++) {
+        double mine = rows[(size_t)j * centre->type_count + t];
+        double other = rows[(size_t)i * centre->type_count + t];
+        if (mine != other)
+            return mine < other ? -1 : 1;
+    }
+    return 0;
+}
+
+/* All types are alike, to everybody. */
+static bool types_are_alike(const struct centre *centre)
+{
+    uint32_t k = centre->type_count;
+    const double *rows = rows_of(centre);
+    for (uint32_t t = 1; t < k; t++)
+        if (centre->capacity[t] != centre->capacity[0])
+            return false;
+    for (size_t i = 0; i < (size_t)centre->job_count * k; i++)
+        if (rows[i] != rows[i - i % k])
+            return false;
+    return true;
+}
+
+/* One row per class of jobs that are alike, and one column where all types are. */
+struct small {
+    struct centre centre;
+    double capacity;
+    double *gang, *need, *rows;
+    double *count;   /* [class] jobs in it  */
+    uint32_t *class; /* [job]               */
+    double copies;   /* types in one column */
+};
+
+static void make_small(struct small *small, const struct centre *centre,
+                       struct arena *scratch)
+{
+    uint32_t n = centre->job_count;
+    uint32_t k = centre->type_count;
+    void *context = (void *)(uintptr_t)centre;
+    uint32_t columns = types_are_alike(centre) ? 1 : k;
+    uint32_t *order = arena_array(scratch, uint32_t, n);
+    *small = (struct small){ .centre = *centre,
+                             .capacity = centre->capacity[0] * k,
+                             .gang = arena_array(scratch, double, n),
+                             .need = arena_array(scratch, double, n),
+                             .rows = arena_array(scratch, double, (size_t)n *columns),
+                             .count = arena_array(scratch, double, n),
+                             .class = arena_array(scratch, uint32_t, n),
+                             .copies = k / columns };
+    for (uint32_t j = 0; j < n; j++)
+        order[j] = j;
+    qsort_r(order, n, sizeof *order, compare, context);
+    uint32_t classes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = order[i];
+        if (i == 0 || compare(&order[i - 1], &j, context) != 0) {
+            small->gang[classes] = centre->gang[j];
+            small->need[classes] = centre->need ? centre->need[j] : 0;
+            memcpy(&small->rows[(size_t)classes * columns],
+                   &rows_of(centre)[(size_t)j * k], columns * sizeof *small->rows);
+            classes++;
+        }
+        small->count[classes - 1]++;
+        small->class[j] = classes - 1;
+    }
+    small->centre.job_count = classes;
+    small->centre.type_count = columns;
+    small->centre.gang = small->gang;
+    small->centre.rate = small->rows;
+    if (columns < k)
+        small->centre.capacity = &small->capacity;
+    if (centre->need)
+        small->centre.need = small->need;
+    else
+        small->centre.value = small->rows;
+}
+
+int centre_solve(const struct centre *centre, struct arena *scratch, double *ret_x,
+                 struct error *err)
+{
+    uint32_t k = centre->type_count;
+    if (centre->job_count == 0 || k == 0)
+        return 0;
+    struct small small;
+    make_small(&small, centre, scratch);
+    uint32_t columns = small.centre.type_count;
+    double *x = arena_array(scratch, double, (size_t)small.centre.job_count *columns);
+    int r = follow(&small.centre, small.count, small.copies, scratch, x, err);
+    for (size_t i = 0; i < (size_t)centre->job_count * k; i++)
+        ret_x[i] =
+            x[(size_t)small.class[i / k] * columns + i % k % columns] / small.copies;
+    return r;
 }
