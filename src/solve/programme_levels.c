@@ -36,31 +36,6 @@ struct levels {
     double gap;    /* the largest so far                                      */
 };
 
-static double weight_of(const struct programme *p, uint32_t job)
-{
-    return p->weight ? p->weight[job] : 1;
-}
-
-/* Speeds within groups: by weight among those who rise, or all for the first. */
-static void group_speeds(const struct levels *levels, double *ret_speed)
-{
-    const struct programme *p = levels->frame->programme;
-    double *sum = arena_array(levels->frame->arena, double, p->group_count);
-    bool *taken = arena_array(levels->frame->arena, bool, p->group_count);
-    for (uint32_t j = 0; j < p->job_count; j++)
-        if (!levels->done[j])
-            sum[p->group[j]] += weight_of(p, j);
-    for (uint32_t j = 0; j < p->job_count; j++) {
-        uint32_t g = p->group[j];
-        double part = levels->done[j] ? 0 : weight_of(p, j) / sum[g];
-        if (p->groups[g].fifo)
-            part = levels->done[j] || taken[g] ? 0 : 1;
-        if (part > 0)
-            taken[g] = true;
-        ret_speed[j] = part * p->groups[g].weight / p->gang[j];
-    }
-}
-
 /* False when nobody rises any more. */
 static bool set_speeds(struct levels *levels)
 {
@@ -68,7 +43,7 @@ static bool set_speeds(struct levels *levels)
     double *speed = arena_array(levels->frame->arena, double, p->job_count);
     bool any = false;
     if (p->goal == GOAL_HIERARCHICAL)
-        group_speeds(levels, speed);
+        goal_group_speeds(levels->frame, levels->done, speed);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (p->goal != GOAL_HIERARCHICAL)
             speed[j] = levels->done[j] ? 0 : 1;
