@@ -23,9 +23,10 @@
 #include "solve/crowd.h"
 #include "solve/market.h"
 
-#define STEPS_MAX 60  /* heights in one rise                        */
-#define ROOT_MAX 100  /* passes to find where the money is spent    */
-#define ROUNDS_MAX 64 /* rises of a water filling                   */
+#define STEPS_MAX 60   /* heights in one rise                        */
+#define ROOT_MAX 100   /* passes to find where the money is spent    */
+#define ROUNDING 1e-11 /* more than all there is by this much is all there is */
+#define ROUNDS_MAX 64  /* rises of a water filling                   */
 
 struct filler {
     struct arena arena;
@@ -177,7 +178,7 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
 {
     double slope, at = high;
     for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-14 * high; i++) {
-        double over = spent(filler, dues, price, at, &slope) - 1;
+        double over = spent(filler, dues, price, at, &slope) - 1 - ROUNDING;
         if (over > 0)
             high = at;
         else
@@ -277,6 +278,7 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
             return r;
         if (filler->answer.level >= 1 - 2 * filler->tolerance) {
             ret_rise->by = height;
+            ret_rise->part = fmin(1, filler->answer.level);
             if (ret_rise->held)
                 find_stuck(filler, &dues, scarce, height, ret_stuck);
             return 0;
@@ -329,12 +331,16 @@ static int fill(struct filler *filler, double *level, struct filling_answer *ans
         int r = filler_rise(filler, base, speed, most, &rise, stuck, err);
         if (r < 0)
             return r;
+        /* The next rise begins a hair below what all have for sure, or it could not. */
         for (uint32_t j = 0; j < n; j++) {
-            if (speed[j] == 0 || (rise.held && !stuck[j]))
-                continue;
-            double reached = fmin(rise.by, filler->top[j]);
-            level[j] = base[j] = reached * (1 - 3 * filler->tolerance);
-            speed[j] = 0;
+            if (speed[j] > 0 && (!rise.held || stuck[j])) {
+                level[j] = fmin(rise.by, filler->top[j]);
+                speed[j] = 0;
+            }
+            if (speed[j] == 0) {
+                level[j] *= rise.part;
+                base[j] = level[j] * (1 - 3 * filler->tolerance);
+            }
         }
     }
     return error_set(err, -EDOM, "the levels of %u jobs do not settle", n);

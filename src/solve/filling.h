@@ -44,8 +44,9 @@ void filler_free(struct filler *filler);
 double filler_top(const struct filler *filler, uint32_t job);
 
 struct rise {
-    double by; /* everybody can have base + by * speed, or its own top    */
-    bool held; /* types ran out; false: 'most' was reached                */
+    double by;   /* everybody can have base + by * speed, or its own top    */
+    double part; /* of that, all at once, for sure: 1, or a hair less       */
+    bool held;   /* types ran out; false: 'most' was reached                */
 };
 
 /*

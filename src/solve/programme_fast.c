@@ -13,20 +13,10 @@
 #include "solve/market.h"
 #include "solve/programme_clp.h"
 
-#define TOLERANCE 1e-8
-#define FLOOR_SLACK 1e-9    /* floors at the boundary count as reachable           */
-#define KEPT 1e-8           /* a level that is kept to this is kept                */
 #define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
 #define SAMPLE 256          /* jobs that are looked at to see whether many are alike */
 
-/* What the jobs ask for in a market: rate * unit >= need z / (1 - ahead z). */
-struct demands {
-    const double *unit;  /* [job]; 0: has no part in it */
-    const double *need;  /* [job]; NULL: 1              */
-    const double *ahead; /* [job]; NULL: 0              */
-};
-
-static struct demands demands_of(const struct frame *frame)
+struct demands demands_of(const struct frame *frame)
 {
     const struct programme *p = frame->programme;
     if (p->goal != GOAL_FINISH_TIME)
@@ -52,8 +42,7 @@ static struct buyer buyer_of(const struct frame *frame, const struct demands *de
                            .ahead = demands->ahead ? demands->ahead[job] : 0 };
 }
 
-/* Do a few jobs, taken from everywhere, hardly repeat each other? */
-static bool hardly_alike(const struct frame *frame, const struct demands *demands)
+bool hardly_alike(const struct frame *frame, const struct demands *demands)
 {
     const struct programme *p = frame->programme;
     uint32_t count = p->job_count < SAMPLE ? p->job_count : SAMPLE;
@@ -76,8 +65,16 @@ static bool hardly_alike(const struct frame *frame, const struct demands *demand
     return alike < count / 8;
 }
 
-/* A share on a type that the job cannot use is none; prices of 0 hand them out. */
-static void drop_useless(const struct frame *frame, double *x)
+double demands_rate(const struct demands *demands, uint32_t job, double level)
+{
+    if (!(demands->unit[job] > 0))
+        return 0;
+    return demands->need ? finish_rate(demands->need[job], demands->ahead[job], level)
+                         : level / demands->unit[job];
+}
+
+/* Prices of 0 hand them out. */
+void drop_useless(const struct frame *frame, double *x)
 {
     size_t cells = (size_t)frame->programme->job_count * frame->programme->type_count;
     for (size_t i = 0; i < cells; i++)
@@ -86,36 +83,22 @@ static void drop_useless(const struct frame *frame, double *x)
     frame_tidy_up(frame, x);
 }
 
-static double relative_gap(double bound, double reached)
+double level_of(const struct frame *frame, double objective)
 {
-    return bound > 0 ? fmax(0, (bound - reached) / bound) : 0;
-}
-
-/* --- the largest level that all can have --- */
-
-/* What the goal calls its objective, as the level that the market knows. */
-static double level_of(const struct frame *frame, double objective)
-{
-    bool inverse = frame->programme->goal != GOAL_MAX_MIN;
+    bool inverse = frame->programme->goal == GOAL_MAKESPAN ||
+                   frame->programme->goal == GOAL_FINISH_TIME;
     return !inverse ? objective : objective > 0 ? 1 / objective : 0;
 }
 
-/*
- * Of all shares at that level, those with the largest sum of normalised rates: the level
- * is everybody's floor in an auction.  Where that does not work out the shares stay.
- */
-static void tidy_level(const struct frame *frame, const struct demands *demands,
-                       double level, struct shares *shares)
+void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
 {
     const struct programme *p = frame->programme;
-    double *floor = arena_array(frame->arena, double, p->job_count);
-    double *x = arena_array(frame->arena, double, (size_t)p->job_count * p->type_count);
+    size_t cells = (size_t)p->job_count * p->type_count;
+    double *x = arena_array(frame->arena, double, cells);
+    double *rates = arena_array(frame->arena, double, p->job_count);
+    double *lower = arena_array(frame->arena, double, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++)
-        if (demands->unit[j] > 0)
-            floor[j] =
-                (demands->need ? finish_rate(demands->need[j], demands->ahead[j], level)
-                               : level / demands->unit[j]) *
-                (1 - FLOOR_SLACK);
+        lower[j] = floor[j] * (1 - FAST_FLOOR_SLACK);
     const struct auction auction = {
         .job_count = p->job_count,
         .type_count = p->type_count,
@@ -123,28 +106,33 @@ static void tidy_level(const struct frame *frame, const struct demands *demands,
         .gang = p->gang,
         .value = goal_normalised(frame),
         .rate = p->rate,
-        .floor = floor,
+        .floor = lower,
     };
     struct auction_answer answer;
-    if (auction_solve(&auction, TOLERANCE, x, &answer, NULL) < 0 || !answer.feasible)
+    if (auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+        !answer.feasible)
         return;
     shares->iterations += answer.passes;
     drop_useless(frame, x);
-    double kept = level_of(frame, goal_reached(frame, x));
-    if (kept >= level * (1 - KEPT))
-        memcpy(shares->x, x, (size_t)p->job_count * p->type_count * sizeof *x);
+    frame_rates(frame, x, rates);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (rates[j] < floor[j] * (1 - FAST_KEPT))
+            return;
+    memcpy(shares->x, x, cells * sizeof *x);
 }
 
 /* MAX_MIN, MAKESPAN, FINISH_TIME. */
-static int fast_least(const struct frame *frame, struct classes *classes, bool keeps,
-                      struct shares *shares, struct error *err)
+int fast_least(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
+    struct classes *classes = memory->classes;
     struct demands demands = demands_of(frame);
     double rate[SOLVE_TYPES_MAX];
     uint32_t *place = arena_array(frame->arena, uint32_t, p->job_count);
     /* Where the market is kept for the next time, those who stay must be recognised. */
-    bool apart = !(keeps && p->goal == GOAL_MAX_MIN) && hardly_alike(frame, &demands);
+    bool apart =
+        !(memory->keeps && p->goal == GOAL_MAX_MIN) && hardly_alike(frame, &demands);
     classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
     for (uint32_t j = 0; j < p->job_count; j++)
         if (demands.unit[j] > 0) {
@@ -153,7 +141,7 @@ static int fast_least(const struct frame *frame, struct classes *classes, bool k
         }
     struct market *market = classes_end(classes);
     struct market_answer answer;
-    int r = market_solve(market, TOLERANCE, &answer, err);
+    int r = market_solve(market, FAST_TOLERANCE, &answer, err);
     if (r < 0)
         return r;
     for (uint32_t j = 0; j < p->job_count; j++)
@@ -163,7 +151,10 @@ static int fast_least(const struct frame *frame, struct classes *classes, bool k
     shares->iterations = answer.passes;
     shares->objective = goal_reached(frame, shares->x);
     if (p->tidy) {
-        tidy_level(frame, &demands, level_of(frame, shares->objective), shares);
+        double *floor = arena_array(frame->arena, double, p->job_count);
+        for (uint32_t j = 0; j < p->job_count; j++)
+            floor[j] = demands_rate(&demands, j, level_of(frame, shares->objective));
+        fast_tidy(frame, floor, shares);
         shares->objective = goal_reached(frame, shares->x);
     }
     shares->gap = relative_gap(answer.bound, level_of(frame, shares->objective));
@@ -172,28 +163,27 @@ static int fast_least(const struct frame *frame, struct classes *classes, bool k
 
 /* --- sums and ratios --- */
 
-/* The floors as the auction wants them; NULL where there are none. */
-static const double *floors_of(const struct frame *frame, bool *ret_reachable)
+bool reachable_floors(const struct frame *frame, const double **ret_floors)
 {
     const struct programme *p = frame->programme;
     double *floor = arena_array(frame->arena, double, p->job_count);
-    bool any = false;
-    *ret_reachable = true;
+    bool any = false, reachable = true;
     for (uint32_t j = 0; p->floor && j < p->job_count; j++) {
-        floor[j] = p->floor[j] * (1 - FLOOR_SLACK);
+        floor[j] = p->floor[j] * (1 - FAST_FLOOR_SLACK);
         any = any || floor[j] > 0;
-        if (floor[j] > frame->top[j])
-            *ret_reachable = false;
+        reachable = reachable && floor[j] <= frame->top[j];
     }
-    return any ? floor : NULL;
+    *ret_floors = any ? floor : NULL;
+    return reachable;
 }
 
 /* SUM and COST_RATIO. */
-static int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
+int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
     size_t cells = (size_t)p->job_count * p->type_count;
-    bool reachable;
+    const double *floors;
+    bool reachable = reachable_floors(frame, &floors);
     struct auction auction = {
         .job_count = p->job_count,
         .type_count = p->type_count,
@@ -201,16 +191,17 @@ static int fast_sum(const struct frame *frame, struct shares *shares, struct err
         .gang = p->gang,
         .value = goal_values(frame),
         .rate = p->rate,
-        .floor = floors_of(frame, &reachable),
+        .floor = floors,
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
     };
     struct auction_answer answer = { .feasible = false };
-    int r = reachable ? auction_solve(&auction, TOLERANCE, shares->x, &answer, err) : 0;
+    int r = reachable ? auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err)
+                      : 0;
     shares->iterations = answer.passes;
     if (r == 0 && !answer.feasible) {
         floors_dropped(frame, shares);
         auction.floor = NULL;
-        r = auction_solve(&auction, TOLERANCE, shares->x, &answer, err);
+        r = auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err);
         shares->iterations += answer.passes;
     }
     if (r < 0)
@@ -224,24 +215,27 @@ static int fast_sum(const struct frame *frame, struct shares *shares, struct err
     return 0;
 }
 
-int fast_solve(const struct frame *frame, struct classes *classes, bool keeps,
+int fast_solve(const struct frame *frame, const struct fast_memory *memory,
                struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
     if (p->pair_count > 0)
-        return -ENOTSUP;
+        return fast_pairs(frame, memory, shares, err);
     switch (p->goal) {
     case GOAL_MAX_MIN:
     case GOAL_MAKESPAN:
     case GOAL_FINISH_TIME:
-        return fast_least(frame, classes, keeps, shares, err);
+        return fast_least(frame, memory, shares, err);
+    case GOAL_WATER_FILLING:
+        return fast_water_filling(frame, shares, err);
+    case GOAL_HIERARCHICAL:
+        return fast_hierarchical(frame, shares, err);
     case GOAL_COST_RATIO:
         if (p->tidy && p->job_count <= RATIO_TIDY_MAX)
             return -ENOTSUP;
         return fast_sum(frame, shares, err);
     case GOAL_SUM:
         return fast_sum(frame, shares, err);
-    default:
-        return -ENOTSUP;
     }
+    return -ENOTSUP;
 }

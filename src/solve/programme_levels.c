@@ -22,7 +22,8 @@
 #include "solve/linear.h"
 
 #define PULLS 1e-7  /* a dual above it is one                                    */
-#define MOVES 1e-7  /* relative spare above it is some                           */
+#define MOVES 1e-8  /* relative spare above it is some                           */
+#define FULL 1e-10  /* so near to its job's best rate a level is at it           */
 #define SLACK 1e-10 /* what a level gives so that rounding does not make it fail */
 
 struct levels {
@@ -36,31 +37,6 @@ struct levels {
     double gap;    /* the largest so far                                      */
 };
 
-static double weight_of(const struct programme *p, uint32_t job)
-{
-    return p->weight ? p->weight[job] : 1;
-}
-
-/* Speeds within groups: by weight among those who rise, or all for the first. */
-static void group_speeds(const struct levels *levels, double *ret_speed)
-{
-    const struct programme *p = levels->frame->programme;
-    double *sum = arena_array(levels->frame->arena, double, p->group_count);
-    bool *taken = arena_array(levels->frame->arena, bool, p->group_count);
-    for (uint32_t j = 0; j < p->job_count; j++)
-        if (!levels->done[j])
-            sum[p->group[j]] += weight_of(p, j);
-    for (uint32_t j = 0; j < p->job_count; j++) {
-        uint32_t g = p->group[j];
-        double part = levels->done[j] ? 0 : weight_of(p, j) / sum[g];
-        if (p->groups[g].fifo)
-            part = levels->done[j] || taken[g] ? 0 : 1;
-        if (part > 0)
-            taken[g] = true;
-        ret_speed[j] = part * p->groups[g].weight / p->gang[j];
-    }
-}
-
 /* False when nobody rises any more. */
 static bool set_speeds(struct levels *levels)
 {
@@ -68,7 +44,7 @@ static bool set_speeds(struct levels *levels)
     double *speed = arena_array(levels->frame->arena, double, p->job_count);
     bool any = false;
     if (p->goal == GOAL_HIERARCHICAL)
-        group_speeds(levels, speed);
+        goal_group_speeds(levels->frame, levels->done, speed);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (p->goal != GOAL_HIERARCHICAL)
             speed[j] = levels->done[j] ? 0 : 1;
@@ -142,7 +118,7 @@ static int rise(struct levels *levels, double *x, struct error *err)
         levels->gap = fmax(levels->gap, (bound - step) * levels->speed[j] /
                                             fmax(levels->level[j], 1));
         bool full =
-            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - MOVES);
+            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - FULL);
         bool pulled = linear_pull(linear, j) * levels->speed[j] > PULLS * pulls;
         levels->done[j] = full || pulled || (j == held && strongest > 0);
         levels->asks[j] = !levels->done[j];
