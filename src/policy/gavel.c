@@ -14,13 +14,13 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/sharing.h"
 #include "model/throughput.h"
 #include "policy/gavel_common.h"
 
 const char *const gavel_compats[] = { "none", "released", NULL };
 
-/* Rows of shares; beyond, pairs are too many to list. */
-#define SHARE_ROWS_MAX (1u << 21)
+#define PAIRS_MAX (1u << 20) /* more are not listed */
 
 /* --- what there is ---------------------------------------------------------------- */
 
@@ -222,8 +222,11 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                              .age_s = common->age_s,
                              .alone_s = common->alone_s,
                              .left_s = common->left_s,
+                             .pairs = common->pairs,
+                             .pair_rate = common->pair_rate,
                              .x = common->x,
-                             .scratch = scratch };
+                             .scratch = scratch,
+                             .common = common };
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
@@ -247,6 +250,81 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
     memset(common->x, 0, (size_t)common->job_count * k * sizeof *common->x);
 }
 
+/* --- pairs ------------------------------------------------------------------------------ */
+
+bool gavel_pair_rates(const struct gavel_common *common, const struct view *view,
+                      job_id first, job_id second, double ret_rates[][2])
+{
+    const struct job *a = &view->jobs[first];
+    const struct job *b = &view->jobs[second];
+    bool some = false;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        uint32_t type = common->types[c];
+        bool allowed = a->types & b->types & (uint32_t)1 << type;
+        if (allowed &&
+            sharing_rates(view->rates, a, b, type, a->gpus, false, ret_rates[c]) &&
+            ret_rates[c][0] > 0 && ret_rates[c][1] > 0)
+            some = true;
+        else
+            ret_rates[c][0] = ret_rates[c][1] = 0;
+    }
+    return some;
+}
+
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2])
+{
+    struct gavel_common *common = call->common;
+    uint32_t k = call->type_count;
+    if (call->pair_count == common->pair_max)
+        return UINT32_MAX;
+    uint32_t at = call->pair_count++;
+    common->pairs[at] = (struct programme_pair){ first, second };
+    memcpy(&common->pair_rate[(size_t)at * k * 2], rates, k * sizeof *rates);
+    memset(&call->x[((size_t)call->job_count + at) * k], 0, k * sizeof *call->x);
+    return at;
+}
+
+static bool is_before(const struct programme_pair *pair, uint32_t first,
+                      uint32_t second)
+{
+    return pair->second != second ? pair->second < second : pair->first < first;
+}
+
+/* Where they are listed they are in order. */
+static uint32_t find_listed(const struct gavel_call *call, uint32_t first,
+                            uint32_t second)
+{
+    uint32_t low = 0;
+    uint32_t high = call->pair_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_before(&call->pairs[middle], first, second))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < call->pair_count && call->pairs[low].first == first &&
+                 call->pairs[low].second == second;
+    return found ? low : UINT32_MAX;
+}
+
+uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
+{
+    if (call->released || !call->common->gavel->rule->pairs_itself)
+        return find_listed(call, first, second);
+    uint32_t *last = &call->common->pair_of[first]; /* the one it was last paired in */
+    if (*last < call->pair_count && call->pairs[*last].first == first &&
+        call->pairs[*last].second == second)
+        return *last;
+    double rates[TYPES_MAX][2];
+    if (!gavel_pair_rates(call->common, call->view, call->jobs[first],
+                          call->jobs[second], rates))
+        return UINT32_MAX;
+    *last = gavel_add_pair(call, first, second, rates);
+    return *last;
+}
+
 /* --- the doors ---------------------------------------------------------------------- */
 
 static int check_settings(const struct gavel *gavel, struct error *err)
@@ -264,23 +342,27 @@ static int check_settings(const struct gavel *gavel, struct error *err)
 static void make_room(struct gavel_common *common, const struct view *view,
                       struct arena *run)
 {
-    uint32_t max = view->job_max;
-    uint32_t k = common->type_count;
+    size_t max = view->job_max;
+    size_t k = common->type_count;
+    uint32_t pairs = common->gavel->sharing ? PAIRS_MAX : 0;
     common->jobs = arena_array(run, job_id, max);
     common->entries = arena_array(run, struct gavel_entry, max);
-    common->rates = arena_array(run, double, (size_t)max *k);
+    common->rates = arena_array(run, double, k *max);
     common->gang = arena_array(run, double, max);
     common->weight = arena_array(run, double, max);
-    common->rate = arena_array(run, double, (size_t)max *k);
+    common->rate = arena_array(run, double, k *max);
     common->steps = arena_array(run, double, max);
     common->done = arena_array(run, double, max);
     common->age_s = arena_array(run, double, max);
     common->alone_s = arena_array(run, double, max);
     common->left_s = arena_array(run, double, max);
-    common->x_max = max > SHARE_ROWS_MAX ? max : SHARE_ROWS_MAX;
-    common->x = arena_array(run, double, (size_t)common->x_max *k);
+    common->pair_of = arena_array(run, uint32_t, max);
+    common->pairs = arena_array(run, struct programme_pair, pairs + 1);
+    common->pair_rate = arena_array(run, double, 2 * k * (pairs + 1));
+    common->x = arena_array(run, double, k *(max + pairs));
+    common->pair_max = pairs;
     common->up = arena_array(run, bool, view->cluster->node_count);
-    queue_init(&common->waiting_cpu_only, run, max);
+    queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
 int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,

@@ -45,7 +45,10 @@ struct gavel_common {
     /* the call's arrays */
     double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
     double *x;
-    uint32_t x_max; /* rows */
+    struct programme_pair *pairs;
+    double *pair_rate;
+    uint32_t pair_max;
+    uint32_t *pair_of; /* [job of the call] see gavel_pair() */
 
     struct gavel_released *released;
     struct gavel_rounds *rounds;
@@ -79,6 +82,14 @@ struct gavel_times {
 void gavel_prepare(struct gavel_common *common, const struct view *view,
                    const struct gavel_times *times, struct arena *scratch,
                    struct gavel_call *ret_call);
+
+/* Rates of two jobs that share, by column; false if they can nowhere. */
+bool gavel_pair_rates(const struct gavel_common *common, const struct view *view,
+                      job_id first, job_id second, double ret_rates[][2]);
+
+/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2]);
 
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);

@@ -36,13 +36,11 @@
 #include "base/error.h"
 #include "base/mt19937.h"
 #include "model/cluster.h"
-#include "model/throughput.h"
 #include "policy/gavel_common.h"
 #include "policy/gavel_recorded.h"
 
 #define RESET_MIN_S 1920.0
 #define FAILURES_MAX 5
-#define PAIRS_MAX (1u << 20) /* pairs beyond are not tried */
 #define CLOCK_SLACK_S 1e-6
 #define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
 #define NONE UINT32_MAX
@@ -99,6 +97,7 @@ struct gavel_released {
     struct mt19937 shuffle;
     struct gavel_recorded recorded;
     uint32_t record_next;
+    struct error broken; /* why the recorded shares do not fit this run; "": they do */
 
     struct page *pages;
     double *left; /* by slot, beside the pages: for the call */
@@ -120,8 +119,6 @@ struct gavel_released {
     uint32_t task_count;
     struct candidate *candidates, *candidate_scratch;
     uint32_t *taken; /* by slot: round + 1 */
-    struct programme_pair *pairs;
-    double *pair_rate;
     uint32_t *place; /* by slot: in the call */
 };
 
@@ -161,26 +158,6 @@ static void add_unit(struct gavel_common *common, job_id first, job_id second,
                                         .rate = { rates[c][0], rates[c][1] } };
 }
 
-/* Rates of two that share; false if they can nowhere. */
-static bool pair_rates(const struct gavel_common *common, const struct view *view,
-                       job_id a, job_id b, double rates[][2])
-{
-    const struct job *first = &view->jobs[a];
-    const struct job *second = &view->jobs[b];
-    bool some = false;
-    for (uint32_t c = 0; c < common->type_count; c++) {
-        uint32_t type = common->types[c];
-        rates[c][0] = rates[c][1] = 0;
-        if (!(first->types & second->types & (uint32_t)1 << type) ||
-            first->kind == KIND_NONE || second->kind == KIND_NONE ||
-            !throughput_pair(view->rates, first->kind, second->kind, type, first->gpus,
-                             false, rates[c]))
-            continue;
-        some = some || (rates[c][0] > 0 && rates[c][1] > 0);
-    }
-    return some;
-}
-
 static void admit(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_released *r = common->released;
@@ -196,7 +173,8 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
         job_id other = common->jobs[i];
         if (view->jobs[other].gpus != view->jobs[id].gpus)
             continue;
-        if (r->unit_count < PAIRS_MAX && pair_rates(common, view, other, id, rates))
+        if (r->unit_count < common->pair_max &&
+            gavel_pair_rates(common, view, other, id, rates))
             add_unit(common, other, id, rates);
         else
             r->hidden++;
@@ -343,25 +321,18 @@ static void settle_accounts(struct gavel_common *common)
 static void list_pairs(struct gavel_common *common, struct gavel_call *call)
 {
     struct gavel_released *r = common->released;
-    uint32_t k = common->type_count;
     for (uint32_t i = 0; i < common->job_count; i++)
         r->place[common->jobs[i]] = i;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         const struct unit *unit = &r->units[i];
-        if (!is_pair(unit) || common->job_count + call->pair_count == common->x_max)
-            continue;
-        uint32_t at = call->pair_count++;
-        r->pairs[at] =
-            (struct programme_pair){ r->place[unit->jobs[0]], r->place[unit->jobs[1]] };
         const struct account *accounts = accounts_of(common, unit);
-        for (uint32_t c = 0; c < k; c++)
-            for (uint32_t side = 0; side < 2; side++)
-                r->pair_rate[((size_t)at * k + c) * 2 + side] = accounts[c].rate[side];
+        double rates[TYPES_MAX][2];
+        if (!is_pair(unit))
+            continue;
+        for (uint32_t c = 0; c < common->type_count; c++)
+            memcpy(rates[c], accounts[c].rate, sizeof rates[c]);
+        gavel_add_pair(call, r->place[unit->jobs[0]], r->place[unit->jobs[1]], rates);
     }
-    call->pairs = r->pairs;
-    call->pair_rate = r->pair_rate;
-    memset(&call->x[(size_t)common->job_count * k], 0,
-           (size_t)call->pair_count * k * sizeof *call->x);
 }
 
 /* Units stand in order of arrival, and so do the rows of jobs and of pairs. */
@@ -430,8 +401,10 @@ static int make_shares(struct gavel_common *common, const struct view *view,
     struct gavel_call call;
     settle_accounts(common);
     r->need = r->force = false;
-    if (r->recorded.path)
-        return take_recorded(common, err);
+    if (r->recorded.path) {
+        int broken = take_recorded(common, &r->broken);
+        return broken < 0 ? error_set(err, broken, "%s", r->broken.text) : 0;
+    }
     struct gavel_times times = { .now_s = r->now_s, .left = r->left };
     for (uint32_t i = 0; i < common->job_count; i++)
         r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
@@ -840,6 +813,8 @@ int gavel_released_decide(struct gavel_common *common, const struct view *view,
                           struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_released *r = common->released;
+    if (r->broken.text[0]) /* nothing that follows would mean anything */
+        return error_set(err, -EINVAL, "%s", r->broken.text);
     if (r->under_way && was_thrown_away(r)) {
         link_tasks(common, false);
         r->task_count = 0;
@@ -867,8 +842,7 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
                         uint64_t seed, struct arena *run, struct error *err)
 {
     struct gavel_released *r = arena_new(run, struct gavel_released);
-    uint32_t k = common->type_count;
-    uint32_t pairs = common->gavel->sharing ? PAIRS_MAX : 0;
+    size_t k = common->type_count;
     common->released = r;
     r->round_s = (double)common->gavel->round_ns / 1e9;
     mt_init(&r->shuffle, seed + SEED_SHUFFLE);
@@ -876,7 +850,7 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     r->left = arena_array(run, double, view->job_max);
     r->pending = arena_array(run, job_id, view->job_max);
     r->hopeless = arena_array(run, job_id, view->job_max);
-    r->unit_max = view->job_max + pairs;
+    r->unit_max = view->job_max + common->pair_max;
     r->units = arena_array(run, struct unit, r->unit_max);
     r->accounts = arena_array(run, struct account, (size_t)r->unit_max * k);
     r->rows_free = arena_array(run, uint32_t, r->unit_max);
@@ -885,10 +859,8 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     r->candidate_scratch = arena_array(run, struct candidate, (size_t)r->unit_max * k);
     r->taken = arena_array(run, uint32_t, view->job_max);
     r->place = arena_array(run, uint32_t, view->job_max);
-    r->pairs = arena_array(run, struct programme_pair, pairs + 1);
-    r->pair_rate = arena_array(run, double, ((size_t)pairs + 1) * k * 2);
     if (!common->gavel->allocations.text[0])
         return 0;
-    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text, k, run,
-                               err);
+    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text,
+                               common->type_count, run, err);
 }
