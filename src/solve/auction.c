@@ -441,7 +441,7 @@ static void judge_shares(const struct sale *sale, double ratio, const double *x,
         }
         verdict->value += value;
         verdict->cost += cost;
-        verdict->size += fabs(value) + ratio * cost;
+        verdict->size += fabs(value) + fabs(ratio) * cost;
     }
 }
 
@@ -725,9 +725,13 @@ int auction_solve(const struct auction *auction, double tolerance, double *ret_x
     *ret_answer = (struct auction_answer){ 0 };
     enum outcome outcome =
         run(auction, &arena, 0, tolerance, ret_x, ret_answer, &guess);
-    if (outcome != FOUND && auction->floor)
+    if (outcome != FOUND && auction->floor) {
+        bool proven = outcome == TOO_HIGH;
         outcome =
             run(auction, &arena, FLOOR_SLACK, tolerance, ret_x, ret_answer, &guess);
+        if (outcome == LOST && proven)
+            outcome = TOO_HIGH; /* without the slack they cannot be kept */
+    }
     arena_release(&arena);
     ret_answer->feasible = outcome == FOUND;
     if (outcome == LOST)
