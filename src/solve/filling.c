@@ -8,8 +8,10 @@
  *
  * Who has to stay?  A type that is not scarce at the end costs nothing, so whoever would
  * be faster on such a type than it is now can go on.  Everybody else would have to pay
- * for more, and all that can be paid is spent.  Those who stay keep their level, not their
- * shares: in the next round they may make room where they are indifferent.
+ * for more, and all that can be paid is spent.  For the same reason who goes on does so
+ * without the scarce types, for good: while no level falls, those who stay need all of
+ * them.  Those who stay keep their level, not their shares: in the next round they may
+ * make room where they are indifferent.
  */
 #include "solve/filling.h"
 
@@ -17,6 +19,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -33,10 +36,13 @@ struct filler {
     double capacity[CROWD_TYPES];
     double tolerance;   /* of the markets                                           */
     const double *gang; /* [job]                                                    */
-    const double *rate; /* [job][type]                                              */
+    double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
     struct crowd jobs;  /* by job; bend is the height at which it stops             */
     double *top;        /* [job]                                                    */
-    double *due;        /* [job] what the market has as its need; 0: it is not in it */
+    double *due;        /* [job] its need in the market; 0: it is not in it         */
+    bool *changed;      /* [job] its rates are not those in the market              */
+    bool *stays;        /* [job] was found stuck                                    */
+    bool scarce[CROWD_TYPES]; /* has run out, in this rise or an earlier one */
     struct market *market;
     struct market_answer answer; /* of the last solution */
     uint32_t solves;
@@ -54,38 +60,52 @@ static double due_at(const struct filler *filler, const struct dues *dues, uint3
     return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
 }
 
+/* Forget the types that a job may not use, and see how far it can get without. */
+static void set_rates(struct filler *filler, uint32_t job, const bool *closed)
+{
+    uint32_t k = filler->type_count;
+    double *at = crowd_at(&filler->jobs, job);
+    double *rate = filler->rate + (uint64_t)job * k;
+    filler->top[job] = 0;
+    filler->changed[job] = true;
+    for (uint32_t t = 0; t < k; t++) {
+        if (closed[t])
+            rate[t] = 0;
+        double inverse = 1 / rate[t];
+        at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
+        filler->top[job] = fmax(filler->top[job], rate[t]);
+    }
+    at[k * CROWD_LANES] = filler->gang[job];
+    if (filler->top[job] == 0)
+        crowd_empty(&filler->jobs, job);
+}
+
 struct filler *filler_new(const struct filling *filling, double tolerance)
 {
     struct filler *filler = calloc(1, sizeof *filler);
     if (!filler)
         abort();
     uint32_t n = filling->job_count, k = filling->type_count;
+    bool closed[CROWD_TYPES];
     arena_init(&filler->arena, 0);
     filler->job_count = n;
     filler->type_count = k;
     filler->tolerance = 0.1 * tolerance;
     filler->gang = filling->gang;
-    filler->rate = filling->rate;
+    filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
     filler->top = arena_array(&filler->arena, double, n);
     filler->due = arena_array(&filler->arena, double, n);
+    filler->changed = arena_array(&filler->arena, bool, n);
+    filler->stays = arena_array(&filler->arena, bool, n);
     crowd_init(&filler->jobs, &filler->arena, k, n);
     filler->jobs.count = n;
-    for (uint32_t t = 0; t < k; t++)
+    for (uint32_t t = 0; t < k; t++) {
         filler->capacity[t] = filling->capacity[t];
-    for (uint32_t j = 0; j < n; j++) {
-        double *at = crowd_at(&filler->jobs, j);
-        const double *rate = filling->rate + (uint64_t)j * k;
-        for (uint32_t t = 0; t < k; t++) {
-            double inverse = 1 / rate[t];
-            at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
-            if (filling->capacity[t] > 0)
-                filler->top[j] = fmax(filler->top[j], rate[t]);
-        }
-        if (filler->top[j] > 0)
-            at[k * CROWD_LANES] = filling->gang[j];
-        else
-            crowd_empty(&filler->jobs, j);
+        closed[t] = !(filling->capacity[t] > 0);
     }
+    memcpy(filler->rate, filling->rate, (uint64_t)n * k * sizeof *filler->rate);
+    for (uint32_t j = 0; j < n; j++)
+        set_rates(filler, j, closed);
     filler->market = market_new(k, filling->capacity, n);
     market_set_limit(filler->market, 1);
     return filler;
@@ -113,7 +133,7 @@ uint32_t filler_solves(const struct filler *filler)
 /* Need 'due' of everybody; only what changed is put anew. */
 static void set_due(struct filler *filler, uint32_t job, double due)
 {
-    if (due == filler->due[job])
+    if (due == filler->due[job] && !filler->changed[job])
         return;
     if (due > 0) {
         struct buyer buyer = { .rate =
@@ -121,9 +141,10 @@ static void set_due(struct filler *filler, uint32_t job, double due)
                                .gang = filler->gang[job],
                                .need = due };
         market_put(filler->market, job, &buyer);
-    } else {
+    } else if (filler->due[job] > 0) {
         market_drop(filler->market, job);
     }
+    filler->changed[job] = false;
     filler->due[job] = due;
 }
 
@@ -199,12 +220,11 @@ static void market_prices(const struct filler *filler, double *ret_price)
 }
 
 /* Could it go on, on a type that costs nothing? */
-static bool can_go_on(const struct filler *filler, const bool *scarce, uint32_t job,
-                      double due)
+static bool can_go_on(const struct filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     for (uint32_t t = 0; t < filler->type_count; t++)
-        if (!scarce[t] && rate[t] > due * (1 + 1e-7))
+        if (!filler->scarce[t] && rate[t] > due * (1 + 1e-7))
             return true;
     return false;
 }
@@ -224,37 +244,44 @@ static double pull(const struct filler *filler, const double *price, uint32_t jo
 }
 
 /* Nobody was found stuck although types ran out: take whom the prices press most. */
-static void hold_the_pressed(const struct filler *filler, const struct dues *dues,
-                             double height, bool *stuck)
+static void hold_the_pressed(struct filler *filler, const struct dues *dues,
+                             double height)
 {
     double price[CROWD_TYPES], most = 0;
     market_prices(filler, price);
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t j = 0; j < filler->job_count; j++) {
             double due = due_at(filler, dues, j, height);
-            if (stuck[j] || !(dues->speed[j] > 0) || !(due > 0))
+            if (filler->stays[j] || !(dues->speed[j] > 0) || !(due > 0))
                 continue;
             double here = pull(filler, price, j, due);
             if (round == 0)
                 most = fmax(most, here);
             else
-                stuck[j] = here >= 1e-3 * most;
+                filler->stays[j] = here >= 1e-3 * most;
         }
     }
 }
 
-static void find_stuck(const struct filler *filler, const struct dues *dues,
-                       const bool *scarce, double height, bool *ret_stuck)
+static void find_stuck(struct filler *filler, const struct dues *dues, double height,
+                       bool *ret_stuck)
 {
     bool news = false;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         bool at_top = due >= filler->top[j] * (1 - 1e-9);
-        ret_stuck[j] = at_top || !can_go_on(filler, scarce, j, due);
-        news |= ret_stuck[j] && !at_top && dues->speed[j] > 0;
+        if (filler->stays[j] || (!at_top && can_go_on(filler, j, due)))
+            continue;
+        filler->stays[j] = true;
+        news |= dues->speed[j] > 0;
     }
     if (!news)
-        hold_the_pressed(filler, dues, height, ret_stuck);
+        hold_the_pressed(filler, dues, height);
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        ret_stuck[j] = filler->stays[j];
+        if (!ret_stuck[j])
+            set_rates(filler, j, filler->scarce);
+    }
 }
 
 int filler_rise(struct filler *filler, const double *base, const double *speed,
@@ -262,7 +289,7 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
 {
     struct dues dues = { .base = base, .speed = speed, .plain = true };
     double height = most, price[CROWD_TYPES];
-    bool scarce[CROWD_TYPES];
+    bool scarce[CROWD_TYPES] = { false };
     for (uint32_t j = 0; j < filler->job_count; j++) {
         bool rises = speed[j] > 0;
         dues.plain &= rises ? speed[j] == 1 && base[j] == 0 : true;
@@ -277,8 +304,10 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
             return r;
         if (filler->answer.level >= 1 - 2 * filler->tolerance) {
             ret_rise->by = height;
+            for (uint32_t t = 0; t < filler->type_count; t++)
+                filler->scarce[t] |= scarce[t];
             if (ret_rise->held)
-                find_stuck(filler, &dues, scarce, height, ret_stuck);
+                find_stuck(filler, &dues, height, ret_stuck);
             return 0;
         }
         market_prices(filler, price);
