@@ -10,8 +10,11 @@
  * be faster on such a type than it is now can go on.  Everybody else would have to pay
  * for more, and all that can be paid is spent.  For the same reason who goes on does so
  * without the scarce types, for good: while no level falls, those who stay need all of
- * them.  Those who stay keep their level, not their shares: in the next round they may
- * make room where they are indifferent.
+ * them.
+ *
+ * Those who stay leave with their shares, which are the only ones that serve them at
+ * these prices, and what they use is no longer there.  Only who is indifferent between
+ * types keeps its level instead of its shares: it may make room for others later.
  */
 #include "solve/filling.h"
 
@@ -29,11 +32,12 @@
 #define STEPS_MAX 60  /* heights in one rise                        */
 #define ROOT_MAX 100  /* passes to find where the money is spent    */
 #define ROUNDS_MAX 64 /* rises of a water filling                   */
+#define NEARLY 1e-3   /* prices are not known better than this      */
 
 struct filler {
     struct arena arena;
     uint32_t job_count, type_count;
-    double capacity[CROWD_TYPES];
+    double room[CROWD_TYPES]; /* capacity that is left */
     double tolerance;   /* of the markets                                           */
     const double *gang; /* [job]                                                    */
     double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
@@ -42,7 +46,10 @@ struct filler {
     double *due;        /* [job] its need in the market; 0: it is not in it         */
     bool *changed;      /* [job] its rates are not those in the market              */
     bool *stays;        /* [job] was found stuck                                    */
-    bool scarce[CROWD_TYPES]; /* has run out, in this rise or an earlier one */
+    bool *gone;         /* [job] and has left with the shares in x                  */
+    double *x;          /* [job][type]                                              */
+    double price[CROWD_TYPES]; /* at which the last rise was held                   */
+    bool scarce[CROWD_TYPES];  /* has run out, in this rise or an earlier one */
     struct market *market;
     struct market_answer answer; /* of the last solution */
     uint32_t solves;
@@ -57,6 +64,8 @@ struct dues {
 static double due_at(const struct filler *filler, const struct dues *dues, uint32_t job,
                      double height)
 {
+    if (filler->gone[job])
+        return 0;
     return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
 }
 
@@ -97,10 +106,12 @@ struct filler *filler_new(const struct filling *filling, double tolerance)
     filler->due = arena_array(&filler->arena, double, n);
     filler->changed = arena_array(&filler->arena, bool, n);
     filler->stays = arena_array(&filler->arena, bool, n);
+    filler->gone = arena_array(&filler->arena, bool, n);
+    filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
     crowd_init(&filler->jobs, &filler->arena, k, n);
     filler->jobs.count = n;
     for (uint32_t t = 0; t < k; t++) {
-        filler->capacity[t] = filling->capacity[t];
+        filler->room[t] = filling->capacity[t];
         closed[t] = !(filling->capacity[t] > 0);
     }
     memcpy(filler->rate, filling->rate, (uint64_t)n * k * sizeof *filler->rate);
@@ -213,12 +224,6 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
     return high;
 }
 
-static void market_prices(const struct filler *filler, double *ret_price)
-{
-    for (uint32_t t = 0; t < filler->type_count; t++)
-        ret_price[t] = filler->capacity[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
-}
-
 /* Could it go on, on a type that costs nothing? */
 static bool can_go_on(const struct filler *filler, uint32_t job, double due)
 {
@@ -247,20 +252,77 @@ static double pull(const struct filler *filler, const double *price, uint32_t jo
 static void hold_the_pressed(struct filler *filler, const struct dues *dues,
                              double height)
 {
-    double price[CROWD_TYPES], most = 0;
-    market_prices(filler, price);
+    double most = 0;
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t j = 0; j < filler->job_count; j++) {
             double due = due_at(filler, dues, j, height);
             if (filler->stays[j] || !(dues->speed[j] > 0) || !(due > 0))
                 continue;
-            double here = pull(filler, price, j, due);
+            double here = pull(filler, filler->price, j, due);
             if (round == 0)
                 most = fmax(most, here);
             else
                 filler->stays[j] = here >= 1e-3 * most;
         }
     }
+}
+
+/* Is another type as good for it at these prices, or so nearly that we cannot tell? */
+static bool indifferent(const struct filler *filler, uint32_t job, double due)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    const double *price = filler->price;
+    bool at_top = due >= filler->top[job] * (1 - 1e-9);
+    struct choice choice =
+        crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
+    uint32_t slow = choice.slow, fast = choice.fast;
+    double worth = price[slow] / rate[slow], budget = 0;
+    if (fast != slow) {
+        worth = (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
+        budget = worth * rate[slow] - price[slow];
+    }
+    for (uint32_t t = 0; t < filler->type_count; t++) {
+        if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
+            continue;
+        double pays = worth * rate[t], costs = price[t] + budget;
+        if (at_top ? rate[t] >= due * (1 - 1e-7)
+                   : costs - pays < NEARLY * (costs + pays))
+            return true;
+    }
+    return false;
+}
+
+/* Those who stay and are not indifferent take their shares and go. */
+static void let_go(struct filler *filler, const struct dues *dues, double height,
+                   bool held)
+{
+    uint32_t k = filler->type_count;
+    bool needed[CROWD_TYPES] = { false };
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        if (filler->gone[j] || (held && !filler->stays[j]))
+            continue;
+        if (held && due > 0 && indifferent(filler, j, due)) {
+            for (uint32_t t = 0; t < k; t++)
+                needed[t] |= filler->rate[(uint64_t)j * k + t] > 0;
+            continue;
+        }
+        double *x = filler->x + (uint64_t)j * k;
+        market_share(filler->market, j, x);
+        filler->gone[j] = true;
+        for (uint32_t t = 0; t < k; t++)
+            filler->room[t] -= filler->gang[j] * x[t];
+    }
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        if (!filler->gone[j])
+            continue;
+        set_due(filler, j, 0);
+        crowd_empty(&filler->jobs, j);
+    }
+    for (uint32_t t = 0; t < k; t++)
+        if (filler->room[t] < 0 || (filler->scarce[t] && !needed[t]))
+            filler->room[t] = 0;
+    market_set_capacity(filler->market, filler->room);
 }
 
 static void find_stuck(struct filler *filler, const struct dues *dues, double height,
@@ -284,19 +346,34 @@ static void find_stuck(struct filler *filler, const struct dues *dues, double he
     }
 }
 
+static void begin_rise(struct filler *filler, struct dues *dues)
+{
+    dues->plain = true;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        bool rises = dues->speed[j] > 0;
+        if (filler->gone[j] || !(filler->top[j] > 0))
+            continue;
+        dues->plain &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
+        crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
+            rises ? filler->top[j] : fmin(dues->base[j], filler->top[j]);
+    }
+}
+
+/* It cannot be met: remember by what it is held. */
+static void note_prices(struct filler *filler, bool *ret_scarce)
+{
+    for (uint32_t t = 0; t < filler->type_count; t++)
+        filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
+    market_scarce(filler->market, ret_scarce);
+}
+
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
 {
-    struct dues dues = { .base = base, .speed = speed, .plain = true };
-    double height = most, price[CROWD_TYPES];
+    struct dues dues = { .base = base, .speed = speed };
+    double height = most;
     bool scarce[CROWD_TYPES] = { false };
-    for (uint32_t j = 0; j < filler->job_count; j++) {
-        bool rises = speed[j] > 0;
-        dues.plain &= rises ? speed[j] == 1 && base[j] == 0 : true;
-        if (filler->top[j] > 0)
-            crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
-                rises ? filler->top[j] : fmin(base[j], filler->top[j]);
-    }
+    begin_rise(filler, &dues);
     *ret_rise = (struct rise){ .by = most };
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
         int r = meet(filler, &dues, height, err);
@@ -304,16 +381,17 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
             return r;
         if (filler->answer.level >= 1 - 2 * filler->tolerance) {
             ret_rise->by = height;
+            if (!ret_rise->held)
+                return 0;
             for (uint32_t t = 0; t < filler->type_count; t++)
                 filler->scarce[t] |= scarce[t];
-            if (ret_rise->held)
-                find_stuck(filler, &dues, height, ret_stuck);
+            find_stuck(filler, &dues, height, ret_stuck);
+            let_go(filler, &dues, height, true);
             return 0;
         }
-        market_prices(filler, price);
-        market_scarce(filler->market, scarce);
+        note_prices(filler, scarce);
         ret_rise->held = true;
-        double next = height_spent(filler, &dues, price, 0, height);
+        double next = height_spent(filler, &dues, filler->price, 0, height);
         if (!(next < height * (1 - 1e-13)))
             next = height * (1 - filler->tolerance);
         height = next;
@@ -323,17 +401,23 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
 }
 
 int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  double *ret_part, struct error *err)
+                  struct error *err)
 {
+    uint32_t k = filler->type_count;
     for (uint32_t j = 0; j < filler->job_count; j++)
-        set_due(filler, j, fmin(level[j], filler->top[j]));
+        if (!filler->gone[j])
+            set_due(filler, j, fmin(level[j], filler->top[j]));
     filler->solves++;
     int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
     if (r < 0)
         return r;
-    for (uint32_t j = 0; j < filler->job_count; j++)
-        market_share(filler->market, j, ret_x + (uint64_t)j * filler->type_count);
-    *ret_part = fmin(1, filler->answer.level);
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double *x = ret_x + (uint64_t)j * k;
+        if (filler->gone[j])
+            memcpy(x, filler->x + (uint64_t)j * k, k * sizeof *x);
+        else
+            market_share(filler->market, j, x);
+    }
     return 0;
 }
 
@@ -369,19 +453,29 @@ static int fill(struct filler *filler, double *level, struct filling_answer *ans
     return error_set(err, -EDOM, "the levels of %u jobs do not settle", n);
 }
 
+/* What the shares give it. */
+static double level_of(const struct filling *filling, uint32_t job, const double *x)
+{
+    double level = 0;
+    for (uint32_t t = 0; t < filling->type_count; t++) {
+        uint64_t cell = (uint64_t)job * filling->type_count + t;
+        level += filling->rate[cell] * x[cell];
+    }
+    return level;
+}
+
 int filling_solve(const struct filling *filling, double tolerance, double *ret_level,
                   double *ret_x, struct filling_answer *ret_answer, struct error *err)
 {
     struct filler *filler = filler_new(filling, tolerance);
-    double part = 1;
     *ret_answer = (struct filling_answer){ 0 };
     for (uint32_t j = 0; j < filling->job_count; j++)
         ret_level[j] = 0;
     int r = fill(filler, ret_level, ret_answer, err);
     if (r == 0)
-        r = filler_shares(filler, ret_level, ret_x, &part, err);
-    for (uint32_t j = 0; j < filling->job_count; j++)
-        ret_level[j] *= part;
+        r = filler_shares(filler, ret_level, ret_x, err);
+    for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)
+        ret_level[j] = level_of(filling, j, ret_x);
     ret_answer->solves = filler->solves;
     filler_free(filler);
     return r;

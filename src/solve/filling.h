@@ -57,8 +57,11 @@ struct rise {
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err);
 
-/* Shares for levels that were found to be feasible; how much of them they reach, <= 1. */
+/*
+ * Shares for levels that were found to be feasible.  Those who are stuck have what they
+ * had when they stopped, or as much; 'level' is read for the others.
+ */
 int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  double *ret_part, struct error *err);
+                  struct error *err);
 
 uint32_t filler_solves(const struct filler *filler);
