@@ -33,6 +33,8 @@
 #define ROOT_MAX 100  /* passes to find where the money is spent    */
 #define ROUNDS_MAX 64 /* rises of a water filling                   */
 #define NEARLY 1e-3   /* prices are not known better than this      */
+#define PRICED 1e-6   /* of the average price: less is none         */
+#define SPARE 1e-6    /* of a type: more is not all used            */
 
 struct filler {
     struct arena arena;
@@ -99,7 +101,7 @@ struct filler *filler_new(const struct filling *filling, double tolerance)
     arena_init(&filler->arena, 0);
     filler->job_count = n;
     filler->type_count = k;
-    filler->tolerance = 0.1 * tolerance;
+    filler->tolerance = 0.01 * tolerance;
     filler->gang = filling->gang;
     filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
     filler->top = arena_array(&filler->arena, double, n);
@@ -292,37 +294,79 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
     return false;
 }
 
-/* Those who stay and are not indifferent take their shares and go. */
-static void let_go(struct filler *filler, const struct dues *dues, double height,
-                   bool held)
+/* Those who stay and are not indifferent go with their shares. */
+static void let_go(struct filler *filler, const struct dues *dues, double height)
 {
     uint32_t k = filler->type_count;
     bool needed[CROWD_TYPES] = { false };
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
-        if (filler->gone[j] || (held && !filler->stays[j]))
+        const double *x = filler->x + (uint64_t)j * k;
+        if (filler->gone[j] || !filler->stays[j])
             continue;
-        if (held && due > 0 && indifferent(filler, j, due)) {
+        if (due > 0 && indifferent(filler, j, due)) {
             for (uint32_t t = 0; t < k; t++)
                 needed[t] |= filler->rate[(uint64_t)j * k + t] > 0;
             continue;
         }
-        double *x = filler->x + (uint64_t)j * k;
-        market_share(filler->market, j, x);
-        filler->gone[j] = true;
         for (uint32_t t = 0; t < k; t++)
             filler->room[t] -= filler->gang[j] * x[t];
-    }
-    for (uint32_t j = 0; j < filler->job_count; j++) {
-        if (!filler->gone[j])
-            continue;
         set_due(filler, j, 0);
         crowd_empty(&filler->jobs, j);
+        filler->gone[j] = true;
     }
     for (uint32_t t = 0; t < k; t++)
         if (filler->room[t] < 0 || (filler->scarce[t] && !needed[t]))
             filler->room[t] = 0;
     market_set_capacity(filler->market, filler->room);
+}
+
+/* Who could go on if just these types were scarce?  The rest of each is written too. */
+static void spare(const struct filler *filler, const struct dues *dues, double height,
+                  double *ret_spare)
+{
+    uint32_t k = filler->type_count;
+    for (uint32_t t = 0; t < k; t++)
+        ret_spare[t] = filler->room[t];
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        if (!(due > 0) || (!filler->stays[j] && due < filler->top[j] * (1 - 1e-9) &&
+                           can_go_on(filler, j, due)))
+            continue;
+        for (uint32_t t = 0; t < k; t++)
+            ret_spare[t] -= filler->gang[j] * filler->x[(uint64_t)j * k + t];
+    }
+}
+
+/*
+ * Scarce is what has a price and is all used by those who stay.  Prices carry a little
+ * noise: a type that is not all used goes from the list, the least used first.
+ */
+static void find_scarce(struct filler *filler, const struct dues *dues, double height)
+{
+    uint32_t k = filler->type_count;
+    double all = 0, left[CROWD_TYPES];
+    bool before[CROWD_TYPES];
+    for (uint32_t t = 0; t < k; t++)
+        all += filler->room[t];
+    for (uint32_t t = 0; t < k; t++) {
+        before[t] = filler->scarce[t];
+        filler->scarce[t] |= filler->room[t] > 0 && filler->price[t] * all > PRICED;
+    }
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t worst = k;
+        double most = SPARE;
+        spare(filler, dues, height, left);
+        for (uint32_t t = 0; t < k; t++) {
+            if (before[t] || !filler->scarce[t] || left[t] <= most * filler->room[t])
+                continue;
+            most = left[t] / filler->room[t];
+            worst = t;
+        }
+        if (worst == k)
+            return;
+        filler->scarce[worst] = false;
+    }
 }
 
 static void find_stuck(struct filler *filler, const struct dues *dues, double height,
@@ -360,11 +404,10 @@ static void begin_rise(struct filler *filler, struct dues *dues)
 }
 
 /* It cannot be met: remember by what it is held. */
-static void note_prices(struct filler *filler, bool *ret_scarce)
+static void note_prices(struct filler *filler)
 {
     for (uint32_t t = 0; t < filler->type_count; t++)
         filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
-    market_scarce(filler->market, ret_scarce);
 }
 
 int filler_rise(struct filler *filler, const double *base, const double *speed,
@@ -372,7 +415,6 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
 {
     struct dues dues = { .base = base, .speed = speed };
     double height = most;
-    bool scarce[CROWD_TYPES] = { false };
     begin_rise(filler, &dues);
     *ret_rise = (struct rise){ .by = most };
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
@@ -383,13 +425,16 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
             ret_rise->by = height;
             if (!ret_rise->held)
                 return 0;
-            for (uint32_t t = 0; t < filler->type_count; t++)
-                filler->scarce[t] |= scarce[t];
+            for (uint32_t j = 0; j < filler->job_count; j++)
+                if (!filler->gone[j])
+                    market_share(filler->market, j,
+                                 filler->x + (uint64_t)j * filler->type_count);
+            find_scarce(filler, &dues, height);
             find_stuck(filler, &dues, height, ret_stuck);
-            let_go(filler, &dues, height, true);
+            let_go(filler, &dues, height);
             return 0;
         }
-        note_prices(filler, scarce);
+        note_prices(filler);
         ret_rise->held = true;
         double next = height_spent(filler, &dues, filler->price, 0, height);
         if (!(next < height * (1 - 1e-13)))
