@@ -214,10 +214,9 @@ int fast_hierarchical(const struct frame *frame, struct shares *shares,
     };
     for (uint32_t j = 0; j < p->job_count; j++)
         climb.done[j] = !(unit[j] > 0);
-    double part = 1;
     int r = climb_all(&climb, err);
     if (r == 0)
-        r = filler_shares(climb.filler, crew.level, crew.x, &part, err);
+        r = filler_shares(climb.filler, crew.level, crew.x, err);
     shares->iterations = filler_solves(climb.filler);
     filler_free(climb.filler);
     if (r < 0)
