@@ -11,7 +11,7 @@
 #include "solve/lp.h"
 
 #ifndef SEEDS
-#define SEEDS 300
+#define SEEDS 600
 #endif
 
 #define JOBS 300

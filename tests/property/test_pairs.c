@@ -14,7 +14,7 @@
 #include "solve/pairs.h"
 
 #ifndef SEEDS
-#define SEEDS 160
+#define SEEDS 300
 #endif
 
 #define CLASSES 24
