@@ -72,7 +72,7 @@ struct gavel_rounds {
     struct page *pages;
     int64_t booked_ns; /* dues are in the credits up to then */
     int64_t end_ns;    /* of the round                       */
-    bool failed;       /* the policy has no new shares: go on with the old */
+    int64_t due_ns;    /* shares are not made before then    */
     bool room;         /* somebody left or came since what is free was given away */
     bool restless;     /* the next round would not be as this one */
     uint32_t granted, placed; /* in the last plan; seen to be carried out */
@@ -333,6 +333,8 @@ static int make_shares(struct gavel_common *common, const struct view *view,
     struct gavel_call call;
     struct gavel_times times = { .now_s = (double)view->now_ns / 1e9 };
     common->changed = false;
+    common->rounds->due_ns =
+        view->now_ns + (int64_t)(common->gavel->rule->patience_s * 1e9);
     if (common->job_count == 0)
         return 0;
     gavel_prepare(common, view, &times, scratch, &call);
@@ -481,8 +483,8 @@ static void place_unit(struct gavel_common *common, uint32_t unit, uint32_t colu
     }
 }
 
-/* Give room to who is owed most; what is left over to anybody who can use it. */
-static void choose(struct gavel_common *common, const struct view *view, double *room)
+/* Give room to who is owed most. */
+static void choose_due(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
     uint32_t k = common->type_count;
@@ -490,20 +492,89 @@ static void choose(struct gavel_common *common, const struct view *view, double 
     for (uint32_t i = 0; i < rounds->item_count && !is_full(common, room); i++)
         place_unit(common, rounds->items[i].value / k, rounds->items[i].value % k,
                    room);
-    if (common->gavel->rule->strict)
-        return;
+}
+
+/* The job of the i-th item, then all on the roll; JOB_NONE for a duo. */
+static job_id job_in_order(const struct gavel_common *common, uint32_t i)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    if (i >= rounds->item_count)
+        return common->jobs[i - rounds->item_count];
+    uint32_t unit = rounds->items[i].value / common->type_count;
+    return unit < rounds->job_max ? unit : JOB_NONE;
+}
+
+/* Who is due a slower type need not use it while there is room on a faster one. */
+static void move_up(struct gavel_common *common, const struct view *view, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < rounds->item_count && !is_full(common, room); i++) {
+        job_id job = job_in_order(common, i);
+        if (job == JOB_NONE || rounds->pages[job].want == NONE ||
+            rounds->pages[job].with != JOB_NONE)
+            continue;
+        uint32_t want = rounds->pages[job].want;
+        uint32_t best = spare_column(common, job, NONE, room);
+        const double *rates = gavel_rates(common, job);
+        if (best == NONE || rates[best] <= rates[want])
+            continue;
+        room[want] += common->entries[job].gang;
+        room[best] -= common->entries[job].gang;
+        rounds->pages[job].want = best;
+    }
+}
+
+/* What is left over goes to anybody who can use it. */
+static void choose_rest(struct gavel_common *common, const struct view *view,
+                        double *room, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
     for (uint32_t i = 0; i < rounds->item_count + common->job_count; i++) {
         if (is_full(common, room))
             return;
-        job_id job = i < rounds->item_count ? rounds->items[i].value / k
-                                            : common->jobs[i - rounds->item_count];
-        if (job >= rounds->job_max || rounds->pages[job].want != NONE ||
-            is_fixed(common, view, &view->jobs[job]))
+        job_id id = job_in_order(common, i);
+        const struct job *job = id == JOB_NONE ? NULL : &view->jobs[id];
+        if (!job || rounds->pages[id].want != NONE || is_fixed(common, view, job) ||
+            (!running && job->state != JOB_WAITING))
             continue;
-        uint32_t now = column_now(common, view, &view->jobs[job]);
-        uint32_t column = spare_column(common, job, now, room);
+        uint32_t column = spare_column(common, id, column_now(common, view, job), room);
         if (column != NONE)
-            place_unit(common, job, column, room);
+            place_unit(common, id, column, room);
+    }
+}
+
+static void choose(struct gavel_common *common, const struct view *view, double *room,
+                   bool running)
+{
+    choose_due(common, room);
+    if (common->gavel->rule->strict)
+        return;
+    if (common->gavel->aware)
+        move_up(common, view, room);
+    choose_rest(common, view, room, running);
+}
+
+/* Two need not share while there is room for each; least due first. */
+static void part_duos(struct gavel_common *common, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t k = common->type_count;
+    for (uint32_t i = rounds->item_count; i-- > 0 && !is_full(common, room);) {
+        uint32_t unit = rounds->items[i].value / k;
+        if (unit < rounds->job_max)
+            continue;
+        const struct duo *duo = &rounds->duos[unit - rounds->job_max];
+        struct page *first = &rounds->pages[duo->jobs[0]];
+        struct page *second = &rounds->pages[duo->jobs[1]];
+        if (first->with != duo->jobs[1])
+            continue;
+        uint32_t column = spare_column(common, duo->jobs[1], NONE, room);
+        double alone = column == NONE ? 0 : gavel_rates(common, duo->jobs[1])[column];
+        if (alone < gavel_rates(common, duo->jobs[1])[second->want] / 2)
+            continue; /* it is better off where it is */
+        room[column] -= common->entries[duo->jobs[1]].gang;
+        first->with = second->with = JOB_NONE;
+        second->want = column;
     }
 }
 
@@ -530,7 +601,9 @@ static void choose_all(struct gavel_common *common, const struct view *view)
         }
     }
     list_duos(common, view);
-    choose(common, view, room);
+    choose(common, view, room, /* running= */ true);
+    if (rounds->duo_count > 0 && !common->gavel->rule->strict)
+        part_duos(common, room);
 }
 
 /* --- where they run --------------------------------------------------------------------- */
@@ -700,18 +773,18 @@ static void seat_those_who_pay(struct gavel_common *common, const struct view *v
 
 /* --- what is free now ------------------------------------------------------------------------ */
 
-/* The fastest type that it fits on; what it does not fit on as it is, is left out. */
-static void give_to(struct gavel_common *common, struct plan *plan, job_id job,
-                    double *room)
+/* As chosen, or on another type with room; as it is, it may not fit everywhere. */
+static void give_to(struct gavel_common *common, struct plan *plan, job_id job)
 {
     double tried[TYPES_MAX];
-    memcpy(tried, room, sizeof tried);
-    for (uint32_t column; (column = spare_column(common, job, NONE, tried)) != NONE;) {
-        if (grant(common, plan, job, column)) {
-            room[column] -= common->entries[job].gang;
+    uint32_t column = common->rounds->pages[job].want;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        tried[c] = INFINITY;
+    while (column != NONE && !grant(common, plan, job, column)) {
+        if (common->gavel->rule->strict)
             return;
-        }
         tried[column] = 0;
+        column = spare_column(common, job, NONE, tried);
     }
 }
 
@@ -720,37 +793,29 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
                               struct plan *plan)
 {
     struct gavel_rounds *rounds = common->rounds;
-    uint32_t k = common->type_count;
     double room[TYPES_MAX] = { 0 };
+    uint32_t count = 0;
     rounds->room = false;
     if (view->free->gpu_count == 0)
         return;
-    for (uint32_t c = 0; c < k; c++)
+    for (uint32_t c = 0; c < common->type_count; c++)
         room[c] = view->free->shelves[common->types[c]].gpu_count;
     book(common, view);
     rounds->item_count = 0;
-    for (uint32_t i = 0; i < common->job_count; i++)
-        if (view->jobs[common->jobs[i]].state == JOB_WAITING)
-            list_job(common, common->jobs[i], NONE);
-    sort_items(rounds->items, rounds->item_scratch, rounds->item_count);
-    for (uint32_t i = 0; i < rounds->item_count && !is_full(common, room); i++) {
-        job_id job = rounds->items[i].value / k;
-        uint32_t column = rounds->items[i].value % k;
-        double gang = common->entries[job].gang;
-        if (gang <= room[column] && !plan_changes(plan, job) &&
-            grant(common, plan, job, column))
-            room[column] -= gang;
+    for (uint32_t i = 0; i < common->job_count; i++) {
+        job_id job = common->jobs[i];
+        if (view->jobs[job].state != JOB_WAITING)
+            continue;
+        rounds->pages[job].want = NONE;
+        rounds->pages[job].with = JOB_NONE;
+        rounds->order[count++] = job;
+        list_job(common, job, NONE);
     }
-    if (common->gavel->rule->strict)
-        return;
-    for (uint32_t i = 0; i < rounds->item_count + common->job_count; i++) {
-        if (is_full(common, room))
-            return;
-        job_id job = i < rounds->item_count ? rounds->items[i].value / k
-                                            : common->jobs[i - rounds->item_count];
-        if (view->jobs[job].state == JOB_WAITING && !plan_changes(plan, job))
-            give_to(common, plan, job, room);
-    }
+    choose(common, view, room, /* running= */ false);
+    order_by_gang(common, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (rounds->pages[rounds->order[i]].want != NONE)
+            give_to(common, plan, rounds->order[i]);
 }
 
 /* --- deciding ----------------------------------------------------------------------------------- */
@@ -792,7 +857,9 @@ int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
     if (rounds->granted > 0 && rounds->placed == 0)
         rounds->room = rounds->restless = true; /* the last plan was thrown away */
     rounds->granted = rounds->placed = 0;
-    if (common->changed) {
+    if (common->changed && view->now_ns < rounds->due_ns)
+        plan_wake(plan, rounds->due_ns);
+    else if (common->changed) {
         book(common, view);
         int r = make_shares(common, view, scratch, err);
         if (r < 0) {
