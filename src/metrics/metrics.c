@@ -16,7 +16,9 @@ struct metrics_open {
     bool resizing;  /* it leaves or loads only to change its size */
     bool preempted; /* told to leave for somebody else            */
     bool was_lost;  /* it loads again because of a fault          */
+    bool holds;     /* its accelerators are counted as held by it */
     uint32_t gpus, type;
+    job_id partner; /* on the same ones; they are counted once    */
     uint32_t starts;
     int64_t since_ns; /* of loading, of leaving, of resizing        */
     double live_s;    /* metrics->live_s when it was submitted      */
@@ -71,12 +73,48 @@ static void charge(struct metrics *metrics, enum overhead overhead,
     metrics->overhead_ns[overhead] += (__int128)(now_ns - open->since_ns) * open->gpus;
 }
 
+/* It is in its seats; what somebody else holds already is counted there. */
+static void take_gpus(struct metrics *metrics, const struct view *view, job_id id)
+{
+    struct metrics_open *open = &metrics->open[id];
+    const struct job *job = &view->jobs[id];
+    open->gpus = job->gpus_now;
+    open->type = job->type_now;
+    open->partner = JOB_NONE;
+    open->holds = true;
+    if (job->partner != JOB_NONE && view->jobs[job->partner].partner == id &&
+        metrics->open[job->partner].seated) {
+        open->partner = job->partner;
+        metrics->open[job->partner].partner = id;
+        open->holds = false;
+        return;
+    }
+    metrics->gpus_held += open->gpus;
+    metrics->gpus_by_type[open->type] += open->gpus;
+}
+
+/* It is out of them; who stays holds them from now on. */
+static void leave_gpus(struct metrics *metrics, struct metrics_open *open)
+{
+    if (open->partner != JOB_NONE) {
+        struct metrics_open *partner = &metrics->open[open->partner];
+        partner->partner = JOB_NONE;
+        partner->holds = partner->holds || open->holds;
+    } else if (open->holds) {
+        metrics->gpus_held -= open->gpus;
+        metrics->gpus_by_type[open->type] -= open->gpus;
+    }
+    open->partner = JOB_NONE;
+    open->holds = false;
+}
+
 static void submitted(struct metrics *metrics, const struct view *view, job_id id)
 {
     uint64_t number = metrics->seen++;
     bool counted = number >= metrics->window_from && number < metrics->window_to;
-    metrics->open[id] =
-        (struct metrics_open){ .counted = counted, .live_s = metrics->live_s };
+    metrics->open[id] = (struct metrics_open){ .counted = counted,
+                                               .partner = JOB_NONE,
+                                               .live_s = metrics->live_s };
     metrics->total += counted;
     metrics->deadlines += counted && view->jobs[id].deadline_ns > 0;
     metrics->waiting++;
@@ -95,18 +133,14 @@ static void rejected(struct metrics *metrics)
 static void started(struct metrics *metrics, const struct view *view,
                     const struct event *event)
 {
-    const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
     open->seated = true;
     open->starts++;
     open->loading = !event->loaded;
     open->recalled = open->preempted = false;
     open->resizing = open->resizing && open->loading;
-    open->gpus = job->gpus_now;
-    open->type = job->type_now;
     open->since_ns = event->at_ns;
-    metrics->gpus_held += open->gpus;
-    metrics->gpus_by_type[open->type] += open->gpus;
+    take_gpus(metrics, view, event->job);
     metrics->waiting--;
     metrics->running++;
 }
@@ -158,8 +192,7 @@ static void left(struct metrics *metrics, const struct view *view,
                                                        : OVERHEAD_REDO_PREEMPTED;
         metrics->overhead_ns[what] += (__int128)(lost_s * 1e9 * open->gpus);
     }
-    metrics->gpus_held -= open->gpus;
-    metrics->gpus_by_type[open->type] -= open->gpus;
+    leave_gpus(metrics, open);
     metrics->running--;
     open->seated = open->recalled = false;
     open->was_lost = event->kind == EVENT_LOST;
@@ -252,14 +285,10 @@ static void dropped(struct metrics *metrics, job_id id)
 static void resized(struct metrics *metrics, const struct view *view,
                     const struct event *event)
 {
-    const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
     charge(metrics, OVERHEAD_RESIZE, open, event->at_ns);
-    metrics->gpus_held += job->gpus_now - open->gpus;
-    metrics->gpus_by_type[open->type] -= open->gpus;
-    metrics->gpus_by_type[job->type_now] += job->gpus_now;
-    open->gpus = job->gpus_now;
-    open->type = job->type_now;
+    leave_gpus(metrics, open);
+    take_gpus(metrics, view, event->job);
     open->resizing = false;
 }
 
@@ -298,6 +327,8 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         break;
     case EVENT_STOPPED:
     case EVENT_LOST:
+        if (job_seated(&view->jobs[event->job]))
+            break; /* only where it was to go is lost */
         if (metrics->open[event->job].seated)
             metrics->waiting++;
         left(metrics, view, event);

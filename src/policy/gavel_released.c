@@ -593,7 +593,7 @@ static bool seat_task(struct gavel_common *common, const struct view *view,
         job_id id = task->unit.jobs[side];
         struct ask ask = ASK_DEFAULT;
         ask.types = (uint32_t)1 << common->types[task->column];
-        ask.spread = true; /* places make no difference to this mechanism */
+        ask.anywhere = true; /* places make no difference to this mechanism */
         ask.steps_max =
             (uint64_t)floor(account->rate[side] * common->released->round_s);
         ask.together = is_pair(&task->unit);

@@ -6,21 +6,36 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "solve/classes.h"
 #include "solve/frame.h"
 #include "solve/goal.h"
+#include "solve/pairs.h"
 #include "solve/programme_clp.h"
+#include "solve/programme_fast.h"
+
+#define PROVEN 1e-6      /* a gap above it is no answer                       */
+#define LINES_MAX 200000 /* more than the general solver ends with in minutes */
 
 struct solver {
-    int unused;
+    struct fast_memory memory;
 };
 
 struct solver *solver_new(void)
 {
-    return calloc(1, sizeof(struct solver));
+    struct solver *solver = calloc(1, sizeof *solver);
+    if (!solver)
+        abort();
+    solver->memory =
+        (struct fast_memory){ .classes = classes_new(), .pairs = pairs_new() };
+    return solver;
 }
 
 void solver_free(struct solver *solver)
 {
+    if (!solver)
+        return;
+    classes_free(solver->memory.classes);
+    pairs_free(solver->memory.pairs);
     free(solver);
 }
 
@@ -64,6 +79,30 @@ static int solve_clp(const struct frame *frame, struct shares *shares,
     return by_goal[frame->programme->goal](frame, shares, err);
 }
 
+/* By prices where they do, by the general solver where they do not. */
+static int solve_fast(const struct frame *frame, struct solver *solver,
+                      struct shares *shares, struct error *err)
+{
+    struct solver *own = solver ? NULL : solver_new();
+    struct shares blank = *shares;
+    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    struct fast_memory memory = own ? own->memory : solver->memory;
+    memory.keeps = !own;
+    int r = fast_solve(frame, &memory, shares, err);
+    solver_free(own);
+    if (r == 0 && shares->gap <= PROVEN)
+        return 0;
+    if (r == 0)
+        r = error_set(err, -EDOM, "the prices found prove no more than a gap of %.1e",
+                      shares->gap);
+    if (r == -EDOM && frame->line_count > LINES_MAX)
+        return r;
+    *shares = blank;
+    for (size_t i = 0; i < cells; i++)
+        shares->x[i] = 0;
+    return solve_clp(frame, shares, err);
+}
+
 /* What each job came to, from the shares themselves. */
 static void set_levels(const struct frame *frame, struct shares *shares)
 {
@@ -92,7 +131,8 @@ int programme_solve(const struct programme *programme, enum solve_engine engine,
                          (size_t)frame.line_count * programme->type_count),
     };
     if (anything_to_do(&frame))
-        r = solve_clp(&frame, &shares, err);
+        r = engine == SOLVE_FAST ? solve_fast(&frame, solver, &shares, err)
+                                 : solve_clp(&frame, &shares, err);
     else
         shares.status = SHARES_EMPTY;
     if (r < 0)
