@@ -83,6 +83,7 @@ struct gavel_rule {
     /* Fill call->x.  On failure the shares stay as they were. */
     int (*shares)(void *self, struct gavel_call *call, struct error *err);
     enum gavel_blind blind; /* aware=false                                        */
+    double patience_s; /* ours: shares are not made again so soon                 */
     bool strict; /* who has no share does not run, even where there is room       */
     bool pairs_itself; /* no pairs are listed, it adds those it wants             */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
