@@ -18,6 +18,7 @@
 #include "policy/gavel_common.h"
 
 const char *const gavel_compats[] = { "none", "released", NULL };
+const char *const gavel_knowns[] = { "true", "estimated", NULL };
 
 /* Rows of shares; beyond, pairs are too many to list. */
 #define SHARE_ROWS_MAX (1u << 21)
@@ -249,7 +250,8 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
 
 /* --- the doors ---------------------------------------------------------------------- */
 
-static int check_settings(const struct gavel *gavel, struct error *err)
+static int check_settings(const struct gavel *gavel, const struct gavel_rule *rule,
+                          struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -258,6 +260,9 @@ static int check_settings(const struct gavel *gavel, struct error *err)
         return error_set(err, -EINVAL,
                          "recorded shares need the rounds they were recorded in: "
                          "allocations goes with compat=released");
+    if (gavel->compat != COMPAT_RELEASED && gavel->sharing && !rule->demand)
+        return error_set(err, -EINVAL,
+                         "sharing=true needs compat=released under this policy");
     return 0;
 }
 
@@ -287,7 +292,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, err);
+    int r = check_settings(gavel, rule, err);
     if (r < 0)
         return r;
     struct gavel_common *common = arena_new(run, struct gavel_common);
@@ -301,8 +306,14 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
     for (node_id n = 0; n < view->cluster->node_count; n++)
         count_node(common, view, n);
     gate_init(&gavel->gate, view, run);
+    common->seed = seed;
+    r = gavel_pairs_init(common, view, run, err);
+    if (r < 0)
+        return r;
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_init(common, view, seed, run, err);
+    if (gavel->sharing)
+        return gavel_sharing_init(common, view, run, err);
     gavel_rounds_init(common, view, run);
     return 0;
 }
@@ -324,6 +335,8 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         observe_cpu_only(common, view, event);
     else if (gavel->compat == COMPAT_RELEASED)
         gavel_released_observe(common, view, event);
+    else if (gavel->sharing)
+        gavel_sharing_observe(common, view, event);
     else
         gavel_rounds_observe(common, view, event);
 }
@@ -336,10 +349,14 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     gavel_grant_cpu_only(common, plan);
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_decide(common, view, plan, scratch, err);
+    if (gavel->sharing)
+        return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
 }
 
 void gavel_fini(void *self)
 {
-    /* All of it lives in the run's memory. */
+    struct gavel *gavel = self;
+    if (gavel->common && gavel->common->sharing)
+        gavel_sharing_fini(gavel->common);
 }

@@ -10,6 +10,8 @@
 struct gavel_recorded;
 struct gavel_released;
 struct gavel_rounds;
+struct gavel_sharing;
+struct estimate;
 
 /* A job's pages, by slot. */
 struct gavel_entry {
@@ -47,8 +49,11 @@ struct gavel_common {
     double *x;
     uint32_t x_max; /* rows */
 
+    struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
+    uint64_t seed;
     struct gavel_released *released;
     struct gavel_rounds *rounds;
+    struct gavel_sharing *sharing;
 };
 
 static inline double *gavel_rates(const struct gavel_common *common, job_id job)
@@ -83,6 +88,25 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);
 
+/* --- rates of two that share, as the policy knows them (gavel_pairs.c) -------------- */
+
+int gavel_pairs_init(struct gavel_common *common, const struct view *view,
+                     struct arena *run, struct error *err);
+
+/* A job has come: where rates are estimated, it is tried beside some references. */
+void gavel_pairs_admit(struct gavel_common *common, const struct view *view,
+                       job_id job);
+
+/* What happens tells how two get on; what a plan refuses, that they do not. */
+void gavel_pairs_observe(struct gavel_common *common, const struct view *view,
+                         const struct event *event);
+void gavel_pairs_refused(struct gavel_common *common, const struct view *view, job_id a,
+                         job_id b, uint32_t column);
+
+/* [column][2] steps per second, 0: not there; false if they can nowhere. */
+bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
+                      job_id b, double rates[][2]);
+
 /* --- ours (gavel_round.c) ---------------------------------------------------------- */
 
 void gavel_rounds_init(struct gavel_common *common, const struct view *view,
@@ -91,6 +115,16 @@ void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
                           const struct event *event);
 int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
                         struct plan *plan, struct arena *scratch, struct error *err);
+
+/* --- ours where jobs share (gavel_sharing.c) ---------------------------------------- */
+
+int gavel_sharing_init(struct gavel_common *common, const struct view *view,
+                       struct arena *run, struct error *err);
+void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
+                           const struct event *event);
+int gavel_sharing_decide(struct gavel_common *common, const struct view *view,
+                         struct plan *plan, struct arena *scratch, struct error *err);
+void gavel_sharing_fini(struct gavel_common *common);
 
 /* --- that of the published system (gavel_released.c) ------------------------------- */
 

@@ -36,6 +36,17 @@ struct programme gavel_lp_programme(const struct gavel_call *call, enum goal goa
                                .tidy = true };
 }
 
+double gavel_lp_even_rate(const struct gavel_call *call, uint32_t at)
+{
+    double sum = 0;
+    double all = 0;
+    for (uint32_t t = 0; t < call->type_count; t++) {
+        all += call->capacity[t];
+        sum += call->capacity[t] * call->rate[(size_t)at * call->type_count + t];
+    }
+    return all > 0 ? sum / all : 0;
+}
+
 int gavel_lp_solve(struct gavel_lp *lp, struct gavel_call *call,
                    const struct programme *programme, struct error *err)
 {

@@ -161,31 +161,12 @@ static void add_unit(struct gavel_common *common, job_id first, job_id second,
                                         .rate = { rates[c][0], rates[c][1] } };
 }
 
-/* Rates of two that share; false if they can nowhere. */
-static bool pair_rates(const struct gavel_common *common, const struct view *view,
-                       job_id a, job_id b, double rates[][2])
-{
-    const struct job *first = &view->jobs[a];
-    const struct job *second = &view->jobs[b];
-    bool some = false;
-    for (uint32_t c = 0; c < common->type_count; c++) {
-        uint32_t type = common->types[c];
-        rates[c][0] = rates[c][1] = 0;
-        if (!(first->types & second->types & (uint32_t)1 << type) ||
-            first->kind == KIND_NONE || second->kind == KIND_NONE ||
-            !throughput_pair(view->rates, first->kind, second->kind, type, first->gpus,
-                             false, rates[c]))
-            continue;
-        some = some || (rates[c][0] > 0 && rates[c][1] > 0);
-    }
-    return some;
-}
-
 static void admit(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_released *r = common->released;
     double rates[TYPES_MAX][2];
     gavel_enroll(common, view, id);
+    gavel_pairs_admit(common, view, id);
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c][0] = gavel_rates(common, id)[c];
         rates[c][1] = INFINITY;
@@ -196,7 +177,8 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
         job_id other = common->jobs[i];
         if (view->jobs[other].gpus != view->jobs[id].gpus)
             continue;
-        if (r->unit_count < PAIRS_MAX && pair_rates(common, view, other, id, rates))
+        if (r->unit_count < PAIRS_MAX &&
+            gavel_pair_rates(common, view, other, id, rates))
             add_unit(common, other, id, rates);
         else
             r->hidden++;
