@@ -37,6 +37,8 @@
 #define FLOOR_SLACK 1e-9 /* floors may be missed by that, if they must        */
 #define NO_LIMIT 1e13    /* times the largest worth: no price is that high    */
 #define DOUBT 1e3        /* times the largest worth: are the floors too high?     */
+#define ROOM 0.02        /* more, where a sample's floors do not fit its part of it */
+#define ROOM_TRIES 3
 #define RATIO_STEPS_MAX 60
 
 enum outcome { FOUND, TOO_HIGH, LOST }; /* TOO_HIGH: the floors cannot be kept */
@@ -441,7 +443,7 @@ static void judge_shares(const struct sale *sale, double ratio, const double *x,
         }
         verdict->value += value;
         verdict->cost += cost;
-        verdict->size += fabs(value) + ratio * cost;
+        verdict->size += fabs(value) + fabs(ratio) * cost;
     }
 }
 
@@ -593,12 +595,11 @@ static enum outcome run(const struct auction *auction, struct arena *arena,
                         struct auction_answer *ret_answer, struct guess *ret_guess);
 
 /* One job of every few, and as much of the capacity as is theirs. */
-static void sample(const struct auction *all, struct arena *arena,
+static void sample(const struct auction *all, struct arena *arena, double *capacity,
                    struct auction *ret_some)
 {
     uint32_t k = all->type_count;
     uint32_t n = all->job_count / ONE_IN;
-    double *capacity = arena_array(arena, double, k);
     double *gang = arena_array(arena, double, n);
     double *value = arena_array(arena, double, (uint64_t)n *k);
     double *rate = all->floor ? arena_array(arena, double, (uint64_t)n *k) : NULL;
@@ -631,15 +632,27 @@ static void sample(const struct auction *all, struct arena *arena,
                                   .cost = all->cost };
 }
 
+/* Where floors take all the room, those of a sample may need a little more. */
 static void guess_from_some(const struct auction *auction, struct arena *arena,
                             double slack, struct guess *ret_guess)
 {
     struct auction some;
-    struct auction_answer answer = { 0 };
-    sample(auction, arena, &some);
+    struct guess guess = { 0 };
+    double *capacity = arena_array(arena, double, auction->type_count);
+    sample(auction, arena, capacity, &some);
     double *x = arena_array(arena, double, (uint64_t)some.job_count *some.type_count);
-    ret_guess->known = run(&some, arena, slack, 1e-3, x, &answer, ret_guess) == FOUND;
-    ret_guess->width = 4 / sqrt(some.job_count);
+    for (uint32_t i = 0; i <= ROOM_TRIES; i++) {
+        struct auction_answer answer = { 0 };
+        enum outcome outcome = run(&some, arena, slack, 1e-3, x, &answer, &guess);
+        if (outcome != TOO_HIGH) {
+            *ret_guess = guess;
+            ret_guess->known = outcome == FOUND;
+            ret_guess->width = (i == 0 ? 4 : 8) / sqrt(some.job_count);
+            return;
+        }
+        for (uint32_t t = 0; t < some.type_count; t++)
+            capacity[t] *= 1 + ROOM;
+    }
 }
 
 static enum outcome run(const struct auction *auction, struct arena *arena,
@@ -725,9 +738,13 @@ int auction_solve(const struct auction *auction, double tolerance, double *ret_x
     *ret_answer = (struct auction_answer){ 0 };
     enum outcome outcome =
         run(auction, &arena, 0, tolerance, ret_x, ret_answer, &guess);
-    if (outcome != FOUND && auction->floor)
+    if (outcome != FOUND && auction->floor) {
+        bool proven = outcome == TOO_HIGH;
         outcome =
             run(auction, &arena, FLOOR_SLACK, tolerance, ret_x, ret_answer, &guess);
+        if (outcome == LOST && proven)
+            outcome = TOO_HIGH; /* without the slack they cannot be kept */
+    }
     arena_release(&arena);
     ret_answer->feasible = outcome == FOUND;
     if (outcome == LOST)

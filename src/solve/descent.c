@@ -316,10 +316,10 @@ static double rise(const struct walk *walk, const struct wavering *w, double fro
                    double to)
 {
     double rises = to - from;
-    double least = 1e-12 * walk->bidders->gang[w->bidder] * walk->stride;
-    if (rises <= least)
-        return 0;
-    return walk->torn[w->bidder] == TORN ? WALL : rises; /* must not be passed */
+    double unit = walk->bidders->gang[w->bidder] * walk->stride;
+    if (walk->torn[w->bidder] == TORN) /* must not be passed, unless it is rounding */
+        return rises > 1e-9 * unit ? WALL : 0;
+    return rises > 1e-12 * unit ? rises : 0;
 }
 
 /* Those whose bid at 'far' prices differs from the one they have now. */
@@ -386,7 +386,7 @@ static void look_at(struct walk *walk, struct cut *cut, uint32_t count, double s
     double paid = bidders_dot(walk->bidders, w->bidder, w->near, cut->price);
     cut->is_corner = bid_same(mid[cut->chosen], w->near) ||
                      bid_same(mid[cut->chosen], w->far) ||
-                     top - line <= 4e-15 * (fabs(line) + paid);
+                     top - line <= 1e-13 * (fabs(line) + paid);
     cut->after = cut->before;
     if (cut->is_corner)
         cut->after += rise(walk, w, w->near_slope, w->far_slope);

@@ -156,6 +156,8 @@ static uint16_t pin_of(const struct field *field, const double *at)
     if (!field->boxed)
         return PIN_NONE;
     double bend = crowd_bend(field->everybody, at);
+    if (field->due == DUE_BENT && !(bend * field->box.z_high < 1))
+        return PIN_NONE; /* it can never get there: the range ends beyond its own limit */
     double due_high = crowd_due(field->due, bend, field->box.z_high);
     uint16_t pin = pin_single(field, at, due_high);
     if (pin != PIN_NONE)

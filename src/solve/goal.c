@@ -62,6 +62,25 @@ struct finish_terms goal_finish_terms(const struct frame *frame)
     return terms;
 }
 
+void goal_group_speeds(const struct frame *frame, const bool *done, double *ret_speed)
+{
+    const struct programme *p = frame->programme;
+    double *sum = arena_array(frame->arena, double, p->group_count);
+    bool *taken = arena_array(frame->arena, bool, p->group_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (!done[j])
+            sum[p->group[j]] += weight_of(p, j);
+    for (uint32_t j = 0; j < p->job_count; j++) {
+        uint32_t g = p->group[j];
+        double part = done[j] ? 0 : weight_of(p, j) / sum[g];
+        if (p->groups[g].fifo)
+            part = done[j] || taken[g] ? 0 : 1;
+        if (part > 0)
+            taken[g] = true;
+        ret_speed[j] = part * p->groups[g].weight / p->gang[j];
+    }
+}
+
 /* [line][type] sums of unit[member] * rate, on usable types. */
 static double *weighed(const struct frame *frame, const double *unit,
                        const double *price)

@@ -20,6 +20,12 @@ struct finish_terms {
 };
 struct finish_terms goal_finish_terms(const struct frame *frame);
 
+/*
+ * HIERARCHICAL: how fast levels rise while these jobs are done.  Within a group by weight
+ * among those who are not, or all of it for the first of them.
+ */
+void goal_group_speeds(const struct frame *frame, const bool *done, double *ret_speed);
+
 /* What z = 1 / rho a rate is good for, and what rate a z asks for. */
 static inline double finish_level(double need, double ahead, double rate)
 {

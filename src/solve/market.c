@@ -27,6 +27,7 @@
 #define WARM_WIDTH 0.004 /* of the box around the last prices                         */
 #define WARM_TRIES 2     /* times four each                                           */
 #define CHANGES_MAX 4096 /* after so many, sums are made anew                         */
+#define SCARCE 1e-7      /* of the average price: a dual below it is none             */
 #define SAFE 1e-12       /* shares are less than they could be by this, for rounding  */
 
 struct market {
@@ -36,14 +37,19 @@ struct market {
     double capacity[CROWD_TYPES];
     struct crowd jobs; /* by slot */
     double *own;       /* [slot]: the level that its own fastest open type allows */
-    double ceiling;    /* the least of them                                       */
-    bool ceiling_stale;
+    uint64_t *since;   /* [slot]: solutions there were before the job came        */
+    uint64_t solutions;
+    double own_least; /* of them all                                             */
+    bool own_stale;
+    double limit;   /* a level that is enough                                  */
+    double ceiling; /* of the last solution: the lesser of the two             */
 
     struct field field;
     struct search search;
     bool known;       /* solved before: search.best are good prices                 */
-    bool warm;        /* the field is that of everybody, up to date, and boxed      */
-    uint32_t changes; /* since the field was built                                  */
+    bool warm;        /* the field is that of everybody, boxed and kept up to date  */
+    bool capped;      /* so are the columns: the level was the ceiling              */
+    uint32_t changes; /* since either was made                                      */
 
     double level, bound; /* of the last solution */
     double price[CROWD_TYPES];
@@ -60,9 +66,10 @@ struct market *market_new(uint32_t type_count, const double *capacity,
     arena_init(&market->arena, 0);
     market->type_count = type_count;
     market->slot_max = slot_max;
-    market->ceiling = INFINITY;
+    market->own_least = market->limit = market->ceiling = INFINITY;
     crowd_init(&market->jobs, &market->arena, type_count, slot_max);
     market->own = arena_array(&market->arena, double, slot_max);
+    market->since = arena_array(&market->arena, uint64_t, slot_max);
     field_init(&market->field, &market->arena, &market->jobs);
     search_init(&market->search, &market->arena, &market->field, market->capacity);
     market_set_capacity(market, capacity);
@@ -103,12 +110,12 @@ void market_set_capacity(struct market *market, const double *capacity)
         assert(isfinite(capacity[t]));
         opened |= (capacity[t] > 0) != (market->capacity[t] > 0);
         if (capacity[t] != market->capacity[t])
-            market->warm = false;
+            market->warm = market->capped = false;
         market->capacity[t] = capacity[t];
     }
     if (!opened)
         return;
-    market->ceiling_stale = true;
+    market->own_stale = true;
     for (uint32_t slot = 0; slot < market->jobs.count; slot++)
         if (occupied(market, slot))
             market->own[slot] = own_level(market, crowd_at(&market->jobs, slot));
@@ -128,11 +135,12 @@ static void write_buyer(struct market *market, double *at, const struct buyer *b
     at[(k + 1) * CROWD_LANES] = buyer->ahead;
 }
 
+/* Sums that were changed often, or a crowd that is another one by now, are not kept. */
 static void count_change(struct market *market)
 {
     if (++market->changes > CHANGES_MAX ||
         market->changes > 64 + market->job_count / 16)
-        market->warm = false;
+        market->warm = market->capped = false;
 }
 
 void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
@@ -150,36 +158,53 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
     market->job_count++;
     market->bent_count += buyer->ahead > 0;
     market->own[slot] = own_level(market, at);
-    market->ceiling = fmin(market->ceiling, market->own[slot]);
+    market->since[slot] = market->solutions;
     count_change(market);
-    if (market->warm && market->bent_count > 0 && market->field.due == DUE_PLAIN)
-        market->warm = false;
+    market->own_least = fmin(market->own_least, market->own[slot]);
+    if (market->own[slot] < market->ceiling)
+        market->capped = false;
+    if (buyer->ahead > 0 && market->field.due == DUE_PLAIN)
+        market->warm = market->capped = false;
     if (market->warm)
         field_put(&market->field, slot);
+    if (market->capped)
+        search_count(&market->search, slot, 1);
 }
 
 void market_drop(struct market *market, uint32_t slot)
 {
     assert(occupied(market, slot));
     count_change(market);
+    if (market->own[slot] <= market->own_least)
+        market->own_stale = true;
     if (market->warm)
         field_drop(&market->field, slot);
+    if (market->capped)
+        search_count(&market->search, slot, -1);
     double *at = crowd_at(&market->jobs, slot);
     market->bent_count -= crowd_bend(&market->jobs, at) > 0;
     market->job_count--;
-    market->ceiling_stale |= market->own[slot] <= market->ceiling;
     market->own[slot] = INFINITY;
     crowd_empty(&market->jobs, slot);
 }
 
+void market_set_limit(struct market *market, double level)
+{
+    assert(level > 0);
+    market->limit = level;
+}
+
 static void find_ceiling(struct market *market)
 {
-    if (!market->ceiling_stale)
-        return;
-    market->ceiling = INFINITY;
-    for (uint32_t slot = 0; slot < market->jobs.count; slot++)
-        market->ceiling = fmin(market->ceiling, market->own[slot]);
-    market->ceiling_stale = false;
+    if (market->own_stale) {
+        market->own_least = INFINITY;
+        for (uint32_t slot = 0; slot < market->jobs.count; slot++)
+            market->own_least = fmin(market->own_least, market->own[slot]);
+        market->own_stale = false;
+    }
+    double ceiling = fmin(market->own_least, market->limit);
+    market->capped = market->capped && market->ceiling == ceiling;
+    market->ceiling = market->search.ceiling = ceiling;
 }
 
 static enum crowd_due due_of(const struct market *market)
@@ -237,8 +262,10 @@ static bool settle(struct market *market, double bound, double tolerance)
     for (uint32_t i = 0; i < market->mixture_count; i++)
         market->mixture[i].weight *= 1 - SAFE;
     market->level = level * (1 - SAFE);
-    market->bound = fmin(market->bound, bound);
-    memcpy(market->price, search->best, sizeof market->price);
+    if (bound <= market->bound) {
+        market->bound = bound;
+        memcpy(market->price, search->best, sizeof market->price);
+    }
     return market->bound - market->level <= tolerance * market->bound;
 }
 
@@ -253,8 +280,75 @@ static bool solve_whole(struct market *market, double tolerance, bool narrow)
     else
         search_begin(search, market->ceiling);
     search_run(search, tolerance * 0.5, narrow);
-    return settle(market, market->field.whole ? search->upper : prove(market),
-                  tolerance);
+    bool whole = market->field.whole;
+    if (!settle(market, whole ? search->upper : prove(market), tolerance))
+        return false;
+    market->capped = whole && !search->priced;
+    market->changes = 0;
+    if (market->capped)
+        search_forget(search, 2 * search->row_count);
+    return true;
+}
+
+/* The level was somebody's own limit and still is, if the columns say so. */
+static bool solve_capped(struct market *market, double tolerance)
+{
+    struct search *search = &market->search;
+    search_refresh(search);
+    return search->lower >= market->ceiling &&
+           settle(market, market->ceiling, tolerance);
+}
+
+/* Are these prices, times some factor, in the field's box? */
+static bool in_box(const struct market *market, const double *price)
+{
+    const struct search *search = &market->search;
+    const struct box *box = &market->field.box;
+    double least = 0, most = INFINITY;
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        if (price[t] > 0) {
+            least = fmax(least, box->low[t] / price[t]);
+            most = fmin(most, box->high[t] / price[t]);
+        } else if (box->low[t] > 0) {
+            return false;
+        }
+    }
+    return least <= most;
+}
+
+/*
+ * From the last prices, in a box around them.  While the prices stay in it, what the
+ * field says holds for everybody, and needs no proof by a pass over all jobs; but for
+ * bent dues, whose chords are a little dearer than they are.
+ */
+static bool solve_warm(struct market *market, double level, double tolerance)
+{
+    struct search *search = &market->search;
+    struct field *field = &market->field;
+    double width = WARM_WIDTH;
+    for (uint32_t i = 0; i < WARM_TRIES; i++, width *= 4) {
+        struct box box;
+        bool fresh = !market->warm;
+        if (fresh) {
+            box_around(market, search->best, width, level, INFINITY, &box);
+            field_build(field, due_of(market), market->capacity, 0, &box);
+            market->warm = true;
+            market->changes = 0;
+        }
+        search_again(search, fmin(market->ceiling, field->box.z_high),
+                     2 * search->row_count);
+        search_run(search, tolerance * 0.5, false);
+        bool inside = search->upper > field->box.z_low && in_box(market, search->best);
+        bool proven = search->priced && inside && field->due == DUE_PLAIN;
+        if (search->upper > field->box.z_low &&
+            settle(market, proven ? search->upper : prove(market), tolerance))
+            return true;
+        market->warm = false;
+        if (!fresh)
+            width /= 4;
+    }
+    return false;
 }
 
 /* Prices from a sample; how far off they may be. */
@@ -301,7 +395,7 @@ static bool solve_boxed(struct market *market, double width, double level,
 static bool solve_cold(struct market *market, double tolerance)
 {
     struct search *search = &market->search;
-    market->warm = false;
+    market->warm = market->capped = false;
     simplex_clear(&search->master);
     double width = solve_samples(market);
     double level = search->lower;
@@ -314,19 +408,41 @@ static bool solve_cold(struct market *market, double tolerance)
            solve_whole(market, tolerance, false);
 }
 
+static bool solve_somehow(struct market *market, double tolerance)
+{
+    double level = market->level;
+    market->level = 0;
+    market->bound = market->ceiling;
+    if (!market->known)
+        return solve_cold(market, tolerance);
+    if (market->capped && solve_capped(market, tolerance))
+        return true;
+    bool was_capped = market->capped;
+    market->capped = false;
+    if (was_capped && solve_whole(market, tolerance, true))
+        return true;
+    market->bound = market->ceiling;
+    if (!was_capped && solve_warm(market, level, tolerance))
+        return true;
+    market->bound = market->ceiling;
+    return solve_cold(market, tolerance);
+}
+
 int market_solve(struct market *market, double tolerance,
                  struct market_answer *ret_answer, struct error *err)
 {
     bool solved = true;
     market->field.asked = 0;
     market->mixture_count = 0;
-    market->level = market->bound = 0;
-    memset(market->price, 0, sizeof market->price);
+    market->solutions++;
     find_ceiling(market);
     if (market->job_count > 0 && market->ceiling > 0) {
-        market->bound = market->ceiling;
-        solved = solve_cold(market, fmax(tolerance, 1e-10));
+        solved = solve_somehow(market, fmax(tolerance, 1e-10));
         market->known = solved;
+    } else {
+        market->level = market->bound = 0;
+        market->known = market->warm = market->capped = false;
+        memset(market->price, 0, sizeof market->price);
     }
     *ret_answer =
         (struct market_answer){ .level = market->level, .bound = market->bound };
@@ -342,11 +458,29 @@ int market_solve(struct market *market, double tolerance,
                      market->job_count, market->level, market->bound);
 }
 
+void market_scarce(const struct market *market, bool *ret_scarce)
+{
+    const struct search *search = &market->search;
+    double worth = 0, room = 0;
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        worth += search->master.dual[row];
+        room += market->field.room[search->type_of_row[row]];
+    }
+    for (uint32_t t = 0; t < market->type_count; t++)
+        ret_scarce[t] = true; /* there is none */
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        ret_scarce[t] =
+            search->master.dual[row] * room > SCARCE * worth * market->field.room[t];
+    }
+}
+
 void market_share(const struct market *market, uint32_t slot, double *ret_x)
 {
     for (uint32_t t = 0; t < market->type_count; t++)
         ret_x[t] = 0;
-    if (market->mixture_count == 0 || !occupied(market, slot))
+    if (market->mixture_count == 0 || !occupied(market, slot) ||
+        market->since[slot] == market->solutions)
         return;
     field_share(&market->field, slot, market->mixture, market->mixture_count, ret_x);
     for (uint32_t t = 0; t < market->type_count; t++)

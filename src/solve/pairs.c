@@ -33,9 +33,12 @@
 #define TYPES_MAX 16
 #define ROUNDS_MAX 400
 #define NEWTON_MAX 60
-#define PAYS 1e-9    /* of what it costs: a column that gains less is left out */
-#define BROKEN 1e-10 /* of a life: more than that and its row is put in force  */
-#define KEEN 0.5     /* of the best of its class: columns that are added first */
+#define PAYS 1e-9        /* of what it costs: a column that gains less is left out */
+#define BROKEN 1e-10     /* of a life: more than that and its row is put in force  */
+#define FLOOR_SLACK 1e-9 /* floors may be missed by that                          */
+#define KEPT_SLACK 1e-9  /* levels are kept to that, or rounding forbids them  */
+#define PRICED 1e-9      /* of the highest price: less is none                    */
+#define KEEN 0.8         /* of the best of its class: columns that are added first */
 
 struct pairs {
     struct arena arena; /* all that follows, for one set of classes and pairs   */
@@ -43,10 +46,11 @@ struct pairs {
     double *gang, *rate, *pair_rate;
     struct programme_pair *ends;
     struct lp *lp;
-    uint32_t *column;           /* [line][type], or NONE                        */
-    uint32_t mu;                /* its column                                   */
-    bool *in_force;             /* [class]: the row of its lives                */
-    bool has_gains, has_floors; /* of the last call                             */
+    uint32_t *column; /* [line][type], or NONE                        */
+    uint32_t mu;      /* its column                                   */
+    double *mu_in;    /* [row]: its coefficients                      */
+    bool *in_force;   /* [class]: the row of its lives                */
+    bool has_gains;   /* of the last call                             */
 
     /* the call at hand */
     const struct pairing *in;
@@ -55,6 +59,7 @@ struct pairs {
     double *kept;            /* [class]: what it keeps per unit of mu; 0: nothing */
     double *rates, *times;   /* [class]: what shares give all its members         */
     double *best;            /* [class]: the most that a new column of it gains   */
+    bool *has_way, *can;     /* [class]: runs alone; runs alone or beside others */
     double *pi, *beta;       /* [class]: price of a step, of a member's time      */
     double kappa[TYPES_MAX]; /* of an accelerator                               */
     struct pairs_answer *answer;
@@ -168,14 +173,17 @@ static void build_programme(struct pairs *p)
 {
     uint32_t n = p->class_count, k = p->type_count;
     uint32_t *rows = arena_array(&p->arena, uint32_t, n * 2 + k);
-    double *ones = arena_array(&p->arena, double, n * 2 + k);
+    p->mu_in = arena_array(&p->arena, double, n * 2 + k);
     p->lp = lp_new();
     for (uint32_t r = 0; r < 2 * n + k; r++) {
         lp_add_row(p->lp, -LP_INFINITY, LP_INFINITY);
         rows[r] = r;
-        ones[r] = -1; /* set anew for every call, but the places are there */
     }
-    p->mu = lp_add_column(p->lp, -1, 0, LP_INFINITY, 2 * n + k, rows, ones);
+    for (uint32_t c = 0; c < n; c++)
+        p->mu_in[row_of_life(p, c)] = -count_of(p, c);
+    for (uint32_t t = 0; t < k; t++)
+        p->mu_in[row_of_room(p, t)] = -p->in->capacity[t];
+    p->mu = lp_add_column(p->lp, -1, 0, LP_INFINITY, 2 * n + k, rows, p->mu_in);
     for (uint32_t line = 0; line < p->line_count; line++)
         for (uint32_t t = 0; t < k; t++) {
             p->column[(size_t)line * k + t] = NONE;
@@ -206,17 +214,19 @@ static void build(struct pairs *p, const struct pairing *in)
     p->rates = arena_array(arena, double, n + 1);
     p->times = arena_array(arena, double, n + 1);
     p->best = arena_array(arena, double, n + 1);
+    p->has_way = arena_array(arena, bool, n + 1);
+    p->can = arena_array(arena, bool, n + 1);
     p->pi = arena_array(arena, double, n + 1);
     p->beta = arena_array(arena, double, n + 1);
-    p->has_gains = p->has_floors = false;
+    p->has_gains = p->value != NULL;
     build_programme(p);
 }
 
 /* Every class that is due something needs a column to get it by; false: one cannot. */
 static bool give_ways(struct pairs *p)
 {
-    bool *has_way = arena_array(&p->arena, bool, p->class_count + 1);
-    bool *can = arena_array(&p->arena, bool, p->class_count + 1);
+    bool *has_way = p->has_way, *can = p->can;
+    memset(has_way, 0, p->class_count * sizeof *has_way);
     for (uint32_t line = 0; line < p->class_count; line++)
         for (uint32_t t = 0; t < p->type_count; t++)
             has_way[line] |= can_run(p, line, t);
@@ -267,35 +277,41 @@ static void set_gains(struct pairs *p)
         }
 }
 
+static void set_mu(struct pairs *p, uint32_t row, double coefficient)
+{
+    if (p->mu_in[row] == coefficient)
+        return;
+    p->mu_in[row] = coefficient;
+    lp_set_coefficient(p->lp, row, p->mu, coefficient);
+}
+
 /* What a class is due: a number, or a multiple of mu. */
 static void set_due(struct pairs *p, uint32_t class)
 {
     lp_set_row(p->lp, row_of_rate(p, class), count_of(p, class) * p->due[class],
                LP_INFINITY);
-    lp_set_coefficient(p->lp, row_of_rate(p, class), p->mu,
-                       -count_of(p, class) * p->kept[class]);
+    set_mu(p, row_of_rate(p, class), -count_of(p, class) * p->kept[class]);
 }
 
 static void set_life(struct pairs *p, uint32_t class)
 {
-    double most = p->value ? count_of(p, class) : 0;
+    double most = p->in_force[class] ? 0 : LP_INFINITY;
     lp_set_row(p->lp, row_of_life(p, class), -LP_INFINITY,
-               p->in_force[class] ? most : LP_INFINITY);
+               p->value ? count_of(p, class) : most);
 }
 
 /* The programme of this call: counts, capacities, what is due. */
 static void set_programme(struct pairs *p)
 {
     for (uint32_t c = 0; c < p->class_count; c++) {
-        p->in_force[c] |= p->value != NULL;
         set_due(p, c);
         set_life(p, c);
-        lp_set_coefficient(p->lp, row_of_life(p, c), p->mu, -count_of(p, c));
+        set_mu(p, row_of_life(p, c), -count_of(p, c));
     }
     for (uint32_t t = 0; t < p->type_count; t++) {
         lp_set_row(p->lp, row_of_room(p, t), -LP_INFINITY,
                    p->value ? p->in->capacity[t] : 0);
-        lp_set_coefficient(p->lp, row_of_room(p, t), p->mu, -p->in->capacity[t]);
+        set_mu(p, row_of_room(p, t), -p->in->capacity[t]);
     }
     lp_set_column(p->lp, p->mu, 0, p->value ? 0 : LP_INFINITY);
     open_columns(p);
@@ -508,9 +524,8 @@ static bool add_paying(struct pairs *p)
 }
 
 /* To the end: no life too short, no pair that pays. */
-static enum lp_status settle(struct pairs *p)
+static enum lp_status settle(struct pairs *p, enum lp_method method)
 {
-    enum lp_method method = LP_DUAL;
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
         enum lp_status status = lp_maximise(p->lp, method);
         p->answer->iterations += lp_iterations(p->lp);
@@ -599,8 +614,8 @@ static double level_reached(const struct pairs *p, const double *need,
 
 static int check(const struct pairing *in, struct error *err);
 
-/* Make the programme that of this call; false when somebody could not run at all. */
-static bool begin(struct pairs *p, const struct pairing *in, const double *value,
+/* Make the programme that of these classes. */
+static void begin(struct pairs *p, const struct pairing *in, const double *value,
                   struct pairs_answer *answer)
 {
     *answer = (struct pairs_answer){ .feasible = true };
@@ -609,7 +624,7 @@ static bool begin(struct pairs *p, const struct pairing *in, const double *value
     p->answer = answer;
     if (!is_same(p, in))
         build(p, in);
-    return true;
+    memset(p->kept, 0, p->class_count * sizeof *p->kept);
 }
 
 static int gave_up(const struct pairs *p, struct error *err)
@@ -638,7 +653,7 @@ static int find_level(struct pairs *p, const double *need, const double *ahead,
         for (uint32_t c = 0; c < p->class_count; c++)
             p->due[c] = need[c] > 0 ? due_at(need[c], ahead_of(ahead, c), level) : 0;
         set_programme(p);
-        if (settle(p) != LP_OPTIMAL)
+        if (settle(p, LP_DUAL) != LP_OPTIMAL)
             return gave_up(p, err);
         read_shares(p, ret_x);
         answer->reached = fmax(answer->reached, level_reached(p, need, ahead));
@@ -655,6 +670,17 @@ static int find_level(struct pairs *p, const double *need, const double *ahead,
                      answer->reached, answer->bound, tolerance);
 }
 
+/* False when nobody is due anything. */
+static bool set_dues(struct pairs *p, const double *due)
+{
+    bool any = false;
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        p->due[c] = due ? due[c] : 0;
+        any |= p->due[c] > 0;
+    }
+    return any;
+}
+
 int pairs_level(struct pairs *p, const struct pairing *pairing, const double *need,
                 const double *ahead, double tolerance, double *ret_x,
                 struct pairs_answer *ret_answer, struct error *err)
@@ -664,15 +690,184 @@ int pairs_level(struct pairs *p, const struct pairing *pairing, const double *ne
         return r;
     begin(p, pairing, NULL, ret_answer);
     no_shares(p, ret_x);
-    memset(p->kept, 0, p->class_count * sizeof *p->kept);
-    bool any = false;
-    for (uint32_t c = 0; c < p->class_count; c++) {
-        p->due[c] = need[c];
-        any |= need[c] > 0;
-    }
-    if (!any || !give_ways(p))
+    if (!set_dues(p, need) || !give_ways(p))
         return 0;
     r = find_level(p, need, ahead, tolerance, ret_x, err);
+    per_member(p, ret_x);
+    return r;
+}
+
+/* ---- levels, one above the other ------------------------------------------------- */
+
+/* What the prices allow those who still rise, when the others keep what they have. */
+static double rise_allowed(const struct pairs *p, const double *need)
+{
+    double left = all_there_is(p);
+    double asked = 0;
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        double pays = p->pi[c] * count_of(p, c);
+        if (p->due[c] > 0)
+            asked += pays * need[c];
+        else
+            left -= pays * p->kept[c];
+    }
+    return asked > 0 ? left / asked : INFINITY;
+}
+
+static double rise_reached(const struct pairs *p, const double *need)
+{
+    double level = INFINITY;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (p->due[c] > 0)
+            level = fmin(level, p->rates[c] / count_of(p, c) / need[c]);
+    return level;
+}
+
+/*
+ * Who has a price on its rate has the same rate in every solution: it stays where it is.
+ * At least one does.  Those who cannot rise but have no price in this solution will have
+ * one in the next, at the same level.  Returns how many still rise.
+ */
+static uint32_t freeze(struct pairs *p, const double *need, double level,
+                       double *ret_level)
+{
+    double most = 0;
+    uint32_t rising = 0;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (p->due[c] > 0)
+            most = fmax(most, p->pi[c] * count_of(p, c) * need[c]);
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        if (p->due[c] <= 0)
+            continue;
+        ret_level[c] = level;
+        if (p->pi[c] * count_of(p, c) * need[c] < PRICED * most) {
+            rising++;
+            continue;
+        }
+        p->due[c] = 0;
+        p->kept[c] = level * need[c] * (1 - KEPT_SLACK);
+        set_due(p, c);
+    }
+    return rising;
+}
+
+static int fill(struct pairs *p, const double *need, double tolerance, double *ret_x,
+                double *ret_level, struct error *err)
+{
+    enum lp_method method = LP_DUAL;
+    double last = 0;
+    uint32_t rising = 1;
+    set_programme(p);
+    for (uint32_t i = 0; rising > 0; i++) {
+        assert(i <= p->class_count); /* somebody freezes every time */
+        if (settle(p, method) != LP_OPTIMAL)
+            return gave_up(p, err);
+        read_shares(p, ret_x);
+        read_prices(p);
+        rising = 0;
+        double level = fmax(rise_reached(p, need), last);
+        double prices = 0;
+        for (uint32_t c = 0; c < p->class_count; c++)
+            prices += p->pi[c];
+        make_prices_honest(p);
+        double bound = rise_allowed(p, need);
+        if (prices <= 0 || bound - level > tolerance * bound)
+            return error_set(err, -EDOM, "level %u is between %g and %g, want it to %g",
+                             i + 1, level, bound, tolerance);
+        if (i == 0) {
+            p->answer->reached = level;
+            p->answer->bound = fmax(bound, level);
+        }
+        rising = freeze(p, need, level, ret_level);
+        last = level;
+        method = LP_PRIMAL; /* what was found stays possible */
+    }
+    return 0;
+}
+
+int pairs_fill(struct pairs *p, const struct pairing *pairing, const double *need,
+               double tolerance, double *ret_x, double *ret_level,
+               struct pairs_answer *ret_answer, struct error *err)
+{
+    int r = check(pairing, err);
+    if (r < 0)
+        return r;
+    begin(p, pairing, NULL, ret_answer);
+    no_shares(p, ret_x);
+    memset(ret_level, 0, p->class_count * sizeof *ret_level);
+    if (!set_dues(p, need) || !give_ways(p))
+        return 0;
+    r = fill(p, need, tolerance, ret_x, ret_level, err);
+    per_member(p, ret_x);
+    return r;
+}
+
+/* ---- sums ------------------------------------------------------------------------ */
+
+/*
+ * Can the floors be kept?  As a level of which 1 is wanted; that also brings the columns
+ * by which they can be.
+ */
+static int try_floors(struct pairs *p, const double *floor, double *x,
+                      struct error *err)
+{
+    const double *value = p->value;
+    if (!give_ways(p)) {
+        p->answer->feasible = false;
+        return 0;
+    }
+    p->value = NULL;
+    int r = find_level(p, floor, NULL, 1e-9, x, err);
+    p->value = value;
+    double level = p->answer->reached;
+    p->answer->feasible = level >= 1 - FLOOR_SLACK;
+    if (r < 0 && p->answer->feasible)
+        r = 0; /* how far above them it goes does not matter */
+    for (uint32_t c = 0; c < p->class_count; c++)
+        p->due[c] = floor[c] * fmin(level, 1);
+    return r;
+}
+
+static int sum_up(struct pairs *p, double tolerance, bool has_floors, double *ret_x,
+                  struct error *err)
+{
+    struct pairs_answer *answer = p->answer;
+    set_programme(p);
+    if (settle(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
+        return gave_up(p, err);
+    read_shares(p, ret_x);
+    read_prices(p);
+    make_prices_honest(p);
+    double size = 0;
+    answer->reached = 0;
+    for (size_t i = 0; i < (size_t)p->line_count * p->type_count; i++) {
+        answer->reached += p->value[i] * ret_x[i];
+        size += fabs(p->value[i] * ret_x[i]);
+    }
+    answer->bound = all_there_is(p);
+    for (uint32_t c = 0; c < p->class_count; c++)
+        answer->bound -= p->pi[c] * count_of(p, c) * p->due[c];
+    if (answer->bound - answer->reached > tolerance * size + 1e-300)
+        return error_set(err, -EDOM, "the sum is between %g and %g, want it to %g",
+                         answer->reached, answer->bound, tolerance);
+    return 0;
+}
+
+int pairs_sum(struct pairs *p, const struct pairing *pairing, const double *value,
+              const double *floor, double tolerance, double *ret_x,
+              struct pairs_answer *ret_answer, struct error *err)
+{
+    int r = check(pairing, err);
+    if (r < 0)
+        return r;
+    begin(p, pairing, value, ret_answer);
+    no_shares(p, ret_x);
+    bool has_floors = set_dues(p, floor);
+    if (has_floors)
+        r = try_floors(p, floor, ret_x, err);
+    if (r < 0 || !ret_answer->feasible)
+        return r;
+    r = sum_up(p, tolerance, has_floors, ret_x, err);
     per_member(p, ret_x);
     return r;
 }

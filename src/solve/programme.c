@@ -9,6 +9,7 @@
 #include "solve/classes.h"
 #include "solve/frame.h"
 #include "solve/goal.h"
+#include "solve/pairs.h"
 #include "solve/programme_clp.h"
 #include "solve/programme_fast.h"
 
@@ -16,7 +17,7 @@
 #define LINES_MAX 200000 /* more than the general solver ends with in minutes */
 
 struct solver {
-    struct classes *classes;
+    struct fast_memory memory;
 };
 
 struct solver *solver_new(void)
@@ -24,7 +25,8 @@ struct solver *solver_new(void)
     struct solver *solver = calloc(1, sizeof *solver);
     if (!solver)
         abort();
-    solver->classes = classes_new();
+    solver->memory =
+        (struct fast_memory){ .classes = classes_new(), .pairs = pairs_new() };
     return solver;
 }
 
@@ -32,7 +34,8 @@ void solver_free(struct solver *solver)
 {
     if (!solver)
         return;
-    classes_free(solver->classes);
+    classes_free(solver->memory.classes);
+    pairs_free(solver->memory.pairs);
     free(solver);
 }
 
@@ -83,7 +86,9 @@ static int solve_fast(const struct frame *frame, struct solver *solver,
     struct solver *own = solver ? NULL : solver_new();
     struct shares blank = *shares;
     size_t cells = (size_t)frame->line_count * frame->programme->type_count;
-    int r = fast_solve(frame, own ? own->classes : solver->classes, !own, shares, err);
+    struct fast_memory memory = own ? own->memory : solver->memory;
+    memory.keeps = !own;
+    int r = fast_solve(frame, &memory, shares, err);
     solver_free(own);
     if (r == 0 && shares->gap <= PROVEN)
         return 0;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -17,6 +18,7 @@
 
 #define CLOSE 1e-10      /* relative gap at which a search has ended        */
 #define SLACK 1e-10      /* what a floor that is known to be reachable gives */
+#define KEPT 1e-8        /* a floor that is kept to this is kept */
 #define SEARCH_MAX 60    /* steps of a search; it takes about five          */
 #define FLOOR_SLACK 1e-9 /* floors at the boundary count as reachable       */
 
@@ -46,6 +48,20 @@ double clp_scale(const struct frame *frame, const double *unit)
     return least;
 }
 
+/* Take the new shares unless rounding broke somebody's floor. */
+static void take_if_kept(const struct frame *frame, const double *unit,
+                         const double *floor, const double *x, struct shares *shares)
+{
+    uint32_t count = frame->programme->job_count;
+    double *rates = arena_array(frame->arena, double, count);
+    frame_rates(frame, x, rates);
+    for (uint32_t j = 0; j < count; j++)
+        if (unit[j] > 0 && unit[j] * rates[j] < floor[j] * (1 - KEPT))
+            return;
+    memcpy(shares->x, x,
+           (size_t)frame->line_count * frame->programme->type_count * sizeof *x);
+}
+
 void clp_tidy(const struct frame *frame, const double *unit, const double *floor,
               struct shares *shares)
 {
@@ -54,8 +70,11 @@ void clp_tidy(const struct frame *frame, const double *unit, const double *floor
     for (uint32_t j = 0; j < frame->programme->job_count; j++)
         if (unit[j] > 0 && floor[j] > 0)
             linear_set_floor(&linear, j, floor[j] * (1 - SLACK));
-    if (linear_maximise(&linear) == LP_OPTIMAL)
-        linear_shares(&linear, shares->x);
+    if (linear_maximise(&linear) == LP_OPTIMAL) {
+        double *x = new_shares(frame);
+        linear_shares(&linear, x);
+        take_if_kept(frame, unit, floor, x, shares);
+    }
     shares->iterations += linear.iterations;
     linear_release(&linear);
 }
@@ -196,6 +215,7 @@ static void finish_start(struct finish *finish, const struct frame *frame,
                          double *scratch)
 {
     uint32_t count = frame->programme->job_count;
+    uint32_t types = frame->programme->type_count;
     *finish = (struct finish){
         .frame = frame,
         .terms = goal_finish_terms(frame),
@@ -205,6 +225,10 @@ static void finish_start(struct finish *finish, const struct frame *frame,
         .best = new_shares(frame),
     };
     frame_isolated(frame, scratch);
+    for (uint32_t j = 0; j < count; j++)
+        for (uint32_t t = 0; t < types; t++)
+            if (!line_usable(frame, j, t))
+                scratch[(size_t)j * types + t] = 0;
     frame_tidy_up(frame, scratch);
     keep_better(finish, scratch);
     for (uint32_t j = 0; j < count; j++)

@@ -36,31 +36,6 @@ struct levels {
     double gap;    /* the largest so far                                      */
 };
 
-static double weight_of(const struct programme *p, uint32_t job)
-{
-    return p->weight ? p->weight[job] : 1;
-}
-
-/* Speeds within groups: by weight among those who rise, or all for the first. */
-static void group_speeds(const struct levels *levels, double *ret_speed)
-{
-    const struct programme *p = levels->frame->programme;
-    double *sum = arena_array(levels->frame->arena, double, p->group_count);
-    bool *taken = arena_array(levels->frame->arena, bool, p->group_count);
-    for (uint32_t j = 0; j < p->job_count; j++)
-        if (!levels->done[j])
-            sum[p->group[j]] += weight_of(p, j);
-    for (uint32_t j = 0; j < p->job_count; j++) {
-        uint32_t g = p->group[j];
-        double part = levels->done[j] ? 0 : weight_of(p, j) / sum[g];
-        if (p->groups[g].fifo)
-            part = levels->done[j] || taken[g] ? 0 : 1;
-        if (part > 0)
-            taken[g] = true;
-        ret_speed[j] = part * p->groups[g].weight / p->gang[j];
-    }
-}
-
 /* False when nobody rises any more. */
 static bool set_speeds(struct levels *levels)
 {
@@ -68,7 +43,7 @@ static bool set_speeds(struct levels *levels)
     double *speed = arena_array(levels->frame->arena, double, p->job_count);
     bool any = false;
     if (p->goal == GOAL_HIERARCHICAL)
-        group_speeds(levels, speed);
+        goal_group_speeds(levels->frame, levels->done, speed);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (p->goal != GOAL_HIERARCHICAL)
             speed[j] = levels->done[j] ? 0 : 1;
@@ -83,13 +58,24 @@ static bool set_speeds(struct levels *levels)
 static enum lp_status maximise(struct levels *levels)
 {
     enum lp_status status = LP_INFEASIBLE;
-    for (double slack = SLACK; status == LP_INFEASIBLE && slack < 1e-6; slack *= 10) {
+    for (double slack = SLACK; status != LP_OPTIMAL && slack < 1e-6; slack *= 10) {
         for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
             if (levels->level[j] > 0)
                 linear_set_floor(&levels->linear, j, levels->level[j] * (1 - slack));
         status = linear_maximise(&levels->linear);
     }
     return status;
+}
+
+/* No level is above what the shares give: what comes next begins where this ended. */
+static void settle(struct levels *levels, double *x)
+{
+    uint32_t count = levels->frame->programme->job_count;
+    double *rates = arena_array(levels->frame->arena, double, count);
+    linear_shares(&levels->linear, x);
+    frame_rates(levels->frame, x, rates);
+    for (uint32_t j = 0; j < count; j++)
+        levels->level[j] = fmin(levels->level[j], levels->unit[j] * rates[j]);
 }
 
 /* How far levels can rise before one is at its job's best rate. */
@@ -105,7 +91,7 @@ static double room(const struct levels *levels)
 }
 
 /* Raise all that rise, and stop those whose dual says so. */
-static int rise(struct levels *levels, struct error *err)
+static int rise(struct levels *levels, double *x, struct error *err)
 {
     struct linear *linear = &levels->linear;
     double most = room(levels);
@@ -136,6 +122,7 @@ static int rise(struct levels *levels, struct error *err)
         levels->done[j] = full || pulled || (j == held && strongest > 0);
         levels->asks[j] = !levels->done[j];
     }
+    settle(levels, x);
     return 0;
 }
 
@@ -223,9 +210,7 @@ int clp_levels(const struct frame *frame, struct shares *shares, struct error *e
     int r = 0;
     levels_init(&levels, frame);
     while (r == 0 && set_speeds(&levels)) {
-        r = rise(&levels, err);
-        if (r == 0)
-            linear_shares(&levels.linear, shares->x);
+        r = rise(&levels, shares->x, err);
         if (r == 0)
             r = stop_held(&levels, err);
     }

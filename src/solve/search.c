@@ -88,8 +88,7 @@ static void fit_prices(const struct search *search, const double *price,
     }
 }
 
-/* Make room for a column: the least useful half of those outside the basis goes. */
-static void forget_columns(struct search *search, uint32_t keep)
+void search_forget(struct search *search, uint32_t keep)
 {
     struct simplex *master = &search->master;
     while (master->column_count > keep) {
@@ -121,7 +120,7 @@ static void add_column(struct search *search, const double *price, double z,
         coefficient[row] = fmax(demand->usage[t], 0) / (z * search->field->room[t]);
     }
     if (search->master.column_count == SEARCH_COLUMNS)
-        forget_columns(search, SEARCH_COLUMNS / 2);
+        search_forget(search, SEARCH_COLUMNS / 2);
     uint32_t column = simplex_add(&search->master, 1, coefficient);
     struct point *point = &search->points[column];
     memcpy(point->price, price, sizeof point->price);
@@ -162,7 +161,7 @@ void search_again(struct search *search, double upper, uint32_t keep)
 {
     struct point points[SEARCH_COLUMNS];
     double best[CROWD_TYPES];
-    forget_columns(search, keep);
+    search_forget(search, keep);
     uint32_t count = search->master.column_count;
     memcpy(points, search->points, count * sizeof *points);
     memcpy(best, search->best, sizeof best);
@@ -181,6 +180,31 @@ static void mix(struct search *search)
     if (simplex_solve(&search->master) == SIMPLEX_GAVE_UP)
         simplex_restart(&search->master);
     search->lower = fmin(search->master.objective, search->upper);
+}
+
+void search_count(struct search *search, uint32_t slot, double sign)
+{
+    const struct field *field = search->field;
+    struct simplex *master = &search->master;
+    double gang = crowd_gang(field->everybody, crowd_at(field->everybody, slot));
+    for (uint32_t c = 0; c < master->column_count; c++) {
+        struct point point = search->points[c];
+        double x[CROWD_TYPES], coefficient[CROWD_TYPES];
+        point.weight = sign * gang / point.z;
+        field_share(field, slot, &point, 1, x);
+        for (uint32_t row = 0; row < search->row_count; row++) {
+            uint32_t t = search->type_of_row[row];
+            coefficient[row] =
+                fmax(0, master->coefficient[c][row] + x[t] / field->room[t]);
+        }
+        simplex_set(master, c, 1, coefficient);
+    }
+}
+
+void search_refresh(struct search *search)
+{
+    simplex_refresh(&search->master);
+    mix(search);
 }
 
 /* Between the best prices so far and those of the master programme. */

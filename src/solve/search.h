@@ -47,6 +47,17 @@ void search_again(struct search *search, double upper, uint32_t keep);
 /* Until the gap is at most 'tolerance' (relative); false where it does not get there. */
 bool search_run(struct search *search, double tolerance, bool narrow);
 
+/* Leave out the least useful columns; the mixture stays. */
+void search_forget(struct search *search, uint32_t keep);
+
+/*
+ * Add (1) or subtract (-1) what the job in a slot uses at each column's prices: with the
+ * whole field this keeps columns true without asking anybody else.  search_refresh()
+ * mixes them again.
+ */
+void search_count(struct search *search, uint32_t slot, double sign);
+void search_refresh(struct search *search);
+
 /* Equal money to each open type. */
 void search_equal_prices(const struct search *search, double *ret_price);
 

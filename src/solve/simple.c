@@ -211,7 +211,8 @@ void shares_first_come(const struct first_come *queue, struct arena *scratch,
 
 struct seats {
     const struct allox *allox;
-    uint32_t *jobs;  /* [row] oldest first          */
+    uint32_t *jobs; /* [row] oldest first          */
+    uint32_t row_count;
     uint32_t *types; /* [worker]                    */
     uint32_t worker_count;
 };
@@ -226,6 +227,15 @@ static double seat_cost(const void *context, uint32_t row, uint32_t column)
     double place = column / seats->worker_count + 1;
     double rate = a->rate[(size_t)job * a->type_count + type];
     return place * (a->steps[job] / (rate > 0 ? rate : RATE_LEAST)) + a->age_s[job];
+}
+
+static bool runs_somewhere(const struct allox *allox, uint32_t job)
+{
+    for (uint32_t t = 0; t < allox->type_count; t++)
+        if (allox->capacity[t] >= 1 &&
+            allox->rate[(size_t)job * allox->type_count + t] > 0)
+            return true;
+    return false;
 }
 
 static void seats_init(struct seats *seats, const struct allox *allox,
@@ -244,10 +254,11 @@ static void seats_init(struct seats *seats, const struct allox *allox,
     struct sort_item *items =
         arena_array(scratch, struct sort_item, 2 * (size_t)allox->job_count);
     for (uint32_t j = 0; j < allox->job_count; j++)
-        items[j] = (struct sort_item){ -allox->age_s[j], j };
-    sort_items(items, items + allox->job_count, allox->job_count);
-    for (uint32_t j = 0; j < allox->job_count; j++)
-        seats->jobs[j] = items[j].value;
+        if (runs_somewhere(allox, j))
+            items[seats->row_count++] = (struct sort_item){ -allox->age_s[j], j };
+    sort_items(items, items + seats->row_count, seats->row_count);
+    for (uint32_t i = 0; i < seats->row_count; i++)
+        seats->jobs[i] = items[i].value;
 }
 
 double shares_allox(const struct allox *allox, struct arena *scratch, double *ret_x)
@@ -256,12 +267,12 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
     seats_init(&seats, allox, scratch);
     for (size_t i = 0; i < (size_t)allox->job_count * allox->type_count; i++)
         ret_x[i] = 0;
-    if (seats.worker_count == 0 || allox->job_count == 0)
+    if (seats.worker_count == 0 || seats.row_count == 0)
         return 0;
     uint32_t *columns = arena_array(scratch, uint32_t, allox->job_count);
     const struct assignment assignment = {
-        .row_count = allox->job_count,
-        .column_count = allox->job_count * seats.worker_count,
+        .row_count = seats.row_count,
+        .column_count = seats.row_count * seats.worker_count,
         .cost = seat_cost,
         .context = &seats,
     };
@@ -271,7 +282,7 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
     uint32_t *first = arena_array(scratch, uint32_t, seats.worker_count);
     for (uint32_t w = 0; w < seats.worker_count; w++)
         first[w] = SHARES_NO_TYPE;
-    for (uint32_t row = 0; row < allox->job_count; row++) {
+    for (uint32_t row = 0; row < seats.row_count; row++) {
         uint32_t worker = columns[row] % seats.worker_count;
         if (first[worker] == SHARES_NO_TYPE || columns[row] > columns[first[worker]])
             first[worker] = row;

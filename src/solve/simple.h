@@ -60,8 +60,8 @@ void shares_first_come(const struct first_come *queue, struct arena *scratch,
 /*
  * AlloX: jobs of one accelerator each, assigned to (worker, place counted from the end of
  * its queue) so that the sum of completion times is least; who is first in line at a
- * worker gets it.  A rate of 0 counts as 1e-10, and nobody gets a type it cannot use.
- * Returns the sum, in seconds.
+ * worker gets it.  A rate of 0 counts as 1e-10, nobody gets a type it cannot use, and
+ * who can use none is left out.  Returns the sum, in seconds.
  */
 struct allox {
     uint32_t job_count, type_count;

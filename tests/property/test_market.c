@@ -22,7 +22,7 @@ struct scene {
     uint32_t job_count, type_count;
     double capacity[TYPES_MAX];
     double rate[JOBS_MAX][TYPES_MAX];
-    struct buyer buyer[JOBS_MAX];
+    struct buyer buyer[JOBS_MAX]; /* gang 0: nobody */
 };
 
 enum goal_kind { PLAIN, BENT };
@@ -123,6 +123,8 @@ static double ceiling(const struct scene *scene)
     for (uint32_t j = 0; j < scene->job_count; j++) {
         const struct buyer *buyer = &scene->buyer[j];
         double fastest = 0;
+        if (buyer->gang == 0)
+            continue;
         for (uint32_t t = 0; t < scene->type_count; t++)
             if (scene->capacity[t] > 0)
                 fastest = fmax(fastest, buyer->rate[t] / buyer->need);
@@ -142,6 +144,8 @@ static void assert_bound_is_proven(const struct scene *scene,
         worth += answer->price[t] * scene->capacity[t];
     for (uint32_t j = 0; j < scene->job_count; j++) {
         const struct buyer *buyer = &scene->buyer[j];
+        if (buyer->gang == 0)
+            continue;
         cost += buyer->gang *
                 cheapest(scene, buyer, answer->price, due(buyer, answer->bound));
     }
@@ -155,6 +159,8 @@ static void assert_shares_hold(const struct scene *scene, const struct market *m
     for (uint32_t j = 0; j < scene->job_count; j++) {
         const struct buyer *buyer = &scene->buyer[j];
         double budget = 0, rate = 0;
+        if (buyer->gang == 0)
+            continue;
         market_share(market, j, x);
         for (uint32_t t = 0; t < scene->type_count; t++) {
             assert_true(x[t] >= 0);
@@ -204,7 +210,8 @@ static double judged(const struct scene *scene, double at, bool bent)
 static void put_all(const struct scene *scene, struct market *market)
 {
     for (uint32_t j = 0; j < scene->job_count; j++)
-        market_put(market, j, &scene->buyer[j]);
+        if (scene->buyer[j].gang > 0)
+            market_put(market, j, &scene->buyer[j]);
 }
 
 static void solve_or_fail(struct market *market, double tolerance,
@@ -264,11 +271,129 @@ static void bent_dues_come_out_as_by_clp(void **state)
     }
 }
 
+/* Somebody comes, leaves or changes; now and then capacities do. */
+static void change(struct scene *scene, enum goal_kind kind, struct market *market)
+{
+    struct rng *rng = &scene->rng;
+    uint32_t j = rng_below(rng, scene->job_count);
+    if (rng_below(rng, 12) == 0) {
+        uint32_t t = rng_below(rng, scene->type_count);
+        scene->capacity[t] = rng_below(rng, 4) ? scene->capacity[t] + 1 : 0;
+        market_set_capacity(market, scene->capacity);
+    } else if (scene->buyer[j].gang > 0 && rng_below(rng, 3)) {
+        market_drop(market, j);
+        scene->buyer[j].gang = 0;
+    } else {
+        draw_buyer(scene, kind, j);
+        market_put(market, j, &scene->buyer[j]);
+    }
+}
+
+static uint32_t jobs_here(const struct scene *scene)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < scene->job_count; j++)
+        count += scene->buyer[j].gang > 0;
+    return count;
+}
+
+static void who_comes_and_goes(enum goal_kind kind, uint64_t seed)
+{
+    static struct scene scene;
+    struct market_answer warm, cold;
+    draw_scene(&scene, kind, seed);
+    struct market *market =
+        market_new(scene.type_count, scene.capacity, scene.job_count);
+    put_all(&scene, market);
+    for (uint32_t step = 0; step < 30; step++) {
+        uint32_t changes = rng_below(&scene.rng, 4);
+        for (uint32_t i = 0; i < changes; i++)
+            change(&scene, kind, market);
+        solve_or_fail(market, 1e-7, &warm);
+        if (jobs_here(&scene) == 0) {
+            assert_near(warm.bound, 0, 0);
+            continue;
+        }
+        assert_solved(&scene, market, &warm);
+        struct market *fresh =
+            market_new(scene.type_count, scene.capacity, scene.job_count);
+        put_all(&scene, fresh);
+        solve_or_fail(fresh, 1e-7, &cold);
+        assert_near(warm.level, cold.level, 1e-6 * cold.level);
+        market_free(fresh);
+    }
+    market_free(market);
+}
+
+static void a_market_that_goes_on_finds_what_a_fresh_one_does(void **state)
+{
+    FOR_EACH_SEED(seed, 200)
+    who_comes_and_goes(seed.now % 3 ? PLAIN : BENT, seed.now);
+}
+
+/* The shares of a drawn programme hold, and the bound is near. */
+static void assert_drawn_solved(const struct drawn *drawn, enum drawn_goal goal,
+                                const struct market *market,
+                                const struct market_answer *answer)
+{
+    double used[16] = { 0 }, x[16], rates[16];
+    assert_true(answer->level > 0);
+    assert_true(answer->bound - answer->level <= 1e-7 * answer->bound);
+    for (uint32_t j = 0; j < drawn->job_count; j++) {
+        struct buyer buyer = drawn_buyer(drawn, goal, j, rates);
+        double budget = 0, rate = 0;
+        market_share(market, j, x);
+        for (uint32_t t = 0; t < drawn->type_count; t++) {
+            assert_true(x[t] >= 0);
+            budget += x[t];
+            rate += x[t] * rates[t];
+            used[t] += x[t] * buyer.gang;
+        }
+        assert_true(budget <= 1 + 1e-9);
+        assert_true(rate >= due(&buyer, answer->level) * (1 - 1e-9));
+    }
+    for (uint32_t t = 0; t < drawn->type_count; t++)
+        assert_true(used[t] <= drawn->capacity[t] * (1 + 1e-9));
+}
+
+static void samples_and_boxes_lead_to_proven_shares(void **state)
+{
+    FOR_EACH_SEED(seed, 36)
+    {
+        static const double loads[] = { 0.6, 1.2, 1.7, 2.3, 4, 10 };
+        struct arena arena;
+        struct drawn drawn;
+        struct market_answer answer;
+        double rates[16];
+        uint32_t turn = (uint32_t)seed.now;
+        enum drawn_goal goal = turn % 3;
+        arena_init(&arena, 0);
+        drawn_make(&drawn, &arena,
+                   &(struct drawn_setup){ .job_count = 3000 + 200 * (turn % 20),
+                                          .type_count = 2 + turn % 9,
+                                          .jobs_per_gpu = loads[turn % 6],
+                                          .noise = 0.15 * (turn % 5 > 0),
+                                          .seed = seed.now });
+        struct market *market =
+            market_new(drawn.type_count, drawn.capacity, drawn.job_count);
+        for (uint32_t j = 0; j < drawn.job_count; j++) {
+            struct buyer buyer = drawn_buyer(&drawn, goal, j, rates);
+            market_put(market, j, &buyer);
+        }
+        solve_or_fail(market, 1e-7, &answer);
+        assert_drawn_solved(&drawn, goal, market, &answer);
+        market_free(market);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(straight_dues_come_out_as_by_clp),
         cmocka_unit_test(bent_dues_come_out_as_by_clp),
+        cmocka_unit_test(a_market_that_goes_on_finds_what_a_fresh_one_does),
+        cmocka_unit_test(samples_and_boxes_lead_to_proven_shares),
     };
     return cmocka_run_group_tests_name("market", tests, NULL, NULL);
 }
