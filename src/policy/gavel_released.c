@@ -99,6 +99,7 @@ struct gavel_released {
     struct mt19937 shuffle;
     struct gavel_recorded recorded;
     uint32_t record_next;
+    struct error broken; /* why the recorded shares do not fit this run; "": they do */
 
     struct page *pages;
     double *left; /* by slot, beside the pages: for the call */
@@ -412,8 +413,10 @@ static int make_shares(struct gavel_common *common, const struct view *view,
     struct gavel_call call;
     settle_accounts(common);
     r->need = r->force = false;
-    if (r->recorded.path)
-        return take_recorded(common, err);
+    if (r->recorded.path) {
+        int broken = take_recorded(common, &r->broken);
+        return broken < 0 ? error_set(err, broken, "%s", r->broken.text) : 0;
+    }
     struct gavel_times times = { .now_s = r->now_s, .left = r->left };
     for (uint32_t i = 0; i < common->job_count; i++)
         r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
@@ -822,6 +825,8 @@ int gavel_released_decide(struct gavel_common *common, const struct view *view,
                           struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_released *r = common->released;
+    if (r->broken.text[0]) /* nothing that follows would mean anything */
+        return error_set(err, -EINVAL, "%s", r->broken.text);
     if (r->under_way && was_thrown_away(r)) {
         link_tasks(common, false);
         r->task_count = 0;

@@ -30,6 +30,7 @@
 #define JOBS_LIVE_MAX (1u << 22)
 #define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
 #define PROGRESS_EVERY 4096
+#define REFUSED_MAX 1000          /* plans in a row: a policy that cannot go on */
 #define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 struct sim {
@@ -53,6 +54,8 @@ struct sim {
     uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
+    uint64_t accepted,
+        refused_before; /* plans so far; refused up to the last accepted */
 
     /* arrivals of one instant */
     struct arena instant;
@@ -184,6 +187,21 @@ static int step(struct sim *sim, int64_t now_ns, struct error *err)
     return 0;
 }
 
+/* A policy whose plans are all thrown away will not bring the run to an end. */
+static int check_refusals(struct sim *sim, struct error *err)
+{
+    uint64_t refused = sim->engine.refused_count;
+    uint64_t decided = sim->engine.decision_count;
+    uint64_t accepted = decided - refused;
+    if (accepted != sim->accepted) {
+        sim->accepted = accepted;
+        sim->refused_before = refused;
+    }
+    if (refused - sim->refused_before < REFUSED_MAX)
+        return 0;
+    return error_set(err, -EINVAL, "%s", sim->engine.refusal->text);
+}
+
 static int64_t earliest(const struct sim *sim)
 {
     int64_t at_ns = sim_cluster_next_ns(&sim->cluster);
@@ -247,6 +265,8 @@ static int loop(struct sim *sim, struct error *err)
         if (idle_wakes > IDLE_WAKES_MAX)
             break;
         int r = step(sim, now_ns, err);
+        if (r == 0)
+            r = check_refusals(sim, err);
         if (r < 0)
             return r;
         show_progress(sim, turn);

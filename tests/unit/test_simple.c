@@ -94,7 +94,7 @@ static void who_can_never_run_holds_up_nobody(void **state)
 static void who_holds_a_type_keeps_it(void **state)
 {
     struct first_come q = queue();
-    q.held = (uint32_t[]){ TYPE_NONE, TYPE_NONE, 1, TYPE_NONE };
+    q.held = (uint32_t[]){ SHARES_NO_TYPE, SHARES_NO_TYPE, 1, SHARES_NO_TYPE };
     take(&q, "001-");
 }
 
