@@ -146,6 +146,17 @@ void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan)
         plan_grant(plan, job, NULL);
 }
 
+bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
+{
+    if (!job_runs(job))
+        return false;
+    bool saves = job->pause_ns <= job->grace_ns ||
+                 (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
+    int64_t in_seats_ns = view->now_ns - job->since_ns;
+    return !saves || in_seats_ns < 2 * job->load_ns + job->pause_ns;
+}
+
 /* --- asking the policy -------------------------------------------------------------- */
 
 /* What a job has left where nobody knows: as much as it has done, and a round's worth. */

@@ -206,7 +206,7 @@ struct draft {
     uint32_t *slots; /* [place] class */
     double *count, *gang, *rate, *need, *ahead, *floor, *price;
     struct programme_pair *pairs;
-    double *pair_rate, *value, *x, *level;
+    double *pair_rate, *value, *x, *trial, *level;
     enum gavel_aim aim;
 };
 
@@ -227,6 +227,7 @@ static void make_room(struct draft *draft, uint32_t n, uint32_t k,
     draft->pair_rate = arena_array(scratch, double, pairs *k * 2);
     draft->value = arena_array(scratch, double, (n + pairs) * k);
     draft->x = arena_array(scratch, double, (n + pairs) * k);
+    draft->trial = arena_array(scratch, double, (n + pairs) * k);
 }
 
 /* Members' demands become their class's, on average. */
@@ -345,24 +346,37 @@ static void add_up(const struct draft *draft, double *ret_rates, double *ret_pai
         }
 }
 
-/* The largest ratio of rates to prices: each turn charges what the last one reached. */
+/*
+ * The largest ratio of rates to prices: each turn charges what the last one reached, until
+ * nothing is left that is worth its charge.
+ */
 static int solve_ratio(struct gavel_classes *classes, struct draft *draft,
                        const double *floor, struct pairs_answer *answer,
                        struct error *err)
 {
+    const struct pairing *p = &draft->pairing;
     double charge = 0;
     for (uint32_t turn = 0; turn < RATIO_TURNS; turn++) {
         double rates;
         double paid;
         set_values(draft, charge);
-        int r = pairs_sum(classes->pairs, &draft->pairing, draft->value, floor,
-                          TOLERANCE, draft->x, answer, err);
+        int r = pairs_sum(classes->pairs, p, draft->value, floor, TOLERANCE,
+                          draft->trial, answer, err);
+        if (turn > 0 && r == -EDOM)
+            break; /* what is left is nothing, and nothing is hard to tell exactly */
         if (r < 0 || !answer->feasible)
             return r;
+        double *last = draft->x;
+        draft->x = draft->trial;
+        draft->trial = last;
         add_up(draft, &rates, &paid);
-        if (!(paid > 0) || rates / paid <= charge * (1 + RATIO_EXACT))
-            return 0;
-        charge = rates / paid;
+        if (turn == 0 || (paid > 0 && rates / paid > charge * (1 + RATIO_EXACT))) {
+            charge = paid > 0 ? rates / paid : 0;
+            continue;
+        }
+        draft->trial = draft->x; /* no better than the last */
+        draft->x = last;
+        break;
     }
     return 0;
 }

@@ -85,6 +85,13 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                    const struct gavel_times *times, struct arena *scratch,
                    struct gavel_call *ret_call);
 
+/*
+ * Sent away now it would lose what it has done, or has hardly done anything for what its
+ * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
+ */
+bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
+                     const struct job *job);
+
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);
 

@@ -200,14 +200,21 @@ static uint32_t column_now(const struct gavel_common *common, const struct view 
     return job_runs(job) ? common->column_of[job->type_now] : NONE;
 }
 
-/* It is on its way, to seats or out, or waits for one who is. */
-static bool is_fixed(const struct view *view, const struct job *job)
+/* It is on its way, to seats or out, or had better stay. */
+static bool is_bound(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
 {
-    if (job->next.count > 0 || job->leaving || job->coming != JOB_NONE)
-        return true;
-    return job->partner != JOB_NONE && job_runs(job) &&
-           view->jobs[job->partner].next.count > 0 &&
-           view->jobs[job->partner].seats.count == 0;
+    return job->next.count > 0 || job->leaving || job->coming != JOB_NONE ||
+           gavel_is_spared(common, view, job);
+}
+
+/* The same, or so is whom it shares with. */
+static bool is_fixed(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
+{
+    return is_bound(common, view, job) ||
+           (job->partner != JOB_NONE && job_runs(job) &&
+            is_bound(common, view, &view->jobs[job->partner]));
 }
 
 /* Room without what those hold about whom nothing can be changed now. */
@@ -222,7 +229,7 @@ static void room_for_others(struct gavel_common *common, const struct view *view
         struct page *page = &s->pages[id];
         page->want = NONE;
         page->mate = JOB_NONE;
-        page->taken = is_fixed(view, job);
+        page->taken = is_fixed(common, view, job);
         page->keeps = false;
         uint32_t now = column_now(common, view, job);
         if (!page->taken || now == NONE)
@@ -231,7 +238,7 @@ static void room_for_others(struct gavel_common *common, const struct view *view
         page->mate = job->next.count > 0 && job->seats.count > 0 ? job->next_partner
                                                                  : job->partner;
         bool counted = page->mate != JOB_NONE && page->mate < id &&
-                       is_fixed(view, &view->jobs[page->mate]);
+                       is_fixed(common, view, &view->jobs[page->mate]);
         room[now] -= counted ? 0 : common->entries[id].gang;
     }
 }
@@ -456,7 +463,7 @@ static void send_away(struct gavel_common *common, const struct view *view,
         job_id id = common->jobs[i];
         const struct page *page = &s->pages[id];
         const struct job *job = &view->jobs[id];
-        if (page->keeps || is_fixed(view, job) || !job_may_leave(job))
+        if (page->keeps || is_fixed(common, view, job) || !job_may_leave(job))
             continue;
         if (page->want == NONE)
             plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
