@@ -22,14 +22,24 @@ struct gavel_cost {
     uint32_t form;
 };
 
+#define MARGIN_S 1800.0 /* kept from a deadline: shares come true over a few rounds */
+
 /*
  * The least rate that keeps a job's deadline.  One that has passed asks for nothing: it
- * cannot be kept any more.
+ * cannot be kept any more.  In our own rounds a job that will be late in any case asks
+ * for no more than it can use, so that its floor does not undo everybody's.
  */
 static double floor_of(const struct gavel_call *call, uint32_t j)
 {
     double left_s = call->left_s[j];
-    return isfinite(left_s) && left_s > 0 ? call->steps[j] / left_s : 0;
+    if (!isfinite(left_s) || left_s <= 0)
+        return 0;
+    if (call->released)
+        return call->steps[j] / left_s;
+    double best = 0;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        best = fmax(best, call->rate[(size_t)j * call->type_count + t]);
+    return fmin(call->steps[j] / fmax(left_s - MARGIN_S, 1), best * (1 - 1e-6));
 }
 
 static const double *floors_of(const struct gavel_call *call)
