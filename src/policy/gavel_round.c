@@ -361,25 +361,10 @@ static uint32_t column_now(const struct gavel_common *common, const struct view 
     return job_runs(job) ? common->column_of[job->type_now] : NONE;
 }
 
-/*
- * Sent away now it would lose what it has done, or has hardly done anything for what its
- * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
- */
-static bool is_spared(const struct gavel_common *common, const struct view *view,
-                      const struct job *job)
-{
-    if (!job_runs(job))
-        return false;
-    bool saves = job->pause_ns <= job->grace_ns ||
-                 (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
-    int64_t in_seats_ns = view->now_ns - job->since_ns;
-    return !saves || in_seats_ns < 2 * job->load_ns + job->pause_ns;
-}
-
 static bool is_bound(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
 {
-    return job->next.count > 0 || job->leaving || is_spared(common, view, job);
+    return job->next.count > 0 || job->leaving || gavel_is_spared(common, view, job);
 }
 
 /* It, or who shares with it, is on its way, to seats or out, or had better stay. */
