@@ -29,6 +29,7 @@
 #include "solve/crowd.h"
 #include "solve/market.h"
 
+#define COARSE 1e-5    /* gap with which a market is first solved */
 #define STEPS_MAX 60   /* heights in one rise                        */
 #define ROOT_MAX 100   /* passes to find where the money is spent    */
 #define ROUNDS_MAX 64  /* rises of a water filling                   */
@@ -163,6 +164,22 @@ static void set_due(struct filler *filler, uint32_t job, double due)
     filler->due[job] = due;
 }
 
+/* Solve the market no better than the question needs: is everybody's part 1 or less? */
+static int ask_market(struct filler *filler, struct error *err)
+{
+    double tolerance = COARSE;
+    for (;;) {
+        tolerance = fmax(tolerance, filler->tolerance);
+        filler->solves++;
+        int r = market_solve(filler->market, tolerance, &filler->answer, err);
+        if (r < 0 || tolerance == filler->tolerance ||
+            filler->answer.level >= 1 - 2 * filler->tolerance ||
+            filler->answer.bound < 1 - 10 * tolerance)
+            return r;
+        tolerance *= 0.01;
+    }
+}
+
 /* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
 static int meet(struct filler *filler, const struct dues *dues, double height,
                 struct error *err)
@@ -173,8 +190,7 @@ static int meet(struct filler *filler, const struct dues *dues, double height,
         set_due(filler, j, due);
         any |= due > 0;
     }
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (!any)
         filler->answer.level = 1;
     return r;
@@ -212,18 +228,18 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
                            const double *price, double low, double high)
 {
     double slope, at = high;
-    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-14 * high; i++) {
+    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-13 * high; i++) {
         double over = spent(filler, dues, price, at, &slope) - 1;
         if (over > 0)
             high = at;
         else
             low = at;
-        if (over > 0 && over < 1e-14)
+        double step = slope > 0 ? over / slope : INFINITY;
+        if (over > 0 && step < 1e-13 * at)
             break;
-        double next = at - over / slope;
-        /* a hair above the root, so that the bracket closes from both sides */
-        next += 1e-14 * next;
-        at = slope > 0 && next > low && next < high ? next : 0.5 * (low + high);
+        /* a hair above the root, so that the last step comes from above */
+        double next = (at - step) * (1 + 2e-14);
+        at = next > low && next < high ? next : 0.5 * (low + high);
     }
     return high;
 }
@@ -466,8 +482,7 @@ int filler_shares(struct filler *filler, const double *level, double *ret_x,
     for (uint32_t j = 0; j < filler->job_count; j++)
         if (!filler->gone[j])
             set_due(filler, j, fmin(level[j], filler->top[j]));
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (r < 0)
         return r;
     for (uint32_t j = 0; j < filler->job_count; j++) {
