@@ -151,9 +151,10 @@ static bool set_speeds(struct climb *climb, double *ret_most)
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
         climb->top[c] = filler_top(climb->filler, c);
+        climb->base[c] = crew->level[c] * (1 - HAIR);
         if (climb->speed[c] > 0)
             *ret_most =
-                fmin(*ret_most, (climb->top[c] - crew->level[c]) / climb->speed[c]);
+                fmin(*ret_most, (climb->top[c] - climb->base[c]) / climb->speed[c]);
     }
     return *ret_most < INFINITY;
 }
