@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/sharing.h"
 #include "model/throughput.h"
 #include "policy/gavel_common.h"
 
@@ -319,7 +320,14 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 
 /* --- the doors ---------------------------------------------------------------------- */
 
-static int check_settings(const struct gavel *gavel, struct error *err)
+/* Sharing scales where a rule says what each job wants; otherwise pairs are listed. */
+static bool by_classes(const struct gavel *gavel)
+{
+    return gavel->compat != COMPAT_RELEASED && gavel->sharing && gavel->rule->demand;
+}
+
+static int check_settings(const struct gavel *gavel, const struct gavel_rule *rule,
+                          struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -361,7 +369,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, err);
+    int r = check_settings(gavel, rule, err);
     if (r < 0)
         return r;
     struct gavel_common *common = arena_new(run, struct gavel_common);
@@ -381,7 +389,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
         return r;
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_init(common, view, seed, run, err);
-    if (gavel->sharing && rule->demand)
+    if (by_classes(gavel))
         return gavel_sharing_init(common, view, run, err);
     gavel_rounds_init(common, view, run);
     return 0;
@@ -404,7 +412,7 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         observe_cpu_only(common, view, event);
     else if (gavel->compat == COMPAT_RELEASED)
         gavel_released_observe(common, view, event);
-    else if (common->sharing)
+    else if (by_classes(gavel))
         gavel_sharing_observe(common, view, event);
     else
         gavel_rounds_observe(common, view, event);
@@ -418,7 +426,7 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     gavel_grant_cpu_only(common, plan);
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_decide(common, view, plan, scratch, err);
-    if (common->sharing)
+    if (by_classes(gavel))
         return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
 }
