@@ -459,7 +459,8 @@ static bool grant_found(struct plan *plan, job_id job, const struct place_want *
     for (uint32_t i = 0; i < seat_count; i++)
         occupy(plan, &plan->seats[seat_first + i]);
     change->promise_count = plan->promise_count - change->promise_first;
-    change->spread = is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
+    change->spread = !ask->anywhere &&
+                     is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
     step_add(plan, STEP_GRANT, plan->change_count - 1);
     return true;
 }
@@ -500,7 +501,8 @@ static bool is_alone(const struct plan *plan, job_id host, const struct stand *s
 
 /* On these seats, beside that job: the right ones, and CPU and memory for it. */
 static bool fits_beside(const struct plan *plan, const struct stand *stand,
-                        const struct place_want *want, job_id host)
+                        const struct place_want *want, const struct ask *ask,
+                        job_id host)
 {
     uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
     uint32_t gpus = 0;
@@ -518,9 +520,10 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
     }
     double rates[2];
     return gpus == want->gpus &&
-           sharing_rates(plan->state->view.rates, want->job, &plan->jobs[host], type,
-                         gpus, is_spread(plan, stand->seats, stand->count, gpus),
-                         rates);
+           sharing_rates(
+               plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
+               !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
+               rates);
 }
 
 /* CPU and memory beside another's accelerators: free if that is enough. */
@@ -554,14 +557,15 @@ static bool grant_beside(struct plan *plan, job_id id, const struct place_want *
     job_id host = ask->beside;
     struct stand stand;
     if (host == id || !find_stand(plan, host, &stand) ||
-        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, host))
+        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, ask, host))
         return false;
     struct change *change = change_add(plan, CHANGE_GRANT, id);
     change->beside = host;
     change->steps_max = ask->steps_max;
     change->together = ask->together;
     change->seat_count = stand.count;
-    change->spread = is_spread(plan, stand.seats, stand.count, want->gpus);
+    change->spread =
+        !ask->anywhere && is_spread(plan, stand.seats, stand.count, want->gpus);
     for (uint32_t i = 0; i < stand.count; i++) {
         struct room_part need = place_need(want->job, seat_gpu_count(&stand.seats[i]));
         assert(plan->seat_count < plan->seat_max);
@@ -699,7 +703,7 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
                                .types =
                                    ask->types ? ask->types & job->types : job->types,
                                .nodes = job->nodes,
-                               .spread = ask->spread || job->spread,
+                               .spread = ask->spread || ask->anywhere || job->spread,
                                .avoid = ask->avoid };
     const struct change *change = last_change(plan, id);
 

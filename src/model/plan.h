@@ -27,6 +27,7 @@ struct ask {
     uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
     uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
     bool spread;              /* may be spread over nodes                            */
+    bool anywhere;            /* the same, and it counts as standing together        */
     job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
     uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
     bool together;            /* of two who share and both say so, the leases end    */

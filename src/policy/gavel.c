@@ -20,8 +20,7 @@
 const char *const gavel_compats[] = { "none", "released", NULL };
 const char *const gavel_knowns[] = { "true", "estimated", NULL };
 
-/* Rows of shares; beyond, pairs are too many to list. */
-#define SHARE_ROWS_MAX (1u << 21)
+#define PAIRS_MAX (1u << 20) /* more are not listed */
 
 /* --- what there is ---------------------------------------------------------------- */
 
@@ -105,6 +104,7 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
     for (uint32_t c = 0; c < common->type_count; c++)
         gavel_rates(common, id)[c] = rate_on(view, job, common->types[c]);
     common->jobs[common->job_count++] = id;
+    gavel_pairs_admit(common, view, id);
     common->changed = true;
 }
 
@@ -234,8 +234,11 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                              .age_s = common->age_s,
                              .alone_s = common->alone_s,
                              .left_s = common->left_s,
+                             .pairs = common->pairs,
+                             .pair_rate = common->pair_rate,
                              .x = common->x,
-                             .scratch = scratch };
+                             .scratch = scratch,
+                             .common = common };
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
@@ -259,10 +262,65 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
     memset(common->x, 0, (size_t)common->job_count * k * sizeof *common->x);
 }
 
+/* --- pairs ------------------------------------------------------------------------------ */
+
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2])
+{
+    struct gavel_common *common = call->common;
+    uint32_t k = call->type_count;
+    if (call->pair_count == common->pair_max)
+        return UINT32_MAX;
+    uint32_t at = call->pair_count++;
+    common->pairs[at] = (struct programme_pair){ first, second };
+    memcpy(&common->pair_rate[(size_t)at * k * 2], rates, k * sizeof *rates);
+    memset(&call->x[((size_t)call->job_count + at) * k], 0, k * sizeof *call->x);
+    return at;
+}
+
+static bool is_before(const struct programme_pair *pair, uint32_t first,
+                      uint32_t second)
+{
+    return pair->second != second ? pair->second < second : pair->first < first;
+}
+
+/* Where they are listed they are in order. */
+static uint32_t find_listed(const struct gavel_call *call, uint32_t first,
+                            uint32_t second)
+{
+    uint32_t low = 0;
+    uint32_t high = call->pair_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_before(&call->pairs[middle], first, second))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < call->pair_count && call->pairs[low].first == first &&
+                 call->pairs[low].second == second;
+    return found ? low : UINT32_MAX;
+}
+
+uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
+{
+    if (call->released || !call->common->gavel->rule->pairs_itself)
+        return find_listed(call, first, second);
+    uint32_t *last = &call->common->pair_of[first]; /* the one it was last paired in */
+    if (*last < call->pair_count && call->pairs[*last].first == first &&
+        call->pairs[*last].second == second)
+        return *last;
+    double rates[TYPES_MAX][2];
+    if (!gavel_pair_rates(call->common, call->view, call->jobs[first],
+                          call->jobs[second], rates))
+        return UINT32_MAX;
+    *last = gavel_add_pair(call, first, second, rates);
+    return *last;
+}
+
 /* --- the doors ---------------------------------------------------------------------- */
 
-static int check_settings(const struct gavel *gavel, const struct gavel_rule *rule,
-                          struct error *err)
+static int check_settings(const struct gavel *gavel, struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -271,39 +329,40 @@ static int check_settings(const struct gavel *gavel, const struct gavel_rule *ru
         return error_set(err, -EINVAL,
                          "recorded shares need the rounds they were recorded in: "
                          "allocations goes with compat=released");
-    if (gavel->compat != COMPAT_RELEASED && gavel->sharing && !rule->demand)
-        return error_set(err, -EINVAL,
-                         "sharing=true needs compat=released under this policy");
     return 0;
 }
 
 static void make_room(struct gavel_common *common, const struct view *view,
                       struct arena *run)
 {
-    uint32_t max = view->job_max;
-    uint32_t k = common->type_count;
+    size_t max = view->job_max;
+    size_t k = common->type_count;
+    uint32_t pairs = common->gavel->sharing ? PAIRS_MAX : 0;
     common->jobs = arena_array(run, job_id, max);
     common->entries = arena_array(run, struct gavel_entry, max);
-    common->rates = arena_array(run, double, (size_t)max *k);
+    common->rates = arena_array(run, double, k *max);
     common->gang = arena_array(run, double, max);
     common->weight = arena_array(run, double, max);
-    common->rate = arena_array(run, double, (size_t)max *k);
+    common->rate = arena_array(run, double, k *max);
     common->steps = arena_array(run, double, max);
     common->done = arena_array(run, double, max);
     common->age_s = arena_array(run, double, max);
     common->alone_s = arena_array(run, double, max);
     common->left_s = arena_array(run, double, max);
-    common->x_max = max > SHARE_ROWS_MAX ? max : SHARE_ROWS_MAX;
-    common->x = arena_array(run, double, (size_t)common->x_max *k);
+    common->pair_of = arena_array(run, uint32_t, max);
+    common->pairs = arena_array(run, struct programme_pair, pairs + 1);
+    common->pair_rate = arena_array(run, double, 2 * k * (pairs + 1));
+    common->x = arena_array(run, double, k *(max + pairs));
+    common->pair_max = pairs;
     common->up = arena_array(run, bool, view->cluster->node_count);
-    queue_init(&common->waiting_cpu_only, run, max);
+    queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
 int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, rule, err);
+    int r = check_settings(gavel, err);
     if (r < 0)
         return r;
     struct gavel_common *common = arena_new(run, struct gavel_common);
@@ -323,7 +382,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
         return r;
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_init(common, view, seed, run, err);
-    if (gavel->sharing)
+    if (gavel->sharing && rule->demand)
         return gavel_sharing_init(common, view, run, err);
     gavel_rounds_init(common, view, run);
     return 0;
@@ -342,11 +401,13 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         return;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         common->entries[event->job] = (struct gavel_entry){ .number = common->seen++ };
+    if (common->entries[event->job].ticket)
+        gavel_pairs_observe(common, view, event);
     if (view->jobs[event->job].gpus == 0)
         observe_cpu_only(common, view, event);
     else if (gavel->compat == COMPAT_RELEASED)
         gavel_released_observe(common, view, event);
-    else if (gavel->sharing)
+    else if (common->sharing)
         gavel_sharing_observe(common, view, event);
     else
         gavel_rounds_observe(common, view, event);
@@ -360,7 +421,7 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     gavel_grant_cpu_only(common, plan);
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_decide(common, view, plan, scratch, err);
-    if (gavel->sharing)
+    if (common->sharing)
         return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
 }

@@ -27,6 +27,8 @@
 #include "policy/policy.h"
 #include "solve/programme.h"
 
+struct gavel_common; /* the mechanism's own state */
+
 /* The question, and where the answer goes. */
 struct gavel_call {
     const struct view *view;
@@ -53,14 +55,22 @@ struct gavel_call {
     const double *alone_s; /* [job] what is done would have taken alone; see rule  */
     const double *left_s;  /* [job] until its deadline; INFINITY: it has none      */
 
-    /* sharing: who may share with whom */
+    /* sharing: who may share with whom; in order of second, then first */
     uint32_t pair_count;
     const struct programme_pair *pairs; /* places in 'jobs'                        */
     const double *pair_rate;            /* [pair][type][2]                         */
 
     double *x; /* [job, then pair][type]: zeroed, to be filled */
     struct arena *scratch;
+    struct gavel_common *common; /* for gavel_pair() */
 };
+
+/*
+ * The place of two jobs (first < second, of equal gang) among the pairs.  A rule that
+ * pairs jobs itself finds none there and adds those it wants by this; UINT32_MAX if the
+ * two must not share, or there are too many pairs.
+ */
+uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second);
 
 /* What a policy that is not aware of types takes for a job's rates. */
 enum gavel_blind {
@@ -93,8 +103,10 @@ struct gavel_rule {
                    struct gavel_demand *ret_demand);
 
     enum gavel_blind blind; /* aware=false                                        */
+    double patience_s; /* ours: shares are not made again so soon                 */
     bool strict; /* who has no share does not run, even where there is room       */
-    bool alone;  /* wants call->alone_s: done/rate under an equal split, added up */
+    bool pairs_itself; /* no pairs are listed, it adds those it wants             */
+    bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
 };
 
 enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
@@ -103,8 +115,6 @@ extern const char *const gavel_compats[];
 /* Rates of jobs that share: as they are, or from a few trials (predict/estimate.h). */
 enum gavel_known { KNOWN_TRUE, KNOWN_ESTIMATED };
 extern const char *const gavel_knowns[];
-
-struct gavel_common; /* the mechanism's own state */
 
 /* What the private state of every such policy begins with. */
 struct gavel {

@@ -47,7 +47,10 @@ struct gavel_common {
     /* the call's arrays */
     double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
     double *x;
-    uint32_t x_max; /* rows */
+    struct programme_pair *pairs;
+    double *pair_rate;
+    uint32_t pair_max;
+    uint32_t *pair_of; /* [job of the call] see gavel_pair() */
 
     struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
     uint64_t seed;
@@ -91,6 +94,10 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
  */
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job);
+
+/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2]);
 
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);

@@ -36,13 +36,11 @@
 #include "base/error.h"
 #include "base/mt19937.h"
 #include "model/cluster.h"
-#include "model/throughput.h"
 #include "policy/gavel_common.h"
 #include "policy/gavel_recorded.h"
 
 #define RESET_MIN_S 1920.0
 #define FAILURES_MAX 5
-#define PAIRS_MAX (1u << 20) /* pairs beyond are not tried */
 #define CLOCK_SLACK_S 1e-6
 #define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
 #define NONE UINT32_MAX
@@ -121,8 +119,6 @@ struct gavel_released {
     uint32_t task_count;
     struct candidate *candidates, *candidate_scratch;
     uint32_t *taken; /* by slot: round + 1 */
-    struct programme_pair *pairs;
-    double *pair_rate;
     uint32_t *place; /* by slot: in the call */
 };
 
@@ -167,7 +163,6 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
     struct gavel_released *r = common->released;
     double rates[TYPES_MAX][2];
     gavel_enroll(common, view, id);
-    gavel_pairs_admit(common, view, id);
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c][0] = gavel_rates(common, id)[c];
         rates[c][1] = INFINITY;
@@ -178,7 +173,7 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
         job_id other = common->jobs[i];
         if (view->jobs[other].gpus != view->jobs[id].gpus)
             continue;
-        if (r->unit_count < PAIRS_MAX &&
+        if (r->unit_count < common->pair_max &&
             gavel_pair_rates(common, view, other, id, rates))
             add_unit(common, other, id, rates);
         else
@@ -326,25 +321,18 @@ static void settle_accounts(struct gavel_common *common)
 static void list_pairs(struct gavel_common *common, struct gavel_call *call)
 {
     struct gavel_released *r = common->released;
-    uint32_t k = common->type_count;
     for (uint32_t i = 0; i < common->job_count; i++)
         r->place[common->jobs[i]] = i;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         const struct unit *unit = &r->units[i];
-        if (!is_pair(unit) || common->job_count + call->pair_count == common->x_max)
-            continue;
-        uint32_t at = call->pair_count++;
-        r->pairs[at] =
-            (struct programme_pair){ r->place[unit->jobs[0]], r->place[unit->jobs[1]] };
         const struct account *accounts = accounts_of(common, unit);
-        for (uint32_t c = 0; c < k; c++)
-            for (uint32_t side = 0; side < 2; side++)
-                r->pair_rate[((size_t)at * k + c) * 2 + side] = accounts[c].rate[side];
+        double rates[TYPES_MAX][2];
+        if (!is_pair(unit))
+            continue;
+        for (uint32_t c = 0; c < common->type_count; c++)
+            memcpy(rates[c], accounts[c].rate, sizeof rates[c]);
+        gavel_add_pair(call, r->place[unit->jobs[0]], r->place[unit->jobs[1]], rates);
     }
-    call->pairs = r->pairs;
-    call->pair_rate = r->pair_rate;
-    memset(&call->x[(size_t)common->job_count * k], 0,
-           (size_t)call->pair_count * k * sizeof *call->x);
 }
 
 /* Units stand in order of arrival, and so do the rows of jobs and of pairs. */
@@ -605,7 +593,7 @@ static bool seat_task(struct gavel_common *common, const struct view *view,
         job_id id = task->unit.jobs[side];
         struct ask ask = ASK_DEFAULT;
         ask.types = (uint32_t)1 << common->types[task->column];
-        ask.spread = true; /* places make no difference to this mechanism */
+        ask.anywhere = true; /* places make no difference to this mechanism */
         ask.steps_max =
             (uint64_t)floor(account->rate[side] * common->released->round_s);
         ask.together = is_pair(&task->unit);
@@ -660,6 +648,32 @@ static void link_tasks(struct gavel_common *common, bool linked)
         for (uint32_t side = 0; side < 1u + is_pair(&r->tasks[i].unit); side++)
             if (!r->tasks[i].ended[side] && !r->tasks[i].absent)
                 r->pages[r->tasks[i].unit.jobs[side]].task = linked ? i : NONE;
+}
+
+/*
+ * Of those chosen nobody fits as it is: nodes have shapes, CPUs and memory, which these
+ * rules do not know.  So that time goes on, anybody who fits runs, alone.
+ */
+static void seat_anybody(struct gavel_common *common, const struct view *view,
+                         struct plan *plan)
+{
+    struct gavel_released *r = common->released;
+    r->task_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        const struct unit *unit = &r->units[i];
+        for (uint32_t f = 0; f < common->type_count && !is_pair(unit); f++) {
+            uint32_t column = common->fill[f];
+            if (!can_run(&accounts_of(common, unit)[column]))
+                continue;
+            add_task(common, unit, column);
+            if (!r->tasks[r->task_count - 1].doomed &&
+                seat_task(common, view, plan, &r->tasks[r->task_count - 1])) {
+                r->order_count++;
+                break;
+            }
+            r->task_count--;
+        }
+    }
 }
 
 /* --- a round ---------------------------------------------------------------------------- */
@@ -768,6 +782,24 @@ static void drop_hopeless(const struct gavel_released *r, const struct view *vie
     }
 }
 
+static void forget_round(struct gavel_common *common)
+{
+    link_tasks(common, false);
+    common->released->task_count = 0;
+    common->released->under_way = false;
+}
+
+/* Those who can only fail are among the chosen: that, too, takes its time or has an end. */
+static bool has_doomed(const struct gavel_released *r)
+{
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        const struct task *task = &r->tasks[i];
+        if (task->doomed && (!is_pair(&task->unit) || task->finish_s > r->now_s))
+            return true;
+    }
+    return false;
+}
+
 static int begin_round(struct gavel_common *common, const struct view *view,
                        struct plan *plan, struct arena *scratch, struct error *err)
 {
@@ -787,13 +819,17 @@ static int begin_round(struct gavel_common *common, const struct view *view,
     link_tasks(common, true);
     send_away(common, view, plan);
     seat_all(common, view, plan, scratch);
+    if (r->order_count == 0 && !has_doomed(r))
+        seat_anybody(common, view, plan);
     link_tasks(common, true);
     r->end_s = r->now_s;
     for (uint32_t i = 0; i < r->task_count; i++)
         if (!r->tasks[i].absent)
             r->end_s = fmax(r->end_s, r->tasks[i].finish_s);
-    r->under_way = true;
-    if (r->order_count == 0) /* only the doomed: nobody will say that they are done */
+    r->under_way = r->order_count > 0 || has_doomed(r);
+    if (!r->under_way)
+        forget_round(common);     /* until something happens */
+    else if (r->order_count == 0) /* nobody will say that the doomed are done */
         plan_wake(plan, (int64_t)llround(r->end_s * 1e9));
     return 0;
 }
@@ -828,10 +864,8 @@ int gavel_released_decide(struct gavel_common *common, const struct view *view,
     if (r->broken.text[0]) /* nothing that follows would mean anything */
         return error_set(err, -EINVAL, "%s", r->broken.text);
     if (r->under_way && was_thrown_away(r)) {
-        link_tasks(common, false);
-        r->task_count = 0;
+        forget_round(common);
         r->round--;
-        r->under_way = false;
     }
     if (r->under_way) {
         int64_t end_ns = (int64_t)llround(r->end_s * 1e9);
@@ -854,8 +888,7 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
                         uint64_t seed, struct arena *run, struct error *err)
 {
     struct gavel_released *r = arena_new(run, struct gavel_released);
-    uint32_t k = common->type_count;
-    uint32_t pairs = common->gavel->sharing ? PAIRS_MAX : 0;
+    size_t k = common->type_count;
     common->released = r;
     r->round_s = (double)common->gavel->round_ns / 1e9;
     mt_init(&r->shuffle, seed + SEED_SHUFFLE);
@@ -863,7 +896,7 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     r->left = arena_array(run, double, view->job_max);
     r->pending = arena_array(run, job_id, view->job_max);
     r->hopeless = arena_array(run, job_id, view->job_max);
-    r->unit_max = view->job_max + pairs;
+    r->unit_max = view->job_max + common->pair_max;
     r->units = arena_array(run, struct unit, r->unit_max);
     r->accounts = arena_array(run, struct account, (size_t)r->unit_max * k);
     r->rows_free = arena_array(run, uint32_t, r->unit_max);
@@ -872,10 +905,8 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     r->candidate_scratch = arena_array(run, struct candidate, (size_t)r->unit_max * k);
     r->taken = arena_array(run, uint32_t, view->job_max);
     r->place = arena_array(run, uint32_t, view->job_max);
-    r->pairs = arena_array(run, struct programme_pair, pairs + 1);
-    r->pair_rate = arena_array(run, double, ((size_t)pairs + 1) * k * 2);
     if (!common->gavel->allocations.text[0])
         return 0;
-    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text, k, run,
-                               err);
+    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text,
+                               common->type_count, run, err);
 }

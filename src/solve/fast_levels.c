@@ -9,8 +9,9 @@
 #include "solve/goal.h"
 #include "solve/programme_fast.h"
 
-#define LEVEL_TOLERANCE 1e-8
-#define FULL 1e-9 /* so near to its top a job is at it */
+#define LEVEL_TOLERANCE 1e-9
+#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define FULL 1e-9                    /* so near to its top a job is at it */
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
@@ -135,6 +136,7 @@ struct climb {
     struct filler *filler;
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
+    double *base;      /* [class] its level, a hair lower           */
     double *speed;     /* [class]                                   */
     bool *stuck;       /* [class]                                   */
 };
@@ -182,8 +184,8 @@ static int climb_all(struct climb *climb, struct error *err)
     double most;
     while (set_speeds(climb, &most)) {
         struct rise rise;
-        int r = filler_rise(climb->filler, climb->crew->level, climb->speed,
-                            fmax(most, 0), &rise, climb->stuck, err);
+        int r = filler_rise(climb->filler, climb->base, climb->speed, fmax(most, 0),
+                            &rise, climb->stuck, err);
         if (r < 0)
             return r;
         if (!go_up(climb, &rise))
@@ -206,15 +208,15 @@ int fast_hierarchical(const struct frame *frame, struct shares *shares,
         .filler = filler_new(&crew.filling, LEVEL_TOLERANCE),
         .done = arena_array(frame->arena, bool, p->job_count),
         .job_speed = arena_array(frame->arena, double, p->job_count),
+        .base = arena_array(frame->arena, double, count),
         .speed = arena_array(frame->arena, double, count),
         .stuck = arena_array(frame->arena, bool, count),
     };
     for (uint32_t j = 0; j < p->job_count; j++)
         climb.done[j] = !(unit[j] > 0);
-    double part = 1;
     int r = climb_all(&climb, err);
     if (r == 0)
-        r = filler_shares(climb.filler, crew.level, crew.x, &part, err);
+        r = filler_shares(climb.filler, crew.level, crew.x, err);
     shares->iterations = filler_solves(climb.filler);
     filler_free(climb.filler);
     if (r < 0)

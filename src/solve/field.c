@@ -93,8 +93,12 @@ static void count_pinned(struct field *field, const double *at, uint16_t pin,
     field->moving[fast] += gang * fast_line.by;
 }
 
-/* On one type at all prices of the box: PIN_NONE where another may be cheaper. */
-static uint16_t pin_single(const struct field *field, const double *at, double due_high)
+/*
+ * On one type at all prices of the box: PIN_NONE where another may be cheaper, or where
+ * that type alone is too slow: then it is 'short', and may be pinned to two.
+ */
+static uint16_t pin_single(const struct field *field, const double *at, double due_high,
+                           bool *ret_short)
 {
     const struct box *box = &field->box;
     uint32_t best = 0;
@@ -106,7 +110,8 @@ static uint16_t pin_single(const struct field *field, const double *at, double d
         best = t;
         cost = most;
     }
-    if (due_high * at[best * CROWD_LANES] > 1)
+    *ret_short = due_high * at[best * CROWD_LANES] > 1;
+    if (*ret_short)
         return PIN_NONE;
     cost *= 1 + SURE;
     for (uint32_t t = 0; t < field->type_count; t++)
@@ -159,8 +164,9 @@ static uint16_t pin_of(const struct field *field, const double *at)
     if (field->due == DUE_BENT && !(bend * field->box.z_high < 1))
         return PIN_NONE; /* it can never get there: the range ends beyond its own limit */
     double due_high = crowd_due(field->due, bend, field->box.z_high);
-    uint16_t pin = pin_single(field, at, due_high);
-    if (pin != PIN_NONE)
+    bool short_of;
+    uint16_t pin = pin_single(field, at, due_high, &short_of);
+    if (!short_of)
         return pin;
     double due_low = crowd_due(field->due, bend, field->box.z_low);
     return pin_pair(field, at, due_low, due_high);

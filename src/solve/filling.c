@@ -8,8 +8,13 @@
  *
  * Who has to stay?  A type that is not scarce at the end costs nothing, so whoever would
  * be faster on such a type than it is now can go on.  Everybody else would have to pay
- * for more, and all that can be paid is spent.  Those who stay keep their level, not their
- * shares: in the next round they may make room where they are indifferent.
+ * for more, and all that can be paid is spent.  For the same reason who goes on does so
+ * without the scarce types, for good: while no level falls, those who stay need all of
+ * them.
+ *
+ * Those who stay leave with their shares, which are the only ones that serve them at
+ * these prices, and what they use is no longer there.  Only who is indifferent between
+ * types keeps its level instead of its shares: it may make room for others later.
  */
 #include "solve/filling.h"
 
@@ -17,6 +22,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -26,17 +32,26 @@
 #define STEPS_MAX 60  /* heights in one rise                        */
 #define ROOT_MAX 100  /* passes to find where the money is spent    */
 #define ROUNDS_MAX 64 /* rises of a water filling                   */
+#define NEARLY 1e-3   /* prices are not known better than this      */
+#define PRICED 1e-6   /* of the average price: less is none         */
+#define SPARE 1e-6    /* of a type: more is not all used            */
 
 struct filler {
     struct arena arena;
     uint32_t job_count, type_count;
-    double capacity[CROWD_TYPES];
+    double room[CROWD_TYPES]; /* capacity that is left */
     double tolerance;   /* of the markets                                           */
     const double *gang; /* [job]                                                    */
-    const double *rate; /* [job][type]                                              */
+    double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
     struct crowd jobs;  /* by job; bend is the height at which it stops             */
     double *top;        /* [job]                                                    */
-    double *due;        /* [job] what the market has as its need; 0: it is not in it */
+    double *due;        /* [job] its need in the market; 0: it is not in it         */
+    bool *changed;      /* [job] its rates are not those in the market              */
+    bool *stays;        /* [job] was found stuck                                    */
+    bool *gone;         /* [job] and has left with the shares in x                  */
+    double *x;          /* [job][type]                                              */
+    double price[CROWD_TYPES]; /* at which the last rise was held                   */
+    bool scarce[CROWD_TYPES];  /* has run out, in this rise or an earlier one */
     struct market *market;
     struct market_answer answer; /* of the last solution */
     uint32_t solves;
@@ -51,7 +66,29 @@ struct dues {
 static double due_at(const struct filler *filler, const struct dues *dues, uint32_t job,
                      double height)
 {
+    if (filler->gone[job])
+        return 0;
     return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
+}
+
+/* Forget the types that a job may not use, and see how far it can get without. */
+static void set_rates(struct filler *filler, uint32_t job, const bool *closed)
+{
+    uint32_t k = filler->type_count;
+    double *at = crowd_at(&filler->jobs, job);
+    double *rate = filler->rate + (uint64_t)job * k;
+    filler->top[job] = 0;
+    filler->changed[job] = true;
+    for (uint32_t t = 0; t < k; t++) {
+        if (closed[t])
+            rate[t] = 0;
+        double inverse = 1 / rate[t];
+        at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
+        filler->top[job] = fmax(filler->top[job], rate[t]);
+    }
+    at[k * CROWD_LANES] = filler->gang[job];
+    if (filler->top[job] == 0)
+        crowd_empty(&filler->jobs, job);
 }
 
 struct filler *filler_new(const struct filling *filling, double tolerance)
@@ -60,32 +97,28 @@ struct filler *filler_new(const struct filling *filling, double tolerance)
     if (!filler)
         abort();
     uint32_t n = filling->job_count, k = filling->type_count;
+    bool closed[CROWD_TYPES];
     arena_init(&filler->arena, 0);
     filler->job_count = n;
     filler->type_count = k;
-    filler->tolerance = 0.1 * tolerance;
+    filler->tolerance = 0.01 * tolerance;
     filler->gang = filling->gang;
-    filler->rate = filling->rate;
+    filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
     filler->top = arena_array(&filler->arena, double, n);
     filler->due = arena_array(&filler->arena, double, n);
+    filler->changed = arena_array(&filler->arena, bool, n);
+    filler->stays = arena_array(&filler->arena, bool, n);
+    filler->gone = arena_array(&filler->arena, bool, n);
+    filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
     crowd_init(&filler->jobs, &filler->arena, k, n);
     filler->jobs.count = n;
-    for (uint32_t t = 0; t < k; t++)
-        filler->capacity[t] = filling->capacity[t];
-    for (uint32_t j = 0; j < n; j++) {
-        double *at = crowd_at(&filler->jobs, j);
-        const double *rate = filling->rate + (uint64_t)j * k;
-        for (uint32_t t = 0; t < k; t++) {
-            double inverse = 1 / rate[t];
-            at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
-            if (filling->capacity[t] > 0)
-                filler->top[j] = fmax(filler->top[j], rate[t]);
-        }
-        if (filler->top[j] > 0)
-            at[k * CROWD_LANES] = filling->gang[j];
-        else
-            crowd_empty(&filler->jobs, j);
+    for (uint32_t t = 0; t < k; t++) {
+        filler->room[t] = filling->capacity[t];
+        closed[t] = !(filling->capacity[t] > 0);
     }
+    memcpy(filler->rate, filling->rate, (uint64_t)n * k * sizeof *filler->rate);
+    for (uint32_t j = 0; j < n; j++)
+        set_rates(filler, j, closed);
     filler->market = market_new(k, filling->capacity, n);
     market_set_limit(filler->market, 1);
     return filler;
@@ -113,7 +146,7 @@ uint32_t filler_solves(const struct filler *filler)
 /* Need 'due' of everybody; only what changed is put anew. */
 static void set_due(struct filler *filler, uint32_t job, double due)
 {
-    if (due == filler->due[job])
+    if (due == filler->due[job] && !filler->changed[job])
         return;
     if (due > 0) {
         struct buyer buyer = { .rate =
@@ -121,9 +154,10 @@ static void set_due(struct filler *filler, uint32_t job, double due)
                                .gang = filler->gang[job],
                                .need = due };
         market_put(filler->market, job, &buyer);
-    } else {
+    } else if (filler->due[job] > 0) {
         market_drop(filler->market, job);
     }
+    filler->changed[job] = false;
     filler->due[job] = due;
 }
 
@@ -192,19 +226,12 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
     return high;
 }
 
-static void market_prices(const struct filler *filler, double *ret_price)
-{
-    for (uint32_t t = 0; t < filler->type_count; t++)
-        ret_price[t] = filler->capacity[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
-}
-
 /* Could it go on, on a type that costs nothing? */
-static bool can_go_on(const struct filler *filler, const bool *scarce, uint32_t job,
-                      double due)
+static bool can_go_on(const struct filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     for (uint32_t t = 0; t < filler->type_count; t++)
-        if (!scarce[t] && rate[t] > due * (1 + 1e-7))
+        if (!filler->scarce[t] && rate[t] > due * (1 + 1e-7))
             return true;
     return false;
 }
@@ -224,52 +251,171 @@ static double pull(const struct filler *filler, const double *price, uint32_t jo
 }
 
 /* Nobody was found stuck although types ran out: take whom the prices press most. */
-static void hold_the_pressed(const struct filler *filler, const struct dues *dues,
-                             double height, bool *stuck)
+static void hold_the_pressed(struct filler *filler, const struct dues *dues,
+                             double height)
 {
-    double price[CROWD_TYPES], most = 0;
-    market_prices(filler, price);
+    double most = 0;
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t j = 0; j < filler->job_count; j++) {
             double due = due_at(filler, dues, j, height);
-            if (stuck[j] || !(dues->speed[j] > 0) || !(due > 0))
+            if (filler->stays[j] || !(dues->speed[j] > 0) || !(due > 0))
                 continue;
-            double here = pull(filler, price, j, due);
+            double here = pull(filler, filler->price, j, due);
             if (round == 0)
                 most = fmax(most, here);
             else
-                stuck[j] = here >= 1e-3 * most;
+                filler->stays[j] = here >= 1e-3 * most;
         }
     }
 }
 
-static void find_stuck(const struct filler *filler, const struct dues *dues,
-                       const bool *scarce, double height, bool *ret_stuck)
+/* Is another type as good for it at these prices, or so nearly that we cannot tell? */
+static bool indifferent(const struct filler *filler, uint32_t job, double due)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    const double *price = filler->price;
+    bool at_top = due >= filler->top[job] * (1 - 1e-9);
+    struct choice choice =
+        crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
+    uint32_t slow = choice.slow, fast = choice.fast;
+    double worth = price[slow] / rate[slow], budget = 0;
+    if (fast != slow) {
+        worth = (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
+        budget = worth * rate[slow] - price[slow];
+    }
+    for (uint32_t t = 0; t < filler->type_count; t++) {
+        if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
+            continue;
+        double pays = worth * rate[t], costs = price[t] + budget;
+        if (at_top ? rate[t] >= due * (1 - 1e-7)
+                   : costs - pays < NEARLY * (costs + pays))
+            return true;
+    }
+    return false;
+}
+
+/* Those who stay and are not indifferent go with their shares. */
+static void let_go(struct filler *filler, const struct dues *dues, double height)
+{
+    uint32_t k = filler->type_count;
+    bool needed[CROWD_TYPES] = { false };
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        const double *x = filler->x + (uint64_t)j * k;
+        if (filler->gone[j] || !filler->stays[j])
+            continue;
+        if (due > 0 && indifferent(filler, j, due)) {
+            for (uint32_t t = 0; t < k; t++)
+                needed[t] |= filler->rate[(uint64_t)j * k + t] > 0;
+            continue;
+        }
+        for (uint32_t t = 0; t < k; t++)
+            filler->room[t] -= filler->gang[j] * x[t];
+        set_due(filler, j, 0);
+        crowd_empty(&filler->jobs, j);
+        filler->gone[j] = true;
+    }
+    for (uint32_t t = 0; t < k; t++)
+        if (filler->room[t] < 0 || (filler->scarce[t] && !needed[t]))
+            filler->room[t] = 0;
+    market_set_capacity(filler->market, filler->room);
+}
+
+/* Who could go on if just these types were scarce?  The rest of each is written too. */
+static void spare(const struct filler *filler, const struct dues *dues, double height,
+                  double *ret_spare)
+{
+    uint32_t k = filler->type_count;
+    for (uint32_t t = 0; t < k; t++)
+        ret_spare[t] = filler->room[t];
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        if (!(due > 0) || (!filler->stays[j] && due < filler->top[j] * (1 - 1e-9) &&
+                           can_go_on(filler, j, due)))
+            continue;
+        for (uint32_t t = 0; t < k; t++)
+            ret_spare[t] -= filler->gang[j] * filler->x[(uint64_t)j * k + t];
+    }
+}
+
+/*
+ * Scarce is what has a price and is all used by those who stay.  Prices carry a little
+ * noise: a type that is not all used goes from the list, the least used first.
+ */
+static void find_scarce(struct filler *filler, const struct dues *dues, double height)
+{
+    uint32_t k = filler->type_count;
+    double all = 0, left[CROWD_TYPES];
+    bool before[CROWD_TYPES];
+    for (uint32_t t = 0; t < k; t++)
+        all += filler->room[t];
+    for (uint32_t t = 0; t < k; t++) {
+        before[t] = filler->scarce[t];
+        filler->scarce[t] |= filler->room[t] > 0 && filler->price[t] * all > PRICED;
+    }
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t worst = k;
+        double most = SPARE;
+        spare(filler, dues, height, left);
+        for (uint32_t t = 0; t < k; t++) {
+            if (before[t] || !filler->scarce[t] || left[t] <= most * filler->room[t])
+                continue;
+            most = left[t] / filler->room[t];
+            worst = t;
+        }
+        if (worst == k)
+            return;
+        filler->scarce[worst] = false;
+    }
+}
+
+static void find_stuck(struct filler *filler, const struct dues *dues, double height,
+                       bool *ret_stuck)
 {
     bool news = false;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         bool at_top = due >= filler->top[j] * (1 - 1e-9);
-        ret_stuck[j] = at_top || !can_go_on(filler, scarce, j, due);
-        news |= ret_stuck[j] && !at_top && dues->speed[j] > 0;
+        if (filler->stays[j] || (!at_top && can_go_on(filler, j, due)))
+            continue;
+        filler->stays[j] = true;
+        news |= dues->speed[j] > 0;
     }
     if (!news)
-        hold_the_pressed(filler, dues, height, ret_stuck);
+        hold_the_pressed(filler, dues, height);
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        ret_stuck[j] = filler->stays[j];
+        if (!ret_stuck[j])
+            set_rates(filler, j, filler->scarce);
+    }
+}
+
+static void begin_rise(struct filler *filler, struct dues *dues)
+{
+    dues->plain = true;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        bool rises = dues->speed[j] > 0;
+        if (filler->gone[j] || !(filler->top[j] > 0))
+            continue;
+        dues->plain &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
+        crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
+            rises ? filler->top[j] : fmin(dues->base[j], filler->top[j]);
+    }
+}
+
+/* It cannot be met: remember by what it is held. */
+static void note_prices(struct filler *filler)
+{
+    for (uint32_t t = 0; t < filler->type_count; t++)
+        filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
 }
 
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
 {
-    struct dues dues = { .base = base, .speed = speed, .plain = true };
-    double height = most, price[CROWD_TYPES];
-    bool scarce[CROWD_TYPES];
-    for (uint32_t j = 0; j < filler->job_count; j++) {
-        bool rises = speed[j] > 0;
-        dues.plain &= rises ? speed[j] == 1 && base[j] == 0 : true;
-        if (filler->top[j] > 0)
-            crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
-                rises ? filler->top[j] : fmin(base[j], filler->top[j]);
-    }
+    struct dues dues = { .base = base, .speed = speed };
+    double height = most;
+    begin_rise(filler, &dues);
     *ret_rise = (struct rise){ .by = most };
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
         int r = meet(filler, &dues, height, err);
@@ -277,14 +423,20 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
             return r;
         if (filler->answer.level >= 1 - 2 * filler->tolerance) {
             ret_rise->by = height;
-            if (ret_rise->held)
-                find_stuck(filler, &dues, scarce, height, ret_stuck);
+            if (!ret_rise->held)
+                return 0;
+            for (uint32_t j = 0; j < filler->job_count; j++)
+                if (!filler->gone[j])
+                    market_share(filler->market, j,
+                                 filler->x + (uint64_t)j * filler->type_count);
+            find_scarce(filler, &dues, height);
+            find_stuck(filler, &dues, height, ret_stuck);
+            let_go(filler, &dues, height);
             return 0;
         }
-        market_prices(filler, price);
-        market_scarce(filler->market, scarce);
+        note_prices(filler);
         ret_rise->held = true;
-        double next = height_spent(filler, &dues, price, 0, height);
+        double next = height_spent(filler, &dues, filler->price, 0, height);
         if (!(next < height * (1 - 1e-13)))
             next = height * (1 - filler->tolerance);
         height = next;
@@ -294,17 +446,23 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
 }
 
 int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  double *ret_part, struct error *err)
+                  struct error *err)
 {
+    uint32_t k = filler->type_count;
     for (uint32_t j = 0; j < filler->job_count; j++)
-        set_due(filler, j, fmin(level[j], filler->top[j]));
+        if (!filler->gone[j])
+            set_due(filler, j, fmin(level[j], filler->top[j]));
     filler->solves++;
     int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
     if (r < 0)
         return r;
-    for (uint32_t j = 0; j < filler->job_count; j++)
-        market_share(filler->market, j, ret_x + (uint64_t)j * filler->type_count);
-    *ret_part = fmin(1, filler->answer.level);
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double *x = ret_x + (uint64_t)j * k;
+        if (filler->gone[j])
+            memcpy(x, filler->x + (uint64_t)j * k, k * sizeof *x);
+        else
+            market_share(filler->market, j, x);
+    }
     return 0;
 }
 
@@ -340,19 +498,29 @@ static int fill(struct filler *filler, double *level, struct filling_answer *ans
     return error_set(err, -EDOM, "the levels of %u jobs do not settle", n);
 }
 
+/* What the shares give it. */
+static double level_of(const struct filling *filling, uint32_t job, const double *x)
+{
+    double level = 0;
+    for (uint32_t t = 0; t < filling->type_count; t++) {
+        uint64_t cell = (uint64_t)job * filling->type_count + t;
+        level += filling->rate[cell] * x[cell];
+    }
+    return level;
+}
+
 int filling_solve(const struct filling *filling, double tolerance, double *ret_level,
                   double *ret_x, struct filling_answer *ret_answer, struct error *err)
 {
     struct filler *filler = filler_new(filling, tolerance);
-    double part = 1;
     *ret_answer = (struct filling_answer){ 0 };
     for (uint32_t j = 0; j < filling->job_count; j++)
         ret_level[j] = 0;
     int r = fill(filler, ret_level, ret_answer, err);
     if (r == 0)
-        r = filler_shares(filler, ret_level, ret_x, &part, err);
-    for (uint32_t j = 0; j < filling->job_count; j++)
-        ret_level[j] *= part;
+        r = filler_shares(filler, ret_level, ret_x, err);
+    for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)
+        ret_level[j] = level_of(filling, j, ret_x);
     ret_answer->solves = filler->solves;
     filler_free(filler);
     return r;

@@ -40,7 +40,7 @@ struct filler;
 struct filler *filler_new(const struct filling *filling, double tolerance);
 void filler_free(struct filler *filler);
 
-/* The best level a job can have on its own; 0: it can run nowhere. */
+/* The best level a job can have on its own, without what has run out; 0: none. */
 double filler_top(const struct filler *filler, uint32_t job);
 
 struct rise {
@@ -51,13 +51,17 @@ struct rise {
 /*
  * Raise all from base[job], which must be feasible, at speed[job] >= 0, by 'most' at most.
  * Nobody rises above its own top.  If it is held, ret_stuck[job] says who cannot go on:
- * those at their top, and those who would need what has run out.
+ * those at their top, and those who would need what has run out.  The others never get
+ * any of that again, so levels must not fall from one rise to the next.
  */
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err);
 
-/* Shares for levels that were found to be feasible; how much of them they reach, <= 1. */
+/*
+ * Shares for levels that were found to be feasible.  Those who are stuck have what they
+ * had when they stopped, or as much; 'level' is read for the others.
+ */
 int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  double *ret_part, struct error *err);
+                  struct error *err);
 
 uint32_t filler_solves(const struct filler *filler);

@@ -22,7 +22,7 @@
 #define SAMPLE_SHIFT 3   /* each sample is one job in eight of the next               */
 #define SAMPLE_MIN 384   /* jobs in the smallest one                                  */
 #define SAMPLE_GAP 1e-4  /* how well a sample is solved                               */
-#define SAMPLE_ERROR 3.5 /* over the root of its size: how far off its prices may be  */
+#define SAMPLE_ERROR 2.0 /* over the root of its size: how far off its prices may be  */
 #define BOX_TRIES 3      /* wider boxes before we do without                          */
 #define WARM_WIDTH 0.004 /* of the box around the last prices                         */
 #define WARM_TRIES 2     /* times four each                                           */

@@ -22,7 +22,8 @@
 #include "solve/linear.h"
 
 #define PULLS 1e-7  /* a dual above it is one                                    */
-#define MOVES 1e-7  /* relative spare above it is some                           */
+#define MOVES 1e-8  /* relative spare above it is some                           */
+#define FULL 1e-10  /* so near to its job's best rate a level is at it           */
 #define SLACK 1e-10 /* what a level gives so that rounding does not make it fail */
 
 struct levels {
@@ -117,7 +118,7 @@ static int rise(struct levels *levels, double *x, struct error *err)
         levels->gap = fmax(levels->gap, (bound - step) * levels->speed[j] /
                                             fmax(levels->level[j], 1));
         bool full =
-            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - MOVES);
+            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - FULL);
         bool pulled = linear_pull(linear, j) * levels->speed[j] > PULLS * pulls;
         levels->done[j] = full || pulled || (j == held && strongest > 0);
         levels->asks[j] = !levels->done[j];

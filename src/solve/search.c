@@ -16,7 +16,7 @@
 #define NEAR 0.98         /* a tangent that falls less than this is the last one     */
 #define ROUNDS_MAX 1500   /* prices to try in a run                                  */
 #define STUCK_MAX 8       /* of them, those in a row that bring nothing              */
-#define NARROW_MIN 192    /* fewer jobs are not worth a smaller box                  */
+#define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
 #define FIRST_NARROW 0.02 /* gap at which the first box is looked for                */
 
 void search_init(struct search *search, struct arena *arena, struct field *field,
@@ -253,7 +253,7 @@ static void narrow(struct search *search)
     box.z_low = search->lower * (1 - 1e-9);
     box.z_high = upper;
     field_narrow(field, search->capacity, &box);
-    search_again(search, upper, 4 * search->row_count + 4);
+    search_again(search, upper, 2 * search->row_count + 2);
     mix(search);
 }
 

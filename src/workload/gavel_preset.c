@@ -11,7 +11,8 @@
  *
  * Work is run time times the published rate on V100s, so jobs have fractions of steps.
  * The first job comes at 0, the others as a Poisson process with a mean gap of 'lam'; or
- * all at once (static=N).
+ * all at once (static=N), or the first N of them (steady=N), so that the cluster need not
+ * fill up first.
  */
 #include <errno.h>
 #include <math.h>
@@ -35,6 +36,7 @@ enum { SEED_JOBS = 2, SEED_ARRIVALS = 3, SEED_SLOS = 6 };
 struct gavel {
     /* settings */
     double lam_s;
+    uint32_t steady;
     bool multi, priorities, slos;
     uint32_t at_once, jobs;
 
@@ -101,7 +103,8 @@ static int gavel_next(void *self, struct job_spec *spec, struct error *err)
     uint64_t jobs = g->at_once > 0 ? g->at_once : g->jobs;
     if (jobs > 0 && g->yielded == jobs)
         return 0;
-    if (g->yielded > 0 && g->at_once == 0)
+    bool present = g->yielded < (g->steady > 1 ? g->steady : 1);
+    if (!present && g->at_once == 0)
         g->at_s += -log(1.0 - mt_random(&g->arrival_rng)) / (1.0 / g->lam_s);
     if (g->at_s * 1e9 > (double)TIME_MAX_NS)
         return error_set(err, -ERANGE,
@@ -130,6 +133,8 @@ static const struct param gavel_params[] = {
     { "priorities", PARAM_FLAG, AT(priorities), "false", NULL,
       "one job in five has weight 5" },
     { "slos", PARAM_FLAG, AT(slos), "false", NULL, "jobs have deadlines" },
+    { "steady", PARAM_COUNT, AT(steady), "0", NULL, "jobs that are there at the start",
+      0, 1e9 },
     { "static", PARAM_COUNT, AT(at_once), "0", NULL,
       "so many jobs, all at the start; 0: they come one by one", 0, 1e8 },
     { "jobs", PARAM_COUNT, AT(jobs), "0", NULL,

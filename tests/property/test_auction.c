@@ -10,6 +10,10 @@
 #include "solve/auction.h"
 #include "solve/lp.h"
 
+#ifndef SEEDS
+#define SEEDS 600
+#endif
+
 #define JOBS 300
 #define TYPES 8
 
@@ -232,7 +236,7 @@ static void compare_sum(struct scene *s)
 static void sums_are_largest(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 1200)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         rng_init(&rng, seed.now, "sums");
         make_scene(&s, seed.now % 20 == 0 ? JOBS : 40);
@@ -244,7 +248,7 @@ static void sums_with_floors_are_largest_or_cannot_be(void **state)
 {
     static struct scene s;
     uint32_t kept = 0;
-    FOR_EACH_SEED(seed, 2000)
+    FOR_EACH_SEED(seed, 2 * SEEDS)
     {
         rng_init(&rng, seed.now, "floors");
         make_scene(&s, seed.now % 20 == 0 ? JOBS : 40);
@@ -259,7 +263,7 @@ static void sums_with_floors_are_largest_or_cannot_be(void **state)
 static void floors_at_the_edge_are_kept(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 1200)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         enum lp_status status;
         rng_init(&rng, seed.now, "edge");
@@ -291,7 +295,7 @@ static void floors_at_the_edge_are_kept(void **state)
 static void ratios_are_largest(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 1200)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         enum lp_status status, alone;
         rng_init(&rng, seed.now, "ratios");

@@ -13,6 +13,10 @@
 #include "solve/lp.h"
 #include "solve/pairs.h"
 
+#ifndef SEEDS
+#define SEEDS 300
+#endif
+
 #define CLASSES 24
 #define TYPES 5
 #define PAIRS (CLASSES * (CLASSES + 1) / 2)
@@ -273,7 +277,7 @@ static void assert_solved(int r, const struct error *err)
 static void levels_are_largest(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 700)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         struct error err;
         double rates[CLASSES];
@@ -304,7 +308,7 @@ static void levels_are_largest(void **state)
 static void finish_times_are_least(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 700)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         struct error err;
         double rates[CLASSES], due[CLASSES];
@@ -331,7 +335,7 @@ static void finish_times_are_least(void **state)
 static void sums_are_largest_or_cannot_be(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 700)
+    FOR_EACH_SEED(seed, SEEDS)
     {
         struct error err;
         double rates[CLASSES], floor[CLASSES], judged;
@@ -414,7 +418,7 @@ static void judge_filling(const struct scene *s, double *ret_level)
 static void fillings_are_lexicographic(void **state)
 {
     static struct scene s;
-    FOR_EACH_SEED(seed, 150)
+    FOR_EACH_SEED(seed, SEEDS / 4)
     {
         struct error err;
         double rates[CLASSES], level[CLASSES], judged[CLASSES];
