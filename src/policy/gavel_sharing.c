@@ -151,7 +151,7 @@ static void went(struct gavel_common *common, const struct view *view, job_id id
     struct gavel_sharing *s = common->sharing;
     follow(common, view, id);
     gavel_strike(common, id);
-    gavel_classes_remove(s->classes, s->pages[id].class);
+    gavel_classes_remove(s->classes, s->pages[id].class, id);
     s->pages[id].class = NONE;
     s->room = s->stale = true;
 }
