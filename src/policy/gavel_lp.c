@@ -17,8 +17,10 @@ int gavel_lp_init(struct gavel_lp *lp, const struct gavel_rule *rule,
                   const struct view *view, uint64_t seed, struct arena *run,
                   struct error *err)
 {
-    lp->solver = solver_new();
-    return gavel_init(&lp->gavel, rule, view, seed, run, err);
+    int r = gavel_init(&lp->gavel, rule, view, seed, run, err);
+    if (r == 0)
+        lp->solver = solver_new();
+    return r;
 }
 
 void gavel_lp_fini(void *self)

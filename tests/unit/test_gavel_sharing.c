@@ -1,0 +1,150 @@
+/* Sharing in our own rounds: who is put together, who takes turns, what is refused. */
+#include "support/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define SECOND INT64_C(1000000000)
+
+static struct arena arena;
+static struct cluster cluster;
+static struct throughput rates;
+static struct error err;
+
+/* A and B get on with each other, C with nobody. */
+static const char table[] = "kind,type,gpus,rate,beside,rate_beside\n"
+                            "A,v100,1,1,,\nB,v100,1,1,,\nC,v100,1,1,,\n"
+                            "A,v100,1,0.9,B,0.8\n"
+                            "A,v100,1,0.4,A,0.4\nB,v100,1,0.4,B,0.4\n"
+                            "A,v100,1,0,C,0\nB,v100,1,0,C,0\nC,v100,1,0,C,0\n";
+
+struct seen {
+    uint32_t together; /* starts beside another */
+    int64_t last_ns;
+};
+
+static void see(void *self, const struct view *view, const struct event *event)
+{
+    struct seen *seen = self;
+    seen->last_ns = event->at_ns;
+    const struct job *job =
+        event->kind == EVENT_STARTED ? &view->jobs[event->job] : NULL;
+    if (!job || job->partner == JOB_NONE)
+        return;
+    seen->together++;
+    assert_true(job->kind != view->jobs[job->partner].kind);
+}
+
+static int64_t play(const char *policy, const char *const *kinds, uint32_t count,
+                    double steps, struct seen *seen)
+{
+    struct job_spec specs[8] = { { 0 } };
+    struct run run;
+    const struct policy *found;
+    const char *settings;
+    assert_int_equal(policy_parse(policy, &found, &settings, &err), 0);
+    for (uint32_t i = 0; i < count; i++)
+        specs[i] = (struct job_spec){ .gpus = 1, .steps = steps, .kind = kinds[i] };
+    *seen = (struct seen){ 0 };
+    run_play(&run, &(struct run_setup){
+                       .cluster = &cluster,
+                       .rates = &rates,
+                       .policy = found,
+                       .settings = settings,
+                       .specs = specs,
+                       .spec_count = count,
+                       .seed = 1,
+                       .listener = { .event = see, .self = seen },
+                   });
+    assert_int_equal(run.ended, count);
+    assert_int_equal(run.engine.refused_count, 0);
+    run_release(&run);
+    return seen->last_ns;
+}
+
+static void two_who_get_on_run_together(void **state)
+{
+    static const char *const kinds[] = { "A", "B" };
+    struct seen seen;
+    int64_t end_ns = play("gavel-las,sharing=true", kinds, 2, 720, &seen);
+    assert_true(seen.together > 0);
+    assert_true(end_ns < 1000 * SECOND); /* one after the other: 1440 */
+    play("gavel-las", kinds, 2, 720, &seen);
+    assert_int_equal(seen.together, 0);
+}
+
+static void who_does_not_fit_takes_turns(void **state)
+{
+    static const char *const kinds[] = { "C", "A", "C" };
+    struct seen seen;
+    int64_t end_ns = play("gavel-las,sharing=true", kinds, 3, 720, &seen);
+    assert_int_equal(seen.together, 0);
+    assert_true(end_ns == 3 * 720 * SECOND);
+}
+
+/* Alike, two would get 0.8 together: less than one has alone. */
+static void those_who_hinder_each_other_are_kept_apart(void **state)
+{
+    static const char *const kinds[] = { "A", "A", "B", "B" };
+    struct seen seen;
+    int64_t end_ns = play("gavel-makespan,sharing=true", kinds, 4, 720, &seen);
+    assert_true(seen.together >= 2);
+    assert_true(end_ns < 4 * 720 * SECOND * 7 / 10);
+}
+
+static void wrong_settings_are_refused(void **state)
+{
+    static const struct {
+        const char *policy, *sentence;
+    } wrong[] = {
+        { "gavel-las,sharing=true,worth=xion", "worth asks about one job" },
+        { "gavel-las,sharing=true,rates=estimated", "rates=estimated needs kinds" },
+    };
+    static struct throughput none;
+    throughput_init(&none, &cluster);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct engine engine;
+        struct arena run;
+        struct engine_setup setup = {
+            .cluster = &cluster, .rates = &none, .executor = &executor_sim, .job_max = 8
+        };
+        arena_init(&run, 0);
+        assert_int_equal(
+            policy_parse(wrong[i].policy, &setup.policy, &setup.settings, &err), 0);
+        assert_int_equal(engine_init(&engine, &run, &setup, &err), -EINVAL);
+        if (!strstr(err.text, wrong[i].sentence))
+            fail_msg("\"%s\", want \"%s\"", err.text, wrong[i].sentence);
+        arena_release(&run);
+    }
+}
+
+static int setup(void **state)
+{
+    arena_init(&arena, 0);
+    int r = cluster_load(&cluster, &arena, "v100:1", &err);
+    throughput_init(&rates, &cluster);
+    return r < 0 ? r
+                 : throughput_parse(&rates, &arena, "table", table, sizeof table - 1,
+                                    &err);
+}
+
+static int teardown(void **state)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(two_who_get_on_run_together),
+        CASE(who_does_not_fit_takes_turns),
+        CASE(those_who_hinder_each_other_are_kept_apart),
+        CASE(wrong_settings_are_refused),
+    };
+    return cmocka_run_group_tests_name("gavel_sharing", tests, NULL, NULL);
+}
