@@ -269,15 +269,22 @@ static void sharing_of_jobs(struct sharing *s, uint32_t job_count)
 
 #define CLASSES_MAX 512
 
+static bool is_of(const struct sharing *s, uint32_t job, uint32_t class,
+                  const double *weight)
+{
+    const struct drawn *drawn = &s->drawn;
+    bool same = s->pairing.gang[class] == drawn->gang[job] &&
+                weight[class] == drawn->weight[job];
+    for (uint32_t t = 0; same && t < TYPES; t++)
+        same = s->pairing.rate[(size_t) class * TYPES + t] ==
+               drawn->rate[(size_t)job * TYPES + t];
+    return same;
+}
+
 static uint32_t class_of(const struct sharing *s, uint32_t job, const double *weight)
 {
-    const struct pairing *in = &s->pairing;
-    const struct drawn *drawn = &s->drawn;
     uint32_t c = 0;
-    while (c < in->class_count &&
-           (in->gang[c] != drawn->gang[job] || weight[c] != drawn->weight[job] ||
-            memcmp(in->rate + (size_t)c * TYPES, drawn->rate + (size_t)job * TYPES,
-                   TYPES * sizeof(double)) != 0))
+    while (c < s->pairing.class_count && !is_of(s, job, c, weight))
         c++;
     return c;
 }
@@ -286,7 +293,7 @@ static uint32_t class_of(const struct sharing *s, uint32_t job, const double *we
 static void sharing_of_classes(struct sharing *s, uint32_t job_count)
 {
     struct rng rng;
-    double weight[CLASSES_MAX];
+    double weight[CLASSES_MAX] = { 0 };
     rng_init(&rng, 1, "classes");
     sharing_begin(s, job_count, 0, CLASSES_MAX, CLASSES_MAX * CLASSES_MAX / 2);
     struct pairing *in = &s->pairing;
