@@ -196,6 +196,17 @@ static int meet(struct filler *filler, const struct dues *dues, double height,
     return r;
 }
 
+/* What a little more would cost: the slope of the edge on which the choice lies. */
+static double worth_of(const struct filler *filler, uint32_t job, const double *price,
+                       struct choice choice)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    uint32_t slow = choice.slow, fast = choice.fast;
+    if (fast == slow)
+        return price[slow] / rate[slow];
+    return (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
+}
+
 /* What the dues cost at this height, at prices at which all there is costs 1. */
 static double spent(const struct filler *filler, const struct dues *dues,
                     const double *price, double height, double *ret_slope)
@@ -207,6 +218,7 @@ static double spent(const struct filler *filler, const struct dues *dues,
         return demand.cost;
     }
     double cost = 0;
+    *ret_slope = 0;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         if (!(due > 0))
@@ -215,8 +227,10 @@ static double spent(const struct filler *filler, const struct dues *dues,
             crowd_choose(&filler->jobs, crowd_at(&filler->jobs, j), price, due);
         cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
                                    choice.x_fast * price[choice.fast]);
+        if (due < filler->top[j])
+            *ret_slope +=
+                filler->gang[j] * dues->speed[j] * worth_of(filler, j, price, choice);
     }
-    *ret_slope = 0;
     return cost;
 }
 
@@ -297,11 +311,8 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
     struct choice choice =
         crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
-    double worth = price[slow] / rate[slow], budget = 0;
-    if (fast != slow) {
-        worth = (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
-        budget = worth * rate[slow] - price[slow];
-    }
+    double worth = worth_of(filler, job, price, choice);
+    double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
     for (uint32_t t = 0; t < filler->type_count; t++) {
         if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
             continue;
