@@ -88,16 +88,16 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                    const struct gavel_times *times, struct arena *scratch,
                    struct gavel_call *ret_call);
 
+/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2]);
+
 /*
  * Sent away now it would lose what it has done, or has hardly done anything for what its
  * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
  */
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job);
-
-/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
-uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
-                        double rates[][2]);
 
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);

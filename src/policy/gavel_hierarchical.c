@@ -87,6 +87,11 @@ static const struct gavel_rule by_classes_rule = { .shares = hierarchical_shares
 static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
                                                      .blind = BLIND_EQUAL };
 
+/* With all pairs of jobs the programme is large: it is not solved at every arrival. */
+static const struct gavel_rule hierarchical_sharing_rule = {
+    .shares = hierarchical_shares, .blind = BLIND_EQUAL, .patience_s = 1800
+};
+
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)
 {
@@ -95,8 +100,10 @@ static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
     bool fifo = h->inside == INSIDE_FIFO;
     for (uint32_t e = 0; e < view->cluster->entity_count; e++)
         fifo = fifo || view->cluster->entities[e].fifo;
-    return gavel_lp_init(self, fifo ? &hierarchical_rule : &by_classes_rule, view, seed,
-                         run, err);
+    const struct gavel_rule *rule = !h->lp.gavel.sharing ? &hierarchical_rule
+                                    : fifo               ? &hierarchical_sharing_rule
+                                                         : &by_classes_rule;
+    return gavel_lp_init(self, rule, view, seed, run, err);
 }
 
 static const struct param hierarchical_params[] = {

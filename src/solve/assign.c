@@ -18,8 +18,7 @@
 struct search {
     const struct assignment *assignment;
     double *row_price, *column_price;
-    uint32_t *owner;     /* [column]                              */
-    uint32_t *column_of; /* [row]                                 */
+    uint32_t *owner; /* [column] */
 
     /* of the search for one row */
     double *distance;  /* [column]                                */
@@ -31,7 +30,7 @@ struct search {
 };
 
 static void search_init(struct search *s, const struct assignment *assignment,
-                        struct arena *arena, uint32_t *columns)
+                        struct arena *arena)
 {
     uint32_t rows = assignment->row_count, count = assignment->column_count;
     *s = (struct search){
@@ -39,7 +38,6 @@ static void search_init(struct search *s, const struct assignment *assignment,
         .row_price = arena_array(arena, double, rows),
         .column_price = arena_array(arena, double, count),
         .owner = arena_array(arena, uint32_t, count),
-        .column_of = columns,
         .distance = arena_array(arena, double, count),
         .from = arena_array(arena, uint32_t, count),
         .waiting = arena_array(arena, uint32_t, count),
@@ -108,7 +106,7 @@ double assign_solve(const struct assignment *assignment, struct arena *scratch,
 {
     assert(assignment->row_count <= assignment->column_count);
     struct search s;
-    search_init(&s, assignment, scratch, ret_columns);
+    search_init(&s, assignment, scratch);
     for (uint32_t row = 0; row < assignment->row_count; row++)
         ret_columns[row] = NOBODY;
     for (uint32_t row = 0; row < assignment->row_count; row++) {

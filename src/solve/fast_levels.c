@@ -10,8 +10,8 @@
 #include "solve/programme_fast.h"
 
 #define LEVEL_TOLERANCE 1e-9
-#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
-#define FULL 1e-9                    /* so near to its top a job is at it */
+#define HAIR (3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define FULL 1e-9                  /* so near to its top a job is at it */
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
@@ -136,6 +136,7 @@ struct climb {
     struct filler *filler;
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
+    double *top;       /* [class] before the rise                   */
     double *base;      /* [class] its level, a hair lower           */
     double *speed;     /* [class]                                   */
     bool *stuck;       /* [class]                                   */
@@ -149,33 +150,36 @@ static bool set_speeds(struct climb *climb, double *ret_most)
     *ret_most = INFINITY;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
+        climb->top[c] = filler_top(climb->filler, c);
+        climb->base[c] = crew->level[c] * (1 - HAIR);
         if (climb->speed[c] > 0)
             *ret_most =
-                fmin(*ret_most,
-                     (filler_top(climb->filler, c) - crew->level[c]) / climb->speed[c]);
+                fmin(*ret_most, (climb->top[c] - climb->base[c]) / climb->speed[c]);
     }
     return *ret_most < INFINITY;
 }
 
-/* Everybody who rises goes up; those who cannot go on are done. */
+/*
+ * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
+ * its turn in a group and will find nothing left.
+ */
 static bool go_up(struct climb *climb, const struct rise *rise)
 {
     const struct crew *crew = climb->crew;
     bool stopped = false;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
-        double top = filler_top(climb->filler, c);
+        climb->stuck[c] = rise->held && climb->stuck[c];
         if (!(climb->speed[c] > 0))
             continue;
-        crew->level[c] = fmin(top, crew->level[c] + climb->speed[c] * rise->by);
-        climb->stuck[c] =
-            (rise->held && climb->stuck[c]) || crew->level[c] >= top * (1 - FULL);
+        crew->level[c] =
+            fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
+        if (crew->level[c] >= climb->top[c] * (1 - FULL))
+            climb->stuck[c] = true;
         stopped = stopped || climb->stuck[c];
     }
-    for (uint32_t i = 0; i < crew->member_count; i++) {
-        uint32_t c = crew->alike.class_of[i];
-        if (climb->speed[c] > 0 && climb->stuck[c])
+    for (uint32_t i = 0; i < crew->member_count; i++)
+        if (climb->stuck[crew->alike.class_of[i]])
             climb->done[crew->members[i]] = true;
-    }
     return stopped;
 }
 
@@ -208,6 +212,7 @@ int fast_hierarchical(const struct frame *frame, struct shares *shares,
         .filler = filler_new(&crew.filling, LEVEL_TOLERANCE),
         .done = arena_array(frame->arena, bool, p->job_count),
         .job_speed = arena_array(frame->arena, double, p->job_count),
+        .top = arena_array(frame->arena, double, count),
         .base = arena_array(frame->arena, double, count),
         .speed = arena_array(frame->arena, double, count),
         .stuck = arena_array(frame->arena, bool, count),

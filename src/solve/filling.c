@@ -29,12 +29,15 @@
 #include "solve/crowd.h"
 #include "solve/market.h"
 
-#define STEPS_MAX 60  /* heights in one rise                        */
-#define ROOT_MAX 100  /* passes to find where the money is spent    */
-#define ROUNDS_MAX 64 /* rises of a water filling                   */
-#define NEARLY 1e-3   /* prices are not known better than this      */
-#define PRICED 1e-6   /* of the average price: less is none         */
-#define SPARE 1e-6    /* of a type: more is not all used            */
+#define COARSE 1e-5    /* gap with which a market is first solved */
+#define STEPS_MAX 60   /* heights in one rise                        */
+#define ROOT_MAX 100   /* passes to find where the money is spent    */
+#define ROUNDS_MAX 64  /* rises of a water filling                   */
+#define NEARLY 1e-3    /* prices are not known better than this ...  */
+#define BY_CHANCE 0.3  /* ... and so few jobs are as near by chance  */
+#define NEAR_ENOUGH 20 /* times the markets' tolerance                */
+#define PRICED 1e-6    /* of the average price: less is none         */
+#define SPARE 1e-6     /* of a type: more is not all used            */
 
 struct filler {
     struct arena arena;
@@ -161,6 +164,22 @@ static void set_due(struct filler *filler, uint32_t job, double due)
     filler->due[job] = due;
 }
 
+/* Solve the market no better than the question needs: is everybody's part 1 or less? */
+static int ask_market(struct filler *filler, struct error *err)
+{
+    double tolerance = COARSE;
+    for (;;) {
+        tolerance = fmax(tolerance, filler->tolerance);
+        filler->solves++;
+        int r = market_solve(filler->market, tolerance, &filler->answer, err);
+        if (r < 0 || tolerance == filler->tolerance ||
+            filler->answer.level >= 1 - 2 * filler->tolerance ||
+            filler->answer.bound < 1 - 10 * tolerance)
+            return r;
+        tolerance *= 0.01;
+    }
+}
+
 /* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
 static int meet(struct filler *filler, const struct dues *dues, double height,
                 struct error *err)
@@ -171,11 +190,21 @@ static int meet(struct filler *filler, const struct dues *dues, double height,
         set_due(filler, j, due);
         any |= due > 0;
     }
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (!any)
         filler->answer.level = 1;
     return r;
+}
+
+/* What a little more would cost: the slope of the edge on which the choice lies. */
+static double worth_of(const struct filler *filler, uint32_t job, const double *price,
+                       struct choice choice)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    uint32_t slow = choice.slow, fast = choice.fast;
+    if (fast == slow)
+        return price[slow] / rate[slow];
+    return (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
 }
 
 /* What the dues cost at this height, at prices at which all there is costs 1. */
@@ -189,6 +218,7 @@ static double spent(const struct filler *filler, const struct dues *dues,
         return demand.cost;
     }
     double cost = 0;
+    *ret_slope = 0;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         if (!(due > 0))
@@ -197,8 +227,10 @@ static double spent(const struct filler *filler, const struct dues *dues,
             crowd_choose(&filler->jobs, crowd_at(&filler->jobs, j), price, due);
         cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
                                    choice.x_fast * price[choice.fast]);
+        if (due < filler->top[j])
+            *ret_slope +=
+                filler->gang[j] * dues->speed[j] * worth_of(filler, j, price, choice);
     }
-    *ret_slope = 0;
     return cost;
 }
 
@@ -210,18 +242,18 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
                            const double *price, double low, double high)
 {
     double slope, at = high;
-    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-14 * high; i++) {
+    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-13 * high; i++) {
         double over = spent(filler, dues, price, at, &slope) - 1;
         if (over > 0)
             high = at;
         else
             low = at;
-        if (over > 0 && over < 1e-14)
+        double step = slope > 0 ? over / slope : INFINITY;
+        if (over > 0 && step < 1e-13 * at)
             break;
-        double next = at - over / slope;
-        /* a hair above the root, so that the bracket closes from both sides */
-        next += 1e-14 * next;
-        at = slope > 0 && next > low && next < high ? next : 0.5 * (low + high);
+        /* a hair above the root, so that the last step comes from above */
+        double next = (at - step) * (1 + 2e-14);
+        at = next > low && next < high ? next : 0.5 * (low + high);
     }
     return high;
 }
@@ -275,20 +307,18 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     const double *price = filler->price;
     bool at_top = due >= filler->top[job] * (1 - 1e-9);
+    double nearly = fmin(NEARLY, BY_CHANCE / filler->job_count);
     struct choice choice =
         crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
-    double worth = price[slow] / rate[slow], budget = 0;
-    if (fast != slow) {
-        worth = (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
-        budget = worth * rate[slow] - price[slow];
-    }
+    double worth = worth_of(filler, job, price, choice);
+    double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
     for (uint32_t t = 0; t < filler->type_count; t++) {
         if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
             continue;
         double pays = worth * rate[t], costs = price[t] + budget;
         if (at_top ? rate[t] >= due * (1 - 1e-7)
-                   : costs - pays < NEARLY * (costs + pays))
+                   : costs - pays < nearly * (costs + pays))
             return true;
     }
     return false;
@@ -410,36 +440,47 @@ static void note_prices(struct filler *filler)
         filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
 }
 
+/* The rise ends at this height: who stays, who goes on, who leaves. */
+static void end_rise(struct filler *filler, const struct dues *dues, double height,
+                     bool *ret_stuck)
+{
+    for (uint32_t j = 0; j < filler->job_count; j++)
+        if (!filler->gone[j])
+            market_share(filler->market, j,
+                         filler->x + (uint64_t)j * filler->type_count);
+    find_scarce(filler, dues, height);
+    find_stuck(filler, dues, height, ret_stuck);
+    let_go(filler, dues, height);
+}
+
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
 {
     struct dues dues = { .base = base, .speed = speed };
-    double height = most;
-    begin_rise(filler, &dues);
     *ret_rise = (struct rise){ .by = most };
+    begin_rise(filler, &dues);
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
+        double height = ret_rise->by;
         int r = meet(filler, &dues, height, err);
         if (r < 0)
             return r;
-        if (filler->answer.level >= 1 - 2 * filler->tolerance) {
+        double missed = 1 - filler->answer.level;
+        if (missed > 2 * filler->tolerance) {
+            note_prices(filler);
+            ret_rise->held = true;
+            ret_rise->by = height_spent(filler, &dues, filler->price, 0, height);
+            if (ret_rise->by < height * (1 - 1e-13))
+                continue;
+            /* Prices can tell no more: near enough, or a little less. */
             ret_rise->by = height;
-            if (!ret_rise->held)
-                return 0;
-            for (uint32_t j = 0; j < filler->job_count; j++)
-                if (!filler->gone[j])
-                    market_share(filler->market, j,
-                                 filler->x + (uint64_t)j * filler->type_count);
-            find_scarce(filler, &dues, height);
-            find_stuck(filler, &dues, height, ret_stuck);
-            let_go(filler, &dues, height);
-            return 0;
+            if (missed > NEAR_ENOUGH * filler->tolerance) {
+                ret_rise->by *= 1 - missed;
+                continue;
+            }
         }
-        note_prices(filler);
-        ret_rise->held = true;
-        double next = height_spent(filler, &dues, filler->price, 0, height);
-        if (!(next < height * (1 - 1e-13)))
-            next = height * (1 - filler->tolerance);
-        height = next;
+        if (ret_rise->held)
+            end_rise(filler, &dues, height, ret_stuck);
+        return 0;
     }
     return error_set(err, -EDOM, "the levels of %u jobs do not settle",
                      filler->job_count);
@@ -452,8 +493,7 @@ int filler_shares(struct filler *filler, const double *level, double *ret_x,
     for (uint32_t j = 0; j < filler->job_count; j++)
         if (!filler->gone[j])
             set_due(filler, j, fmin(level[j], filler->top[j]));
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (r < 0)
         return r;
     for (uint32_t j = 0; j < filler->job_count; j++) {

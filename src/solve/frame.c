@@ -117,8 +117,10 @@ static int check_pairs(const struct programme *p, struct error *err)
 {
     struct map seen = { 0 };
     int r = 0;
-    if (p->pair_count > 0 && (!p->pairs || !p->pair_rate))
-        r = error_set(err, -EINVAL, "pairs are missing");
+    if (p->pair_count == 0)
+        return 0;
+    if (!p->pairs || !p->pair_rate)
+        return error_set(err, -EINVAL, "pairs are missing");
     for (uint32_t i = 0; r == 0 && i < p->pair_count; i++)
         r = check_pair(p, i, &seen, err);
     map_release(&seen);

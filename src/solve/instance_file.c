@@ -284,9 +284,10 @@ static int read_reference(struct place *at, const struct json *json, const char 
     char id[NAME_BYTES_MAX + 1];
     if (!id_text(json, id, sizeof id))
         return wrong(at, "%s: want the id of a job", where);
-    *ret_job = find_job(at, id, NULL);
-    if (*ret_job == MAP_NONE)
+    uint32_t job = find_job(at, id, NULL);
+    if (job == MAP_NONE)
         return wrong(at, "%s: there is no job '%.60s'", where, id);
+    *ret_job = job;
     return 0;
 }
 
@@ -394,7 +395,7 @@ static int read_entity(struct place *at, const struct json *entity, uint32_t pla
     if (!json_is_array(jobs))
         return wrong(at, "entities[%u].jobs: want a list of ids", place);
     for (size_t i = 0; i < json_count(jobs); i++) {
-        uint32_t job;
+        uint32_t job = 0;
         snprintf(where, sizeof where, "entities[%u].jobs[%zu]", place, i);
         r = read_reference(at, json_item(jobs, i), where, &job);
         if (r < 0)

@@ -224,7 +224,7 @@ static double seat_cost(const void *context, uint32_t row, uint32_t column)
     const struct allox *a = seats->allox;
     uint32_t job = seats->jobs[row];
     uint32_t type = seats->types[column % seats->worker_count];
-    double place = column / seats->worker_count + 1;
+    uint32_t place = column / seats->worker_count + 1; /* from the end */
     double rate = a->rate[(size_t)job * a->type_count + type];
     return place * (a->steps[job] / (rate > 0 ? rate : RATE_LEAST)) + a->age_s[job];
 }
@@ -267,27 +267,28 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
     seats_init(&seats, allox, scratch);
     for (size_t i = 0; i < (size_t)allox->job_count * allox->type_count; i++)
         ret_x[i] = 0;
-    if (seats.worker_count == 0 || seats.row_count == 0)
+    const uint32_t workers = seats.worker_count;
+    if (workers == 0 || seats.row_count == 0)
         return 0;
     uint32_t *columns = arena_array(scratch, uint32_t, allox->job_count);
     const struct assignment assignment = {
         .row_count = seats.row_count,
-        .column_count = seats.row_count * seats.worker_count,
+        .column_count = seats.row_count * workers,
         .cost = seat_cost,
         .context = &seats,
     };
     double total = assign_solve(&assignment, scratch, columns);
 
     /* Places count from the end of the queue: the largest is first in line. */
-    uint32_t *first = arena_array(scratch, uint32_t, seats.worker_count);
-    for (uint32_t w = 0; w < seats.worker_count; w++)
+    uint32_t *first = arena_array(scratch, uint32_t, workers);
+    for (uint32_t w = 0; w < workers; w++)
         first[w] = SHARES_NO_TYPE;
     for (uint32_t row = 0; row < seats.row_count; row++) {
-        uint32_t worker = columns[row] % seats.worker_count;
+        uint32_t worker = columns[row] % workers;
         if (first[worker] == SHARES_NO_TYPE || columns[row] > columns[first[worker]])
             first[worker] = row;
     }
-    for (uint32_t w = 0; w < seats.worker_count; w++) {
+    for (uint32_t w = 0; w < workers; w++) {
         if (first[w] == SHARES_NO_TYPE)
             continue;
         size_t cell = (size_t)seats.jobs[first[w]] * allox->type_count + seats.types[w];

@@ -51,6 +51,8 @@ static const char *verdict_of(const struct finding *finding, double tolerance)
         finding->published >= finding->low && finding->published <= finding->high;
     if (inside || off <= tolerance)
         return "as published";
+    if (strcmp(finding->unit, "s") == 0 && finding->measured < finding->published)
+        return "faster";
     bool same_way = finding->measured * finding->published > 0;
     return same_way && off <= 2 * tolerance ? "close" : "differs";
 }
