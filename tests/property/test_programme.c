@@ -192,7 +192,7 @@ static void levels_agree(const struct programme *p, const struct shares *a,
 {
     double most = 0;
     double same = fmax((p->pair_count                  ? 50
-                        : p->goal == GOAL_HIERARCHICAL ? 20
+                        : p->goal == GOAL_HIERARCHICAL ? 100
                                                        : 5) *
                            SAME,
                        1e-8 / nearest_rates(p));
@@ -221,7 +221,7 @@ static void agree(const struct programme *p, const struct shares *a,
 {
     assert_int_equal(a->status, b->status);
     /* A group's level rests on those below it, and what each of CLP's gives away adds up. */
-    double same = p->goal == GOAL_HIERARCHICAL ? 20 * SAME : SAME;
+    double same = p->goal == GOAL_HIERARCHICAL ? 100 * SAME : SAME;
     assert_near(a->objective, b->objective,
                 same * fmax(fabs(a->objective), fabs(b->objective)));
     levels_agree(p, a, b);
