@@ -199,7 +199,9 @@ static void levels_agree(const struct programme *p, const struct shares *a,
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
         most = fmax(most, a->level[j]);
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
-        assert_near(a->level[j], b->level[j], same * fmax(a->level[j], 0.1 * most));
+        assert_near(
+            a->level[j], b->level[j],
+            same * fmax(a->level[j], p->goal == GOAL_HIERARCHICAL ? most : 0.1 * most));
 }
 
 static struct shares solved(const struct programme *p, enum solve_engine engine,
