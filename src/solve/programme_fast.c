@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "solve/auction.h"
 #include "solve/classes.h"
 #include "solve/goal.h"
@@ -90,28 +91,97 @@ double level_of(const struct frame *frame, double objective)
     return !inverse ? objective : objective > 0 ? 1 / objective : 0;
 }
 
+/* Rows of an auction in which jobs that are alike stand as one. */
+struct alike {
+    uint32_t count;
+    uint32_t *row;        /* [job]                                        */
+    uint32_t *first;      /* [row] a job of it                            */
+    double *gang, *value; /* [row], [row][type]: of all its jobs together */
+    double *rate, *floor; /* of each                                      */
+};
+
+static uint64_t mix(uint64_t hash, const double *numbers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, &numbers[i], sizeof bits);
+        hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+static bool are_alike(const struct programme *p, const double *value,
+                      const double *floor, uint32_t a, uint32_t b)
+{
+    size_t k = p->type_count;
+    return p->gang[a] == p->gang[b] && floor[a] == floor[b] &&
+           memcmp(&p->rate[a * k], &p->rate[b * k], k * sizeof *value) == 0 &&
+           memcmp(&value[a * k], &value[b * k], k * sizeof *value) == 0;
+}
+
+static struct alike find_alike(const struct frame *frame, const double *value,
+                               const double *floor)
+{
+    const struct programme *p = frame->programme;
+    uint32_t n = p->job_count;
+    uint32_t k = p->type_count;
+    struct alike alike = { .row = arena_array(frame->arena, uint32_t, n),
+                           .first = arena_array(frame->arena, uint32_t, n),
+                           .gang = arena_array(frame->arena, double, n),
+                           .floor = arena_array(frame->arena, double, n),
+                           .value = arena_array(frame->arena, double, (size_t)n *k),
+                           .rate = arena_array(frame->arena, double, (size_t)n *k) };
+    struct map rows = { 0 };
+    for (uint32_t j = 0; j < n; j++) {
+        uint64_t hash =
+            mix(mix(mix(1, &p->gang[j], 1), &floor[j], 1), &p->rate[(size_t)j * k], k);
+        hash = mix(hash, &value[(size_t)j * k], k);
+        uint32_t row = map_find(&rows, hash);
+        if (row == MAP_NONE || !are_alike(p, value, floor, alike.first[row], j)) {
+            row = alike.count++;
+            map_put(&rows, hash, row);
+            alike.first[row] = j;
+            alike.floor[row] = floor[j];
+            memcpy(&alike.rate[(size_t)row * k], &p->rate[(size_t)j * k],
+                   k * sizeof *alike.rate);
+        }
+        alike.row[j] = row;
+        alike.gang[row] += p->gang[j];
+        for (uint32_t t = 0; t < k; t++)
+            alike.value[(size_t)row * k + t] += value[(size_t)j * k + t];
+    }
+    map_release(&rows);
+    return alike;
+}
+
 void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
 {
     const struct programme *p = frame->programme;
-    size_t cells = (size_t)p->job_count * p->type_count;
+    uint32_t k = p->type_count;
+    size_t cells = (size_t)p->job_count * k;
     double *x = arena_array(frame->arena, double, cells);
     double *rates = arena_array(frame->arena, double, p->job_count);
     double *lower = arena_array(frame->arena, double, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++)
         lower[j] = floor[j] * (1 - FAST_FLOOR_SLACK);
+    struct alike alike = find_alike(frame, goal_normalised(frame), lower);
     const struct auction auction = {
-        .job_count = p->job_count,
-        .type_count = p->type_count,
+        .job_count = alike.count,
+        .type_count = k,
         .capacity = p->capacity,
-        .gang = p->gang,
-        .value = goal_normalised(frame),
-        .rate = p->rate,
-        .floor = lower,
+        .gang = alike.gang,
+        .value = alike.value,
+        .rate = alike.rate,
+        .floor = alike.floor,
     };
     struct auction_answer answer;
-    if (auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+    double *row_x = arena_array(frame->arena, double, (size_t)alike.count *k);
+    if (auction_solve(&auction, FAST_TOLERANCE, row_x, &answer, NULL) < 0 ||
         !answer.feasible)
         return;
+    for (uint32_t j = 0; j < p->job_count; j++)
+        memcpy(&x[(size_t)j * k], &row_x[(size_t)alike.row[j] * k], k * sizeof *x);
     shares->iterations += answer.passes;
     drop_useless(frame, x);
     frame_rates(frame, x, rates);

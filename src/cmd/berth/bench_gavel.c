@@ -187,8 +187,8 @@ static int bench_round(struct bench *bench, const char *policy, uint32_t count,
                                    .rates = &rates,
                                    .workload = workload,
                                    .policy = policy,
-                                   .window_from = 0,
-                                   .window_to = 2 };
+                                   .window_from = 2,
+                                   .window_to = 3 };
         r = sim_run(&setup, &result, err);
     }
     if (r == 0) {
