@@ -31,6 +31,12 @@ enum job_state {
     JOB_STOPPING, /* recalled; keeps its seats until it has left                  */
 };
 
+/* How the workers of a distributed job agree on a step. */
+enum sync {
+    SYNC_RING,   /* ring all-reduce                                      */
+    SYNC_SERVER, /* a parameter server on one of its hosts, workers on the others */
+};
+
 /*
  * What is said of a job when it is submitted, in words; what a workload yields, a user
  * writes and a trace holds.  In a simulation it is also the truth, known to the
@@ -58,7 +64,10 @@ struct job_spec {
     int64_t ckpt_ns;             /* saves by itself so often; 0: never              */
     double weight;               /* share relative to others; 0: as 1               */
     int64_t deadline_ns;         /* absolute; 0: none                               */
-    uint64_t bytes_per_step;     /* gradients each worker sends and receives        */
+    double step_s;               /* a step alone, for jobs without a kind; 0: 1 s   */
+    uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
+    enum sync sync;              /* how they are exchanged                          */
+    double overlap;              /* share of computing beside communication         */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
@@ -138,7 +147,13 @@ struct job {
 
     double weight;
     int64_t deadline_ns;
+
+    /* network */
+    double step_s; /* computing time of a step, where there is no row for its kind */
     uint64_t bytes_per_step;
+    enum sync sync;
+    double overlap;
+    uint32_t level; /* of its packets: 0 goes first */
 };
 
 static inline bool job_is_elastic(const struct job *job)
