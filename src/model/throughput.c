@@ -9,141 +9,121 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "model/cluster.h"
+#include "model/published.h"
+#include "model/throughput_read.h"
 
 #define FILE_BYTES_MAX (64 * 1024 * 1024)
 #define ROWS_MAX 100000
-#define KIND_BYTES_MAX 200
-#define SPREAD_SUFFIX "_unconsolidated"
+#define INDEX_ROOM (1u << 18)
+#define MUST_NOT -1.0 /* in a square of pairs, where 0 is what was not measured */
 
 void throughput_init(struct throughput *table, const struct cluster *cluster)
 {
     *table = (struct throughput){ .cluster = cluster };
 }
 
-/* Where the reading stands, for messages. */
-struct place {
-    const char *file;
-    const char *type;
-    const char *key;
-};
+/* --- rows ------------------------------------------------------------------------ */
 
-static int wrong(const struct place *at, const char *what, struct error *err)
+void throughput_begin(struct throughput *table, struct arena *arena)
 {
-    return error_set(err, -EINVAL, "%s: %.40s%s%.100s: %s", at->file, at->type,
-                     at->key ? ": " : "", at->key ? at->key : "", what);
+    table->rows = arena_array(arena, struct throughput_row, ROWS_MAX);
+    table->index = arena_array(arena, uint32_t, INDEX_ROOM);
+    table->index_room = INDEX_ROOM;
 }
 
-/* "('ResNet-18 (batch size 16)', 4)" to kind and place of the size; 'kind' holds 201. */
-static int read_key(const struct place *at, char *kind, uint32_t *ret_size,
-                    struct error *err)
+/* Where a name is in the index, or is to be put. */
+static uint32_t *index_of(const struct throughput *table, const char *name)
 {
-    const char *text = at->key;
-    const char *end = strrchr(text, ',');
-    if (strncmp(text, "('", 2) != 0 || !end || end < text + 4 || end[-1] != '\'')
-        return wrong(at, "want \"('kind', gpus)\"", err);
-    size_t bytes = (size_t)(end - 1 - (text + 2));
-    if (bytes == 0 || bytes > KIND_BYTES_MAX)
-        return wrong(at, "want a kind of 1 to 200 bytes", err);
-    char *rest;
-    errno = 0;
-    unsigned long gpus = strtoul(end + 1, &rest, 10);
-    if (errno || rest == end + 1 || strcmp(rest, ")") != 0)
-        return wrong(at, "want a number of GPUs at its end", err);
-    uint32_t size = 0;
-    while (size < RATE_SIZES && 1ul << size != gpus)
-        size++;
-    if (size == RATE_SIZES)
-        return wrong(at, "want 1, 2, 4, 8, 16, 32, 64 or 128 GPUs", err);
-    memcpy(kind, text + 2, bytes);
-    kind[bytes] = '\0';
-    *ret_size = size;
-    return 0;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    uint32_t at = (uint32_t)(hash ^ hash >> 32) & (table->index_room - 1);
+    while (table->index[at] &&
+           strcmp(table->rows[table->index[at] - 1].name, name) != 0)
+        at = (at + 1) & (table->index_room - 1);
+    return &table->index[at];
 }
 
-/* Row of a kind, added if it is new; there is room. */
-static struct throughput_row *row_of(struct throughput *table, struct arena *arena,
-                                     const char *kind)
+uint32_t throughput_find(const struct throughput *table, const char *name)
 {
-    uint32_t row = throughput_find(table, kind);
-    if (row == KIND_NONE) {
-        row = table->row_count++;
-        table->rows[row].name = arena_text(arena, kind);
-        double *rates = &table->rows[row].rate[0][0][0];
-        for (uint32_t i = 0; i < TYPES_MAX * RATE_SIZES * 2; i++)
-            rates[i] = -1;
-    }
-    return &table->rows[row];
+    if (!table->index)
+        return KIND_NONE;
+    uint32_t at = *index_of(table, name);
+    return at ? at - 1 : KIND_NONE;
 }
 
-static int read_rate(const struct place *at, const struct json *entry, double *ret_rate,
-                     struct error *err)
-{
-    if (!json_is_object(entry))
-        return wrong(at, "want an object with a rate under \"null\"", err);
-    double rate;
-    if (!json_as_number(json_get(entry, "null"), &rate))
-        return wrong(at, "\"null\" is no number, want steps per second", err);
-    if (!(rate >= 0 && rate <= 1e9))
-        return wrong(at, "\"null\" is not a rate, want 0 to 1e9 steps per second", err);
-    *ret_rate = (double)rate;
-    return 0;
-}
+static const char *const published_names[PUBLISHED_TYPES] = { "v100", "p100", "k80" };
 
-/* Rates of one type; those of types the cluster has not are checked and left. */
-static int read_type(struct throughput *table, struct arena *arena, struct place *at,
-                     const struct json *entries, struct error *err)
+/* Kinds that were measured for Gavel share as they did there, whatever their rates. */
+static void add_sharing(const struct throughput *table, struct throughput_row *row)
 {
-    at->key = NULL;
-    if (!json_is_object(entries))
-        return wrong(at, "want an object with an entry per kind and size", err);
-    char type[64];
-    size_t bytes = strlen(at->type);
-    bool spread = bytes > strlen(SPREAD_SUFFIX) &&
-                  strcmp(at->type + bytes - strlen(SPREAD_SUFFIX), SPREAD_SUFFIX) == 0;
-    if (spread)
-        bytes -= strlen(SPREAD_SUFFIX);
-    snprintf(type, sizeof type, "%.*s", (int)(bytes < 63 ? bytes : 63), at->type);
-    uint32_t bit = table->cluster ? cluster_types_named(table->cluster, type) : 0;
-
-    void *walk = NULL;
-    const struct json *entry;
-    while ((walk = json_member(entries, walk, &at->key, &entry))) {
-        char kind[KIND_BYTES_MAX + 1];
-        uint32_t size = 0;
-        double rate = 0;
-        int r = read_key(at, kind, &size, err);
-        if (r == 0)
-            r = read_rate(at, entry, &rate, err);
-        if (r < 0)
-            return r;
-        if (table->row_count == ROWS_MAX)
-            return wrong(at, "too many kinds", err);
-        struct throughput_row *row = row_of(table, arena, kind);
+    uint32_t k = table->cluster ? 0 : PUBLISHED_KINDS;
+    while (k < PUBLISHED_KINDS && strcmp(published_kinds[k].name, row->name) != 0)
+        k++;
+    for (uint32_t t = 0; k < PUBLISHED_KINDS && t < PUBLISHED_TYPES; t++) {
+        uint32_t bit = cluster_types_named(table->cluster, published_names[t]);
         if (bit)
-            row->rate[__builtin_ctz(bit)][size][spread] = rate;
+            row->sharing[__builtin_ctz(bit)] = published_kinds[k].sharing[t];
     }
-    return 0;
 }
+
+uint32_t throughput_add(struct throughput *table, struct arena *arena, const char *kind)
+{
+    uint32_t *at = index_of(table, kind);
+    if (*at)
+        return *at - 1;
+    if (table->row_count == ROWS_MAX)
+        return KIND_NONE;
+    struct throughput_row *row = &table->rows[table->row_count++];
+    *at = table->row_count;
+    row->name = arena_text(arena, kind);
+    double *rates = &row->rate[0][0][0];
+    for (uint32_t i = 0; i < TYPES_MAX * RATE_SIZES * 2; i++)
+        rates[i] = -1;
+    add_sharing(table, row);
+    return table->row_count - 1;
+}
+
+uint32_t throughput_size(uint64_t gpus)
+{
+    uint32_t size = 0;
+    while (size < RATE_SIZES && UINT64_C(1) << size != gpus)
+        size++;
+    return size;
+}
+
+void throughput_published(struct throughput *table, struct arena *arena)
+{
+    struct throughput made = { .cluster = table->cluster };
+    throughput_begin(&made, arena);
+    for (uint32_t k = 0; k < PUBLISHED_KINDS; k++) {
+        const struct published_kind *kind = &published_kinds[k];
+        uint32_t at = throughput_add(&made, arena, kind->name);
+        struct throughput_row *row = &made.rows[at];
+        for (uint32_t t = 0; t < PUBLISHED_TYPES; t++) {
+            uint32_t bit = cluster_types_named(table->cluster, published_names[t]);
+            if (bit)
+                memcpy(row->rate[__builtin_ctz(bit)], kind->rate[t],
+                       sizeof kind->rate[t]);
+        }
+    }
+    *table = made;
+}
+
+/* --- reading ------------------------------------------------------------------------ */
 
 int throughput_parse(struct throughput *table, struct arena *arena, const char *name,
                      const char *bytes, size_t count, struct error *err)
 {
-    struct json *json;
-    int r = json_parse_piece(bytes, count, name, 1, &json, err);
-    if (r < 0)
-        return r;
     struct throughput made = { .cluster = table->cluster };
-    made.rows = arena_array(arena, struct throughput_row, ROWS_MAX);
-    struct place at = { .file = name, .type = "the file" };
-    if (!json_is_object(json))
-        r = wrong(&at, "want an object with an entry per type of GPU", err);
-    void *walk = NULL;
-    const struct json *entries;
-    while (r == 0 && (walk = json_member(json, walk, &at.type, &entries)))
-        r = read_type(&made, arena, &at, entries, err);
-    json_free(json);
+    throughput_begin(&made, arena);
+    size_t at = 0;
+    while (at < count && strchr(" \t\r\n", bytes[at]) && bytes[at])
+        at++;
+    bool json = at == count || bytes[at] == '{' || bytes[at] == '[';
+    int r = json ? throughput_read_json(&made, arena, name, bytes, count, err)
+                 : throughput_read_csv(&made, arena, name, bytes, count, err);
     if (r == 0)
         *table = made;
     return r;
@@ -181,13 +161,7 @@ int throughput_load(struct throughput *table, struct arena *arena, const char *p
     return r;
 }
 
-uint32_t throughput_find(const struct throughput *table, const char *name)
-{
-    for (uint32_t i = 0; i < table->row_count; i++)
-        if (strcmp(table->rows[i].name, name) == 0)
-            return i;
-    return KIND_NONE;
-}
+/* --- rates --------------------------------------------------------------------------- */
 
 /* What was measured: spread gangs without a figure of their own go as the others do. */
 static double measured(const struct throughput_row *row, uint32_t type, uint32_t size,
@@ -207,20 +181,20 @@ static double row_rate(const struct throughput_row *row, uint32_t type, uint32_t
             continue;
         uint32_t size = UINT32_C(1) << s;
         if (size == gpus)
-            return (double)rate;
+            return rate;
         if (size < gpus) {
             below = s;
             continue;
         }
         if (below == RATE_SIZES)
-            return (double)rate * gpus / size; /* smaller than any measured */
-        double low = (double)measured(row, type, below, spread);
+            return rate * gpus / size; /* smaller than any measured */
+        double low = measured(row, type, below, spread);
         double low_size = (double)(UINT32_C(1) << below);
-        return low + ((double)rate - low) * (gpus - low_size) / (size - low_size);
+        return low + (rate - low) * (gpus - low_size) / (size - low_size);
     }
     if (below == RATE_SIZES)
         return 0;
-    return (double)measured(row, type, below, spread) * gpus / (UINT32_C(1) << below);
+    return measured(row, type, below, spread) * gpus / (UINT32_C(1) << below);
 }
 
 double throughput_rate(const struct throughput *table, const struct job *job,
@@ -258,4 +232,66 @@ double throughput_best(const struct throughput *table, const struct job *job,
     if (ret_type)
         *ret_type = best_type;
     return best;
+}
+
+/* --- pairs ------------------------------------------------------------------------- */
+
+bool throughput_add_pair(struct throughput *table, struct arena *arena, uint32_t first,
+                         uint32_t other, uint32_t type, uint32_t size, bool spread,
+                         const double rates[2])
+{
+    uint32_t n = table->row_count;
+    if (n > PAIRED_KINDS_MAX)
+        return false;
+    double **square = &table->pairs[type][size][spread];
+    if (!*square)
+        *square = arena_array(arena, double, (size_t)n *n);
+    double *own = &(*square)[(size_t)first * n + other];
+    double *others = &(*square)[(size_t)other * n + first];
+    *own = rates[0] > 0 ? rates[0] : MUST_NOT;
+    if (*others == 0) /* unless its own entry says, or will say, otherwise */
+        *others = rates[1] > 0 ? rates[1] : MUST_NOT;
+    table->paired = true;
+    return true;
+}
+
+/* What was measured of consolidated or of spread gangs. */
+static bool pair_measured(const struct throughput *table, uint32_t a, uint32_t b,
+                          uint32_t type, uint32_t size, bool spread,
+                          double ret_rates[2])
+{
+    const double *square = table->pairs[type][size][spread];
+    if (!square)
+        return false;
+    double rate_a = square[(size_t)a * table->row_count + b];
+    double rate_b = square[(size_t)b * table->row_count + a];
+    if (rate_a == 0)
+        return false;
+    bool both = rate_a > 0 && rate_b > 0;
+    ret_rates[0] = both ? rate_a : 0;
+    ret_rates[1] = both ? rate_b : 0;
+    return true;
+}
+
+bool throughput_pair(const struct throughput *table, uint32_t kind_a, uint32_t kind_b,
+                     uint32_t type, uint32_t gpus, bool spread, double ret_rates[2])
+{
+    uint32_t size = throughput_size(gpus);
+    if (!table->paired || kind_a == KIND_NONE || kind_b == KIND_NONE ||
+        type >= TYPES_MAX || size == RATE_SIZES)
+        return false;
+    if (pair_measured(table, kind_a, kind_b, type, size, spread, ret_rates))
+        return true;
+    if (!spread || !pair_measured(table, kind_a, kind_b, type, size, false, ret_rates))
+        return false;
+    const uint32_t kinds[2] = { kind_a, kind_b };
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct throughput_row *row = &table->rows[kinds[i]];
+        double near = row_rate(row, type, gpus, false);
+        ret_rates[i] =
+            near > 0 ? ret_rates[i] * row_rate(row, type, gpus, true) / near : 0;
+    }
+    if (ret_rates[0] <= 0 || ret_rates[1] <= 0)
+        ret_rates[0] = ret_rates[1] = 0;
+    return true;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/job.h"
+#include "model/published.h"
 
 struct arena;
 struct cluster;
@@ -23,20 +24,41 @@ struct throughput_row {
     const char *name;
     double rate[TYPES_MAX][RATE_SIZES]
                [2]; /* [type][log2 size][spread]; -1: not measured */
+    struct sharing sharing[TYPES_MAX];
 };
 
+/*
+ * Rates of two jobs that share accelerators are kept beside them, for gangs of equal
+ * size, in a square per type and size as far as any were measured.
+ */
 struct throughput {
     const struct cluster *cluster;
     struct throughput_row *rows;
     uint32_t row_count;
+    uint32_t *index; /* 1 + row by hash of the name; NULL: look at each */
+    uint32_t index_room;
+    double *pairs[TYPES_MAX][RATE_SIZES][2]; /* [row][row beside]; NULL: none   */
+    bool paired;                             /* some pair was measured          */
 };
 
 /* No rows: every job is of kind KIND_NONE. */
 void throughput_init(struct throughput *table, const struct cluster *cluster);
 
+/* The rates of the kinds in model/published.h, for the types of theirs there are. */
+void throughput_published(struct throughput *table, struct arena *arena);
+
 /*
- * Read a table in JSON: { type: { "('kind', gpus)": { "null": rate, … } } }, where
- * "<type>_unconsolidated" holds the rates of spread gangs.
+ * Read a table, in one of two forms that are told apart by how they begin.
+ *
+ * JSON:  { type: { "('kind', gpus)": { "null": rate, "('other', gpus)": [a, b] } } }
+ * where "null" is the rate alone, [a, b] are the rates of the kind and of the other one
+ * when both share their accelerators (0: they must not), and "<type>_unconsolidated"
+ * holds the rates of spread gangs.
+ *
+ * CSV:   kind,type,gpus,rate[,rate_spread][,beside,rate_beside]
+ * a line per kind, type and size; with 'beside', the two rates of a pair.
+ *
+ * Of a pair that is given from both sides, each side counts for its own kind.
  */
 int throughput_load(struct throughput *table, struct arena *arena, const char *path,
                     struct error *err);
@@ -60,3 +82,12 @@ double throughput_rate(const struct throughput *table, const struct job *job,
 /* The rate, and by 'ret_type' the type, of the fastest that 'job' may use at its size. */
 double throughput_best(const struct throughput *table, const struct job *job,
                        uint32_t *ret_type);
+
+/*
+ * Steps per second of two gangs of 'gpus' each that share the same accelerators, as
+ * they were measured: false if they were not.  Both are 0 if they must not share.
+ * Where only consolidated gangs were measured, spread ones keep the same part of what
+ * they do alone.
+ */
+bool throughput_pair(const struct throughput *table, uint32_t kind_a, uint32_t kind_b,
+                     uint32_t type, uint32_t gpus, bool spread, double ret_rates[2]);

@@ -1,4 +1,4 @@
-/* fuzz_throughput.c - throughput tables in JSON. */
+/* fuzz_throughput.c - throughput tables in JSON and CSV. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,6 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t row = 0; r == 0 && row < table.row_count; row++) {
         struct job job = { .gpus = 3, .types = 3, .kind = row };
         assert(throughput_best(&table, &job, NULL) >= 0);
+        double rates[2];
+        if (throughput_pair(&table, row, 0, 0, 1, row & 1, rates))
+            assert((rates[0] > 0) == (rates[1] > 0));
     }
     arena_release(&arena);
     return 0;

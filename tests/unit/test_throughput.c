@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/published.h"
 #include "model/throughput.h"
 
 static struct arena arena;
@@ -100,6 +101,153 @@ static void wrong_tables_are_refused_by_field(void **state)
     assert_wrong("{ \"v100\": { \"('A', 1)\": {", "t.json:1: ");
 }
 
+/* To the last bit: jobs that are drawn have as many steps as these rates say. */
+static void published_rates_are_there_without_a_file(void **state)
+{
+    throughput_init(&table, &cluster);
+    throughput_published(&table, &arena);
+    assert_int_equal(table.row_count, 26);
+    assert_string_equal(table.rows[0].name, "ResNet-18 (batch size 16)");
+    assert_string_equal(table.rows[25].name, "CycleGAN");
+    assert_true(rate("ResNet-18 (batch size 16)", 0, 1, false) == 32.353384328946916);
+    assert_true(rate("ResNet-18 (batch size 16)", 0, 8, true) == 64.40995361172301);
+    assert_true(rate("ResNet-50 (batch size 128)", 1, 2, false) ==
+                0); /* does not fit */
+    uint32_t distribute = 0;
+    for (uint32_t k = 0; k < PUBLISHED_KINDS; k++)
+        distribute += published_kinds[k].distributes;
+    assert_int_equal(distribute, 19);
+}
+
+/* Our own form says the same as the other one. */
+static void a_table_in_csv_says_what_one_in_json_says(void **state)
+{
+    static const char csv[] = "# of a lab\n"
+                              "gpus,kind,type,rate,rate_spread\r\n"
+                              "1,A (batch size 16),v100,10,\n"
+                              "2,A (batch size 16),v100,18,12\n\n"
+                              "8,\"A (batch size 16)\",v100,48,\n"
+                              "1,A (batch size 16),k80,2,\n"
+                              "1,\"B, \"\"large\"\"\",k80,0,0\n"
+                              "4,C,tpu,7,7";
+    assert_int_equal(parse(csv), 0);
+    assert_int_equal(table.row_count, 3);
+    const char *a = "A (batch size 16)";
+    assert_true(rate(a, 0, 1, false) == 10);
+    assert_true(rate(a, 0, 2, true) == 12);
+    assert_true(rate(a, 0, 4, false) == 28);
+    assert_true(rate(a, 1, 1, false) == 2);
+    assert_true(rate("B, \"large\"", 1, 1, false) == 0);
+    assert_true(rate("C", 0, 4, false) == 0); /* of a type that is not here */
+}
+
+static void assert_pair(const char *a, const char *b, uint32_t type, uint32_t gpus,
+                        bool spread, double rate_a, double rate_b)
+{
+    double rates[2];
+    assert_true(throughput_pair(&table, throughput_find(&table, a),
+                                throughput_find(&table, b), type, gpus, spread, rates));
+    assert_true(rates[0] == rate_a);
+    assert_true(rates[1] == rate_b);
+}
+
+static bool is_measured(const char *a, const char *b, uint32_t type, uint32_t gpus)
+{
+    double rates[2];
+    return throughput_pair(&table, throughput_find(&table, a),
+                           throughput_find(&table, b), type, gpus, false, rates);
+}
+
+static const char pairs_json[] =
+    "{ \"v100\": { \"('A', 2)\": { \"null\": 10, \"('B', 2)\": [6, 3],"
+    "                              \"('C', 2)\": [0, 0] },"
+    "             \"('B', 2)\": { \"null\": 5, \"('A', 2)\": [4, 7],"
+    "                              \"('B', 2)\": [2, 2] },"
+    "             \"('C', 2)\": { \"null\": 5, \"('B', 2)\": [1, 0] } },"
+    "  \"v100_unconsolidated\": { \"('A', 2)\": { \"null\": 5,"
+    "                                             \"('A', 2)\": [1, 1] } } }";
+
+static void two_that_share_have_rates_of_their_own(void **state)
+{
+    assert_int_equal(parse(pairs_json), 0);
+    assert_pair("A", "B", 0, 2, false, 6, 4); /* each side for its own kind */
+    assert_pair("B", "A", 0, 2, false, 4, 6);
+    assert_pair("B", "B", 0, 2, false, 2, 2);
+    assert_pair("A", "C", 0, 2, false, 0, 0);
+    assert_pair("B", "C", 0, 2, false, 0, 0); /* one cannot, so both must not */
+    assert_pair("A", "A", 0, 2, true, 1, 1);
+    assert_pair("A", "B", 0, 2, true, 3, 4); /* A is half as fast alone when spread */
+    assert_false(is_measured("A", "A", 0, 2));
+    assert_false(is_measured("A", "B", 0, 1));
+    assert_false(is_measured("A", "B", 0, 3));
+    assert_false(is_measured("A", "B", 1, 2));
+    assert_false(is_measured("A", "D", 0, 2));
+}
+
+static void pairs_stand_in_csv_too(void **state)
+{
+    assert_int_equal(parse("kind,type,gpus,rate,beside,rate_beside\n"
+                           "A,v100,1,8,B,3\n"
+                           "A,v100,1,10,,\n"
+                           "B,v100,1,5,,\n"),
+                     0);
+    assert_pair("B", "A", 0, 1, false, 3, 8);
+    assert_true(rate("A", 0, 1, false) == 10);
+}
+
+static void wrong_pairs_are_refused_by_field(void **state)
+{
+#define PAIR(text) "{ \"v100\": { \"('A', 1)\": { \"null\": 1, " text " } } }"
+    assert_wrong(PAIR("\"('A', 2)\": [1, 1]"), "another size");
+    assert_wrong(PAIR("\"('B', 1)\": [1, 1]"), "no rate alone");
+    assert_wrong(PAIR("\"('A', 1)\": [1]"), "v100: ('A', 1): want [a, b]");
+    assert_wrong(PAIR("\"('A', 1)\": [1, -1]"), "want [a, b]");
+    assert_wrong(PAIR("\"('A', 1)\": 5"), "want [a, b]");
+    assert_wrong(PAIR("\"A\": [1, 1]"), "want \"('kind', gpus)\"");
+#define HEAD "kind,type,gpus,rate,rate_spread,beside,rate_beside\n"
+    assert_wrong("kind,type,gpus\nA,v100,1\n", "t.json:1: rate: no such column");
+    assert_wrong("kind,type,gpus,speed\n", "t.json:1: speed: no such column");
+    assert_wrong("kind,kind,gpus,rate\n", "t.json:1: kind: the column is there twice");
+    assert_wrong(HEAD "A,v100,1,1\n", "t.json:2: more or fewer fields");
+    assert_wrong(HEAD "A,v100,3,1,,,\n", "t.json:2: gpus: want 1, 2, 4");
+    assert_wrong(HEAD "A,v100,1,nan,,,\n", "t.json:2: rate: want 0 to 1e9");
+    assert_wrong(HEAD "A,v100,1,1,-1,,\n", "t.json:2: rate_spread: want");
+    assert_wrong(HEAD ",v100,1,1,,,\n", "t.json:2: kind: want");
+    assert_wrong(HEAD "A,,1,1,,,\n", "t.json:2: type: want");
+    assert_wrong(HEAD "A,v100,1,1,,,1\n", "rate_beside: a rate beside nobody");
+    assert_wrong(HEAD "\n# A again\nA,v100,1,1,,,\nA,v100,1,2,,,\n",
+                 "t.json:5: rate: a second rate");
+    assert_wrong(HEAD "A,v100,1,1,,B,1\n", "t.json:2: kind: shares, but");
+    assert_wrong(HEAD "A,v100,1,1,,,\nA,v100,1,1,,B,1\n", "t.json:3: beside: shares");
+    assert_wrong(HEAD "A,v100,1,1,,,\nA,v100,1,1,,A,\n", "t.json:3: rate_beside: want");
+    assert_wrong("hello", "t.json:1: hello: no such column");
+}
+
+static void a_released_table_says_what_ships(void **state)
+{
+    const char *data = getenv("BERTH_DATA");
+    if (!data || !*data)
+        SKIP("BERTH_DATA not set");
+    static struct throughput ours;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/gavel/simulation_throughputs.json", data);
+    assert_int_equal(cluster_load(&cluster, &arena, "v100:1,p100:1,k80:1", &err), 0);
+    throughput_init(&ours, &cluster);
+    throughput_published(&ours, &arena);
+    throughput_init(&table, &cluster);
+    if (throughput_load(&table, &arena, path, &err) < 0)
+        fail_msg("%s", err.text);
+    assert_int_equal(table.row_count, ours.row_count);
+    for (uint32_t k = 0; k < ours.row_count; k++) {
+        uint32_t row = throughput_find(&table, ours.rows[k].name);
+        assert_true(row != KIND_NONE);
+        assert_memory_equal(ours.rows[k].rate, table.rows[row].rate,
+                            sizeof ours.rows[k].rate);
+    }
+    assert_pair("ResNet-18 (batch size 16)", "ResNet-18 (batch size 256)", 0, 1, false,
+                24.45464779058787, 10.300256501360458);
+}
+
 static int setup(void **state)
 {
     arena_init(&arena, 0);
@@ -120,6 +268,12 @@ int main(void)
         CASE(measured_sizes_are_exact_and_others_follow),
         CASE(the_best_type_is_among_those_allowed),
         CASE(a_job_without_a_row_makes_a_step_a_second),
+        CASE(published_rates_are_there_without_a_file),
+        CASE(a_released_table_says_what_ships),
+        CASE(a_table_in_csv_says_what_one_in_json_says),
+        CASE(two_that_share_have_rates_of_their_own),
+        CASE(pairs_stand_in_csv_too),
+        CASE(wrong_pairs_are_refused_by_field),
         CASE(wrong_tables_are_refused_by_field),
     };
     return cmocka_run_group_tests_name("throughput", tests, NULL, NULL);

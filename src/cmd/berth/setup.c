@@ -111,6 +111,8 @@ int setup_read(struct setup *setup, const struct flags *flags)
     const char *path = flags_get(flags, "throughputs");
     if (path)
         r = throughput_load(&setup->rates, &setup->arena, path, &err);
+    else
+        throughput_published(&setup->rates, &setup->arena);
     return command_status(flags, r, &err);
 }
 

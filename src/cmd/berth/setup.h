@@ -16,7 +16,7 @@
         { "seed", 0, "S", "of all random numbers; 1" }, \
         { "window", 0, "A:B", \
           "figures over jobs A ≤ n < B; ends when they are done" }, \
-        { "throughputs", 0, "FILE.json", "steps per second by kind of job and type" }, \
+        { "throughputs", 0, "FILE", "steps per second by kind of job and type" }, \
         { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" }, \
         { "cost-error", 0, "X", \
           "believed pause and load times err by so much (sigma)" }, \

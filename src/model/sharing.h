@@ -1,0 +1,29 @@
+/*
+ * sharing.h - how fast two jobs run that share their accelerators.
+ *
+ * As they were measured together where a table says so.  Where none does, kinds whose
+ * behaviour is known follow a model of two numbers each (docs/internals/sharing.md):
+ *
+ *     rate of a beside b / rate of a alone = 1 / (1 + sensitivity(a) * pressure(b))
+ *
+ * and must not share if both together want more memory than there is, or if the gang
+ * has more than one accelerator, where nobody has measured anything but failure.  Other
+ * jobs keep SHARED_SPEED of what they do alone, whoever is beside them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct throughput;
+
+#define SHARED_SPEED 0.6
+
+/*
+ * Steps per second of both on 'gpus' accelerators of a type.  False, and both 0, if they
+ * must not share.
+ */
+bool sharing_rates(const struct throughput *table, const struct job *a,
+                   const struct job *b, uint32_t type, uint32_t gpus, bool spread,
+                   double ret_rates[2]);
