@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "model/learning.h"
 
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
@@ -68,6 +69,7 @@ struct job_spec {
     uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
     enum sync sync;              /* how they are exchanged                          */
     double overlap;              /* share of computing beside communication         */
+    struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
