@@ -33,6 +33,7 @@ enum event_kind {
     EVENT_RECALLED, /* told to leave, by 'rule' for 'for_whom'               */
     EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
+    EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
 
     /* to a policy only */
     EVENT_ADOPTED, /* a policy takes over: this job waits or runs */
@@ -93,7 +94,8 @@ struct event {
             int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
             job_id for_whom;
         };
-        node_id node; /* NODE_DOWN, NODE_UP */
+        node_id node;   /* NODE_DOWN, NODE_UP */
+        uint32_t level; /* LEVELLED: 0 goes first */
     };
 };
 

@@ -11,6 +11,9 @@
 #include "base/error.h"
 #include "base/param.h"
 
+const double learning_levels[LEARNING_LEVELS] = { 0.25, 0.50, 0.80, 0.90, 0.95, 0.99 };
+const double learning_accuracies[LEARNING_ACCURACIES] = { 0.90, 0.95 };
+
 #define AT(field) .offset = offsetof(struct learning, field)
 #define KMAX \
     { \

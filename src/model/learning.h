@@ -27,6 +27,31 @@ struct learning {
 
 #define LEARNING_TEXT_BYTES 256
 
+/*
+ * How far a job has come is asked at these shares of its whole loss reduction, and at
+ * these of its last accuracy, where its losses are such that 1 - loss is one.
+ */
+#define LEARNING_LEVELS 6
+#define LEARNING_ACCURACIES 2
+extern const double learning_levels[LEARNING_LEVELS];
+extern const double learning_accuracies[LEARNING_ACCURACIES];
+
+/* The losses at which these are reached, by the first and the last one there is. */
+static inline double learning_level_loss(double first, double last, double level)
+{
+    return first - level * (first - last);
+}
+
+static inline double learning_accuracy_loss(double last, double share)
+{
+    return 1 - share * (1 - last);
+}
+
+static inline bool learning_is_accuracy(double first, double last)
+{
+    return first <= 1 && last >= 0 && last < first;
+}
+
 /* "exp:mu=0.9,kmax=100", "inv:a=0.01,b=0.2", "acc:tau=120,last=0.76". */
 int learning_parse(struct learning *learning, const char *text, struct error *err);
 

@@ -3,12 +3,13 @@
 
 #include "workload/preset.h"
 
-extern const struct preset preset_synthetic, preset_fitgpp, preset_xion;
+extern const struct preset preset_synthetic, preset_fitgpp, preset_jpas, preset_xion;
 
 const struct preset *const preset_list[] = {
     &preset_synthetic,
     &preset_fitgpp,
     &preset_xion,
+    &preset_jpas,
     NULL,
 };
 
