@@ -109,8 +109,8 @@ static bool goes_on(const struct plan *plan, job_id job)
 }
 
 /*
- * A job that goes on with another size need not stop for it, unless it waits for others
- * who go on as well: they could wait for it in turn.
+ * A job that goes on with another size need not stop for it, unless it is to share there,
+ * or waits for others who go on as well: they could wait for it in turn.
  */
 static bool can_resize(const struct engine *engine, const struct change *revoke)
 {
@@ -122,6 +122,8 @@ static bool can_resize(const struct engine *engine, const struct change *revoke)
         const struct change *grant = plan_change(plan, i);
         if (grant->kind != CHANGE_GRANT || grant->job != revoke->job)
             continue;
+        if (grant->beside != JOB_NONE || grant->shared)
+            return false;
         const struct promise_part *promises = plan_promises(plan, grant);
         for (uint32_t p = 0; p < grant->promise_count; p++)
             if (promises[p].victim != grant->job && goes_on(plan, promises[p].victim))
@@ -224,7 +226,8 @@ static int tell_seats(struct engine *engine, const struct change *change,
                            .seat_count = change->seat_count,
                            .after = after,
                            .after_count = after_count,
-                           .steps_max = change->steps_max };
+                           .steps_max = change->steps_max,
+                           .together = change->together };
     for (uint32_t i = 0; i < change->seat_count; i++)
         lease.gpus += seat_gpu_count(&seats[i]);
     if (job_runs(job))
@@ -245,7 +248,7 @@ static int carry_out(struct engine *engine, struct error *err)
             r = tell_seats(engine, change, err);
         else if (change->kind == CHANGE_RENEW)
             r = executor->renew(engine->executor_self, change->job, change->steps_max,
-                                err);
+                                change->together, err);
         if (r < 0)
             return r;
     }

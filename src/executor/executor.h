@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct lease {
     const job_id *after; /* jobs that must leave these seats first         */
     uint32_t after_count;
     uint64_t steps_max; /* report lease_done after so many steps; 0: open */
+    bool together;      /* when whoever shares, and says so too, is done as well */
 };
 
 struct executor {
@@ -53,5 +55,6 @@ struct executor {
     int (*resize)(void *self, const struct lease *lease, struct error *err);
 
     /* Let a job that idles at the end of its lease go on in its seats. */
-    int (*renew)(void *self, job_id job, uint64_t steps_max, struct error *err);
+    int (*renew)(void *self, job_id job, uint64_t steps_max, bool together,
+                 struct error *err);
 };

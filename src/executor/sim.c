@@ -17,20 +17,16 @@
 #include "executor/reports.h"
 #include "model/cluster.h"
 #include "model/outbox.h"
+#include "model/sharing.h"
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
-
-/*
- * Two jobs on one accelerator: each runs at this part of its speed alone, unless rates
- * of the pair are known.
- */
-#define SHARED_SPEED 0.6
 
 enum phase {
     PHASE_AWAY,     /* waits in the queue, or is over            */
     PHASE_LOADING,  /* until its load time is over               */
     PHASE_RUNNING,  /* until its lease or its work is done       */
+    PHASE_DONE,     /* waits for its partner to be done as well  */
     PHASE_IDLE,     /* its lease is done                         */
     PHASE_RESIZING, /* until it has paid for going on otherwise  */
     PHASE_LEAVING,  /* until its pause or its grace is over      */
@@ -41,6 +37,7 @@ struct stand {
     uint32_t attempt;
     uint32_t type, gpus;
     bool spread;
+    bool together;
     uint64_t steps_max;
 };
 
@@ -49,8 +46,9 @@ struct sim_job {
     enum phase phase;
     uint32_t generation;
     struct stand now;
-    job_id partner;
-    double steps; /* at the anchor */
+    job_id partner; /* is on the same accelerators                             */
+    job_id coming;  /* will come there                                         */
+    double steps;   /* at the anchor */
     double rate_per_s;
     int64_t anchor_ns;
     double steps_kept; /* when it came into its seats, or saved by itself later */
@@ -63,6 +61,8 @@ struct sim_job {
 
     bool pending; /* is to start, or to go on with another size, at 'next' */
     struct stand next;
+    job_id next_with;    /* who will be there as well         */
+    uint64_t order;      /* a number for each time it is told */
     uint32_t waits_for;  /* jobs that have to leave first     */
     uint32_t first_wait; /* of those who wait for this one    */
 };
@@ -80,8 +80,8 @@ struct sim_more {
 
 struct sim_wait {
     job_id successor;
-    uint32_t generation, attempt;
     uint32_t next;
+    uint64_t order; /* which it was given: others of the same attempt came to nothing */
 };
 
 void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
@@ -139,6 +139,8 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
                                       .more = more,
                                       .generation = sim->view->jobs[id].generation,
                                       .partner = JOB_NONE,
+                                      .coming = JOB_NONE,
+                                      .next_with = JOB_NONE,
                                       .first_wait = NONE };
     if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
         admit_more(sim, id, truth->curve);
@@ -326,9 +328,14 @@ static double true_rate(const struct sim_cluster *sim, job_id id)
     const struct job *known = &sim->view->jobs[id];
     if (job->now.type == TYPE_NONE)
         return known->rate_best_per_s;
-    double rate_per_s = throughput_rate(sim->view->rates, known, job->now.type,
-                                        job->now.gpus, job->now.spread);
-    return job->partner == JOB_NONE ? rate_per_s : rate_per_s * SHARED_SPEED;
+    if (job->partner == JOB_NONE)
+        return throughput_rate(sim->view->rates, known, job->now.type, job->now.gpus,
+                               job->now.spread);
+    double rates[2];
+    bool shares = sharing_rates(sim->view->rates, known, &sim->view->jobs[job->partner],
+                                job->now.type, job->now.gpus, job->now.spread, rates);
+    assert(shares); /* no plan has others share */
+    return rates[0];
 }
 
 /* From now on it makes steps, until its lease or its work is done. */
@@ -412,6 +419,48 @@ static void rerate(struct sim_cluster *sim, job_id id)
 
 /* --- coming ------------------------------------------------------------------------ */
 
+/* It is there now: whichever of two comes second finds the other. */
+static void meet(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job_id other = job->next_with;
+    job->next_with = JOB_NONE;
+    if (other == JOB_NONE)
+        return;
+    if (sim->jobs[other].coming != id) {
+        job->coming = other;
+        return;
+    }
+    sim->jobs[other].coming = JOB_NONE;
+    job->partner = other;
+    sim->jobs[other].partner = id;
+    rerate(sim, other);
+}
+
+/* It goes: who was to come there will be alone. */
+static void forsake(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->coming != JOB_NONE)
+        sim->jobs[job->coming].next_with = JOB_NONE;
+    job->coming = JOB_NONE;
+}
+
+/* It does not come where it was to. */
+static void decline(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->pending = false;
+    if (job->next_with == JOB_NONE)
+        return;
+    struct sim_job *other = &sim->jobs[job->next_with];
+    job->next_with = JOB_NONE;
+    if (other->coming == id)
+        other->coming = JOB_NONE;
+    else
+        other->next_with = JOB_NONE;
+}
+
 static void come(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
@@ -420,13 +469,7 @@ static void come(struct sim_cluster *sim, job_id id)
     job->lease_end = job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
     job->steps_kept = job->steps;
     job->ran_ns = 0;
-    /* Whichever of the two comes second finds the other there. */
-    job_id partner = sim->view->jobs[id].partner;
-    if (partner != JOB_NONE && sim->jobs[partner].phase != PHASE_AWAY) {
-        job->partner = partner;
-        sim->jobs[partner].partner = id;
-        rerate(sim, partner);
-    }
+    meet(sim, id);
     struct event *event = emit(sim, id, EVENT_STARTED);
     event->loaded = job->truth.load_ns == 0;
     event->rate_per_s = true_rate(sim, id);
@@ -479,14 +522,23 @@ static void prepare(struct sim_cluster *sim, const struct lease *lease)
                                 .type = lease->type,
                                 .gpus = lease->gpus,
                                 .spread = lease->spread,
+                                .together = lease->together,
                                 .steps_max = lease->steps_max };
+    if (lease->beside != JOB_NONE) {
+        struct sim_job *other = &sim->jobs[lease->beside];
+        job->next_with = lease->beside;
+        if (other->pending)
+            other->next_with = lease->job;
+        else
+            other->coming = lease->job;
+    }
+    job->order = ++sim->order;
     job->waits_for = lease->after_count;
     for (uint32_t i = 0; i < lease->after_count; i++) {
         uint32_t at = wait_new(sim);
         struct sim_job *first = &sim->jobs[lease->after[i]];
         sim->waits[at] = (struct sim_wait){ .successor = lease->job,
-                                            .generation = job->generation,
-                                            .attempt = lease->attempt,
+                                            .order = job->order,
                                             .next = first->first_wait };
         first->first_wait = at;
     }
@@ -524,15 +576,21 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
 
 /* --- going ------------------------------------------------------------------------- */
 
-/* Nobody shares its accelerators any more. */
+static void report_done(struct sim_cluster *sim, job_id id);
+
+/* Nobody shares its accelerators any more; who has waited for it need not any longer. */
 static void part(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    if (job->partner == JOB_NONE)
+    job_id partner = job->partner;
+    if (partner == JOB_NONE)
         return;
-    sim->jobs[job->partner].partner = JOB_NONE;
-    rerate(sim, job->partner);
+    sim->jobs[partner].partner = JOB_NONE;
     job->partner = JOB_NONE;
+    if (sim->jobs[partner].phase == PHASE_DONE)
+        report_done(sim, partner);
+    else
+        rerate(sim, partner);
 }
 
 /* It has left seats that others waited for. */
@@ -546,8 +604,8 @@ static void let_others_come(struct sim_cluster *sim, job_id id)
         sim->wait_free = at;
         at = wait.next;
         struct sim_job *successor = &sim->jobs[wait.successor];
-        if (successor->generation == wait.generation && successor->pending &&
-            successor->next.attempt == wait.attempt && --successor->waits_for == 0)
+        if (successor->pending && successor->order == wait.order &&
+            --successor->waits_for == 0)
             proceed(sim, wait.successor);
     }
 }
@@ -557,6 +615,7 @@ static void depart(struct sim_cluster *sim, job_id id)
     unschedule(sim, id);
     leave_network(sim, &sim->jobs[id]);
     sim->jobs[id].phase = PHASE_AWAY;
+    forsake(sim, id);
     part(sim, id);
     let_others_come(sim, id);
 }
@@ -600,51 +659,77 @@ static int sim_cancel(void *self, job_id id, struct error *err)
     struct sim_job *job = &sim->jobs[id];
     settle(sim, job);
     if (job->pending && job->phase == PHASE_AWAY) {
-        job->pending = false;
+        decline(sim, id);
         job->now.attempt = job->next.attempt;
         emit(sim, id, EVENT_LOST);
         return 0;
     }
-    job->pending = false;
+    decline(sim, id);
     leave(sim, id, EVENT_STOPPED, false);
     return 0;
 }
 
-static int sim_renew(void *self, job_id id, uint64_t steps_max, struct error *err)
+static int sim_renew(void *self, job_id id, uint64_t steps_max, bool together,
+                     struct error *err)
 {
     struct sim_cluster *sim = self;
     struct sim_job *job = &sim->jobs[id];
     settle(sim, job);
     job->lease_end = steps_max ? job->steps + (double)steps_max : 0;
-    if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING)
+    job->now.together = together;
+    if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING ||
+        job->phase == PHASE_DONE)
         make_steps(sim, id);
     return 0;
 }
 
 /* --- things happen ------------------------------------------------------------------ */
 
-static void work_done(struct sim_cluster *sim, job_id id)
+/* Its lease or its work is done, and it says so. */
+static void report_done(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    settle(sim, job);
-    leave_network(sim, job);
-    if (job->lease_end > 0 && job->lease_end < job->truth.steps) {
-        job->steps = job->lease_end;
+    if (job->steps < job->truth.steps) {
         job->phase = PHASE_IDLE;
         struct event *event = emit(sim, id, EVENT_LEASE_DONE);
         event->steps = job->steps;
         event->rate_per_s = job->rate_per_s;
         return;
     }
-    job->steps = job->truth.steps;
     struct event *event =
         emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
     event->steps = event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
     if (job->has_more)
         event->loss = reports_loss(&more_of(sim, job)->reports, job->steps);
-    job->pending = false; /* it need not go on elsewhere */
+    decline(sim, id); /* it need not go on elsewhere */
     depart(sim, id);
+}
+
+/* Two whose leases end together: the partner has still to be done. */
+static bool waits_for_partner(const struct sim_cluster *sim, const struct sim_job *job)
+{
+    if (job->partner == JOB_NONE || !job->now.together)
+        return false;
+    const struct sim_job *partner = &sim->jobs[job->partner];
+    return partner->now.together &&
+           (partner->phase == PHASE_LOADING || partner->phase == PHASE_RUNNING);
+}
+
+static void work_done(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job_id partner = job->partner;
+    settle(sim, job);
+    leave_network(sim, job);
+    bool lease = job->lease_end > 0 && job->lease_end < job->truth.steps;
+    job->steps = lease ? job->lease_end : job->truth.steps;
+    job->phase = PHASE_DONE;
+    if (waits_for_partner(sim, job))
+        return;
+    report_done(sim, id);
+    if (partner != JOB_NONE && sim->jobs[partner].phase == PHASE_DONE)
+        report_done(sim, partner);
 }
 
 static void job_due(struct sim_cluster *sim, job_id id)
@@ -670,6 +755,7 @@ static void job_due(struct sim_cluster *sim, job_id id)
             job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
         job->steps_kept = job->steps; /* it had to save to go on */
         job->ran_ns = 0;
+        forsake(sim, id);
         part(sim, id);
         make_steps(sim, id);
         event = emit(sim, id, EVENT_RESIZED);
@@ -681,6 +767,7 @@ static void job_due(struct sim_cluster *sim, job_id id)
         leave(sim, id, EVENT_STOPPED, job->clean);
         return;
     case PHASE_AWAY:
+    case PHASE_DONE:
     case PHASE_IDLE:
         assert(false);
     }
@@ -721,7 +808,7 @@ static void node_dies(struct sim_cluster *sim, node_id node)
         if (!is_live(sim, id) || !job->pending || job->phase == PHASE_RESIZING ||
             !row_has_node(sim->view, &sim->view->jobs[id].next, node))
             continue;
-        job->pending = false;
+        decline(sim, id);
         struct event *event = emit(sim, id, EVENT_LOST);
         event->attempt = job->next.attempt;
         event->steps = event->steps_reached = job->steps;
@@ -732,7 +819,7 @@ static void node_dies(struct sim_cluster *sim, node_id node)
             continue;
         settle(sim, job);
         if (job->phase == PHASE_RESIZING)
-            job->pending = false;
+            decline(sim, id);
         leave(sim, id, EVENT_LOST, false);
     }
 }

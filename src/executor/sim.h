@@ -50,6 +50,7 @@ struct sim_cluster {
     struct heap due; /* jobs, and after them nodes, by when something happens */
     uint32_t job_due_count;
     uint64_t sequence;
+    uint64_t order; /* the last number given to an order to start */
     struct sim_faults faults;
     struct rng rng;
     uint32_t down_count; /* nodes that are down */

@@ -1,12 +1,19 @@
 /*
  * books.c - who holds what on which node: seats, promises, free room.
  *
- * The accounts of a node: what is free, what jobs hold in their seats, and what leaving
- * jobs have promised to others.  A promise is a part of a leaving job's seat; it is not
- * free while that job is there and not free when it has gone, because then it belongs
- * to the successor.  So when a job leaves, its seats less its promises become free, and
- * when a successor gives up before it starts, its seats less the promises that are
- * still open become free.
+ * An accelerator is free when it stands in nobody's row of seats, neither one that is
+ * held nor one that is promised: each is counted.  Two who share stand in it twice, and
+ * so do one who leaves and the one who comes after.
+ *
+ * CPU and memory are quantities, so they need a second account.  A promise is a part of a
+ * leaving job's seat; it is not free while that job is there and not free when it has
+ * gone, because then it belongs to the successor.  So when a job leaves, its seats less
+ * its promises become free, and when a successor gives up before it starts, its seats
+ * less the promises that are still open become free.
+ *
+ * Who shares with whom is noted in both: 'partner' where a job is, or where it is placed
+ * and about to start; 'coming' who will be its partner when the present one has left; and
+ * 'next_partner' who will be where it goes, of a job that moves.
  */
 #include "model/books.h"
 
@@ -60,23 +67,58 @@ static void set_room(struct state *state, node_id node, const struct room *room)
         free_put(&state->free, node, room);
 }
 
-static void take(struct state *state, const struct room_part *part)
+/* One row of seats more stands on these accelerators. */
+static void hold(struct holds *holds, uint64_t gpus)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t carry = holds->digit[i] & gpus;
+        holds->digit[i] ^= gpus;
+        gpus = carry;
+    }
+    assert(gpus == 0);
+}
+
+/* One row less. */
+static void let_go(struct holds *holds, uint64_t gpus)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        uint64_t borrow = ~holds->digit[i] & gpus;
+        holds->digit[i] ^= gpus;
+        gpus = borrow;
+    }
+    assert(gpus == 0);
+}
+
+static uint64_t unheld(const struct state *state, node_id node)
+{
+    const struct holds *holds = &state->holds[node];
+    uint32_t count = state->view.cluster->nodes[node].gpu_count;
+    uint64_t all = count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
+    return all & ~(holds->digit[0] | holds->digit[1] | holds->digit[2]);
+}
+
+/* A seat is taken: what 'part' says of CPU and memory comes from what is free. */
+static void take(struct state *state, const struct seat *seat,
+                 const struct room_part *part)
 {
     struct room room = state->free.rooms[part->node];
     assert((room.gpus & part->gpus) == part->gpus);
     assert(room.cpu_milli >= part->cpu_milli);
     assert(room.mem_mib >= part->mem_mib);
-    room.gpus &= ~part->gpus;
+    hold(&state->holds[part->node], seat->gpus);
+    room.gpus = unheld(state, part->node);
     room.cpu_milli -= part->cpu_milli;
     room.mem_mib -= part->mem_mib;
     set_room(state, part->node, &room);
 }
 
-static void give(struct state *state, const struct room_part *part)
+/* A seat is given up: so much CPU and memory become free, and what nobody else holds. */
+static void give(struct state *state, const struct seat *seat,
+                 const struct room_part *part)
 {
     struct room room = state->free.rooms[part->node];
-    assert((room.gpus & part->gpus) == 0);
-    room.gpus |= part->gpus;
+    let_go(&state->holds[part->node], seat->gpus);
+    room.gpus = unheld(state, part->node);
     room.cpu_milli += part->cpu_milli;
     room.mem_mib += part->mem_mib;
     set_room(state, part->node, &room);
@@ -89,7 +131,6 @@ static struct room_part part_of(const struct seat *seat)
 
 static void part_less(struct room_part *part, const struct room_part *other)
 {
-    assert((part->gpus & other->gpus) == other->gpus);
     assert(part->cpu_milli >= other->cpu_milli);
     assert(part->mem_mib >= other->mem_mib);
     part->gpus &= ~other->gpus;
@@ -142,20 +183,66 @@ static void promise_drop(struct state *state, uint32_t p)
     state->promise_free = p;
 }
 
-/* A job leaves accelerators that its partner still uses: the partner promises them now. */
-static void promises_to_partner(struct state *state, job_id job, job_id partner)
+/* --- who shares with whom --------------------------------------------------------- */
+
+/* 'other' no longer shares with 'id', which leaves its seats, or was to share there. */
+static void part_now(struct state *state, job_id other, job_id id)
 {
-    uint32_t next;
-    for (uint32_t p = state->jobs[job].promised_to; p != NONE; p = next) {
-        struct promise *promise = &state->promises[p];
-        next = promise->next_of_victim;
-        if (promise->part.gpus == 0)
-            continue;
-        struct room_part rest = { .node = promise->part.node,
-                                  .gpus = promise->part.gpus };
-        promise->part.gpus = 0;
-        promise_add(state, partner, promise->successor, &rest);
+    struct job *job = &state->jobs[other];
+    if (job->partner == id) {
+        job->partner = job->coming;
+        job->coming = JOB_NONE;
+    } else {
+        assert(job->next_partner == id);
+        job->next_partner = JOB_NONE;
     }
+}
+
+/* 'other' is no longer to share with 'id', which does not come. */
+static void part_later(struct state *state, job_id other, job_id id)
+{
+    struct job *job = &state->jobs[other];
+    if (job->next_partner == id)
+        job->next_partner = JOB_NONE;
+    else if (job->coming == id)
+        job->coming = JOB_NONE;
+    else
+        part_now(state, other, id);
+}
+
+/* A job leaves its seats; with whom it shares where it goes, if it goes, remains. */
+static void leave_partner(struct state *state, job_id id)
+{
+    struct job *job = &state->jobs[id];
+    if (job->partner != JOB_NONE)
+        part_now(state, job->partner, id);
+    if (job->coming != JOB_NONE)
+        part_now(state, job->coming, id);
+    job->coming = JOB_NONE;
+    job->partner = job->next_partner;
+    job->next_partner = JOB_NONE;
+}
+
+/* A job does not come where it was to share. */
+static void decline_partner(struct state *state, job_id id)
+{
+    struct job *job = &state->jobs[id];
+    job_id *other = job->state == JOB_PLACED ? &job->partner : &job->next_partner;
+    if (*other != JOB_NONE)
+        part_later(state, *other, id);
+    *other = JOB_NONE;
+}
+
+/* 'id' will share with 'other'. */
+static void note_partner(struct state *state, job_id id, job_id other)
+{
+    struct job *job = &state->jobs[id];
+    bool moves = job->next.count > 0 && job->seats.count > 0;
+    job_id *place = moves                      ? &job->next_partner
+                    : job->partner == JOB_NONE ? &job->partner
+                                               : &job->coming;
+    assert(*place == JOB_NONE);
+    *place = other;
 }
 
 /* --- seats --------------------------------------------------------------------- */
@@ -164,70 +251,38 @@ static void promises_to_partner(struct state *state, job_id job, job_id partner)
 void books_vacate(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
-    bool shared = job->partner != JOB_NONE;
-    if (shared)
-        promises_to_partner(state, id, job->partner);
-
     for (uint32_t i = 0; i < job->seats.count; i++) {
-        struct room_part part = part_of(&state->seats[job->seats.first + i]);
-        if (shared)
-            part.gpus = 0;
+        const struct seat *seat = &state->seats[job->seats.first + i];
+        struct room_part part = part_of(seat);
         for (uint32_t p = job->promised_to; p != NONE;
              p = state->promises[p].next_of_victim)
             if (state->promises[p].part.node == part.node)
                 part_less(&part, &state->promises[p].part);
-        give(state, &part);
+        give(state, seat, &part);
     }
     while (job->promised_to != NONE)
         promise_drop(state, job->promised_to);
     row_free(state, &job->seats);
-    if (shared) {
-        state->jobs[job->partner].partner = JOB_NONE;
-        job->partner = JOB_NONE;
-    }
-}
-
-/* The same for one who does not come: what both were promised is promised to the other. */
-static void promises_for_partner(struct state *state, job_id job, job_id partner)
-{
-    uint32_t next;
-    for (uint32_t p = state->jobs[job].promised_by; p != NONE; p = next) {
-        struct promise *promise = &state->promises[p];
-        next = promise->next_of_successor;
-        if (promise->part.gpus == 0)
-            continue;
-        struct room_part rest = { .node = promise->part.node,
-                                  .gpus = promise->part.gpus };
-        promise->part.gpus = 0;
-        promise_add(state, promise->victim, partner, &rest);
-    }
+    leave_partner(state, id);
 }
 
 /* Give up seats it was promised and has not taken. */
 void books_decline(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
-    bool shared = job->state == JOB_PLACED && job->partner != JOB_NONE;
-    if (shared)
-        promises_for_partner(state, id, job->partner);
-
     for (uint32_t i = 0; i < job->next.count; i++) {
-        struct room_part part = part_of(&state->seats[job->next.first + i]);
-        if (shared)
-            part.gpus = 0;
+        const struct seat *seat = &state->seats[job->next.first + i];
+        struct room_part part = part_of(seat);
         for (uint32_t p = job->promised_by; p != NONE;
              p = state->promises[p].next_of_successor)
             if (state->promises[p].part.node == part.node)
                 part_less(&part, &state->promises[p].part);
-        give(state, &part);
+        give(state, seat, &part);
     }
     while (job->promised_by != NONE)
         promise_drop(state, job->promised_by);
+    decline_partner(state, id);
     row_free(state, &job->next);
-    if (shared) {
-        state->jobs[job->partner].partner = JOB_NONE;
-        job->partner = JOB_NONE;
-    }
 }
 
 /* Take what is free of 'seats' and note what is promised. */
@@ -238,11 +293,13 @@ void books_reserve(struct state *state, const struct event *event)
     for (uint32_t i = 0; i < event->seat_count; i++) {
         struct room_part part = part_of(&event->seats[i]);
         if (event->beside != JOB_NONE)
-            part.gpus = 0;
+            part.gpus = 0; /* they are the other's as well */
         for (uint32_t p = 0; p < event->promise_count; p++)
-            if (event->promises[p].part.node == part.node)
+            if (event->promises[p].part.node == part.node) {
                 part_less(&part, &event->promises[p].part);
-        take(state, &part);
+                part.gpus &= ~event->promises[p].part.gpus;
+            }
+        take(state, &event->seats[i], &part);
     }
     for (uint32_t p = 0; p < event->promise_count; p++) {
         assert(job_seated(&state->jobs[event->promises[p].victim]));
@@ -251,11 +308,8 @@ void books_reserve(struct state *state, const struct event *event)
     }
     job->next = row_new(state, event->seats, event->seat_count);
     if (event->beside != JOB_NONE) {
-        struct job *other = &state->jobs[event->beside];
-        assert(other->partner == JOB_NONE);
-        assert(job->partner == JOB_NONE);
-        other->partner = event->job;
-        job->partner = event->beside;
+        note_partner(state, event->job, event->beside);
+        note_partner(state, event->beside, event->job);
     }
 }
 

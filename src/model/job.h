@@ -121,7 +121,9 @@ struct job {
     struct seat_row next;  /* promised, while it leaves or before it starts  */
     uint32_t gpus_now;     /* size of 'seats', or of 'next' while PLACED     */
     uint32_t type_now;
-    job_id partner;       /* shares the same accelerators, or JOB_NONE      */
+    job_id partner;       /* shares its accelerators, or JOB_NONE           */
+    job_id coming;        /* will share them when its partner has left      */
+    job_id next_partner;  /* will share those it moves to                   */
     uint32_t promised_by; /* first promise others made to this job          */
     uint32_t promised_to; /* first promise this job makes by leaving        */
 

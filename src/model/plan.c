@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "model/free.h"
 #include "model/place.h"
+#include "model/sharing.h"
 #include "model/state.h"
 #include "model/throughput.h"
 
@@ -46,6 +47,7 @@ struct step {
     uint32_t change;
     uint32_t last_change;   /* what was known of the job before, for plan->of_job */
     uint32_t vacancy_first; /* of a revocation                                    */
+    job_id gpus_of;         /* a revocation taken back: in whose vacancy they were */
 };
 
 struct plan {
@@ -69,6 +71,8 @@ struct plan {
     uint32_t change_max;
 
     uint32_t *of_job;     /* 1 + its last change in this plan; 0: none */
+    bool *revoked;        /* by this plan, whether it is granted others or not */
+    uint32_t *guest;      /* 1 + who is granted its seats beside it; 0: nobody */
     uint32_t *of_node;    /* first vacancy, or NONE                    */
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
@@ -93,6 +97,8 @@ struct plan *plan_new(struct state *state, struct arena *run)
     plan->promises = arena_array(run, struct promise_part, plan->seat_max);
     plan->vacancies = arena_array(run, struct vacancy, plan->seat_max);
     plan->of_job = arena_array(run, uint32_t, state->job_max);
+    plan->revoked = arena_array(run, bool, state->job_max);
+    plan->guest = arena_array(run, uint32_t, state->job_max);
     plan->of_node = arena_array(run, uint32_t, nodes);
     memset(plan->of_node, 0xff, nodes * sizeof *plan->of_node);
     plan->on_node = arena_array(run, struct room, nodes);
@@ -175,10 +181,21 @@ static const struct change *last_change(const struct plan *plan, job_id job)
     return at ? &plan->changes[at - 1] : NULL;
 }
 
-static bool is_revoked(const struct plan *plan, job_id job)
+/* Will be gone from the seats it has now. */
+static bool leaves(const struct plan *plan, job_id job)
 {
-    const struct change *change = last_change(plan, job);
-    return change && change->kind == CHANGE_REVOKE;
+    return plan->revoked[job] || plan->jobs[job].state == JOB_STOPPING;
+}
+
+/* Somebody is beside a job and stays, or comes there: who leaves to come does not leave. */
+static bool has_company(const struct plan *plan, job_id id)
+{
+    const struct job *job = &plan->jobs[id];
+    if (job->coming != JOB_NONE)
+        return true;
+    if (job->partner == JOB_NONE)
+        return false;
+    return plan->jobs[job->partner].partner != id || !leaves(plan, job->partner);
 }
 
 bool plan_changes(const struct plan *plan, job_id job)
@@ -232,6 +249,8 @@ static struct step *step_add(struct plan *plan, enum step_kind kind, uint32_t ch
                            .last_change = plan->of_job[job],
                            .vacancy_first = plan->vacancy_count };
     plan->of_job[job] = kind == STEP_UNREVOKE ? 0 : change + 1;
+    if (kind == STEP_REVOKE || kind == STEP_UNREVOKE)
+        plan->revoked[job] = kind == STEP_REVOKE;
     return step;
 }
 
@@ -252,19 +271,16 @@ static struct change *change_add(struct plan *plan, enum change_kind kind, job_i
 
 /* --- revoking ------------------------------------------------------------------- */
 
-/* The partner uses the same accelerators and stays: they are not vacated. */
-static bool shares_on(const struct plan *plan, const struct job *job)
+/* Somebody else uses the same accelerators and stays, or comes: they are not vacated. */
+static bool shares_on(const struct plan *plan, job_id id)
 {
-    if (job->partner == JOB_NONE)
-        return false;
-    const struct job *partner = &plan->jobs[job->partner];
-    return !is_revoked(plan, job->partner) && partner->state != JOB_STOPPING;
+    return plan->guest[id] || has_company(plan, id);
 }
 
 static void open_vacancies(struct plan *plan, job_id id)
 {
     const struct job *job = &plan->jobs[id];
-    bool shared = shares_on(plan, job);
+    bool shared = shares_on(plan, id);
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
@@ -309,7 +325,9 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
 
 void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
 {
-    assert(is_revoked(plan, job));
+    const struct change *change = last_change(plan, job);
+    assert(change);
+    assert(change->kind == CHANGE_REVOKE);
     plan->changes[plan->of_job[job] - 1].wait_saved_ns = wait_saved_ns;
 }
 
@@ -403,8 +421,19 @@ static bool find_nodes(struct plan *plan, const struct place_want *want)
     return true;
 }
 
+/* Over more nodes than the gang needs. */
+static bool is_spread(const struct plan *plan, const struct seat *seats, uint32_t count,
+                      uint32_t gpus)
+{
+    uint32_t type = plan->cluster->nodes[seats[0].node].type;
+    if (type == TYPE_NONE)
+        return false;
+    uint32_t node_max = plan->cluster->types[type].node_gpus_max;
+    return count > (gpus + node_max - 1) / node_max;
+}
+
 static bool grant_found(struct plan *plan, job_id job, const struct place_want *want,
-                        uint64_t steps_max)
+                        const struct ask *ask)
 {
     uint32_t seat_first = plan->seat_count;
     if (!find_nodes(plan, want))
@@ -413,112 +442,200 @@ static bool grant_found(struct plan *plan, job_id job, const struct place_want *
     struct change *change = change_add(plan, CHANGE_GRANT, job);
     change->seat_first = seat_first;
     change->seat_count = seat_count;
-    change->steps_max = steps_max;
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
     for (uint32_t i = 0; i < seat_count; i++)
         occupy(plan, &plan->seats[seat_first + i]);
     change->promise_count = plan->promise_count - change->promise_first;
-
-    uint32_t type = plan->cluster->nodes[plan->seats[seat_first].node].type;
-    if (type != TYPE_NONE) {
-        uint32_t node_max = plan->cluster->types[type].node_gpus_max;
-        change->spread = seat_count > (want->gpus + node_max - 1) / node_max;
-    }
+    change->spread = is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
     step_add(plan, STEP_GRANT, plan->change_count - 1);
     return true;
 }
 
-/* On the accelerators of a job that holds them alone, CPU and memory from what is free. */
-static bool grant_beside(struct plan *plan, job_id job, job_id other,
-                         const struct place_want *want, uint64_t steps_max)
-{
-    const struct job *o = &plan->jobs[other];
-    const struct change *granted = last_change(plan, other);
-    if (other == job || !plan_holds(plan, other) || o->partner != JOB_NONE)
-        return false;
+/* --- granting: beside another --------------------------------------------------------- */
+
+/* Where a job will be once the plan is carried out; 'granted' NULL: where it is. */
+struct stand {
+    const struct change *granted;
     const struct seat *seats;
     uint32_t count;
-    if (granted && granted->kind == CHANGE_GRANT) {
-        if (granted->beside != JOB_NONE || o->state != JOB_WAITING)
-            return false;
-        seats = plan_seats(plan, granted);
-        count = granted->seat_count;
-    } else if (job_may_leave(o)) {
-        seats = &plan->state->seats[o->seats.first];
-        count = o->seats.count;
-    } else {
-        return false;
-    }
-    /* Somebody else may have been put beside it in this plan. */
-    for (uint32_t i = 0; i < plan->change_count; i++)
-        if (plan->changes[i].kind == CHANGE_GRANT && plan->changes[i].beside == other)
-            return false;
+};
 
-    uint32_t type = plan->cluster->nodes[seats[0].node].type;
-    uint32_t gpus = 0;
-    for (uint32_t i = 0; i < count; i++)
-        gpus += seat_gpu_count(&seats[i]);
-    if (gpus != want->gpus || type == TYPE_NONE || !(want->types >> type & 1))
+static bool find_stand(const struct plan *plan, job_id id, struct stand *ret_stand)
+{
+    const struct job *job = &plan->jobs[id];
+    const struct change *change = last_change(plan, id);
+    if (change && change->kind == CHANGE_REVOKE)
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct room *room = &plan->free->rooms[seats[i].node];
-        struct room_part need = place_need(want->job, seat_gpu_count(&seats[i]));
-        if (room->cpu_milli < need.cpu_milli || room->mem_mib < need.mem_mib)
+    if (change && change->kind == CHANGE_GRANT) {
+        *ret_stand =
+            (struct stand){ change, plan_seats(plan, change), change->seat_count };
+        return true;
+    }
+    *ret_stand =
+        (struct stand){ NULL, &plan->state->seats[job->seats.first], job->seats.count };
+    return job_may_leave(job);
+}
+
+/* Nobody will be beside 'host' where it stays or goes. */
+static bool is_alone(const struct plan *plan, job_id host, const struct stand *stand)
+{
+    if (plan->guest[host])
+        return false;
+    return stand->granted ? stand->granted->beside == JOB_NONE
+                          : !has_company(plan, host);
+}
+
+/* On these seats, beside that job: the right ones, and CPU and memory for it. */
+static bool fits_beside(const struct plan *plan, const struct stand *stand,
+                        const struct place_want *want, job_id host)
+{
+    uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
+    uint32_t gpus = 0;
+    if (type == TYPE_NONE || !(want->types >> type & 1))
+        return false;
+    for (uint32_t i = 0; i < stand->count; i++) {
+        const struct seat *seat = &stand->seats[i];
+        struct room_part need = place_need(want->job, seat_gpu_count(seat));
+        struct room room;
+        plan_room(plan, seat->node, &room);
+        gpus += seat_gpu_count(seat);
+        if (room.cpu_milli < need.cpu_milli || room.mem_mib < need.mem_mib ||
+            (want->avoid && bits_test(want->avoid, seat->node)))
             return false;
     }
-    struct change *change = change_add(plan, CHANGE_GRANT, job);
-    change->beside = other;
-    change->steps_max = steps_max;
-    change->seat_count = count;
-    for (uint32_t i = 0; i < count; i++) {
-        struct room_part need = place_need(want->job, seat_gpu_count(&seats[i]));
-        need.node = seats[i].node;
-        free_change(plan, &need, true);
-        plan->seats[plan->seat_count++] = (struct seat){ .node = need.node,
-                                                         .cpu_milli = need.cpu_milli,
-                                                         .mem_mib = need.mem_mib,
-                                                         .gpus = seats[i].gpus };
+    double rates[2];
+    return gpus == want->gpus &&
+           sharing_rates(plan->state->view.rates, want->job, &plan->jobs[host], type,
+                         gpus, is_spread(plan, stand->seats, stand->count, gpus),
+                         rates);
+}
+
+/* CPU and memory beside another's accelerators: free if that is enough. */
+static void occupy_beside(struct plan *plan, struct seat *seat)
+{
+    const struct room *room = &plan->free->rooms[seat->node];
+    struct room_part need = { .node = seat->node,
+                              .cpu_milli = seat->cpu_milli,
+                              .mem_mib = seat->mem_mib };
+    if (room->cpu_milli < need.cpu_milli || room->mem_mib < need.mem_mib)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
+            take_vacated(plan, seat, &plan->vacancies[v], 0, &need);
+    free_change(plan, &need, true);
+}
+
+/* Whoever the other waits for, or who leaves it, this one waits for as well. */
+static void wait_as(struct plan *plan, job_id host, const struct stand *stand)
+{
+    struct room_part nothing = { .node = stand->seats[0].node };
+    job_id partner = plan->jobs[host].partner;
+    if (!stand->granted && partner != JOB_NONE)
+        promise(plan, partner, &nothing);
+    for (uint32_t i = 0; stand->granted && i < stand->granted->promise_count; i++)
+        promise(plan, plan_promises(plan, stand->granted)[i].victim, &nothing);
+}
+
+static bool grant_beside(struct plan *plan, job_id id, const struct place_want *want,
+                         const struct ask *ask)
+{
+    job_id host = ask->beside;
+    struct stand stand;
+    if (host == id || !find_stand(plan, host, &stand) ||
+        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, host))
+        return false;
+    struct change *change = change_add(plan, CHANGE_GRANT, id);
+    change->beside = host;
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
+    change->seat_count = stand.count;
+    change->spread = is_spread(plan, stand.seats, stand.count, want->gpus);
+    for (uint32_t i = 0; i < stand.count; i++) {
+        struct room_part need = place_need(want->job, seat_gpu_count(&stand.seats[i]));
+        assert(plan->seat_count < plan->seat_max);
+        struct seat *seat = &plan->seats[plan->seat_count++];
+        *seat = (struct seat){ .node = stand.seats[i].node,
+                               .cpu_milli = need.cpu_milli,
+                               .mem_mib = need.mem_mib,
+                               .gpus = stand.seats[i].gpus };
+        occupy_beside(plan, seat);
     }
-    /* Whoever the other waits for, this one waits for as well. */
-    if (granted && granted->kind == CHANGE_GRANT)
-        for (uint32_t i = 0; i < granted->promise_count; i++) {
-            const struct promise_part *theirs = &plan_promises(plan, granted)[i];
-            struct room_part nothing = { .node = theirs->part.node };
-            promise(plan, theirs->victim, &nothing);
-        }
+    wait_as(plan, host, &stand);
     change->promise_count = plan->promise_count - change->promise_first;
     step_add(plan, STEP_GRANT, plan->change_count - 1);
+    plan->guest[host] = 1 + id;
+    if (stand.granted)
+        plan->changes[plan->of_job[host] - 1].shared = true;
     return true;
 }
 
-/* What a revoked job left is all still there: let it stay. */
-static bool unrevoke(struct plan *plan, job_id id)
+/* --- granting: where it is ------------------------------------------------------------ */
+
+static struct vacancy *vacancy_of(const struct plan *plan, node_id node, job_id victim)
+{
+    uint32_t v = plan->of_node[node];
+    while (v != NONE && plan->vacancies[v].victim != victim)
+        v = plan->vacancies[v].next; /* the newest is first */
+    return v == NONE ? NULL : &plan->vacancies[v];
+}
+
+/* In whose vacancies all its accelerators still are: its own or its partner's. */
+static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
+{
+    const struct job *job = &plan->jobs[id];
+    const job_id whose[2] = { id, job->partner };
+    for (uint32_t w = 0; w < 2 && whose[w] != JOB_NONE; w++) {
+        uint32_t found = 0;
+        for (uint32_t i = 0; i < job->seats.count; i++) {
+            const struct seat *seat = &plan->state->seats[job->seats.first + i];
+            const struct vacancy *vacancy = vacancy_of(plan, seat->node, whose[w]);
+            found += vacancy && vacancy->left.gpus == seat->gpus;
+        }
+        *ret_whose = whose[w];
+        if (found == job->seats.count)
+            return true;
+    }
+    return false;
+}
+
+/* Give a job's seats back to vacancies, or take them out. */
+static void vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool taken)
+{
+    const struct job *job = &plan->jobs[id];
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &plan->state->seats[job->seats.first + i];
+        struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, 0 };
+        struct room_part gpus = { .node = seat->node, .gpus = seat->gpus };
+        vacancy_change(plan, vacancy_of(plan, seat->node, id), &part, taken);
+        if (gpus_of != JOB_NONE)
+            vacancy_change(plan, vacancy_of(plan, seat->node, gpus_of), &gpus, taken);
+    }
+}
+
+/*
+ * What a revoked job left is all still there: let it stay.  Beside a partner who stays
+ * only if it asks for it, and nobody has come in between.
+ */
+static bool unrevoke(struct plan *plan, job_id id, job_id beside)
 {
     uint32_t at = plan->of_job[id] - 1;
     const struct job *job = &plan->jobs[id];
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < job->seats.count; i++) {
-        const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
-             v = plan->vacancies[v].next) {
-            const struct vacancy *vacancy = &plan->vacancies[v];
-            found += vacancy->victim == id && vacancy->left.gpus == seat->gpus &&
-                     vacancy->left.cpu_milli == seat->cpu_milli &&
-                     vacancy->left.mem_mib == seat->mem_mib;
-        }
-    }
-    if (found != job->seats.count || job->partner != JOB_NONE)
+    bool paired = has_company(plan, id);
+    if (paired ? beside == JOB_NONE : beside != JOB_NONE)
         return false;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
-             v = plan->vacancies[v].next)
-            if (plan->vacancies[v].victim == id) {
-                struct room_part part = plan->vacancies[v].left;
-                vacancy_change(plan, &plan->vacancies[v], &part, true);
-            }
+        const struct vacancy *vacancy = vacancy_of(plan, seat->node, id);
+        if (vacancy->left.cpu_milli != seat->cpu_milli ||
+            vacancy->left.mem_mib != seat->mem_mib)
+            return false;
     }
+    job_id gpus_of = JOB_NONE;
+    if (job->gpus_now > 0 && !shares_on(plan, id) && !find_gpus(plan, id, &gpus_of))
+        return false;
+    vacancies_change(plan, id, gpus_of, true);
     plan->changes[at].undone = true;
-    step_add(plan, STEP_UNREVOKE, at);
+    step_add(plan, STEP_UNREVOKE, at)->gpus_of = gpus_of;
     return true;
 }
 
@@ -534,13 +651,29 @@ static bool is_content(const struct plan *plan, const struct job *job,
 }
 
 /* It stays where it is; a job whose lease is over, or that gets a new one, is told. */
-static void stay(struct plan *plan, job_id job, uint64_t steps_max)
+static bool stay(struct plan *plan, job_id job, const struct ask *ask)
 {
-    if (plan->jobs[job].state != JOB_IDLE && steps_max == 0)
-        return;
+    if (plan->jobs[job].state != JOB_IDLE && ask->steps_max == 0)
+        return true;
     struct change *change = change_add(plan, CHANGE_RENEW, job);
-    change->steps_max = steps_max;
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
     step_add(plan, STEP_RENEW, plan->change_count - 1);
+    return true;
+}
+
+/* It shares with the job it is to be beside, and that one stays. */
+static bool is_beside(const struct plan *plan, job_id id, job_id other)
+{
+    return plan->jobs[id].partner == other && job_may_leave(&plan->jobs[other]) &&
+           !leaves(plan, other) && !plan->guest[other];
+}
+
+static bool grant_somewhere(struct plan *plan, job_id id, const struct place_want *want,
+                            const struct ask *ask)
+{
+    return ask->beside != JOB_NONE ? grant_beside(plan, id, want, ask)
+                                   : grant_found(plan, id, want, ask);
 }
 
 bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
@@ -559,26 +692,27 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)
-        return true;
+        return ask->beside == JOB_NONE || change->beside == ask->beside ||
+               (change->kind == CHANGE_RENEW && job->partner == ask->beside);
     if (!change && (job->state == JOB_PLACED || job->next.count > 0))
-        return true; /* it has been promised seats already */
+        return ask->beside == JOB_NONE || job->partner == ask->beside ||
+               job->next_partner ==
+                   ask->beside; /* it has been promised seats already */
     if (job->state == JOB_HELD || job->state == JOB_FREE)
         return false;
-    if (ask->beside != JOB_NONE)
-        return job->state == JOB_WAITING &&
-               grant_beside(plan, id, ask->beside, &want, ask->steps_max);
 
-    if (job_runs(job) && is_content(plan, job, &want) &&
-        (!change || unrevoke(plan, id))) {
-        stay(plan, id, ask->steps_max);
-        return true;
-    }
+    bool here = ask->beside == JOB_NONE || is_beside(plan, id, ask->beside);
+    if (job_runs(job) && here && is_content(plan, job, &want) &&
+        (!change || unrevoke(plan, id, ask->beside)))
+        return stay(plan, id, ask);
     if (!job_runs(job) || change)
-        return grant_found(plan, id, &want, ask->steps_max);
+        return grant_somewhere(plan, id, &want, ask);
+    if (plan->guest[id])
+        return false; /* somebody has been granted its seats beside it */
 
     size_t mark = plan_mark(plan);
     plan_revoke(plan, id, RULE_RESIZE, id);
-    if (grant_found(plan, id, &want, ask->steps_max))
+    if (grant_somewhere(plan, id, &want, ask))
         return true;
     plan_undo(plan, mark);
     return false;
@@ -617,27 +751,20 @@ static void undo_grant(struct plan *plan, const struct change *change)
 static void step_undo(struct plan *plan, const struct step *step)
 {
     struct change *change = &plan->changes[step->change];
-    const struct job *job = &plan->jobs[change->job];
     switch (step->kind) {
     case STEP_REVOKE:
         close_vacancies(plan, step->vacancy_first);
+        plan->revoked[change->job] = false;
         break;
     case STEP_UNREVOKE:
         change->undone = false;
-        for (uint32_t i = 0; i < job->seats.count; i++) {
-            const struct seat *seat = &plan->state->seats[job->seats.first + i];
-            for (uint32_t v = plan->of_node[seat->node]; v != NONE;
-                 v = plan->vacancies[v].next)
-                if (plan->vacancies[v].victim == change->job) {
-                    struct room_part part = { seat->node, seat->cpu_milli,
-                                              seat->mem_mib, seat->gpus };
-                    vacancy_change(plan, &plan->vacancies[v], &part, false);
-                    break;
-                }
-        }
+        plan->revoked[change->job] = true;
+        vacancies_change(plan, change->job, step->gpus_of, false);
         break;
     case STEP_GRANT:
         undo_grant(plan, change);
+        if (change->beside != JOB_NONE)
+            plan->guest[change->beside] = 0;
         break;
     case STEP_RENEW:
         break;
@@ -658,6 +785,8 @@ void plan_undo(struct plan *plan, size_t mark)
         if (step->kind == STEP_UNREVOKE)
             continue;
         const struct change *change = &plan->changes[step->change];
+        if (change->beside != JOB_NONE && plan->of_job[change->beside])
+            plan->changes[plan->of_job[change->beside] - 1].shared = false;
         plan->seat_count = change->seat_first;
         plan->promise_count = change->promise_first;
         plan->change_count = step->change;
@@ -672,13 +801,18 @@ void plan_wake(struct plan *plan, int64_t at_ns)
         plan->wake_ns = at_ns;
 }
 
-/* The one it is to share with stays where it is, or comes there with it. */
-static bool can_be_beside(const struct plan *plan, job_id other)
+/* The one it is to share with stays on these seats, or comes there with it. */
+static bool is_beside_still(const struct plan *plan, const struct change *change)
 {
-    const struct change *change = last_change(plan, other);
-    if (!change || change->kind == CHANGE_RENEW)
-        return job_may_leave(&plan->jobs[other]);
-    return change->kind == CHANGE_GRANT && plan->jobs[other].state == JOB_WAITING;
+    struct stand stand;
+    if (!find_stand(plan, change->beside, &stand) || stand.count != change->seat_count)
+        return false;
+    for (uint32_t i = 0; i < stand.count; i++) {
+        const struct seat *seat = &plan->seats[change->seat_first + i];
+        if (seat->node != stand.seats[i].node || seat->gpus != stand.seats[i].gpus)
+            return false;
+    }
+    return true;
 }
 
 int plan_check(const struct plan *plan, struct error *err)
@@ -702,7 +836,7 @@ int plan_check(const struct plan *plan, struct error *err)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
                              (unsigned long long)job->id, gpus, job->gpus);
-        if (change->beside != JOB_NONE && !can_be_beside(plan, change->beside))
+        if (change->beside != JOB_NONE && !is_beside_still(plan, change))
             return error_set(err, -EPROTO,
                              "job %llu is to share with a job that leaves",
                              (unsigned long long)job->id);

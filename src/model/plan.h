@@ -27,8 +27,10 @@ struct ask {
     uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
     uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
     bool spread;              /* may be spread over nodes                            */
-    job_id beside;            /* waiting jobs: share the accelerators of this one    */
+    job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
     uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
+    bool together;            /* of two who share and both say so, the leases end    */
+                              /* together: when both are done, at the rate of both   */
     const struct bits *avoid; /* nodes to leave alone, or NULL                       */
 };
 
@@ -39,6 +41,12 @@ struct ask {
  * the seats it holds now, then the tightest single node, then as few nodes as can be;
  * of the types allowed the one it runs fastest on.  Takes room that is free now before
  * room that this plan revokes.  ask may be NULL.
+ *
+ * Beside another job: that one stays where it is, or has been granted seats by this plan,
+ * and nobody else remains beside it.  The job may wait, or run elsewhere: then it moves.
+ * Two who share already and both stay are each granted where they are, in any order.  A
+ * job that shares and was revoked, while its partner stays, is granted seats elsewhere
+ * unless it asks for its partner.  Jobs that must not share (model/sharing.h) are not.
  */
 bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 
@@ -97,6 +105,8 @@ struct change {
     job_id for_whom;
     job_id beside;
     bool spread;
+    bool together;
+    bool shared; /* somebody is granted these seats beside it */
     bool undone; /* a revocation that a later grant took back */
     uint32_t seat_first, seat_count;
     uint32_t promise_first, promise_count;

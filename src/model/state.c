@@ -46,6 +46,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->loss_free = NONE;
     state->served_ns = arena_array(run, int64_t, (size_t)job_max * cluster->type_count);
     state->node_down = arena_array(run, bool, cluster->node_count);
+    state->holds = arena_array(run, struct holds, cluster->node_count);
 
     free_init(&state->free, run, cluster);
     for (node_id n = 0; n < cluster->node_count; n++) {
@@ -149,7 +150,7 @@ static void submitted(struct state *state, struct event *event)
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
-    job->partner = JOB_NONE;
+    job->partner = job->coming = job->next_partner = JOB_NONE;
     job->promised_by = job->promised_to = NONE;
     job->loss = NAN;
     job->loss_ring = NONE;

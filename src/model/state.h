@@ -23,6 +23,11 @@ struct promise {
     uint32_t next_of_successor;
 };
 
+/* How many rows of seats, held or promised, each accelerator of a node stands in. */
+struct holds {
+    uint64_t digit[3]; /* binary, an accelerator per bit: up to seven */
+};
+
 /* The newest loss reports of a job, as a ring. */
 struct loss_ring {
     double steps[LOSS_POINTS];
@@ -56,6 +61,7 @@ struct state {
     uint32_t loss_free;
 
     struct free_index free;
+    struct holds *holds; /* by node */
     bool *node_down;
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */

@@ -6,42 +6,97 @@
  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/cluster.h"
 #include "model/state.h"
 
 /*
- * What jobs hold or have been promised on one node.  A promised part stands in the seats
- * of both, and those who share stand on one accelerator: up to four, until promises are
- * taken off.
+ * What jobs hold or have been promised on one node.  An accelerator may stand in several
+ * rows; two jobs at most sit there at once, and two at most remain when all who leave have
+ * left and all who come have come.
  */
 struct tally {
-    uint8_t holders[NODE_GPUS_MAX];
-    uint64_t shared;
+    uint8_t rows[NODE_GPUS_MAX];
+    job_id seated[NODE_GPUS_MAX][2];
+    job_id in_the_end[NODE_GPUS_MAX][2];
     uint64_t cpu_milli, mem_mib;
 };
 
-static void count_seat(struct tally *tally, const struct seat *seat, bool shared)
+static void count_row(const struct state *state, const struct seat_row *row,
+                      struct tally *tallies)
 {
-    for (uint64_t left = seat->gpus; left; left &= left - 1)
-        tally->holders[__builtin_ctzll(left)]++;
-    if (shared)
-        tally->shared |= seat->gpus;
-    tally->cpu_milli += seat->cpu_milli;
-    tally->mem_mib += seat->mem_mib;
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct seat *seat = &state->seats[row->first + i];
+        struct tally *tally = &tallies[seat->node];
+        for (uint64_t left = seat->gpus; left; left &= left - 1)
+            tally->rows[__builtin_ctzll(left)]++;
+        tally->cpu_milli += seat->cpu_milli;
+        tally->mem_mib += seat->mem_mib;
+    }
+}
+
+static void add_one_of_two(job_id two[2], job_id id)
+{
+    uint32_t at = two[0] != JOB_NONE;
+    assert(two[at] == JOB_NONE);
+    two[at] = id;
+}
+
+static void count_who(const struct state *state, job_id id, const struct seat_row *row,
+                      bool in_the_end, struct tally *tallies)
+{
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct seat *seat = &state->seats[row->first + i];
+        for (uint64_t left = seat->gpus; left; left &= left - 1) {
+            uint32_t g = (uint32_t)__builtin_ctzll(left);
+            struct tally *tally = &tallies[seat->node];
+            add_one_of_two(in_the_end ? tally->in_the_end[g] : tally->seated[g], id);
+        }
+    }
 }
 
 static void uncount_promise(struct tally *tally, const struct room_part *part)
 {
-    for (uint64_t left = part->gpus; left; left &= left - 1) {
-        uint8_t *holders = &tally->holders[__builtin_ctzll(left)];
-        assert(*holders >= 2);
-        --*holders;
-    }
     assert(tally->cpu_milli >= part->cpu_milli);
     assert(tally->mem_mib >= part->mem_mib);
     tally->cpu_milli -= part->cpu_milli;
     tally->mem_mib -= part->mem_mib;
+}
+
+static bool is_related(const struct job *job, job_id other)
+{
+    return job->partner == other || job->coming == other || job->next_partner == other;
+}
+
+/* Who is noted as sharing, or as about to, is noted there as well. */
+static void check_relations(const struct state *state, job_id id)
+{
+    const struct job *job = &state->jobs[id];
+    const job_id others[3] = { job->partner, job->coming, job->next_partner };
+    for (uint32_t i = 0; i < 3; i++) {
+        if (others[i] == JOB_NONE)
+            continue;
+        const struct job *other = &state->jobs[others[i]];
+        assert(other->state != JOB_FREE);
+        assert(is_related(other, id));
+    }
+    if (job->coming != JOB_NONE)
+        assert(job->seats.count > 0 && job->partner != JOB_NONE);
+    if (job->next_partner != JOB_NONE)
+        assert(job->seats.count > 0 && job->next.count > 0);
+    if (job->seats.count == 0 && job->next.count == 0)
+        assert(job->partner == JOB_NONE);
+}
+
+static void check_two(const struct state *state, const job_id two[2], bool seated)
+{
+    if (two[1] == JOB_NONE)
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct job *job = &state->jobs[two[i]];
+        assert(seated ? job->partner == two[!i] : is_related(job, two[!i]));
+    }
 }
 
 static void count_job(const struct state *state, job_id id, struct tally *tallies)
@@ -56,18 +111,16 @@ static void count_job(const struct state *state, job_id id, struct tally *tallie
         assert(job->next.count == 0);
     if (job->state == JOB_PLACED)
         assert(job->next.count > 0);
-    if (job->partner != JOB_NONE)
-        assert(state->jobs[job->partner].partner == id);
-    for (uint32_t i = 0; i < job->seats.count; i++) {
-        const struct seat *seat = &state->seats[job->seats.first + i];
-        count_seat(&tallies[seat->node], seat, job->partner != JOB_NONE);
-        gpus += seat_gpu_count(seat);
-    }
-    for (uint32_t i = 0; i < job->next.count; i++) {
-        const struct seat *seat = &state->seats[job->next.first + i];
-        count_seat(&tallies[seat->node], seat,
-                   job->state == JOB_PLACED && job->partner != JOB_NONE);
-    }
+    check_relations(state, id);
+    count_row(state, &job->seats, tallies);
+    count_row(state, &job->next, tallies);
+    count_who(state, id, &job->seats, false, tallies);
+    if (job->next.count > 0)
+        count_who(state, id, &job->next, true, tallies);
+    else if (job->state != JOB_STOPPING)
+        count_who(state, id, &job->seats, true, tallies);
+    for (uint32_t i = 0; i < job->seats.count; i++)
+        gpus += seat_gpu_count(&state->seats[job->seats.first + i]);
     if (seated) {
         assert(gpus == job->gpus_now);
         assert(gpus >= job->gpus_min); /* a whole gang or nothing */
@@ -94,12 +147,15 @@ static void check_node(const struct state *state, node_id n, const struct tally 
 {
     const struct node *node = &state->view.cluster->nodes[n];
     const struct room *room = &state->free.rooms[n];
+    const uint64_t *digit = state->holds[n].digit;
     for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
         bool is_free = room->gpus >> g & 1;
-        bool shared = tally->shared >> g & 1;
-        assert(tally->holders[g] <= 1 + shared); /* nobody holds another's seat */
-        assert(!is_free || g < node->gpu_count);
-        assert(is_free == (g < node->gpu_count && tally->holders[g] == 0));
+        uint64_t rows =
+            (digit[0] >> g & 1) + 2 * (digit[1] >> g & 1) + 4 * (digit[2] >> g & 1);
+        assert(tally->rows[g] == rows);
+        assert(is_free == (g < node->gpu_count && rows == 0));
+        check_two(state, tally->seated[g], true); /* nobody holds another's seat */
+        check_two(state, tally->in_the_end[g], false);
     }
     assert(tally->cpu_milli + room->cpu_milli == node->cpu_milli);
     assert(tally->mem_mib + room->mem_mib == node->mem_mib);
@@ -114,6 +170,10 @@ void state_check(const struct state *state)
     uint32_t waiting = 0;
     uint32_t seated = 0;
     assert(tallies);
+    for (node_id n = 0; n < node_count; n++) {
+        memset(tallies[n].seated, 0xff, sizeof tallies[n].seated);
+        memset(tallies[n].in_the_end, 0xff, sizeof tallies[n].in_the_end);
+    }
 
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];

@@ -18,6 +18,7 @@
 struct wild {
     struct rng rng;
     uint32_t decisions;
+    struct bits avoid;
 };
 
 static int wild_init(void *self, const struct view *view, uint64_t seed,
@@ -25,6 +26,7 @@ static int wild_init(void *self, const struct view *view, uint64_t seed,
 {
     struct wild *wild = self;
     rng_init(&wild->rng, seed, "wild");
+    bits_init(&wild->avoid, run, view->cluster->node_count);
     return 0;
 }
 
@@ -53,7 +55,65 @@ static void grant_somehow(struct wild *wild, const struct view *view, struct pla
         ask.beside = any_job(wild, view);
     if (rng_below(rng, 3) == 0)
         ask.steps_max = 1 + rng_below(rng, 50);
+    ask.together = rng_below(rng, 2);
     plan_grant(plan, job, &ask);
+}
+
+/* Two who share move elsewhere together, if there is room. */
+static void move_two(struct wild *wild, const struct view *view, struct plan *plan,
+                     job_id job)
+{
+    job_id partner = view->jobs[job].partner;
+    if (partner == JOB_NONE || !job_may_leave(&view->jobs[job]) ||
+        !job_may_leave(&view->jobs[partner]))
+        return;
+    struct ask ask = ASK_DEFAULT;
+    node_id here = view_seats(view, job)->node;
+    bits_set(&wild->avoid, here);
+    ask.avoid = &wild->avoid;
+    size_t mark = plan_mark(plan);
+    bool moved = plan_grant(plan, job, &ask);
+    ask.beside = job;
+    if (!moved || !plan_grant(plan, partner, &ask))
+        plan_undo(plan, mark);
+    bits_clear(&wild->avoid, here);
+}
+
+/*
+ * As at the end of a round: everybody who runs is kept or told to leave, in any order;
+ * then everybody is put somewhere, alone, beside whom he was, or beside another.
+ */
+static void reshuffle(struct wild *wild, const struct view *view, struct plan *plan)
+{
+    struct rng *rng = &wild->rng;
+    for (job_id job = 0; job < view->job_max; job++)
+        if (rng_below(rng, 2) && !plan_changes(plan, job))
+            move_two(wild, view, plan, job);
+    for (job_id job = 0; job < view->job_max; job++)
+        if (!plan_changes(plan, job) && job_may_leave(&view->jobs[job]) &&
+            rng_below(rng, 2))
+            plan_revoke(plan, job, RULE_ROUND, JOB_NONE);
+    job_id last = JOB_NONE; /* who was put somewhere just now */
+    uint32_t first = rng_below(rng, view->job_max);
+    for (uint32_t i = 0; i < view->job_max; i++) {
+        job_id job = (first + i) % view->job_max;
+        const struct job *j = &view->jobs[job];
+        if (j->state == JOB_FREE || rng_below(rng, 4) == 0)
+            continue;
+        struct ask ask = ASK_DEFAULT;
+        uint32_t how = rng_below(rng, 4);
+        ask.beside = how == 0                             ? last
+                     : how == 1 && j->partner != JOB_NONE ? j->partner
+                     : how == 2                           ? any_job(wild, view)
+                                                          : JOB_NONE;
+        ask.together = rng_below(rng, 2);
+        ask.steps_max = 1 + rng_below(rng, 50);
+        size_t mark = plan_mark(plan);
+        if (plan_grant(plan, job, &ask))
+            last = job;
+        if (rng_below(rng, 10) == 0)
+            plan_undo(plan, mark);
+    }
 }
 
 /* In the end everybody is to get what he asks for, and nobody is to idle. */
@@ -70,6 +130,11 @@ static int wild_decide(void *self, const struct view *view, struct plan *plan,
     struct wild *wild = self;
     if (wild->decisions++ >= WILD_DECISIONS) {
         be_reasonable(view, plan);
+        return 0;
+    }
+    if (rng_below(&wild->rng, 8) == 0) {
+        reshuffle(wild, view, plan);
+        plan_wake(plan, view->now_ns + 1 + rng_below(&wild->rng, 2000000000));
         return 0;
     }
     uint32_t tries = rng_below(&wild->rng, 6);
@@ -108,7 +173,32 @@ static const struct worlds_setup kinds[] = {
 struct seen {
     uint64_t kinds[EVENT_KIND_COUNT];
     uint64_t beside, refused, decided;
+    uint64_t moved_beside;  /* one that ran elsewhere                       */
+    uint64_t moved_both;    /* two who shared, and share again elsewhere     */
+    uint64_t renewed_both;  /* where they are                               */
+    uint64_t exchanged;     /* beside one whose partner leaves              */
+    uint64_t ended_at_once; /* two whose leases end together                */
+    int64_t done_ns;
+    job_id done, renewed;
 };
+
+static void see_orders(struct seen *seen, const struct view *view,
+                       const struct event *event)
+{
+    const struct job *job = &view->jobs[event->job];
+    if (event->kind == EVENT_RENEWED) {
+        seen->renewed_both += job->partner != JOB_NONE && job->partner == seen->renewed;
+        seen->renewed = event->job;
+    }
+    if (event->kind != EVENT_PLACED || event->beside == JOB_NONE)
+        return;
+    const struct job *other = &view->jobs[event->beside];
+    seen->moved_beside += job->state == JOB_STOPPING;
+    seen->moved_both += job->next_partner == event->beside &&
+                        job->partner == event->beside &&
+                        other->next_partner == event->job;
+    seen->exchanged += other->coming == event->job;
+}
 
 static void see(void *self, const struct view *view, const struct event *event)
 {
@@ -116,6 +206,13 @@ static void see(void *self, const struct view *view, const struct event *event)
     seen->kinds[event->kind]++;
     seen->beside +=
         event->kind == EVENT_STARTED && view->jobs[event->job].partner != JOB_NONE;
+    see_orders(seen, view, event);
+    if (event->kind == EVENT_LEASE_DONE) {
+        seen->ended_at_once += event->at_ns == seen->done_ns &&
+                               view->jobs[event->job].partner == seen->done;
+        seen->done = event->job;
+        seen->done_ns = event->at_ns;
+    }
 }
 
 static void whatever_is_ordered_the_books_add_up(void **state)
@@ -147,8 +244,14 @@ static void whatever_is_ordered_the_books_add_up(void **state)
     static const enum event_kind kind[] = { EVENT_RESIZED, EVENT_LEASE_DONE,
                                             EVENT_RENEWED, EVENT_STOPPED, EVENT_LOST };
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-        assert_true(seen.kinds[kind[i]] > SEEDS);
-    assert_true(seen.beside > SEEDS);
+        if (seen.kinds[kind[i]] <= SEEDS / 2)
+            fail_msg("%s: %llu", event_name(kind[i]),
+                     (unsigned long long)seen.kinds[kind[i]]);
+    const uint64_t shared[] = { seen.beside, seen.moved_beside, seen.moved_both,
+                                seen.renewed_both, seen.exchanged };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        assert_true(shared[i] > SEEDS / 4);
+    assert_true(seen.ended_at_once > 0);
     assert_true(seen.refused * 4 < seen.decided);
 }
 

@@ -44,7 +44,8 @@ static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
     return 0;
 }
 
-static int renew(void *self, job_id job, uint64_t steps_max, struct error *err)
+static int renew(void *self, job_id job, uint64_t steps_max, bool together,
+                 struct error *err)
 {
     say("renew", job);
     return 0;

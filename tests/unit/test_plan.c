@@ -2,6 +2,7 @@
 #include "support/world.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "model/free.h"
 
@@ -634,6 +635,203 @@ static void two_can_come_together(void **state)
     world_release(&one);
 }
 
+/* Two who share node 0 of a world of two nodes with two GPUs each. */
+static void two_share(struct world *w, job_id pair[2])
+{
+    world_init(w, 2, 2);
+    pair[0] = world_running_on(w, 0, (struct job){ .gpus = 2 });
+    pair[1] = world_queued(w, (struct job){ .gpus = 2 });
+    world_plan(w);
+    assert_true(grant_beside(w, pair[1], pair[0]));
+    world_carry_out(w);
+    start(w, pair[1]);
+}
+
+static void leave(struct world *w, job_id job)
+{
+    world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = job });
+}
+
+static void a_job_that_runs_elsewhere_moves_beside_another(void **state)
+{
+    struct world *w = *state;
+    job_id a = world_running_on(w, 0, (struct job){ .gpus = 2 });
+    job_id b = world_running_on(w, 1, (struct job){ .gpus = 2 });
+    world_plan(w);
+    assert_true(grant_beside(w, b, a));
+    assert_true(grant_beside(w, b, a)); /* as it is already */
+    world_carry_out(w);
+    assert_int_equal(world_job(w, b)->state, JOB_STOPPING);
+    assert_int_equal(world_job(w, b)->next_partner, a);
+    leave(w, b);
+    start(w, b);
+    assert_int_equal(world_job(w, a)->partner, b);
+    assert_int_equal(world_job(w, b)->partner, a);
+    assert_int_equal(w->state.free.gpu_count, 6);
+}
+
+static void two_who_share_are_both_renewed_where_they_are(void **state)
+{
+    for (int revoked = 0; revoked < 4; revoked++) {
+        struct world w;
+        job_id pair[2];
+        two_share(&w, pair);
+        world_plan(&w);
+        struct ask ask = ASK_DEFAULT;
+        ask.steps_max = 10;
+        for (int i = 0; i < 2; i++)
+            if (revoked >> i & 1)
+                revoke(&w, pair[i]);
+        assert_true(plan_grant(w.plan, pair[0], &ask));
+        if (revoked == 1) { /* alone: its partner stays, so it moves */
+            assert_int_equal(world_seat(&w, pair[0], 0)->node, 1);
+            world_release(&w);
+            continue;
+        }
+        ask.beside = pair[0];
+        assert_true(plan_grant(w.plan, pair[1], &ask));
+        world_carry_out(&w);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(world_job(&w, pair[i])->state, JOB_RUNNING);
+            assert_int_equal(world_job(&w, pair[i])->steps_max, 10);
+            assert_int_equal(world_job(&w, pair[i])->partner, pair[!i]);
+        }
+        world_release(&w);
+    }
+}
+
+static void two_who_share_move_together(void **state)
+{
+    for (int first = 0; first < 2; first++) {
+        struct world w;
+        job_id pair[2];
+        two_share(&w, pair);
+        job_id next = world_queued(&w, (struct job){ .gpus = 2 });
+        world_plan(&w);
+        revoke(&w, pair[0]);
+        revoke(&w, pair[1]);
+        assert_true(grant(&w, pair[0])); /* stays: all is as it was */
+        assert_false(plan_changes(w.plan, pair[0]));
+        assert_true(grant_beside(&w, pair[1], pair[0]));
+        assert_false(plan_changes(w.plan, pair[1]));
+
+        world_plan(&w);
+        revoke(&w, pair[0]);
+        revoke(&w, pair[1]);
+        assert_true(grant(&w, next)); /* free room first: node 1 */
+        world_carry_out(&w);
+        leave(&w, pair[0]);
+        leave(&w, pair[1]);
+        start(&w, next);
+        world_plan(&w);
+        assert_true(grant(&w, pair[0]));
+        assert_true(grant_beside(&w, pair[1], pair[0]));
+        world_carry_out(&w);
+        start(&w, pair[0]);
+        start(&w, pair[1]);
+        world_apply(&w, (struct event){ .kind = EVENT_FINISHED, .job = next });
+
+        struct bits avoid;
+        bits_init(&avoid, &w.arena, 2);
+        bits_set(&avoid, 0);
+        struct ask ask = { .beside = JOB_NONE, .avoid = &avoid };
+        world_plan(&w);
+        assert_true(plan_grant(w.plan, pair[0], &ask));
+        ask.beside = pair[0];
+        assert_true(plan_grant(w.plan, pair[1], &ask));
+        world_carry_out(&w);
+        leave(&w, pair[first]);
+        assert_int_equal(world_job(&w, pair[first])->partner, pair[!first]);
+        assert_int_equal(world_job(&w, pair[!first])->partner, JOB_NONE);
+        assert_int_equal(w.state.free.gpu_count, 0);
+        leave(&w, pair[!first]);
+        assert_int_equal(w.state.free.gpu_count, 2);
+        start(&w, pair[!first]);
+        start(&w, pair[first]);
+        assert_int_equal(world_job(&w, pair[0])->partner, pair[1]);
+        world_release(&w);
+    }
+}
+
+static void one_of_two_leaves_and_another_comes(void **state)
+{
+    for (int first = 0; first < 2; first++) {
+        struct world w;
+        job_id pair[2];
+        two_share(&w, pair);
+        job_id new = world_queued(&w, (struct job){ .gpus = 2 });
+        world_plan(&w);
+        assert_false(grant_beside(&w, new, pair[0])); /* nobody leaves */
+        revoke(&w, pair[1]);
+        assert_true(grant_beside(&w, new, pair[0]));
+        assert_true(world_waits_for(&w, new, pair[1]));
+        world_carry_out(&w);
+        assert_int_equal(world_job(&w, pair[0])->partner, pair[1]);
+        assert_int_equal(world_job(&w, pair[0])->coming, new);
+        if (first) {
+            /* The one who was to stay ends before: the newcomer will be alone. */
+            world_apply(&w, (struct event){ .kind = EVENT_FINISHED, .job = pair[0] });
+            leave(&w, pair[1]);
+            assert_int_equal(world_job(&w, new)->partner, JOB_NONE);
+        } else {
+            leave(&w, pair[1]);
+            assert_int_equal(world_job(&w, pair[0])->partner, new);
+        }
+        assert_int_equal(w.state.free.gpu_count, 2);
+        start(&w, new);
+        world_release(&w);
+    }
+}
+
+/* Two pairs exchange partners in one plan. */
+static void pairs_exchange_partners(void **state)
+{
+    struct world *w = *state;
+    job_id a[2];
+    job_id b[2];
+    for (node_id n = 0; n < 2; n++) {
+        a[n] = world_running_on(w, n, (struct job){ .gpus = 4 });
+        b[n] = world_queued(w, (struct job){ .gpus = 4 });
+        world_plan(w);
+        assert_true(grant_beside(w, b[n], a[n]));
+        world_carry_out(w);
+        start(w, b[n]);
+    }
+    world_plan(w);
+    revoke(w, b[0]);
+    revoke(w, b[1]);
+    assert_true(grant_beside(w, b[0], a[1]));
+    assert_true(grant_beside(w, b[1], a[0]));
+    world_carry_out(w);
+    leave(w, b[1]);
+    leave(w, b[0]);
+    start(w, b[0]);
+    start(w, b[1]);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(world_job(w, a[i])->partner, b[!i]);
+        assert_int_equal(world_job(w, b[!i])->partner, a[i]);
+    }
+}
+
+static void who_must_not_share_does_not(void **state)
+{
+    struct world *w = *state;
+    char text[128];
+    snprintf(text, sizeof text,
+             "kind,type,gpus,rate,beside,rate_beside\n"
+             "A,%s,4,4,,\nA,%s,4,0,A,0\n",
+             w->cluster.types[0].name, w->cluster.types[0].name);
+    assert_int_equal(
+        throughput_parse(&w->rates, &w->arena, "t", text, strlen(text), NULL), 0);
+    job_id a = world_running(w, (struct job){ .gpus = 4 });
+    job_id b = world_queued(w, (struct job){ .gpus = 4 });
+    world_plan(w);
+    assert_true(grant_beside(w, b, a)); /* nothing is known of them */
+    world_job(w, a)->kind = world_job(w, b)->kind = 0;
+    world_plan(w);
+    assert_false(grant_beside(w, b, a));
+}
+
 /* --- what is wrong is refused ------------------------------------------------------------------------ */
 
 static void half_a_gang_does_not_pass(void **state)
@@ -759,6 +957,12 @@ int main(void)
         CASE(revoking_one_of_two_vacates_nothing),
         CASE(a_successor_of_two_who_shared_waits_for_both),
         CASE(two_can_come_together),
+        CASE(a_job_that_runs_elsewhere_moves_beside_another),
+        CASE(two_who_share_are_both_renewed_where_they_are),
+        CASE(two_who_share_move_together),
+        CASE(one_of_two_leaves_and_another_comes),
+        CASE(pairs_exchange_partners),
+        CASE(who_must_not_share_does_not),
         CASE(half_a_gang_does_not_pass),
         CASE(revoking_what_does_not_run_does_not_pass),
         CASE(sharing_with_one_who_leaves_does_not_pass),

@@ -66,7 +66,8 @@ static void tell(struct bench *b, job_id job, bool resize)
                            .seat_count = grant->seat_count,
                            .after = after,
                            .after_count = grant->promise_count,
-                           .steps_max = grant->steps_max };
+                           .steps_max = grant->steps_max,
+                           .together = grant->together };
     for (uint32_t i = 0; i < grant->seat_count; i++)
         lease.gpus += seat_gpu_count(&seats[i]);
     for (uint32_t i = 0; i < grant->promise_count; i++)
@@ -186,7 +187,7 @@ static void a_lease_ends_after_so_many_steps(void **state)
     assert_true(plan_grant(world_plan(&b.w), job, NULL));
     world_carry_out(&b.w);
     b.outbox.count = 0;
-    executor_sim.renew(&b.sim, job, 0, NULL);
+    executor_sim.renew(&b.sim, job, 0, false, NULL);
     expect(&b, EVENT_FINISHED, job, SECONDS(9 + 6));
     bench_release(&b);
 }
@@ -452,6 +453,116 @@ static void two_who_come_together_share_from_the_start(void **state)
     bench_release(&b);
 }
 
+/* A job of 100 steps and one of 'steps' on one GPU, each with a lease that says so. */
+static void two_together(struct bench *b, double steps, job_id pair[2])
+{
+    static const uint64_t lease[2] = { 60, 30 };
+    bench_init(b, "1xv100:1", none, 1);
+    pair[0] = arrive(b, (struct job){ .gpus = 1 }, (struct sim_truth){ .steps = 100 });
+    pair[1] =
+        arrive(b, (struct job){ .gpus = 1 }, (struct sim_truth){ .steps = steps });
+    for (int i = 0; i < 2; i++) {
+        struct ask ask = ASK_DEFAULT;
+        ask.beside = i ? pair[0] : JOB_NONE;
+        ask.steps_max = lease[i];
+        ask.together = true;
+        start_asking(b, pair[i], ask);
+    }
+}
+
+static bool heard(const struct bench *b, enum event_kind kind, job_id job)
+{
+    for (uint32_t i = 0; i < b->outbox.count; i++)
+        if (b->outbox.events[i].kind == kind && b->outbox.events[i].job == job)
+            return true;
+    return false;
+}
+
+/* 60 and 30 steps at 0.6: after 50 s one is done, and waits for the other. */
+static void leases_that_end_together_end_with_the_later(void **state)
+{
+    struct bench b;
+    job_id pair[2];
+    two_together(&b, 100, pair);
+    advance(&b, SECONDS(50));
+    assert_int_equal(b.outbox.count, 0);
+    expect(&b, EVENT_LEASE_DONE, pair[0],
+           SECONDS(100)); /* not faster when it is alone */
+    assert_true(heard(&b, EVENT_LEASE_DONE, pair[1]));
+    assert_near(world_job(&b.w, pair[0])->steps, 60, 1e-9);
+    assert_near(world_job(&b.w, pair[1])->steps, 30, 1e-9);
+    bench_release(&b);
+}
+
+static void a_job_that_is_done_waits_for_its_partner_too(void **state)
+{
+    struct bench b;
+    job_id pair[2];
+    two_together(&b, 12, pair);
+    advance(&b, SECONDS(20));
+    assert_int_equal(b.outbox.count, 0);
+    expect(&b, EVENT_LEASE_DONE, pair[0], SECONDS(100));
+    assert_true(heard(&b, EVENT_FINISHED, pair[1]));
+    bench_release(&b);
+}
+
+static void when_the_partner_is_stopped_nobody_waits_for_it(void **state)
+{
+    struct bench b;
+    job_id pair[2];
+    two_together(&b, 12, pair);
+    advance(&b, SECONDS(30));
+    assert_int_equal(world_job(&b.w, pair[1])->state, JOB_RUNNING);
+    stop(&b, pair[0], 0);
+    advance(&b, SECONDS(30));
+    assert_true(heard(&b, EVENT_FINISHED, pair[1]));
+    bench_release(&b);
+}
+
+static void two_who_wait_can_be_renewed(void **state)
+{
+    struct bench b;
+    job_id pair[2];
+    two_together(&b, 100, pair);
+    advance(&b, SECONDS(70));
+    b.outbox.count = 0;
+    executor_sim.renew(&b.sim, pair[1], 6, true, NULL); /* it was done after 50 s */
+    executor_sim.renew(&b.sim, pair[0], 12, true, NULL);
+    hear(&b);
+    advance(&b, SECONDS(70 + 10));
+    assert_int_equal(b.outbox.count, 0);
+    expect(&b, EVENT_LEASE_DONE, pair[1], SECONDS(70 + 20));
+    assert_true(heard(&b, EVENT_LEASE_DONE, pair[0]));
+    bench_release(&b);
+}
+
+/* Measured rates of the two, each as it is; alone again when the other has gone. */
+static void rates_of_a_pair_are_those_of_the_table(void **state)
+{
+    static const char table[] = "kind,type,gpus,rate,beside,rate_beside\n"
+                                "A,v100,1,4,,\nB,v100,1,2,,\nA,v100,1,3,B,0.5\n";
+    struct bench b;
+    bench_init(&b, "1xv100:1", none, 1);
+    assert_int_equal(
+        throughput_parse(&b.w.rates, &b.w.arena, "t", table, sizeof table - 1, NULL),
+        0);
+    job_id pair[2];
+    for (int i = 0; i < 2; i++) {
+        struct ask ask = ASK_DEFAULT;
+        pair[i] = arrive(&b, (struct job){ .gpus = 1 },
+                         (struct sim_truth){ .steps = i ? 100 : 30 });
+        world_job(&b.w, pair[i])->kind = (uint32_t)i;
+        ask.beside = i ? pair[0] : JOB_NONE;
+        start_asking(&b, pair[i], ask);
+    }
+    assert_near(world_job(&b.w, pair[0])->rate_per_s, 3, 1e-12);
+    assert_near(world_job(&b.w, pair[1])->rate_per_s, 0.5, 1e-12);
+    expect(&b, EVENT_FINISHED, pair[0], SECONDS(10));
+    assert_near(world_job(&b.w, pair[1])->rate_per_s, 2, 1e-12);
+    expect(&b, EVENT_FINISHED, pair[1], SECONDS(10) + INT64_C(47500000000));
+    bench_release(&b);
+}
+
 /* --- faults ------------------------------------------------------------------------------- */
 
 static void a_node_that_dies_takes_its_jobs_and_comes_back(void **state)
@@ -524,6 +635,11 @@ int main(void)
         cmocka_unit_test(a_resize_costs_a_pause_and_a_load),
         cmocka_unit_test(two_on_one_gpu_are_slower_while_they_share),
         cmocka_unit_test(two_who_come_together_share_from_the_start),
+        cmocka_unit_test(leases_that_end_together_end_with_the_later),
+        cmocka_unit_test(a_job_that_is_done_waits_for_its_partner_too),
+        cmocka_unit_test(when_the_partner_is_stopped_nobody_waits_for_it),
+        cmocka_unit_test(two_who_wait_can_be_renewed),
+        cmocka_unit_test(rates_of_a_pair_are_those_of_the_table),
         cmocka_unit_test(a_node_that_dies_takes_its_jobs_and_comes_back),
         cmocka_unit_test(faults_are_those_of_the_seed),
     };
