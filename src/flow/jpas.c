@@ -17,8 +17,8 @@
  * is known to us by its abstract and by summaries; the score is our reading of it.  Ours:
  *
  * - hysteresis: one overtakes another only if its score is clearly higher;
- * - aging: a job that reports nothing for a while goes first for one period.  If it still
- *   says nothing, its log has stopped: it goes last until it speaks again;
+ * - aging: a job that makes no step for some periods goes first for one.  If it still says
+ *   nothing, its log has stopped: it goes last until it speaks again;
  * - a job that has learnt nearly all (converged) goes last.
  *
  * What early jobs gain, late ones pay: completion times get longer.  'late=shortest' is
@@ -115,12 +115,16 @@ static void jpas_observe(void *self, const struct view *view, const struct event
 
 /* --- the order ------------------------------------------------------------------------ */
 
-/* Longer without a word than it takes to make the steps between two reports. */
+/*
+ * It has made no step in so many periods, as far as one can tell: jobs do not report every
+ * step, so each step between two reports is given that time.
+ */
 static bool is_overdue(const struct jpas *jpas, const struct view *view,
                        const struct sender *sender, const struct pupil *pupil)
 {
-    double usual_ns = 3 * pupil->gap * sender->alone_s * 1e9;
-    double patience_ns = fmax((double)jpas->aging * (double)jpas->period_ns, usual_ns);
+    double step_ns =
+        fmax((double)jpas->aging * (double)jpas->period_ns, sender->alone_s * 1e9);
+    double patience_ns = fmax(pupil->gap, 1) * step_ns;
     return (double)(view->now_ns - pupil->heard_ns) >= patience_ns;
 }
 
@@ -161,7 +165,7 @@ static double gain(const struct jpas *jpas, const struct sender *sender,
                : guess_gain(learner, ahead);
 }
 
-/* More is sooner: one over the time that is left, with the network to itself. */
+/* More is sooner: one over what is left to send, in time with the network to itself. */
 static double nearness(const struct sender *sender, double steps)
 {
     return steps < INFINITY ? 1 / (fmax(steps, 1) * sender->send_s) : 0;
@@ -245,7 +249,7 @@ static const struct param jpas_params[] = {
     { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1.1", NULL,
       "ratio of scores from which one overtakes another", 1, 100 },
     { "aging", PARAM_COUNT, AT(aging), "6", "periods",
-      "without a report after which a job goes first once", 1, 1e6 },
+      "without a step after which a job goes first for one", 1, 1e6 },
     { "converged", PARAM_NUMBER, AT(converged), "0.99", "share",
       "of the way behind it from which a job goes last", 0, 1 },
     { "early", PARAM_CHOICE, AT(early), "gain", NULL, "order of jobs on their way",

@@ -50,7 +50,7 @@ static const struct cluster_preset presets[] = {
       { { 84, "v100", 8, .cpus = 32, .mem_gib = 256 } },
       .first_fit = true },
     { "jpas-13",
-      "13 nodes of 8 GPUs on one switch at 10 Gb/s (after JPAS' test bed)",
+      "13 nodes of 16 GPUs on one switch at 10 Gb/s (JPAS' hosts; GPUs are not short)",
       { { 13, "v100", 16, .link_gbps = 10 } } },
     { "philly-like",
       "321 nodes of 2 GPUs and 231 of 8, 24 nodes a rack (Philly's mix of servers)",

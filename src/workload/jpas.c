@@ -5,14 +5,13 @@
  * not published.  These are ours:
  *
  *     computing       U[0.2, 0.8] s a step
- *     communication   U[0.05, 0.3] s at line rate per worker and step, both ways together
+ *     gradients       what a link carries in U[0.05, 0.3] s, in each step
  *     hosts           2 to 4 workers; a server more where there is one
  *     synchronised    by a parameter server, or by a ring for 'ring' of them
  *     accuracy        1 - exp(-k / tau), tau U[60, 200] steps; done after tau x U[5, 8]
  *
- * With a server each worker sends its gradients and gets the model back, so the model is
- * half of a worker's volume.  Rings have models of the same sizes.  Jobs come as a
- * Poisson stream.  The same seed gives the same jobs at every gap.
+ * There are GPUs enough that nobody waits for one: what is short is the network.  Jobs
+ * come as a Poisson stream.  The same seed gives the same jobs at every gap.
  */
 #include <errno.h>
 #include <math.h>
@@ -72,7 +71,7 @@ static void draw_shape(struct jpas *jpas, struct job_spec *spec)
     double volume = uniform(rng, 0.05, 0.3) * jpas->volume * LINE_BYTES_PER_S;
     spec->sync = rng_unit(rng) < jpas->ring ? SYNC_RING : SYNC_SERVER;
     spec->nodes = spec->gpus = workers + 1;
-    spec->bytes_per_step = (uint64_t)(volume / 2);
+    spec->bytes_per_step = (uint64_t)volume;
     spec->overlap = jpas->overlap;
 }
 
@@ -97,7 +96,7 @@ static int jpas_next(void *self, struct job_spec *spec, struct error *err)
 #define AT(field) .offset = offsetof(struct jpas, field)
 
 static const struct param jpas_params[] = {
-    { "gap", PARAM_NUMBER, AT(gap_s), "90", "s", "mean time between arrivals", 0.001,
+    { "gap", PARAM_NUMBER, AT(gap_s), "100", "s", "mean time between arrivals", 0.001,
       1e6 },
     { "volume", PARAM_NUMBER, AT(volume), "1", NULL, "factor on what is sent", 0.001,
       1000 },
