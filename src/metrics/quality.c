@@ -15,6 +15,8 @@ struct quality_job {
     int64_t at_ns[POINTS_MAX];
     double losses[POINTS_MAX];
     uint32_t count;
+    uint32_t stride; /* one report of so many is kept */
+    uint32_t passed; /* since the last that was kept  */
     uint32_t next_free;
 };
 
@@ -49,7 +51,8 @@ static struct quality_job *track(struct quality *quality, job_id job)
             quality->jobs = grow(quality->jobs, &quality->job_room, quality->job_used,
                                  sizeof *quality->jobs);
         }
-        quality->jobs[at].count = 0;
+        quality->jobs[at].count = quality->jobs[at].passed = 0;
+        quality->jobs[at].stride = 1;
         quality->tracks[job] = at + 1;
     }
     return &quality->jobs[quality->tracks[job] - 1];
@@ -65,7 +68,7 @@ static void untrack(struct quality *quality, job_id job)
     quality->tracks[job] = 0;
 }
 
-/* Only jobs that are started again and again report so often. */
+/* Only jobs that are started again and again report so often: half of it will do. */
 static void thin_out(struct quality_job *job)
 {
     uint32_t kept = 1;
@@ -74,14 +77,23 @@ static void thin_out(struct quality_job *job)
         job->losses[kept] = job->losses[i];
     }
     job->count = kept;
+    job->stride *= 2;
 }
 
-static void report(struct quality_job *job, int64_t at_ns, double loss)
+static void keep(struct quality_job *job, int64_t at_ns, double loss)
 {
     if (job->count == POINTS_MAX)
         thin_out(job);
     job->at_ns[job->count] = at_ns;
     job->losses[job->count++] = loss;
+}
+
+static void report(struct quality_job *job, int64_t at_ns, double loss)
+{
+    if (++job->passed < job->stride)
+        return;
+    job->passed = 0;
+    keep(job, at_ns, loss);
 }
 
 /* --- when it is done ------------------------------------------------------------------ */
@@ -156,7 +168,7 @@ void quality_event(void *self, const struct view *view, const struct event *even
         if (quality->tracks[event->job] == 0)
             break;
         if (isfinite(event->loss))
-            report(track(quality, event->job), event->at_ns, event->loss);
+            keep(track(quality, event->job), event->at_ns, event->loss);
         book(quality, track(quality, event->job), view->jobs[event->job].submit_ns);
         untrack(quality, event->job);
         break;
