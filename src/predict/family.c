@@ -710,6 +710,11 @@ double family_at(const struct family_fit *fit, double step)
     return fit->limit;
 }
 
+double family_mu(const struct family_fit *fit)
+{
+    return exp(-fit->rate);
+}
+
 const char *family_name(enum family family)
 {
     static const char *const names[] = { "flat", "inv", "exp" };
