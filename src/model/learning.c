@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/param.h"
 
@@ -82,14 +83,15 @@ int learning_parse(struct learning *learning, const char *text, struct error *er
 }
 
 /* The shortest text that reads as the same double. */
-static int put_number(char *text, size_t size, double number)
+static void put_number(struct buf *buf, double number)
 {
-    for (int digits = 6; digits < 17; digits++) {
-        int count = snprintf(text, size, "%.*g", digits, number);
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
         if (strtod(text, NULL) == number)
-            return count;
+            break;
     }
-    return snprintf(text, size, "%.17g", number);
+    buf_text(buf, text);
 }
 
 const char *learning_text(const struct learning *learning,
@@ -98,18 +100,20 @@ const char *learning_text(const struct learning *learning,
     struct learning standard = { 0 };
     const struct param *params = families[learning->family].params;
     param_defaults(params, &standard);
-    int used =
-        snprintf(text, LEARNING_TEXT_BYTES, "%s", families[learning->family].name);
-    char before = ':';
+    struct buf buf;
+    buf_init(&buf, LEARNING_TEXT_BYTES);
+    buf_text(&buf, families[learning->family].name);
+    const char *before = ":";
     for (const struct param *p = params; p->name; p++) {
         double value = *(const double *)((const char *)learning + p->offset);
         if (value == *(const double *)((const char *)&standard + p->offset))
             continue;
-        used += snprintf(text + used, LEARNING_TEXT_BYTES - (size_t)used,
-                         "%c%s=", before, p->name);
-        used += put_number(text + used, LEARNING_TEXT_BYTES - (size_t)used, value);
-        before = ',';
+        buf_print(&buf, "%s%s=", before, p->name);
+        put_number(&buf, value);
+        before = ",";
     }
+    snprintf(text, LEARNING_TEXT_BYTES, "%s", buf.bytes);
+    buf_release(&buf);
     return text;
 }
 

@@ -26,12 +26,12 @@
 #define PAIRS_MAX (FAMILY_POINTS_MAX / 2)
 #define THIN_POINTS 24 /* of the sample on which starting points are tried */
 
-#define LIMIT_MIN (-3.0)  /* below the lowest value, in ranges: no limit is further  */
-#define C_MIN 1e-4        /* 1/c is the value at k = 0, in ranges                     */
-#define FIRST_MIN 0.2     /* a search starts with no more than 5 at the first point  */
-#define RATE_MIN 0.0625   /* over the sample: nearly a straight line                 */
-#define RATE_STEPS 14     /* doublings of that on the grid                           */
-#define INV_ROUNDS_MAX 12
+#define LIMIT_MIN (-3.0) /* below the lowest value, in ranges: no limit is further  */
+#define C_MIN 1e-4       /* 1/c is the value at k = 0, in ranges                     */
+#define FIRST_MIN 0.2    /* a search starts with no more than 5 at the first point  */
+#define RATE_MIN 0.0625  /* over the sample: nearly a straight line                 */
+#define RATE_STEPS 14    /* doublings of that on the grid                           */
+#define INV_ROUNDS_MAX 24
 #define EXP_ROUNDS_MAX 8
 
 typedef double pair __attribute__((vector_size(16)));
@@ -41,9 +41,9 @@ typedef uint64_t bits __attribute__((vector_size(16)));
 struct sample {
     pair x[PAIRS_MAX], y[PAIRS_MAX], w[PAIRS_MAX];
     uint32_t pairs;
-    double weight;        /* sum of w                     */
-    double origin, span;  /* step = origin + span * x     */
-    double base, scale;   /* value = base + scale * y; scale has the sign */
+    double weight;       /* sum of w                     */
+    double origin, span; /* step = origin + span * x     */
+    double base, scale;  /* value = base + scale * y; scale has the sign */
 };
 
 static inline pair both(double value)
@@ -157,11 +157,9 @@ static struct family_fit flat(const struct family_points *points, double sign)
         double off = points->value[i] - mean;
         sse += points->weight[i] * off * off;
     }
-    return (struct family_fit){ .family = FAMILY_FLAT,
-                                .sign = sign,
-                                .limit = mean,
-                                .sse = sse,
-                                .weight = weight };
+    return (struct family_fit){
+        .family = FAMILY_FLAT, .sign = sign, .limit = mean, .sse = sse, .weight = weight
+    };
 }
 
 /* --- inv ---------------------------------------------------------------------------- */
@@ -330,11 +328,11 @@ static double inv_search(const struct sample *s, struct inv *m)
 {
     struct inv_sums sums;
     inv_pass(s, m, &sums);
-    double damping = 1e-4;
+    double damping = 1e-3;
     for (int round = 0; round < INV_ROUNDS_MAX; round++) {
         struct inv next;
         if (!inv_step(m, &sums, damping, &next)) {
-            damping = damping * 100 + 1e-9;
+            damping *= 100;
             continue;
         }
         struct inv_sums there;
@@ -342,13 +340,13 @@ static double inv_search(const struct sample *s, struct inv *m)
         if (!(there.sse < sums.sse)) {
             if (there.sse < sums.sse * (1 + 1e-9))
                 break;
-            damping = damping * 30;
+            damping *= 8;
             continue;
         }
         double gain = sums.sse - there.sse;
         *m = next;
         sums = there;
-        damping *= 0.03;
+        damping *= 0.1;
         if (gain < 1e-4 * sums.sse || sums.sse < 1e-14 * s->weight)
             break;
     }
@@ -553,8 +551,9 @@ static void exp_given_rate(const struct sample *s, const struct exp_known *k, do
     }
     m->amplitude = amplitude;
     m->limit = limit;
-    double sse = k->yy - 2 * (amplitude * ey + limit * k->y) + amplitude * amplitude * e2 +
-                 2 * amplitude * limit * e1 + limit * limit * w;
+    double sse = k->yy - 2 * (amplitude * ey + limit * k->y) +
+                 amplitude * amplitude * e2 + 2 * amplitude * limit * e1 +
+                 limit * limit * w;
     m->sse = sse > 0 ? sse : 0;
 }
 
@@ -619,8 +618,7 @@ static double exp_pass(const struct sample *s, const struct exp_known *k, struct
     double slope = a * (sum_of(xy) - a * d2 - m->limit * d1);
     double w = s->weight;
     double det = w * c2 - c1 * c1;
-    double plane =
-        det > 0 ? (w * d2 * d2 - 2 * c1 * d1 * d2 + c2 * d1 * d1) / det : 0;
+    double plane = det > 0 ? (w * d2 * d2 - 2 * c1 * d1 * d2 + c2 * d1 * d1) / det : 0;
     double curve = a * a * (sum_of(xx) - plane);
     if (!(curve > 1e-12 * a * a * sum_of(xx)))
         return 0;
@@ -710,6 +708,11 @@ double family_at(const struct family_fit *fit, double step)
         break;
     }
     return fit->limit;
+}
+
+double family_mu(const struct family_fit *fit)
+{
+    return exp(-fit->rate);
 }
 
 const char *family_name(enum family family)

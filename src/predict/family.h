@@ -64,5 +64,8 @@ struct family_fit family_fit_best(const struct family_points *points,
 
 double family_at(const struct family_fit *fit, double step);
 
+/* mu of exp. */
+double family_mu(const struct family_fit *fit);
+
 /* "flat", "inv" or "exp". */
 const char *family_name(enum family family);
