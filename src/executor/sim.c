@@ -19,6 +19,7 @@
 #include "model/outbox.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
+#include "net/fluid.h"
 
 #define NONE UINT32_MAX
 

@@ -13,10 +13,11 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "executor/executor.h"
-#include "net/fluid.h"
+#include "net/fluid_setup.h"
 
 struct arena;
 struct event;
+struct fluid;
 struct outbox;
 
 /* What is so, whatever was declared. */

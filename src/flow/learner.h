@@ -12,7 +12,7 @@
 
 #include "predict/family.h"
 
-#define LEARNER_POINTS 64
+#define LEARNER_POINTS 32
 #define LEARNER_POINTS_LEAST 3 /* before that nothing is said */
 
 struct learner {

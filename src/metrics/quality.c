@@ -172,9 +172,13 @@ void quality_event(void *self, const struct view *view, const struct event *even
         book(quality, track(quality, event->job), view->jobs[event->job].submit_ns);
         untrack(quality, event->job);
         break;
-    default:
+    case EVENT_FAILED:
+    case EVENT_STOPPED:
+    case EVENT_LOST:
         if (view->jobs[event->job].state == JOB_FREE) /* failed, or cancelled */
             untrack(quality, event->job);
+        break;
+    default:
         break;
     }
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/heap.h"
+#include "net/fluid_setup.h"
 #include "net/mean.h"
 #include "net/rates.h"
 #include "net/topology.h"
@@ -28,18 +29,6 @@
 struct arena;
 
 #define FLUID_NONE UINT32_MAX
-
-enum fluid_mode {
-    FLUID_AUTO,  /* exact up to the two ceilings, then mean */
-    FLUID_EXACT, /* whatever it costs                       */
-    FLUID_MEAN,
-};
-
-struct fluid_setup {
-    enum fluid_mode mode;
-    uint32_t exact_jobs_max;    /* at once; 0: the standard             */
-    uint64_t exact_changes_max; /* begins and ends of sending; 0: the standard */
-};
 
 /* A job as the network sees it. */
 struct fluid_spec {

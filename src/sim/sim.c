@@ -26,6 +26,7 @@
 #include "model/cluster.h"
 #include "model/intake.h"
 #include "model/outbox.h"
+#include "net/fluid.h"
 #include "policy/policy.h"
 #include "workload/workload.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "net/fluid.h"
 
 #ifndef SEEDS
 #define SEEDS 40
