@@ -256,7 +256,7 @@ static const struct param jpas_params[] = {
       .choices = early_names },
     { "late", PARAM_CHOICE, AT(late), "gain", NULL, "order of jobs past the goal",
       .choices = late_names },
-    { "goal", PARAM_NUMBER, AT(goal), "0.95", "share",
+    { "goal", PARAM_NUMBER, AT(goal), "0.9", "share",
       "of the way behind it from which a job is late", 0, 1 },
     { 0 },
 };

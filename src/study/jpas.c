@@ -18,7 +18,7 @@
 #include "study/reproduce.h"
 
 #define LEVELS 8 /* of a common switch */
-#define BERTH "jpas,early=nearest,late=shortest,goal=0.9"
+#define BERTH "jpas,early=nearest,late=shortest"
 
 /* What is compared; fair first. */
 struct contender {
