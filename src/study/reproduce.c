@@ -11,7 +11,8 @@
 
 extern const struct study study_fitgpp, study_jpas, study_xion;
 
-const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_jpas, NULL };
+const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_jpas,
+                                           NULL };
 
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err)
