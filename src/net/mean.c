@@ -59,6 +59,7 @@ static double share_on(const struct mean *mean, const struct mean_job *job,
 static double time_of(const struct mean *mean, const struct mean_job *job)
 {
     double rates[TRAFFIC_PHASES_MAX] = { INFINITY, INFINITY };
+    assert(job->phase_count <= TRAFFIC_PHASES_MAX);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct crossing *crossing = &mean->crossings.all[job->first + i];
         double rate = share_on(mean, job, crossing);
