@@ -115,6 +115,12 @@ void json_print(const struct json *json, FILE *file, bool indented)
     fputc('\n', file);
 }
 
+void json_print_exact(const struct json *json, FILE *file)
+{
+    json_dumpf(inner(json), file, JSON_REAL_PRECISION(17) | JSON_COMPACT);
+    fputc('\n', file);
+}
+
 char *json_text(const struct json *json)
 {
     char *text = json_dumps(inner(json), DIGITS | JSON_COMPACT);

@@ -30,6 +30,7 @@ static bool store(const struct param *param, void *self, const char *value)
         double number;
         bool flag;
         int64_t ns;
+        struct param_text text;
     } nowhere;
     void *field = self ? (char *)self + param->offset : (char *)&nowhere;
     double number;
@@ -64,6 +65,11 @@ static bool store(const struct param *param, void *self, const char *value)
                 return true;
             }
         return false;
+    case PARAM_TEXT:
+        if (strlen(value) >= PARAM_TEXT_MAX)
+            return false;
+        snprintf(((struct param_text *)field)->text, PARAM_TEXT_MAX, "%s", value);
+        return true;
     }
     return false;
 }
@@ -89,6 +95,9 @@ static int bad_value(const struct param *param, const char *owner, const char *v
         return error_set(
             err, -EINVAL, "%s: %s is \"%.40s\", want a time such as 90s, 10m or 2h%s%s",
             owner, param->name, value, bounds, bounds[0] ? " seconds" : "");
+    case PARAM_TEXT:
+        return error_set(err, -EINVAL, "%s: %s is \"%.40s…\", want a shorter text",
+                         owner, param->name, value);
     case PARAM_CHOICE:
         break;
     }
@@ -137,7 +146,7 @@ static int parse(const struct param *params, void *self, const char *owner,
         const char *end = strchrnul(text, ',');
         const char *equals = memchr(text, '=', (size_t)(end - text));
         char name[64];
-        char value[256];
+        char value[PARAM_TEXT_MAX];
         size_t name_bytes = (size_t)((equals ? equals : end) - text);
         size_t value_bytes = equals ? (size_t)(end - equals - 1) : 0;
         if (name_bytes >= sizeof name || value_bytes >= sizeof value)

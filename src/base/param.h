@@ -12,6 +12,13 @@ enum param_type {
     PARAM_FLAG,   /* bool: true, false                     */
     PARAM_TIME,   /* int64_t nanoseconds: 90s, 10m, 2h, 1d */
     PARAM_CHOICE, /* uint32_t: place in 'choices'          */
+    PARAM_TEXT,   /* struct param_text                     */
+};
+
+#define PARAM_TEXT_MAX 512
+
+struct param_text {
+    char text[PARAM_TEXT_MAX];
 };
 
 /* One setting; a table of them ends with a row whose name is NULL. */

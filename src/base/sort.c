@@ -6,11 +6,13 @@
  */
 #include "base/sort.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static uint64_t ordered(double key)
 {
     uint64_t bits;
+    key += 0.0; /* one zero, not two */
     memcpy(&bits, &key, sizeof bits);
     return bits >> 63 ? ~bits : bits | (uint64_t)1 << 63;
 }
@@ -24,8 +26,40 @@ static uint32_t digit_of(double key, uint32_t digit)
     return (uint32_t)(ordered(key) >> DIGIT_BITS * digit) & (DIGIT_VALUES - 1);
 }
 
+/* Few are merged: counting digits would take longer than sorting them. */
+#define FEW 400
+
+static void merge_items(struct sort_item *items, struct sort_item *scratch,
+                        size_t count)
+{
+    struct sort_item *from = items;
+    struct sort_item *to = scratch;
+    for (size_t run = 1; run < count; run *= 2) {
+        for (size_t start = 0; start < count; start += 2 * run) {
+            size_t middle = start + run < count ? start + run : count;
+            size_t end = start + 2 * run < count ? start + 2 * run : count;
+            size_t left = start;
+            size_t right = middle;
+            for (size_t i = start; i < end; i++) {
+                bool right_is_less =
+                    left == middle || (right < end && from[right].key < from[left].key);
+                to[i] = right_is_less ? from[right++] : from[left++];
+            }
+        }
+        struct sort_item *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != items)
+        memcpy(items, from, count * sizeof *items);
+}
+
 void sort_items(struct sort_item *items, struct sort_item *scratch, size_t count)
 {
+    if (count < FEW) {
+        merge_items(items, scratch, count);
+        return;
+    }
     size_t starts[DIGITS][DIGIT_VALUES] = { { 0 } };
     for (size_t i = 0; i < count; i++)
         for (uint32_t digit = 0; digit < DIGITS; digit++)

@@ -161,6 +161,14 @@ static void order_seats(struct engine *engine, const struct change *change,
     take_note(engine, &event);
 }
 
+static void order_drop(struct engine *engine, const struct change *change)
+{
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = EVENT_DROPPED,
+                           .job = change->job };
+    take_note(engine, &event);
+}
+
 /* The plan becomes orders, and orders are events: recalls first, they make the room. */
 static void record_orders(struct engine *engine)
 {
@@ -181,6 +189,8 @@ static void record_orders(struct engine *engine)
                                                                    : EVENT_PLACED);
         else if (change->kind == CHANGE_RENEW)
             order_seats(engine, change, EVENT_RENEWED);
+        else if (change->kind == CHANGE_DROP)
+            order_drop(engine, change);
     }
 }
 
@@ -287,7 +297,7 @@ static int ask_flow(struct engine *engine, struct error *err)
     int r = engine->flow->decide(engine->flow_self, view, plan, engine->refusal);
     engine->flow_wake_ns = plan->wake_ns;
     if (r < 0) {
-        engine->refused_count++; /* levels stay as they are */
+        engine->flow_refused_count++; /* levels stay as they are */
         return 0;
     }
     for (uint32_t i = 0; i < plan->change_count; i++) {

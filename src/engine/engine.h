@@ -56,6 +56,7 @@ struct engine {
     int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
     int64_t flow_wake_ns;   /* when the flow policy does                          */
     uint64_t level_count;   /* levels that were changed                           */
+    uint64_t flow_refused_count; /* times the flow policy failed                  */
 
     /* Set to have decisions timed; the engine itself never asks a clock. */
     int64_t (*clock_ns)(void);

@@ -23,6 +23,12 @@
 
 #define NONE UINT32_MAX
 
+/*
+ * A lease is over no later than its steps are made, and a hair before: leases in a row must
+ * not add up to more than their steps take, also by the clock of who counts in doubles.
+ */
+#define LEASE_SLACK (1 - 1e-11)
+
 enum phase {
     PHASE_AWAY,     /* waits in the queue, or is over            */
     PHASE_LOADING,  /* until its load time is over               */
@@ -358,8 +364,9 @@ static void make_steps(struct sim_cluster *sim, job_id id)
     }
     double left = end > job->steps ? end - job->steps : 0;
     double ns = left / job->rate_per_s * 1e9;
+    double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
     if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        schedule(sim, id, sim->now_ns + (int64_t)llround(ns));
+        schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
     else
         unschedule(sim, id);
 }
@@ -691,6 +698,7 @@ static void report_done(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->steps < job->truth.steps) {
+        job->steps_kept = job->steps; /* the end of a lease is known: it saves there */
         job->phase = PHASE_IDLE;
         struct event *event = emit(sim, id, EVENT_LEASE_DONE);
         event->steps = job->steps;

@@ -137,6 +137,7 @@ bool senders_observe(struct senders *senders, const struct view *view,
     case EVENT_FINISHED:
     case EVENT_FAILED:
     case EVENT_LOST:
+    case EVENT_DROPPED:
         break;
     default:
         return false;

@@ -105,6 +105,9 @@ void joblog_event(void *self, const struct view *view, const struct event *event
     case EVENT_FAILED:
         put_job(log, view, event->job, "failed", event->at_ns, 0);
         break;
+    case EVENT_DROPPED:
+        put_job(log, view, event->job, "dropped", -1, 0);
+        break;
     case EVENT_REJECTED:
         fprintf(log->file, "%" PRIu64 ",%s,%u,,rejected,", event->spec->id,
                 event->spec->class == CLASS_TE ? "te" : "be", event->spec->gpus);

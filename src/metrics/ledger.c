@@ -27,9 +27,9 @@ struct ledger_entry {
 
 /* What is remembered of a live job. */
 struct ledger_job {
-    uint32_t first;  /* of its open entries as a victim, newest first        */
-    uint32_t awaits; /* of the entries for it as a newcomer, until it starts */
-    uint32_t loads;  /* entry that its next loading belongs to               */
+    uint32_t oldest, newest; /* of its open entries as a victim, each knows the next */
+    uint32_t awaits;         /* of the entries for it as a newcomer, until it starts */
+    uint32_t loads;          /* entry that its next loading belongs to               */
     uint32_t open_count;
     uint32_t gpus;
     bool seated, loading, leaving;
@@ -158,28 +158,23 @@ static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
     ledger->entry_free = at;
 }
 
-static void close_all(struct ledger *ledger, job_id id, double steps_total)
-{
-    struct ledger_job *job = &ledger->jobs[id];
-    while (job->first != NONE) {
-        uint32_t at = job->first;
-        job->first = ledger->entries[at].next_of_victim;
-        close_entry(ledger, at, steps_total);
-    }
-    job->open_count = 0;
-    job->loads = NONE;
-}
-
 static void close_oldest(struct ledger *ledger, job_id id, double steps_total)
 {
     struct ledger_job *job = &ledger->jobs[id];
-    uint32_t *link = &job->first;
-    while (ledger->entries[*link].next_of_victim != NONE)
-        link = &ledger->entries[*link].next_of_victim;
-    uint32_t at = *link;
-    *link = NONE;
+    uint32_t at = job->oldest;
+    job->oldest = ledger->entries[at].next_of_victim;
+    if (job->oldest == NONE)
+        job->newest = NONE;
     job->open_count--;
     close_entry(ledger, at, steps_total);
+}
+
+static void close_all(struct ledger *ledger, job_id id, double steps_total)
+{
+    struct ledger_job *job = &ledger->jobs[id];
+    while (job->oldest != NONE)
+        close_oldest(ledger, id, steps_total);
+    job->loads = NONE;
 }
 
 /* --- events ------------------------------------------------------------------------ */
@@ -258,10 +253,14 @@ static void recalled(struct ledger *ledger, const struct view *view,
         .started_ns = -1,
         .with = 1,
         .for_whom = for_somebody ? event->for_whom : JOB_NONE,
-        .next_of_victim = job->first,
+        .next_of_victim = NONE,
         .next_of_newcomer = NONE,
     };
-    job->first = at;
+    if (job->newest == NONE)
+        job->oldest = at;
+    else
+        ledger->entries[job->newest].next_of_victim = at;
+    job->newest = at;
     job->open_count++;
     if (for_somebody) {
         entry->next_of_newcomer = ledger->jobs[event->for_whom].awaits;
@@ -279,8 +278,8 @@ static void left(struct ledger *ledger, const struct event *event)
     if (!job->seated)
         return;
     end_loading(ledger, job, event->at_ns);
-    if (job->leaving && job->first != NONE) {
-        struct ledger_entry *entry = &ledger->entries[job->first];
+    if (job->leaving && job->newest != NONE) {
+        struct ledger_entry *entry = &ledger->entries[job->newest];
         entry->pause_ns = (event->at_ns - job->since_ns) * job->gpus;
         ledger->actual_cost_ns += entry->pause_ns;
         if (event->kind == EVENT_STOPPED) {
@@ -288,7 +287,7 @@ static void left(struct ledger *ledger, const struct event *event)
             if (event->rate_per_s > 0 && lost > 0)
                 entry->redo_ns = (int64_t)(lost / event->rate_per_s * 1e9 * job->gpus);
             ledger->actual_cost_ns += entry->redo_ns;
-            job->loads = job->first;
+            job->loads = job->newest;
         }
     }
     job->seated = job->leaving = false;
@@ -307,8 +306,9 @@ void ledger_event(void *self, const struct view *view, const struct event *event
     case EVENT_SUBMITTED:
         if (ledger->first_ns < 0)
             ledger->first_ns = event->at_ns;
-        ledger->jobs[event->job] =
-            (struct ledger_job){ .first = NONE, .awaits = NONE, .loads = NONE };
+        ledger->jobs[event->job] = (struct ledger_job){
+            .oldest = NONE, .newest = NONE, .awaits = NONE, .loads = NONE
+        };
         break;
     case EVENT_STARTED:
         started(ledger, view, event);
@@ -328,7 +328,7 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
-        if (!ledger->jobs[event->job].seated)
+        if (!ledger->jobs[event->job].seated || job_seated(&view->jobs[event->job]))
             break; /* it had not come yet: its next loading is still due to who sent it away */
         left(ledger, event);
         ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
@@ -343,6 +343,10 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_CANCELLED:
         gave_up(ledger, event->job);
+        break;
+    case EVENT_DROPPED:
+        gave_up(ledger, event->job);
+        close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     default:
         break;

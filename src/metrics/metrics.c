@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "model/cluster.h"
+#include "model/throughput.h"
 
 /* What is remembered of a live job besides its record. */
 struct metrics_open {
@@ -15,7 +16,9 @@ struct metrics_open {
     bool resizing;  /* it leaves or loads only to change its size */
     bool preempted; /* told to leave for somebody else            */
     bool was_lost;  /* it loads again because of a fault          */
+    bool holds;     /* its accelerators are counted as held by it */
     uint32_t gpus, type;
+    job_id partner; /* on the same ones; they are counted once    */
     uint32_t starts;
     int64_t since_ns; /* of loading, of leaving, of resizing        */
     double live_s;    /* metrics->live_s when it was submitted      */
@@ -70,12 +73,48 @@ static void charge(struct metrics *metrics, enum overhead overhead,
     metrics->overhead_ns[overhead] += (__int128)(now_ns - open->since_ns) * open->gpus;
 }
 
+/* It is in its seats; what somebody else holds already is counted there. */
+static void take_gpus(struct metrics *metrics, const struct view *view, job_id id)
+{
+    struct metrics_open *open = &metrics->open[id];
+    const struct job *job = &view->jobs[id];
+    open->gpus = job->gpus_now;
+    open->type = job->type_now;
+    open->partner = JOB_NONE;
+    open->holds = true;
+    if (job->partner != JOB_NONE && view->jobs[job->partner].partner == id &&
+        metrics->open[job->partner].seated) {
+        open->partner = job->partner;
+        metrics->open[job->partner].partner = id;
+        open->holds = false;
+        return;
+    }
+    metrics->gpus_held += open->gpus;
+    metrics->gpus_by_type[open->type] += open->gpus;
+}
+
+/* It is out of them; who stays holds them from now on. */
+static void leave_gpus(struct metrics *metrics, struct metrics_open *open)
+{
+    if (open->partner != JOB_NONE) {
+        struct metrics_open *partner = &metrics->open[open->partner];
+        partner->partner = JOB_NONE;
+        partner->holds = partner->holds || open->holds;
+    } else if (open->holds) {
+        metrics->gpus_held -= open->gpus;
+        metrics->gpus_by_type[open->type] -= open->gpus;
+    }
+    open->partner = JOB_NONE;
+    open->holds = false;
+}
+
 static void submitted(struct metrics *metrics, const struct view *view, job_id id)
 {
     uint64_t number = metrics->seen++;
     bool counted = number >= metrics->window_from && number < metrics->window_to;
-    metrics->open[id] =
-        (struct metrics_open){ .counted = counted, .live_s = metrics->live_s };
+    metrics->open[id] = (struct metrics_open){ .counted = counted,
+                                               .partner = JOB_NONE,
+                                               .live_s = metrics->live_s };
     metrics->total += counted;
     metrics->deadlines += counted && view->jobs[id].deadline_ns > 0;
     metrics->waiting++;
@@ -94,18 +133,14 @@ static void rejected(struct metrics *metrics)
 static void started(struct metrics *metrics, const struct view *view,
                     const struct event *event)
 {
-    const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
     open->seated = true;
     open->starts++;
     open->loading = !event->loaded;
     open->recalled = open->preempted = false;
     open->resizing = open->resizing && open->loading;
-    open->gpus = job->gpus_now;
-    open->type = job->type_now;
     open->since_ns = event->at_ns;
-    metrics->gpus_held += open->gpus;
-    metrics->gpus_by_type[open->type] += open->gpus;
+    take_gpus(metrics, view, event->job);
     metrics->waiting--;
     metrics->running++;
 }
@@ -157,8 +192,7 @@ static void left(struct metrics *metrics, const struct view *view,
                                                        : OVERHEAD_REDO_PREEMPTED;
         metrics->overhead_ns[what] += (__int128)(lost_s * 1e9 * open->gpus);
     }
-    metrics->gpus_held -= open->gpus;
-    metrics->gpus_by_type[open->type] -= open->gpus;
+    leave_gpus(metrics, open);
     metrics->running--;
     open->seated = open->recalled = false;
     open->was_lost = event->kind == EVENT_LOST;
@@ -180,10 +214,28 @@ static void book(struct metrics *metrics, const struct metrics_job *job)
     metrics->jobs[metrics->job_count++] = *job;
 }
 
-/* Alone on an equal share of the cluster with those who were there meanwhile. */
-static double fairness_of(const struct metrics *metrics, const struct view *view,
-                          const struct job *job, double jct_s, double alone_s)
+/* Its rate if it spent its time on every type in proportion to how much there is of it. */
+static double rate_on_all(const struct view *view, const struct job *job)
 {
+    const struct cluster *cluster = view->cluster;
+    if (cluster->type_count < 2 || job->gpus == 0)
+        return job->rate_best_per_s;
+    double sum = 0;
+    for (uint32_t type = 0; type < cluster->type_count; type++)
+        if (job->types >> type & 1)
+            sum += cluster->types[type].gpu_count *
+                   throughput_rate(view->rates, job, type, job->gpus, false);
+    return sum / cluster->gpu_count;
+}
+
+/*
+ * On an equal share of the cluster, as much of each type, with those who were there
+ * meanwhile.
+ */
+static double fairness_of(const struct metrics *metrics, const struct view *view,
+                          const struct job *job, double jct_s, double steps)
+{
+    double alone_s = steps / rate_on_all(view, job);
     double others = (metrics->live_s - metrics->open[job - view->jobs].live_s) / jct_s;
     double crowding = others * job->gpus / view->cluster->gpu_count;
     return jct_s / (alone_s * (crowding > 1 ? crowding : 1));
@@ -215,22 +267,28 @@ static void finished(struct metrics *metrics, const struct view *view,
                                .class = job->class };
     if (alone_s > 0 && jct_s > 0) {
         row.slowdown = jct_s / alone_s;
-        row.fairness = fairness_of(metrics, view, job, jct_s, alone_s);
+        row.fairness = fairness_of(metrics, view, job, jct_s, event->steps);
     }
     book(metrics, &row);
+}
+
+/* Nobody will run it to its end: it counts as failed. */
+static void dropped(struct metrics *metrics, job_id id)
+{
+    metrics->waiting--;
+    if (!metrics->open[id].counted)
+        return;
+    metrics->window_left--;
+    metrics->failed++;
 }
 
 static void resized(struct metrics *metrics, const struct view *view,
                     const struct event *event)
 {
-    const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
     charge(metrics, OVERHEAD_RESIZE, open, event->at_ns);
-    metrics->gpus_held += job->gpus_now - open->gpus;
-    metrics->gpus_by_type[open->type] -= open->gpus;
-    metrics->gpus_by_type[job->type_now] += job->gpus_now;
-    open->gpus = job->gpus_now;
-    open->type = job->type_now;
+    leave_gpus(metrics, open);
+    take_gpus(metrics, view, event->job);
     open->resizing = false;
 }
 
@@ -269,9 +327,14 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         break;
     case EVENT_STOPPED:
     case EVENT_LOST:
+        if (job_seated(&view->jobs[event->job]))
+            break; /* only where it was to go is lost */
         if (metrics->open[event->job].seated)
             metrics->waiting++;
         left(metrics, view, event);
+        break;
+    case EVENT_DROPPED:
+        dropped(metrics, event->job);
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:

@@ -175,6 +175,7 @@ void quality_event(void *self, const struct view *view, const struct event *even
     case EVENT_FAILED:
     case EVENT_STOPPED:
     case EVENT_LOST:
+    case EVENT_DROPPED:
         if (view->jobs[event->job].state == JOB_FREE) /* failed, or cancelled */
             untrack(quality, event->job);
         break;

@@ -84,6 +84,7 @@ static void chart_span(struct spans *spans, uint32_t track, const struct job *jo
     }
     spans->chart[spans->chart_count++] =
         (struct span){ .gpu = track / 2,
+                       .lane = track % 2,
                        .class = job->class,
                        .end = end,
                        .job = job->id,
@@ -139,6 +140,10 @@ void spans_event(void *self, const struct view *view, const struct event *event)
         leave(spans, event->job, event->at_ns, SPAN_PREEMPTED);
         break;
     case EVENT_LOST:
+        if (job_seated(&view->jobs[event->job]))
+            break; /* only where it was to go is lost */
+        leave(spans, event->job, event->at_ns, SPAN_LOST);
+        break;
     case EVENT_FAILED:
         leave(spans, event->job, event->at_ns, SPAN_LOST);
         break;

@@ -24,6 +24,7 @@ struct span {
     enum span_end end;
     uint64_t job;
     double start_s, end_s;
+    uint32_t lane; /* 1: came to an accelerator that somebody had already */
 };
 
 #define GANTT_GPUS 64

@@ -29,6 +29,8 @@ const char *event_name(enum event_kind kind)
         [EVENT_LEVELLED] = "levelled",
         [EVENT_ADOPTED] = "adopted",
         [EVENT_WAKE] = "wake",
+        [EVENT_CLOSED] = "closed",
+        [EVENT_DROPPED] = "dropped",
     };
     return names[kind];
 }
@@ -62,6 +64,7 @@ bool event_ends_waiting(const struct event *event, const struct view *view)
     case EVENT_PLACED:
         return view->jobs[event->job].state == JOB_PLACED;
     case EVENT_HELD:
+    case EVENT_DROPPED:
         return true;
     case EVENT_CANCELLED:
         return view->jobs[event->job].state == JOB_FREE;

@@ -11,6 +11,7 @@ enum event_kind {
     /* from people and workloads */
     EVENT_SUBMITTED, /* 'spec': a job arrived; state_apply() gives it a slot   */
     EVENT_REJECTED,  /* one that can never run arrived: counted, not kept      */
+    EVENT_CLOSED,    /* no more are expected: a workload's end, a drain        */
     EVENT_CANCELLED, /* its owner wants it gone                                */
     EVENT_HELD,
     EVENT_RELEASED,
@@ -34,6 +35,7 @@ enum event_kind {
     EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
     EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
+    EVENT_DROPPED,  /* given up on: it ends without having run to its end    */
 
     /* to a policy only */
     EVENT_ADOPTED, /* a policy takes over: this job waits or runs */

@@ -39,7 +39,7 @@ struct vacancy {
     uint32_t next; /* on the same node */
 };
 
-enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW };
+enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW, STEP_DROP };
 
 /* One thing done, so that it can be undone. */
 struct step {
@@ -77,7 +77,8 @@ struct plan {
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
     int64_t wake_ns;
-    job_id wrong; /* revoked, though it may not be; JOB_NONE: nobody */
+    job_id wrong; /* revoked or dropped, though it may not be; JOB_NONE: nobody */
+    bool wrong_drop;
 };
 
 struct plan *plan_new(struct state *state, struct arena *run)
@@ -207,7 +208,7 @@ bool plan_holds(const struct plan *plan, job_id job)
 {
     const struct change *change = last_change(plan, job);
     if (change)
-        return change->kind != CHANGE_REVOKE;
+        return change->kind == CHANGE_GRANT || change->kind == CHANGE_RENEW;
     const struct job *j = &plan->jobs[job];
     return job_runs(j) || j->state == JOB_PLACED || j->next.count > 0;
 }
@@ -321,6 +322,17 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     change->for_whom = for_whom;
     step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
+}
+
+void plan_drop(struct plan *plan, job_id job)
+{
+    if (plan->jobs[job].state != JOB_WAITING || plan_changes(plan, job)) {
+        plan->wrong_drop = plan->wrong_drop || plan->wrong == JOB_NONE;
+        plan->wrong = plan->wrong == JOB_NONE ? job : plan->wrong;
+        return;
+    }
+    change_add(plan, CHANGE_DROP, job);
+    step_add(plan, STEP_DROP, plan->change_count - 1);
 }
 
 void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
@@ -447,7 +459,8 @@ static bool grant_found(struct plan *plan, job_id job, const struct place_want *
     for (uint32_t i = 0; i < seat_count; i++)
         occupy(plan, &plan->seats[seat_first + i]);
     change->promise_count = plan->promise_count - change->promise_first;
-    change->spread = is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
+    change->spread = !ask->anywhere &&
+                     is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
     step_add(plan, STEP_GRANT, plan->change_count - 1);
     return true;
 }
@@ -465,7 +478,7 @@ static bool find_stand(const struct plan *plan, job_id id, struct stand *ret_sta
 {
     const struct job *job = &plan->jobs[id];
     const struct change *change = last_change(plan, id);
-    if (change && change->kind == CHANGE_REVOKE)
+    if (change && (change->kind == CHANGE_REVOKE || change->kind == CHANGE_DROP))
         return false;
     if (change && change->kind == CHANGE_GRANT) {
         *ret_stand =
@@ -488,7 +501,8 @@ static bool is_alone(const struct plan *plan, job_id host, const struct stand *s
 
 /* On these seats, beside that job: the right ones, and CPU and memory for it. */
 static bool fits_beside(const struct plan *plan, const struct stand *stand,
-                        const struct place_want *want, job_id host)
+                        const struct place_want *want, const struct ask *ask,
+                        job_id host)
 {
     uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
     uint32_t gpus = 0;
@@ -506,9 +520,10 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
     }
     double rates[2];
     return gpus == want->gpus &&
-           sharing_rates(plan->state->view.rates, want->job, &plan->jobs[host], type,
-                         gpus, is_spread(plan, stand->seats, stand->count, gpus),
-                         rates);
+           sharing_rates(
+               plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
+               !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
+               rates);
 }
 
 /* CPU and memory beside another's accelerators: free if that is enough. */
@@ -542,14 +557,15 @@ static bool grant_beside(struct plan *plan, job_id id, const struct place_want *
     job_id host = ask->beside;
     struct stand stand;
     if (host == id || !find_stand(plan, host, &stand) ||
-        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, host))
+        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, ask, host))
         return false;
     struct change *change = change_add(plan, CHANGE_GRANT, id);
     change->beside = host;
     change->steps_max = ask->steps_max;
     change->together = ask->together;
     change->seat_count = stand.count;
-    change->spread = is_spread(plan, stand.seats, stand.count, want->gpus);
+    change->spread =
+        !ask->anywhere && is_spread(plan, stand.seats, stand.count, want->gpus);
     for (uint32_t i = 0; i < stand.count; i++) {
         struct room_part need = place_need(want->job, seat_gpu_count(&stand.seats[i]));
         assert(plan->seat_count < plan->seat_max);
@@ -687,13 +703,14 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
                                .types =
                                    ask->types ? ask->types & job->types : job->types,
                                .nodes = job->nodes,
-                               .spread = ask->spread || job->spread,
+                               .spread = ask->spread || ask->anywhere || job->spread,
                                .avoid = ask->avoid };
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)
-        return ask->beside == JOB_NONE || change->beside == ask->beside ||
-               (change->kind == CHANGE_RENEW && job->partner == ask->beside);
+        return change->kind != CHANGE_DROP &&
+               (ask->beside == JOB_NONE || change->beside == ask->beside ||
+                (change->kind == CHANGE_RENEW && job->partner == ask->beside));
     if (!change && (job->state == JOB_PLACED || job->next.count > 0))
         return ask->beside == JOB_NONE || job->partner == ask->beside ||
                job->next_partner ==
@@ -767,6 +784,7 @@ static void step_undo(struct plan *plan, const struct step *step)
             plan->guest[change->beside] = 0;
         break;
     case STEP_RENEW:
+    case STEP_DROP:
         break;
     }
     plan->of_job[change->job] = step->last_change;
@@ -818,9 +836,10 @@ static bool is_beside_still(const struct plan *plan, const struct change *change
 int plan_check(const struct plan *plan, struct error *err)
 {
     if (plan->wrong != JOB_NONE)
-        return error_set(err, -EPROTO,
-                         "job %llu is revoked, but does not run or is changed already",
-                         (unsigned long long)plan->jobs[plan->wrong].id);
+        return error_set(err, -EPROTO, "job %llu is %s or is changed already",
+                         (unsigned long long)plan->jobs[plan->wrong].id,
+                         plan->wrong_drop ? "dropped, but does not wait"
+                                          : "revoked, but does not run");
     for (uint32_t i = 0; i < plan->change_count; i++) {
         const struct change *change = &plan->changes[i];
         const struct job *job = &plan->jobs[change->job];
@@ -852,6 +871,7 @@ void plan_begin(struct plan *plan)
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
     plan->wrong = JOB_NONE;
+    plan->wrong_drop = false;
 }
 
 void plan_end(struct plan *plan)

@@ -27,6 +27,7 @@ struct ask {
     uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
     uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
     bool spread;              /* may be spread over nodes                            */
+    bool anywhere;            /* the same, and it counts as standing together        */
     job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
     uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
     bool together;            /* of two who share and both say so, the leases end    */
@@ -58,6 +59,12 @@ bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom);
 
 /*
+ * Give up on a job that waits: it is over, and counts as failed.  A plan that drops
+ * another, or one that it changes, is thrown away.
+ */
+void plan_drop(struct plan *plan, job_id job);
+
+/*
  * Say what waiting a revocation is expected to spare the job it is for, for the ledger.
  * Unless it is said, that is taken to be what the revoked job had left to run.
  */
@@ -83,7 +90,7 @@ bool plan_vacates(const struct plan *plan);
 void plan_wake(struct plan *plan, int64_t at_ns);
 
 /* -EPROTO unless every job holds its whole gang or nothing, and only those who run were
- * revoked.  Policies err. */
+ * revoked, only those who wait dropped.  Policies err. */
 int plan_check(const struct plan *plan, struct error *err);
 
 /* What is free on a node, with what this plan revokes; for choosing whom to revoke. */
@@ -96,7 +103,7 @@ const struct free_index *plan_vacated(const struct plan *plan);
 
 /* --- for the engine --- */
 
-enum change_kind { CHANGE_REVOKE, CHANGE_GRANT, CHANGE_RENEW };
+enum change_kind { CHANGE_REVOKE, CHANGE_GRANT, CHANGE_RENEW, CHANGE_DROP };
 
 struct change {
     enum change_kind kind;

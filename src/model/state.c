@@ -169,6 +169,7 @@ static void submitted(struct state *state, struct event *event)
     map_put(&state->slots, job->id, id);
     state->live_count++;
     state->waiting_count++;
+    state->view.closed = false; /* whatever was expected */
     event->job = id;
     event->generation = job->generation;
 }
@@ -345,6 +346,7 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_LOST:
         return job_seated(job) || job->state == JOB_PLACED;
     case EVENT_HELD:
+    case EVENT_DROPPED:
         return job->state == JOB_WAITING;
     case EVENT_RELEASED:
         return job->state == JOB_HELD;
@@ -371,6 +373,10 @@ bool state_apply(struct state *state, struct event *event)
     state->view.now_ns = event->at_ns;
     if (event->kind == EVENT_SUBMITTED) {
         submitted(state, event);
+        return true;
+    }
+    if (event->kind == EVENT_CLOSED) {
+        state->view.closed = true;
         return true;
     }
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP) {
@@ -455,6 +461,10 @@ bool state_apply(struct state *state, struct event *event)
         break;
     case EVENT_CANCELLED:
         cancelled(state, id);
+        break;
+    case EVENT_DROPPED:
+        state->waiting_count--;
+        forget(state, id);
         break;
     case EVENT_HELD:
         job->state = JOB_HELD;

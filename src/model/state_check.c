@@ -43,12 +43,27 @@ static void add_one_of_two(job_id two[2], job_id id)
     two[at] = id;
 }
 
+/* What a job has promised there: it will leave that, though it may not know yet. */
+static uint64_t promised_gpus(const struct state *state, job_id id, node_id node)
+{
+    uint64_t gpus = 0;
+    for (uint32_t p = state->jobs[id].promised_to; p != UINT32_MAX;
+         p = state->promises[p].next_of_victim)
+        if (state->promises[p].part.node == node)
+            gpus |= state->promises[p].part.gpus;
+    return gpus;
+}
+
 static void count_who(const struct state *state, job_id id, const struct seat_row *row,
                       bool in_the_end, struct tally *tallies)
 {
+    bool stays = in_the_end && row == &state->jobs[id].seats;
     for (uint32_t i = 0; i < row->count; i++) {
         const struct seat *seat = &state->seats[row->first + i];
-        for (uint64_t left = seat->gpus; left; left &= left - 1) {
+        uint64_t left = seat->gpus;
+        if (stays)
+            left &= ~promised_gpus(state, id, seat->node);
+        for (; left; left &= left - 1) {
             uint32_t g = (uint32_t)__builtin_ctzll(left);
             struct tally *tally = &tallies[seat->node];
             add_one_of_two(in_the_end ? tally->in_the_end[g] : tally->seated[g], id);

@@ -1,6 +1,7 @@
 /* view.h - everything a policy may know, and nothing it may change. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/job.h"
@@ -16,6 +17,7 @@ struct throughput;
  */
 struct view {
     int64_t now_ns;
+    bool closed;                    /* no more jobs are expected                      */
     const struct job *jobs;         /* live jobs, by slot                             */
     uint32_t job_max;               /* slots there are                                */
     const struct seat *seats;       /* what job.seats and job.next point into         */

@@ -5,58 +5,139 @@
  * has that and nothing else.  Its private state begins with a struct gavel, and its
  * table names gavel_observe and gavel_decide, which see to the rest: when to ask again,
  * who runs in the next round, and where.
+ *
+ *     struct gavel_las { struct gavel gavel; struct solver *solver; };
+ *
+ *     static int las_init(void *self, view, seed, run, err)
+ *     {
+ *         return gavel_init(self, &las_rule, view, seed, run, err);
+ *     }
+ *
+ * Two mechanisms carry shares out.  Ours (gavel_round.c) is the standard; that of the
+ * published system (gavel_released.c), with all its rules, is compat=released.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/param.h"
+#include "policy/gate.h"
 #include "policy/policy.h"
 #include "solve/programme.h"
+
+struct gavel_common; /* the mechanism's own state */
 
 /* The question, and where the answer goes. */
 struct gavel_call {
     const struct view *view;
-    uint32_t job_count;
-    const job_id *jobs; /* who waits or runs, in order of arrival                  */
-    uint32_t type_count;
-    const double *capacity; /* [type] accelerators there are                       */
-    const double *gang;     /* [job]                                               */
-    const double *rate;     /* [job][type] steps per second; 0: cannot run there   */
-    const double *steps;    /* [job] left                                          */
-    const double *age_s;    /* [job] since it came                                 */
+    bool released; /* answer as the published system does, where that differs */
 
-    /* sharing: who may share with whom */
+    uint32_t job_count;
+    const job_id *jobs; /* who waits or runs, in order of arrival             */
+
+    /*
+     * Columns are the types that the cluster has accelerators of, in the order of the
+     * published system under compat=released (by name), otherwise of the cluster.
+     */
+    uint32_t type_count;
+    const uint32_t *types;  /* [type] its number in the cluster                    */
+    const double *capacity; /* [type] accelerators there are                       */
+    uint32_t type_first;    /* the one that is filled first                        */
+
+    const double *gang;    /* [job]                                                */
+    const double *weight;  /* [job] > 0                                            */
+    const double *rate;    /* [job][type] steps per second; 0: cannot run there    */
+    const double *steps;   /* [job] left, > 0; a guess where the work is unknown   */
+    const double *done;    /* [job] steps made                                     */
+    const double *age_s;   /* [job] since it came                                  */
+    const double *alone_s; /* [job] what is done would have taken alone; see rule  */
+    const double *left_s;  /* [job] until its deadline; INFINITY: it has none      */
+
+    /* sharing: who may share with whom; in order of second, then first */
     uint32_t pair_count;
     const struct programme_pair *pairs; /* places in 'jobs'                        */
     const double *pair_rate;            /* [pair][type][2]                         */
 
     double *x; /* [job, then pair][type]: zeroed, to be filled */
     struct arena *scratch;
+    struct gavel_common *common; /* for gavel_pair() */
+};
+
+/*
+ * The place of two jobs (first < second, of equal gang) among the pairs.  A rule that
+ * pairs jobs itself finds none there and adds those it wants by this; UINT32_MAX if the
+ * two must not share, or there are too many pairs.
+ */
+uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second);
+
+/* What a policy that is not aware of types takes for a job's rates. */
+enum gavel_blind {
+    BLIND_EQUAL, /* 1 on every type                                    */
+    BLIND_FIRST, /* on every type what it is on the one filled first   */
+    BLIND_TRUE,  /* what they are: it does not look at them            */
 };
 
 struct gavel_rule {
     /* Fill call->x.  On failure the shares stay as they were. */
     int (*shares)(void *self, struct gavel_call *call, struct error *err);
-    bool strict; /* who has no share does not run, even where there is room */
+    enum gavel_blind blind; /* aware=false                                        */
+    bool strict; /* who has no share does not run, even where there is room       */
+    bool pairs_itself; /* no pairs are listed, it adds those it wants             */
+    bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
 };
 
-struct gavel_round; /* the mechanism's own state */
+enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
+extern const char *const gavel_compats[];
 
 /* What the private state of every such policy begins with. */
 struct gavel {
     const struct gavel_rule *rule;
-    struct gavel_round *round;
+    struct gavel_common *common;
 
     /* settings */
-    bool aware;      /* rates of the types are known and used   */
-    bool sharing;    /* two jobs may share accelerators         */
-    uint32_t compat; /* enum gavel_compat                       */
+    bool aware;        /* rates of the types are known and used      */
+    bool sharing;      /* two jobs may share accelerators            */
+    bool global_queue; /* all types are filled from one order        */
+    uint32_t compat;   /* enum gavel_compat                          */
     int64_t round_ns;
+    struct param_text allocations; /* recorded shares, a file; "": the policy's own */
+    struct gate gate;
 };
 
-enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
+/*
+ * Rows for a policy's table of settings; 'type' is its private state, 'field' the struct
+ * gavel in it.  A policy that cannot be blind, or never shares, leaves out the row and
+ * sets the field before gavel_init().
+ */
+#define GAVEL_PARAM_AWARE(type, field) \
+    { \
+        "aware", PARAM_FLAG, offsetof(type, field.aware), "true", NULL, \
+            "knows how fast each job runs on each type" \
+    }
+#define GAVEL_PARAM_SHARING(type, field) \
+    { \
+        "sharing", PARAM_FLAG, offsetof(type, field.sharing), "false", NULL, \
+            "two jobs may share accelerators" \
+    }
+#define GAVEL_PARAMS(type, field) \
+    { "round", PARAM_TIME, offsetof(type, field.round_ns), \
+      "360s",  NULL,       "length of a round", \
+      1,       86400 }, \
+        { "global_queue", PARAM_FLAG, offsetof(type, field.global_queue), \
+          "false",        NULL,       "fill all types from one order, not type by type" }, \
+        { "allocations", \
+          PARAM_TEXT, \
+          offsetof(type, field.allocations), \
+          "", \
+          NULL, \
+          "file of recorded shares that replace the policy's own" }, \
+        GATE_PARAM(type, field.gate.choice), \
+    { \
+        "compat", PARAM_CHOICE, offsetof(type, field.compat), "none", NULL, \
+            "whose rules the rounds follow", 0, 0, gavel_compats \
+    }
 
 int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,

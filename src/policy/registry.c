@@ -12,11 +12,36 @@
 #define POLICIES_MAX 64
 
 extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy_srtf,
-    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion;
+    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion, policy_gavel_las,
+    policy_gavel_fifo, policy_gavel_makespan, policy_gavel_ftf, policy_gavel_cost,
+    policy_gavel_cost_slo, policy_gavel_throughput, policy_gavel_hierarchical,
+    policy_isolated, policy_proportional, policy_gavel_sjf, policy_allox,
+    policy_gandiva;
 
 const struct policy *const policy_list[] = {
-    &policy_fifo,   &policy_fifo_backfill, &policy_sjf,  &policy_srtf, &policy_las,
-    &policy_fitgpp, &policy_lrtp,          &policy_rand, &policy_xion, NULL,
+    &policy_fifo,
+    &policy_fifo_backfill,
+    &policy_sjf,
+    &policy_srtf,
+    &policy_las,
+    &policy_fitgpp,
+    &policy_lrtp,
+    &policy_rand,
+    &policy_xion,
+    &policy_gavel_las,
+    &policy_gavel_fifo,
+    &policy_gavel_sjf,
+    &policy_gavel_makespan,
+    &policy_gavel_ftf,
+    &policy_gavel_cost,
+    &policy_gavel_cost_slo,
+    &policy_gavel_throughput,
+    &policy_gavel_hierarchical,
+    &policy_isolated,
+    &policy_proportional,
+    &policy_allox,
+    &policy_gandiva,
+    NULL,
 };
 
 const struct policy *policy_find(const char *name)

@@ -33,6 +33,7 @@
 #define JOBS_LIVE_MAX (1u << 22)
 #define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
 #define PROGRESS_EVERY 4096
+#define REFUSED_MAX 1000          /* plans in a row: a policy that cannot go on */
 #define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 struct sim {
@@ -53,9 +54,12 @@ struct sim {
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
     bool more;
+    bool closed;       /* that there are no more has been said */
     uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
+    uint64_t accepted,
+        refused_before; /* plans so far; refused up to the last accepted */
 
     /* arrivals of one instant */
     struct arena instant;
@@ -148,6 +152,16 @@ static int arrive(struct sim *sim, struct error *err)
     return read_next(sim, err);
 }
 
+/* The workload is at its end: who schedules may want to know. */
+static void close_workload(struct sim *sim, int64_t now_ns)
+{
+    struct event *event = outbox_add(&sim->outboxes[sim->reading]);
+    event->at_ns = now_ns;
+    event->kind = EVENT_CLOSED;
+    event->job = JOB_NONE;
+    sim->closed = true;
+}
+
 /* A listener: whoever has arrived in a slot is made known to the cluster there. */
 static void admit(void *self, const struct view *view, const struct event *event)
 {
@@ -180,6 +194,21 @@ static int step(struct sim *sim, int64_t now_ns, struct error *err)
     sim->truth_count = sim->truth_used = 0;
     arena_reset(&sim->instant);
     return 0;
+}
+
+/* A policy whose plans are all thrown away will not bring the run to an end. */
+static int check_refusals(struct sim *sim, struct error *err)
+{
+    uint64_t refused = sim->engine.refused_count;
+    uint64_t decided = sim->engine.decision_count;
+    uint64_t accepted = decided - refused;
+    if (accepted != sim->accepted) {
+        sim->accepted = accepted;
+        sim->refused_before = refused;
+    }
+    if (refused - sim->refused_before < REFUSED_MAX)
+        return 0;
+    return error_set(err, -EINVAL, "%s", sim->engine.refusal->text);
 }
 
 static int64_t earliest(struct sim *sim)
@@ -237,12 +266,16 @@ static int loop(struct sim *sim, struct error *err)
             if (r < 0)
                 return r;
         }
+        if (!sim->more && !sim->closed)
+            close_workload(sim, now_ns);
         bool idle = !sim->more && sim->outboxes[sim->reading].count == 0 &&
                     sim_cluster_is_quiet(&sim->cluster);
         idle_wakes = idle ? idle_wakes + 1 : 0;
         if (idle_wakes > IDLE_WAKES_MAX)
             break;
         int r = step(sim, now_ns, err);
+        if (r == 0)
+            r = check_refusals(sim, err);
         if (r < 0)
             return r;
         show_progress(sim, turn);
@@ -269,6 +302,8 @@ static int set_up(struct sim *sim, struct error *err)
                           setup->cluster->gpu_count, err);
     if (r < 0)
         return r;
+    if (sim->workload && setup->window_to > 0)
+        workload_go_on(sim->workload);
     intake_init(&sim->intake, setup->cluster, setup->rates);
     uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {

@@ -2,21 +2,27 @@
  * lp.c - a linear programme in, a solution out, by CLP.
  *
  * CLP minimises; we maximise, so gains go in and duals come out with their signs turned.
- * New columns are kept here and handed over in one piece.
+ * New rows and columns are kept here and handed over in one piece.
  */
 #include "solve/lp.h"
 
 #include <coin/Clp_C_Interface.h>
 #include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TOLERANCE 1e-9 /* of rows and reduced costs: our answers are good to 1e-6 */
+#define PATIENCE 200   /* steps per row and column before it gives up            */
 
 struct lp {
     Clp_Simplex *model;
     uint32_t row_count, column_count; /* with those that wait to be handed over */
+
+    /* rows that wait */
+    uint32_t fresh_count, fresh_max;
+    double *fresh_lows, *fresh_highs;
 
     /* columns that wait */
     uint32_t new_count, new_max;
@@ -56,6 +62,8 @@ void lp_free(struct lp *lp)
     if (!lp)
         return;
     Clp_deleteModel(lp->model);
+    free(lp->fresh_lows);
+    free(lp->fresh_highs);
     free(lp->gains);
     free(lp->lows);
     free(lp->highs);
@@ -73,9 +81,19 @@ static double bound(double value)
     return value <= -LP_INFINITY ? -DBL_MAX : value;
 }
 
-/* Hand over the columns that wait. */
+/* Hand over what waits: rows first, since the columns may name them. */
 static void flush(struct lp *lp)
 {
+    if (lp->fresh_count > 0) {
+        const double none = 0;
+        const int column = 0;
+        int *starts = grown(NULL, lp->fresh_count + 1, sizeof *starts);
+        memset(starts, 0, (lp->fresh_count + 1) * sizeof *starts);
+        Clp_addRows(lp->model, (int)lp->fresh_count, lp->fresh_lows, lp->fresh_highs,
+                    starts, &column, &none);
+        free(starts);
+        lp->fresh_count = 0;
+    }
     if (lp->new_count == 0)
         return;
     lp->starts[lp->new_count] = (int)lp->entry_count;
@@ -87,13 +105,27 @@ static void flush(struct lp *lp)
 
 uint32_t lp_add_row(struct lp *lp, double low, double high)
 {
+    if (lp->new_count > 0)
+        flush(lp);
+    if (lp->fresh_count == lp->fresh_max) {
+        lp->fresh_max = lp->fresh_max ? lp->fresh_max * 2 : 64;
+        lp->fresh_lows = grown(lp->fresh_lows, lp->fresh_max, sizeof *lp->fresh_lows);
+        lp->fresh_highs =
+            grown(lp->fresh_highs, lp->fresh_max, sizeof *lp->fresh_highs);
+    }
+    lp->fresh_lows[lp->fresh_count] = bound(low);
+    lp->fresh_highs[lp->fresh_count++] = bound(high);
+    return lp->row_count++;
+}
+
+uint32_t lp_add_cut(struct lp *lp, double low, double high, uint32_t count,
+                    const uint32_t *columns, const double *coefficients)
+{
     flush(lp);
-    const int starts[2] = { 0, 0 };
-    const int column = 0;
-    const double none = 0;
+    const int starts[2] = { 0, (int)count };
     low = bound(low);
     high = bound(high);
-    Clp_addRows(lp->model, 1, &low, &high, starts, &column, &none);
+    Clp_addRows(lp->model, 1, &low, &high, starts, (const int *)columns, coefficients);
     return lp->row_count++;
 }
 
@@ -126,6 +158,7 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
 
 void lp_set_row(struct lp *lp, uint32_t row, double low, double high)
 {
+    flush(lp);
     Clp_rowLower(lp->model)[row] = bound(low);
     Clp_rowUpper(lp->model)[row] = bound(high);
 }
@@ -143,9 +176,17 @@ void lp_set_gain(struct lp *lp, uint32_t column, double gain)
     Clp_objective(lp->model)[column] = -gain;
 }
 
+void lp_set_coefficient(struct lp *lp, uint32_t row, uint32_t column, double value)
+{
+    flush(lp);
+    Clp_modifyCoefficient(lp->model, (int)row, (int)column, value, true);
+}
+
 enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
 {
     flush(lp);
+    double size = (double)lp->row_count + lp->column_count;
+    Clp_setMaximumIterations(lp->model, (int)fmin(PATIENCE * size + 1000, 1e9));
     if (method == LP_DUAL)
         Clp_dual(lp->model, 0);
     else

@@ -35,6 +35,11 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
 void lp_set_row(struct lp *lp, uint32_t row, double low, double high);
 void lp_set_column(struct lp *lp, uint32_t column, double low, double high);
 void lp_set_gain(struct lp *lp, uint32_t column, double gain);
+void lp_set_coefficient(struct lp *lp, uint32_t row, uint32_t column, double value);
+
+/* A further row over columns that are there. */
+uint32_t lp_add_cut(struct lp *lp, double low, double high, uint32_t count,
+                    const uint32_t *columns, const double *coefficients);
 
 enum lp_status lp_maximise(struct lp *lp, enum lp_method method);
 

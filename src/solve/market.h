@@ -12,6 +12,10 @@
  *
  * Jobs stand in slots and come and go one by one; a market that was solved before goes
  * on from its last prices.  Results do not depend on the machine's vector unit.
+ *
+ * Jobs that are alike in rates, need, ahead and gang are better put as one buyer of
+ * gang * count: each of them then has the share of that buyer, the level is the same, and
+ * the solver has less to do.  docs/internals/solver.md has the mathematics.
  */
 #pragma once
 
@@ -33,6 +37,12 @@ struct market_answer {
     double level;    /* z, reached by the shares                          */
     double bound;    /* no shares reach more                              */
     uint32_t passes; /* over the jobs, as a measure of work               */
+
+    /*
+     * Of an accelerator of each type, so that all there are cost 1 together.  At these
+     * prices the cheapest ways to the bound cost at least 1, which proves it; but for a
+     * bound that is the limit, or that some job's own fastest type sets.
+     */
     double price[16];
 };
 
@@ -46,6 +56,9 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
 void market_drop(struct market *market, uint32_t slot);
 void market_set_capacity(struct market *market, const double *capacity);
 
+/* A level that is enough: none above it is looked for.  INFINITY: there is none. */
+void market_set_limit(struct market *market, double level);
+
 /*
  * Find level and shares, to a relative gap of 'tolerance' (1e-7).  0, or -EDOM with a
  * sentence when it does not get there; the answer then holds what it has proven.
@@ -54,5 +67,12 @@ void market_set_capacity(struct market *market, const double *capacity);
 int market_solve(struct market *market, double tolerance,
                  struct market_answer *ret_answer, struct error *err);
 
-/* The shares of the job in 'slot', as of the last solution. */
+/* The shares of the job in 'slot', as of the last solution; none if it came later. */
 void market_share(const struct market *market, uint32_t slot, double *ret_x);
+
+/*
+ * Which types hold the level down, as of the last solution?  The others have room left in
+ * some solution; the prices of an answer are too round to tell.  Not for a level that is
+ * the limit or some job's own.
+ */
+void market_scarce(const struct market *market, bool *ret_scarce);

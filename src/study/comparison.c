@@ -258,6 +258,8 @@ static struct json *gantt_page(const struct comparison *comparison,
         json_add_count(row, (int64_t)span->job);
         json_add_count(row, span->class);
         json_add_count(row, span->end);
+        if (span->lane)
+            json_add_count(row, span->lane);
         json_add(spans, row);
         from_s = span->start_s < from_s ? span->start_s : from_s;
         to_s = span->end_s > to_s ? span->end_s : to_s;

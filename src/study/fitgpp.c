@@ -176,5 +176,6 @@ const struct study study_fitgpp = {
         "development of deep learning, OpML 2019",
     .seeds_full = 8,
     .seeds_quick = 4,
+    .seed_first = 1,
     .run = fitgpp_run,
 };

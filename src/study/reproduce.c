@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "version.h"
 
-extern const struct study study_fitgpp, study_jpas, study_xion;
+extern const struct study study_fitgpp, study_gavel, study_jpas, study_xion;
 
-const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_jpas,
-                                           NULL };
+const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_gavel,
+                                           &study_jpas, NULL };
 
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err)
@@ -206,8 +206,8 @@ struct json *reproduction_page(const struct reproduction *reproduction,
     json_put_text(root, "command", command);
     json_put_flag(root, "quick", reproduction->quick);
     struct json *seeds = json_new_array();
-    for (uint32_t i = 1; i <= reproduction->seed_count; i++)
-        json_add_count(seeds, i);
+    for (uint32_t i = 0; i < reproduction->seed_count; i++)
+        json_add_count(seeds, study->seed_first + i);
     json_put(root, "seeds", seeds);
     json_put(root, "setup", json_copy_of(reproduction->setup));
     json_put(root, "rows", rows_json(reproduction, true));

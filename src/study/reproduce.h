@@ -33,7 +33,7 @@ struct reproduction {
     bool quick;
     uint32_t seed_count;
     struct arena arena; /* texts and findings */
-    struct finding findings[256];
+    struct finding findings[512];
     uint32_t finding_count;
     struct json *setup;  /* [{what, origin}] */
     struct json *charts; /* as the page draws them */
@@ -47,6 +47,7 @@ struct study {
     const char *title; /* one line */
     const char *paper;
     uint32_t seeds_full, seeds_quick;
+    uint32_t seed_first; /* the lowest seed it uses */
     int (*run)(struct reproduction *reproduction, struct error *err);
 };
 

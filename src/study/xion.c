@@ -295,5 +295,6 @@ const struct study study_xion = {
     .paper = "Go, Shin, Lee, Yoo, Yang, Yoo: Xion, IEEE CLOUD 2023, pp. 175-177",
     .seeds_full = 5,
     .seeds_quick = 2,
+    .seed_first = 1,
     .run = xion_run,
 };

@@ -23,8 +23,8 @@ struct preset {
 
     /*
      * Prepare to yield the jobs of 'seed'.  'gpus' is the size of the cluster they are
-     * for, 0 if there is none.  Fills what it knows of the facts: 'expected', 'cluster'
-     * (which lives as long as self).
+     * for, 0 if there is none.  Fills what it knows of the facts: 'expected', or
+     * 'enough' if its jobs never end; 'cluster' (which lives as long as self).
      */
     int (*open)(void *self, uint64_t seed, uint32_t gpus, struct workload_facts *facts,
                 struct error *err);

@@ -3,10 +3,11 @@
 
 #include "workload/preset.h"
 
-extern const struct preset preset_synthetic, preset_fitgpp, preset_jpas, preset_xion;
+extern const struct preset preset_synthetic, preset_fitgpp, preset_xion, preset_gavel,
+    preset_jpas;
 
 const struct preset *const preset_list[] = {
-    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_jpas, NULL,
+    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_gavel, &preset_jpas, NULL,
 };
 
 const struct preset *preset_find(const char *name)

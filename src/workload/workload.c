@@ -44,6 +44,7 @@ struct workload {
     struct records records; /* of a file that is not in order */
     uint32_t next_record;
     int64_t zero_ns; /* what the file's clock shows at our time 0 */
+    uint64_t limit;  /* of an endless generator; 0: none          */
 };
 
 static void *must(void *memory)
@@ -207,7 +208,11 @@ static int open_preset(struct workload *w, const struct preset *preset,
     w->self = must(calloc(1, preset->self_size));
     param_defaults(preset->params, w->self);
     int r = param_parse(preset->params, w->self, preset->name, settings, err);
-    return r < 0 ? r : preset->open(w->self, seed, gpus, &w->facts, err);
+    if (r == 0)
+        r = preset->open(w->self, seed, gpus, &w->facts, err);
+    if (r == 0 && w->facts.enough > 0)
+        w->limit = w->facts.expected = w->facts.enough;
+    return r;
 }
 
 /* A file that is not there may be a preset whose name is misspelt. */
@@ -300,6 +305,8 @@ int workload_next(struct workload *w, struct job_spec *ret_spec, struct error *e
 {
     struct row row = { 0 };
     int r;
+    if (w->limit > 0 && w->facts.job_count == w->limit)
+        return 0;
     if (w->preset) {
         r = w->preset->next(w->self, &row.spec, err);
         row.run_ns = row.spec.kind ? -1 : units_ns(row.spec.steps);
@@ -322,6 +329,12 @@ int workload_next(struct workload *w, struct job_spec *ret_spec, struct error *e
         row.spec.deadline_ns -= w->zero_ns;
     *ret_spec = row.spec;
     return 1;
+}
+
+void workload_go_on(struct workload *w)
+{
+    if (w->limit > 0)
+        w->limit = w->facts.expected = 0;
 }
 
 const struct workload_facts *workload_facts(const struct workload *w)

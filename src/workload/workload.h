@@ -22,6 +22,7 @@ struct workload_facts {
     } reasons[8];
     uint32_t reason_count;
     uint64_t expected;   /* jobs there will be; 0: not known beforehand  */
+    uint64_t enough;     /* an endless one: so many unless asked for all */
     const char *cluster; /* the cluster it is meant for, or NULL         */
     bool unsorted;       /* had to be read whole and sorted              */
 
@@ -60,6 +61,12 @@ int workload_next(struct workload *workload, struct job_spec *ret_spec,
 int workload_open_memory(struct workload **ret_workload, const char *name,
                          const void *bytes, size_t count, const char *format,
                          struct error *err);
+
+/*
+ * A generator that could go on for ever ends after facts->enough jobs.  For who stops by
+ * himself: let it go on.  Nothing changes for a workload that has an end of its own.
+ */
+void workload_go_on(struct workload *workload);
 
 const struct workload_facts *workload_facts(const struct workload *workload);
 void workload_close(struct workload *workload);

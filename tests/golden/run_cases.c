@@ -13,7 +13,7 @@
  * A job takes all of its grace to leave unless 'pause' says otherwise.  Further words of
  * a job: 'nodes 2', 'spread', 'min 1', 'max 8', 'says 500s' (the work it declares; 0s: it
  * does not say), 'trial', 'fails'.  Expected are all events of these kinds: submitted, rejected,
- * started, stopped, finished, failed, lost, node_down, node_up.
+ * started, stopped, finished, failed, lost, dropped, node_down, node_up.
  */
 #include "support/run.h"
 
@@ -213,6 +213,7 @@ static void note(void *self, const struct view *view, const struct event *event)
     case EVENT_FINISHED:
     case EVENT_FAILED:
     case EVENT_LOST:
+    case EVENT_DROPPED:
         put_line(&golden->happened, event->at_ns, event_name(event->kind),
                  (uint32_t)view->jobs[event->job].id - 1);
         break;

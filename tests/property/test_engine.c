@@ -180,7 +180,25 @@ struct seen {
     uint64_t ended_at_once; /* two whose leases end together                */
     int64_t done_ns;
     job_id done, renewed;
+    const struct run *run;
 };
+
+/* Accelerators that somebody sits on, those of two who share counted once. */
+static uint32_t gpus_held(const struct view *view)
+{
+    uint32_t held = 0;
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state == JOB_FREE || !job_seated(job))
+            continue;
+        const struct job *partner =
+            job->partner != JOB_NONE ? &view->jobs[job->partner] : NULL;
+        bool counted = partner && partner->partner == id && job_seated(partner) &&
+                       job->partner < id;
+        held += counted ? 0 : job->gpus_now;
+    }
+    return held;
+}
 
 static void see_orders(struct seen *seen, const struct view *view,
                        const struct event *event)
@@ -207,6 +225,7 @@ static void see(void *self, const struct view *view, const struct event *event)
     seen->beside +=
         event->kind == EVENT_STARTED && view->jobs[event->job].partner != JOB_NONE;
     see_orders(seen, view, event);
+    assert_int_equal(seen->run->metrics.gpus_held, gpus_held(view));
     if (event->kind == EVENT_LEASE_DONE) {
         seen->ended_at_once += event->at_ns == seen->done_ns &&
                                view->jobs[event->job].partner == seen->done;
@@ -222,6 +241,7 @@ static void whatever_is_ordered_the_books_add_up(void **state)
     {
         struct worlds world;
         struct run run;
+        seen.run = &run;
         worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = &policy_wild;
         world.setup.listener = (struct listener){ .event = see, .self = &seen };

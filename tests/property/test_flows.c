@@ -149,7 +149,7 @@ static struct outcome play(uint64_t seed, const struct flow_policy *flow,
                                .sent = run.sim.fluid && run.sim.fluid->bytes_sent > 0 };
     for (uint32_t id = 1; id <= JOBS; id++)
         assert_true(run.ends[id] <= 1);
-    assert_int_equal(run.engine.refused_count, 0);
+    assert_int_equal(run.engine.flow_refused_count, 0);
     run_release(&run);
     worlds_release(&world);
     return outcome;

@@ -29,6 +29,8 @@ uint64_t run_hash_event(uint64_t hash, const struct view *view,
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:
         return mix(hash, event->node);
+    case EVENT_CLOSED:
+        return hash;
     default:
         break;
     }
@@ -85,6 +87,7 @@ static void count(struct run *run, const struct view *view, const struct event *
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:
+    case EVENT_DROPPED:
         run->ended++;
         run->ends[view->jobs[event->job].id]++;
         break;
@@ -97,7 +100,7 @@ static void count(struct run *run, const struct view *view, const struct event *
 static void print_event(const struct view *view, const struct event *event)
 {
     bool of_job = event->kind != EVENT_REJECTED && event->kind != EVENT_NODE_DOWN &&
-                  event->kind != EVENT_NODE_UP;
+                  event->kind != EVENT_NODE_UP && event->kind != EVENT_CLOSED;
     printf("# %.9f %s", (double)event->at_ns * 1e-9, event_name(event->kind));
     if (of_job)
         printf(" %llu/%u", (unsigned long long)view->jobs[event->job].id,
@@ -114,7 +117,8 @@ static void print_event(const struct view *view, const struct event *event)
 static bool shows(enum event_kind kind)
 {
     return kind == EVENT_SUBMITTED || kind == EVENT_STARTED || kind == EVENT_STOPPED ||
-           kind == EVENT_FINISHED || kind == EVENT_FAILED || kind == EVENT_LOST;
+           kind == EVENT_FINISHED || kind == EVENT_FAILED || kind == EVENT_LOST ||
+           kind == EVENT_DROPPED;
 }
 
 static void watch(void *self, const struct view *view, const struct event *event)
@@ -154,6 +158,13 @@ static void arrive(struct run *run, const struct job_spec *truth)
         event->kind = EVENT_REJECTED;
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
     }
+}
+
+static void close_list(struct run *run, int64_t now_ns)
+{
+    struct event *event = outbox_add(&run->outboxes[run->reading]);
+    *event = (struct event){ .at_ns = now_ns, .kind = EVENT_CLOSED, .job = JOB_NONE };
+    run->closed = true;
 }
 
 /* Outages are put into the simulated cluster's own future, one change at a time. */
@@ -289,6 +300,8 @@ void run_play(struct run *run, const struct run_setup *setup)
         while (run->next < setup->spec_count &&
                setup->specs[run->next].submit_ns <= now_ns)
             arrive(run, &setup->specs[run->next]);
+        if (run->next == setup->spec_count && !run->closed)
+            close_list(run, now_ns);
         step(run, now_ns);
     }
     metrics_end(&run->metrics, &run->engine.state.view);

@@ -61,6 +61,7 @@ struct run {
     const struct job_spec **arrived; /* of the instant, accepted */
     uint32_t arrived_count, admitted_count;
     uint32_t next;    /* spec to arrive next                             */
+    bool closed;      /* that it was the last has been said              */
     uint32_t outages; /* done, downs and ups counted                     */
 
     uint64_t hash;     /* of all events                                  */

@@ -13,6 +13,7 @@ struct settings {
     bool aware;
     int64_t round_ns;
     uint32_t order;
+    struct param_text file;
 };
 
 static const char *const orders[] = { "fifo", "sjf", NULL };
@@ -25,6 +26,7 @@ static const struct param params[] = {
     { "aware", PARAM_FLAG, AT(aware), .standard = "true" },
     { "round", PARAM_TIME, AT(round_ns), .standard = "6m", .min = 1, .max = 3600 },
     { "order", PARAM_CHOICE, AT(order), .standard = "fifo", .choices = orders },
+    { "file", PARAM_TEXT, AT(file), .standard = "" },
     { NULL },
 };
 
@@ -58,13 +60,15 @@ static void without_a_word_everything_is_standard(void **state)
 static void each_type_can_be_set(void **state)
 {
     struct settings s = standard();
-    const char text[] = "queues=16,weight=-2e3,aware=false,round=1h,order=sjf";
+    const char text[] = "queues=16,weight=-2e3,aware=false,round=1h,order=sjf,"
+                        "file=a b/c.jsonl";
     assert_int_equal(param_parse(params, &s, "las", text, NULL), 0);
     assert_int_equal(s.queues, 16);
     assert_true(s.weight == -2000);
     assert_false(s.aware);
     assert_int_equal(s.round_ns, INT64_C(3600000000000));
     assert_int_equal(s.order, 1);
+    assert_string_equal(s.file.text, "a b/c.jsonl");
 }
 
 static void a_wrong_value_is_refused_with_what_is_wanted(void **state)

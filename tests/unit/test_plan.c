@@ -865,6 +865,32 @@ static void revoking_what_does_not_run_does_not_pass(void **state)
     assert_int_equal(plan_check(w->plan, &err), -EPROTO);
 }
 
+static void a_job_that_waits_can_be_given_up(void **state)
+{
+    struct world *w = *state;
+    job_id hopeless = world_queued(w, (struct job){ .gpus = 1 });
+    world_plan(w);
+    size_t mark = plan_mark(w->plan);
+    plan_drop(w->plan, hopeless);
+    assert_int_equal(plan_check(w->plan, NULL), 0);
+    assert_false(plan_holds(w->plan, hopeless));
+    assert_false(plan_grant(w->plan, hopeless, NULL));
+    plan_undo(w->plan, mark);
+    assert_true(plan_grant(w->plan, hopeless, NULL));
+}
+
+static void giving_up_one_who_runs_does_not_pass(void **state)
+{
+    struct world *w = *state;
+    struct error err;
+    job_id busy = world_running(w, (struct job){ .gpus = 1 });
+    world_plan(w);
+    plan_drop(w->plan, busy);
+    assert_int_equal(plan_check(w->plan, &err), -EPROTO);
+    assert_string_equal(err.text,
+                        "job 1 is dropped, but does not wait or is changed already");
+}
+
 static void sharing_with_one_who_leaves_does_not_pass(void **state)
 {
     struct world *w = *state;
@@ -965,6 +991,8 @@ int main(void)
         CASE(who_must_not_share_does_not),
         CASE(half_a_gang_does_not_pass),
         CASE(revoking_what_does_not_run_does_not_pass),
+        CASE(a_job_that_waits_can_be_given_up),
+        CASE(giving_up_one_who_runs_does_not_pass),
         CASE(sharing_with_one_who_leaves_does_not_pass),
         CASE(the_earliest_wish_counts),
         CASE(full_means_neither_free_nor_vacated),

@@ -118,6 +118,8 @@ static void two_who_share_a_gpu_have_tracks_of_their_own(void **state)
     spans_end(&spans, SECONDS(3));
 
     assert_int_equal(spans.chart_count, 2);
+    assert_int_equal(spans.chart[0].lane, 0);
+    assert_int_equal(spans.chart[1].lane, 1);
     assert_int_equal(spans.chart[0].end, SPAN_RUNNING);
     assert_near(spans.chart[0].end_s - spans.chart[0].start_s, 3, 1e-9);
     assert_near(spans.chart[1].end_s - spans.chart[1].start_s, 2, 1e-9);

@@ -546,6 +546,26 @@ static void events_of_another_generation_change_nothing(void **state)
                                        .steps = 99 });
 }
 
+static void a_job_given_up_on_is_gone(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_queued(w, (struct job){ .gpus = 2 });
+    assert_true(world_apply(w, (struct event){ .kind = EVENT_DROPPED, .job = job }));
+    assert_int_equal(world_job(w, job)->state, JOB_FREE);
+    assert_int_equal(w->state.live_count, 0);
+    assert_int_equal(w->state.waiting_count, 0);
+}
+
+static void no_more_are_expected_until_one_comes(void **state)
+{
+    struct world *w = *state;
+    assert_false(w->state.view.closed);
+    world_apply(w, (struct event){ .kind = EVENT_CLOSED, .job = JOB_NONE });
+    assert_true(w->state.view.closed);
+    world_queued(w, (struct job){ .gpus = 2 });
+    assert_false(w->state.view.closed);
+}
+
 static void events_that_make_no_sense_now_change_nothing(void **state)
 {
     struct world *w = *state;
@@ -670,6 +690,8 @@ int main(void)
         CASE(a_job_may_outlive_what_is_said_of_its_node),
         CASE(events_of_another_attempt_change_nothing),
         CASE(events_of_another_generation_change_nothing),
+        CASE(a_job_given_up_on_is_gone),
+        CASE(no_more_are_expected_until_one_comes),
         CASE(events_that_make_no_sense_now_change_nothing),
         CASE(there_are_seats_for_gangs_over_every_node),
     };

@@ -38,6 +38,7 @@ export interface Span {
   job: number;
   class: number; // 0 best effort, 1 trial
   ended: number; // 0 finished, 1 preempted, 2 lost, 3 still running
+  lane: number; // 1: came to a GPU that somebody had already
 }
 
 export interface Gantt {
@@ -145,8 +146,8 @@ function readLedger(value: unknown): Ledger | undefined {
 }
 
 function readSpan(value: unknown): Span {
-  const [gpu = 0, start = 0, end = 0, job = 0, kind = 0, ended = 0] = numbers(value);
-  return { gpu, start, end, job, class: kind, ended };
+  const [gpu = 0, start = 0, end = 0, job = 0, kind = 0, ended = 0, lane = 0] = numbers(value);
+  return { gpu, start, end, job, class: kind, ended, lane };
 }
 
 function readGantt(value: unknown): Gantt | undefined {

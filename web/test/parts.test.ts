@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readReport } from "../src/data";
 import { amount, change, moment, plain, scaleForAll, scaled } from "../src/parts/format";
+import { piecesOf } from "../src/parts/lanes";
 import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
 import { Window } from "../src/parts/window";
 
@@ -73,4 +74,23 @@ test("a report lacks what it lacks, and another shape is refused", () => {
   assert.deepEqual(report.runs[0]?.cdf, {});
   assert.throws(() => readReport({ runs: [] }), /no run/);
   assert.throws(() => readReport("@DATA@"));
+});
+
+test("who shares a GPU has half of its row while it lasts", () => {
+  const span = (job: number, start: number, end: number, lane: number) => ({ gpu: 0, start, end, job, class: 0, ended: 0, lane });
+  const host = span(1, 0, 30, 0);
+  const guests = [span(2, 5, 10, 1), span(3, 10, 20, 1)];
+  const later = span(4, 30, 40, 0);
+  const pieces = piecesOf([host, ...guests, later]);
+  assert.deepEqual(
+    pieces.get(host)?.map((piece) => [piece.from, piece.to, piece.lane, piece.beside]),
+    [
+      [0, 5, undefined, undefined],
+      [5, 10, 0, 2],
+      [10, 20, 0, 3],
+      [20, 30, undefined, undefined],
+    ],
+  );
+  assert.deepEqual(pieces.get(guests[1]!), [{ from: 10, to: 20, lane: 1, beside: 1 }]);
+  assert.equal(pieces.get(later), undefined);
 });

@@ -15,8 +15,9 @@
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 
-static const struct bench_suite *const suites[] = { &bench_sim, &bench_fit,
-                                                    &bench_fitgpp, &bench_flow, NULL };
+static const struct bench_suite *const suites[] = { &bench_sim,    &bench_fit,
+                                                    &bench_fitgpp, &bench_flow,
+                                                    &bench_gavel,  NULL };
 
 #define SUITES_MAX 16
 

@@ -22,4 +22,5 @@ struct bench_suite {
     int (*run)(struct bench *bench, struct error *err);
 };
 
-extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow;
+extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
+    bench_gavel;

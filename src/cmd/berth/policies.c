@@ -16,11 +16,10 @@ static const struct flag policies_flags[] = {
 
 static const char *type_name(const struct param *param)
 {
-    static const char *const names[] = { [PARAM_COUNT] = "count",
-                                         [PARAM_NUMBER] = "number",
-                                         [PARAM_FLAG] = "true|false",
-                                         [PARAM_TIME] = "time",
-                                         [PARAM_CHOICE] = "choice" };
+    static const char *const names[] = {
+        [PARAM_COUNT] = "count", [PARAM_NUMBER] = "number", [PARAM_FLAG] = "true|false",
+        [PARAM_TIME] = "time",   [PARAM_CHOICE] = "choice", [PARAM_TEXT] = "text"
+    };
     return names[param->type];
 }
 

@@ -1,4 +1,5 @@
 /* sim.c - berth sim: one policy on one workload. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@
 
 static const struct flag sim_flags[] = {
     SETUP_FLAGS,
+    { "allocations", 0, "FILE",
+      "recorded shares, JSON lines, instead of a time-share policy's own" },
     { "jobs-out", 0, "F.csv", "write a line per job" },
     { "ledger", 0, "F.csv", "write a line per preemption: what it cost and brought" },
     { "trace-out", 0, "F.json", "write who held which GPU when, for Perfetto" },
@@ -159,9 +162,25 @@ static int run(const struct flags *flags, struct setup *setup, const char *polic
     return command_status(flags, r, &err);
 }
 
+/* The policy with --allocations as one of its settings. */
+static int policy_text(const struct flags *flags, char *text, size_t size)
+{
+    const char *policy = flags_get(flags, "policy");
+    const char *file = flags_get(flags, "allocations");
+    if (file && strchr(file, ','))
+        return command_wrong(flags, "--allocations: '%.80s' has a comma in its name",
+                             file);
+    int length = snprintf(text, size, "%s%s%s", policy, file ? ",allocations=" : "",
+                          file ? file : "");
+    if (length < 0 || (size_t)length >= size)
+        return command_wrong(flags, "--policy and --allocations are too long together");
+    return 0;
+}
+
 static int sim_run_command(const struct flags *flags)
 {
     const char *policy = flags_get(flags, "policy");
+    char text[2048];
     struct setup setup;
     if (!policy && !flags_get(flags, "cluster"))
         return command_wrong(flags, "--policy is missing; 'berth policies' lists them");
@@ -169,7 +188,9 @@ static int sim_run_command(const struct flags *flags)
     if (r == 0 && !policy)
         r = command_wrong(flags, "--policy is missing; 'berth policies' lists them");
     if (r == 0)
-        r = run(flags, &setup, policy);
+        r = policy_text(flags, text, sizeof text);
+    if (r == 0)
+        r = run(flags, &setup, text);
     setup_release(&setup);
     return r < 0 ? 0 : r;
 }

@@ -31,6 +31,7 @@ function describe(rows: Rows, span: Span): Child[] {
   const gang = new Set(
     rows.gantt.spans.filter((s) => s.job === span.job && s.start <= span.start && s.end > span.start).map((s) => s.gpu),
   );
+  const others = new Set(rows.shared.get(span)?.flatMap((piece) => piece.beside ?? []));
   const line = (name: string, value: string): HTMLElement => h("tr", {}, h("th", {}, name), h("td", {}, value));
   return [
     h("p", {}, `Job ${span.job} · ${CLASSES[span.class] ?? ""}`),
@@ -41,6 +42,7 @@ function describe(rows: Rows, span: Span): Child[] {
       line("from", moment(span.start, 3)),
       line("to", moment(span.end, 3)),
       line("for", amount(span.end - span.start, "s")),
+      ...(others.size > 0 ? [line("shared with", [...others].map((job) => `job ${job}`).join(", "))] : []),
       line("then", ENDS[span.ended] ?? ""),
     ),
   ];

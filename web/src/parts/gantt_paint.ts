@@ -1,10 +1,12 @@
 // gantt_paint.ts - spans of jobs on GPUs, painted on a canvas; and which one is at a point.
 //
-// A row is a GPU; a node's rows stand together.  A span narrower than a pixel is painted
-// as one, so that busy stretches look busy at any zoom.
+// A row is a GPU; a node's rows stand together.  Two jobs that share it have half of the row
+// each.  A span narrower than a pixel is painted as one, so that busy stretches look busy at
+// any zoom.
 
 import type { Gantt, Span } from "../data";
 import { moment } from "./format";
+import { piecesOf, type Piece } from "./lanes";
 import { jobColour } from "./palette";
 import { colour } from "./theme";
 import { clock } from "./ticks";
@@ -21,6 +23,7 @@ const RUNNING = 3;
 export interface Rows {
   gantt: Gantt;
   byGpu: Span[][]; // by start
+  shared: Map<Span, Piece[]>; // of those who are not always alone
   tops: number[]; // of each row, in pixels
   height: number; // of a row
   bottom: number; // of all rows
@@ -35,7 +38,11 @@ function nodeOf(gpu: string): string {
 export function layOut(gantt: Gantt): Rows {
   const byGpu: Span[][] = gantt.gpus.map(() => []);
   for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
-  for (const spans of byGpu) spans.sort((a, b) => a.start - b.start || a.job - b.job);
+  const shared = new Map<Span, Piece[]>();
+  for (const spans of byGpu) {
+    spans.sort((a, b) => a.start - b.start || a.job - b.job);
+    for (const [span, pieces] of piecesOf(spans)) shared.set(span, pieces);
+  }
   const height = Math.max(8, Math.min(24, Math.floor(ROWS_TALL / gantt.gpus.length)));
   const tops: number[] = [];
   let y = 2;
@@ -45,7 +52,7 @@ export function layOut(gantt: Gantt): Rows {
     y += height;
   });
   const longest = Math.max(...gantt.gpus.map((gpu) => Math.min(gpu.length, 14)));
-  return { gantt, byGpu, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };
+  return { gantt, byGpu, shared, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };
 }
 
 /** Everything a repaint needs: the same numbers turn a point back into a span. */
@@ -74,16 +81,25 @@ export class Painter {
     return value;
   }
 
+  private piecesOf(span: Span): Piece[] {
+    const whole = { from: span.start, to: span.end, lane: undefined, beside: undefined };
+    return this.rows.shared.get(span) ?? [whole];
+  }
+
   spanAt(x: number, y: number): Span | undefined {
     const { rows, window } = this;
     const row = rows.tops.findIndex((top) => y >= top && y < top + rows.height);
     if (row < 0 || x < rows.gutter) return undefined;
     const perPixel = window.length / (this.width - rows.gutter);
     const time = window.from + (x - rows.gutter) * perPixel;
+    const lane = y < (rows.tops[row] ?? 0) + rows.height / 2 ? 0 : 1;
     let nearest: Span | undefined;
     for (const span of rows.byGpu[row] ?? []) {
       if (span.start > time + perPixel) break;
-      if (span.end >= time - perPixel) nearest = span;
+      const near = this.piecesOf(span).some(
+        (piece) => piece.from <= time + perPixel && piece.to >= time - perPixel && (piece.lane ?? lane) === lane,
+      );
+      if (near) nearest = span;
     }
     return nearest;
   }
@@ -123,23 +139,33 @@ export class Painter {
 
   private paintRow(spans: readonly Span[], top: number, marked: Span | undefined): void {
     const { context, window } = this;
-    const height = this.rows.height - 1;
-    let painted = -Infinity; // up to here; what is narrower than a pixel is seen once per pixel
+    const painted = [-Infinity, -Infinity]; // by lane; what is narrower than a pixel is seen once per pixel
     for (const span of spans) {
       if (span.start > window.to) break;
       if (span.end < window.from) continue;
-      const left = Math.max(-10, this.x(span.start));
-      const right = Math.min(this.width + 10, this.x(span.end));
-      if (right < painted && span !== marked) continue;
-      painted = Math.max(painted, left + 1);
-      const wide = Math.max(1, right - left - (right - left > 4 ? 1 : 0));
       context.globalAlpha = marked && marked.job !== span.job ? 0.35 : 1;
-      context.fillStyle = this.colourOf(span);
-      context.fillRect(left, top, wide, height);
-      if (right - left >= NARROW) this.paintEnd(span, left, right, top, height);
-      if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
+      for (const piece of this.piecesOf(span)) this.paintPiece(span, piece, top, painted, span === marked);
     }
     context.globalAlpha = 1;
+  }
+
+  private paintPiece(span: Span, piece: Piece, rowTop: number, painted: number[], always: boolean): void {
+    const { context, window } = this;
+    if (piece.from > window.to || piece.to < window.from) return;
+    const lanes = piece.lane === undefined ? [0, 1] : [piece.lane];
+    const left = Math.max(-10, this.x(piece.from));
+    const right = Math.min(this.width + 10, this.x(piece.to));
+    if (!always && lanes.every((lane) => right < (painted[lane] ?? 0))) return;
+    for (const lane of lanes) painted[lane] = Math.max(painted[lane] ?? 0, left + 1);
+    const full = this.rows.height - 1;
+    const height = piece.lane === undefined ? full : full / 2;
+    const top = rowTop + (piece.lane === 1 ? full / 2 : 0);
+    const last = piece.to === span.end;
+    const wide = Math.max(1, right - left - (last && right - left > 4 ? 1 : 0));
+    context.fillStyle = this.colourOf(span);
+    context.fillRect(left, top, wide, height);
+    if (last && right - left >= NARROW) this.paintEnd(span, left, right, top, height);
+    if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
   }
 
   /** Preempted: a dark wedge and edge; lost: the same in red; still running: fades out. */

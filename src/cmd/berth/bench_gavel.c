@@ -1,0 +1,264 @@
+/*
+ * bench_gavel.c - berth bench gavel: a solution and a round of each policy, over the
+ * number of jobs, and the paper's window as a whole.
+ *
+ * Jobs are those of the published generator, as many of them as four per accelerator,
+ * a third of each type.  CLP stands beside the fast path as far as it takes seconds.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "cmd/berth/bench.h"
+#include "model/cluster.h"
+#include "model/throughput.h"
+#include "sim/sim.h"
+#include "solve/programme.h"
+#include "study/gavel_jobs.h"
+
+#define RELEASED_S 84.0 /* CPU time of the released simulator for the paper's window */
+#define CLP_PATIENCE_S 2.0
+
+static const uint32_t sizes[] = { 32, 128, 512, 2048, 8192, 32768, 100000 };
+
+#define SIZE_COUNT (sizeof sizes / sizeof *sizes)
+
+static const struct {
+    const char *id;
+    enum goal goal;
+    bool floors, prices;
+} programmes[] = {
+    { "las", GOAL_MAX_MIN, false, false },
+    { "las_water_filling", GOAL_WATER_FILLING, false, false },
+    { "hierarchical", GOAL_HIERARCHICAL, false, false },
+    { "makespan", GOAL_MAKESPAN, false, false },
+    { "ftf", GOAL_FINISH_TIME, false, false },
+    { "throughput", GOAL_SUM, false, false },
+    { "cost", GOAL_COST_RATIO, false, true },
+    { "cost_slo", GOAL_COST_RATIO, true, true },
+};
+
+#define PROGRAMME_COUNT (sizeof programmes / sizeof *programmes)
+
+/* Everything that any of the programmes asks for. */
+struct instance {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct gavel_jobs jobs;
+    struct programme programme;
+};
+
+static int make(struct instance *instance, uint32_t count, struct error *err)
+{
+    static const struct programme_group groups[5] = {
+        { 1, false }, { 2, false }, { 3, false }, { 4, false }, { 5, false }
+    };
+    arena_init(&instance->arena, 0);
+    int r = cluster_load(&instance->cluster, &instance->arena, "gavel-36", err);
+    if (r < 0)
+        return r;
+    throughput_init(&instance->rates, &instance->cluster);
+    throughput_published(&instance->rates, &instance->arena);
+    r = gavel_jobs_draw(&instance->jobs, &instance->rates, ",multi=true", 0, count,
+                        &instance->arena, err);
+    uint32_t types = instance->cluster.type_count;
+    double *capacity = arena_array(&instance->arena, double, types);
+    double *price = arena_array(&instance->arena, double, types);
+    double *age_s = arena_array(&instance->arena, double, count);
+    double *alone_s = arena_array(&instance->arena, double, count);
+    double *floor = arena_array(&instance->arena, double, count);
+    for (uint32_t t = 0; t < types; t++) {
+        capacity[t] = count / 12.0;
+        price[t] = instance->cluster.types[t].usd_per_hour;
+    }
+    for (uint32_t j = 0; j < count; j++) {
+        const double *rate = &instance->jobs.rate[(size_t)j * types];
+        instance->jobs.group[j] = j % 5;
+        age_s[j] = 3600.0 * (1 + j % 100);
+        alone_s[j] = 1800.0 * (1 + j % 50);
+        floor[j] = j % 10 == 0 ? 0.05 * rate[0] : 0; /* one in ten has a deadline */
+    }
+    instance->programme = (struct programme){ .job_count = count,
+                                              .type_count = types,
+                                              .capacity = capacity,
+                                              .gang = instance->jobs.gang,
+                                              .rate = instance->jobs.rate,
+                                              .weight = instance->jobs.weight,
+                                              .steps = instance->jobs.steps,
+                                              .age_s = age_s,
+                                              .alone_s = alone_s,
+                                              .group = instance->jobs.group,
+                                              .groups = groups,
+                                              .group_count = 5,
+                                              .price = price,
+                                              .floor = floor };
+    return r;
+}
+
+/* Best of a few solutions, in seconds; how many depends on how long one takes. */
+static int best_s(const struct programme *programme, enum solve_engine engine,
+                  double *ret_s, struct error *err)
+{
+    *ret_s = INFINITY;
+    double spent_s = 0;
+    for (int i = 0; i < 5 && spent_s < 0.5; i++) {
+        struct arena arena;
+        struct shares shares;
+        arena_init(&arena, 0);
+        double from_s = bench_cpu_s();
+        int r = programme_solve(programme, engine, NULL, &arena, &shares, err);
+        double took_s = bench_cpu_s() - from_s;
+        arena_release(&arena);
+        if (r < 0)
+            return r;
+        spent_s += took_s;
+        *ret_s = fmin(*ret_s, took_s);
+    }
+    return 0;
+}
+
+static int bench_solutions(struct bench *bench, struct error *err)
+{
+    double clp_last_s[PROGRAMME_COUNT] = { 0 };
+    for (uint32_t s = 0; s < SIZE_COUNT; s++) {
+        struct instance instance;
+        int r = make(&instance, sizes[s], err);
+        for (uint32_t p = 0; r == 0 && p < PROGRAMME_COUNT; p++) {
+            struct programme programme = instance.programme;
+            programme.goal = programmes[p].goal;
+            if (!programmes[p].floors)
+                programme.floor = NULL;
+            if (!programmes[p].prices)
+                programme.price = NULL;
+            double fast_s;
+            double clp_s = 0;
+            char id[64];
+            r = best_s(&programme, SOLVE_FAST, &fast_s, err);
+            /* Four times the jobs take CLP about sixteen times as long. */
+            bool patient = clp_last_s[p] * 16 < CLP_PATIENCE_S && sizes[s] <= 8192;
+            if (r == 0 && patient) {
+                r = best_s(&programme, SOLVE_CLP, &clp_s, err);
+                snprintf(id, sizeof id, "solve_clp_%s_%u", programmes[p].id, sizes[s]);
+                bench_row(bench, id, clp_s * 1e3, "ms", sizes[s], NULL, 0);
+                clp_last_s[p] = clp_s;
+            } else {
+                clp_last_s[p] = INFINITY;
+            }
+            snprintf(id, sizeof id, "solve_%s_%u", programmes[p].id, sizes[s]);
+            if (r == 0)
+                bench_row(bench, id, fast_s * 1e3, "ms", sizes[s],
+                          clp_s > 0 ? "CLP" : NULL, clp_s > 0 ? clp_s / fast_s : 0);
+        }
+        arena_release(&instance.arena);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* --- rounds ------------------------------------------------------------------------- */
+
+static const char *const round_policies[] = { "gavel-las", "gavel-ftf",
+                                              "gavel-makespan", "gavel-throughput",
+                                              "gavel-hierarchical" };
+
+/* So many jobs at once, four per accelerator, until the first of them are done. */
+static int bench_round(struct bench *bench, const char *policy, uint32_t count,
+                       struct error *err)
+{
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct sim_result result;
+    char text[96];
+    char workload[64];
+    arena_init(&arena, 0);
+    snprintf(text, sizeof text, "v100:%u,p100:%u,k80:%u", count / 12, count / 12,
+             count / 12);
+    snprintf(workload, sizeof workload, "gavel:static=%u", count);
+    int r = cluster_load(&cluster, &arena, text, err);
+    if (r == 0) {
+        throughput_init(&rates, &cluster);
+        throughput_published(&rates, &arena);
+        struct sim_setup setup = { .cluster = &cluster,
+                                   .rates = &rates,
+                                   .workload = workload,
+                                   .policy = policy,
+                                   .window_from = 0,
+                                   .window_to = 2 };
+        r = sim_run(&setup, &result, err);
+    }
+    if (r == 0) {
+        char id[64];
+        snprintf(id, sizeof id, "round_%s_%u", policy, count);
+        bench_row(bench, id, result.cost.decide_us_p50 / 1e3, "ms", count, NULL, 0);
+        sim_result_release(&result);
+    }
+    arena_release(&arena);
+    return r;
+}
+
+static int bench_rounds(struct bench *bench, struct error *err)
+{
+    static const uint32_t counts[] = { 120, 1200, 10000 };
+    for (uint32_t p = 0; p < sizeof round_policies / sizeof *round_policies; p++)
+        for (uint32_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            int r = bench_round(bench, round_policies[p], counts[c], err);
+            if (r < 0)
+                return r;
+        }
+    return 0;
+}
+
+/* --- the paper's window --------------------------------------------------------------- */
+
+static int bench_window(struct bench *bench, const char *id, const char *policy,
+                        struct error *err)
+{
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct sim_result result;
+    arena_init(&arena, 0);
+    int r = cluster_load(&cluster, &arena, "gavel-36", err);
+    if (r == 0) {
+        throughput_init(&rates, &cluster);
+        throughput_published(&rates, &arena);
+        struct sim_setup setup = { .cluster = &cluster,
+                                   .rates = &rates,
+                                   .workload = "gavel:lam=900",
+                                   .policy = policy,
+                                   .window_from = 4000,
+                                   .window_to = 5000 };
+        double from_s = bench_cpu_s();
+        r = sim_run(&setup, &result, err);
+        double took_s = bench_cpu_s() - from_s;
+        if (r == 0) {
+            bench_row(bench, id, took_s, "s", result.cost.job_count,
+                      "the released simulator", RELEASED_S / took_s);
+            sim_result_release(&result);
+        }
+    }
+    arena_release(&arena);
+    return r;
+}
+
+static int run(struct bench *bench, struct error *err)
+{
+    int r = bench_window(bench, "window_las", "gavel-las", err);
+    if (r == 0)
+        r = bench_window(bench, "window_las_released", "gavel-las,compat=released",
+                         err);
+    if (r == 0)
+        r = bench_rounds(bench, err);
+    return r < 0 ? r : bench_solutions(bench, err);
+}
+
+const struct bench_suite bench_gavel = {
+    .name = "gavel",
+    .brief = "solutions and rounds of Gavel's policies over the number of jobs",
+    .run = run,
+};

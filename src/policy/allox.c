@@ -1,0 +1,168 @@
+/*
+ * allox.c - who waits is assigned to workers so that the sum of completion times is least.
+ *
+ *     cost of job i as the p-th from the end on worker k:  p * left_i / rate_ik + age_i
+ *
+ * AlloX (Le et al., EuroSys 2020), as Gavel's authors use it as a baseline: jobs that hold
+ * a worker keep it to their end; those who wait are assigned to places on the free workers,
+ * and who is first in line at one gets it.  Jobs are of one accelerator: larger gangs are
+ * not assigned but take what the others leave, first come, first served.
+ *
+ * The assignment takes time cubic in the jobs that wait, so only the oldest are looked at.
+ */
+#include "policy/gavel.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "model/job.h"
+#include "solve/simple.h"
+
+#define JOBS_MAX 256           /* looked at at once             */
+#define JOBS_MAX_RELEASED 4096 /* the published system takes all */
+
+/* What a job holds, by slot. */
+struct hold {
+    uint32_t generation; /* of the slot */
+    uint32_t column;
+};
+
+struct allox_policy {
+    struct gavel gavel;
+    struct hold *holds;
+};
+
+/* Who waits, in arrays of its own. */
+struct waiting {
+    uint32_t *at; /* places in the call */
+    uint32_t count;
+    double *rate, *steps, *age_s, *x;
+};
+
+static void hold(struct allox_policy *self, struct gavel_call *call, uint32_t at,
+                 uint32_t column, double *room)
+{
+    job_id job = call->jobs[at];
+    self->holds[job] = (struct hold){ call->view->jobs[job].generation, column };
+    call->x[(size_t)at * call->type_count + column] = 1;
+    room[column] -= call->gang[at];
+}
+
+/* Who holds a worker keeps it, unless its type has shrunk meanwhile. */
+static bool keeps(struct allox_policy *self, struct gavel_call *call, uint32_t at,
+                  double *room)
+{
+    job_id job = call->jobs[at];
+    struct hold held = self->holds[job];
+    if (held.generation != call->view->jobs[job].generation ||
+        call->gang[at] > room[held.column])
+        return false;
+    hold(self, call, at, held.column, room);
+    return true;
+}
+
+static void list_waiting(struct waiting *waiting, const struct gavel_call *call,
+                         uint32_t at)
+{
+    uint32_t k = call->type_count;
+    uint32_t i = waiting->count++;
+    waiting->at[i] = at;
+    waiting->steps[i] = call->steps[at];
+    waiting->age_s[i] = call->age_s[at];
+    memcpy(&waiting->rate[(size_t)i * k], &call->rate[(size_t)at * k],
+           k * sizeof *waiting->rate);
+}
+
+static void assign(struct allox_policy *self, struct gavel_call *call,
+                   const struct waiting *waiting, double *room)
+{
+    uint32_t k = call->type_count;
+    double free[TYPES_MAX];
+    memcpy(free, room, k * sizeof *free);
+    struct allox allox = { .job_count = waiting->count,
+                           .type_count = k,
+                           .capacity = free,
+                           .rate = waiting->rate,
+                           .steps = waiting->steps,
+                           .age_s = waiting->age_s };
+    shares_allox(&allox, call->scratch, waiting->x);
+    for (uint32_t i = 0; i < waiting->count; i++)
+        for (uint32_t c = 0; c < k; c++)
+            if (waiting->x[(size_t)i * k + c] > 0)
+                hold(self, call, waiting->at[i], c, room);
+}
+
+/* Larger gangs: the fastest type with room. */
+static void serve_gang(struct allox_policy *self, struct gavel_call *call, uint32_t at,
+                       double *room)
+{
+    const double *rates = &call->rate[(size_t)at * call->type_count];
+    uint32_t best = UINT32_MAX;
+    for (uint32_t c = 0; c < call->type_count; c++)
+        if (rates[c] > 0 && call->gang[at] <= room[c] &&
+            (best == UINT32_MAX || rates[c] > rates[best]))
+            best = c;
+    if (best != UINT32_MAX)
+        hold(self, call, at, best, room);
+}
+
+static int allox_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct allox_policy *allox = self;
+    size_t k = call->type_count;
+    uint32_t most = call->released ? JOBS_MAX_RELEASED : JOBS_MAX;
+    double room[TYPES_MAX];
+    double free = 0;
+    memcpy(room, call->capacity, k * sizeof *room);
+    bool *kept = arena_array(call->scratch, bool, call->job_count);
+    for (uint32_t at = 0; at < call->job_count; at++)
+        kept[at] = keeps(allox, call, at, room);
+    for (uint32_t c = 0; c < k; c++)
+        free += room[c];
+    if (free <= 0)
+        return 0;
+    struct waiting waiting = {
+        .at = arena_array(call->scratch, uint32_t, most),
+        .rate = arena_array(call->scratch, double, k *most),
+        .steps = arena_array(call->scratch, double, most),
+        .age_s = arena_array(call->scratch, double, most),
+        .x = arena_array(call->scratch, double, k *most),
+    };
+    for (uint32_t at = 0; at < call->job_count && waiting.count < most; at++)
+        if (!kept[at] && call->gang[at] == 1)
+            list_waiting(&waiting, call, at);
+    assign(allox, call, &waiting, room);
+    for (uint32_t at = 0; at < call->job_count; at++)
+        if (!kept[at] && call->gang[at] > 1)
+            serve_gang(allox, call, at, room);
+    return 0;
+}
+
+static const struct gavel_rule allox_rule = { .shares = allox_shares,
+                                              .blind = BLIND_TRUE };
+
+static int allox_init(void *self, const struct view *view, uint64_t seed,
+                      struct arena *run, struct error *err)
+{
+    struct allox_policy *allox = self;
+    allox->gavel.aware = true;
+    allox->holds = arena_array(run, struct hold, view->job_max);
+    return gavel_init(self, &allox_rule, view, seed, run, err);
+}
+
+static const struct param allox_params[] = {
+    GAVEL_PARAMS(struct allox_policy, gavel),
+    { NULL },
+};
+
+const struct policy policy_allox = {
+    .name = "allox",
+    .brief = "those who wait assigned to the least sum of completion times",
+    .source = "Le et al., AlloX, EuroSys 2020; Gavel's baseline",
+    .params = allox_params,
+    .self_size = sizeof(struct allox_policy),
+    .init = allox_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_fini,
+};

@@ -1,0 +1,197 @@
+/*
+ * gandiva.c - equal shares, and pairs by trial and error when there is not enough.
+ *
+ * Gandiva (Xiao et al., OSDI 2018), as Gavel's authors use it as a baseline: while all
+ * jobs fit, everybody has an equal part of every type.  When they do not, jobs without a
+ * partner are paired at random with others of their size, and pairs share their
+ * accelerators; one that turns out to do less together than one of them alone is parted.
+ * Pairs and those left over have equal shares.
+ *
+ * It draws at most as often as there are jobs without a partner.  The published system
+ * parts a pair that cannot run on some type, and no other; compat=released does the same.
+ */
+#include "policy/gavel.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/mt19937.h"
+#include "solve/simple.h"
+
+#define NONE UINT32_MAX
+
+/* A job's partner, by slot; generations tell whether both are who they were. */
+struct mate {
+    job_id other; /* JOB_NONE: it has none */
+    uint32_t generation, other_generation;
+};
+
+struct gandiva {
+    struct gavel gavel;
+    struct mate *mates;
+    uint32_t *place; /* by slot: in the call */
+    struct mt19937 draws;
+};
+
+static uint32_t generation_of(const struct gavel_call *call, job_id job)
+{
+    return call->view->jobs[job].generation;
+}
+
+static double rate_alone(const struct gavel_call *call, uint32_t at, uint32_t column)
+{
+    return call->rate[(size_t)at * call->type_count + column];
+}
+
+/* Two of them do as much together as one alone, on the types where they can. */
+static bool is_worth_it(struct gavel_call *call, uint32_t first, uint32_t second)
+{
+    uint32_t pair = gavel_pair(call, first, second);
+    double sum = 0;
+    uint32_t types = 0;
+    for (uint32_t c = 0; pair != NONE && c < call->type_count; c++) {
+        const double *rates =
+            &call->pair_rate[((size_t)pair * call->type_count + c) * 2];
+        if (rates[0] > 0 && rates[1] > 0) {
+            sum += rates[0] / rate_alone(call, first, c) +
+                   rates[1] / rate_alone(call, second, c);
+            types++;
+        }
+    }
+    return call->released ? types == call->type_count : types > 0 && sum >= types;
+}
+
+/* Whether the job at this place still has the partner it had, and should. */
+static bool stays_paired(struct gandiva *gandiva, struct gavel_call *call, uint32_t at)
+{
+    job_id job = call->jobs[at];
+    const struct mate *mate = &gandiva->mates[job];
+    if (mate->generation != generation_of(call, job) || mate->other == JOB_NONE)
+        return false;
+    uint32_t other = gandiva->place[mate->other];
+    if (other >= call->job_count || call->jobs[other] != mate->other ||
+        mate->other_generation != generation_of(call, mate->other))
+        return false;
+    return is_worth_it(call, at < other ? at : other, at < other ? other : at);
+}
+
+static void set_mate(struct gandiva *gandiva, const struct gavel_call *call, job_id job,
+                     job_id other)
+{
+    gandiva->mates[job] = (struct mate){
+        .other = other,
+        .generation = generation_of(call, job),
+        .other_generation = other != JOB_NONE ? generation_of(call, other) : 0,
+    };
+}
+
+static void take_out(uint32_t *list, uint32_t *count, uint32_t value)
+{
+    uint32_t at = 0;
+    while (list[at] != value)
+        at++;
+    (*count)--;
+    memmove(&list[at], &list[at + 1], (*count - at) * sizeof *list);
+}
+
+/* Pair at random those without a partner; returns how many groups there are. */
+static uint32_t pair_up(struct gandiva *gandiva, struct gavel_call *call)
+{
+    uint32_t *single = arena_array(call->scratch, uint32_t, call->job_count);
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < call->job_count; at++)
+        gandiva->place[call->jobs[at]] = at;
+    for (uint32_t at = 0; at < call->job_count; at++)
+        if (!stays_paired(gandiva, call, at))
+            single[count++] = at;
+    uint32_t pairs = (call->job_count - count) / 2;
+    for (uint32_t i = 0; i < count; i++)
+        set_mate(gandiva, call, call->jobs[single[i]], JOB_NONE);
+    for (uint32_t draws = count; draws > 0 && count > 1; draws--) {
+        uint32_t drawn[2];
+        mt_sample2(&gandiva->draws, count, drawn);
+        uint32_t a = single[drawn[0]];
+        uint32_t b = single[drawn[1]];
+        if (call->gang[a] != call->gang[b])
+            continue;
+        set_mate(gandiva, call, call->jobs[a], call->jobs[b]);
+        set_mate(gandiva, call, call->jobs[b], call->jobs[a]);
+        take_out(single, &count, a);
+        take_out(single, &count, b);
+        pairs++;
+    }
+    return pairs + count;
+}
+
+/* An equal part of every type for one of so many groups. */
+static void share_out(const struct gavel_call *call, uint32_t row, uint32_t groups,
+                      double gang)
+{
+    double *x = &call->x[(size_t)row * call->type_count];
+    double sum = 0;
+    for (uint32_t c = 0; c < call->type_count; c++) {
+        x[c] = call->capacity[c] / groups / gang;
+        sum += x[c];
+    }
+    for (uint32_t c = 0; c < call->type_count && sum > 1; c++)
+        x[c] /= sum;
+}
+
+static int gandiva_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gandiva *gandiva = self;
+    double wanted = 0;
+    double there = 0;
+    for (uint32_t at = 0; at < call->job_count; at++)
+        wanted += call->gang[at];
+    for (uint32_t c = 0; c < call->type_count; c++)
+        there += call->capacity[c];
+    if (wanted <= there) {
+        shares_isolated(call->job_count, call->type_count, call->capacity, call->gang,
+                        call->x);
+        return 0;
+    }
+    uint32_t groups = pair_up(gandiva, call);
+    for (uint32_t at = 0; at < call->job_count; at++) {
+        job_id other = gandiva->mates[call->jobs[at]].other;
+        uint32_t with = other == JOB_NONE ? NONE : gandiva->place[other];
+        if (with == NONE)
+            share_out(call, at, groups, call->gang[at]);
+        else if (at < with && gavel_pair(call, at, with) != NONE)
+            share_out(call, call->job_count + gavel_pair(call, at, with), groups,
+                      call->gang[at]);
+    }
+    return 0;
+}
+
+static const struct gavel_rule gandiva_rule = { .shares = gandiva_shares,
+                                                .blind = BLIND_TRUE,
+                                                .pairs_itself = true };
+
+static int gandiva_init(void *self, const struct view *view, uint64_t seed,
+                        struct arena *run, struct error *err)
+{
+    struct gandiva *gandiva = self;
+    gandiva->gavel.aware = gandiva->gavel.sharing = true;
+    gandiva->mates = arena_array(run, struct mate, view->job_max);
+    gandiva->place = arena_array(run, uint32_t, view->job_max);
+    mt_init(&gandiva->draws, seed);
+    return gavel_init(self, &gandiva_rule, view, seed, run, err);
+}
+
+static const struct param gandiva_params[] = {
+    GAVEL_PARAMS(struct gandiva, gavel),
+    { NULL },
+};
+
+const struct policy policy_gandiva = {
+    .name = "gandiva",
+    .brief = "equal shares; when there is not enough, pairs by trial and error",
+    .source = "Xiao et al., Gandiva, OSDI 2018; Gavel's baseline",
+    .params = gandiva_params,
+    .self_size = sizeof(struct gandiva),
+    .init = gandiva_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_fini,
+};

@@ -1,0 +1,113 @@
+/*
+ * gavel_common.h - what both mechanisms of gavel.h stand on: who is there, what there is,
+ * and asking the policy.  For gavel*.c.
+ */
+#pragma once
+
+#include "policy/gavel.h"
+#include "policy/queue.h"
+
+struct gavel_recorded;
+struct gavel_released;
+struct gavel_rounds;
+
+/* A job's pages, by slot. */
+struct gavel_entry {
+    uint64_t ticket; /* in order of arrival; 0: not on the roll                      */
+    uint64_t number; /* jobs that were submitted before it                           */
+    double gang, weight;
+    double alone_s;    /* what it has done would have taken so long alone            */
+    double alone_done; /* steps that are counted in it                               */
+    double alone_rate; /* since then                                                 */
+};
+
+struct gavel_common {
+    struct gavel *gavel;
+    void *self; /* the policy's */
+
+    /* what there is; columns are types that the cluster has accelerators of */
+    uint32_t type_count;
+    uint32_t types[TYPES_MAX];     /* [column] number in the cluster                 */
+    uint32_t column_of[TYPES_MAX]; /* and back                                       */
+    double capacity[TYPES_MAX];    /* [column] on nodes that are up                  */
+    bool *up;                      /* by node                                        */
+    uint32_t fill[TYPES_MAX];      /* columns in the order in which types are filled */
+
+    /* who is there */
+    job_id *jobs; /* in order of arrival */
+    uint32_t job_count;
+    struct gavel_entry *entries; /* by slot                                          */
+    double *rates;               /* [slot][column], true ones                        */
+    uint64_t ticket_next, seen;
+    struct queue waiting_cpu_only;
+    bool changed; /* somebody came or went, or a node did, since the policy was asked */
+
+    /* the call's arrays */
+    double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
+    double *x;
+    struct programme_pair *pairs;
+    double *pair_rate;
+    uint32_t pair_max;
+    uint32_t *pair_of; /* [job of the call] see gavel_pair() */
+
+    struct gavel_released *released;
+    struct gavel_rounds *rounds;
+};
+
+static inline double *gavel_rates(const struct gavel_common *common, job_id job)
+{
+    return &common->rates[(size_t)job * common->type_count];
+}
+
+static inline const struct gavel_entry *gavel_entry(const struct gavel_common *common,
+                                                    job_id job)
+{
+    return &common->entries[job];
+}
+
+/* Put a job on the roll, at its end; take it off.  Neither minds a second time. */
+void gavel_enroll(struct gavel_common *common, const struct view *view, job_id job);
+void gavel_strike(struct gavel_common *common, job_id job);
+
+/* What a mechanism knows better than the view. */
+struct gavel_times {
+    double now_s;
+    const double *left; /* [slot] steps left; NULL: ask the view */
+};
+
+/*
+ * Fill in a call for all on the roll; pairs, and room for their shares, are the caller's
+ * to add.  Lives until the next.
+ */
+void gavel_prepare(struct gavel_common *common, const struct view *view,
+                   const struct gavel_times *times, struct arena *scratch,
+                   struct gavel_call *ret_call);
+
+/* Rates of two jobs that share, by column; false if they can nowhere. */
+bool gavel_pair_rates(const struct gavel_common *common, const struct view *view,
+                      job_id first, job_id second, double ret_rates[][2]);
+
+/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2]);
+
+/* Grant seats to jobs that ask for no accelerator, as they fit. */
+void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);
+
+/* --- ours (gavel_round.c) ---------------------------------------------------------- */
+
+void gavel_rounds_init(struct gavel_common *common, const struct view *view,
+                       struct arena *run);
+void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
+                          const struct event *event);
+int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
+                        struct plan *plan, struct arena *scratch, struct error *err);
+
+/* --- that of the published system (gavel_released.c) ------------------------------- */
+
+int gavel_released_init(struct gavel_common *common, const struct view *view,
+                        uint64_t seed, struct arena *run, struct error *err);
+void gavel_released_observe(struct gavel_common *common, const struct view *view,
+                            const struct event *event);
+int gavel_released_decide(struct gavel_common *common, const struct view *view,
+                          struct plan *plan, struct arena *scratch, struct error *err);

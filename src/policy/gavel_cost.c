@@ -1,0 +1,128 @@
+/*
+ * gavel_cost.c - the most work per unit of money; the same with deadlines kept.
+ *
+ * The paper's form is a ratio, all steps per second over all money per second; the
+ * published system maximises a sum instead, each rate divided by the price of its type.
+ * With deadlines every job that has one gets at least its steps left over the time left.
+ * Where these cannot all be kept, the programme drops them, as the paper does.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "model/cluster.h"
+#include "policy/gavel_lp.h"
+
+enum form { FORM_PAPER, FORM_RELEASED };
+static const char *const forms[] = { "paper", "released", NULL };
+
+struct gavel_cost {
+    struct gavel_lp lp;
+    uint32_t form;
+};
+
+/* The least rate that keeps each job's deadline. */
+static const double *floors_of(const struct gavel_call *call)
+{
+    double *floors = arena_array(call->scratch, double, call->job_count);
+    for (uint32_t j = 0; j < call->job_count; j++) {
+        double left_s = call->left_s[j];
+        if (isfinite(left_s) && left_s > 0)
+            floors[j] = call->steps[j] / left_s;
+        /* A deadline that has passed asks for nothing: it cannot be kept any more. */
+    }
+    return floors;
+}
+
+static const double *prices_of(const struct gavel_call *call)
+{
+    double *prices = arena_array(call->scratch, double, call->type_count);
+    const struct cluster *cluster = call->view->cluster;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        prices[t] = cluster->types[call->types[t]].usd_per_hour;
+    return prices;
+}
+
+static int solve(struct gavel_cost *cost, struct gavel_call *call, bool deadlines,
+                 struct error *err)
+{
+    struct programme programme =
+        gavel_lp_programme(call, cost->form == FORM_PAPER ? GOAL_COST_RATIO : GOAL_SUM);
+    programme.price = prices_of(call);
+    if (deadlines)
+        programme.floor = floors_of(call);
+    return gavel_lp_solve(&cost->lp, call, &programme, err);
+}
+
+static int cost_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    return solve(self, call, false, err);
+}
+
+static int cost_slo_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    return solve(self, call, true, err);
+}
+
+static const struct gavel_rule cost_rule = { .shares = cost_shares,
+                                             .blind = BLIND_FIRST };
+static const struct gavel_rule cost_slo_rule = { .shares = cost_slo_shares,
+                                                 .blind = BLIND_FIRST };
+
+static int start(struct gavel_cost *cost, const struct gavel_rule *rule,
+                 const struct view *view, uint64_t seed, struct arena *run,
+                 struct error *err)
+{
+    for (uint32_t t = 0; t < view->cluster->type_count; t++)
+        if (!(view->cluster->types[t].usd_per_hour > 0))
+            return error_set(err, -EINVAL,
+                             "%s has no price: give usd_per_hour in the cluster file",
+                             view->cluster->types[t].name);
+    return gavel_lp_init(&cost->lp, rule, view, seed, run, err);
+}
+
+static int cost_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    return start(self, &cost_rule, view, seed, run, err);
+}
+
+static int cost_slo_init(void *self, const struct view *view, uint64_t seed,
+                         struct arena *run, struct error *err)
+{
+    return start(self, &cost_slo_rule, view, seed, run, err);
+}
+
+static const struct param cost_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_cost, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_cost, lp.gavel),
+    { "form", PARAM_CHOICE, offsetof(struct gavel_cost, form), "paper", NULL,
+      "work over money, or a sum of rates over prices", 0, 0, forms },
+    GAVEL_PARAMS(struct gavel_cost, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_cost = {
+    .name = "gavel-cost",
+    .brief = "the most work per unit of money",
+    .source = "Narayanan et al., Gavel, OSDI 2020: minimum cost",
+    .params = cost_params,
+    .self_size = sizeof(struct gavel_cost),
+    .init = cost_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};
+
+const struct policy policy_gavel_cost_slo = {
+    .name = "gavel-cost-slo",
+    .brief = "the most work per unit of money, deadlines kept",
+    .source = "Narayanan et al., Gavel, OSDI 2020: minimum cost subject to SLOs",
+    .params = cost_params,
+    .self_size = sizeof(struct gavel_cost),
+    .init = cost_slo_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

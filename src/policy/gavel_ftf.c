@@ -1,0 +1,47 @@
+/*
+ * gavel_ftf.c - finish times in proportion to those under an equal share.
+ *
+ * A job's ratio is the time it will have taken over the time it would have taken on an
+ * equal share of the cluster (Themis); the largest ratio is made as small as can be.
+ */
+#include "policy/gavel_lp.h"
+
+struct gavel_ftf {
+    struct gavel_lp lp;
+};
+
+static int ftf_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gavel_ftf *ftf = self;
+    struct programme programme = gavel_lp_programme(call, GOAL_FINISH_TIME);
+    return gavel_lp_solve(&ftf->lp, call, &programme, err);
+}
+
+static const struct gavel_rule ftf_rule = { .shares = ftf_shares,
+                                            .blind = BLIND_FIRST,
+                                            .alone = true };
+
+static int ftf_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
+{
+    return gavel_lp_init(self, &ftf_rule, view, seed, run, err);
+}
+
+static const struct param ftf_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_ftf, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_ftf, lp.gavel),
+    GAVEL_PARAMS(struct gavel_ftf, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_ftf = {
+    .name = "gavel-ftf",
+    .brief = "finish times in proportion to those under an equal share",
+    .source = "Narayanan et al., Gavel, OSDI 2020: finish-time fairness (Themis)",
+    .params = ftf_params,
+    .self_size = sizeof(struct gavel_ftf),
+    .init = ftf_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

@@ -1,0 +1,87 @@
+/*
+ * gavel_hierarchical.c - fair between groups, then within each.
+ *
+ * Entities share the cluster by weight; inside an entity its jobs share by theirs, or
+ * the earliest one has it all.  What an entity cannot use goes to the others: shares are
+ * filled like water.  Jobs that name no entity are one together.
+ */
+#include "base/arena.h"
+#include "model/cluster.h"
+#include "policy/gavel_lp.h"
+
+enum inside { INSIDE_FAIRNESS, INSIDE_FIFO };
+static const char *const insides[] = { "fairness", "fifo", NULL };
+
+struct gavel_hierarchical {
+    struct gavel_lp lp;
+    uint32_t inside; /* of entities that the cluster does not name */
+};
+
+static struct programme_group group_of(const struct gavel_hierarchical *h,
+                                       const struct cluster *cluster, uint32_t entity)
+{
+    if (entity > 0 && entity <= cluster->entity_count)
+        return (struct programme_group){ cluster->entities[entity - 1].weight,
+                                         cluster->entities[entity - 1].fifo };
+    return (struct programme_group){ 1, h->inside == INSIDE_FIFO };
+}
+
+static int hierarchical_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gavel_hierarchical *h = self;
+    const struct view *view = call->view;
+    uint32_t *group = arena_array(call->scratch, uint32_t, call->job_count);
+    uint32_t entity_top = 0;
+    for (uint32_t j = 0; j < call->job_count; j++)
+        if (view->jobs[call->jobs[j]].entity > entity_top)
+            entity_top = view->jobs[call->jobs[j]].entity;
+    /* Only entities with a job here are groups, numbered as they are met. */
+    uint32_t *number = arena_array(call->scratch, uint32_t, entity_top + 1);
+    struct programme_group *groups =
+        arena_array(call->scratch, struct programme_group, entity_top + 1);
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < call->job_count; j++) {
+        uint32_t entity = view->jobs[call->jobs[j]].entity;
+        if (number[entity] == 0) {
+            groups[count] = group_of(h, view->cluster, entity);
+            number[entity] = ++count;
+        }
+        group[j] = number[entity] - 1;
+    }
+    struct programme programme = gavel_lp_programme(call, GOAL_HIERARCHICAL);
+    programme.group = group;
+    programme.groups = groups;
+    programme.group_count = count;
+    return gavel_lp_solve(&h->lp, call, &programme, err);
+}
+
+static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
+                                                     .blind = BLIND_EQUAL };
+
+static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
+                             struct arena *run, struct error *err)
+{
+    return gavel_lp_init(self, &hierarchical_rule, view, seed, run, err);
+}
+
+static const struct param hierarchical_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_hierarchical, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_hierarchical, lp.gavel),
+    { "inside", PARAM_CHOICE, offsetof(struct gavel_hierarchical, inside), "fairness",
+      NULL, "how jobs of an entity that the cluster does not name share", 0, 0,
+      insides },
+    GAVEL_PARAMS(struct gavel_hierarchical, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_hierarchical = {
+    .name = "gavel-hierarchical",
+    .brief = "fair between groups by weight, then within each",
+    .source = "Narayanan et al., Gavel, OSDI 2020: hierarchical policies",
+    .params = hierarchical_params,
+    .self_size = sizeof(struct gavel_hierarchical),
+    .init = hierarchical_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

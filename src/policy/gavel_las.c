@@ -1,0 +1,52 @@
+/*
+ * gavel_las.c - the least served job gets as much as can be.
+ *
+ * Weighted max-min fairness over effective rates: each job's rate under its shares,
+ * relative to its rate under an equal share of every type, times its gang, over its
+ * weight.  The least of these is made as large as can be; with water_filling the next
+ * least after it, and so on.
+ */
+#include "policy/gavel_lp.h"
+
+struct gavel_las {
+    struct gavel_lp lp;
+    bool water_filling;
+};
+
+static int las_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gavel_las *las = self;
+    struct programme programme = gavel_lp_programme(
+        call, las->water_filling ? GOAL_WATER_FILLING : GOAL_MAX_MIN);
+    return gavel_lp_solve(&las->lp, call, &programme, err);
+}
+
+static const struct gavel_rule las_rule = { .shares = las_shares,
+                                            .blind = BLIND_EQUAL };
+
+static int las_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
+{
+    return gavel_lp_init(self, &las_rule, view, seed, run, err);
+}
+
+static const struct param las_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_las, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_las, lp.gavel),
+    { "water_filling", PARAM_FLAG, offsetof(struct gavel_las, water_filling), "false",
+      NULL, "after the least, the next least, and so on" },
+    GAVEL_PARAMS(struct gavel_las, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_las = {
+    .name = "gavel-las",
+    .brief = "the least served job gets as much as can be, type by type",
+    .source = "Narayanan et al., Gavel, OSDI 2020: least attained service",
+    .params = las_params,
+    .self_size = sizeof(struct gavel_las),
+    .init = las_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

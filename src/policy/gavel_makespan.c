@@ -1,0 +1,46 @@
+/*
+ * gavel_makespan.c - the last job finishes as early as can be.
+ *
+ * Every job's rate is at least its steps left over the makespan, and the makespan is made
+ * as small as can be.
+ */
+#include "policy/gavel_lp.h"
+
+struct gavel_makespan {
+    struct gavel_lp lp;
+};
+
+static int makespan_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gavel_makespan *makespan = self;
+    struct programme programme = gavel_lp_programme(call, GOAL_MAKESPAN);
+    return gavel_lp_solve(&makespan->lp, call, &programme, err);
+}
+
+static const struct gavel_rule makespan_rule = { .shares = makespan_shares,
+                                                 .blind = BLIND_FIRST };
+
+static int makespan_init(void *self, const struct view *view, uint64_t seed,
+                         struct arena *run, struct error *err)
+{
+    return gavel_lp_init(self, &makespan_rule, view, seed, run, err);
+}
+
+static const struct param makespan_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_makespan, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_makespan, lp.gavel),
+    GAVEL_PARAMS(struct gavel_makespan, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_makespan = {
+    .name = "gavel-makespan",
+    .brief = "the last job finishes as early as can be",
+    .source = "Narayanan et al., Gavel, OSDI 2020: minimum makespan",
+    .params = makespan_params,
+    .self_size = sizeof(struct gavel_makespan),
+    .init = makespan_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

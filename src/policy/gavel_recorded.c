@@ -1,0 +1,151 @@
+/* gavel_recorded.c - shares that were recorded in another run. */
+#include "policy/gavel_recorded.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "workload/reader.h"
+
+#define RECORDS_MAX (1u << 20)
+#define SHARES_MAX (1u << 20) /* of one line */
+#define NUMBER_MAX 1000000000u
+
+/* Where we are, for what is said about it. */
+struct place {
+    const struct reader *reader;
+    const char *field;
+    struct error *err;
+};
+
+static int wrong(const struct place *place, const char *value, const char *want)
+{
+    return reader_wrong(place->reader, place->field, value, strlen(value), want,
+                        place->err);
+}
+
+/* "3" or "3,16". */
+static bool read_numbers(const char *key, struct gavel_share *share)
+{
+    uint32_t numbers[2] = { 0, RECORDED_ALONE };
+    for (uint32_t i = 0; i < 2; i++) {
+        char *end;
+        if (*key < '0' || *key > '9')
+            return false;
+        errno = 0;
+        unsigned long number = strtoul(key, &end, 10);
+        if (errno || number > NUMBER_MAX)
+            return false;
+        numbers[i] = (uint32_t)number;
+        key = end;
+        if (!*key)
+            break;
+        if (*key++ != ',' || i == 1)
+            return false;
+    }
+    share->first = numbers[0];
+    share->second = numbers[1];
+    return share->second != share->first;
+}
+
+static int read_share(struct gavel_share *share, const char *key,
+                      const struct json *values, uint32_t type_count, struct arena *run,
+                      struct place *place)
+{
+    place->field = "alloc";
+    if (!read_numbers(key, share))
+        return wrong(place, key, "the number of a job, or of two: \"3,16\"");
+    if (!json_is_array(values) || json_count(values) != type_count)
+        return wrong(place, key, "a number per type that the cluster has");
+    double *x = arena_array(run, double, type_count);
+    for (uint32_t c = 0; c < type_count; c++)
+        if (!json_as_number(json_item(values, c), &x[c]) || !isfinite(x[c]) ||
+            fabs(x[c]) > 1e6)
+            return wrong(place, key, "shares that are numbers");
+    share->x = x;
+    return 0;
+}
+
+static int read_record(struct gavel_record *record, const struct json *json,
+                       uint32_t type_count, struct arena *run, struct place *place)
+{
+    double round;
+    const struct json *alloc = json_get(json, "alloc");
+    place->field = "round";
+    if (!json_as_number(json_get(json, "round"), &round) || round < 0 ||
+        round > NUMBER_MAX || round != floor(round))
+        return wrong(place, "", "the number of a round");
+    place->field = "t";
+    if (!json_as_number(json_get(json, "t"), &record->at_s) || record->at_s < 0 ||
+        !isfinite(record->at_s))
+        return wrong(place, "", "a time in seconds");
+    place->field = "alloc";
+    if (!json_is_object(alloc))
+        return wrong(place, "", "an object");
+    record->round = (uint64_t)round;
+    record->line = place->reader->line;
+
+    const char *key;
+    const struct json *values;
+    for (void *m = NULL; (m = json_member(alloc, m, &key, &values));)
+        if (++record->share_count > SHARES_MAX)
+            return wrong(place, key, "fewer jobs");
+    struct gavel_share *shares =
+        arena_array(run, struct gavel_share, record->share_count);
+    uint32_t i = 0;
+    for (void *m = NULL; (m = json_member(alloc, m, &key, &values));) {
+        int r = read_share(&shares[i++], key, values, type_count, run, place);
+        if (r < 0)
+            return r;
+    }
+    record->shares = shares;
+    return 0;
+}
+
+static int read_line(struct gavel_recorded *recorded, const char *line, size_t bytes,
+                     uint32_t type_count, struct arena *run, struct place *place)
+{
+    struct json *json;
+    if (recorded->count == RECORDS_MAX)
+        return error_set(place->err, -EINVAL, "%.100s: more than %u lines",
+                         recorded->path, RECORDS_MAX);
+    int r = json_parse_piece(line, bytes, recorded->path, place->reader->line, &json,
+                             place->err);
+    if (r < 0)
+        return r;
+    r = read_record(&recorded->records[recorded->count++], json, type_count, run,
+                    place);
+    json_free(json);
+    return r;
+}
+
+int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,
+                        uint32_t type_count, struct arena *run, struct error *err)
+{
+    struct reader reader;
+    struct place place = { .reader = &reader, .err = err };
+    struct gavel_recorded recorded = { .path = arena_text(run, path) };
+    char *line;
+    size_t bytes;
+    recorded.records = arena_array(run, struct gavel_record, RECORDS_MAX);
+    int r = reader_open(&reader, recorded.path, err);
+    if (r == -ENOENT)
+        r = error_set(err, -EINVAL, "%.200s: no such file", path);
+    if (r < 0)
+        return r;
+    while ((r = reader_line(&reader, &line, &bytes, err)) > 0) {
+        if (bytes == 0)
+            continue;
+        r = read_line(&recorded, line, bytes, type_count, run, &place);
+        if (r < 0)
+            break;
+    }
+    reader_release(&reader);
+    if (r == 0)
+        *ret_recorded = recorded;
+    return r;
+}

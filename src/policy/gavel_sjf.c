@@ -1,0 +1,91 @@
+/*
+ * gavel_sjf.c - shortest job first, on the accelerators that suit.
+ *
+ *     key(j) = steps left / fastest rate
+ *
+ * The job that could be done soonest gets the type it is fastest on, whole; then the next,
+ * of what is left, and so on; who finds no room is passed over.  That is Gavel's
+ * "minimise the shortest job's time" (OSDI 2020, section 4.2), taken job by job, since as
+ * a programme it has the same answer.  What is left over goes to anybody in rounds.
+ *
+ * Without rates the types are alike: the first with room will do.
+ */
+#include "policy/gavel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/sort.h"
+
+struct gavel_sjf {
+    struct gavel gavel;
+};
+
+static double fastest(const struct gavel_call *call, uint32_t at)
+{
+    double best = 0;
+    for (uint32_t c = 0; c < call->type_count; c++)
+        best = fmax(best, call->rate[(size_t)at * call->type_count + c]);
+    return best;
+}
+
+static void give(struct gavel_call *call, uint32_t at, double *room)
+{
+    const double *rates = &call->rate[(size_t)at * call->type_count];
+    uint32_t best = UINT32_MAX;
+    for (uint32_t c = 0; c < call->type_count; c++)
+        if (rates[c] > 0 && call->gang[at] <= room[c] &&
+            (best == UINT32_MAX || rates[c] > rates[best]))
+            best = c;
+    if (best == UINT32_MAX)
+        return;
+    room[best] -= call->gang[at];
+    call->x[(size_t)at * call->type_count + best] = 1;
+}
+
+static int sjf_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct sort_item *items =
+        arena_array(call->scratch, struct sort_item, 2 * (size_t)call->job_count);
+    double room[TYPES_MAX];
+    uint32_t count = 0;
+    memcpy(room, call->capacity, call->type_count * sizeof *room);
+    for (uint32_t at = 0; at < call->job_count; at++) {
+        double rate_per_s = fastest(call, at);
+        if (rate_per_s > 0)
+            items[count++] =
+                (struct sort_item){ .key = call->steps[at] / rate_per_s, .value = at };
+    }
+    sort_items(items, items + call->job_count, count);
+    for (uint32_t i = 0; i < count; i++)
+        give(call, items[i].value, room);
+    return 0;
+}
+
+static const struct gavel_rule sjf_rule = { .shares = sjf_shares,
+                                            .blind = BLIND_FIRST };
+
+static int sjf_init(void *self, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err)
+{
+    return gavel_init(self, &sjf_rule, view, seed, run, err);
+}
+
+static const struct param sjf_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_sjf, gavel),
+    GAVEL_PARAMS(struct gavel_sjf, gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_sjf = {
+    .name = "gavel-sjf",
+    .brief = "shortest job first, on the accelerators that suit",
+    .source = "Narayanan et al., Gavel, OSDI 2020, section 4.2",
+    .params = sjf_params,
+    .self_size = sizeof(struct gavel_sjf),
+    .init = sjf_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_fini,
+};

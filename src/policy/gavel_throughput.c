@@ -1,0 +1,41 @@
+/* gavel_throughput.c - the most steps per second in all. */
+#include "policy/gavel_lp.h"
+
+struct gavel_throughput {
+    struct gavel_lp lp;
+};
+
+static int throughput_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gavel_throughput *throughput = self;
+    struct programme programme = gavel_lp_programme(call, GOAL_SUM);
+    return gavel_lp_solve(&throughput->lp, call, &programme, err);
+}
+
+static const struct gavel_rule throughput_rule = { .shares = throughput_shares,
+                                                   .blind = BLIND_FIRST };
+
+static int throughput_start(void *self, const struct view *view, uint64_t seed,
+                            struct arena *run, struct error *err)
+{
+    return gavel_lp_init(self, &throughput_rule, view, seed, run, err);
+}
+
+static const struct param throughput_params[] = {
+    GAVEL_PARAM_AWARE(struct gavel_throughput, lp.gavel),
+    GAVEL_PARAM_SHARING(struct gavel_throughput, lp.gavel),
+    GAVEL_PARAMS(struct gavel_throughput, lp.gavel),
+    { NULL },
+};
+
+const struct policy policy_gavel_throughput = {
+    .name = "gavel-throughput",
+    .brief = "the most steps per second in all",
+    .source = "Narayanan et al., Gavel, OSDI 2020: maximum total throughput",
+    .params = throughput_params,
+    .self_size = sizeof(struct gavel_throughput),
+    .init = throughput_start,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_lp_fini,
+};

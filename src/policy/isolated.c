@@ -1,0 +1,48 @@
+/*
+ * isolated.c - everybody an equal part of every type, as if the cluster were split.
+ *
+ *     x[j][t] = accelerators[t] / jobs / gang[j], and no more time than there is
+ *
+ * What a job would have with a cluster of its own of that size: the yardstick that others
+ * are measured with (Gavel, section 4), and a baseline.  It does not look at rates.
+ */
+#include "policy/gavel.h"
+
+#include "solve/simple.h"
+
+struct isolated {
+    struct gavel gavel;
+};
+
+static int isolated_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    shares_isolated(call->job_count, call->type_count, call->capacity, call->gang,
+                    call->x);
+    return 0;
+}
+
+static const struct gavel_rule isolated_rule = { .shares = isolated_shares,
+                                                 .blind = BLIND_TRUE };
+
+static int isolated_init(void *self, const struct view *view, uint64_t seed,
+                         struct arena *run, struct error *err)
+{
+    return gavel_init(self, &isolated_rule, view, seed, run, err);
+}
+
+static const struct param isolated_params[] = {
+    GAVEL_PARAMS(struct isolated, gavel),
+    { NULL },
+};
+
+const struct policy policy_isolated = {
+    .name = "isolated",
+    .brief = "an equal part of every type for everybody, in rounds",
+    .source = "Narayanan et al., Gavel, OSDI 2020, section 4",
+    .params = isolated_params,
+    .self_size = sizeof(struct isolated),
+    .init = isolated_init,
+    .observe = gavel_observe,
+    .decide = gavel_decide,
+    .fini = gavel_fini,
+};

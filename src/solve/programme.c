@@ -1,0 +1,143 @@
+/* programme.c - Gavel's policies as programmes: what is asked, and by whom it is solved. */
+#include "solve/programme.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "solve/classes.h"
+#include "solve/frame.h"
+#include "solve/goal.h"
+#include "solve/pairs.h"
+#include "solve/programme_clp.h"
+#include "solve/programme_fast.h"
+
+#define PROVEN 1e-6      /* a gap above it is no answer                       */
+#define LINES_MAX 200000 /* more than the general solver ends with in minutes */
+
+struct solver {
+    struct fast_memory memory;
+};
+
+struct solver *solver_new(void)
+{
+    struct solver *solver = calloc(1, sizeof *solver);
+    if (!solver)
+        abort();
+    solver->memory =
+        (struct fast_memory){ .classes = classes_new(), .pairs = pairs_new() };
+    return solver;
+}
+
+void solver_free(struct solver *solver)
+{
+    if (!solver)
+        return;
+    classes_free(solver->memory.classes);
+    pairs_free(solver->memory.pairs);
+    free(solver);
+}
+
+/* Is there a job that the goal is about and that can run? */
+static bool anything_to_do(const struct frame *frame)
+{
+    const struct programme *p = frame->programme;
+    const double *unit = goal_units(frame);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        switch (p->goal) {
+        case GOAL_MAX_MIN:
+        case GOAL_WATER_FILLING:
+        case GOAL_HIERARCHICAL:
+        case GOAL_MAKESPAN:
+            if (unit[j] > 0)
+                return true;
+            break;
+        case GOAL_FINISH_TIME:
+            if (frame->even[j] > 0 && p->steps[j] > 0)
+                return true;
+            break;
+        case GOAL_SUM:
+        case GOAL_COST_RATIO:
+            if (frame->top[j] > 0)
+                return true;
+            break;
+        }
+    return false;
+}
+
+static int solve_clp(const struct frame *frame, struct shares *shares,
+                     struct error *err)
+{
+    static int (*const by_goal[])(const struct frame *, struct shares *,
+                                  struct error *) = {
+        [GOAL_MAX_MIN] = clp_least,           [GOAL_WATER_FILLING] = clp_levels,
+        [GOAL_HIERARCHICAL] = clp_levels,     [GOAL_MAKESPAN] = clp_least,
+        [GOAL_FINISH_TIME] = clp_finish_time, [GOAL_SUM] = clp_sum,
+        [GOAL_COST_RATIO] = clp_ratio,
+    };
+    return by_goal[frame->programme->goal](frame, shares, err);
+}
+
+/* By prices where they do, by the general solver where they do not. */
+static int solve_fast(const struct frame *frame, struct solver *solver,
+                      struct shares *shares, struct error *err)
+{
+    struct solver *own = solver ? NULL : solver_new();
+    struct shares blank = *shares;
+    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    struct fast_memory memory = own ? own->memory : solver->memory;
+    memory.keeps = !own;
+    int r = fast_solve(frame, &memory, shares, err);
+    solver_free(own);
+    if (r == 0 && shares->gap <= PROVEN)
+        return 0;
+    if (r == 0)
+        r = error_set(err, -EDOM, "the prices found prove no more than a gap of %.1e",
+                      shares->gap);
+    if (r == -EDOM && frame->line_count > LINES_MAX)
+        return r;
+    *shares = blank;
+    for (size_t i = 0; i < cells; i++)
+        shares->x[i] = 0;
+    return solve_clp(frame, shares, err);
+}
+
+/* What each job came to, from the shares themselves. */
+static void set_levels(const struct frame *frame, struct shares *shares)
+{
+    const struct programme *p = frame->programme;
+    if (p->goal != GOAL_WATER_FILLING && p->goal != GOAL_HIERARCHICAL)
+        return;
+    const double *unit = goal_units(frame);
+    shares->level = arena_array(frame->arena, double, p->job_count);
+    frame_rates(frame, shares->x, shares->level);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        shares->level[j] *= unit[j];
+}
+
+int programme_solve(const struct programme *programme, enum solve_engine engine,
+                    struct solver *solver, struct arena *arena,
+                    struct shares *ret_shares, struct error *err)
+{
+    int r = programme_check(programme, err);
+    if (r < 0)
+        return r;
+    struct frame frame;
+    frame_init(&frame, programme, arena);
+    struct shares shares = {
+        .status = SHARES_OPTIMAL,
+        .x = arena_array(arena, double,
+                         (size_t)frame.line_count * programme->type_count),
+    };
+    if (anything_to_do(&frame))
+        r = engine == SOLVE_FAST ? solve_fast(&frame, solver, &shares, err)
+                                 : solve_clp(&frame, &shares, err);
+    else
+        shares.status = SHARES_EMPTY;
+    if (r < 0)
+        return r;
+    set_levels(&frame, &shares);
+    *ret_shares = shares;
+    return 0;
+}

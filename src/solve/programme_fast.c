@@ -1,0 +1,241 @@
+/* programme_fast.c - goals by prices: few types, many jobs. */
+#include "solve/programme_fast.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "solve/auction.h"
+#include "solve/classes.h"
+#include "solve/goal.h"
+#include "solve/market.h"
+#include "solve/programme_clp.h"
+
+#define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
+#define SAMPLE 256          /* jobs that are looked at to see whether many are alike */
+
+struct demands demands_of(const struct frame *frame)
+{
+    const struct programme *p = frame->programme;
+    if (p->goal != GOAL_FINISH_TIME)
+        return (struct demands){ .unit = goal_units(frame) };
+    struct finish_terms terms = goal_finish_terms(frame);
+    double *unit = arena_array(frame->arena, double, p->job_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        unit[j] = terms.need[j] > 0 ? 1 : 0;
+    return (struct demands){ unit, terms.need, terms.ahead };
+}
+
+/* The job as a buyer; 'rate' has room for its rates. */
+static struct buyer buyer_of(const struct frame *frame, const struct demands *demands,
+                             uint32_t job, double *rate)
+{
+    const struct programme *p = frame->programme;
+    const double *row = &p->rate[(size_t)job * p->type_count];
+    for (uint32_t t = 0; t < p->type_count; t++)
+        rate[t] = p->capacity[t] > 0 ? row[t] * demands->unit[job] : 0;
+    return (struct buyer){ .rate = rate,
+                           .gang = p->gang[job],
+                           .need = demands->need ? demands->need[job] : 1,
+                           .ahead = demands->ahead ? demands->ahead[job] : 0 };
+}
+
+bool hardly_alike(const struct frame *frame, const struct demands *demands)
+{
+    const struct programme *p = frame->programme;
+    uint32_t count = p->job_count < SAMPLE ? p->job_count : SAMPLE;
+    uint32_t alike = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t job = (uint32_t)((uint64_t)i * p->job_count / count);
+        const double *row = &p->rate[(size_t)job * p->type_count];
+        for (uint32_t k = 0; k < i; k++) {
+            uint32_t other = (uint32_t)((uint64_t)k * p->job_count / count);
+            if (p->gang[job] == p->gang[other] &&
+                demands->unit[job] == demands->unit[other] &&
+                (!demands->need || demands->need[job] == demands->need[other]) &&
+                memcmp(row, &p->rate[(size_t)other * p->type_count],
+                       p->type_count * sizeof *row) == 0) {
+                alike++;
+                break;
+            }
+        }
+    }
+    return alike < count / 8;
+}
+
+double demands_rate(const struct demands *demands, uint32_t job, double level)
+{
+    if (!(demands->unit[job] > 0))
+        return 0;
+    return demands->need ? finish_rate(demands->need[job], demands->ahead[job], level)
+                         : level / demands->unit[job];
+}
+
+/* Prices of 0 hand them out. */
+void drop_useless(const struct frame *frame, double *x)
+{
+    size_t cells = (size_t)frame->programme->job_count * frame->programme->type_count;
+    for (size_t i = 0; i < cells; i++)
+        if (!(frame->programme->rate[i] > 0))
+            x[i] = 0;
+    frame_tidy_up(frame, x);
+}
+
+double level_of(const struct frame *frame, double objective)
+{
+    bool inverse = frame->programme->goal == GOAL_MAKESPAN ||
+                   frame->programme->goal == GOAL_FINISH_TIME;
+    return !inverse ? objective : objective > 0 ? 1 / objective : 0;
+}
+
+void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
+{
+    const struct programme *p = frame->programme;
+    size_t cells = (size_t)p->job_count * p->type_count;
+    double *x = arena_array(frame->arena, double, cells);
+    double *rates = arena_array(frame->arena, double, p->job_count);
+    double *lower = arena_array(frame->arena, double, p->job_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        lower[j] = floor[j] * (1 - FAST_FLOOR_SLACK);
+    const struct auction auction = {
+        .job_count = p->job_count,
+        .type_count = p->type_count,
+        .capacity = p->capacity,
+        .gang = p->gang,
+        .value = goal_normalised(frame),
+        .rate = p->rate,
+        .floor = lower,
+    };
+    struct auction_answer answer;
+    if (auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+        !answer.feasible)
+        return;
+    shares->iterations += answer.passes;
+    drop_useless(frame, x);
+    frame_rates(frame, x, rates);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (rates[j] < floor[j] * (1 - FAST_KEPT))
+            return;
+    memcpy(shares->x, x, cells * sizeof *x);
+}
+
+/* MAX_MIN, MAKESPAN, FINISH_TIME. */
+int fast_least(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err)
+{
+    const struct programme *p = frame->programme;
+    struct classes *classes = memory->classes;
+    struct demands demands = demands_of(frame);
+    double rate[SOLVE_TYPES_MAX];
+    uint32_t *place = arena_array(frame->arena, uint32_t, p->job_count);
+    /* Where the market is kept for the next time, those who stay must be recognised. */
+    bool apart =
+        !(memory->keeps && p->goal == GOAL_MAX_MIN) && hardly_alike(frame, &demands);
+    classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (demands.unit[j] > 0) {
+            struct buyer buyer = buyer_of(frame, &demands, j, rate);
+            place[j] = classes_put(classes, &buyer);
+        }
+    struct market *market = classes_end(classes);
+    struct market_answer answer;
+    int r = market_solve(market, FAST_TOLERANCE, &answer, err);
+    if (r < 0)
+        return r;
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (demands.unit[j] > 0)
+            market_share(market, place[j], &shares->x[(size_t)j * p->type_count]);
+    frame_tidy_up(frame, shares->x);
+    shares->iterations = answer.passes;
+    shares->objective = goal_reached(frame, shares->x);
+    if (p->tidy) {
+        double *floor = arena_array(frame->arena, double, p->job_count);
+        for (uint32_t j = 0; j < p->job_count; j++)
+            floor[j] = demands_rate(&demands, j, level_of(frame, shares->objective));
+        fast_tidy(frame, floor, shares);
+        shares->objective = goal_reached(frame, shares->x);
+    }
+    shares->gap = relative_gap(answer.bound, level_of(frame, shares->objective));
+    return 0;
+}
+
+/* --- sums and ratios --- */
+
+bool reachable_floors(const struct frame *frame, const double **ret_floors)
+{
+    const struct programme *p = frame->programme;
+    double *floor = arena_array(frame->arena, double, p->job_count);
+    bool any = false, reachable = true;
+    for (uint32_t j = 0; p->floor && j < p->job_count; j++) {
+        floor[j] = p->floor[j] * (1 - FAST_FLOOR_SLACK);
+        any = any || floor[j] > 0;
+        reachable = reachable && floor[j] <= frame->top[j];
+    }
+    *ret_floors = any ? floor : NULL;
+    return reachable;
+}
+
+/* SUM and COST_RATIO. */
+int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
+{
+    const struct programme *p = frame->programme;
+    size_t cells = (size_t)p->job_count * p->type_count;
+    const double *floors;
+    bool reachable = reachable_floors(frame, &floors);
+    struct auction auction = {
+        .job_count = p->job_count,
+        .type_count = p->type_count,
+        .capacity = p->capacity,
+        .gang = p->gang,
+        .value = goal_values(frame),
+        .rate = p->rate,
+        .floor = floors,
+        .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
+    };
+    struct auction_answer answer = { .feasible = false };
+    int r = reachable ? auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err)
+                      : 0;
+    shares->iterations = answer.passes;
+    if (r == 0 && !answer.feasible) {
+        floors_dropped(frame, shares);
+        auction.floor = NULL;
+        r = auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err);
+        shares->iterations += answer.passes;
+    }
+    if (r < 0)
+        return r;
+    drop_useless(frame, shares->x);
+    double load = p->goal == GOAL_COST_RATIO ? frame_load(frame, shares->x) : 1;
+    for (size_t i = 0; i < cells && load > 0; i++)
+        shares->x[i] /= load; /* a ratio stays what it is, floors are kept the better */
+    shares->objective = goal_reached(frame, shares->x);
+    shares->gap = relative_gap(answer.bound, shares->objective);
+    return 0;
+}
+
+int fast_solve(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err)
+{
+    const struct programme *p = frame->programme;
+    if (p->pair_count > 0)
+        return fast_pairs(frame, memory, shares, err);
+    switch (p->goal) {
+    case GOAL_MAX_MIN:
+    case GOAL_MAKESPAN:
+    case GOAL_FINISH_TIME:
+        return fast_least(frame, memory, shares, err);
+    case GOAL_WATER_FILLING:
+        return fast_water_filling(frame, shares, err);
+    case GOAL_HIERARCHICAL:
+        return fast_hierarchical(frame, shares, err);
+    case GOAL_COST_RATIO:
+        if (p->tidy && p->job_count <= RATIO_TIDY_MAX)
+            return -ENOTSUP;
+        return fast_sum(frame, shares, err);
+    case GOAL_SUM:
+        return fast_sum(frame, shares, err);
+    }
+    return -ENOTSUP;
+}

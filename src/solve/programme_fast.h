@@ -1,0 +1,73 @@
+/*
+ * programme_fast.h - goals by prices: few types, many jobs.
+ *
+ * 0; -ENOTSUP where the structure does not cover the programme; -EDOM with a sentence
+ * when the search does not end.  In both cases the general solver is there.
+ */
+#pragma once
+
+#include <math.h>
+
+#include "solve/frame.h"
+
+struct classes;
+struct pairs;
+
+#define FAST_TOLERANCE 1e-8   /* of what is searched for                            */
+#define FAST_FLOOR_SLACK 1e-9 /* floors at the boundary count as reachable          */
+#define FAST_KEPT 1e-8        /* a level that is kept to this is kept               */
+
+/* What is kept for the next programme. */
+struct fast_memory {
+    struct classes *classes;
+    struct pairs *pairs;
+    bool keeps; /* there will be a next one */
+};
+
+int fast_solve(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err);
+
+/* By kind of goal. */
+int fast_least(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err);
+int fast_sum(const struct frame *frame, struct shares *shares, struct error *err);
+int fast_water_filling(const struct frame *frame, struct shares *shares,
+                       struct error *err);
+int fast_hierarchical(const struct frame *frame, struct shares *shares,
+                      struct error *err);
+int fast_pairs(const struct frame *frame, const struct fast_memory *memory,
+               struct shares *shares, struct error *err);
+
+/* What the jobs ask for in a market: rate * unit >= need z / (1 - ahead z). */
+struct demands {
+    const double *unit;  /* [job]; 0: has no part in it */
+    const double *need;  /* [job]; NULL: 1              */
+    const double *ahead; /* [job]; NULL: 0              */
+};
+struct demands demands_of(const struct frame *frame);
+
+/* The steps per second that a job asks for at that level. */
+double demands_rate(const struct demands *demands, uint32_t job, double level);
+
+/* What the goal calls its objective, as a level, and the other way. */
+double level_of(const struct frame *frame, double objective);
+
+/* The floors as solvers want them, NULL where there are none; false: one is beyond reach. */
+bool reachable_floors(const struct frame *frame, const double **ret_floors);
+
+/*
+ * Jobs only: of all shares that give every job floor[j] steps per second, those with the
+ * largest sum of normalised rates.  Where that does not work out the shares stay.
+ */
+void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares);
+
+/* Do a few rows, taken from everywhere, hardly repeat each other? */
+bool hardly_alike(const struct frame *frame, const struct demands *demands);
+
+/* No share on a type that the job cannot use, and no more than there is. */
+void drop_useless(const struct frame *frame, double *x);
+
+static inline double relative_gap(double bound, double reached)
+{
+    return bound > 0 ? fmax(0, (bound - reached) / bound) : 0;
+}

@@ -1,0 +1,66 @@
+/*
+ * search.h - look for the prices at which a field's level is least, and thereby largest.
+ *
+ * At any prices p with sum p * room = 1, what the crowd's cheapest ways cost at level z
+ * grows with z, and a level at which they cost more than 1 is out of reach: prices give
+ * upper bounds.  What the crowd used at some prices, per level, is a column; mixtures of
+ * columns that fit into the capacities give lower bounds, and the duals of the best
+ * mixture are the prices to try next.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "solve/field.h"
+#include "solve/simplex.h"
+
+#define SEARCH_COLUMNS 224
+
+struct search {
+    struct field *field;
+    const double *capacity; /* of everybody */
+
+    double ceiling;           /* the level that somebody's own fastest type allows    */
+    double lower, upper;      /* bounds within the field                              */
+    bool priced;              /* 'upper' was proven by prices, not by the ceiling     */
+    double best[CROWD_TYPES]; /* the prices that proved it, or came nearest         */
+    double best_cost;
+
+    uint32_t row_count, type_of_row[CROWD_TYPES];
+    struct simplex master, scratch;
+    struct point points[SEARCH_COLUMNS]; /* by column */
+    double narrow_gap; /* the gap at which to look for a smaller box           */
+    double box_width;  /* of the last one                                      */
+};
+
+void search_init(struct search *search, struct arena *arena, struct field *field,
+                 const double *capacity);
+
+/* Begin on the field as it is now, with no columns; 'upper' is the ceiling or less. */
+void search_begin(struct search *search, double upper);
+
+/* Prices to try: made to fit the field's room.  True where the upper bound fell. */
+bool search_try(struct search *search, const double *price);
+
+/* Begin again, from the most useful columns so far; at most 'keep' of them. */
+void search_again(struct search *search, double upper, uint32_t keep);
+
+/* Until the gap is at most 'tolerance' (relative); false where it does not get there. */
+bool search_run(struct search *search, double tolerance, bool narrow);
+
+/* Leave out the least useful columns; the mixture stays. */
+void search_forget(struct search *search, uint32_t keep);
+
+/*
+ * Add (1) or subtract (-1) what the job in a slot uses at each column's prices: with the
+ * whole field this keeps columns true without asking anybody else.  search_refresh()
+ * mixes them again.
+ */
+void search_count(struct search *search, uint32_t slot, double sign);
+void search_refresh(struct search *search);
+
+/* Equal money to each open type. */
+void search_equal_prices(const struct search *search, double *ret_price);
+
+/* The mixture that reaches 'lower'; how many points it has. */
+uint32_t search_mixture(const struct search *search, struct point *ret_points,
+                        double *ret_level);

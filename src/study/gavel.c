@@ -1,0 +1,237 @@
+/*
+ * gavel.c - Gavel's evaluation: completion times over load, makespan, fairness, money,
+ * groups, mechanism, estimator and solver.
+ *
+ * The rounds follow the published system's rules (compat=released), on its cluster, its
+ * jobs bit for bit and its window of jobs 4000 to 4999; our own rounds stand beside
+ * them.  Each part of the evaluation is a file of its own.
+ */
+#include "study/gavel.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct gavel_point *gavel_point(struct gavel_study *study)
+{
+    if (study->point_count == study->point_max) {
+        study->point_max = study->point_max ? study->point_max * 2 : 64;
+        study->points =
+            realloc(study->points, study->point_max * sizeof *study->points);
+        if (!study->points) {
+            fprintf(stderr, "berth: out of memory (points of a study)\n");
+            abort();
+        }
+    }
+    struct gavel_point *point = &study->points[study->point_count++];
+    *point = (struct gavel_point){ .cluster = &study->big, .rates = &study->big_rates };
+    return point;
+}
+
+uint32_t gavel_last(const struct gavel_study *study)
+{
+    return study->point_count - 1;
+}
+
+int gavel_run_points(struct gavel_study *study, struct error *err)
+{
+    uint32_t count = study->point_count * study->seeds;
+    study->runs = calloc(count + 1, sizeof *study->runs);
+    study->texts = calloc(count + 1, sizeof *study->texts);
+    study->text_sizes = calloc(count + 1, sizeof *study->text_sizes);
+    if (!study->runs || !study->texts || !study->text_sizes)
+        return error_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gavel_point *point = &study->points[i / study->seeds];
+        uint32_t seed = i % study->seeds;
+        struct sim_setup *setup = &study->runs[i].setup;
+        *setup = (struct sim_setup){ .cluster = point->cluster,
+                                     .rates = point->rates,
+                                     .workload = point->workload,
+                                     .policy = point->policy,
+                                     .window_from = point->window_from,
+                                     .window_to = point->window_to,
+                                     .seed = seed };
+        if (point->jobs) {
+            setup->workload = NULL;
+            setup->jobs = &point->jobs[seed * point->job_count];
+            setup->job_count = point->job_count;
+        }
+        if (point->by_job)
+            setup->jobs_out = open_memstream(&study->texts[i], &study->text_sizes[i]);
+    }
+    int status = sweep(study->runs, count, sweep_threads(), study->r->progress,
+                       study->r->context, err);
+    for (uint32_t i = 0; i < count; i++)
+        if (study->runs[i].setup.jobs_out)
+            fclose(study->runs[i].setup.jobs_out);
+    return status;
+}
+
+double gavel_figure(const struct gavel_study *study, uint32_t point, uint32_t seed,
+                    const char *id)
+{
+    return reproduction_figure(&study->runs[point * study->seeds + seed], id);
+}
+
+void gavel_figures(const struct gavel_study *study, uint32_t point, const char *id,
+                   double scale, double *ret_values)
+{
+    for (uint32_t s = 0; s < study->seeds; s++)
+        ret_values[s] = gavel_figure(study, point, s, id) * scale;
+}
+
+/* The text of field 'index' of a line of comma-separated values. */
+static const char *field_of(const char *line, uint32_t index)
+{
+    while (index-- > 0 && line)
+        line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
+    return line;
+}
+
+static uint32_t column_named(const char *header, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0;; i++) {
+        const char *field = field_of(header, i);
+        if (!field)
+            return UINT32_MAX;
+        if (strncmp(field, name, length) == 0 &&
+            (field[length] == ',' || field[length] == '\n'))
+            return i;
+    }
+}
+
+void gavel_jcts(const struct gavel_study *study, uint32_t point, uint32_t seed,
+                double *ret_jct_s, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ret_jct_s[i] = NAN;
+    const char *text = study->texts[point * study->seeds + seed];
+    uint32_t column = column_named(text, "jct_s");
+    for (const char *line = strchr(text, '\n'); line && line[1];
+         line = strchr(line + 1, '\n')) {
+        unsigned long id = strtoul(line + 1, NULL, 10); /* jobs count from 1 */
+        const char *field = field_of(line + 1, column);
+        if (id >= 1 && id <= count && field && *field != ',')
+            ret_jct_s[id - 1] = strtod(field, NULL);
+    }
+}
+
+void gavel_row(struct gavel_study *study, const char *id, const char *what,
+               const char *unit, double published, double tolerance,
+               const double *values)
+{
+    reproduction_row(study->r, id, what, unit, published, tolerance, values,
+                     study->seeds);
+}
+
+/* The two clusters, and the rates of pairs if the published table is at hand. */
+static int load(struct gavel_study *study, struct error *err)
+{
+    int status = cluster_load(&study->big, &study->arena, "gavel-36", err);
+    if (status == 0)
+        status = cluster_load(&study->small, &study->arena, "v100:4,p100:4,k80:4", err);
+    if (status < 0)
+        return status;
+    throughput_init(&study->big_rates, &study->big);
+    throughput_init(&study->small_rates, &study->small);
+    throughput_published(&study->big_rates, &study->arena);
+    throughput_published(&study->small_rates, &study->arena);
+    const char *data = getenv("BERTH_DATA");
+    if (!data)
+        return 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/gavel/simulation_throughputs.json", data);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    fclose(file);
+    study->pairs_measured = true;
+    throughput_init(&study->big_rates, &study->big);
+    throughput_init(&study->small_rates, &study->small);
+    status = throughput_load(&study->big_rates, &study->arena, path, err);
+    if (status == 0)
+        status = throughput_load(&study->small_rates, &study->arena, path, err);
+    return status;
+}
+
+static void describe(const struct gavel_study *study)
+{
+    struct reproduction *r = study->r;
+    reproduction_setup(r, "36 V100, 36 P100, 36 K80, one GPU per server", "published");
+    reproduction_setup(r,
+                       "jobs of 26 configurations, Poisson arrivals, seeds 0, 1, 2 of "
+                       "the published generator; figures over jobs 4000 to 4999",
+                       "published");
+    reproduction_setup(r,
+                       "rounds of 360 s by the released system's rules "
+                       "(compat=released); rows with 'berth' follow our own",
+                       "published");
+    reproduction_setup(r, "rates of the configurations, alone and in gangs",
+                       "published");
+    reproduction_setup(
+        r,
+        study->pairs_measured
+            ? "rates of pairs that share a GPU: the published table"
+            : "rates of pairs that share a GPU: a model of interference, "
+              "as BERTH_DATA is not set",
+        study->pairs_measured ? "published" : "ours");
+    reproduction_setup(r, "arrivals of the cost experiment", "reconstructed");
+    reproduction_note(r, "FIFO: the released code sends every job to V100 whatever it "
+                         "draws; the published makespans came from another revision. "
+                         "Rows of FIFO use the released code's behaviour.");
+    reproduction_note(r, "Optimal shares are not unique: another solver gives other "
+                         "completion times, by up to 5 %, from the same optimum.");
+}
+
+static void release(struct gavel_study *study)
+{
+    for (uint32_t i = 0; study->texts && i < study->point_count * study->seeds; i++)
+        free(study->texts[i]);
+    free(study->texts);
+    free(study->text_sizes);
+    for (uint32_t i = 0; study->runs && i < study->point_count * study->seeds; i++)
+        sim_result_release(&study->runs[i].result);
+    free(study->runs);
+    free(study->points);
+    arena_release(&study->arena);
+}
+
+static int gavel_run(struct reproduction *r, struct error *err)
+{
+    struct gavel_study study = { .r = r, .seeds = r->seed_count, .quick = r->quick };
+    arena_init(&study.arena, 0);
+    int status = load(&study, err);
+    if (status == 0) {
+        describe(&study);
+        gavel_curves_plan(&study);
+        gavel_cost_plan(&study);
+        status = gavel_run_points(&study, err);
+    }
+    if (status == 0) {
+        gavel_curves_report(&study);
+        gavel_cost_report(&study);
+        status = gavel_shares_report(&study, err);
+    }
+    if (status == 0)
+        status = gavel_ideal_report(&study, err);
+    release(&study);
+    return status;
+}
+
+const struct study study_gavel = {
+    .name = "gavel",
+    .title = "Gavel: how much of which accelerator each job is due",
+    .paper = "Narayanan, Santhanam, Kazhamiaka, Phanishayee, Zaharia: "
+             "Heterogeneity-aware cluster scheduling policies for deep learning "
+             "workloads, OSDI 2020",
+    .seeds_full = 3,
+    .seeds_quick = 1,
+    .seed_first = 0,
+    .run = gavel_run,
+};

@@ -1,0 +1,230 @@
+/* Water filling: levels as by asking CLP about one job after the other, shares that hold. */
+#include "support/cases.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "solve/drawn.h"
+#include "solve/filling.h"
+#include "solve/lp.h"
+#include "solve/market.h"
+
+#define JOBS_MAX 12
+#define TYPES_MAX 6
+
+struct scene {
+    uint32_t job_count, type_count;
+    double capacity[TYPES_MAX];
+    double gang[JOBS_MAX];
+    double rate[JOBS_MAX * TYPES_MAX];
+};
+
+static double spread(struct rng *rng, double from, double to)
+{
+    return exp(log(from) + rng_unit(rng) * log(to / from));
+}
+
+static void draw_scene(struct scene *scene, uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "filling");
+    scene->job_count = 1 + rng_below(&rng, JOBS_MAX);
+    scene->type_count = 1 + rng_below(&rng, TYPES_MAX);
+    bool round = rng_below(&rng, 4) == 0; /* whole numbers: many ties */
+    double load = spread(&rng, 0.3, 8);
+    for (uint32_t j = 0; j < scene->job_count; j++) {
+        double *rate = scene->rate + j * scene->type_count, any = 0;
+        scene->gang[j] = 1 << rng_below(&rng, 4);
+        for (uint32_t t = 0; t < scene->type_count; t++) {
+            rate[t] = rng_below(&rng, 5) ? spread(&rng, 0.2, 5) : 0;
+            if (round)
+                rate[t] = rng_below(&rng, 4);
+            any += rate[t];
+        }
+        if (any == 0)
+            rate[0] = 1;
+        if (j > 0 && rng_below(&rng, 6) == 0) /* somebody's twin */
+            for (uint32_t t = 0; t < scene->type_count; t++)
+                rate[t] = scene->rate[t];
+    }
+    for (uint32_t t = 0; t < scene->type_count; t++) {
+        scene->capacity[t] = scene->job_count / load * spread(&rng, 0.2, 3);
+        if (round)
+            scene->capacity[t] = rng_below(&rng, 5);
+    }
+}
+
+struct judge {
+    struct lp *lp;
+    uint32_t level_row[JOBS_MAX];
+    double level[JOBS_MAX];
+    bool frozen[JOBS_MAX];
+};
+
+/* Rows: capacity, budget, level of each job; columns: shares. */
+static void judge_make(struct judge *judge, const struct scene *scene)
+{
+    uint32_t n = scene->job_count, k = scene->type_count, room[TYPES_MAX];
+    uint32_t budget[JOBS_MAX];
+    *judge = (struct judge){ .lp = lp_new() };
+    for (uint32_t t = 0; t < k; t++)
+        room[t] = lp_add_row(judge->lp, -LP_INFINITY, scene->capacity[t]);
+    for (uint32_t j = 0; j < n; j++) {
+        budget[j] = lp_add_row(judge->lp, -LP_INFINITY, 1);
+        judge->level_row[j] = lp_add_row(judge->lp, 0, LP_INFINITY);
+    }
+    for (uint32_t j = 0; j < n; j++)
+        for (uint32_t t = 0; t < k; t++)
+            lp_add_column(judge->lp, 0, 0, LP_INFINITY, 3,
+                          (uint32_t[]){ room[t], budget[j], judge->level_row[j] },
+                          (double[]){ scene->gang[j], 1, scene->rate[j * k + t] });
+}
+
+/* The largest level that those in 'who' can have, the others keeping theirs. */
+static double best_level(const struct judge *judge, const struct scene *scene,
+                         const bool *who)
+{
+    struct judge fresh;
+    uint32_t rows[JOBS_MAX], count = 0;
+    double takes[JOBS_MAX];
+    judge_make(&fresh, scene);
+    for (uint32_t j = 0; j < scene->job_count; j++) {
+        if (who[j]) {
+            rows[count] = fresh.level_row[j];
+            takes[count++] = -1;
+        } else {
+            lp_set_row(fresh.lp, fresh.level_row[j],
+                       judge->level[j] - 1e-9 * (1 + judge->level[j]), LP_INFINITY);
+        }
+    }
+    lp_add_column(fresh.lp, 1, 0, 100, count, rows, takes);
+    assert_int_equal(lp_maximise(fresh.lp, LP_DUAL), LP_OPTIMAL);
+    double level = lp_objective(fresh.lp);
+    lp_free(fresh.lp);
+    return level;
+}
+
+/* Lexicographic max-min, the long way. */
+static void judge_fill(struct judge *judge, const struct scene *scene)
+{
+    uint32_t left = scene->job_count, n = scene->job_count;
+    while (left > 0) {
+        bool live[JOBS_MAX], stuck[JOBS_MAX];
+        for (uint32_t j = 0; j < n; j++)
+            live[j] = !judge->frozen[j];
+        double level = best_level(judge, scene, live);
+        for (uint32_t j = 0; j < n; j++)
+            if (live[j])
+                judge->level[j] = level;
+        for (uint32_t j = 0; j < n; j++) {
+            bool alone[JOBS_MAX] = { false };
+            alone[j] = true;
+            stuck[j] =
+                live[j] && best_level(judge, scene, alone) <= level * (1 + 5e-7) + 5e-7;
+        }
+        uint32_t before = left;
+        for (uint32_t j = 0; j < n; j++)
+            if (stuck[j]) {
+                judge->frozen[j] = true;
+                left--;
+            }
+        assert_true(left < before);
+    }
+}
+
+static void assert_shares_hold(const struct filling *filling, const double *level,
+                               const double *x)
+{
+    double used[16] = { 0 };
+    for (uint32_t j = 0; j < filling->job_count; j++) {
+        double budget = 0, rate = 0;
+        for (uint32_t t = 0; t < filling->type_count; t++) {
+            uint64_t cell = (uint64_t)j * filling->type_count + t;
+            assert_true(x[cell] >= 0);
+            budget += x[cell];
+            rate += x[cell] * filling->rate[cell];
+            used[t] += x[cell] * filling->gang[j];
+        }
+        assert_true(budget <= 1 + 1e-9);
+        assert_true(rate >= level[j] * (1 - 1e-9));
+    }
+    for (uint32_t t = 0; t < filling->type_count; t++)
+        assert_true(used[t] <= filling->capacity[t] * (1 + 1e-9));
+}
+
+static void fill_or_fail(const struct filling *filling, double *level, double *x,
+                         struct filling_answer *answer)
+{
+    struct error err;
+    if (filling_solve(filling, 1e-7, level, x, answer, &err) == 0)
+        return;
+    print_error("%s\n", err.text);
+    fail();
+}
+
+static void levels_come_out_as_by_asking_one_by_one(void **state)
+{
+    FOR_EACH_SEED(seed, 150)
+    {
+        struct scene scene;
+        struct judge judge;
+        struct filling_answer answer;
+        double level[JOBS_MAX], x[JOBS_MAX * TYPES_MAX];
+        draw_scene(&scene, seed.now);
+        struct filling filling = { scene.job_count, scene.type_count, scene.capacity,
+                                   scene.gang, scene.rate };
+        fill_or_fail(&filling, level, x, &answer);
+        assert_shares_hold(&filling, level, x);
+        judge = (struct judge){ 0 };
+        judge_fill(&judge, &scene);
+        for (uint32_t j = 0; j < scene.job_count; j++)
+            assert_near(level[j], judge.level[j], 2e-6 * (1 + judge.level[j]));
+    }
+}
+
+/* Nobody below its top could rise without somebody no better off falling: by prices. */
+static void large_fillings_hold(void **state)
+{
+    FOR_EACH_SEED(seed, 12)
+    {
+        static const double loads[] = { 0.5, 1.5, 4 };
+        uint32_t turn = (uint32_t)seed.now, n = 2000 + 500 * (turn % 5);
+        struct arena arena;
+        struct drawn drawn;
+        struct filling_answer answer;
+        arena_init(&arena, 0);
+        drawn_make(&drawn, &arena,
+                   &(struct drawn_setup){ .job_count = n,
+                                          .type_count = 2 + turn % 5,
+                                          .jobs_per_gpu = loads[turn % 3],
+                                          .noise = turn % 4 ? 0.15 : 0,
+                                          .seed = seed.now });
+        uint32_t k = drawn.type_count;
+        double *rate = arena_array(&arena, double, (uint64_t)n *k);
+        double *x = arena_array(&arena, double, (uint64_t)n *k);
+        double *level = arena_array(&arena, double, n);
+        for (uint32_t j = 0; j < n; j++) {
+            struct buyer buyer =
+                drawn_buyer(&drawn, DRAWN_MAX_MIN, j, rate + (uint64_t)j * k);
+            for (uint32_t t = 0; t < k; t++)
+                rate[(uint64_t)j * k + t] /= buyer.need;
+        }
+        struct filling filling = { n, k, drawn.capacity, drawn.gang, rate };
+        fill_or_fail(&filling, level, x, &answer);
+        assert_shares_hold(&filling, level, x);
+        assert_true(answer.rounds <= k + 1);
+        arena_release(&arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(levels_come_out_as_by_asking_one_by_one),
+        cmocka_unit_test(large_fillings_hold),
+    };
+    return cmocka_run_group_tests_name("filling", tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* Shares that need no linear programme: closed forms, first come first served, AlloX. */
+#include "support/cases.h"
+
+#include "base/arena.h"
+#include "solve/programme.h"
+#include "solve/simple.h"
+
+static struct arena arena;
+
+static int setup(void **state)
+{
+    arena_init(&arena, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+static void isolated_is_an_equal_part_of_every_type(void **state)
+{
+    const double capacity[] = { 4, 2 }, gang[] = { 1, 4 };
+    double x[4];
+    shares_isolated(2, 2, capacity, gang, x);
+    assert_near(x[0], 2.0 / 3, 1e-12); /* 2 and 1 are more than the time there is */
+    assert_near(x[1], 1.0 / 3, 1e-12);
+    assert_near(x[2], 0.5, 1e-12);
+    assert_near(x[3], 0.25, 1e-12);
+}
+
+static void proportional_splits_time_as_accelerators_are(void **state)
+{
+    const double capacity[] = { 3, 1 }, nothing[] = { 0, 0 };
+    double x[2];
+    shares_proportional(1, 2, capacity, x);
+    assert_near(x[0], 0.75, 0);
+    shares_proportional(1, 2, nothing, x);
+    assert_near(x[0], 0, 0);
+}
+
+/* Two types with 2 and 1 accelerators; the second is faster but for job 2. */
+static struct first_come queue(void)
+{
+    static const double capacity[] = { 2, 1 }, gang[] = { 1, 1, 1, 1 };
+    static const double rate[] = { 1, 2, 1, 2, 3, 1, 1, 2 };
+    return (struct first_come){ .job_count = 4,
+                                .type_count = 2,
+                                .capacity = capacity,
+                                .gang = gang,
+                                .rate = rate,
+                                .aware = true };
+}
+
+static void take(const struct first_come *q, const char *types)
+{
+    double x[16];
+    shares_first_come(q, &arena, x);
+    for (uint32_t j = 0; j < q->job_count; j++)
+        for (uint32_t t = 0; t < q->type_count; t++)
+            assert_near(x[j * q->type_count + t], types[j] == (char)('0' + t), 0);
+}
+
+static void the_first_takes_the_fastest(void **state)
+{
+    struct first_come q = queue();
+    take(&q, "100-");
+}
+
+static void without_rates_the_first_type_with_room_is_taken(void **state)
+{
+    struct first_come q = queue();
+    q.aware = false;
+    take(&q, "001-");
+}
+
+static void who_finds_no_room_holds_up_the_rest(void **state)
+{
+    struct first_come q = queue();
+    q.gang = (double[]){ 1, 2, 2, 1 };
+    take(&q, "10--");
+}
+
+static void who_can_never_run_holds_up_nobody(void **state)
+{
+    struct first_come q = queue();
+    q.gang = (double[]){ 8, 1, 1, 1 };
+    take(&q, "-100");
+    q.released = true;
+    take(&q, "----");
+}
+
+static void who_holds_a_type_keeps_it(void **state)
+{
+    struct first_come q = queue();
+    q.held = (uint32_t[]){ SHARES_NO_TYPE, SHARES_NO_TYPE, 1, SHARES_NO_TYPE };
+    take(&q, "001-");
+}
+
+static void a_type_without_a_rate_is_not_taken(void **state)
+{
+    struct first_come q = queue();
+    q.rate = (double[]){ 0, 2, 0, 2, 3, 1, 1, 2 };
+    take(&q, "1---");
+}
+
+static void who_does_well_beside_another_joins_it(void **state)
+{
+    struct first_come q = queue();
+    q.pairs = (struct programme_pair[]){ { 0, 3 }, { 1, 3 } };
+    q.pair_rate = (double[]){ 1, 1, 1, 1, 0.9, 0.9, 0.9, 0.9 };
+    q.pair_count = 2;
+    double x[12];
+    shares_first_come(&q, &arena,
+                      x); /* beside 1 on type 0: 1.8; beside 0 on type 1: 1 */
+    assert_near(x[5 * 2 + 0], 1, 0);
+    assert_near(x[1 * 2 + 0], 0, 0);
+    assert_near(x[0 * 2 + 1], 1, 0);
+    q.pair_rate = (double[]){ 1, 1, 1, 1, 0.7, 0.7, 0.9, 0.9 };
+    shares_first_come(&q, &arena, x); /* 1.4 is not worth it */
+    assert_near(x[5 * 2 + 0], 0, 0);
+    assert_near(x[1 * 2 + 0], 1, 0);
+}
+
+static void allox_runs_the_short_first(void **state)
+{
+    const struct allox allox = { .job_count = 2,
+                                 .type_count = 1,
+                                 .capacity = (double[]){ 1 },
+                                 .rate = (double[]){ 1, 1 },
+                                 .steps = (double[]){ 30, 10 },
+                                 .age_s = (double[]){ 5, 0 } };
+    double x[2];
+    assert_near(shares_allox(&allox, &arena, x), 10 + 40 + 5, 1e-9);
+    assert_near(x[0], 0, 0);
+    assert_near(x[1], 1, 0);
+}
+
+static void allox_gives_nobody_a_type_it_cannot_use(void **state)
+{
+    const struct allox allox = { .job_count = 1,
+                                 .type_count = 2,
+                                 .capacity = (double[]){ 1, 0 },
+                                 .rate = (double[]){ 0, 1 },
+                                 .steps = (double[]){ 10 },
+                                 .age_s = (double[]){ 0 } };
+    double x[2];
+    shares_allox(&allox, &arena, x);
+    assert_near(x[0], 0, 0);
+    assert_near(x[1], 0, 0);
+}
+
+static void allox_without_workers_gives_nothing(void **state)
+{
+    const struct allox allox = { .job_count = 1,
+                                 .type_count = 1,
+                                 .capacity = (double[]){ 0 },
+                                 .rate = (double[]){ 1 },
+                                 .steps = (double[]){ 10 },
+                                 .age_s = (double[]){ 0 } };
+    double x[1];
+    assert_near(shares_allox(&allox, &arena, x), 0, 0);
+    assert_near(x[0], 0, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest cases[] = {
+        CASE(isolated_is_an_equal_part_of_every_type),
+        CASE(proportional_splits_time_as_accelerators_are),
+        CASE(the_first_takes_the_fastest),
+        CASE(without_rates_the_first_type_with_room_is_taken),
+        CASE(who_finds_no_room_holds_up_the_rest),
+        CASE(who_can_never_run_holds_up_nobody),
+        CASE(who_holds_a_type_keeps_it),
+        CASE(a_type_without_a_rate_is_not_taken),
+        CASE(who_does_well_beside_another_joins_it),
+        CASE(allox_runs_the_short_first),
+        CASE(allox_gives_nobody_a_type_it_cannot_use),
+        CASE(allox_without_workers_gives_nothing),
+    };
+    return cmocka_run_group_tests(cases, NULL, NULL);
+}
