@@ -45,3 +45,11 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
     ret_rates[1] = rate_b;
     return true;
 }
+
+bool sharing_is_known(const struct throughput *table, const struct job *a,
+                      const struct job *b, uint32_t type, uint32_t gpus)
+{
+    double rates[2];
+    return throughput_pair(table, a->kind, b->kind, type, gpus, false, rates) ||
+           (behaviour(table, a, type) && behaviour(table, b, type));
+}

@@ -27,3 +27,10 @@ struct throughput;
 bool sharing_rates(const struct throughput *table, const struct job *a,
                    const struct job *b, uint32_t type, uint32_t gpus, bool spread,
                    double ret_rates[2]);
+
+/*
+ * Whether that is known: measured, or by the model, whose kinds have a known size in
+ * memory.  Of others it can only be hoped that they fit.
+ */
+bool sharing_is_known(const struct throughput *table, const struct job *a,
+                      const struct job *b, uint32_t type, uint32_t gpus);

@@ -43,14 +43,17 @@ static void add_one_of_two(job_id two[2], job_id id)
     two[at] = id;
 }
 
-/* What a job has promised there: it will leave that, though it may not know yet. */
+/* Where others wait for a job to leave: it will, though it may not know yet. */
 static uint64_t promised_gpus(const struct state *state, job_id id, node_id node)
 {
     uint64_t gpus = 0;
     for (uint32_t p = state->jobs[id].promised_to; p != UINT32_MAX;
-         p = state->promises[p].next_of_victim)
-        if (state->promises[p].part.node == node)
-            gpus |= state->promises[p].part.gpus;
+         p = state->promises[p].next_of_victim) {
+        const struct seat_row *next = &state->jobs[state->promises[p].successor].next;
+        for (uint32_t i = 0; i < next->count; i++)
+            if (state->seats[next->first + i].node == node)
+                gpus |= state->seats[next->first + i].gpus;
+    }
     return gpus;
 }
 

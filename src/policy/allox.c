@@ -18,7 +18,13 @@
 #include "model/job.h"
 #include "solve/simple.h"
 
-#define JOBS_MAX 256           /* looked at at once             */
+/*
+ * Workers that come free are handed out so many at a time, as in the published system: one
+ * alone would go to whoever suits it least badly, for good.  Meanwhile anybody may use it.
+ */
+#define BATCH_S 1920.0
+
+#define JOBS_MAX 1024           /* looked at at once             */
 #define JOBS_MAX_RELEASED 4096 /* the published system takes all */
 
 /* What a job holds, by slot. */
@@ -139,7 +145,8 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
 }
 
 static const struct gavel_rule allox_rule = { .shares = allox_shares,
-                                              .blind = BLIND_TRUE };
+                                              .blind = BLIND_TRUE,
+                                              .patience_s = BATCH_S };
 
 static int allox_init(void *self, const struct view *view, uint64_t seed,
                       struct arena *run, struct error *err)

@@ -19,6 +19,7 @@
 #include "policy/gavel_common.h"
 
 const char *const gavel_compats[] = { "none", "released", NULL };
+const char *const gavel_knowns[] = { "true", "estimated", NULL };
 
 #define PAIRS_MAX (1u << 20) /* more are not listed */
 
@@ -145,6 +146,17 @@ void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan)
         plan_grant(plan, job, NULL);
 }
 
+bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
+{
+    if (!job_runs(job))
+        return false;
+    bool saves = job->pause_ns <= job->grace_ns ||
+                 (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
+    int64_t in_seats_ns = view->now_ns - job->since_ns;
+    return !saves || in_seats_ns < 2 * job->load_ns + job->pause_ns;
+}
+
 /* --- asking the policy -------------------------------------------------------------- */
 
 /* What a job has left where nobody knows: as much as it has done, and a round's worth. */
@@ -252,25 +264,6 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
 
 /* --- pairs ------------------------------------------------------------------------------ */
 
-bool gavel_pair_rates(const struct gavel_common *common, const struct view *view,
-                      job_id first, job_id second, double ret_rates[][2])
-{
-    const struct job *a = &view->jobs[first];
-    const struct job *b = &view->jobs[second];
-    bool some = false;
-    for (uint32_t c = 0; c < common->type_count; c++) {
-        uint32_t type = common->types[c];
-        bool allowed = a->types & b->types & (uint32_t)1 << type;
-        if (allowed &&
-            sharing_rates(view->rates, a, b, type, a->gpus, false, ret_rates[c]) &&
-            ret_rates[c][0] > 0 && ret_rates[c][1] > 0)
-            some = true;
-        else
-            ret_rates[c][0] = ret_rates[c][1] = 0;
-    }
-    return some;
-}
-
 uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
                         double rates[][2])
 {
@@ -327,7 +320,14 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 
 /* --- the doors ---------------------------------------------------------------------- */
 
-static int check_settings(const struct gavel *gavel, struct error *err)
+/* Sharing scales where a rule says what each job wants; otherwise pairs are listed. */
+static bool by_classes(const struct gavel *gavel)
+{
+    return gavel->compat != COMPAT_RELEASED && gavel->sharing && gavel->rule->demand;
+}
+
+static int check_settings(const struct gavel *gavel, const struct gavel_rule *rule,
+                          struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -369,7 +369,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, err);
+    int r = check_settings(gavel, rule, err);
     if (r < 0)
         return r;
     struct gavel_common *common = arena_new(run, struct gavel_common);
@@ -383,8 +383,14 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
     for (node_id n = 0; n < view->cluster->node_count; n++)
         count_node(common, view, n);
     gate_init(&gavel->gate, view, run);
+    common->seed = seed;
+    r = gavel_pairs_init(common, view, run, err);
+    if (r < 0)
+        return r;
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_init(common, view, seed, run, err);
+    if (by_classes(gavel))
+        return gavel_sharing_init(common, view, run, err);
     gavel_rounds_init(common, view, run);
     return 0;
 }
@@ -406,6 +412,8 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         observe_cpu_only(common, view, event);
     else if (gavel->compat == COMPAT_RELEASED)
         gavel_released_observe(common, view, event);
+    else if (by_classes(gavel))
+        gavel_sharing_observe(common, view, event);
     else
         gavel_rounds_observe(common, view, event);
 }
@@ -418,10 +426,14 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     gavel_grant_cpu_only(common, plan);
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_decide(common, view, plan, scratch, err);
+    if (by_classes(gavel))
+        return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
 }
 
 void gavel_fini(void *self)
 {
-    /* All of it lives in the run's memory. */
+    struct gavel *gavel = self;
+    if (gavel->common && gavel->common->sharing)
+        gavel_sharing_fini(gavel->common);
 }

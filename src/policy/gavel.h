@@ -79,10 +79,31 @@ enum gavel_blind {
     BLIND_TRUE,  /* what they are: it does not look at them            */
 };
 
+/*
+ * What a job is to get, for shares that are made by classes of jobs that are alike: at
+ * least need z / (1 - ahead z) steps per second with z as large as can be (pairs.h), or
+ * what makes the sum of rates over prices, or the sum of rates over that of prices paid,
+ * as large as can be, 'floor' at least.
+ */
+enum gavel_aim { AIM_LEVEL, AIM_FILL, AIM_SUM, AIM_RATIO };
+
+struct gavel_demand {
+    enum gavel_aim aim;      /* the same for all               */
+    double need, ahead;      /* AIM_LEVEL, AIM_FILL (ahead: 0) */
+    double price[TYPES_MAX]; /* AIM_SUM, AIM_RATIO: [type]     */
+    double floor;            /* AIM_SUM, AIM_RATIO             */
+};
+
 struct gavel_rule {
     /* Fill call->x.  On failure the shares stay as they were. */
     int (*shares)(void *self, struct gavel_call *call, struct error *err);
+
+    /* Optional: the demand of a job, so that sharing scales (gavel_sharing.c). */
+    void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
+                   struct gavel_demand *ret_demand);
+
     enum gavel_blind blind; /* aware=false                                        */
+    double patience_s; /* ours: shares are not made again so soon                 */
     bool strict; /* who has no share does not run, even where there is room       */
     bool pairs_itself; /* no pairs are listed, it adds those it wants             */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
@@ -90,6 +111,10 @@ struct gavel_rule {
 
 enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
 extern const char *const gavel_compats[];
+
+/* Rates of jobs that share: as they are, or from a few trials (predict/estimate.h). */
+enum gavel_known { KNOWN_TRUE, KNOWN_ESTIMATED };
+extern const char *const gavel_knowns[];
 
 /* What the private state of every such policy begins with. */
 struct gavel {
@@ -99,6 +124,7 @@ struct gavel {
     /* settings */
     bool aware;        /* rates of the types are known and used      */
     bool sharing;      /* two jobs may share accelerators            */
+    uint32_t known;    /* enum gavel_known                           */
     bool global_queue; /* all types are filled from one order        */
     uint32_t compat;   /* enum gavel_compat                          */
     int64_t round_ns;
@@ -117,9 +143,12 @@ struct gavel {
             "knows how fast each job runs on each type" \
     }
 #define GAVEL_PARAM_SHARING(type, field) \
+    { "sharing", PARAM_FLAG, offsetof(type, field.sharing), \
+      "false",   NULL,       "two jobs may share accelerators" }, \
     { \
-        "sharing", PARAM_FLAG, offsetof(type, field.sharing), "false", NULL, \
-            "two jobs may share accelerators" \
+        "rates", PARAM_CHOICE, offsetof(type, field.known), "true", NULL, \
+            "of jobs that share: as they are, or from a few trials", 0, 0, \
+            gavel_knowns \
     }
 #define GAVEL_PARAMS(type, field) \
     { "round", PARAM_TIME, offsetof(type, field.round_ns), \

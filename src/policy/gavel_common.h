@@ -10,6 +10,8 @@
 struct gavel_recorded;
 struct gavel_released;
 struct gavel_rounds;
+struct gavel_sharing;
+struct estimate;
 
 /* A job's pages, by slot. */
 struct gavel_entry {
@@ -50,8 +52,11 @@ struct gavel_common {
     uint32_t pair_max;
     uint32_t *pair_of; /* [job of the call] see gavel_pair() */
 
+    struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
+    uint64_t seed;
     struct gavel_released *released;
     struct gavel_rounds *rounds;
+    struct gavel_sharing *sharing;
 };
 
 static inline double *gavel_rates(const struct gavel_common *common, job_id job)
@@ -83,16 +88,38 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                    const struct gavel_times *times, struct arena *scratch,
                    struct gavel_call *ret_call);
 
-/* Rates of two jobs that share, by column; false if they can nowhere. */
-bool gavel_pair_rates(const struct gavel_common *common, const struct view *view,
-                      job_id first, job_id second, double ret_rates[][2]);
-
 /* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
 uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
                         double rates[][2]);
 
+/*
+ * Sent away now it would lose what it has done, or has hardly done anything for what its
+ * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
+ */
+bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
+                     const struct job *job);
+
 /* Grant seats to jobs that ask for no accelerator, as they fit. */
 void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);
+
+/* --- rates of two that share, as the policy knows them (gavel_pairs.c) -------------- */
+
+int gavel_pairs_init(struct gavel_common *common, const struct view *view,
+                     struct arena *run, struct error *err);
+
+/* A job has come: where rates are estimated, it is tried beside some references. */
+void gavel_pairs_admit(struct gavel_common *common, const struct view *view,
+                       job_id job);
+
+/* What happens tells how two get on; what a plan refuses, that they do not. */
+void gavel_pairs_observe(struct gavel_common *common, const struct view *view,
+                         const struct event *event);
+void gavel_pairs_refused(struct gavel_common *common, const struct view *view, job_id a,
+                         job_id b, uint32_t column);
+
+/* [column][2] steps per second, 0: not there; false if they can nowhere. */
+bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
+                      job_id b, double rates[][2]);
 
 /* --- ours (gavel_round.c) ---------------------------------------------------------- */
 
@@ -102,6 +129,16 @@ void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
                           const struct event *event);
 int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
                         struct plan *plan, struct arena *scratch, struct error *err);
+
+/* --- ours where jobs share (gavel_sharing.c) ---------------------------------------- */
+
+int gavel_sharing_init(struct gavel_common *common, const struct view *view,
+                       struct arena *run, struct error *err);
+void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
+                           const struct event *event);
+int gavel_sharing_decide(struct gavel_common *common, const struct view *view,
+                         struct plan *plan, struct arena *scratch, struct error *err);
+void gavel_sharing_fini(struct gavel_common *common);
 
 /* --- that of the published system (gavel_released.c) ------------------------------- */
 

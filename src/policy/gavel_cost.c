@@ -22,16 +22,21 @@ struct gavel_cost {
     uint32_t form;
 };
 
-/* The least rate that keeps each job's deadline. */
+/*
+ * The least rate that keeps a job's deadline.  One that has passed asks for nothing: it
+ * cannot be kept any more.
+ */
+static double floor_of(const struct gavel_call *call, uint32_t j)
+{
+    double left_s = call->left_s[j];
+    return isfinite(left_s) && left_s > 0 ? call->steps[j] / left_s : 0;
+}
+
 static const double *floors_of(const struct gavel_call *call)
 {
     double *floors = arena_array(call->scratch, double, call->job_count);
-    for (uint32_t j = 0; j < call->job_count; j++) {
-        double left_s = call->left_s[j];
-        if (isfinite(left_s) && left_s > 0)
-            floors[j] = call->steps[j] / left_s;
-        /* A deadline that has passed asks for nothing: it cannot be kept any more. */
-    }
+    for (uint32_t j = 0; j < call->job_count; j++)
+        floors[j] = floor_of(call, j);
     return floors;
 }
 
@@ -65,9 +70,28 @@ static int cost_slo_shares(void *self, struct gavel_call *call, struct error *er
     return solve(self, call, true, err);
 }
 
+static void cost_demand(void *self, const struct gavel_call *call, uint32_t at,
+                        struct gavel_demand *ret_demand)
+{
+    struct gavel_cost *cost = self;
+    const struct cluster *cluster = call->view->cluster;
+    ret_demand->aim = cost->form == FORM_PAPER ? AIM_RATIO : AIM_SUM;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        ret_demand->price[t] = cluster->types[call->types[t]].usd_per_hour;
+}
+
+static void cost_slo_demand(void *self, const struct gavel_call *call, uint32_t at,
+                            struct gavel_demand *ret_demand)
+{
+    cost_demand(self, call, at, ret_demand);
+    ret_demand->floor = floor_of(call, at);
+}
+
 static const struct gavel_rule cost_rule = { .shares = cost_shares,
+                                             .demand = cost_demand,
                                              .blind = BLIND_FIRST };
 static const struct gavel_rule cost_slo_rule = { .shares = cost_slo_shares,
+                                                 .demand = cost_slo_demand,
                                                  .blind = BLIND_FIRST };
 
 static int start(struct gavel_cost *cost, const struct gavel_rule *rule,

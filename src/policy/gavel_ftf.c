@@ -4,6 +4,8 @@
  * A job's ratio is the time it will have taken over the time it would have taken on an
  * equal share of the cluster (Themis); the largest ratio is made as small as can be.
  */
+#include <math.h>
+
 #include "policy/gavel_lp.h"
 
 struct gavel_ftf {
@@ -17,9 +19,26 @@ static int ftf_shares(void *self, struct gavel_call *call, struct error *err)
     return gavel_lp_solve(&ftf->lp, call, &programme, err);
 }
 
-static const struct gavel_rule ftf_rule = { .shares = ftf_shares,
-                                            .blind = BLIND_FIRST,
-                                            .alone = true };
+/* From ratio >= (age + steps / rate) / alone: rate >= (steps / alone) z / (1 - (age / alone) z). */
+static void ftf_demand(void *self, const struct gavel_call *call, uint32_t at,
+                       struct gavel_demand *ret_demand)
+{
+    double part = 1.0 / call->job_count / call->gang[at];
+    double all = 0;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        all += call->capacity[t];
+    double pace = gavel_lp_even_rate(call, at) * fmin(all * part, 1);
+    double alone_s = call->alone_s[at] + (pace > 0 ? call->steps[at] / pace : 0);
+    ret_demand->aim = AIM_LEVEL;
+    if (!(pace > 0 && alone_s > 0))
+        return; /* it can run nowhere */
+    ret_demand->need = call->steps[at] / alone_s;
+    ret_demand->ahead = call->age_s[at] / alone_s;
+}
+
+static const struct gavel_rule ftf_rule = {
+    .shares = ftf_shares, .demand = ftf_demand, .blind = BLIND_FIRST, .alone = true
+};
 
 static int ftf_init(void *self, const struct view *view, uint64_t seed,
                     struct arena *run, struct error *err)

@@ -21,7 +21,16 @@ static int las_shares(void *self, struct gavel_call *call, struct error *err)
     return gavel_lp_solve(&las->lp, call, &programme, err);
 }
 
+static void las_demand(void *self, const struct gavel_call *call, uint32_t at,
+                       struct gavel_demand *ret_demand)
+{
+    struct gavel_las *las = self;
+    ret_demand->aim = las->water_filling ? AIM_FILL : AIM_LEVEL;
+    ret_demand->need = call->weight[at] * gavel_lp_even_rate(call, at) / call->gang[at];
+}
+
 static const struct gavel_rule las_rule = { .shares = las_shares,
+                                            .demand = las_demand,
                                             .blind = BLIND_EQUAL };
 
 static int las_init(void *self, const struct view *view, uint64_t seed,

@@ -149,6 +149,17 @@ static int middle(const struct programme *programme, const struct shares *shares
     return centre_solve(&centre, call->scratch, call->x, err);
 }
 
+double gavel_lp_even_rate(const struct gavel_call *call, uint32_t at)
+{
+    double sum = 0;
+    double all = 0;
+    for (uint32_t t = 0; t < call->type_count; t++) {
+        all += call->capacity[t];
+        sum += call->capacity[t] * call->rate[(size_t)at * call->type_count + t];
+    }
+    return all > 0 ? sum / all : 0;
+}
+
 int gavel_lp_solve(struct gavel_lp *lp, struct gavel_call *call,
                    const struct programme *programme, struct error *err)
 {

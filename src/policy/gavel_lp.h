@@ -21,6 +21,9 @@ void gavel_lp_fini(void *self);
 /* The programme with everything that the call says; the policy adds the rest. */
 struct programme gavel_lp_programme(const struct gavel_call *call, enum goal goal);
 
+/* A job's rate on an equal part of every type: what shares are fair by. */
+double gavel_lp_even_rate(const struct gavel_call *call, uint32_t at);
+
 /* Solve it and write the shares into the call. */
 int gavel_lp_solve(struct gavel_lp *lp, struct gavel_call *call,
                    const struct programme *programme, struct error *err);

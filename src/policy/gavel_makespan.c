@@ -17,7 +17,15 @@ static int makespan_shares(void *self, struct gavel_call *call, struct error *er
     return gavel_lp_solve(&makespan->lp, call, &programme, err);
 }
 
+static void makespan_demand(void *self, const struct gavel_call *call, uint32_t at,
+                            struct gavel_demand *ret_demand)
+{
+    ret_demand->aim = AIM_LEVEL;
+    ret_demand->need = call->steps[at];
+}
+
 static const struct gavel_rule makespan_rule = { .shares = makespan_shares,
+                                                 .demand = makespan_demand,
                                                  .blind = BLIND_FIRST };
 
 static int makespan_init(void *self, const struct view *view, uint64_t seed,

@@ -163,6 +163,7 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
     struct gavel_released *r = common->released;
     double rates[TYPES_MAX][2];
     gavel_enroll(common, view, id);
+    gavel_pairs_admit(common, view, id);
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c][0] = gavel_rates(common, id)[c];
         rates[c][1] = INFINITY;

@@ -12,7 +12,16 @@ static int throughput_shares(void *self, struct gavel_call *call, struct error *
     return gavel_lp_solve(&throughput->lp, call, &programme, err);
 }
 
+static void throughput_demand(void *self, const struct gavel_call *call, uint32_t at,
+                              struct gavel_demand *ret_demand)
+{
+    ret_demand->aim = AIM_SUM;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        ret_demand->price[t] = 1;
+}
+
 static const struct gavel_rule throughput_rule = { .shares = throughput_shares,
+                                                   .demand = throughput_demand,
                                                    .blind = BLIND_FIRST };
 
 static int throughput_start(void *self, const struct view *view, uint64_t seed,

@@ -5,8 +5,15 @@
  *     so that  sum_t rate[j][t] x[j][t] >= floor[j]    (jobs with a floor)
  *              sum_t x[j][t] <= 1,  sum_j gang[j] x[j][t] <= capacity[t]
  *
- * Solved by prices like market.h, with the same promises.  With 'cost' instead of plain
- * values it maximises a ratio: sum of values over sum of cost[t] gang[j] x[j][t].
+ * Solved by prices like market.h, with the same promises: what it returns is feasible to
+ * 1e-9 and comes with a proven bound, and the same auction has the same answer, bit for
+ * bit.  Floors may be missed by 1e-9, relative, where they could not be kept otherwise:
+ * so those that come out of a solved level can be put in again.
+ *
+ * With 'cost' it maximises a ratio instead: the sum of values over the sum of cost[t]
+ * gang[j] x[j][t].  Without floors that is the ratio of the best job on the best type
+ * alone; who reaches it runs, as far as there is room, and nobody else.  Where something
+ * has a value and costs nothing the ratio is infinite.
  */
 #pragma once
 
@@ -33,6 +40,10 @@ struct auction_answer {
     double price[16];
 };
 
-/* Writes x[job][type].  0, or -EDOM with a sentence when it does not converge. */
+/*
+ * Writes x[job][type], to a gap of 'tolerance' (1e-6) relative to the values shared out.
+ * 0; -EINVAL with a sentence for numbers that make no sense; -EDOM when it does not
+ * converge.
+ */
 int auction_solve(const struct auction *auction, double tolerance, double *ret_x,
                   struct auction_answer *ret_answer, struct error *err);

@@ -97,6 +97,7 @@ static double merit(const struct path *path, const double *x, double level)
         const double *mine = &x[(size_t)j * path->k];
         double idle = spare_time(mine, path->k);
         double product = 1;
+        double gain = 0;
         if (!(idle > 0))
             return -INFINITY;
         for (uint32_t t = 0; t < path->k; t++) {
@@ -104,19 +105,20 @@ static double merit(const struct path *path, const double *x, double level)
                 return -INFINITY;
             product *= mine[t];
             if (problem->value)
-                sum += path->count[j] * path->t *
-                       problem->value[(size_t)j * path->k + t] * mine[t];
+                gain += path->t * problem->value[(size_t)j * path->k + t] * mine[t];
         }
-        sum += path->count[j] * (log(idle) + path->copies * log(product));
         if (has_need(path, j)) {
             double spare = spare_rate(path, j, mine, level);
             if (!(spare > 0))
                 return -INFINITY;
-            double logs = log(spare);
+            idle *= spare;
             if (problem->inverse)
-                logs += CONE * logs - log(spare_rate(path, j, mine, 0));
-            sum += path->count[j] * logs;
+                idle *= sqrt(spare) / spare_rate(path, j, mine, 0); /* CONE is a half */
         }
+        /* One logarithm of a product is quicker than a sum of them. */
+        double logs = path->copies == 1 ? log(idle * product)
+                                        : log(idle) + path->copies * log(product);
+        sum += path->count[j] * (gain + logs);
     }
     return sum;
 }

@@ -10,8 +10,8 @@
 #include "solve/programme_fast.h"
 
 #define LEVEL_TOLERANCE 1e-9
-#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
-#define FULL 1e-9                    /* so near to its top a job is at it */
+#define HAIR (3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define FULL 1e-9                  /* so near to its top a job is at it */
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
@@ -136,6 +136,7 @@ struct climb {
     struct filler *filler;
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
+    double *top;       /* [class] before the rise                   */
     double *base;      /* [class] its level, a hair lower           */
     double *speed;     /* [class]                                   */
     bool *stuck;       /* [class]                                   */
@@ -149,10 +150,10 @@ static bool set_speeds(struct climb *climb, double *ret_most)
     *ret_most = INFINITY;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
+        climb->top[c] = filler_top(climb->filler, c);
         if (climb->speed[c] > 0)
             *ret_most =
-                fmin(*ret_most,
-                     (filler_top(climb->filler, c) - crew->level[c]) / climb->speed[c]);
+                fmin(*ret_most, (climb->top[c] - crew->level[c]) / climb->speed[c]);
     }
     return *ret_most < INFINITY;
 }
@@ -163,10 +164,10 @@ static bool go_up(struct climb *climb, const struct rise *rise)
     const struct crew *crew = climb->crew;
     bool stopped = false;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
-        double top = filler_top(climb->filler, c);
+        double top = climb->top[c];
         if (!(climb->speed[c] > 0))
             continue;
-        crew->level[c] = fmin(top, crew->level[c] + climb->speed[c] * rise->by);
+        crew->level[c] = fmin(top, climb->base[c] + climb->speed[c] * rise->by);
         climb->stuck[c] =
             (rise->held && climb->stuck[c]) || crew->level[c] >= top * (1 - FULL);
         stopped = stopped || climb->stuck[c];
@@ -208,6 +209,7 @@ int fast_hierarchical(const struct frame *frame, struct shares *shares,
         .filler = filler_new(&crew.filling, LEVEL_TOLERANCE),
         .done = arena_array(frame->arena, bool, p->job_count),
         .job_speed = arena_array(frame->arena, double, p->job_count),
+        .top = arena_array(frame->arena, double, count),
         .base = arena_array(frame->arena, double, count),
         .speed = arena_array(frame->arena, double, count),
         .stuck = arena_array(frame->arena, bool, count),

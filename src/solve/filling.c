@@ -29,12 +29,14 @@
 #include "solve/crowd.h"
 #include "solve/market.h"
 
-#define STEPS_MAX 60  /* heights in one rise                        */
-#define ROOT_MAX 100  /* passes to find where the money is spent    */
-#define ROUNDS_MAX 64 /* rises of a water filling                   */
-#define NEARLY 1e-3   /* prices are not known better than this      */
-#define PRICED 1e-6   /* of the average price: less is none         */
-#define SPARE 1e-6    /* of a type: more is not all used            */
+#define STEPS_MAX 60   /* heights in one rise                        */
+#define ROOT_MAX 100   /* passes to find where the money is spent    */
+#define ROUNDS_MAX 64  /* rises of a water filling                   */
+#define NEARLY 1e-3    /* prices are not known better than this ...  */
+#define BY_CHANCE 0.3  /* ... and so few jobs are as near by chance  */
+#define NEAR_ENOUGH 20 /* times the markets' tolerance                */
+#define PRICED 1e-6    /* of the average price: less is none         */
+#define SPARE 1e-6     /* of a type: more is not all used            */
 
 struct filler {
     struct arena arena;
@@ -275,6 +277,7 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     const double *price = filler->price;
     bool at_top = due >= filler->top[job] * (1 - 1e-9);
+    double nearly = fmin(NEARLY, BY_CHANCE / filler->job_count);
     struct choice choice =
         crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
@@ -288,7 +291,7 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
             continue;
         double pays = worth * rate[t], costs = price[t] + budget;
         if (at_top ? rate[t] >= due * (1 - 1e-7)
-                   : costs - pays < NEARLY * (costs + pays))
+                   : costs - pays < nearly * (costs + pays))
             return true;
     }
     return false;
@@ -410,36 +413,47 @@ static void note_prices(struct filler *filler)
         filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
 }
 
+/* The rise ends at this height: who stays, who goes on, who leaves. */
+static void end_rise(struct filler *filler, const struct dues *dues, double height,
+                     bool *ret_stuck)
+{
+    for (uint32_t j = 0; j < filler->job_count; j++)
+        if (!filler->gone[j])
+            market_share(filler->market, j,
+                         filler->x + (uint64_t)j * filler->type_count);
+    find_scarce(filler, dues, height);
+    find_stuck(filler, dues, height, ret_stuck);
+    let_go(filler, dues, height);
+}
+
 int filler_rise(struct filler *filler, const double *base, const double *speed,
                 double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
 {
     struct dues dues = { .base = base, .speed = speed };
-    double height = most;
-    begin_rise(filler, &dues);
     *ret_rise = (struct rise){ .by = most };
+    begin_rise(filler, &dues);
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
+        double height = ret_rise->by;
         int r = meet(filler, &dues, height, err);
         if (r < 0)
             return r;
-        if (filler->answer.level >= 1 - 2 * filler->tolerance) {
+        double missed = 1 - filler->answer.level;
+        if (missed > 2 * filler->tolerance) {
+            note_prices(filler);
+            ret_rise->held = true;
+            ret_rise->by = height_spent(filler, &dues, filler->price, 0, height);
+            if (ret_rise->by < height * (1 - 1e-13))
+                continue;
+            /* Prices can tell no more: near enough, or a little less. */
             ret_rise->by = height;
-            if (!ret_rise->held)
-                return 0;
-            for (uint32_t j = 0; j < filler->job_count; j++)
-                if (!filler->gone[j])
-                    market_share(filler->market, j,
-                                 filler->x + (uint64_t)j * filler->type_count);
-            find_scarce(filler, &dues, height);
-            find_stuck(filler, &dues, height, ret_stuck);
-            let_go(filler, &dues, height);
-            return 0;
+            if (missed > NEAR_ENOUGH * filler->tolerance) {
+                ret_rise->by *= 1 - missed;
+                continue;
+            }
         }
-        note_prices(filler);
-        ret_rise->held = true;
-        double next = height_spent(filler, &dues, filler->price, 0, height);
-        if (!(next < height * (1 - 1e-13)))
-            next = height * (1 - filler->tolerance);
-        height = next;
+        if (ret_rise->held)
+            end_rise(filler, &dues, height, ret_stuck);
+        return 0;
     }
     return error_set(err, -EDOM, "the levels of %u jobs do not settle",
                      filler->job_count);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOLERANCE 1e-9 /* of rows and reduced costs: our answers are good to 1e-6 */
-#define PATIENCE 200   /* steps per row and column before it gives up            */
+#define TOLERANCE 1e-10 /* of rows and reduced costs: our answers are good to 1e-6 */
+#define PATIENCE 200    /* steps per row and column before it gives up            */
 
 struct lp {
     Clp_Simplex *model;

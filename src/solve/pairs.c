@@ -764,7 +764,6 @@ static int fill(struct pairs *p, const double *need, double tolerance, double *r
             return gave_up(p, err);
         read_shares(p, ret_x);
         read_prices(p);
-        rising = 0;
         double level = fmax(rise_reached(p, need), last);
         double prices = 0;
         for (uint32_t c = 0; c < p->class_count; c++)

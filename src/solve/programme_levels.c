@@ -24,7 +24,7 @@
 #define PULLS 1e-7  /* a dual above it is one                                    */
 #define MOVES 1e-8  /* relative spare above it is some                           */
 #define FULL 1e-10  /* so near to its job's best rate a level is at it           */
-#define SLACK 1e-10 /* what a level gives so that rounding does not make it fail */
+#define SLACK 1e-12 /* what a level gives so that rounding does not make it fail */
 
 struct levels {
     const struct frame *frame;

@@ -56,8 +56,12 @@ static double judge(const struct scene *s, enum form form, double slack,
         double least = form == SUM ? s->floor[j] * (1 - slack) : 0;
         lp_add_row(lp, least, LP_INFINITY);
     }
+    double dear =
+        0; /* all there is: a denominator of that order keeps the judge exact */
+    for (uint32_t t = 0; t < s->k; t++)
+        dear += s->capacity[t] * s->cost[t];
     if (form == RATIO)
-        lp_add_row(lp, 1, 1);
+        lp_add_row(lp, dear, dear);
     for (uint32_t j = 0; j < s->n; j++)
         for (uint32_t t = 0; t < s->k; t++) {
             uint32_t rows[4] = { t, budget + j, floor + j, whole };
@@ -85,7 +89,7 @@ static double judge(const struct scene *s, enum form form, double slack,
     for (uint32_t i = 0; ret_x && i < s->n * s->k; i++)
         ret_x[i] = fmax(lp_columns(lp)[i], 0);
     lp_free(lp);
-    return objective;
+    return form == RATIO ? objective / dear : objective;
 }
 
 /* ---- scenes ---- */

@@ -1,0 +1,451 @@
+/*
+ * bench_solve_sums.c - part of berth bench solve: sums, floors, ratios, and pairs.
+ *
+ * Four jobs per accelerator of three types (solve/drawn.h).  Every row is the best of a
+ * few cold solutions, each of which comes with a proof that it is within 1e-6; where the
+ * general solver can be waited for it solves the same and the row says how much longer
+ * that takes.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "cmd/berth/bench.h"
+#include "solve/auction.h"
+#include "solve/drawn.h"
+#include "solve/lp.h"
+#include "solve/market.h"
+#include "solve/pairs.h"
+
+#define TYPES 3
+#define MANY 100000
+#define SOME 4096
+#define TIMES 3
+#define TOLERANCE 1e-6
+
+/* ---- sums ------------------------------------------------------------------------ */
+
+struct sums {
+    struct arena arena;
+    struct drawn drawn;
+    struct auction auction;
+    double *x;
+};
+
+static const double prices[TYPES] = { 0.135, 0.43, 0.74 };
+
+static void sums_make(struct sums *sums, uint32_t job_count)
+{
+    struct drawn_setup setup = { .job_count = job_count,
+                                 .type_count = TYPES,
+                                 .jobs_per_gpu = 4,
+                                 .noise = 0.15,
+                                 .seed = 1 };
+    struct drawn *drawn = &sums->drawn;
+    arena_init(&sums->arena, 0);
+    drawn_make(drawn, &sums->arena, &setup);
+    sums->x = arena_array(&sums->arena, double, (size_t)job_count *TYPES);
+    sums->auction = (struct auction){ .job_count = job_count,
+                                      .type_count = TYPES,
+                                      .capacity = drawn->capacity,
+                                      .gang = drawn->gang,
+                                      .value = drawn->rate,
+                                      .rate = drawn->rate };
+}
+
+/* A part of the jobs is promised up to a third of what it would have on average. */
+static void sums_promise(struct sums *sums, double part)
+{
+    const struct drawn *drawn = &sums->drawn;
+    struct rng rng;
+    rng_init(&rng, 1, "floors");
+    double *floor = arena_array(&sums->arena, double, drawn->job_count);
+    for (uint32_t j = 0; j < drawn->job_count; j++) {
+        double mean = 0;
+        for (uint32_t t = 0; t < TYPES; t++)
+            mean += drawn->rate[(size_t)j * TYPES + t] / TYPES;
+        if (rng_unit(&rng) < part)
+            floor[j] = mean * rng_unit(&rng) / 3;
+    }
+    sums->auction.floor = floor;
+}
+
+/* Everybody is promised the largest level that all can have: nothing is left over. */
+static int sums_promise_level(struct sums *sums, struct error *err)
+{
+    struct drawn *drawn = &sums->drawn;
+    uint32_t n = drawn->job_count;
+    struct market *market = market_new(TYPES, drawn->capacity, n);
+    double *rate = arena_array(&sums->arena, double, (size_t)n *TYPES);
+    double *floor = arena_array(&sums->arena, double, n);
+    for (uint32_t j = 0; j < n; j++) {
+        double *own = rate + (size_t)j * TYPES;
+        struct buyer buyer = drawn_buyer(drawn, DRAWN_MAX_MIN, j, own);
+        for (uint32_t t = 0; t < TYPES; t++)
+            own[t] /= buyer.need;
+        buyer.rate = own;
+        buyer.need = 1;
+        market_put(market, j, &buyer);
+    }
+    struct market_answer answer;
+    int r = market_solve(market, 1e-7, &answer, err);
+    market_free(market);
+    for (uint32_t j = 0; j < n; j++)
+        floor[j] = answer.level;
+    sums->auction.floor = floor;
+    sums->auction.rate = rate;
+    sums->auction.value = rate;
+    return r;
+}
+
+static int sums_time(struct sums *sums, double *ret_s, struct error *err)
+{
+    *ret_s = INFINITY;
+    for (uint32_t i = 0; i < TIMES; i++) {
+        struct auction_answer answer;
+        double begin_s = bench_cpu_s();
+        int r = auction_solve(&sums->auction, TOLERANCE, sums->x, &answer, err);
+        *ret_s = fmin(*ret_s, bench_cpu_s() - begin_s);
+        if (r < 0)
+            return r;
+        if (!answer.feasible)
+            return error_set(err, -EDOM, "the floors of the bench do not fit");
+    }
+    return 0;
+}
+
+static double sums_general_s(const struct sums *sums)
+{
+    const struct auction *a = &sums->auction;
+    struct lp *lp = lp_new();
+    double begin_s = bench_cpu_s();
+    for (uint32_t t = 0; t < TYPES; t++)
+        lp_add_row(lp, -LP_INFINITY, a->capacity[t]);
+    for (uint32_t j = 0; j < a->job_count; j++)
+        lp_add_row(lp, -LP_INFINITY, 1);
+    for (uint32_t j = 0; a->floor && j < a->job_count; j++)
+        lp_add_row(lp, a->floor[j], LP_INFINITY);
+    for (uint32_t j = 0; j < a->job_count; j++)
+        for (uint32_t t = 0; t < TYPES; t++) {
+            size_t cell = (size_t)j * TYPES + t;
+            const uint32_t rows[] = { t, TYPES + j, TYPES + a->job_count + j };
+            const double coefficients[] = { a->gang[j], 1, a->rate[cell] };
+            lp_add_column(lp, a->value[cell], 0, LP_INFINITY, a->floor ? 3 : 2, rows,
+                          coefficients);
+        }
+    lp_maximise(lp, LP_DUAL);
+    double s = bench_cpu_s() - begin_s;
+    lp_free(lp);
+    return s;
+}
+
+static int sums_row(struct bench *bench, const char *id, struct sums *sums,
+                    struct error *err)
+{
+    double s;
+    int r = sums_time(sums, &s, err);
+    if (r < 0)
+        return r;
+    if (sums->auction.job_count > SOME || sums->auction.cost)
+        bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, NULL, 0);
+    else
+        bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, "CLP dual",
+                  sums_general_s(sums) / s);
+    return 0;
+}
+
+static int bench_sums(struct bench *bench, uint32_t job_count, const char *size,
+                      struct error *err)
+{
+    struct sums sums;
+    char id[64];
+    sums_make(&sums, job_count);
+    snprintf(id, sizeof id, "sum_%s", size);
+    int r = sums_row(bench, id, &sums, err);
+    sums_promise(&sums, 0.1);
+    snprintf(id, sizeof id, "sum_floors_%s", size);
+    if (r == 0)
+        r = sums_row(bench, id, &sums, err);
+    sums_promise(&sums, 0.3);
+    sums.auction.cost = prices;
+    snprintf(id, sizeof id, "cost_ratio_%s", size);
+    if (r == 0)
+        r = sums_row(bench, id, &sums, err);
+    sums.auction.cost = NULL;
+    snprintf(id, sizeof id, "ties_%s", size);
+    if (r == 0)
+        r = sums_promise_level(&sums, err);
+    if (r == 0)
+        r = sums_row(bench, id, &sums, err);
+    arena_release(&sums.arena);
+    return r;
+}
+
+/* ---- pairs ----------------------------------------------------------------------- */
+
+struct sharing {
+    struct arena arena;
+    struct drawn drawn;
+    struct pairing pairing;
+    double *count; /* [class]; NULL: classes are jobs */
+    double *need, *x;
+};
+
+/* What a job is due per unit of the level, on average over the accelerators. */
+static double need_of(const struct drawn *drawn, uint32_t job)
+{
+    double rate[TYPES], all = 0, even = 0;
+    for (uint32_t t = 0; t < TYPES; t++) {
+        rate[t] = drawn->rate[(size_t)job * TYPES + t];
+        even += rate[t] * drawn->capacity[t];
+        all += drawn->capacity[t];
+    }
+    return drawn->weight[job] * even / all / drawn->gang[job];
+}
+
+/* Side by side two run at 35 to 95 % of their speed; a third of the pairs cannot. */
+static void pair_up(struct sharing *s, struct rng *rng, uint32_t first, uint32_t second)
+{
+    struct pairing *in = &s->pairing;
+    uint32_t pair = in->pair_count++;
+    ((struct programme_pair *)in->pairs)[pair] =
+        (struct programme_pair){ first, second };
+    for (uint32_t t = 0; t < TYPES; t++) {
+        double *rates = (double *)in->pair_rate + ((size_t)pair * TYPES + t) * 2;
+        bool fits = rng_unit(rng) >= 1.0 / 3;
+        double part = 0.35 + 0.6 * rng_unit(rng);
+        double other = first == second ? part : 0.35 + 0.6 * rng_unit(rng);
+        rates[0] = fits ? part * in->rate[(size_t)first * TYPES + t] : 0;
+        rates[1] = fits ? other * in->rate[(size_t)second * TYPES + t] : 0;
+    }
+}
+
+static void sharing_begin(struct sharing *s, uint32_t job_count, double noise,
+                          uint32_t class_max, uint32_t pair_max)
+{
+    struct drawn_setup setup = { .job_count = job_count,
+                                 .type_count = TYPES,
+                                 .jobs_per_gpu = 4,
+                                 .noise = noise,
+                                 .seed = 1 };
+    *s = (struct sharing){ 0 };
+    arena_init(&s->arena, 0);
+    drawn_make(&s->drawn, &s->arena, &setup);
+    s->need = arena_array(&s->arena, double, class_max);
+    s->x = arena_array(&s->arena, double, ((size_t)class_max + pair_max) * TYPES);
+    s->pairing = (struct pairing){
+        .type_count = TYPES,
+        .capacity = s->drawn.capacity,
+        .pairs = arena_array(&s->arena, struct programme_pair, pair_max),
+        .pair_rate = arena_array(&s->arena, double, (size_t)pair_max *TYPES * 2),
+    };
+}
+
+/* Every job for itself, with ten partners or so. */
+static void sharing_of_jobs(struct sharing *s, uint32_t job_count)
+{
+    struct rng rng;
+    rng_init(&rng, 1, "partners");
+    sharing_begin(s, job_count, 0.15, job_count, job_count * 5);
+    s->pairing.class_count = job_count;
+    s->pairing.gang = s->drawn.gang;
+    s->pairing.rate = s->drawn.rate;
+    for (uint32_t j = 0; j < job_count; j++) {
+        s->need[j] = need_of(&s->drawn, j);
+        uint32_t step = 1 + rng_below(&rng, 7);
+        uint32_t found = 0;
+        for (uint32_t k = j + step; k < job_count && found < 5; k += step) {
+            if (s->drawn.gang[k] != s->drawn.gang[j])
+                continue;
+            pair_up(s, &rng, j, k);
+            found++;
+        }
+    }
+}
+
+#define CLASSES_MAX 512
+
+static bool is_of(const struct sharing *s, uint32_t job, uint32_t class,
+                  const double *weight)
+{
+    const struct drawn *drawn = &s->drawn;
+    bool same = s->pairing.gang[class] == drawn->gang[job] &&
+                weight[class] == drawn->weight[job];
+    for (uint32_t t = 0; same && t < TYPES; t++)
+        same = s->pairing.rate[(size_t) class * TYPES + t] ==
+               drawn->rate[(size_t)job * TYPES + t];
+    return same;
+}
+
+static uint32_t class_of(const struct sharing *s, uint32_t job, const double *weight)
+{
+    uint32_t c = 0;
+    while (c < s->pairing.class_count && !is_of(s, job, c, weight))
+        c++;
+    return c;
+}
+
+/* Jobs that are alike together, and all pairs of classes of equal gang. */
+static void sharing_of_classes(struct sharing *s, uint32_t job_count)
+{
+    struct rng rng;
+    double weight[CLASSES_MAX] = { 0 };
+    rng_init(&rng, 1, "classes");
+    sharing_begin(s, job_count, 0, CLASSES_MAX, CLASSES_MAX * CLASSES_MAX / 2);
+    struct pairing *in = &s->pairing;
+    double *gang = arena_array(&s->arena, double, CLASSES_MAX);
+    double *rate = arena_array(&s->arena, double, CLASSES_MAX *TYPES);
+    s->count = arena_array(&s->arena, double, CLASSES_MAX);
+    in->gang = gang;
+    in->rate = rate;
+    in->count = s->count;
+    for (uint32_t j = 0; j < job_count; j++) {
+        uint32_t c = class_of(s, j, weight);
+        if (c == in->class_count) {
+            if (in->class_count == CLASSES_MAX)
+                continue;
+            in->class_count++;
+            gang[c] = s->drawn.gang[j];
+            weight[c] = s->drawn.weight[j];
+            memcpy(rate + (size_t)c * TYPES, s->drawn.rate + (size_t)j * TYPES,
+                   TYPES * sizeof *rate);
+            s->need[c] = need_of(&s->drawn, j);
+        }
+        s->count[c]++;
+    }
+    for (uint32_t a = 0; a < in->class_count; a++)
+        for (uint32_t b = a; b < in->class_count; b++)
+            if (gang[a] == gang[b])
+                pair_up(s, &rng, a, b);
+}
+
+static int sharing_solve(struct sharing *s, struct pairs *pairs, double *ret_s,
+                         struct error *err)
+{
+    struct pairs_answer answer;
+    double begin_s = bench_cpu_s();
+    int r =
+        pairs_level(pairs, &s->pairing, s->need, NULL, TOLERANCE, s->x, &answer, err);
+    *ret_s = fmin(*ret_s, bench_cpu_s() - begin_s);
+    return r;
+}
+
+static int sharing_cold(struct sharing *s, double *ret_s, struct error *err)
+{
+    int r = 0;
+    *ret_s = INFINITY;
+    for (uint32_t i = 0; r == 0 && i < TIMES; i++) {
+        struct pairs *pairs = pairs_new();
+        r = sharing_solve(s, pairs, ret_s, err);
+        pairs_free(pairs);
+    }
+    return r;
+}
+
+/* One came, one left. */
+static int sharing_warm(struct sharing *s, double *ret_s, struct error *err)
+{
+    struct pairs *pairs = pairs_new();
+    double cold_s = INFINITY;
+    int r = sharing_solve(s, pairs, &cold_s, err);
+    *ret_s = INFINITY;
+    for (uint32_t i = 0; r == 0 && i < 10; i++) {
+        s->count[i]++;
+        s->count[i + 10]--;
+        r = sharing_solve(s, pairs, ret_s, err);
+    }
+    pairs_free(pairs);
+    return r;
+}
+
+static double sharing_general_s(const struct sharing *s)
+{
+    const struct pairing *in = &s->pairing;
+    uint32_t n = in->class_count;
+    struct lp *lp = lp_new();
+    double begin_s = bench_cpu_s();
+    for (uint32_t t = 0; t < TYPES; t++)
+        lp_add_row(lp, -LP_INFINITY, in->capacity[t]);
+    for (uint32_t c = 0; c < n; c++)
+        lp_add_row(lp, -LP_INFINITY, in->count ? in->count[c] : 1);
+    for (uint32_t c = 0; c < n; c++)
+        lp_add_row(lp, 0, LP_INFINITY);
+    uint32_t level = lp_add_column(lp, 1, 0, LP_INFINITY, 0, NULL, NULL);
+    for (uint32_t c = 0; c < n; c++)
+        for (uint32_t t = 0; t < TYPES; t++) {
+            const uint32_t rows[] = { t, TYPES + c, TYPES + n + c };
+            const double coefficients[] = { in->gang[c], 1,
+                                            in->rate[(size_t)c * TYPES + t] };
+            lp_add_column(lp, 0, 0, LP_INFINITY, 3, rows, coefficients);
+        }
+    for (uint32_t i = 0; i < in->pair_count; i++)
+        for (uint32_t t = 0; t < TYPES; t++) {
+            const double *rate = in->pair_rate + ((size_t)i * TYPES + t) * 2;
+            uint32_t a = in->pairs[i].first, b = in->pairs[i].second;
+            const uint32_t rows[] = { t, TYPES + a, TYPES + n + a, TYPES + b,
+                                      TYPES + n + b };
+            const double two[] = { in->gang[a], 1, rate[0], 1, rate[1] };
+            const double one[] = { in->gang[a], 2, rate[0] + rate[1] };
+            bool alone = a == b && in->count && in->count[a] < 2;
+            if (rate[0] > 0 && !alone)
+                lp_add_column(lp, 0, 0, LP_INFINITY, a == b ? 3 : 5, rows,
+                              a == b ? one : two);
+        }
+    for (uint32_t c = 0; c < n; c++)
+        lp_set_coefficient(lp, TYPES + n + c, level,
+                           -s->need[c] * (in->count ? in->count[c] : 1));
+    lp_maximise(lp, LP_PRIMAL);
+    double seconds = bench_cpu_s() - begin_s;
+    lp_free(lp);
+    return seconds;
+}
+
+static int bench_classes(struct bench *bench, struct error *err)
+{
+    struct sharing s;
+    double seconds;
+    sharing_of_classes(&s, MANY);
+    int r = sharing_cold(&s, &seconds, err);
+    if (r == 0)
+        bench_row(bench, "pairs_of_classes_100k", seconds * 1e3, "ms", MANY,
+                  "CLP primal", sharing_general_s(&s) / seconds);
+    if (r == 0)
+        r = sharing_warm(&s, &seconds, err);
+    if (r == 0)
+        bench_row(bench, "pairs_of_classes_again_100k", seconds * 1e3, "ms", MANY, NULL,
+                  0);
+    arena_release(&s.arena);
+    return r;
+}
+
+static int bench_couples(struct bench *bench, const char *id, uint32_t job_count,
+                         struct error *err)
+{
+    struct sharing s;
+    double seconds;
+    sharing_of_jobs(&s, job_count);
+    int r = sharing_cold(&s, &seconds, err);
+    if (r == 0)
+        bench_row(bench, id, seconds * 1e3, "ms", job_count, "CLP primal",
+                  sharing_general_s(&s) / seconds);
+    arena_release(&s.arena);
+    return r;
+}
+
+int bench_solve_sums(struct bench *bench, struct error *err)
+{
+    int r = bench_sums(bench, SOME, "4096", err);
+    if (r == 0)
+        r = bench_sums(bench, MANY, "100k", err);
+    if (r == 0)
+        r = bench_classes(bench, err);
+    if (r == 0)
+        r = bench_couples(bench, "pairs_of_jobs_512", 512, err);
+    if (r == 0)
+        r = bench_couples(bench, "pairs_of_jobs_2048", 2048, err);
+    return r;
+}

@@ -1,0 +1,159 @@
+/*
+ * Gavel policies that let jobs share, in worlds of jobs whose rates together are known:
+ * the books add up after every event, no plan is refused, every job ends once, who must
+ * not share never does, and the same seed gives the same run.
+ */
+#include "support/worlds.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "model/sharing.h"
+#include "policy/policy.h"
+
+#ifndef SEEDS
+#define SEEDS 20
+#endif
+#define JOBS 60
+#define NAMES 6
+
+static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };
+
+static const struct worlds_setup kinds[] = {
+    { .jobs = JOBS, .plain = true },
+    { .jobs = JOBS },
+    { .jobs = JOBS, .faults = true },
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static const char *const policies[] = {
+    "gavel-las,sharing=true",
+    "gavel-las,sharing=true,water_filling=true",
+    "gavel-las,sharing=true,rates=estimated",
+    "gavel-ftf,sharing=true,round=30s",
+    "gavel-makespan,sharing=true,round=60s",
+    "gavel-throughput,sharing=true,round=20s",
+    "gavel-cost,sharing=true,round=60s",
+    "gavel-cost,sharing=true,form=released",
+    "gavel-cost-slo,sharing=true",
+    "gavel-las,sharing=true,compat=released",
+};
+#define POLICIES (sizeof policies / sizeof *policies)
+
+/* Rates of all kinds on all types, alone and with each other; some do not fit. */
+static void make_rates(struct worlds *world, struct rng *rng)
+{
+    struct buf csv;
+    struct error err = { "" };
+    buf_init(&csv, 1 << 20);
+    buf_text(&csv, "kind,type,gpus,rate,beside,rate_beside\n");
+    for (uint32_t t = 0; t < world->cluster.type_count; t++)
+        for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) {
+            double rate[NAMES];
+            for (uint32_t a = 0; a < NAMES; a++) {
+                rate[a] = (0.5 + rng_unit(rng)) * gpus / (t + 1);
+                buf_print(&csv, "%s,%s,%u,%.6f,,\n", names[a],
+                          world->cluster.types[t].name, gpus, rate[a]);
+            }
+            for (uint32_t a = 0; a < NAMES; a++)
+                for (uint32_t b = a; b < NAMES; b++) {
+                    bool fits = rng_below(rng, 10) >= 3;
+                    double kept_a = fits ? 0.3 + 0.7 * rng_unit(rng) : 0;
+                    double kept_b = a == b ? kept_a
+                                    : fits ? 0.3 + 0.7 * rng_unit(rng)
+                                           : 0;
+                    buf_print(&csv, "%s,%s,%u,%.6f,%s,%.6f\n", names[a],
+                              world->cluster.types[t].name, gpus, kept_a * rate[a],
+                              names[b], kept_b * rate[b]);
+                }
+        }
+    if (throughput_parse(&world->rates, &world->arena, "rates", csv.bytes,
+                         strlen(csv.bytes), &err) < 0)
+        fail_msg("%s", err.text);
+    buf_release(&csv);
+    for (uint32_t i = 0; i < JOBS; i++)
+        world->specs[i].kind = names[rng_below(rng, NAMES)];
+}
+
+struct seen {
+    uint64_t shared, exchanged;
+};
+
+static void see(void *self, const struct view *view, const struct event *event)
+{
+    struct seen *seen = self;
+    seen->exchanged += event->kind == EVENT_PLACED && event->beside != JOB_NONE &&
+                       view->jobs[event->beside].coming == event->job;
+    if (event->kind != EVENT_STARTED)
+        return;
+    const struct job *job = &view->jobs[event->job];
+    if (job->partner == JOB_NONE)
+        return;
+    double rates[2];
+    seen->shared++;
+    assert_true(sharing_rates(view->rates, job, &view->jobs[job->partner],
+                              job->type_now, job->gpus_now, job->spread_now, rates));
+}
+
+static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
+{
+    struct worlds world;
+    struct run run;
+    struct rng rng;
+    struct error err = { "" };
+    const struct policy *policy;
+    const char *settings;
+    if (policy_parse(text, &policy, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    rng_init(&rng, seed, "sharing");
+    /* The published rules know nothing of CPU and memory, and some jobs never end. */
+    bool released = strstr(text, "compat=released") != NULL;
+    worlds_make(&world, &kinds[released ? 0 : seed % KINDS], seed);
+    make_rates(&world, &rng);
+    world.setup.policy = policy;
+    world.setup.settings = settings;
+    world.setup.listener = (struct listener){ .event = see, .self = seen };
+    run_play(&run, &world.setup); /* state_check() after every event */
+    if (run.engine.refused_count > 0)
+        fail_msg("%s: %s", text, run.engine.refusal->text);
+    if (!world.setup.faults.mtbf_ns && !released) {
+        assert_false(run.gave_up);
+        assert_int_equal(run.ended, run.accepted);
+        assert_int_equal(run.engine.state.free.gpu_count, world.cluster.gpu_count);
+        assert_int_equal(run.metrics.gpus_held, 0);
+    }
+    for (uint32_t id = 1; id <= JOBS; id++)
+        assert_true(run.ends[id] <= 1);
+    uint64_t hash = run.hash;
+    run_release(&run);
+    worlds_release(&world);
+    return hash;
+}
+
+static void who_shares_is_in_the_books_and_ends_once(void **state)
+{
+    struct seen seen[POLICIES] = { { 0 } };
+    FOR_EACH_SEED(seed, SEEDS)
+    for (size_t p = 0; p < POLICIES; p++) {
+        print_message("# %s\n", policies[p]);
+        uint64_t hash = play(policies[p], seed.now, &seen[p]);
+        if (seed.now % 5 == 0)
+            assert_true(play(policies[p], seed.now, &seen[p]) == hash);
+    }
+    uint64_t exchanged = 0;
+    for (size_t p = 0; p < POLICIES && !getenv("BERTH_SEED"); p++) {
+        assert_true(seen[p].shared > 0);
+        exchanged += seen[p].exchanged;
+    }
+    assert_true(getenv("BERTH_SEED") || exchanged > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_shares_is_in_the_books_and_ends_once),
+    };
+    return cmocka_run_group_tests_name("sharing", tests, NULL, NULL);
+}
