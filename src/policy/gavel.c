@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/free.h"
-#include "model/sharing.h"
 #include "model/throughput.h"
 #include "policy/gavel_common.h"
 
@@ -105,6 +104,7 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
     for (uint32_t c = 0; c < common->type_count; c++)
         gavel_rates(common, id)[c] = rate_on(view, job, common->types[c]);
     common->jobs[common->job_count++] = id;
+    gavel_pairs_admit(common, view, id);
     common->changed = true;
 }
 
@@ -320,14 +320,7 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 
 /* --- the doors ---------------------------------------------------------------------- */
 
-/* Sharing scales where a rule says what each job wants; otherwise pairs are listed. */
-static bool by_classes(const struct gavel *gavel)
-{
-    return gavel->compat != COMPAT_RELEASED && gavel->sharing && gavel->rule->demand;
-}
-
-static int check_settings(const struct gavel *gavel, const struct gavel_rule *rule,
-                          struct error *err)
+static int check_settings(const struct gavel *gavel, struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -369,7 +362,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, rule, err);
+    int r = check_settings(gavel, err);
     if (r < 0)
         return r;
     struct gavel_common *common = arena_new(run, struct gavel_common);
@@ -389,7 +382,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
         return r;
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_init(common, view, seed, run, err);
-    if (by_classes(gavel))
+    if (gavel->sharing && rule->demand)
         return gavel_sharing_init(common, view, run, err);
     gavel_rounds_init(common, view, run);
     return 0;
@@ -408,11 +401,13 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         return;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         common->entries[event->job] = (struct gavel_entry){ .number = common->seen++ };
+    if (common->entries[event->job].ticket)
+        gavel_pairs_observe(common, view, event);
     if (view->jobs[event->job].gpus == 0)
         observe_cpu_only(common, view, event);
     else if (gavel->compat == COMPAT_RELEASED)
         gavel_released_observe(common, view, event);
-    else if (by_classes(gavel))
+    else if (common->sharing)
         gavel_sharing_observe(common, view, event);
     else
         gavel_rounds_observe(common, view, event);
@@ -426,7 +421,7 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     gavel_grant_cpu_only(common, plan);
     if (gavel->compat == COMPAT_RELEASED)
         return gavel_released_decide(common, view, plan, scratch, err);
-    if (by_classes(gavel))
+    if (common->sharing)
         return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
 }

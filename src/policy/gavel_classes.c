@@ -26,6 +26,7 @@ struct class
     double weight;
 
     uint32_t count; /* members; 0: free */
+    job_id model;   /* the member by whose rates it is known; JOB_NONE: to be chosen */
     double due;     /* steps per second of a member */
 
     /* while shares are made */
@@ -126,6 +127,7 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
     }
     if (least > 0 && free != NONE) {
         clear_lines(classes, free);
+        new.model = id;
         classes->classes[free] = new;
         nearest = free;
     }
@@ -133,10 +135,12 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
     return nearest;
 }
 
-void gavel_classes_remove(struct gavel_classes *classes, uint32_t class)
+void gavel_classes_remove(struct gavel_classes *classes, uint32_t class, job_id job)
 {
     assert(classes->classes[class].count > 0);
     classes->classes[class].count--;
+    if (classes->classes[class].model == job)
+        classes->classes[class].model = JOB_NONE;
 }
 
 double gavel_classes_due(const struct gavel_classes *classes, uint32_t class)
@@ -247,6 +251,10 @@ static uint32_t gather(struct gavel_classes *classes, struct gavel_common *commo
             class->place = n;
             class->example = i;
             draft->slots[n++] = class_of[i];
+        }
+        if (class->model == JOB_NONE || class->model == call->jobs[i]) {
+            class->model = call->jobs[i];
+            class->example = i;
         }
         draft->aim = demand.aim;
         draft->need[class->place] += demand.need;

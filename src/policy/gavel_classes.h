@@ -41,7 +41,7 @@ void gavel_classes_free(struct gavel_classes *classes);
 /* The class of a job that comes; where there are too many, the one most like it. */
 uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *common,
                            const struct view *view, job_id job);
-void gavel_classes_remove(struct gavel_classes *classes, uint32_t class);
+void gavel_classes_remove(struct gavel_classes *classes, uint32_t class, job_id job);
 
 /*
  * Make shares for all in the call, whose classes are given in its order; on failure lines

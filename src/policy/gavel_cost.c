@@ -22,14 +22,24 @@ struct gavel_cost {
     uint32_t form;
 };
 
+#define MARGIN_S 1800.0 /* kept from a deadline: shares come true over a few rounds */
+
 /*
  * The least rate that keeps a job's deadline.  One that has passed asks for nothing: it
- * cannot be kept any more.
+ * cannot be kept any more.  In our own rounds a job that will be late in any case asks
+ * for no more than it can use, so that its floor does not undo everybody's.
  */
 static double floor_of(const struct gavel_call *call, uint32_t j)
 {
     double left_s = call->left_s[j];
-    return isfinite(left_s) && left_s > 0 ? call->steps[j] / left_s : 0;
+    if (!isfinite(left_s) || left_s <= 0)
+        return 0;
+    if (call->released)
+        return call->steps[j] / left_s;
+    double best = 0;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        best = fmax(best, call->rate[(size_t)j * call->type_count + t]);
+    return fmin(call->steps[j] / fmax(left_s - MARGIN_S, 1), best * (1 - 1e-6));
 }
 
 static const double *floors_of(const struct gavel_call *call)
@@ -87,41 +97,49 @@ static void cost_slo_demand(void *self, const struct gavel_call *call, uint32_t 
     ret_demand->floor = floor_of(call, at);
 }
 
-static const struct gavel_rule cost_rule = { .shares = cost_shares,
-                                             .demand = cost_demand,
-                                             .blind = BLIND_FIRST };
-static const struct gavel_rule cost_slo_rule = { .shares = cost_slo_shares,
-                                                 .demand = cost_slo_demand,
-                                                 .blind = BLIND_FIRST };
+/* An idle accelerator costs nothing, so in our own rounds only who has a share runs. */
+static const struct gavel_rule rules[2][2] = {
+    { { .shares = cost_shares, .demand = cost_demand, .blind = BLIND_FIRST },
+      { .shares = cost_shares,
+        .demand = cost_demand,
+        .blind = BLIND_FIRST,
+        .strict = true } },
+    { { .shares = cost_slo_shares, .demand = cost_slo_demand, .blind = BLIND_FIRST },
+      { .shares = cost_slo_shares,
+        .demand = cost_slo_demand,
+        .blind = BLIND_FIRST,
+        .strict = true } },
+};
 
-static int start(struct gavel_cost *cost, const struct gavel_rule *rule,
-                 const struct view *view, uint64_t seed, struct arena *run,
-                 struct error *err)
+static int start(struct gavel_cost *cost, bool deadlines, const struct view *view,
+                 uint64_t seed, struct arena *run, struct error *err)
 {
+    /* The paper's ratio is best served by a single job: others may use what is left. */
+    bool strict = cost->form == FORM_RELEASED && cost->lp.gavel.compat == COMPAT_NONE;
     for (uint32_t t = 0; t < view->cluster->type_count; t++)
         if (!(view->cluster->types[t].usd_per_hour > 0))
             return error_set(err, -EINVAL,
                              "%s has no price: give usd_per_hour in the cluster file",
                              view->cluster->types[t].name);
-    return gavel_lp_init(&cost->lp, rule, view, seed, run, err);
+    return gavel_lp_init(&cost->lp, &rules[deadlines][strict], view, seed, run, err);
 }
 
 static int cost_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
-    return start(self, &cost_rule, view, seed, run, err);
+    return start(self, false, view, seed, run, err);
 }
 
 static int cost_slo_init(void *self, const struct view *view, uint64_t seed,
                          struct arena *run, struct error *err)
 {
-    return start(self, &cost_slo_rule, view, seed, run, err);
+    return start(self, true, view, seed, run, err);
 }
 
 static const struct param cost_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_cost, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_cost, lp.gavel),
-    { "form", PARAM_CHOICE, offsetof(struct gavel_cost, form), "paper", NULL,
+    { "form", PARAM_CHOICE, offsetof(struct gavel_cost, form), "released", NULL,
       "work over money, or a sum of rates over prices", 0, 0, forms },
     GAVEL_PARAMS(struct gavel_cost, lp.gavel),
     { NULL },

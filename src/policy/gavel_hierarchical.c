@@ -58,10 +58,18 @@ static int hierarchical_shares(void *self, struct gavel_call *call, struct error
 static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
                                                      .blind = BLIND_EQUAL };
 
+/* With all pairs of jobs the programme is large: it is not solved at every arrival. */
+static const struct gavel_rule hierarchical_sharing_rule = {
+    .shares = hierarchical_shares, .blind = BLIND_EQUAL, .patience_s = 1800
+};
+
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)
 {
-    return gavel_lp_init(self, &hierarchical_rule, view, seed, run, err);
+    const struct gavel_hierarchical *h = self;
+    return gavel_lp_init(
+        self, h->lp.gavel.sharing ? &hierarchical_sharing_rule : &hierarchical_rule,
+        view, seed, run, err);
 }
 
 static const struct param hierarchical_params[] = {

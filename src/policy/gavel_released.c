@@ -163,7 +163,6 @@ static void admit(struct gavel_common *common, const struct view *view, job_id i
     struct gavel_released *r = common->released;
     double rates[TYPES_MAX][2];
     gavel_enroll(common, view, id);
-    gavel_pairs_admit(common, view, id);
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c][0] = gavel_rates(common, id)[c];
         rates[c][1] = INFINITY;
@@ -651,6 +650,32 @@ static void link_tasks(struct gavel_common *common, bool linked)
                 r->pages[r->tasks[i].unit.jobs[side]].task = linked ? i : NONE;
 }
 
+/*
+ * Of those chosen nobody fits as it is: nodes have shapes, CPUs and memory, which these
+ * rules do not know.  So that time goes on, anybody who fits runs, alone.
+ */
+static void seat_anybody(struct gavel_common *common, const struct view *view,
+                         struct plan *plan)
+{
+    struct gavel_released *r = common->released;
+    r->task_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        const struct unit *unit = &r->units[i];
+        for (uint32_t f = 0; f < common->type_count && !is_pair(unit); f++) {
+            uint32_t column = common->fill[f];
+            if (!can_run(&accounts_of(common, unit)[column]))
+                continue;
+            add_task(common, unit, column);
+            if (!r->tasks[r->task_count - 1].doomed &&
+                seat_task(common, view, plan, &r->tasks[r->task_count - 1])) {
+                r->order_count++;
+                break;
+            }
+            r->task_count--;
+        }
+    }
+}
+
 /* --- a round ---------------------------------------------------------------------------- */
 
 /* The job's own word counts where it is not what was expected. */
@@ -757,6 +782,24 @@ static void drop_hopeless(const struct gavel_released *r, const struct view *vie
     }
 }
 
+static void forget_round(struct gavel_common *common)
+{
+    link_tasks(common, false);
+    common->released->task_count = 0;
+    common->released->under_way = false;
+}
+
+/* Those who can only fail are among the chosen: that, too, takes its time or has an end. */
+static bool has_doomed(const struct gavel_released *r)
+{
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        const struct task *task = &r->tasks[i];
+        if (task->doomed && (!is_pair(&task->unit) || task->finish_s > r->now_s))
+            return true;
+    }
+    return false;
+}
+
 static int begin_round(struct gavel_common *common, const struct view *view,
                        struct plan *plan, struct arena *scratch, struct error *err)
 {
@@ -776,13 +819,17 @@ static int begin_round(struct gavel_common *common, const struct view *view,
     link_tasks(common, true);
     send_away(common, view, plan);
     seat_all(common, view, plan, scratch);
+    if (r->order_count == 0 && !has_doomed(r))
+        seat_anybody(common, view, plan);
     link_tasks(common, true);
     r->end_s = r->now_s;
     for (uint32_t i = 0; i < r->task_count; i++)
         if (!r->tasks[i].absent)
             r->end_s = fmax(r->end_s, r->tasks[i].finish_s);
-    r->under_way = true;
-    if (r->order_count == 0) /* only the doomed: nobody will say that they are done */
+    r->under_way = r->order_count > 0 || has_doomed(r);
+    if (!r->under_way)
+        forget_round(common);     /* until something happens */
+    else if (r->order_count == 0) /* nobody will say that the doomed are done */
         plan_wake(plan, (int64_t)llround(r->end_s * 1e9));
     return 0;
 }
@@ -817,10 +864,8 @@ int gavel_released_decide(struct gavel_common *common, const struct view *view,
     if (r->broken.text[0]) /* nothing that follows would mean anything */
         return error_set(err, -EINVAL, "%s", r->broken.text);
     if (r->under_way && was_thrown_away(r)) {
-        link_tasks(common, false);
-        r->task_count = 0;
+        forget_round(common);
         r->round--;
-        r->under_way = false;
     }
     if (r->under_way) {
         int64_t end_ns = (int64_t)llround(r->end_s * 1e9);

@@ -5,7 +5,7 @@
  * passes, and pays a second for every second it has seats there.  The difference is its
  * credit.  When a round ends, places go to who would be owed most at the end of the next:
  *
- *     key = credit + x R, and a little more for who is there already
+ *     key = credit + x R, and more for who is there already
  *
  * Three jobs, two accelerators, x = 1, 1/2, 1/2, R = 360 s:
  *
@@ -40,7 +40,8 @@
 #include "policy/gavel_common.h"
 
 #define NONE UINT32_MAX
-#define STAYS 0.25        /* of a round: who is there is ahead by this much       */
+#define STAYS 1.0         /* rounds that who is there is ahead of who is not       */
+#define MOVES 2.0         /* and behind where it would have to move to             */
 #define CREDIT_MAX 10.0   /* rounds that can be owed at most                      */
 #define CREDIT_MIN (-1.0) /* rounds that somebody can have had ahead of time     */
 #define PAIRED_MAX 256    /* jobs of which all pairs are looked at                */
@@ -387,6 +388,8 @@ static void list_unit(struct gavel_common *common, uint32_t unit, const double *
         double key = credit_s[c] + x[c] * rounds->round_s;
         if (c == now)
             key += STAYS * rounds->round_s;
+        else if (now != NONE)
+            key -= MOVES * rounds->round_s;
         rounds->items[rounds->item_count++] =
             (struct sort_item){ .key = -key, .value = unit * common->type_count + c };
     }

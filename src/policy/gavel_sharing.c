@@ -135,7 +135,6 @@ static void came(struct gavel_common *common, const struct view *view, job_id id
 {
     struct gavel_sharing *s = common->sharing;
     gavel_enroll(common, view, id);
-    gavel_pairs_admit(common, view, id);
     s->pages[id] = (struct page){
         .class = gavel_classes_add(s->classes, common, view, id),
         .steps = job_steps(&view->jobs[id], view->now_ns),
@@ -152,7 +151,7 @@ static void went(struct gavel_common *common, const struct view *view, job_id id
     struct gavel_sharing *s = common->sharing;
     follow(common, view, id);
     gavel_strike(common, id);
-    gavel_classes_remove(s->classes, s->pages[id].class);
+    gavel_classes_remove(s->classes, s->pages[id].class, id);
     s->pages[id].class = NONE;
     s->room = s->stale = true;
 }
@@ -169,7 +168,6 @@ void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
     }
     if (!common->entries[event->job].ticket)
         return;
-    gavel_pairs_observe(common, view, event);
     /* Whoever shares with it, or did, has another line from now on. */
     struct page *page = &s->pages[event->job];
     bool was_seated = page->since_ns >= 0;

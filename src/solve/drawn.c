@@ -82,11 +82,11 @@ void drawn_make(struct drawn *drawn, struct arena *arena,
         drawn->weight[j] = rng_below(&rng, 5) ? 1 : 2;
         double minutes = pow(10, rng_below(&rng, 5) ? 1.5 + 1.5 * rng_unit(&rng)
                                                     : 3 + rng_unit(&rng));
-        double done = rng_unit(&rng);
+        double done = 0.5 * rng_unit(&rng);
         double total = minutes * 60 * kinds.rate[kind][k - 1];
         drawn->steps[j] = total * (1 - done);
         drawn->alone_s[j] = total * done / rate_alone(drawn, j);
-        drawn->age_s[j] = drawn->alone_s[j] * (0.5 + rng_unit(&rng));
+        drawn->age_s[j] = drawn->alone_s[j] * (0.2 + 0.4 * rng_unit(&rng));
     }
 }
 

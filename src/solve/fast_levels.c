@@ -151,32 +151,35 @@ static bool set_speeds(struct climb *climb, double *ret_most)
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
         climb->top[c] = filler_top(climb->filler, c);
+        climb->base[c] = crew->level[c] * (1 - HAIR);
         if (climb->speed[c] > 0)
             *ret_most =
-                fmin(*ret_most, (climb->top[c] - crew->level[c]) / climb->speed[c]);
+                fmin(*ret_most, (climb->top[c] - climb->base[c]) / climb->speed[c]);
     }
     return *ret_most < INFINITY;
 }
 
-/* Everybody who rises goes up; those who cannot go on are done. */
+/*
+ * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
+ * its turn in a group and will find nothing left.
+ */
 static bool go_up(struct climb *climb, const struct rise *rise)
 {
     const struct crew *crew = climb->crew;
     bool stopped = false;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
-        double top = climb->top[c];
+        climb->stuck[c] = rise->held && climb->stuck[c];
         if (!(climb->speed[c] > 0))
             continue;
-        crew->level[c] = fmin(top, climb->base[c] + climb->speed[c] * rise->by);
-        climb->stuck[c] =
-            (rise->held && climb->stuck[c]) || crew->level[c] >= top * (1 - FULL);
+        crew->level[c] =
+            fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
+        if (crew->level[c] >= climb->top[c] * (1 - FULL))
+            climb->stuck[c] = true;
         stopped = stopped || climb->stuck[c];
     }
-    for (uint32_t i = 0; i < crew->member_count; i++) {
-        uint32_t c = crew->alike.class_of[i];
-        if (climb->speed[c] > 0 && climb->stuck[c])
+    for (uint32_t i = 0; i < crew->member_count; i++)
+        if (climb->stuck[crew->alike.class_of[i]])
             climb->done[crew->members[i]] = true;
-    }
     return stopped;
 }
 

@@ -29,6 +29,7 @@
 #include "solve/crowd.h"
 #include "solve/market.h"
 
+#define COARSE 1e-5    /* gap with which a market is first solved */
 #define STEPS_MAX 60   /* heights in one rise                        */
 #define ROOT_MAX 100   /* passes to find where the money is spent    */
 #define ROUNDS_MAX 64  /* rises of a water filling                   */
@@ -163,6 +164,22 @@ static void set_due(struct filler *filler, uint32_t job, double due)
     filler->due[job] = due;
 }
 
+/* Solve the market no better than the question needs: is everybody's part 1 or less? */
+static int ask_market(struct filler *filler, struct error *err)
+{
+    double tolerance = COARSE;
+    for (;;) {
+        tolerance = fmax(tolerance, filler->tolerance);
+        filler->solves++;
+        int r = market_solve(filler->market, tolerance, &filler->answer, err);
+        if (r < 0 || tolerance == filler->tolerance ||
+            filler->answer.level >= 1 - 2 * filler->tolerance ||
+            filler->answer.bound < 1 - 10 * tolerance)
+            return r;
+        tolerance *= 0.01;
+    }
+}
+
 /* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
 static int meet(struct filler *filler, const struct dues *dues, double height,
                 struct error *err)
@@ -173,11 +190,21 @@ static int meet(struct filler *filler, const struct dues *dues, double height,
         set_due(filler, j, due);
         any |= due > 0;
     }
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (!any)
         filler->answer.level = 1;
     return r;
+}
+
+/* What a little more would cost: the slope of the edge on which the choice lies. */
+static double worth_of(const struct filler *filler, uint32_t job, const double *price,
+                       struct choice choice)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    uint32_t slow = choice.slow, fast = choice.fast;
+    if (fast == slow)
+        return price[slow] / rate[slow];
+    return (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
 }
 
 /* What the dues cost at this height, at prices at which all there is costs 1. */
@@ -191,6 +218,7 @@ static double spent(const struct filler *filler, const struct dues *dues,
         return demand.cost;
     }
     double cost = 0;
+    *ret_slope = 0;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         if (!(due > 0))
@@ -199,8 +227,10 @@ static double spent(const struct filler *filler, const struct dues *dues,
             crowd_choose(&filler->jobs, crowd_at(&filler->jobs, j), price, due);
         cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
                                    choice.x_fast * price[choice.fast]);
+        if (due < filler->top[j])
+            *ret_slope +=
+                filler->gang[j] * dues->speed[j] * worth_of(filler, j, price, choice);
     }
-    *ret_slope = 0;
     return cost;
 }
 
@@ -212,18 +242,18 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
                            const double *price, double low, double high)
 {
     double slope, at = high;
-    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-14 * high; i++) {
+    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-13 * high; i++) {
         double over = spent(filler, dues, price, at, &slope) - 1;
         if (over > 0)
             high = at;
         else
             low = at;
-        if (over > 0 && over < 1e-14)
+        double step = slope > 0 ? over / slope : INFINITY;
+        if (over > 0 && step < 1e-13 * at)
             break;
-        double next = at - over / slope;
-        /* a hair above the root, so that the bracket closes from both sides */
-        next += 1e-14 * next;
-        at = slope > 0 && next > low && next < high ? next : 0.5 * (low + high);
+        /* a hair above the root, so that the last step comes from above */
+        double next = (at - step) * (1 + 2e-14);
+        at = next > low && next < high ? next : 0.5 * (low + high);
     }
     return high;
 }
@@ -281,11 +311,8 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
     struct choice choice =
         crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
-    double worth = price[slow] / rate[slow], budget = 0;
-    if (fast != slow) {
-        worth = (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
-        budget = worth * rate[slow] - price[slow];
-    }
+    double worth = worth_of(filler, job, price, choice);
+    double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
     for (uint32_t t = 0; t < filler->type_count; t++) {
         if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
             continue;
@@ -466,8 +493,7 @@ int filler_shares(struct filler *filler, const double *level, double *ret_x,
     for (uint32_t j = 0; j < filler->job_count; j++)
         if (!filler->gone[j])
             set_due(filler, j, fmin(level[j], filler->top[j]));
-    filler->solves++;
-    int r = market_solve(filler->market, filler->tolerance, &filler->answer, err);
+    int r = ask_market(filler, err);
     if (r < 0)
         return r;
     for (uint32_t j = 0; j < filler->job_count; j++) {

@@ -27,7 +27,6 @@
 #define WARM_WIDTH 0.004 /* of the box around the last prices                         */
 #define WARM_TRIES 2     /* times four each                                           */
 #define CHANGES_MAX 4096 /* after so many, sums are made anew                         */
-#define SCARCE 1e-7      /* of the average price: a dual below it is none             */
 #define SAFE 1e-12       /* shares are less than they could be by this, for rounding  */
 
 struct market {
@@ -456,23 +455,6 @@ int market_solve(struct market *market, double tolerance,
     return error_set(err, -EDOM,
                      "the market of %u jobs does not settle: level %.9g, bound %.9g",
                      market->job_count, market->level, market->bound);
-}
-
-void market_scarce(const struct market *market, bool *ret_scarce)
-{
-    const struct search *search = &market->search;
-    double worth = 0, room = 0;
-    for (uint32_t row = 0; row < search->row_count; row++) {
-        worth += search->master.dual[row];
-        room += market->field.room[search->type_of_row[row]];
-    }
-    for (uint32_t t = 0; t < market->type_count; t++)
-        ret_scarce[t] = true; /* there is none */
-    for (uint32_t row = 0; row < search->row_count; row++) {
-        uint32_t t = search->type_of_row[row];
-        ret_scarce[t] =
-            search->master.dual[row] * room > SCARCE * worth * market->field.room[t];
-    }
 }
 
 void market_share(const struct market *market, uint32_t slot, double *ret_x)

@@ -69,10 +69,3 @@ int market_solve(struct market *market, double tolerance,
 
 /* The shares of the job in 'slot', as of the last solution; none if it came later. */
 void market_share(const struct market *market, uint32_t slot, double *ret_x);
-
-/*
- * Which types hold the level down, as of the last solution?  The others have room left in
- * some solution; the prices of an answer are too round to tell.  Not for a level that is
- * the limit or some job's own.
- */
-void market_scarce(const struct market *market, bool *ret_scarce);

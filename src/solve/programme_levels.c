@@ -205,15 +205,26 @@ static bool leftovers(const struct levels *levels)
     return false;
 }
 
+static uint32_t done_count(const struct levels *levels)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+        count += levels->done[j];
+    return count;
+}
+
 int clp_levels(const struct frame *frame, struct shares *shares, struct error *err)
 {
     struct levels levels;
     int r = 0;
     levels_init(&levels, frame);
     while (r == 0 && set_speeds(&levels)) {
+        uint32_t before = done_count(&levels);
         r = rise(&levels, shares->x, err);
         if (r == 0)
             r = stop_held(&levels, err);
+        if (r == 0 && done_count(&levels) == before)
+            r = clp_gave_up(err); /* somebody always has to stop, but for rounding */
     }
     shares->iterations = levels.linear.iterations;
     linear_release(&levels.linear);

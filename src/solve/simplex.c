@@ -18,6 +18,7 @@
 #define PIVOT_EPS 1e-10 /* a pivot below this part of its direction is none        */
 #define NEGATIVE 1e-10  /* a basic value below minus this part of its terms is one */
 #define ROUNDING 1e-12  /* and of the largest terms of all */
+#define STEP_EPS 1e-14  /* a step that gains less than this part of all is none */
 #define REFACTOR 40     /* steps between inversions                                */
 #define PATIENCE 60     /* steps per row and column before giving up               */
 
@@ -162,14 +163,6 @@ static bool invert(struct simplex *simplex)
     return true;
 }
 
-static double largest_bound(const struct simplex *simplex)
-{
-    double largest = 0;
-    for (uint32_t i = 0; i < simplex->row_count; i++)
-        largest = fmax(largest, simplex->bound[i]);
-    return largest;
-}
-
 /*
  * Values of the basis from inverse and bounds; false where one is negative.  What should
  * be 0 comes out as the rounding of the other rows, hence the second tolerance.
@@ -231,10 +224,11 @@ double simplex_reduced(const struct simplex *simplex, double gain,
 }
 
 /* The column or slack to enter, or none: UINT32_MAX. */
-static uint32_t entering(const struct simplex *simplex, bool first)
+static uint32_t entering(const struct simplex *simplex, bool first, double *ret_gain)
 {
     uint32_t best = UINT32_MAX;
     double best_gain = 0, dual_max = 0;
+    *ret_gain = 0;
     for (uint32_t c = 0; c < simplex->column_count; c++) {
         if (simplex->basic[c])
             continue;
@@ -243,7 +237,7 @@ static uint32_t entering(const struct simplex *simplex, bool first)
         if (gain <= best_gain)
             continue;
         best = c;
-        best_gain = gain;
+        *ret_gain = best_gain = gain;
         if (first)
             return best;
     }
@@ -255,7 +249,7 @@ static uint32_t entering(const struct simplex *simplex, bool first)
         if (simplex->basic[slack] || gain <= best_gain || gain <= GAIN_EPS * dual_max)
             continue;
         best = slack;
-        best_gain = gain;
+        *ret_gain = best_gain = gain;
         if (first)
             return best;
     }
@@ -320,17 +314,25 @@ static void pivot(struct simplex *simplex, uint32_t row, uint32_t variable,
     simplex->basic[variable] = true;
 }
 
+static double objective_of(const struct simplex *simplex)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < simplex->row_count; i++)
+        sum += gain_of(simplex, simplex->basis[i]) * simplex->value[i];
+    return fabs(sum);
+}
+
 /* Step by step uphill.  False where the inverse got lost on the way. */
 static bool climb(struct simplex *simplex, uint32_t pivots_max,
                   enum simplex_status *ret_status)
 {
     double direction[SIMPLEX_ROWS];
     uint32_t since_inversion = 0, stuck = 0;
-    double scale = largest_bound(simplex);
     for (;;) {
         price(simplex);
         bool first = stuck > 2 * simplex->row_count;
-        uint32_t variable = entering(simplex, first);
+        double gain = 0;
+        uint32_t variable = entering(simplex, first, &gain);
         *ret_status = SIMPLEX_OPTIMAL;
         if (variable == UINT32_MAX)
             return since_inversion == 0 || (invert(simplex) && evaluate(simplex));
@@ -342,7 +344,8 @@ static bool climb(struct simplex *simplex, uint32_t pivots_max,
         *ret_status = SIMPLEX_UNBOUNDED;
         if (row == UINT32_MAX)
             return true;
-        stuck = simplex->value[row] > 1e-14 * scale * direction[row] ? 0 : stuck + 1;
+        double step = simplex->value[row] / direction[row];
+        stuck = step * gain > STEP_EPS * objective_of(simplex) ? 0 : stuck + 1;
         pivot(simplex, row, variable, direction);
         simplex->pivots++;
         if (++since_inversion < REFACTOR)

@@ -30,8 +30,8 @@ struct gavel_study {
     uint32_t seeds;
     bool quick;
 
-    struct cluster big, small; /* 36 and 4 of each type                           */
-    struct throughput big_rates, small_rates;
+    struct cluster big, small, v100; /* 36 and 4 of each type; 36 V100 alone      */
+    struct throughput big_rates, small_rates, v100_rates;
     bool pairs_measured; /* rates of pairs are the published ones, not a model's   */
 
     struct gavel_point *points;

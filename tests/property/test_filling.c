@@ -198,7 +198,7 @@ static void fill_or_fail(const struct filling *filling, double *level, double *x
 
 static void levels_come_out_as_by_asking_one_by_one(void **state)
 {
-    FOR_EACH_SEED(seed, 400)
+    FOR_EACH_SEED(seed, 300)
     {
         struct scene scene;
         struct filling_answer answer;
@@ -214,7 +214,65 @@ static void levels_come_out_as_by_asking_one_by_one(void **state)
     }
 }
 
-/* Nobody below its top could rise without somebody no better off falling: by prices. */
+/* How far all can rise from 'base' at 'speed', by CLP. */
+static double judged_rise(const struct scene *scene, const double *base,
+                          const double *speed, double most)
+{
+    struct judge fresh;
+    uint32_t rows[JOBS_MAX];
+    double takes[JOBS_MAX];
+    judge_make(&fresh, scene);
+    for (uint32_t j = 0; j < scene->job_count; j++) {
+        rows[j] = fresh.level_row[j];
+        takes[j] = -speed[j];
+        lp_set_row(fresh.lp, rows[j], base[j], LP_INFINITY);
+    }
+    lp_add_column(fresh.lp, 1, 0, most, scene->job_count, rows, takes);
+    assert_int_equal(lp_maximise(fresh.lp, LP_DUAL), LP_OPTIMAL);
+    double by = lp_objective(fresh.lp);
+    lp_free(fresh.lp);
+    return by;
+}
+
+static void a_rise_from_anywhere_goes_as_far_as_by_clp(void **state)
+{
+    FOR_EACH_SEED(seed, 300)
+    {
+        struct scene scene;
+        struct rng rng;
+        struct rise rise;
+        struct error err;
+        double base[JOBS_MAX], speed[JOBS_MAX], most = 100;
+        bool all[JOBS_MAX], stuck[JOBS_MAX], rises = false;
+        draw_scene(&scene, seed.now);
+        rng_init(&rng, seed.now, "rise");
+        struct filling filling = { scene.job_count, scene.type_count, scene.capacity,
+                                   scene.gang, scene.rate };
+        struct filler *filler = filler_new(&filling, 1e-7);
+        for (uint32_t j = 0; j < scene.job_count; j++)
+            all[j] = true;
+        double level = best_level(&(struct judge){ 0 }, &scene, all);
+        for (uint32_t j = 0; j < scene.job_count; j++) {
+            base[j] = fmin(0.9 * level * rng_unit(&rng), filler_top(filler, j));
+            speed[j] = rng_below(&rng, 4) ? spread(&rng, 0.1, 10) : 0;
+            if (speed[j] > 0)
+                most = fmin(most, (filler_top(filler, j) - base[j]) / speed[j]);
+            rises |= speed[j] > 0;
+        }
+        if (filler_rise(filler, base, speed, most, &rise, stuck, &err) < 0) {
+            print_error("%s\n", err.text);
+            fail();
+        }
+        double by = judged_rise(&scene, base, speed, most);
+        assert_near(rise.by, by, 1e-6 * (1 + by));
+        for (uint32_t j = 0; rise.held && j < scene.job_count; j++)
+            rises = rises && !(stuck[j] && speed[j] > 0);
+        if (rise.held)
+            assert_false(rises); /* somebody who rose has to stay */
+        filler_free(filler);
+    }
+}
+
 static void large_fillings_hold(void **state)
 {
     FOR_EACH_SEED(seed, 9)
@@ -253,6 +311,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(levels_come_out_as_by_asking_one_by_one),
+        cmocka_unit_test(a_rise_from_anywhere_goes_as_far_as_by_clp),
         cmocka_unit_test(large_fillings_hold),
     };
     return cmocka_run_group_tests_name("filling", tests, NULL, NULL);

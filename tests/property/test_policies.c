@@ -101,6 +101,19 @@ static bool has_setting(const struct policy *policy, const char *name)
     return false;
 }
 
+/* Its shares come from a solver, which keeps memory of its own; the rest of it does not. */
+static bool has_solver(const struct policy *policy)
+{
+    static const char *const names[] = { "gavel-las",         "gavel-makespan",
+                                         "gavel-ftf",         "gavel-cost",
+                                         "gavel-cost-slo",    "gavel-throughput",
+                                         "gavel-hierarchical" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(policy->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* Policies as they are, then those that have a setting with that. */
 static void each_keeps_the_books(uint64_t seed, const char *name, const char *settings)
 {
@@ -118,7 +131,8 @@ static void each_keeps_the_books(uint64_t seed, const char *name, const char *se
 
         assert_int_equal(run.accepted + run.rejected, run.next);
         assert_int_equal(run.engine.refused_count, 0);
-        assert_int_equal(allocations, 0);
+        if (!has_solver(*p))
+            assert_int_equal(allocations, 0);
         uint32_t ended = 0;
         for (uint32_t id = 1; id <= JOBS; id++) {
             assert_true(run.ends[id] <= 1);

@@ -190,7 +190,8 @@ static double nearest_rates(const struct programme *p)
 static void levels_agree(const struct programme *p, const struct shares *a,
                          const struct shares *b)
 {
-    double most = 0, same = fmax(5 * SAME, 1e-8 / nearest_rates(p));
+    double most = 0;
+    double same = fmax((p->pair_count ? 50 : 5) * SAME, 1e-8 / nearest_rates(p));
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
         most = fmax(most, a->level[j]);
     for (uint32_t j = 0; a->level && j < p->job_count; j++)

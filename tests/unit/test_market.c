@@ -131,7 +131,7 @@ static void a_job_that_came_after_the_solution_has_no_share_yet(void **state)
     market_free(market);
 }
 
-#define COUNT 5000
+#define COUNT 3300
 
 /* Solve a drawn programme, replace some jobs, solve again; all that comes out, as bytes. */
 static void play(const struct drawn *drawn, enum drawn_goal goal,

@@ -163,7 +163,7 @@ static void columns_come_change_and_go(uint64_t seed)
 
 static void every_programme_comes_out_as_by_clp(void **state)
 {
-    FOR_EACH_SEED(seed, 150)
+    FOR_EACH_SEED(seed, 60)
     columns_come_change_and_go(seed.now);
 }
 

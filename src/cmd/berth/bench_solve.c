@@ -1,0 +1,317 @@
+/*
+ * bench_solve.c - berth bench solve: shares by prices, beside the general solver.
+ *
+ * Drawn programmes (solve/drawn.h), four jobs per accelerator unless a row says otherwise.
+ * A row is the best of a few cold runs, and means all of it: jobs put into an empty
+ * market, level and bound found, every job's share read.  Every answer comes with a proof
+ * that it is within 1e-7.  CLP solves the same programme where it can be waited for, its
+ * time without that for writing the programme down.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "cmd/berth/bench.h"
+#include "solve/crowd.h"
+#include "solve/drawn.h"
+#include "solve/filling.h"
+#include "solve/lp.h"
+#include "solve/market.h"
+
+#define MANY 100000
+#define SOME 4096
+#define TIMES 5
+#define TOLERANCE 1e-7
+#define CHANGES 2000   /* jobs that leave and come, one at a time */
+#define CLP_CHANGES 12 /* of them, those that CLP follows         */
+
+/* Jobs as buyers; the last 'spare' of them are not there at first. */
+struct crowded {
+    struct arena arena;
+    struct drawn drawn;
+    uint32_t job_count, type_count;
+    struct buyer *buyer; /* [job, then spare] */
+    double *x;           /* [job][type]       */
+};
+
+static void crowded_make(struct crowded *c, uint32_t job_count, uint32_t type_count,
+                         double jobs_per_gpu, enum drawn_goal goal, uint32_t spare)
+{
+    uint32_t all = job_count + spare;
+    struct drawn_setup setup = { .job_count = all,
+                                 .type_count = type_count,
+                                 .jobs_per_gpu = jobs_per_gpu * all / job_count,
+                                 .noise = 0.15,
+                                 .seed = 1 };
+    arena_init(&c->arena, 0);
+    drawn_make(&c->drawn, &c->arena, &setup);
+    c->job_count = job_count;
+    c->type_count = type_count;
+    c->buyer = arena_array(&c->arena, struct buyer, all);
+    c->x = arena_array(&c->arena, double, (size_t)job_count *type_count);
+    for (uint32_t j = 0; j < all; j++)
+        c->buyer[j] =
+            drawn_buyer(&c->drawn, goal, j, arena_array(&c->arena, double, type_count));
+}
+
+static void crowded_release(struct crowded *c)
+{
+    arena_release(&c->arena);
+}
+
+/* From nothing to shares. */
+static int solve_once(struct crowded *c, struct error *err)
+{
+    struct market_answer answer;
+    struct market *market = market_new(c->type_count, c->drawn.capacity, c->job_count);
+    for (uint32_t j = 0; j < c->job_count; j++)
+        market_put(market, j, &c->buyer[j]);
+    int r = market_solve(market, TOLERANCE, &answer, err);
+    for (uint32_t j = 0; j < c->job_count; j++)
+        market_share(market, j, c->x + (uint64_t)j * c->type_count);
+    market_free(market);
+    return r;
+}
+
+static int best_of(struct crowded *c, uint32_t times, double *ret_s, struct error *err)
+{
+    *ret_s = INFINITY;
+    for (uint32_t i = 0; i < times; i++) {
+        double begin_s = bench_cpu_s();
+        int r = solve_once(c, err);
+        if (r < 0)
+            return r;
+        *ret_s = fmin(*ret_s, bench_cpu_s() - begin_s);
+    }
+    return 0;
+}
+
+/*
+ * The programme as it stands in the papers: shares and the level as columns; a row per
+ * type, and two per job.  Those who are not there have neither shares nor a due.
+ */
+struct general {
+    struct lp *lp;
+    uint32_t due, first; /* of job 0: its row, its column for type 0 */
+    uint32_t type_count;
+};
+
+static void general_set(struct general *g, uint32_t job, bool here)
+{
+    for (uint32_t t = 0; t < g->type_count; t++)
+        lp_set_column(g->lp, g->first + job * g->type_count + t, 0,
+                      here ? LP_INFINITY : 0);
+    lp_set_row(g->lp, g->due + job, here ? 0 : -LP_INFINITY, LP_INFINITY);
+}
+
+static void general_make(struct general *g, const struct crowded *c, uint32_t all)
+{
+    uint32_t k = c->type_count, budget = 0;
+    uint32_t *rows = calloc(all, sizeof *rows);
+    double *takes = calloc(all, sizeof *takes);
+    if (!rows || !takes)
+        abort();
+    *g = (struct general){ .lp = lp_new(), .type_count = k };
+    for (uint32_t t = 0; t < k; t++)
+        lp_add_row(g->lp, -LP_INFINITY, c->drawn.capacity[t]);
+    for (uint32_t j = 0; j < all; j++) {
+        rows[j] = lp_add_row(g->lp, 0, LP_INFINITY);
+        takes[j] = -1;
+    }
+    g->due = rows[0];
+    budget = g->due + all;
+    for (uint32_t j = 0; j < all; j++)
+        lp_add_row(g->lp, -LP_INFINITY, 1);
+    for (uint32_t j = 0; j < all; j++) {
+        const struct buyer *buyer = &c->buyer[j];
+        for (uint32_t t = 0; t < k; t++) {
+            uint32_t column = lp_add_column(
+                g->lp, 0, 0, LP_INFINITY, 3, (uint32_t[]){ t, rows[j], budget + j },
+                (double[]){ buyer->gang, buyer->rate[t] / buyer->need, 1 });
+            if (j == 0 && t == 0)
+                g->first = column;
+        }
+    }
+    lp_add_column(g->lp, 1, 0, LP_INFINITY, all, rows, takes);
+    for (uint32_t j = c->job_count; j < all; j++)
+        general_set(g, j, false);
+    free(rows);
+    free(takes);
+}
+
+static double general_s(const struct general *g)
+{
+    double begin_s = bench_cpu_s();
+    lp_maximise(g->lp, LP_DUAL);
+    return bench_cpu_s() - begin_s;
+}
+
+static int bench_cold(struct bench *bench, const char *id, uint32_t job_count,
+                      uint32_t type_count, double jobs_per_gpu, enum drawn_goal goal,
+                      bool beside_clp, struct error *err)
+{
+    struct crowded c;
+    double ours_s, clp_s = 0;
+    crowded_make(&c, job_count, type_count, jobs_per_gpu, goal, 0);
+    int r = best_of(&c, job_count < MANY ? 10 * TIMES : TIMES, &ours_s, err);
+    if (r == 0 && beside_clp) {
+        struct general g;
+        general_make(&g, &c, job_count);
+        clp_s = general_s(&g);
+        lp_free(g.lp);
+    }
+    if (r == 0)
+        bench_row(bench, id, ours_s * 1e3, "ms", job_count,
+                  beside_clp ? "CLP dual" : NULL, beside_clp ? clp_s / ours_s : 0);
+    crowded_release(&c);
+    return r;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* One job leaves, another comes, solve again: the median, over many. */
+static int changes_s(struct crowded *c, double *ret_median_s, struct error *err)
+{
+    double *seconds = arena_array(&c->arena, double, CHANGES);
+    struct market_answer answer;
+    struct rng rng;
+    rng_init(&rng, 1, "bench");
+    struct market *market = market_new(c->type_count, c->drawn.capacity, c->job_count);
+    for (uint32_t j = 0; j < c->job_count; j++)
+        market_put(market, j, &c->buyer[j]);
+    int r = market_solve(market, TOLERANCE, &answer, err);
+    for (uint32_t i = 0; r == 0 && i < CHANGES; i++) {
+        uint32_t slot = rng_below(&rng, c->job_count);
+        double begin_s = bench_cpu_s();
+        market_drop(market, slot);
+        market_put(market, slot, &c->buyer[c->job_count + i]);
+        r = market_solve(market, TOLERANCE, &answer, err);
+        seconds[i] = bench_cpu_s() - begin_s;
+    }
+    market_free(market);
+    qsort(seconds, CHANGES, sizeof *seconds, by_size);
+    *ret_median_s = seconds[CHANGES / 2];
+    return r;
+}
+
+/* The same for CLP, which goes on from its last basis. */
+static double general_changes_s(const struct crowded *c)
+{
+    struct general g;
+    double seconds[CLP_CHANGES];
+    general_make(&g, c, c->job_count + CLP_CHANGES);
+    general_s(&g);
+    for (uint32_t i = 0; i < CLP_CHANGES; i++) {
+        general_set(&g, i, false);
+        general_set(&g, c->job_count + i, true);
+        seconds[i] = general_s(&g);
+    }
+    lp_free(g.lp);
+    qsort(seconds, CLP_CHANGES, sizeof *seconds, by_size);
+    return seconds[CLP_CHANGES / 2];
+}
+
+static int bench_again(struct bench *bench, const char *id, uint32_t job_count,
+                       bool beside_clp, struct error *err)
+{
+    struct crowded c;
+    double ours_s, clp_s = 0;
+    crowded_make(&c, job_count, 3, 4, DRAWN_MAX_MIN, CHANGES);
+    int r = changes_s(&c, &ours_s, err);
+    if (r == 0 && beside_clp)
+        clp_s = general_changes_s(&c);
+    if (r == 0)
+        bench_row(bench, id, ours_s * 1e6, "us", job_count,
+                  beside_clp ? "CLP warm" : NULL, beside_clp ? clp_s / ours_s : 0);
+    crowded_release(&c);
+    return r;
+}
+
+static int bench_filling(struct bench *bench, const char *id, double jobs_per_gpu,
+                         struct error *err)
+{
+    struct crowded c;
+    struct filling_answer answer;
+    int r = 0;
+    double best_s = INFINITY;
+    crowded_make(&c, MANY, 3, jobs_per_gpu, DRAWN_MAX_MIN, 0);
+    double *rate = arena_array(&c.arena, double, (size_t)MANY * 3);
+    double *level = arena_array(&c.arena, double, MANY);
+    for (uint32_t j = 0; j < MANY; j++)
+        for (uint32_t t = 0; t < 3; t++)
+            rate[j * 3 + t] = c.buyer[j].rate[t] / c.buyer[j].need;
+    struct filling filling = { MANY, 3, c.drawn.capacity, c.drawn.gang, rate };
+    for (uint32_t i = 0; r == 0 && i < 3; i++) {
+        double begin_s = bench_cpu_s();
+        r = filling_solve(&filling, TOLERANCE, level, c.x, &answer, err);
+        best_s = fmin(best_s, bench_cpu_s() - begin_s);
+    }
+    if (r == 0)
+        bench_row(bench, id, best_s * 1e3, "ms", MANY, NULL, 0);
+    crowded_release(&c);
+    return r;
+}
+
+/* Ten types, on each vector unit the machine has. */
+static int bench_vectors(struct bench *bench, struct error *err)
+{
+    static const char *const ids[] = { "maxmin_10_types_100k_portable",
+                                       "maxmin_10_types_100k_avx2",
+                                       "maxmin_10_types_100k_avx512" };
+    int r = 0;
+    for (enum vectors v = VECTORS_PORTABLE; r == 0 && v < VECTORS_WIDEST; v++)
+        if (crowd_use_vectors(v) == v)
+            r = bench_cold(bench, ids[v], MANY, 10, 4, DRAWN_MAX_MIN, false, err);
+    crowd_use_vectors(VECTORS_WIDEST);
+    return r;
+}
+
+static int bench_solve_run(struct bench *bench, struct error *err)
+{
+    static const struct {
+        const char *id;
+        uint32_t job_count;
+        double jobs_per_gpu;
+        enum drawn_goal goal;
+        bool beside_clp;
+    } colds[] = {
+        { "maxmin_1k", 1024, 4, DRAWN_MAX_MIN, true },
+        { "maxmin_4k", SOME, 4, DRAWN_MAX_MIN, true },
+        { "maxmin_100k", MANY, 4, DRAWN_MAX_MIN, false },
+        { "makespan_4k", SOME, 4, DRAWN_MAKESPAN, true },
+        { "makespan_100k", MANY, 4, DRAWN_MAKESPAN, false },
+        { "makespan_12_per_gpu_100k", MANY, 12, DRAWN_MAKESPAN, false },
+        { "finish_time_100k", MANY, 4, DRAWN_FINISH_TIME, false },
+    };
+    int r = 0;
+    for (uint32_t i = 0; r == 0 && i < sizeof colds / sizeof *colds; i++)
+        r = bench_cold(bench, colds[i].id, colds[i].job_count, 3, colds[i].jobs_per_gpu,
+                       colds[i].goal, colds[i].beside_clp, err);
+    if (r == 0)
+        r = bench_vectors(bench, err);
+    if (r == 0)
+        r = bench_again(bench, "maxmin_again_4k", SOME, true, err);
+    if (r == 0)
+        r = bench_again(bench, "maxmin_again_100k", MANY, false, err);
+    if (r == 0)
+        r = bench_filling(bench, "water_filling_100k", 4, err);
+    if (r == 0)
+        r = bench_filling(bench, "water_filling_half_per_gpu_100k", 0.5, err);
+    if (r == 0)
+        r = bench_solve_sums(bench, err);
+    return r;
+}
+
+const struct bench_suite bench_solve = {
+    .name = "solve",
+    .brief = "shares by prices, beside the general solver",
+    .run = bench_solve_run,
+};
