@@ -188,6 +188,7 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .weight = spec->weight > 0 ? spec->weight : 1,
                        .deadline_ns = spec->deadline_ns,
                        .step_s = spec->step_s > 0 ? spec->step_s : 1,
+                       .fixed_s = spec->fixed_s,
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
                        .overlap = spec->overlap };

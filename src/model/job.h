@@ -66,6 +66,7 @@ struct job_spec {
     double weight;               /* share relative to others; 0: as 1               */
     int64_t deadline_ns;         /* absolute; 0: none                               */
     double step_s;               /* a step alone, for jobs without a kind; 0: 1 s   */
+    double fixed_s;              /* of step_s: not divided among more GPUs          */
     uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
     enum sync sync;              /* how they are exchanged                          */
     double overlap;              /* share of computing beside communication         */
@@ -153,7 +154,8 @@ struct job {
     int64_t deadline_ns;
 
     /* network */
-    double step_s; /* computing time of a step, where there is no row for its kind */
+    double step_s;  /* computing time of a step, where there is no row for its kind */
+    double fixed_s; /* of step_s: the part that more GPUs do not shorten */
     uint64_t bytes_per_step;
     enum sync sync;
     double overlap;

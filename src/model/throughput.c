@@ -209,6 +209,8 @@ double throughput_rate(const struct throughput *table, const struct job *job,
     if (table->cluster && type < TYPES_MAX && type < table->cluster->type_count)
         speed = table->cluster->types[type].speed;
     double step_s = job->step_s > 0 ? job->step_s : 1;
+    if (job->fixed_s > 0)
+        return speed / ((step_s - job->fixed_s) * job->gpus / gpus + job->fixed_s);
     return speed * gpus / job->gpus / step_s;
 }
 

@@ -47,6 +47,7 @@ const char *const csv_names[COLUMN_COUNT + 1] = {
     [COLUMN_WEIGHT] = "weight",
     [COLUMN_DEADLINE] = "deadline_s",
     [COLUMN_STEP] = "step_s",
+    [COLUMN_FIXED] = "fixed_s",
     [COLUMN_BYTES] = "bytes_per_step",
     [COLUMN_SYNC] = "sync",
     [COLUMN_OVERLAP] = "overlap",
@@ -326,6 +327,9 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
         return table_time(table, at, NS_PER_S, &spec->deadline_ns, err);
     case COLUMN_STEP:
         return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->step_s, err);
+    case COLUMN_FIXED:
+        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->fixed_s,
+                           err);
     case COLUMN_BYTES:
         return table_count(table, at, UINT64_C(1) << 60, &spec->bytes_per_step, err);
     case COLUMN_SYNC:
@@ -363,6 +367,8 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
                             err);
     if (spec->kind && spec->step_s > 0)
         return reader_wrong(reader, "step_s", "", 0, "none, as there is a kind", err);
+    if (spec->fixed_s > 0 && spec->fixed_s > spec->step_s)
+        return reader_wrong(reader, "fixed_s", "", 0, "at most step_s", err);
     bool elastic = given & (COLUMN_BIT(COLUMN_GPUS_MIN) | COLUMN_BIT(COLUMN_GPUS_MAX));
     if (elastic && (spec->gpus_min > spec->gpus || spec->gpus_max < spec->gpus) &&
         (spec->gpus_min || spec->gpus_max))

@@ -153,6 +153,10 @@ static void put_field(FILE *file, enum column column, const struct job_spec *job
         if (job->step_s > 0)
             put_real(file, job->step_s);
         break;
+    case COLUMN_FIXED:
+        if (job->fixed_s > 0)
+            put_real(file, job->fixed_s);
+        break;
     case COLUMN_BYTES:
         put_count(file, job->bytes_per_step);
         break;

@@ -16,15 +16,15 @@ static const char everything[] =
     "#berth-jobs 1\n"
     "id,name,user,entity,class,submit_s,gpus,gpus_min,gpus_max,nodes,spread,types,cpus,"
     "mem_gib,work_s,kind,steps,grace_s,pause_s,load_s,ckpt_s,weight,deadline_s,"
-    "step_s,bytes_per_step,sync,overlap,curve,fails\n"
+    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails\n"
     "1,first,ada,vision,be,0,8,,,1,0,v100|p100,32,256.5,3600.25,,,60,10.5,30,1800,2,"
-    "90000,,"
+    "90000,,,"
     ",,,,0\n"
-    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,1\n"
+    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,,1\n"
     "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size "
-    "64),120000,0,0,0,0,0.1,,,"
+    "64),120000,0,0,0,0,0.1,,,,"
     "102400000,ring,0.25,,0\n"
-    "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,75000000,ps,,"
+    "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,0.25,75000000,ps,,"
     "\"acc:tau=120.5,last=0.76\",0\n";
 
 static struct workload *open_text(const char *text)
@@ -75,6 +75,7 @@ static void every_column_arrives(void **state)
     assert_int_equal(workload_next(workload, &job, &err), 1);
     assert_true(job.steps == 800);
     assert_true(job.step_s == 0.375);
+    assert_true(job.fixed_s == 0.25);
     assert_int_equal(job.sync, SYNC_SERVER);
     assert_int_equal(job.curve.family, LEARNING_ACC);
     assert_true(job.curve.tau == 120.5);
@@ -138,6 +139,7 @@ static void assert_wrong(const char *text, const char *sentence)
 }
 
 #define HEAD "#berth-jobs 1\nid,submit_s,gpus,work_s\n"
+#define FIXED "#berth-jobs 1\nsubmit_s,gpus,steps,step_s,fixed_s\n"
 #define NET "#berth-jobs 1\nsubmit_s,gpus,steps,step_s,sync,overlap,curve\n"
 
 static void wrong_fields_are_named_with_file_and_line(void **state)
@@ -158,6 +160,8 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
                  "j:3: steps is \"\", want a number, as there is step_s");
     assert_wrong(NET "0,4,1e18,1e9,ps,,\n",
                  "j:3: steps is \"\", want a run of at most 100 years");
+    assert_wrong(FIXED "0,4,100,0.5,0.75\n",
+                 "j:3: fixed_s is \"\", want at most step_s");
     assert_wrong(NET "0,4,100,0.5,,,exp:mu=1.5\n",
                  "j:3: curve is \"exp:mu=1.5\", want exp:mu=…, inv:a=…,b=… or "
                  "acc:tau=…, see the guide");
