@@ -6,17 +6,20 @@
  * of the same history without its last two points.  Floating point is strict.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "cmd/berth/bench.h"
+#include "policy/gains.h"
 #include "predict/curve.h"
 
 #define HISTORIES 2000
 #define POINTS 100
 #define NEWER 2
 #define JOBS 4000
+#define UNITS 16000
 #define REPEATS 9
 #define LONG_POINTS 1000000
 
@@ -110,6 +113,42 @@ static void bench_jobs(struct bench *bench, struct histories *h, struct arena *a
     bench_row(bench, "jobs_4000_both_warm", warm_ms, "ms", JOBS, NULL, 0);
 }
 
+/* The same many jobs somewhere on curves of both families, and units shared out by gain. */
+static void bench_gains(struct bench *bench, struct arena *arena)
+{
+    struct gains_job *drawn = arena_array(arena, struct gains_job, JOBS);
+    struct gains_job *jobs = arena_array(arena, struct gains_job, JOBS);
+    struct gains_heap *heap = arena_array(arena, struct gains_heap, JOBS);
+    struct rng rng;
+    rng_init(&rng, 1, "gains");
+    for (uint32_t n = 0; n < JOBS; n++) {
+        double k = 100 * rng_unit(&rng);
+        double a = 0.002 + 0.02 * rng_unit(&rng);
+        double b = 0.1 + 0.4 * rng_unit(&rng);
+        double rate = 0.05 + 0.15 * rng_unit(&rng);
+        drawn[n] = (struct gains_job){ .least = 1,
+                                       .most = 640,
+                                       .family = n % 2 ? FAMILY_EXP : FAMILY_INV,
+                                       .height = exp(-rate * k),
+                                       .rate = rate,
+                                       .a = a,
+                                       .b = 2 * a * k + b,
+                                       .c = (a * k + b) * k + 1,
+                                       .scale = 1,
+                                       .left = 200 - k,
+                                       .work_s = 18 + 84 * rng_unit(&rng),
+                                       .fixed_s = 1 };
+    }
+    double best_ms = HUGE_VAL;
+    for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
+        memcpy(jobs, drawn, JOBS * sizeof *jobs);
+        double begin_s = bench_cpu_s();
+        gains_share(jobs, JOBS, UNITS, 3, heap);
+        best_ms = fmin(best_ms, (bench_cpu_s() - begin_s) * 1e3);
+    }
+    bench_row(bench, "slaq_4000_jobs_16000_units", best_ms, "ms", JOBS, NULL, 0);
+}
+
 static void bench_forecast(struct bench *bench, struct histories *h,
                            struct arena *arena)
 {
@@ -141,6 +180,7 @@ static int bench_fit_run(struct bench *bench, struct error *err)
     bench_family(bench, h, FAMILY_EXP, family_fit_exp, "exp_100_cold", "exp_100_warm");
     bench_family(bench, h, FAMILY_INV, family_fit_inv, "inv_100_cold", "inv_100_warm");
     bench_jobs(bench, h, &arena);
+    bench_gains(bench, &arena);
     bench_forecast(bench, h, &arena);
     arena_release(&arena);
     return 0;
