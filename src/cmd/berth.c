@@ -14,12 +14,14 @@
 #include "version.h"
 
 extern const struct command command_sim, command_compare, command_gen, command_import,
-    command_solve, command_policies, command_reproduce, command_bench;
+    command_solve, command_fit, command_policies, command_reproduce, command_bench;
 
 const struct command *const command_list[] = {
-    &command_sim,       &command_compare, &command_gen,
-    &command_import,    &command_solve,   &command_policies,
-    &command_reproduce, &command_bench,   NULL,
+    &command_sim,      &command_compare,
+    &command_gen,      &command_import,
+    &command_solve,    &command_fit,
+    &command_policies, &command_reproduce,
+    &command_bench,    NULL,
 };
 
 #define COMMANDS_MAX 64

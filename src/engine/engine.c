@@ -6,18 +6,39 @@
 
 #include "base/error.h"
 #include "executor/executor.h"
+#include "flow/flow.h"
 #include "model/plan.h"
 #include "policy/policy.h"
 
 #define ROUND_BYTES (256 * 1024)
 #define TIMED_EVERY 4 /* decisions: asking the clock takes longer than many of them */
 
+static int init_flow(struct engine *engine, struct arena *run,
+                     const struct engine_setup *setup, struct error *err)
+{
+    const struct flow_policy *flow = setup->flow;
+    if (!flow)
+        return 0;
+    engine->flow_self = arena_alloc(run, 1, flow->self_size + 1, 16);
+    engine->flow_plan = arena_new(run, struct flow_plan);
+    engine->flow_plan->changes = arena_array(run, struct flow_change, setup->job_max);
+    param_defaults(flow->params, engine->flow_self);
+    int r = param_parse(flow->params, engine->flow_self, flow->name,
+                        setup->flow_settings, err);
+    if (r == 0 && flow->init)
+        r = flow->init(engine->flow_self, &engine->state.view, run, err);
+    if (r == 0)
+        engine->flow = flow;
+    return r;
+}
+
 int engine_init(struct engine *engine, struct arena *run,
                 const struct engine_setup *setup, struct error *err)
 {
     *engine = (struct engine){ .executor = setup->executor,
                                .executor_self = setup->executor_self,
-                               .wake_ns = INT64_MAX };
+                               .wake_ns = INT64_MAX,
+                               .flow_wake_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
     engine->plan = plan_new(&engine->state, run);
     engine->refusal = arena_new(run, struct error);
@@ -33,7 +54,9 @@ int engine_init(struct engine *engine, struct arena *run,
                          err);
     if (r == 0)
         engine->policy = policy;
-    else
+    if (r == 0)
+        r = init_flow(engine, run, setup, err);
+    if (r < 0)
         engine_release(engine);
     return r;
 }
@@ -43,6 +66,9 @@ void engine_release(struct engine *engine)
     if (engine->policy && engine->policy->fini)
         engine->policy->fini(engine->policy_self);
     engine->policy = NULL;
+    if (engine->flow && engine->flow->fini)
+        engine->flow->fini(engine->flow_self);
+    engine->flow = NULL;
     arena_release(&engine->round);
     state_release(&engine->state);
 }
@@ -62,6 +88,8 @@ static void take_note(struct engine *engine, struct event *event)
     const struct view *view = &engine->state.view;
     if (engine->policy->observe)
         engine->policy->observe(engine->policy_self, view, event);
+    if (engine->flow && engine->flow->observe)
+        engine->flow->observe(engine->flow_self, view, event);
     for (uint32_t i = 0; i < engine->listener_count; i++) {
         const struct listener *listener = &engine->listeners[i];
         if (listener->kinds == 0 || listener->kinds >> event->kind & 1)
@@ -257,16 +285,36 @@ static bool only_confirms(const struct event *events, uint32_t count)
     return count > 0;
 }
 
-int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
-                uint32_t count, struct error *err)
+/* Whose packets go first from now on: levels that change are events like any order. */
+static int ask_flow(struct engine *engine, struct error *err)
+{
+    if (!engine->flow || !engine->flow->decide)
+        return 0;
+    const struct view *view = &engine->state.view;
+    struct flow_plan *plan = engine->flow_plan;
+    plan->change_count = 0;
+    plan->wake_ns = INT64_MAX;
+    int r = engine->flow->decide(engine->flow_self, view, plan, engine->refusal);
+    engine->flow_wake_ns = plan->wake_ns;
+    if (r < 0) {
+        engine->flow_refused_count++; /* levels stay as they are */
+        return 0;
+    }
+    for (uint32_t i = 0; i < plan->change_count; i++) {
+        struct event event = { .at_ns = view->now_ns,
+                               .kind = EVENT_LEVELLED,
+                               .job = plan->changes[i].job,
+                               .level = plan->changes[i].level };
+        take_note(engine, &event);
+    }
+    engine->level_count += plan->change_count;
+    return plan->change_count > 0 ? commit(engine, err) : 0;
+}
+
+/* Ask the policy, and carry out what it wants. */
+static int decide(struct engine *engine, struct error *err)
 {
     struct state *state = &engine->state;
-    state->view.now_ns = now_ns;
-    for (uint32_t i = 0; i < count; i++)
-        take_note(engine, &events[i]);
-    if (only_confirms(events, count) && engine->wake_ns > now_ns)
-        return commit(engine, err);
-
     struct plan *plan = engine->plan;
     plan_begin(plan);
     engine->decision_count++;
@@ -292,4 +340,17 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
     }
     arena_reset(&engine->round);
     return r;
+}
+
+int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
+                uint32_t count, struct error *err)
+{
+    engine->state.view.now_ns = now_ns;
+    for (uint32_t i = 0; i < count; i++)
+        take_note(engine, &events[i]);
+    bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
+    int r = (idle || only_confirms(events, count)) && engine->wake_ns > now_ns
+                ? commit(engine, err)
+                : decide(engine, err);
+    return r < 0 ? r : ask_flow(engine, err);
 }

@@ -14,6 +14,8 @@
 
 struct error;
 struct executor;
+struct flow_plan;
+struct flow_policy;
 struct plan;
 struct policy;
 
@@ -39,6 +41,9 @@ struct engine {
 
     const struct policy *policy;
     void *policy_self;
+    const struct flow_policy *flow; /* or NULL */
+    void *flow_self;
+    struct flow_plan *flow_plan;
     const struct executor *executor;
     void *executor_self;
     struct listener listeners[LISTENERS_MAX];
@@ -49,6 +54,9 @@ struct engine {
     uint64_t refused_count; /* plans that were thrown away     */
     struct error *refusal;  /* why the last of them was        */
     int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
+    int64_t flow_wake_ns;   /* when the flow policy does                          */
+    uint64_t level_count;   /* levels that were changed                           */
+    uint64_t flow_refused_count; /* times the flow policy failed                  */
 
     /* Set to have decisions timed; the engine itself never asks a clock. */
     int64_t (*clock_ns)(void);
@@ -59,7 +67,9 @@ struct engine_setup {
     const struct cluster *cluster;
     const struct throughput *rates;
     const struct policy *policy;
-    const char *settings; /* "name=value,…", or NULL */
+    const char *settings;           /* "name=value,…", or NULL */
+    const struct flow_policy *flow; /* whose packets go first, or NULL */
+    const char *flow_settings;
     const struct executor *executor;
     void *executor_self;
     uint32_t job_max;
@@ -72,8 +82,17 @@ int engine_init(struct engine *engine, struct arena *run,
 void engine_release(struct engine *engine);
 void engine_listen(struct engine *engine, struct listener listener);
 
+/* When somebody wants to be asked next; INT64_MAX: never. */
+static inline int64_t engine_wake_ns(const struct engine *engine)
+{
+    return engine->wake_ns < engine->flow_wake_ns ? engine->wake_ns
+                                                  : engine->flow_wake_ns;
+}
+
 /*
- * Apply events, decide once, record the orders, make them durable, tell the executor.
+ * Apply events, decide once, record the orders, make them durable, tell the executor;
+ * then ask the flow policy, whose answer is events too.  One that is asked because of its
+ * own wish, with nothing new, is asked alone.
  * Fails only if the store or the executor does; a policy that errs is set aside.
  */
 int engine_step(struct engine *engine, int64_t now_ns, struct event *events,

@@ -13,10 +13,13 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/grow.h"
+#include "executor/reports.h"
 #include "model/cluster.h"
 #include "model/outbox.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
+#include "net/fluid.h"
 
 #define NONE UINT32_MAX
 
@@ -60,6 +63,8 @@ struct sim_job {
     double lease_end;  /* steps at which its lease is done; 0: open              */
     bool clean;        /* while it leaves: it will have saved its state          */
     bool queued;       /* in the heap                                            */
+    bool has_more;     /* what stands in 'more' is of this job                   */
+    uint32_t more;     /* 1 + place in the list of those, which stays the slot's */
 
     bool pending; /* is to start, or to go on with another size, at 'next' */
     struct stand next;
@@ -67,6 +72,17 @@ struct sim_job {
     uint64_t order;      /* a number for each time it is told */
     uint32_t waits_for;  /* jobs that have to leave first     */
     uint32_t first_wait; /* of those who wait for this one    */
+};
+
+/* What there is to a job that reports losses or uses the network. */
+struct sim_more {
+    struct reports reports;
+    double report_at; /* steps after which it reports next                   */
+    uint32_t sender;  /* its number in the network, or FLUID_NONE            */
+    double base;      /* steps it had made when it entered the network       */
+    double told;      /* steps it had made when it last reported its speed   */
+    int64_t told_ns;
+    double rate_per_s; /* between the last two reports                        */
 };
 
 struct sim_wait {
@@ -80,9 +96,12 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
                       const struct sim_faults *faults, uint64_t seed)
 {
     uint32_t nodes = view->cluster->node_count;
-    *sim = (struct sim_cluster){
-        .view = view, .outbox = outbox, .wait_free = NONE, .faults = *faults
-    };
+    *sim = (struct sim_cluster){ .view = view,
+                                 .outbox = outbox,
+                                 .wait_free = NONE,
+                                 .faults = *faults,
+                                 .run = run,
+                                 .seed = seed };
     sim->jobs = arena_array(run, struct sim_job, view->job_max);
     sim->node_down = arena_array(run, bool, nodes);
     heap_pool_init(&sim->pool, run, view->job_max + nodes);
@@ -98,17 +117,41 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
 void sim_cluster_release(struct sim_cluster *sim)
 {
     free(sim->waits);
+    free(sim->mores);
+    free(sim->senders);
+    if (sim->fluid)
+        fluid_release(sim->fluid);
+}
+
+/* Most jobs have no more to them, and pay for none. */
+static void admit_more(struct sim_cluster *sim, job_id id, const struct learning *curve)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->more == 0) {
+        job->more = ++sim->more_used;
+        sim->mores =
+            grow(sim->mores, &sim->more_room, sim->more_used, sizeof *sim->mores);
+    }
+    job->has_more = true;
+    struct sim_more *more = &sim->mores[job->more - 1];
+    *more = (struct sim_more){ .sender = FLUID_NONE };
+    reports_init(&more->reports, curve, job->truth.steps);
 }
 
 void sim_cluster_admit(struct sim_cluster *sim, job_id id,
                        const struct sim_truth *truth)
 {
+    uint32_t more = sim->jobs[id].more;
     sim->jobs[id] = (struct sim_job){ .truth = *truth,
+                                      .more = more,
                                       .generation = sim->view->jobs[id].generation,
                                       .partner = JOB_NONE,
                                       .coming = JOB_NONE,
                                       .next_with = JOB_NONE,
                                       .first_wait = NONE };
+    if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
+        admit_more(sim, id, truth->curve);
+    sim->jobs[id].truth.curve = NULL;
     if (id >= sim->job_top)
         sim->job_top = id + 1;
 }
@@ -139,7 +182,8 @@ int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
 
 bool sim_cluster_is_quiet(const struct sim_cluster *sim)
 {
-    return sim->job_due_count == 0 && sim->down_count == 0;
+    bool sending = sim->fluid && fluid_next_ns(sim->fluid) < INT64_MAX;
+    return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
 }
 
 static struct event *emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
@@ -151,7 +195,116 @@ static struct event *emit(struct sim_cluster *sim, job_id id, enum event_kind ki
     event->job = id;
     event->generation = job->generation;
     event->attempt = job->now.attempt;
+    event->loss = NAN;
     return event;
+}
+
+static struct sim_more *more_of(const struct sim_cluster *sim,
+                                const struct sim_job *job)
+{
+    return job->has_more ? &sim->mores[job->more - 1] : NULL;
+}
+
+/* --- the network ------------------------------------------------------------------- */
+
+/* Seats it is in, or about to be in: of where it has come nobody knows yet. */
+static const struct seat_row *row_of(const struct sim_cluster *sim, job_id id)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return known->next.count > 0 ? &known->next : &known->seats;
+}
+
+static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
+{
+    struct sim_job *job = &sim->jobs[id];
+    const struct job *known = &sim->view->jobs[id];
+    const struct seat_row *row = row_of(sim, id);
+    struct sim_more *more = more_of(sim, job);
+    if (!sim->fluid) {
+        sim->fluid = arena_new(sim->run, struct fluid);
+        fluid_init(sim->fluid, sim->run, sim->view->cluster, &sim->network, sim->seed);
+    }
+    uint32_t *hosts = calloc(row->count, sizeof *hosts);
+    if (!hosts)
+        abort();
+    for (uint32_t i = 0; i < row->count; i++)
+        hosts[i] = sim->view->seats[row->first + i].node;
+    struct fluid_spec spec = { .id = known->id,
+                               .attempt = job->now.attempt,
+                               .sync = known->sync,
+                               .bytes = (double)known->bytes_per_step,
+                               .overlap = known->overlap,
+                               .step_s = step_s,
+                               .level = known->level,
+                               .hosts = hosts,
+                               .host_count = row->count };
+    more->sender = fluid_join(sim->fluid, &spec, sim->now_ns);
+    free(hosts);
+    more->base = more->told = job->steps;
+    more->told_ns = sim->now_ns;
+    more->rate_per_s = fluid_alone_per_s(sim->fluid, more->sender);
+    sim->senders =
+        grow(sim->senders, &sim->sender_room, more->sender + 1, sizeof *sim->senders);
+    sim->senders[more->sender] = id;
+}
+
+/* It stops making steps. */
+static void leave_network(struct sim_cluster *sim, struct sim_job *job)
+{
+    struct sim_more *more = more_of(sim, job);
+    if (!more || more->sender == FLUID_NONE)
+        return;
+    fluid_leave(sim->fluid, more->sender, sim->now_ns);
+    more->sender = FLUID_NONE;
+}
+
+/* Steps it has made by now, if that is for the network to say. */
+static double steps_made(const struct sim_cluster *sim, const struct sim_job *job)
+{
+    const struct sim_more *more = more_of(sim, job);
+    if (!more || more->sender == FLUID_NONE)
+        return job->steps +
+               (double)(sim->now_ns - job->anchor_ns) * 1e-9 * job->rate_per_s;
+    return more->base + fluid_steps(sim->fluid, more->sender, sim->now_ns);
+}
+
+/* Make steps to 'end' at this rate, as far as the network lets it; false: it has no say. */
+static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct sim_more *more = more_of(sim, job);
+    if (sim->view->jobs[id].bytes_per_step == 0 || row_of(sim, id)->count < 2)
+        return false;
+    if (more->sender == FLUID_NONE)
+        enter_network(sim, id, 1 / job->rate_per_s);
+    else
+        fluid_set_step(sim->fluid, more->sender, 1 / job->rate_per_s, sim->now_ns);
+    fluid_set_target(sim->fluid, more->sender, end - more->base, sim->now_ns);
+    job->rate_per_s = more->rate_per_s;
+    unschedule(sim, id);
+    return true;
+}
+
+void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
+{
+    struct fluid *fluid = sim->fluid;
+    if (!fluid)
+        return;
+    for (int64_t at_ns; (at_ns = fluid_next_ns(fluid)) <= until_ns &&
+                        at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
+        uint32_t sender = fluid_happen(fluid);
+        if (sender != FLUID_NONE)
+            schedule(sim, sim->senders[sender], at_ns);
+    }
+}
+
+void sim_cluster_levelled(void *self, const struct view *view,
+                          const struct event *event)
+{
+    struct sim_cluster *sim = self;
+    const struct sim_more *more = more_of(sim, &sim->jobs[event->job]);
+    if (more && more->sender != FLUID_NONE)
+        fluid_set_level(sim->fluid, more->sender, event->level, view->now_ns);
 }
 
 /* --- making steps ------------------------------------------------------------------ */
@@ -161,13 +314,14 @@ static void settle(struct sim_cluster *sim, struct sim_job *job)
 {
     if (job->phase == PHASE_RUNNING) {
         int64_t ran_ns = sim->now_ns - job->anchor_ns;
-        double made = (double)ran_ns * 1e-9 * job->rate_per_s;
+        double made = steps_made(sim, job) - job->steps;
+        double rate_per_s = ran_ns > 0 ? made / ((double)ran_ns * 1e-9) : 0;
         if (job->truth.ckpt_ns > 0) {
             int64_t saves = (job->ran_ns + ran_ns) / job->truth.ckpt_ns;
             int64_t since_ns = job->ran_ns + ran_ns - saves * job->truth.ckpt_ns;
             if (saves > job->ran_ns / job->truth.ckpt_ns)
                 job->steps_kept =
-                    job->steps + made - (double)since_ns * 1e-9 * job->rate_per_s;
+                    job->steps + made - (double)since_ns * 1e-9 * rate_per_s;
         }
         job->ran_ns += ran_ns;
         job->steps += made;
@@ -201,6 +355,13 @@ static void make_steps(struct sim_cluster *sim, job_id id)
     double end = job->truth.steps;
     if (job->lease_end > 0 && job->lease_end < end)
         end = job->lease_end;
+    struct sim_more *more = more_of(sim, job);
+    if (more) {
+        more->report_at = reports_next(&more->reports, job->steps);
+        end = fmin(end, more->report_at);
+        if (make_steps_by_network(sim, id, end))
+            return;
+    }
     double left = end > job->steps ? end - job->steps : 0;
     double ns = left / job->rate_per_s * 1e9;
     double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
@@ -208,6 +369,47 @@ static void make_steps(struct sim_cluster *sim, job_id id)
         schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
     else
         unschedule(sim, id);
+}
+
+/* It says how far it is, how fast it has got there and what its loss is. */
+static void report(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct sim_more *more = more_of(sim, job);
+    if (more->sender != FLUID_NONE && sim->now_ns > more->told_ns) {
+        more->rate_per_s =
+            (job->steps - more->told) / ((double)(sim->now_ns - more->told_ns) * 1e-9);
+        more->told = job->steps;
+        more->told_ns = sim->now_ns;
+        job->rate_per_s = more->rate_per_s;
+    }
+    struct event *event = emit(sim, id, EVENT_PROGRESS);
+    event->steps = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    event->loss = reports_loss(&more->reports, job->steps);
+}
+
+/* As it begins to make steps: where it begins. */
+static void report_first(struct sim_cluster *sim, job_id id)
+{
+    const struct sim_more *more = more_of(sim, &sim->jobs[id]);
+    if (more && more->reports.curve.family != LEARNING_NONE)
+        report(sim, id);
+}
+
+/* A report is due, and neither its lease nor its work is done with it. */
+static bool only_reports(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    const struct sim_more *more = more_of(sim, job);
+    bool leased = job->lease_end > 0 && job->lease_end < job->truth.steps;
+    if (!more || more->report_at >= (leased ? job->lease_end : job->truth.steps))
+        return false;
+    settle(sim, job);
+    job->steps = more->report_at;
+    report(sim, id);
+    make_steps(sim, id);
+    return true;
 }
 
 /* Somebody came to or went from the accelerators it uses. */
@@ -221,7 +423,6 @@ static void rerate(struct sim_cluster *sim, job_id id)
     struct event *event = emit(sim, id, EVENT_PROGRESS);
     event->steps = job->steps;
     event->rate_per_s = job->rate_per_s;
-    event->loss = NAN;
 }
 
 /* --- coming ------------------------------------------------------------------------ */
@@ -282,6 +483,8 @@ static void come(struct sim_cluster *sim, job_id id)
     event->rate_per_s = true_rate(sim, id);
     if (job->truth.load_ns == 0) {
         make_steps(sim, id);
+        event->rate_per_s = job->rate_per_s;
+        report_first(sim, id);
         return;
     }
     job->phase = PHASE_LOADING;
@@ -370,6 +573,7 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
         if (lease->after[i] != lease->job)
             after[others.after_count++] = lease->after[i];
     settle(sim, job);
+    leave_network(sim, job);
     unschedule(sim, lease->job);
     job->phase = PHASE_RESIZING;
     prepare(sim, &others);
@@ -417,6 +621,7 @@ static void let_others_come(struct sim_cluster *sim, job_id id)
 static void depart(struct sim_cluster *sim, job_id id)
 {
     unschedule(sim, id);
+    leave_network(sim, &sim->jobs[id]);
     sim->jobs[id].phase = PHASE_AWAY;
     forsake(sim, id);
     part(sim, id);
@@ -449,6 +654,7 @@ static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
     /* Nothing is to be saved before the first step. */
     int64_t pause_ns = job->phase == PHASE_LOADING ? 0 : job->truth.pause_ns;
     settle(sim, job);
+    leave_network(sim, job);
     job->phase = PHASE_LEAVING;
     job->clean = pause_ns <= grace_ns;
     schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
@@ -503,6 +709,8 @@ static void report_done(struct sim_cluster *sim, job_id id)
         emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
     event->steps = event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
+    if (job->has_more)
+        event->loss = reports_loss(&more_of(sim, job)->reports, job->steps);
     decline(sim, id); /* it need not go on elsewhere */
     depart(sim, id);
 }
@@ -522,6 +730,7 @@ static void work_done(struct sim_cluster *sim, job_id id)
     struct sim_job *job = &sim->jobs[id];
     job_id partner = job->partner;
     settle(sim, job);
+    leave_network(sim, job);
     bool lease = job->lease_end > 0 && job->lease_end < job->truth.steps;
     job->steps = lease ? job->lease_end : job->truth.steps;
     job->phase = PHASE_DONE;
@@ -541,9 +750,11 @@ static void job_due(struct sim_cluster *sim, job_id id)
         make_steps(sim, id);
         event = emit(sim, id, EVENT_LOADED);
         event->rate_per_s = job->rate_per_s;
+        report_first(sim, id);
         return;
     case PHASE_RUNNING:
-        work_done(sim, id);
+        if (!only_reports(sim, id))
+            work_done(sim, id);
         return;
     case PHASE_RESIZING:
         job->next.attempt = job->now.attempt;
@@ -643,7 +854,10 @@ static void node_due(struct sim_cluster *sim, node_id node)
 void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
 {
     sim->now_ns = now_ns;
-    while (sim_cluster_next_ns(sim) <= now_ns) {
+    for (;;) {
+        sim_cluster_communicate(sim, now_ns);
+        if (sim_cluster_next_ns(sim) > now_ns)
+            break;
         uint32_t id = heap_pop(&sim->pool, &sim->due);
         if (id >= sim->view->job_max) {
             node_due(sim, id - sim->view->job_max);

@@ -13,8 +13,11 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "executor/executor.h"
+#include "net/fluid_setup.h"
 
 struct arena;
+struct event;
+struct fluid;
 struct outbox;
 
 /* What is so, whatever was declared. */
@@ -24,6 +27,8 @@ struct sim_truth {
     int64_t load_ns;
     int64_t ckpt_ns; /* 0: saves only when it is asked to leave */
     bool fails;
+    const struct learning
+        *curve; /* of its loss; NULL: silent.  Borrowed for the call */
 };
 
 struct sim_faults {
@@ -32,6 +37,7 @@ struct sim_faults {
 };
 
 struct sim_job;
+struct sim_more;
 struct sim_wait;
 
 struct sim_cluster {
@@ -51,6 +57,16 @@ struct sim_cluster {
     uint32_t down_count; /* nodes that are down */
     bool *node_down;
     int64_t now_ns;
+
+    /* jobs that report losses or use the network; without any none of this is there */
+    struct arena *run;
+    uint64_t seed;
+    struct fluid_setup network;
+    struct fluid *fluid;
+    struct sim_more *mores;
+    uint32_t more_used, more_room;
+    job_id *senders; /* by their number in the network */
+    uint32_t sender_room;
 };
 
 extern const struct executor executor_sim;
@@ -65,8 +81,16 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id job,
 
 void sim_cluster_release(struct sim_cluster *sim);
 
-/* When the next thing happens; INT64_MAX: never. */
+/*
+ * When the next thing happens; INT64_MAX: never.  For jobs that use the network it is not
+ * known beforehand: let them communicate first, as far as the next thing from elsewhere.
+ */
 int64_t sim_cluster_next_ns(const struct sim_cluster *sim);
+void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns);
+
+/* For engine_listen(), of EVENT_LEVELLED: a job's packets have another level. */
+void sim_cluster_levelled(void *self, const struct view *view,
+                          const struct event *event);
 
 /* Nothing will happen to any job, and no node will come back. */
 bool sim_cluster_is_quiet(const struct sim_cluster *sim);

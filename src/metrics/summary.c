@@ -11,6 +11,7 @@
 #include "base/sort.h"
 #include "metrics/ledger.h"
 #include "metrics/metrics.h"
+#include "metrics/quality.h"
 #include "model/cluster.h"
 
 const struct figure summary_figures[] = {
@@ -77,6 +78,20 @@ const struct figure summary_figures[] = {
     { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS,
       false },
     { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE, false },
+    { "quality.mean_running_loss", "loss of running jobs, mean", "", BETTER_LESS,
+      false },
+    { "quality.loss_seconds_per_job", "loss over time, per job", "s", BETTER_LESS,
+      false },
+    { "quality.time_to.25", "time to 25 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to.50", "time to 50 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to.80", "time to 80 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to.90", "time to 90 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to.95", "time to 95 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to.99", "time to 99 % less loss", "s", BETTER_LESS, false },
+    { "quality.time_to_accuracy.90", "time to 90 % of last accuracy", "s", BETTER_LESS,
+      false },
+    { "quality.time_to_accuracy.95", "time to 95 % of last accuracy", "s", BETTER_LESS,
+      false },
     { NULL },
 };
 
@@ -276,8 +291,29 @@ static void set_ledger(struct summary *summary, const struct ledger *ledger)
     }
 }
 
+static void set_quality(struct summary *summary, const struct quality *quality)
+{
+    double count = (double)quality->job_count;
+    if (quality->job_count == 0)
+        return;
+    set(summary, "quality.mean_running_loss", quality_mean_loss(quality));
+    set(summary, "quality.loss_seconds_per_job", quality->loss_s / count);
+    for (uint32_t i = 0; i < LEARNING_LEVELS; i++) {
+        char percent[16];
+        snprintf(percent, sizeof percent, "%.0f", learning_levels[i] * 100);
+        set_in(summary, "quality.time_to", percent, quality->level_s[i] / count);
+    }
+    for (uint32_t i = 0; i < LEARNING_ACCURACIES && quality->accuracy_count > 0; i++) {
+        char percent[16];
+        snprintf(percent, sizeof percent, "%.0f", learning_accuracies[i] * 100);
+        set_in(summary, "quality.time_to_accuracy", percent,
+               quality->accuracy_s[i] / (double)quality->accuracy_count);
+    }
+}
+
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct ledger *ledger, const struct cluster *cluster)
+                  const struct ledger *ledger, const struct quality *quality,
+                  const struct cluster *cluster)
 {
     memset(summary, 0, sizeof *summary);
     for (int i = 0; i < FIGURES_MAX; i++)
@@ -301,6 +337,8 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
     set_times(summary, metrics);
     if (ledger)
         set_ledger(summary, ledger);
+    if (quality)
+        set_quality(summary, quality);
 }
 
 /* The object at a path such as "slowdown.te", made where it is missing. */

@@ -16,6 +16,7 @@ struct cluster;
 struct json;
 struct ledger;
 struct metrics;
+struct quality;
 
 enum better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
 
@@ -27,7 +28,7 @@ struct figure {
     bool whole; /* a count                                 */
 };
 
-#define FIGURES_MAX 64
+#define FIGURES_MAX 80
 #define CDF_POINTS 201
 
 /* Points of a distribution, smallest first. */
@@ -59,9 +60,10 @@ struct summary {
 /* The list, ended by a row whose id is NULL. */
 extern const struct figure summary_figures[];
 
-/* 'ledger' may be NULL. */
+/* 'ledger' and 'quality' may be NULL. */
 void summary_make(struct summary *summary, const struct metrics *metrics,
-                  const struct ledger *ledger, const struct cluster *cluster);
+                  const struct ledger *ledger, const struct quality *quality,
+                  const struct cluster *cluster);
 
 /* Value of a figure by name; NAN if it does not apply. */
 double summary_value(const struct summary *summary, const char *id);

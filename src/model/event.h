@@ -34,6 +34,7 @@ enum event_kind {
     EVENT_RECALLED, /* told to leave, by 'rule' for 'for_whom'               */
     EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
+    EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
     EVENT_DROPPED,  /* given up on: it ends without having run to its end    */
 
     /* to a policy only */
@@ -95,7 +96,8 @@ struct event {
             int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
             job_id for_whom;
         };
-        node_id node; /* NODE_DOWN, NODE_UP */
+        node_id node;   /* NODE_DOWN, NODE_UP */
+        uint32_t level; /* LEVELLED: 0 goes first */
     };
 };
 

@@ -187,7 +187,11 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .ckpt_ns = spec->ckpt_ns,
                        .weight = spec->weight > 0 ? spec->weight : 1,
                        .deadline_ns = spec->deadline_ns,
-                       .bytes_per_step = spec->bytes_per_step };
+                       .step_s = spec->step_s > 0 ? spec->step_s : 1,
+                       .fixed_s = spec->fixed_s,
+                       .bytes_per_step = spec->bytes_per_step,
+                       .sync = spec->sync,
+                       .overlap = spec->overlap };
     if (spec->kind) {
         job.kind = throughput_find(intake->rates, spec->kind);
         if (job.kind == KIND_NONE)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "model/learning.h"
 
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
@@ -29,6 +30,12 @@ enum job_state {
     JOB_RUNNING,  /* making steps                                                 */
     JOB_IDLE,     /* its lease is done; keeps its seats until the next decision   */
     JOB_STOPPING, /* recalled; keeps its seats until it has left                  */
+};
+
+/* How the workers of a distributed job agree on a step. */
+enum sync {
+    SYNC_RING,   /* ring all-reduce                                      */
+    SYNC_SERVER, /* a parameter server on one of its hosts, workers on the others */
 };
 
 /*
@@ -58,7 +65,12 @@ struct job_spec {
     int64_t ckpt_ns;             /* saves by itself so often; 0: never              */
     double weight;               /* share relative to others; 0: as 1               */
     int64_t deadline_ns;         /* absolute; 0: none                               */
-    uint64_t bytes_per_step;     /* gradients each worker sends and receives        */
+    double step_s;               /* a step alone, for jobs without a kind; 0: 1 s   */
+    double fixed_s;              /* of step_s: not divided among more GPUs          */
+    uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
+    enum sync sync;              /* how they are exchanged                          */
+    double overlap;              /* share of computing beside communication         */
+    struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
@@ -140,7 +152,14 @@ struct job {
 
     double weight;
     int64_t deadline_ns;
+
+    /* network */
+    double step_s;  /* computing time of a step, where there is no row for its kind */
+    double fixed_s; /* of step_s: the part that more GPUs do not shorten */
     uint64_t bytes_per_step;
+    enum sync sync;
+    double overlap;
+    uint32_t level; /* of its packets: 0 goes first */
 };
 
 static inline bool job_is_elastic(const struct job *job)

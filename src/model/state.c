@@ -167,6 +167,7 @@ static void submitted(struct state *state, struct event *event)
     job->waited_ns = job->served_ns = 0;
     job->steps = job->rate_per_s = 0;
     job->preemptions = job->failures = 0;
+    job->level = 0;
     job->leaving = false;
     for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
         state->served_ns[(size_t)id * state->view.cluster->type_count + t] = 0;
@@ -462,6 +463,9 @@ bool state_apply(struct state *state, struct event *event)
             job->anchor_ns = event->at_ns;
         }
         job->steps_max = event->steps_max;
+        break;
+    case EVENT_LEVELLED:
+        job->level = event->level;
         break;
     case EVENT_CANCELLED:
         cancelled(state, id);

@@ -208,7 +208,10 @@ double throughput_rate(const struct throughput *table, const struct job *job,
     double speed = 1;
     if (table->cluster && type < TYPES_MAX && type < table->cluster->type_count)
         speed = table->cluster->types[type].speed;
-    return speed * gpus / job->gpus;
+    double step_s = job->step_s > 0 ? job->step_s : 1;
+    if (job->fixed_s > 0)
+        return speed / ((step_s - job->fixed_s) * job->gpus / gpus + job->fixed_s);
+    return speed * gpus / job->gpus / step_s;
 }
 
 double throughput_best(const struct throughput *table, const struct job *job,

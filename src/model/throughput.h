@@ -72,9 +72,9 @@ uint32_t throughput_find(const struct throughput *table, const char *name);
 
 /*
  * Steps per second of 'job' with 'gpus' accelerators of a type.  A job without a row
- * makes one step per second at the size it asked for, times the type's speed, and
- * scales with its size.  One that asks for no accelerator makes one step per second
- * beside any of them.
+ * makes a step in step_s, one per second unless it says otherwise, at the size it asked
+ * for; times the type's speed.  With another size all of that but fixed_s is divided
+ * anew.  One that asks for no accelerator makes one step per second beside any of them.
  */
 double throughput_rate(const struct throughput *table, const struct job *job,
                        uint32_t type, uint32_t gpus, bool spread);

@@ -16,7 +16,7 @@ extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy
     policy_gavel_fifo, policy_gavel_makespan, policy_gavel_ftf, policy_gavel_cost,
     policy_gavel_cost_slo, policy_gavel_throughput, policy_gavel_hierarchical,
     policy_isolated, policy_proportional, policy_gavel_sjf, policy_allox,
-    policy_gandiva;
+    policy_gandiva, policy_slaq, policy_fair;
 
 const struct policy *const policy_list[] = {
     &policy_fifo,
@@ -41,6 +41,8 @@ const struct policy *const policy_list[] = {
     &policy_proportional,
     &policy_allox,
     &policy_gandiva,
+    &policy_slaq,
+    &policy_fair,
     NULL,
 };
 

@@ -18,12 +18,15 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "flow/flow.h"
 #include "metrics/joblog.h"
 #include "metrics/ledger.h"
 #include "metrics/metrics.h"
+#include "metrics/quality.h"
 #include "model/cluster.h"
 #include "model/intake.h"
 #include "model/outbox.h"
+#include "net/fluid.h"
 #include "policy/policy.h"
 #include "workload/workload.h"
 
@@ -43,6 +46,7 @@ struct sim {
     uint32_t reading;
     struct metrics metrics;
     struct ledger ledger;
+    struct quality quality;
     struct joblog joblog;
     struct spans spans;
     struct intake intake;
@@ -115,6 +119,11 @@ static int arrive(struct sim *sim, struct error *err)
                                .load_ns = spec.load_ns,
                                .ckpt_ns = spec.ckpt_ns,
                                .fails = spec.fails };
+    if (spec.curve.family != LEARNING_NONE) {
+        struct learning *curve = arena_new(&sim->instant, struct learning);
+        *curve = spec.curve;
+        truth.curve = curve;
+    }
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
     double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
     spec.steps *= work;
@@ -202,14 +211,14 @@ static int check_refusals(struct sim *sim, struct error *err)
     return error_set(err, -EINVAL, "%s", sim->engine.refusal->text);
 }
 
-static int64_t earliest(const struct sim *sim)
+static int64_t earliest(struct sim *sim)
 {
-    int64_t at_ns = sim_cluster_next_ns(&sim->cluster);
+    int64_t at_ns = engine_wake_ns(&sim->engine);
     if (sim->more && sim->next.submit_ns < at_ns)
         at_ns = sim->next.submit_ns;
-    if (sim->engine.wake_ns < at_ns)
-        at_ns = sim->engine.wake_ns;
-    return at_ns;
+    sim_cluster_communicate(&sim->cluster, at_ns);
+    int64_t next_ns = sim_cluster_next_ns(&sim->cluster);
+    return next_ns < at_ns ? next_ns : at_ns;
 }
 
 static bool is_over(const struct sim *sim)
@@ -281,7 +290,11 @@ static int set_up(struct sim *sim, struct error *err)
     const struct sim_setup *setup = sim->setup;
     const struct policy *policy;
     const char *settings;
+    const struct flow_policy *flow = NULL;
+    const char *flow_settings = NULL;
     int r = policy_parse(setup->policy, &policy, &settings, err);
+    if (r == 0 && setup->flow)
+        r = flow_parse(setup->flow, &flow, &flow_settings, err);
     if (r < 0)
         return r;
     if (!setup->jobs)
@@ -298,6 +311,8 @@ static int set_up(struct sim *sim, struct error *err)
         .rates = setup->rates,
         .policy = policy,
         .settings = settings,
+        .flow = flow,
+        .flow_settings = flow_settings,
         .executor = &executor_sim,
         .executor_self = &sim->cluster,
         .job_max = expected > 0 && expected < JOBS_LIVE_MAX ? (uint32_t)expected
@@ -311,6 +326,7 @@ static int set_up(struct sim *sim, struct error *err)
     const struct view *view = &sim->engine.state.view;
     sim_cluster_init(&sim->cluster, &sim->run, view, &sim->outboxes[0], &setup->faults,
                      setup->seed);
+    sim->cluster.network = setup->network;
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
     engine_listen(&sim->engine, (struct listener){ .event = admit,
@@ -321,6 +337,14 @@ static int set_up(struct sim *sim, struct error *err)
     ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
     engine_listen(&sim->engine,
                   (struct listener){ .event = ledger_event, .self = &sim->ledger });
+    quality_init(&sim->quality, &sim->run, view, setup->window_from,
+                 setup->window_to ? setup->window_to : UINT64_MAX);
+    engine_listen(&sim->engine, (struct listener){ .event = quality_event,
+                                                   .self = &sim->quality,
+                                                   .kinds = QUALITY_KINDS });
+    engine_listen(&sim->engine, (struct listener){ .event = sim_cluster_levelled,
+                                                   .self = &sim->cluster,
+                                                   .kinds = 1u << EVENT_LEVELLED });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
         engine_listen(&sim->engine,
@@ -343,7 +367,14 @@ static void close_books(struct sim *sim, struct sim_result *result)
     const struct view *view = &sim->engine.state.view;
     metrics_end(&sim->metrics, view);
     ledger_end(&sim->ledger, view, sim->engine.state.job_count);
-    summary_make(&result->summary, &sim->metrics, &sim->ledger, setup->cluster);
+    summary_make(&result->summary, &sim->metrics, &sim->ledger, &sim->quality,
+                 setup->cluster);
+    const struct fluid *fluid = sim->cluster.fluid;
+    if (fluid)
+        result->network = (struct sim_network){ .mode = fluid_mode_name(fluid),
+                                                .changes = fluid->change_count,
+                                                .levels = sim->engine.level_count,
+                                                .jobs = fluid->job_most };
     if (setup->jobs_out)
         joblog_end(&sim->joblog, view, sim->engine.state.job_count);
     if (setup->trace_out || setup->chart)
@@ -401,6 +432,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     sim_cluster_release(&sim->cluster);
     metrics_release(&sim->metrics);
     ledger_release(&sim->ledger);
+    quality_release(&sim->quality);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);

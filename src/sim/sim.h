@@ -22,6 +22,8 @@ struct sim_setup {
     const struct job_spec *jobs; /* instead of a workload: these, in order   */
     uint64_t job_count;
     const char *policy; /* "name,setting=value"                    */
+    const char *flow;   /* the same of a flow policy, or NULL      */
+    struct fluid_setup network;
     uint64_t seed;
     uint64_t window_from, window_to; /* jobs whose figures count; to 0: all */
     struct sim_faults faults;
@@ -50,8 +52,17 @@ struct sim_cost {
     uint64_t peak_rss_bytes;
 };
 
+/* What became of the jobs that use the network. */
+struct sim_network {
+    const char *mode; /* "exact", "mean", …; NULL: there was none */
+    uint64_t changes; /* times a job began or ended to send       */
+    uint64_t levels;  /* times a job got another level            */
+    uint32_t jobs;    /* at most at once                          */
+};
+
 struct sim_result {
     struct summary summary;
+    struct sim_network network;
     struct sim_cost cost;
     struct span *chart; /* free() it */
     uint32_t chart_count;

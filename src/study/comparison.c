@@ -40,10 +40,18 @@ int comparison_run(struct comparison *comparison, const struct sim_setup *like,
         struct sim_setup *setup = &comparison->runs[i].setup;
         *setup = *like;
         setup->policy = comparison->policies[i / comparison->seed_count];
+        if (comparison->flows[i / comparison->seed_count])
+            setup->flow = comparison->flows[i / comparison->seed_count];
         setup->seed = comparison->first_seed + i % comparison->seed_count;
         setup->chart = like->chart && i % comparison->seed_count == 0;
     }
     return sweep(comparison->runs, count, sweep_threads(), progress, context, err);
+}
+
+const char *comparison_name(const struct comparison *comparison, uint32_t policy)
+{
+    const char *name = comparison->names[policy];
+    return name ? name : comparison->policies[policy];
 }
 
 void comparison_release(struct comparison *comparison)
@@ -103,6 +111,11 @@ static struct json *estimates_json(const struct comparison *comparison, uint32_t
     return object;
 }
 
+static const char *flow_of(const struct comparison *comparison, uint32_t policy)
+{
+    return run_of(comparison, policy, 0)->setup.flow;
+}
+
 struct json *comparison_json(const struct comparison *comparison)
 {
     struct json *root = json_new_object();
@@ -116,6 +129,10 @@ struct json *comparison_json(const struct comparison *comparison)
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
         struct json *policy = json_new_object();
         json_put_text(policy, "policy", comparison->policies[p]);
+        const struct sim_network *network = &run_of(comparison, p, 0)->result.network;
+        if (network->mode)
+            json_put_text(policy, "flow_policy",
+                          flow_of(comparison, p) ? flow_of(comparison, p) : "fair");
         json_put(policy, "figures", estimates_json(comparison, p));
         struct json *runs = json_new_array();
         for (uint32_t s = 0; s < comparison->seed_count; s++) {
@@ -279,7 +296,7 @@ static void put_title(const struct comparison *comparison, struct json *root)
     size_t used = 0;
     for (uint32_t p = 0; p < comparison->policy_count && used < sizeof title; p++) {
         int n = snprintf(title + used, sizeof title - used, "%s%s", p ? ", " : "",
-                         comparison->policies[p]);
+                         comparison_name(comparison, p));
         used += n > 0 ? (size_t)n : 0;
     }
     if (used < sizeof title)
@@ -311,7 +328,7 @@ struct json *comparison_page(const struct comparison *comparison)
         const struct policy *policy;
         const char *settings;
         struct json *run = json_new_object();
-        json_put_text(run, "policy", comparison->policies[p]);
+        json_put_text(run, "policy", comparison_name(comparison, p));
         if (policy_parse(comparison->policies[p], &policy, &settings, NULL) == 0)
             json_put_text(run, "brief", policy->brief);
         json_put(run, "figures", figures_page(comparison, p));

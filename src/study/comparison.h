@@ -23,6 +23,8 @@ struct comparison {
     const char *command; /* that makes it again */
     const struct cluster *cluster;
     const char *policies[COMPARISON_POLICIES_MAX];
+    const char *flows[COMPARISON_POLICIES_MAX]; /* beside each, or NULL */
+    const char *names[COMPARISON_POLICIES_MAX]; /* for people; NULL: as the policy */
     uint32_t policy_count;
     uint64_t first_seed;
     uint32_t seed_count;
@@ -41,6 +43,9 @@ int comparison_run(struct comparison *comparison, const struct sim_setup *like,
                    void (*progress)(void *context, double share), void *context,
                    struct error *err);
 void comparison_release(struct comparison *comparison);
+
+/* "fifo", or "fifo + jpas" where flow policies are compared. */
+const char *comparison_name(const struct comparison *comparison, uint32_t policy);
 
 struct estimate comparison_estimate(const struct comparison *comparison,
                                     uint32_t policy, uint32_t figure);

@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "version.h"
 
-extern const struct study study_fitgpp, study_gavel, study_xion;
+extern const struct study study_fitgpp, study_gavel, study_jpas, study_slaq, study_xion;
 
 const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_gavel,
-                                           NULL };
+                                           &study_slaq,   &study_jpas, NULL };
 
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err)

@@ -46,7 +46,12 @@ const char *const csv_names[COLUMN_COUNT + 1] = {
     [COLUMN_CKPT] = "ckpt_s",
     [COLUMN_WEIGHT] = "weight",
     [COLUMN_DEADLINE] = "deadline_s",
+    [COLUMN_STEP] = "step_s",
+    [COLUMN_FIXED] = "fixed_s",
     [COLUMN_BYTES] = "bytes_per_step",
+    [COLUMN_SYNC] = "sync",
+    [COLUMN_OVERLAP] = "overlap",
+    [COLUMN_CURVE] = "curve",
     [COLUMN_FAILS] = "fails",
 };
 
@@ -99,10 +104,11 @@ static int check_columns(struct source *source, uint32_t seen, struct error *err
         return error_set(err, -EINVAL, "%s:2: no column submit_s", name);
     if (!(seen & COLUMN_BIT(COLUMN_GPUS)))
         return error_set(err, -EINVAL, "%s:2: no column gpus", name);
-    bool kinds = seen & COLUMN_BIT(COLUMN_KIND) && seen & COLUMN_BIT(COLUMN_STEPS);
-    if (!(seen & COLUMN_BIT(COLUMN_WORK)) && !kinds)
-        return error_set(err, -EINVAL, "%s:2: no column work_s, nor kind and steps",
-                         name);
+    bool paced = seen & (COLUMN_BIT(COLUMN_KIND) | COLUMN_BIT(COLUMN_STEP));
+    if (!(seen & COLUMN_BIT(COLUMN_WORK)) &&
+        !(paced && seen & COLUMN_BIT(COLUMN_STEPS)))
+        return error_set(err, -EINVAL,
+                         "%s:2: no column work_s, nor steps with kind or step_s", name);
     return 0;
 }
 
@@ -200,6 +206,40 @@ static int read_class(const struct table *table, uint32_t at, enum job_class *re
     return 0;
 }
 
+static int read_sync(const struct table *table, uint32_t at, enum sync *ret_sync,
+                     struct error *err)
+{
+    const struct field *field = &table->fields[at];
+    bool ring = field->bytes == 4 && memcmp(field->text, "ring", 4) == 0;
+    if (!ring && (field->bytes != 2 || memcmp(field->text, "ps", 2) != 0))
+        return table_wrong(table, at, "ring or ps", err);
+    *ret_sync = ring ? SYNC_RING : SYNC_SERVER;
+    return 0;
+}
+
+static int read_overlap(const struct table *table, uint32_t at, double *ret_overlap,
+                        struct error *err)
+{
+    const struct field *field = &table->fields[at];
+    double number;
+    if (!number_real_padded(field->text, field->bytes, &number) ||
+        !(number >= 0 && number <= 1))
+        return table_wrong(table, at, "a number from 0 to 1", err);
+    *ret_overlap = number;
+    return 0;
+}
+
+static int read_curve(const struct table *table, uint32_t at,
+                      struct learning *ret_curve, struct error *err)
+{
+    const char *text;
+    int r = table_text(table, at, &text, err);
+    if (r == 0 && learning_parse(ret_curve, text, NULL) < 0)
+        return table_wrong(table, at,
+                           "exp:mu=…, inv:a=…,b=… or acc:tau=…, see the guide", err);
+    return r;
+}
+
 /* A decimal with so many parts to the unit: thousandths of a CPU, MiB of a GiB. */
 static int read_parts(const struct table *table, uint32_t at, int64_t parts,
                       int64_t max, uint32_t *ret_value, struct error *err)
@@ -285,8 +325,19 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
         return read_number(table, at, 0, WEIGHT_MAX, &spec->weight, err);
     case COLUMN_DEADLINE:
         return table_time(table, at, NS_PER_S, &spec->deadline_ns, err);
+    case COLUMN_STEP:
+        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->step_s, err);
+    case COLUMN_FIXED:
+        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->fixed_s,
+                           err);
     case COLUMN_BYTES:
         return table_count(table, at, UINT64_C(1) << 60, &spec->bytes_per_step, err);
+    case COLUMN_SYNC:
+        return read_sync(table, at, &spec->sync, err);
+    case COLUMN_OVERLAP:
+        return read_overlap(table, at, &spec->overlap, err);
+    case COLUMN_CURVE:
+        return read_curve(table, at, &spec->curve, err);
     case COLUMN_FAILS:
         return read_flag(table, at, &spec->fails, err);
     case COLUMN_COUNT:
@@ -305,12 +356,19 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
         return reader_wrong(reader, "submit_s", "", 0, "a number of seconds", err);
     if (!(given & COLUMN_BIT(COLUMN_GPUS)))
         return reader_wrong(reader, "gpus", "", 0, "a whole number", err);
-    if (spec->kind && !(given & COLUMN_BIT(COLUMN_STEPS)))
-        return reader_wrong(reader, "steps", "", 0, "a number, as there is a kind",
+    bool paced = spec->kind || spec->step_s > 0;
+    if (paced && !(given & COLUMN_BIT(COLUMN_STEPS)))
+        return reader_wrong(reader, "steps", "", 0,
+                            spec->kind ? "a number, as there is a kind"
+                                       : "a number, as there is step_s",
                             err);
-    if (!spec->kind && !(given & COLUMN_BIT(COLUMN_WORK)))
+    if (!paced && !(given & COLUMN_BIT(COLUMN_WORK)))
         return reader_wrong(reader, "work_s", "", 0, "a number, as there is no kind",
                             err);
+    if (spec->kind && spec->step_s > 0)
+        return reader_wrong(reader, "step_s", "", 0, "none, as there is a kind", err);
+    if (spec->fixed_s > 0 && spec->fixed_s > spec->step_s)
+        return reader_wrong(reader, "fixed_s", "", 0, "at most step_s", err);
     bool elastic = given & (COLUMN_BIT(COLUMN_GPUS_MIN) | COLUMN_BIT(COLUMN_GPUS_MAX));
     if (elastic && (spec->gpus_min > spec->gpus || spec->gpus_max < spec->gpus) &&
         (spec->gpus_min || spec->gpus_max))
@@ -318,9 +376,15 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
                          "%s:%llu: gpus is %u, want it from gpus_min %u to gpus_max %u",
                          reader->name, (unsigned long long)reader->line, spec->gpus,
                          spec->gpus_min, spec->gpus_max);
-    if (!spec->kind) {
+    if (!paced) {
         row->spec.steps = work;
         row->run_ns = (int64_t)(work * 1e9 + 0.5);
+    } else if (!spec->kind) {
+        double run_ns = spec->steps * spec->step_s * 1e9;
+        if (run_ns > (double)TIME_MAX_NS)
+            return reader_wrong(reader, "steps", "", 0, "a run of at most 100 years",
+                                err);
+        row->run_ns = (int64_t)(run_ns + 0.5);
     }
     return 0;
 }

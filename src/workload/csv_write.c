@@ -119,14 +119,14 @@ static void put_field(FILE *file, enum column column, const struct job_spec *job
             fprintf(file, "%.17g", job->mem_mib / 1024.0);
         break;
     case COLUMN_WORK:
-        if (!job->kind)
+        if (!job->kind && !(job->step_s > 0))
             put_real(file, job->steps);
         break;
     case COLUMN_KIND:
         put_text(file, job->kind);
         break;
     case COLUMN_STEPS:
-        if (job->kind)
+        if (job->kind || job->step_s > 0)
             put_real(file, job->steps);
         break;
     case COLUMN_GRACE:
@@ -149,9 +149,31 @@ static void put_field(FILE *file, enum column column, const struct job_spec *job
         if (job->deadline_ns)
             put_time(file, job->deadline_ns);
         break;
+    case COLUMN_STEP:
+        if (job->step_s > 0)
+            put_real(file, job->step_s);
+        break;
+    case COLUMN_FIXED:
+        if (job->fixed_s > 0)
+            put_real(file, job->fixed_s);
+        break;
     case COLUMN_BYTES:
         put_count(file, job->bytes_per_step);
         break;
+    case COLUMN_SYNC:
+        if (job->bytes_per_step)
+            fputs(job->sync == SYNC_RING ? "ring" : "ps", file);
+        break;
+    case COLUMN_OVERLAP:
+        if (job->overlap > 0)
+            put_real(file, job->overlap);
+        break;
+    case COLUMN_CURVE: {
+        char text[LEARNING_TEXT_BYTES];
+        if (job->curve.family != LEARNING_NONE)
+            put_text(file, learning_text(&job->curve, text));
+        break;
+    }
     case COLUMN_FAILS:
         fputc('0' + job->fails, file);
         break;

@@ -3,10 +3,12 @@
 
 #include "workload/preset.h"
 
-extern const struct preset preset_synthetic, preset_fitgpp, preset_xion, preset_gavel;
+extern const struct preset preset_synthetic, preset_fitgpp, preset_xion, preset_gavel,
+    preset_jpas, preset_slaq;
 
 const struct preset *const preset_list[] = {
-    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_gavel, NULL,
+    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_gavel,
+    &preset_jpas,      &preset_slaq,   NULL,
 };
 
 const struct preset *preset_find(const char *name)

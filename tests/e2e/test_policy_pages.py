@@ -13,9 +13,12 @@ SECTIONS = ["Settings", "Source", "When run times are unknown", "Measured",
             "When not to use it"]
 
 
-def pages():
+FLOW_SECTIONS = ["Settings", "Source", "Measured", "When not to use it"]
+
+
+def pages(folder="policies"):
     return {os.path.basename(path)[:-3]: path
-            for path in glob.glob(os.path.join(ROOT, "docs", "policies", "*.md"))}
+            for path in glob.glob(os.path.join(ROOT, "docs", folder, "*.md"))}
 
 
 def read(path):
@@ -35,7 +38,18 @@ class PolicyPages(Case):
                 self.assertTrue(text.startswith(f"# {name}\n"))
                 self.assertEqual(re.findall(r"(?m)^## (.*)$", text), SECTIONS)
                 self.assertIn("<!-- settings -->", text)
-                self.assertRegex(text, "<!-- measured( by class)? -->")
+                self.assertRegex(text, "<!-- measured( by class| quality)? -->")
+
+    def test_every_flow_policy_has_a_page_with_the_same_sections(self):
+        listed = json.loads(self.berth("policies", "--json").stdout)["flows"]
+        self.assertEqual(sorted(pages("flows")), sorted(flow["name"] for flow in listed))
+        for name, path in sorted(pages("flows").items()):
+            with self.subTest(page=name):
+                text = read(path)
+                self.assertTrue(text.startswith(f"# {name}\n"))
+                self.assertEqual(re.findall(r"(?m)^## (.*)$", text), FLOW_SECTIONS)
+                self.assertIn("<!-- settings -->", text)
+                self.assertIn("<!-- measured -->", text)
 
     def test_the_tables_are_what_the_program_says(self):
         done = subprocess.run([sys.executable, os.path.join(ROOT, "tools", "policy-pages"),

@@ -68,7 +68,7 @@ static void time_held_is_work_and_overhead(void **state)
         world.setup.unchecked = true;
         run_play(&run, &world.setup);
         const struct metrics *metrics = &run.metrics;
-        summary_make(&summary, metrics, NULL, &world.cluster);
+        summary_make(&summary, metrics, NULL, NULL, &world.cluster);
         check_figures(&summary);
         assert_int_equal(metrics->total, run.accepted + run.rejected);
         assert_int_equal(metrics->completed + metrics->failed, run.ended);

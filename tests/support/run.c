@@ -50,6 +50,8 @@ uint64_t run_hash_event(uint64_t hash, const struct view *view,
     case EVENT_LOST:
     case EVENT_FINISHED:
         return mix_double(hash, event->steps);
+    case EVENT_LEVELLED:
+        return mix(hash, event->level);
     default:
         return hash;
     }
@@ -67,7 +69,10 @@ static void admit(void *self, const struct view *view, const struct event *event
                                .pause_ns = spec->pause_ns,
                                .load_ns = spec->load_ns,
                                .ckpt_ns = spec->ckpt_ns,
-                               .fails = spec->fails };
+                               .fails = spec->fails,
+                               .curve = spec->curve.family != LEARNING_NONE
+                                            ? &spec->curve
+                                            : NULL };
     sim_cluster_admit(&run->sim, event->job, &truth);
 }
 
@@ -185,13 +190,15 @@ static void follow_outages(struct run *run, int64_t now_ns)
     }
 }
 
-static int64_t earliest(const struct run *run)
+static int64_t earliest(struct run *run)
 {
-    int64_t at_ns = sim_cluster_next_ns(&run->sim);
+    int64_t at_ns = engine_wake_ns(&run->engine);
     if (run->next < run->setup->spec_count &&
         run->setup->specs[run->next].submit_ns < at_ns)
         at_ns = run->setup->specs[run->next].submit_ns;
-    return run->engine.wake_ns < at_ns ? run->engine.wake_ns : at_ns;
+    sim_cluster_communicate(&run->sim, at_ns);
+    int64_t next_ns = sim_cluster_next_ns(&run->sim);
+    return next_ns < at_ns ? next_ns : at_ns;
 }
 
 static bool is_over(const struct run *run)
@@ -250,6 +257,8 @@ static void set_up(struct run *run, const struct run_setup *setup)
                                    .rates = rates,
                                    .policy = setup->policy,
                                    .settings = setup->settings,
+                                   .flow = setup->flow,
+                                   .flow_settings = setup->flow_settings,
                                    .executor = &executor_sim,
                                    .executor_self = &run->sim,
                                    .job_max = setup->spec_count ? setup->spec_count : 1,
@@ -266,6 +275,9 @@ static void set_up(struct run *run, const struct run_setup *setup)
     engine_listen(&run->engine, (struct listener){ .event = admit, .self = run });
     engine_listen(&run->engine,
                   (struct listener){ .event = metrics_event, .self = &run->metrics });
+    engine_listen(&run->engine, (struct listener){ .event = sim_cluster_levelled,
+                                                   .self = &run->sim,
+                                                   .kinds = 1u << EVENT_LEVELLED });
     engine_listen(&run->engine, (struct listener){ .event = watch, .self = run });
     for (uint32_t i = 0; i < setup->outage_count; i++)
         schedule_outage(run, &setup->outages[i], setup->outages[i].down_ns);

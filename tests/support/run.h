@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "engine/engine.h"
 #include "executor/sim.h"
+#include "flow/flow.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 #include "model/intake.h"
@@ -32,6 +33,8 @@ struct run_setup {
     const struct throughput *rates; /* NULL: no rows */
     const struct policy *policy;
     const char *settings;
+    const struct flow_policy *flow; /* or NULL */
+    const char *flow_settings;
     const struct job_spec *specs; /* in order of submission */
     uint32_t spec_count;
     const double *beliefs; /* factors on the work that is declared, or NULL */

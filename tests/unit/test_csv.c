@@ -16,13 +16,16 @@ static const char everything[] =
     "#berth-jobs 1\n"
     "id,name,user,entity,class,submit_s,gpus,gpus_min,gpus_max,nodes,spread,types,cpus,"
     "mem_gib,work_s,kind,steps,grace_s,pause_s,load_s,ckpt_s,weight,deadline_s,"
-    "bytes_per_step,fails\n"
+    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails\n"
     "1,first,ada,vision,be,0,8,,,1,0,v100|p100,32,256.5,3600.25,,,60,10.5,30,1800,2,"
-    "90000,"
-    ",0\n"
-    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,1\n"
-    "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size 64),120000,0,0,0,0,0.1,,"
-    "102400000,0\n";
+    "90000,,,"
+    ",,,,0\n"
+    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,,1\n"
+    "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size "
+    "64),120000,0,0,0,0,0.1,,,,"
+    "102400000,ring,0.25,,0\n"
+    "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,0.25,75000000,ps,,"
+    "\"acc:tau=120.5,last=0.76\",0\n";
 
 static struct workload *open_text(const char *text)
 {
@@ -65,6 +68,18 @@ static void every_column_arrives(void **state)
     assert_int_equal(job.gpus_max, 8);
     assert_true(job.weight == 0.1);
     assert_int_equal(job.bytes_per_step, 102400000);
+    assert_int_equal(job.sync, SYNC_RING);
+    assert_true(job.overlap == 0.25);
+    assert_int_equal(job.curve.family, LEARNING_NONE);
+
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_true(job.steps == 800);
+    assert_true(job.step_s == 0.375);
+    assert_true(job.fixed_s == 0.25);
+    assert_int_equal(job.sync, SYNC_SERVER);
+    assert_int_equal(job.curve.family, LEARNING_ACC);
+    assert_true(job.curve.tau == 120.5);
+    assert_true(job.curve.last == 0.76);
     assert_int_equal(workload_next(workload, &job, &err), 0);
     assert_false(workload_facts(workload)->gpu_time_known);
     workload_close(workload);
@@ -124,6 +139,8 @@ static void assert_wrong(const char *text, const char *sentence)
 }
 
 #define HEAD "#berth-jobs 1\nid,submit_s,gpus,work_s\n"
+#define FIXED "#berth-jobs 1\nsubmit_s,gpus,steps,step_s,fixed_s\n"
+#define NET "#berth-jobs 1\nsubmit_s,gpus,steps,step_s,sync,overlap,curve\n"
 
 static void wrong_fields_are_named_with_file_and_line(void **state)
 {
@@ -134,6 +151,20 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
     assert_wrong(HEAD "1,0,1,nan\n", "j:3: work_s is \"nan\", want a number");
     assert_wrong(HEAD "1,0,1,inf\n", "j:3: work_s is \"inf\", want a number");
     assert_wrong(HEAD "1,0,1,5m\n", "j:3: work_s is \"5m\", want a number");
+    assert_wrong(NET "0,4,100,0.5,star,,\n", "j:3: sync is \"star\", want ring or ps");
+    assert_wrong(NET "0,4,100,0.5,ps,1.5,\n",
+                 "j:3: overlap is \"1.5\", want a number from 0 to 1");
+    assert_wrong(NET "0,4,100,0,ps,,\n",
+                 "j:3: step_s is \"0\", want more than 0 and at most 3.15576e+09");
+    assert_wrong(NET "0,4,,0.5,ps,,\n",
+                 "j:3: steps is \"\", want a number, as there is step_s");
+    assert_wrong(NET "0,4,1e18,1e9,ps,,\n",
+                 "j:3: steps is \"\", want a run of at most 100 years");
+    assert_wrong(FIXED "0,4,100,0.5,0.75\n",
+                 "j:3: fixed_s is \"\", want at most step_s");
+    assert_wrong(NET "0,4,100,0.5,,,exp:mu=1.5\n",
+                 "j:3: curve is \"exp:mu=1.5\", want exp:mu=…, inv:a=…,b=… or "
+                 "acc:tau=…, see the guide");
     assert_wrong(HEAD "1,5m,1,5\n",
                  "j:3: submit_s is \"5m\", want a number of seconds");
     assert_wrong(HEAD "1,-1,1,5\n",
@@ -172,7 +203,7 @@ static void a_wrong_head_is_refused(void **state)
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus,gpus,work_s\n",
                  "j:2: column gpus stands there twice");
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus\n",
-                 "j:2: no column work_s, nor kind and steps");
+                 "j:2: no column work_s, nor steps with kind or step_s");
     assert_wrong("#berth-jobs 1\ngpus,work_s\n", "j:2: no column submit_s");
 }
 

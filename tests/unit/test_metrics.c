@@ -23,7 +23,7 @@ static struct result *play(const char *cluster, const char *policy,
     setup.policy = policy_find(policy);
     assert_non_null(setup.policy);
     run_play(&result->run, &setup);
-    summary_make(&result->summary, &result->run.metrics, NULL, &result->cluster);
+    summary_make(&result->summary, &result->run.metrics, NULL, NULL, &result->cluster);
     return result;
 }
 
@@ -156,7 +156,7 @@ static struct result *play_with(const char *cluster, const struct job_spec *spec
                                                 .policy = &policy,
                                                 .specs = spec,
                                                 .spec_count = 1 });
-    summary_make(&result->summary, &result->run.metrics, NULL, &result->cluster);
+    summary_make(&result->summary, &result->run.metrics, NULL, NULL, &result->cluster);
     return result;
 }
 

@@ -39,7 +39,7 @@ static void without_jobs_only_counts_apply(void **state)
     struct metrics metrics;
     struct summary summary;
     empty(&metrics, &w);
-    summary_make(&summary, &metrics, NULL, &w.cluster);
+    summary_make(&summary, &metrics, NULL, NULL, &w.cluster);
     assert_true(summary_value(&summary, "jobs.total") == 0);
     static const char *const absent[] = { "makespan_s",    "gpu_utilization",
                                           "jct_s.mean",    "slowdown.te.p99",
@@ -75,7 +75,7 @@ static void names_nest_at_the_dots(void **state)
     metrics.completed = metrics.total = 2;
     metrics.first_ns = 0;
     metrics.now_ns = metrics.last_ns = SECONDS(40);
-    summary_make(&summary, &metrics, NULL, &w.cluster);
+    summary_make(&summary, &metrics, NULL, NULL, &w.cluster);
     metrics.jobs = NULL;
 
     struct json *json = json_new_object();

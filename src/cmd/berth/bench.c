@@ -15,8 +15,9 @@
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 
-static const struct bench_suite *const suites[] = { &bench_sim, &bench_fitgpp,
-                                                    &bench_solve, &bench_gavel, NULL };
+static const struct bench_suite *const suites[] = {
+    &bench_sim, &bench_fit, &bench_fitgpp, &bench_flow, &bench_solve, &bench_gavel, NULL
+};
 
 #define SUITES_MAX 16
 
@@ -83,7 +84,8 @@ static int run_suites(const struct flags *flags, const char *name, struct bench 
 static int bench_run(const struct flags *flags)
 {
     if (flags->word_count != 1)
-        return command_wrong(flags, "want one suite: sim, fitgpp, solve, or all");
+        return command_wrong(
+            flags, "want one suite: sim, fit, fitgpp, flow, solve, gavel, or all");
     struct bench bench = { .rows = flags_get(flags, "json") ? json_new_array() : NULL };
     int status = run_suites(flags, flags->words[0], &bench);
     if (bench.rows) {
@@ -100,11 +102,14 @@ const struct command command_bench = {
     .name = "bench",
     .group = "Study",
     .brief = "measure how fast it is",
-    .usage = "sim|fitgpp|solve|all [--json]",
+    .usage = "sim|fit|fitgpp|flow|solve|gavel|all [--json]",
     .flags = bench_flags,
     .more =
         "sim    replay of 100,000 and of 1,000,000 jobs, cost of a decision, reading\n"
+        "fit    learning curves of 100 points, both families, cold and warm; "
+        "forecasts\n"
         "fitgpp choosing a victim among 80,000 jobs, the whole study\n"
+        "flow   whose packets go first, for 1,000 jobs on 1,000 hosts; the network\n"
         "solve  shares of 100,000 jobs by prices, and CLP beside it\n"
         "all    everything there is",
     .run = bench_run,

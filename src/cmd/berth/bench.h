@@ -22,7 +22,8 @@ struct bench_suite {
     int (*run)(struct bench *bench, struct error *err);
 };
 
-extern const struct bench_suite bench_sim, bench_fitgpp, bench_solve, bench_gavel;
+extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
+    bench_solve, bench_gavel;
 
 /* A part of the suite 'solve': sums, floors, ratios and pairs. */
 int bench_solve_sums(struct bench *bench, struct error *err);

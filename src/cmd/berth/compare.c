@@ -7,6 +7,7 @@
 #include "cmd/berth/command.h"
 #include "cmd/berth/setup.h"
 #include "cmd/berth/show.h"
+#include "flow/flow.h"
 #include "policy/policy.h"
 #include "study/comparison.h"
 #include "study/report.h"
@@ -17,20 +18,47 @@ static const struct flag compare_flags[] = {
     { 0 },
 };
 
-static int read_policies(const struct flags *flags, struct comparison *comparison)
+static int add_column(const struct flags *flags, struct comparison *comparison,
+                      struct arena *arena, const char *policy, const char *flow)
+{
+    uint32_t at = comparison->policy_count;
+    if (at == COMPARISON_POLICIES_MAX)
+        return command_wrong(flags, "more than %d policies", COMPARISON_POLICIES_MAX);
+    comparison->policies[at] = policy;
+    comparison->flows[at] = flow;
+    if (flow && flags_each(flags, "flow", 1)) {
+        size_t bytes = strlen(policy) + strlen(flow) + 4;
+        char *name = arena_array(arena, char, bytes);
+        snprintf(name, bytes, "%s + %s", policy, flow);
+        comparison->names[at] = name;
+    }
+    comparison->policy_count++;
+    return 0;
+}
+
+/* Every policy with every flow policy. */
+static int read_policies(const struct flags *flags, struct comparison *comparison,
+                         struct arena *arena)
 {
     const char *text;
     for (uint32_t i = 0; (text = flags_each(flags, "policy", i)); i++) {
         const struct policy *policy;
         const char *settings;
         struct error err;
-        if (i == COMPARISON_POLICIES_MAX)
-            return command_wrong(flags, "more than %d policies",
-                                 COMPARISON_POLICIES_MAX);
         int r = policy_parse(text, &policy, &settings, &err);
         if (r < 0)
             return command_status(flags, r, &err);
-        comparison->policies[comparison->policy_count++] = text;
+        const char *flow = flags_each(flags, "flow", 0);
+        uint32_t f = 0;
+        do {
+            const struct flow_policy *found;
+            r = flow ? flow_parse(flow, &found, &settings, &err) : 0;
+            if (r < 0)
+                return command_status(flags, r, &err);
+            r = add_column(flags, comparison, arena, text, flow);
+            if (r != 0)
+                return r;
+        } while ((flow = flags_each(flags, "flow", ++f)));
     }
     if (comparison->policy_count == 0)
         return command_wrong(flags,
@@ -79,7 +107,7 @@ static int compare_run(const struct flags *flags)
     struct setup setup;
     int r = setup_read(&setup, flags);
     if (r == 0)
-        r = read_policies(flags, &comparison);
+        r = read_policies(flags, &comparison, &setup.arena);
     if (r == 0)
         r = compare(flags, &setup, &comparison);
     comparison_release(&comparison);

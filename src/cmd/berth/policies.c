@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/show.h"
+#include "flow/flow.h"
 #include "policy/policy.h"
 
 static const struct flag policies_flags[] = {
@@ -22,23 +23,40 @@ static const char *type_name(const struct param *param)
     return names[param->type];
 }
 
-static void print_one(const struct policy *policy)
+/* What policies of both kinds say of themselves. */
+struct words {
+    const char *name, *brief, *source;
+    const struct param *params;
+};
+
+static struct words words_of(const struct policy *policy)
 {
-    printf("%s - %s\n", policy->name, policy->brief);
-    printf("  from: %s\n", policy->source);
-    if (!policy->params)
-        printf("  (no settings)\n");
-    show_params(policy->params, stdout);
+    return (struct words){ policy->name, policy->brief, policy->source,
+                           policy->params };
 }
 
-static struct json *policy_json(const struct policy *policy)
+static struct words words_of_flow(const struct flow_policy *flow)
+{
+    return (struct words){ flow->name, flow->brief, flow->source, flow->params };
+}
+
+static void print_one(struct words words, const char *before)
+{
+    printf("%s%s - %s\n", before, words.name, words.brief);
+    printf("  from: %s\n", words.source);
+    if (!words.params)
+        printf("  (no settings)\n");
+    show_params(words.params, stdout);
+}
+
+static struct json *words_json(struct words words)
 {
     struct json *object = json_new_object();
-    json_put_text(object, "name", policy->name);
-    json_put_text(object, "brief", policy->brief);
-    json_put_text(object, "source", policy->source);
+    json_put_text(object, "name", words.name);
+    json_put_text(object, "brief", words.brief);
+    json_put_text(object, "source", words.source);
     struct json *settings = json_new_array();
-    for (const struct param *p = policy->params; p && p->name; p++) {
+    for (const struct param *p = words.params; p && p->name; p++) {
         struct json *row = json_new_object();
         json_put_text(row, "name", p->name);
         json_put_text(row, "type", type_name(p));
@@ -58,36 +76,68 @@ static struct json *policy_json(const struct policy *policy)
     return object;
 }
 
+static struct json *all_json(void)
+{
+    struct json *root = json_new_object();
+    struct json *policies = json_new_array();
+    struct json *flows = json_new_array();
+    for (const struct policy *const *p = policy_list; *p; p++)
+        json_add(policies, words_json(words_of(*p)));
+    for (const struct flow_policy *const *f = flow_list; *f; f++)
+        json_add(flows, words_json(words_of_flow(*f)));
+    json_put(root, "policies", policies);
+    json_put(root, "flows", flows);
+    return root;
+}
+
+static void print_all(void)
+{
+    for (const struct policy *const *p = policy_list; *p; p++)
+        print_one(words_of(*p), p == policy_list ? "" : "\n");
+    for (const struct flow_policy *const *f = flow_list; *f; f++)
+        print_one(words_of_flow(*f), "\nflow:");
+}
+
+/* "las", "jpas", or "flow:fair" where both kinds have the name. */
+static int find_one(const char *text, struct words *ret_words, struct error *err)
+{
+    const struct policy *policy;
+    const struct flow_policy *flow;
+    const char *settings;
+    bool only_flow = strncmp(text, "flow:", 5) == 0;
+    text += only_flow ? 5 : 0;
+    if (only_flow || !policy_find(text)) {
+        int r = flow_parse(text, &flow, &settings, err);
+        if (r == 0)
+            *ret_words = words_of_flow(flow);
+        if (r == 0 || only_flow)
+            return r;
+    }
+    int r = policy_parse(text, &policy, &settings, err);
+    if (r == 0)
+        *ret_words = words_of(policy);
+    return r;
+}
+
 static int policies_run(const struct flags *flags)
 {
-    const struct policy *only = NULL;
+    struct words only = { 0 };
     if (flags->word_count > 1)
         return command_wrong(flags, "want one name at most");
     if (flags->word_count == 1) {
-        const char *settings;
         struct error err;
-        int r = policy_parse(flags->words[0], &only, &settings, &err);
+        int r = find_one(flags->words[0], &only, &err);
         if (r < 0)
             return command_status(flags, r, &err);
     }
     if (flags_get(flags, "json")) {
-        struct json *root = only ? policy_json(only) : json_new_object();
-        if (!only) {
-            struct json *array = json_new_array();
-            for (const struct policy *const *p = policy_list; *p; p++)
-                json_add(array, policy_json(*p));
-            json_put(root, "policies", array);
-        }
+        struct json *root = only.name ? words_json(only) : all_json();
         json_print(root, stdout, true);
         json_free(root);
-        return 0;
-    }
-    for (const struct policy *const *p = policy_list; *p; p++) {
-        if (only && *p != only)
-            continue;
-        if (only || p != policy_list)
-            fputs(only ? "" : "\n", stdout);
-        print_one(*p);
+    } else if (only.name) {
+        print_one(only, "");
+    } else {
+        print_all();
     }
     return 0;
 }

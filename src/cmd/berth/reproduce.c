@@ -120,12 +120,14 @@ const struct command command_reproduce = {
     .name = "reproduce",
     .group = "Study",
     .brief = "measure a paper's figures again and compare",
-    .usage = "fitgpp|xion|gavel|all [flags]",
+    .usage = "fitgpp|xion|gavel|slaq|jpas|all [flags]",
     .flags = reproduce_flags,
     .more =
         "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
         "xion     completion time over what a swap costs (IEEE CLOUD 2023)\n"
         "gavel    completion time over load, makespan, fairness, money (OSDI 2020)\n"
+        "slaq     quality of models when GPUs go to those that learn (SoCC 2017)\n"
+        "jpas     time to a good model when early jobs' packets go first (JNCA 2020)\n"
         "all      every paper there is",
     .run = reproduce_run,
 };

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "flow/flow.h"
 #include "workload/workload.h"
 
 #define ERROR_SIGMA_MAX 5.0
@@ -51,6 +52,28 @@ static int read_window(struct setup *setup, const struct flags *flags,
     setup->sim.window_from = from;
     setup->sim.window_to = to;
     return 0;
+}
+
+static int read_network(struct setup *setup, const struct flags *flags,
+                        struct error *err)
+{
+    static const char *const modes[] = {
+        [FLUID_AUTO] = "auto", [FLUID_EXACT] = "exact", [FLUID_MEAN] = "mean"
+    };
+    const char *text = flags_get(flags, "network");
+    const struct flow_policy *flow;
+    const char *settings;
+    setup->sim.flow = flags_get(flags, "flow");
+    int r = setup->sim.flow ? flow_parse(setup->sim.flow, &flow, &settings, err) : 0;
+    if (r < 0 || !text)
+        return r;
+    for (uint32_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i], text) == 0) {
+            setup->sim.network.mode = (enum fluid_mode)i;
+            return 0;
+        }
+    return error_set(err, -EINVAL, "--network is \"%.40s\", want auto, exact or mean",
+                     text);
 }
 
 /* The cluster that was named, or the one the workload is meant for. */
@@ -101,6 +124,8 @@ int setup_read(struct setup *setup, const struct flags *flags)
     int r = read_faults(setup, flags, &err);
     if (r == 0)
         r = read_window(setup, flags, &err);
+    if (r == 0)
+        r = read_network(setup, flags, &err);
     if (r == 0)
         r = read_cluster(setup, flags, &err);
     if (r < 0)

@@ -13,6 +13,8 @@
       "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
         { "workload", 'w', "W", "trace file, or preset[:setting=value,…]" }, \
         { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" }, \
+        { "flow", 0, "F", "whose packets go first: NAME[,setting=value…]; fair" }, \
+        { "network", 0, "M", "how jobs that use it are followed: auto, exact, mean" }, \
         { "seed", 0, "S", "of all random numbers; 1" }, \
         { "window", 0, "A:B", \
           "figures over jobs A ≤ n < B; ends when they are done" }, \

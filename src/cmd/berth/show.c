@@ -146,7 +146,7 @@ static void show_columns(const struct comparison *comparison, uint32_t from,
     bool colour = wants_colour(file);
     fprintf(file, "%-*s", LABEL_WIDTH, "");
     for (uint32_t p = from; p < to; p++)
-        fprintf(file, "%*s  ", width - 2, comparison->policies[p]);
+        fprintf(file, "%*s  ", width - 2, comparison_name(comparison, p));
     fputc('\n', file);
     for (uint32_t f = 0; summary_figures[f].id; f++) {
         if (is_dull(comparison, f))
@@ -163,7 +163,7 @@ void show_comparison(const struct comparison *comparison, FILE *file)
 {
     int width = comparison->seed_count > 1 ? 20 : 15;
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        int longest = (int)strlen(comparison->policies[p]) + 4;
+        int longest = (int)strlen(comparison_name(comparison, p)) + 4;
         width = longest > width ? longest : width;
     }
     uint32_t count = comparison->policy_count;

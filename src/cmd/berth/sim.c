@@ -29,8 +29,18 @@ static void print_json(const struct comparison *comparison,
     const struct sim_cost *cost = &result->cost;
     struct json *root = json_new_object();
     json_put_text(root, "policy", setup->policy);
+    if (result->network.mode)
+        json_put_text(root, "flow_policy", setup->flow ? setup->flow : "fair");
     json_put_count(root, "seed", (int64_t)setup->seed);
     summary_json(&result->summary, root);
+    if (result->network.mode) {
+        struct json *network = json_new_object();
+        json_put_text(network, "mode", result->network.mode);
+        json_put_count(network, "jobs_max", result->network.jobs);
+        json_put_count(network, "changes", (int64_t)result->network.changes);
+        json_put_count(network, "level_changes", (int64_t)result->network.levels);
+        json_put(root, "network", network);
+    }
     struct json *sim = json_new_object();
     json_put_count(sim, "events", (int64_t)cost->event_count);
     json_put_count(sim, "decisions", (int64_t)cost->decision_count);
@@ -57,6 +67,11 @@ static void print_table(const struct comparison *comparison)
            (unsigned long long)cost->event_count, cost->wall_s,
            cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
            cost->decide_us_p50, cost->decide_us_p99);
+    const struct sim_network *network = &comparison->runs[0].result.network;
+    if (network->mode)
+        printf("network: %s, at most %u jobs at once, %llu times somebody began or "
+               "ended to send\n",
+               network->mode, network->jobs, (unsigned long long)network->changes);
     if (cost->skipped > 0)
         printf(
             "%llu rows of the trace are no job that can be run and were passed over\n",

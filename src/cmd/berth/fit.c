@@ -1,0 +1,287 @@
+/* fit.c - berth fit: what family a learning curve is of, and where it will be. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/berth/command.h"
+#include "predict/curve.h"
+#include "workload/curves.h"
+
+#define AHEAD 10
+#define NUMBER_MAX 1e15
+
+static const struct flag fit_flags[] = {
+    { "at", 0, "K", "look no further than point K; by default at all of them" },
+    { "ahead", 0, "N", "how many points ahead; 10" },
+    { "json", 0, NULL, "for programs: one object" },
+    { 0 },
+};
+
+/* What was asked. */
+struct question {
+    bool has_at;
+    double at, ahead;
+};
+
+/* Where in a curve it is asked: points that may be seen, and how many points ahead. */
+struct place {
+    uint32_t seen;
+    double at, ahead_points;
+};
+
+struct answer {
+    const char *id, *run_id, *metric, *algo;
+    struct place place;
+    double ahead; /* as asked */
+    struct curve_fit fit;
+    struct forecast forecast;
+    bool predictable;
+    struct answer *next;
+};
+
+/* --- where -------------------------------------------------------------------------- */
+
+/* Whether its steps go up by one, most of the time: then they number the points. */
+static bool by_ones(const struct curves_one *one)
+{
+    uint32_t ones = 0;
+    for (uint32_t i = 1; i < one->count; i++)
+        ones += one->step[i] - one->step[i - 1] == 1;
+    return 2 * ones >= one->count - 1;
+}
+
+/* Points up to a step. */
+static uint32_t up_to(const struct curves_one *one, double step)
+{
+    uint32_t count = 0;
+    while (count < one->count && one->step[count] <= step)
+        count++;
+    return count;
+}
+
+/*
+ * K counts points.  Where steps go up by one it is the step; and a K beyond the last
+ * point that is a step of the curve still is taken for one, and N with it.
+ */
+static struct place place_of(const struct curves_one *one, const struct question *asked)
+{
+    bool ones = by_ones(one);
+    double last = one->step[one->count - 1];
+    double end = ones ? last : one->count;
+    if (!asked->has_at || (asked->at >= end && (ones || asked->at > last)))
+        return (struct place){ one->count, end, asked->ahead };
+    if (!ones && asked->at <= one->count) {
+        uint32_t seen = (uint32_t)asked->at;
+        return (struct place){ seen, seen, asked->ahead };
+    }
+    uint32_t seen = up_to(one, asked->at);
+    double way = seen ? asked->at + asked->ahead - one->step[seen - 1] : 0;
+    return (struct place){ seen, asked->at, way / forecast_gap(one->step, seen) };
+}
+
+static void answer(struct curve *curve, const struct curves_one *one,
+                   const struct question *asked, struct answer *ret_answer)
+{
+    ret_answer->place = place_of(one, asked);
+    ret_answer->ahead = asked->ahead;
+    curve_init(curve, NULL);
+    for (uint32_t i = 0; i < ret_answer->place.seen; i++)
+        curve_add(curve, one->step[i], one->value[i]);
+    ret_answer->forecast =
+        curve_forecast(curve, ret_answer->place.ahead_points, &ret_answer->predictable);
+    ret_answer->fit = curve_fit(curve);
+}
+
+/* --- for programs ------------------------------------------------------------------- */
+
+/* The parameters of inv in k = step, or in k = step - origin where one is above 0. */
+static struct family_fit from_zero(struct family_fit fit)
+{
+    double o = fit.origin;
+    if (fit.family != FAMILY_INV || o > 0)
+        return fit;
+    fit.c = fit.c - fit.b * o + fit.a * o * o;
+    fit.b = fit.b - 2 * fit.a * o;
+    fit.origin = 0;
+    return fit;
+}
+
+static struct json *params_json(const struct family_fit *best)
+{
+    struct family_fit fit = from_zero(*best);
+    struct json *params = json_new_object();
+    if (fit.family == FAMILY_INV) {
+        json_put_number(params, "a", fit.a);
+        json_put_number(params, "b", fit.b);
+        json_put_number(params, "c", fit.c);
+        json_put_number(params, "d", fit.limit);
+        if (fit.origin > 0)
+            json_put_number(params, "origin", fit.origin);
+    } else if (fit.family == FAMILY_EXP) {
+        json_put_number(params, "mu", family_mu(&fit));
+        json_put_number(params, "b", fit.shift);
+        json_put_number(params, "c", fit.limit);
+    } else {
+        json_put_number(params, "c", fit.limit);
+    }
+    json_put_count(params, "sign", fit.sign < 0 ? -1 : 1);
+    return params;
+}
+
+static struct json *answer_json(const struct answer *answer)
+{
+    struct json *row = json_new_object();
+    json_put_text(row, "id", answer->id);
+    if (answer->run_id[0])
+        json_put_text(row, "run_id", answer->run_id);
+    if (answer->metric[0])
+        json_put_text(row, "metric", answer->metric);
+    if (answer->algo[0])
+        json_put_text(row, "algo", answer->algo);
+    if (answer->place.seen > 0) {
+        json_put_text(row, "family", family_name(answer->fit.best.family));
+        json_put(row, "params", params_json(&answer->fit.best));
+    }
+    json_put_count(row, "points", answer->place.seen);
+    json_put_number(row, "at", answer->place.at);
+    json_put_number(row, "ahead", answer->ahead);
+    if (answer->place.seen > 0) {
+        json_put_number(row, "step", answer->forecast.step);
+        json_put_number(row, "predicted", answer->forecast.value);
+    }
+    if (answer->forecast.has_interval) {
+        json_put_number(row, "low", answer->forecast.low);
+        json_put_number(row, "high", answer->forecast.high);
+    }
+    json_put_flag(row, "predictable", answer->predictable);
+    return row;
+}
+
+static void print_json(const struct answer *answers)
+{
+    struct json *root = json_new_object();
+    struct json *array = json_new_array();
+    for (; answers; answers = answers->next)
+        json_add(array, answer_json(answers));
+    json_put(root, "curves", array);
+    json_print(root, stdout, true);
+    json_free(root);
+}
+
+/* --- for people --------------------------------------------------------------------- */
+
+static const char *formula(char *text, size_t size, const struct family_fit *best)
+{
+    struct family_fit fit = from_zero(*best);
+    const char *minus = fit.sign < 0 ? " - " : " + ";
+    if (fit.family == FAMILY_INV && fit.origin > 0)
+        snprintf(text, size, "%.4g%s1/(%.3g k² + %.3g k + %.3g), k = step - %.6g",
+                 fit.limit, minus, fit.a, fit.b, fit.c, fit.origin);
+    else if (fit.family == FAMILY_INV)
+        snprintf(text, size, "%.4g%s1/(%.3g k² + %.3g k + %.3g)", fit.limit, minus,
+                 fit.a, fit.b, fit.c);
+    else if (fit.family == FAMILY_EXP)
+        snprintf(text, size, "%.4g%s%.6g^(k - %.4g)", fit.limit, minus, family_mu(&fit),
+                 fit.shift);
+    else
+        snprintf(text, size, "%.4g", fit.limit);
+    return text;
+}
+
+static void print_table(const struct answer *answers)
+{
+    int width = 5;
+    for (const struct answer *a = answers; a; a = a->next)
+        if ((int)strlen(a->id) > width)
+            width = (int)strlen(a->id);
+    width = width < 60 ? width : 60;
+    printf("%-*s %8s %8s %11s %25s  %s\n", width, "curve", "at", "ahead", "predicted",
+           "4 of 5 times between", "family");
+    for (const struct answer *a = answers; a; a = a->next) {
+        char text[160];
+        printf("%-*.60s %8.8g %8.6g", width, a->id, a->place.at, a->ahead);
+        if (a->place.seen == 0) {
+            printf("  no point so far\n");
+            continue;
+        }
+        printf(" %11.6g", a->forecast.value);
+        if (a->forecast.has_interval)
+            printf(" %12.6g %12.6g", a->forecast.low, a->forecast.high);
+        else
+            printf(" %25s", "");
+        printf("  %s%s\n", formula(text, sizeof text, &a->fit.best),
+               a->predictable ? "" : "; not predictable");
+    }
+}
+
+/* --- all of it ---------------------------------------------------------------------- */
+
+static const char *copy(struct arena *arena, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    return memcpy(arena_array(arena, char, bytes), text, bytes);
+}
+
+static int answer_all(struct curves *curves, const struct question *asked,
+                      struct arena *arena, struct answer **ret_answers,
+                      struct error *err)
+{
+    struct curve *curve = arena_new(arena, struct curve);
+    struct answer **end = ret_answers;
+    struct curves_one one;
+    int r;
+    while ((r = curves_next(curves, &one, err)) > 0) {
+        struct answer *next = arena_new(arena, struct answer);
+        next->id = copy(arena, one.id);
+        next->run_id = copy(arena, one.run_id);
+        next->metric = copy(arena, one.metric);
+        next->algo = copy(arena, one.algo);
+        answer(curve, &one, asked, next);
+        *end = next;
+        end = &next->next;
+    }
+    return r;
+}
+
+static int fit_run(const struct flags *flags)
+{
+    if (flags->word_count != 1)
+        return command_wrong(flags, "want one file; see 'berth fit --help'");
+    struct question asked = {
+        .has_at = flags_get(flags, "at") != NULL,
+        .at = flags_number(flags, "at", 0, NUMBER_MAX, 0),
+        .ahead = flags_number(flags, "ahead", 0, NUMBER_MAX, AHEAD),
+    };
+    struct arena arena;
+    struct curves curves;
+    struct answer *answers = NULL;
+    struct error err;
+    arena_init(&arena, 0);
+    int r = curves_open(&curves, flags->words[0], &err);
+    if (r == 0) {
+        r = answer_all(&curves, &asked, &arena, &answers, &err);
+        curves_release(&curves);
+    }
+    if (r == 0 && flags_get(flags, "json"))
+        print_json(answers);
+    else if (r == 0)
+        print_table(answers);
+    arena_release(&arena);
+    return command_status(flags, r, &err);
+}
+
+const struct command command_fit = {
+    .name = "fit",
+    .group = "Study",
+    .brief = "fit learning curves and say where they will be",
+    .usage = "FILE.csv [--at K] [--ahead N] [--json]",
+    .flags = fit_flags,
+    .more =
+        "FILE.csv has columns step and loss, or run_id, metric, step and value; it may "
+        "be\ngzip or zstd, or - for standard input.  K and N count points: where steps "
+        "are\n1, 2, 3, … they are steps.",
+    .run = fit_run,
+};

@@ -1,0 +1,58 @@
+/* reports.c - when a simulated job says how far it is, and what loss it reports. */
+#include "executor/reports.h"
+
+#include <math.h>
+
+#define REPORTS 100 /* in its life, besides those at its beginning and at marks */
+#define MARKS (LEARNING_LEVELS + LEARNING_ACCURACIES)
+
+static void sort_marks(double *marks)
+{
+    for (uint32_t i = 1; i < MARKS; i++)
+        for (uint32_t k = i; k > 0 && marks[k - 1] > marks[k]; k--) {
+            double swap = marks[k];
+            marks[k] = marks[k - 1];
+            marks[k - 1] = swap;
+        }
+}
+
+void reports_init(struct reports *reports, const struct learning *curve, double steps)
+{
+    *reports = (struct reports){ .every = fmax(ceil(steps / REPORTS), 1) };
+    for (uint32_t i = 0; i < MARKS; i++)
+        reports->marks[i] = INFINITY;
+    if (!curve || curve->family == LEARNING_NONE)
+        return;
+    reports->curve = *curve;
+    double first = learning_loss(curve, 0);
+    double last = learning_loss(curve, steps);
+    for (uint32_t i = 0; i < LEARNING_LEVELS; i++)
+        reports->marks[i] =
+            learning_step(curve, learning_level_loss(first, last, learning_levels[i]));
+    for (uint32_t i = 0; i < LEARNING_ACCURACIES; i++)
+        if (learning_is_accuracy(first, last))
+            reports->marks[LEARNING_LEVELS + i] = learning_step(
+                curve, learning_accuracy_loss(last, learning_accuracies[i]));
+    sort_marks(reports->marks);
+}
+
+double reports_next(const struct reports *reports, double steps)
+{
+    double now = steps + 1e-6; /* a mark that was reached is not reached again */
+    double next = (floor(now / reports->every) + 1) * reports->every;
+    if (reports->curve.family == LEARNING_NONE)
+        return next;
+    if (now < reports->every)
+        next = fmin(next, exp2(floor(log2(fmax(now, 0.5))) + 1));
+    for (uint32_t i = 0; i < MARKS; i++)
+        if (reports->marks[i] > now)
+            return fmin(next, reports->marks[i]);
+    return next;
+}
+
+double reports_loss(const struct reports *reports, double steps)
+{
+    return reports->curve.family == LEARNING_NONE
+               ? NAN
+               : learning_loss(&reports->curve, steps);
+}

@@ -1,0 +1,27 @@
+/*
+ * reports.h - when a simulated job says how far it is, and what loss it reports.
+ *
+ * About a hundred times over its life, more often at its beginning, and at every step
+ * at which it has come as far as is asked for (learning.h), so that such times are exact
+ * whatever listens hears of no more than events.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "model/learning.h"
+
+struct reports {
+    struct learning curve; /* LEARNING_NONE: it reports steps only */
+    double every;          /* steps */
+    double marks[LEARNING_LEVELS + LEARNING_ACCURACIES]; /* steps, in order */
+};
+
+/* Of a job of so many steps; 'curve' may be NULL. */
+void reports_init(struct reports *reports, const struct learning *curve, double steps);
+
+/* After how many steps it reports next, if it has made so many. */
+double reports_next(const struct reports *reports, double steps);
+
+/* What it reports then; NAN: no loss. */
+double reports_loss(const struct reports *reports, double steps);

@@ -1,0 +1,97 @@
+/*
+ * las_flow.c - jobs that have sent least so far go first.
+ *
+ *     queue(j) = the number of times that bytes sent by j have grown by 'factor', from 'first'
+ *
+ * Least attained service, with bytes for service and a few queues, as PIAS and Aalo do
+ * it for flows and coflows: nothing needs to be known of a job.  New jobs go first, and
+ * long ones wait for them.  Bytes are counted in steps made times bytes of a step.
+ */
+#include "flow/senders.h"
+
+#include <math.h>
+
+struct las_flow {
+    uint32_t levels;
+    double first_gb, factor;
+    int64_t period_ns;
+    int64_t next_ns;
+    struct senders senders;
+};
+
+static int las_flow_init(void *self, const struct view *view, struct arena *run,
+                         struct error *err)
+{
+    struct las_flow *las = self;
+    senders_init(&las->senders, view, run);
+    return 0;
+}
+
+static void las_flow_observe(void *self, const struct view *view,
+                             const struct event *event)
+{
+    struct las_flow *las = self;
+    senders_observe(&las->senders, view, event);
+}
+
+static double queue_of(const struct las_flow *las, const struct view *view,
+                       const struct sender *sender)
+{
+    double sent =
+        job_steps(&view->jobs[sender->job], view->now_ns) * sender->bytes * 1e-9;
+    return sent <= las->first_gb
+               ? 0
+               : 1 + floor(log(sent / las->first_gb) / log(las->factor));
+}
+
+static int las_flow_decide(void *self, const struct view *view, struct flow_plan *plan,
+                           struct error *err)
+{
+    struct las_flow *las = self;
+    struct senders *senders = &las->senders;
+    if (view->now_ns < las->next_ns && !senders->changed) {
+        if (senders->count > 0)
+            flow_wake(plan, las->next_ns);
+        return 0;
+    }
+    for (uint32_t i = 0; i < senders->count; i++)
+        senders->list[i].score = -queue_of(las, view, &senders->list[i]);
+    senders_sort(senders, view, 1);
+    senders_levels(senders, view, las->levels, plan);
+    las->next_ns = view->now_ns + las->period_ns;
+    if (senders->count > 0)
+        flow_wake(plan, las->next_ns);
+    return 0;
+}
+
+static void las_flow_fini(void *self)
+{
+    struct las_flow *las = self;
+    senders_release(&las->senders);
+}
+
+#define AT(field) offsetof(struct las_flow, field)
+
+static const struct param las_flow_params[] = {
+    { "levels", PARAM_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
+      FLOW_LEVELS_MAX },
+    { "first", PARAM_NUMBER, AT(first_gb), "1", "GB",
+      "sent before it leaves the first queue", 1e-6, 1e9 },
+    { "factor", PARAM_NUMBER, AT(factor), "4", NULL, "from one queue to the next", 1.01,
+      1e6 },
+    { "period", PARAM_TIME, AT(period_ns), "10s", NULL,
+      "how often queues are looked at", 0.1, 1e6 },
+    { 0 },
+};
+
+const struct flow_policy flow_las_flow = {
+    .name = "las-flow",
+    .brief = "jobs that have sent least so far go first",
+    .source = "Chowdhury and Stoica: Aalo, SIGCOMM 2015; Bai et al.: PIAS, NSDI 2015",
+    .params = las_flow_params,
+    .self_size = sizeof(struct las_flow),
+    .init = las_flow_init,
+    .observe = las_flow_observe,
+    .decide = las_flow_decide,
+    .fini = las_flow_fini,
+};

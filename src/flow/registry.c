@@ -1,0 +1,78 @@
+/* registry.c - the list of all flow policies. */
+#include "flow/flow.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/suggest.h"
+
+#define FLOWS_MAX 16
+
+extern const struct flow_policy flow_fair, flow_jpas, flow_crux, flow_smallest_first,
+    flow_las_flow;
+
+const struct flow_policy *const flow_list[] = {
+    &flow_fair, &flow_jpas, &flow_crux, &flow_smallest_first, &flow_las_flow, NULL,
+};
+
+void flow_set(struct flow_plan *plan, const struct view *view, job_id job,
+              uint32_t level)
+{
+    assert(level < FLOW_LEVELS_MAX);
+    if (view->jobs[job].level != level)
+        plan->changes[plan->change_count++] = (struct flow_change){ job, level };
+}
+
+void flow_wake(struct flow_plan *plan, int64_t at_ns)
+{
+    if (at_ns < plan->wake_ns)
+        plan->wake_ns = at_ns;
+}
+
+const struct flow_policy *flow_find(const char *name)
+{
+    for (const struct flow_policy *const *f = flow_list; *f; f++)
+        if (strcmp((*f)->name, name) == 0)
+            return *f;
+    return NULL;
+}
+
+static int no_such_flow(const char *name, struct error *err)
+{
+    const char *names[FLOWS_MAX + 1] = { NULL };
+    for (uint32_t i = 0; flow_list[i]; i++)
+        names[i] = flow_list[i]->name;
+    char hint[160];
+    return error_set(err, -EINVAL,
+                     "no flow policy '%.60s'%s; 'berth policies' lists them", name,
+                     suggest(hint, sizeof hint, name, names));
+}
+
+int flow_parse(const char *text, const struct flow_policy **ret_policy,
+               const char **ret_settings, struct error *err)
+{
+    size_t name_bytes = strcspn(text, ",");
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)name_bytes, text);
+    const struct flow_policy *policy = flow_find(name);
+    if (!policy)
+        return no_such_flow(name, err);
+    const char *settings = text[name_bytes] ? text + name_bytes + 1 : "";
+
+    /* Try the settings on a scratch copy, so that a wrong one is found before the run. */
+    void *self = calloc(1, policy->self_size + 1);
+    if (!self)
+        return error_set(err, -ENOMEM, "out of memory");
+    param_defaults(policy->params, self);
+    int r = param_parse(policy->params, self, policy->name, settings, err);
+    free(self);
+    if (r < 0)
+        return r;
+    *ret_policy = policy;
+    *ret_settings = settings;
+    return 0;
+}

@@ -1,0 +1,68 @@
+/*
+ * smallest_first.c - jobs with the least to send in a step go first.
+ *
+ *     score(j) = -(bytes a step sends over its busiest link)
+ *
+ * Short bursts before long ones: the mean burst is over soonest, as with shortest job
+ * first on one machine.  It is what schemes for coflows come to when all they know is
+ * sizes.  Jobs with large models wait for everybody else.
+ */
+#include "flow/senders.h"
+
+struct smallest {
+    uint32_t levels;
+    struct senders senders;
+};
+
+static int smallest_init(void *self, const struct view *view, struct arena *run,
+                         struct error *err)
+{
+    struct smallest *smallest = self;
+    senders_init(&smallest->senders, view, run);
+    return 0;
+}
+
+static void smallest_observe(void *self, const struct view *view,
+                             const struct event *event)
+{
+    struct smallest *smallest = self;
+    senders_observe(&smallest->senders, view, event);
+}
+
+static int smallest_decide(void *self, const struct view *view, struct flow_plan *plan,
+                           struct error *err)
+{
+    struct smallest *smallest = self;
+    struct senders *senders = &smallest->senders;
+    if (!senders->changed)
+        return 0;
+    for (uint32_t i = 0; i < senders->count; i++)
+        senders->list[i].score = -senders->list[i].bytes;
+    senders_sort(senders, view, 1);
+    senders_levels(senders, view, smallest->levels, plan);
+    return 0;
+}
+
+static void smallest_fini(void *self)
+{
+    struct smallest *smallest = self;
+    senders_release(&smallest->senders);
+}
+
+static const struct param smallest_params[] = {
+    { "levels", PARAM_COUNT, offsetof(struct smallest, levels), "8", NULL,
+      "levels the network has", 1, FLOW_LEVELS_MAX },
+    { 0 },
+};
+
+const struct flow_policy flow_smallest_first = {
+    .name = "smallest-first",
+    .brief = "jobs with the least to send in a step go first",
+    .source = "Chowdhury et al.: Varys, SIGCOMM 2014 (smallest bottleneck first)",
+    .params = smallest_params,
+    .self_size = sizeof(struct smallest),
+    .init = smallest_init,
+    .observe = smallest_observe,
+    .decide = smallest_decide,
+    .fini = smallest_fini,
+};

@@ -1,0 +1,199 @@
+/* quality.c - how soon models get good. */
+#include "metrics/quality.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/grow.h"
+
+#define POINTS_MAX 256
+#define NONE UINT32_MAX
+
+/* The reports of a job that is not done. */
+struct quality_job {
+    int64_t at_ns[POINTS_MAX];
+    double losses[POINTS_MAX];
+    uint32_t count;
+    uint32_t stride; /* one report of so many is kept */
+    uint32_t passed; /* since the last that was kept  */
+    uint32_t next_free;
+};
+
+void quality_init(struct quality *quality, struct arena *run, const struct view *view,
+                  uint64_t window_from, uint64_t window_to)
+{
+    *quality = (struct quality){ .window_from = window_from,
+                                 .window_to = window_to,
+                                 .first_ns = INT64_MAX,
+                                 .job_free = NONE };
+    quality->tracks = arena_array(run, uint32_t, view->job_max);
+    quality->counted = arena_array(run, bool, view->job_max);
+    series_init(&quality->series);
+}
+
+void quality_release(struct quality *quality)
+{
+    free(quality->jobs);
+    quality->jobs = NULL;
+}
+
+/* --- while it runs ------------------------------------------------------------------ */
+
+static struct quality_job *track(struct quality *quality, job_id job)
+{
+    if (quality->tracks[job] == 0) {
+        uint32_t at = quality->job_free;
+        if (at != NONE) {
+            quality->job_free = quality->jobs[at].next_free;
+        } else {
+            at = quality->job_used++;
+            quality->jobs = grow(quality->jobs, &quality->job_room, quality->job_used,
+                                 sizeof *quality->jobs);
+        }
+        quality->jobs[at].count = quality->jobs[at].passed = 0;
+        quality->jobs[at].stride = 1;
+        quality->tracks[job] = at + 1;
+    }
+    return &quality->jobs[quality->tracks[job] - 1];
+}
+
+static void untrack(struct quality *quality, job_id job)
+{
+    if (quality->tracks[job] == 0)
+        return;
+    uint32_t at = quality->tracks[job] - 1;
+    quality->jobs[at].next_free = quality->job_free;
+    quality->job_free = at;
+    quality->tracks[job] = 0;
+}
+
+/* Only jobs that are started again and again report so often: half of it will do. */
+static void thin_out(struct quality_job *job)
+{
+    uint32_t kept = 1;
+    for (uint32_t i = 2; i < job->count; i += 2, kept++) {
+        job->at_ns[kept] = job->at_ns[i];
+        job->losses[kept] = job->losses[i];
+    }
+    job->count = kept;
+    job->stride *= 2;
+}
+
+static void keep(struct quality_job *job, int64_t at_ns, double loss)
+{
+    if (job->count == POINTS_MAX)
+        thin_out(job);
+    job->at_ns[job->count] = at_ns;
+    job->losses[job->count++] = loss;
+}
+
+static void report(struct quality_job *job, int64_t at_ns, double loss)
+{
+    if (++job->passed < job->stride)
+        return;
+    job->passed = 0;
+    keep(job, at_ns, loss);
+}
+
+/* --- when it is done ------------------------------------------------------------------ */
+
+/* From submission to the first report of a loss that is at most so. */
+static double time_to_s(const struct quality_job *job, int64_t submit_ns, double loss,
+                        double slack)
+{
+    uint32_t i = 0;
+    while (i + 1 < job->count && job->losses[i] > loss + slack)
+        i++;
+    return (double)(job->at_ns[i] - submit_ns) * 1e-9;
+}
+
+static void book(struct quality *quality, const struct quality_job *job,
+                 int64_t submit_ns)
+{
+    double first = job->losses[0];
+    double last = job->losses[job->count - 1];
+    double way = first - last;
+    if (!(way > 0))
+        return; /* it has learnt nothing: there is no way to be halfway on */
+    quality->job_count++;
+    for (uint32_t i = 0; i < LEARNING_LEVELS; i++)
+        quality->level_s[i] +=
+            time_to_s(job, submit_ns,
+                      learning_level_loss(first, last, learning_levels[i]), way * 1e-9);
+    bool is_accuracy = learning_is_accuracy(first, last);
+    quality->accuracy_count += is_accuracy;
+    for (uint32_t i = 0; is_accuracy && i < LEARNING_ACCURACIES; i++)
+        quality->accuracy_s[i] +=
+            time_to_s(job, submit_ns,
+                      learning_accuracy_loss(last, learning_accuracies[i]), way * 1e-9);
+    quality->loss_s += (double)(job->at_ns[0] - submit_ns) * 1e-9;
+    for (uint32_t i = 1; i < job->count; i++) {
+        double loss = ((job->losses[i - 1] + job->losses[i]) / 2 - last) / way;
+        double s = (double)(job->at_ns[i] - job->at_ns[i - 1]) * 1e-9;
+        quality->loss_s += loss * s;
+        const double values[SERIES_ROWS] = {
+            [QUALITY_LOSS] = loss, [QUALITY_RUNNING] = 1
+        };
+        series_spread(&quality->series, job->at_ns[i - 1] - quality->first_ns,
+                      job->at_ns[i] - quality->first_ns, values);
+    }
+}
+
+static void submitted(struct quality *quality, const struct event *event)
+{
+    uint64_t number = quality->seen++;
+    if (event->kind == EVENT_REJECTED)
+        return;
+    if (quality->first_ns == INT64_MAX)
+        quality->first_ns = event->at_ns;
+    quality->tracks[event->job] = 0;
+    quality->counted[event->job] =
+        number >= quality->window_from && number < quality->window_to;
+}
+
+void quality_event(void *self, const struct view *view, const struct event *event)
+{
+    struct quality *quality = self;
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+    case EVENT_REJECTED:
+        submitted(quality, event);
+        break;
+    case EVENT_PROGRESS:
+        if (isfinite(event->loss) && quality->counted[event->job])
+            report(track(quality, event->job), event->at_ns, event->loss);
+        break;
+    case EVENT_FINISHED:
+        if (quality->tracks[event->job] == 0)
+            break;
+        if (isfinite(event->loss))
+            keep(track(quality, event->job), event->at_ns, event->loss);
+        book(quality, track(quality, event->job), view->jobs[event->job].submit_ns);
+        untrack(quality, event->job);
+        break;
+    case EVENT_FAILED:
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+    case EVENT_DROPPED:
+        if (view->jobs[event->job].state == JOB_FREE) /* failed, or cancelled */
+            untrack(quality, event->job);
+        break;
+    default:
+        break;
+    }
+}
+
+double quality_mean_loss(const struct quality *quality)
+{
+    double sum = 0;
+    uint32_t bins = 0;
+    for (uint32_t i = 0; i < quality->series.bin_count; i++) {
+        double running = quality->series.sums[QUALITY_RUNNING][i];
+        if (running <= 0)
+            continue;
+        sum += quality->series.sums[QUALITY_LOSS][i] / running;
+        bins++;
+    }
+    return bins > 0 ? sum / bins : NAN;
+}

@@ -1,0 +1,56 @@
+/*
+ * mean.h - how fast distributed jobs go in the long run, without following their steps.
+ *
+ * A job that makes a step in t seconds sends volume / t bytes per second over each link
+ * in the mean.  While it sends it finds what the mean of the others leaves,
+ *
+ *     rate = max(free - others of its level, free / flows of its level)
+ *     free = capacity - those of earlier levels
+ *
+ * and at least a fair share of it; the narrowest link decides.  When a job comes, goes or
+ * changes its level, it and those it shares a link with are worked out again, twice; the
+ * change does not travel further.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net/crossings.h"
+
+struct topology;
+
+struct mean_job {
+    uint32_t first, count; /* crossings */
+    uint32_t level;
+    uint32_t seen;
+    uint32_t phase_count;
+    double volume, step_s, overlap;
+    double time_s; /* of a step; INFINITY: it stands still */
+    bool there;
+};
+
+struct mean {
+    const struct topology *topology;
+    struct crossings crossings;
+    struct mean_job *jobs; /* by the caller's number */
+    uint32_t job_room;
+    uint32_t round;
+    uint32_t *changed; /* whose time is another one now */
+    uint32_t changed_count, changed_room;
+};
+
+struct mean_spec {
+    const struct traffic *traffic;
+    double step_s, overlap;
+    uint32_t level;
+};
+
+void mean_init(struct mean *mean, const struct topology *topology);
+void mean_release(struct mean *mean);
+
+/* Each leaves in 'changed' whose time has changed; the job itself is always among them. */
+void mean_join(struct mean *mean, uint32_t job, const struct mean_spec *spec);
+void mean_leave(struct mean *mean, uint32_t job);
+void mean_set_level(struct mean *mean, uint32_t job, uint32_t level);
+void mean_set_step(struct mean *mean, uint32_t job, double step_s);

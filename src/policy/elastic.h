@@ -1,0 +1,78 @@
+/*
+ * elastic.h - jobs that can have more or fewer GPUs, resized once an epoch.
+ *
+ * A policy that says how many units (GPUs) each job should have is written as
+ *
+ *     if (elastic_begins(&elastic, view)) {
+ *         elastic_gather(&elastic, view);
+ *         ... set elastic.shares[0 .. count) from elastic.units ...
+ *         elastic_apply(&elastic, view, plan);
+ *     }
+ *     elastic_between(&elastic, view, plan);
+ *
+ * Jobs that run are never told to leave, only resized, and not for small change; jobs that
+ * wait start in order of submission.  A resize costs a job the time to save and to load,
+ * so an epoch is at least ten times the longest of these.  Gangs of a fixed size run
+ * beside, and what they hold is not shared out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/plan.h"
+#include "policy/gains.h"
+#include "policy/queue.h"
+
+struct elastic {
+    /* settings */
+    int64_t epoch_ns;
+    double hysteresis;
+
+    /* of this epoch */
+    struct gains_job *shares; /* those that run first, then those that may start */
+    job_id *jobs;             /* whose they are */
+    uint32_t count, running;  /* of them        */
+    uint32_t units;           /* there are      */
+    double fair;              /* units each, were all treated alike */
+    int64_t length_ns;
+
+    struct queue waiting;
+    struct member *members; /* who is alive, and perhaps some who are not */
+    struct gains_heap *heap;
+    uint32_t member_count, member_room, share_room, job_room, heap_room;
+    int64_t next_ns; /* the next epoch begins                                 */
+    bool changed;    /* something happened that could change who has how much */
+};
+
+#define ELASTIC_PARAMS(type, field) \
+    { "epoch", \
+      PARAM_TIME, \
+      offsetof(type, field.epoch_ns), \
+      "3s", \
+      NULL, \
+      "how often sizes are set; at least ten times what a resize takes", \
+      1e-3, \
+      1e9 }, \
+    { \
+        "hysteresis", PARAM_NUMBER, offsetof(type, field.hysteresis), "0.1", "share", \
+            "of its size by which a job is at least resized, while nobody waits", 0, 1 \
+    }
+
+void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run);
+void elastic_release(struct elastic *elastic);
+void elastic_observe(struct elastic *elastic, const struct view *view,
+                     const struct event *event);
+
+/* An epoch begins, and there is something to do. */
+bool elastic_begins(const struct elastic *elastic, const struct view *view);
+
+/* Say who may have units, and how many there are: 'least' and 'most' are set, flat. */
+void elastic_gather(struct elastic *elastic, const struct view *view);
+
+/* Resize and start jobs so that they have the units of 'shares', as far as that goes. */
+void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);
+
+/* At any decision: start who fits into what is free, and ask for the next epoch. */
+void elastic_between(struct elastic *elastic, const struct view *view,
+                     struct plan *plan);

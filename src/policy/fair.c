@@ -1,0 +1,75 @@
+/*
+ * fair.c - equal shares: everybody has as many GPUs as everybody else.
+ *
+ *     units(j) = max-min fair between gpus_min and gpus_max
+ *
+ * The smallest share is as large as can be, then the next: a job that can use no more
+ * leaves the rest to others.  Sizes are set once an epoch, when jobs have come or gone.
+ * Nothing need be known about a job, and nothing that is known is used.
+ *
+ * It is what SLAQ is measured against (Zhang et al., SoCC 2017), and a good choice by
+ * itself where gangs are elastic.  Gangs of a fixed size are served in order of
+ * submission.
+ */
+#include "policy/policy.h"
+
+#include "model/event.h"
+#include "policy/elastic.h"
+
+struct fair {
+    struct elastic elastic;
+};
+
+static int fair_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    struct fair *fair = self;
+    elastic_init(&fair->elastic, view, run);
+    return 0;
+}
+
+static void fair_observe(void *self, const struct view *view, const struct event *event)
+{
+    struct fair *fair = self;
+    bool changed = fair->elastic.changed;
+    elastic_observe(&fair->elastic, view, event);
+    if (event->kind == EVENT_PROGRESS)
+        fair->elastic.changed = changed; /* how far a job is makes no difference */
+}
+
+static int fair_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct fair *fair = self;
+    struct elastic *elastic = &fair->elastic;
+    if (elastic_begins(elastic, view)) {
+        elastic_gather(elastic, view);
+        gains_level(elastic->shares, elastic->count, elastic->units);
+        elastic_apply(elastic, view, plan);
+    }
+    elastic_between(elastic, view, plan);
+    return 0;
+}
+
+static void fair_fini(void *self)
+{
+    struct fair *fair = self;
+    elastic_release(&fair->elastic);
+}
+
+static const struct param fair_params[] = {
+    ELASTIC_PARAMS(struct fair, elastic),
+    { NULL },
+};
+
+const struct policy policy_fair = {
+    .name = "fair",
+    .brief = "equal shares: elastic jobs have as many GPUs as can be equal",
+    .source = "max-min fairness; the baseline of SLAQ",
+    .params = fair_params,
+    .self_size = sizeof(struct fair),
+    .init = fair_init,
+    .observe = fair_observe,
+    .decide = fair_decide,
+    .fini = fair_fini,
+};

@@ -1,0 +1,457 @@
+/*
+ * forecast.c - where a learning curve will be some points ahead, and how sure that is.
+ *
+ * The constants were chosen on half of a collection of real curves and checked on the
+ * other half; docs/internals/prediction.md has the figures.  None of them is sharp.
+ */
+#include "predict/forecast.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "predict/family.h"
+
+#define TRIALS_MAX 48 /* earlier points at which opinions are put to the test       */
+#define WINDOW 96     /* points a family is fitted to                               */
+#define NEAR 16       /* points ahead; further off, points are put together         */
+#define TOGETHER 10   /* so that it is about so many ahead,                         */
+#define LEFT_MIN 40   /* but so many are left                                       */
+#define SERIES_MAX (WINDOW + TRIALS_MAX + NEAR)
+#define GAPS 9 /* newest distances between steps whose median counts         */
+
+#define FAST 0.85 /* weight of a point against the next, in a short memory   */
+#define SLOW 0.97 /* and in a long one                                       */
+#define TREND_POINTS 20
+#define TREND_KEPT 0.6 /* of a straight trend                                */
+#define LEVEL_PACE 0.3
+
+#define RECENT 0.8 /* weight of a trial against the next                     */
+#define DOUBT 1.0  /* trials' worth of what is usual for an opinion          */
+
+#define BAR_RECENT 0.95 /* weight of a trial against the next, in the error bar   */
+#define BAR_DOUBT 3.0   /* trials' worth of what is usual,                        */
+#define BAR_USUAL 1.2   /* which is such a width, in units of hardship            */
+#define BAR_PARTS 10    /* made of so many                                        */
+#define BAR_SHARE 0.8
+#define HARD_MOVE 0.3     /* of the way it is expected to go                       */
+#define HARD_RANGE 0.0003 /* of the range seen                                     */
+#define FAR_POWER 0.3     /* of how much further than the trials it goes           */
+#define NOISE_SHARE 1.28  /* of the deviation: four fifths of a normal error       */
+
+enum opinion {
+    STAYS,
+    MIRROR,
+    INV_FAST_MOVE,
+    INV_SLOW,
+    INV_SLOW_MOVE,
+    EXP_FAST_MOVE,
+    TREND,
+    LEVEL,
+    OPINIONS,
+};
+
+/* How wrong each usually is, against the best. */
+static const double usual[OPINIONS] = { 1.4, 1.0, 1.0, 1.1, 1.0, 1.1, 2.0, 2.0 };
+
+/* What is looked at: the newest points, or means of neighbours where it goes far. */
+struct series {
+    double step[SERIES_MAX], value[SERIES_MAX];
+    uint32_t count;
+    uint32_t ahead; /* in points of this series */
+};
+
+/* What is carried from one point to the next. */
+struct walk {
+    struct family_fit inv_fast, inv_slow, exp_fast;
+    bool warm;
+    double low, high; /* of the values so far */
+    double level;
+    uint32_t level_count; /* points in it */
+};
+
+struct trial {
+    double said[OPINIONS];
+    double mixed;    /* the mixture's own word                     */
+    double hardship; /* how far off it may be expected to be       */
+};
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* The middle of a few numbers, which are left in order. */
+static double median(double *numbers, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        double number = numbers[i];
+        uint32_t j = i;
+        for (; j > 0 && numbers[j - 1] > number; j--)
+            numbers[j] = numbers[j - 1];
+        numbers[j] = number;
+    }
+    return count % 2 ? numbers[count / 2]
+                     : (numbers[count / 2 - 1] + numbers[count / 2]) / 2;
+}
+
+double forecast_gap(const double *step, uint32_t count)
+{
+    double gaps[GAPS];
+    uint32_t gap_count = 0;
+    for (uint32_t i = count; i-- > 1 && gap_count < GAPS;)
+        gaps[gap_count++] = step[i] - step[i - 1];
+    return gap_count ? median(gaps, gap_count) : 1;
+}
+
+/* --- the series --------------------------------------------------------------------- */
+
+/* Put points together to means over 'width' steps, the newest first; then turn round. */
+static void gather(struct series *s, const double *step, const double *value,
+                   uint32_t count, double width)
+{
+    double newest = step[count - 1];
+    uint32_t i = count;
+    s->count = 0;
+    while (i > 0 && s->count < SERIES_MAX) {
+        double bin = floor((newest - step[i - 1]) / width);
+        double steps = 0;
+        double values = 0;
+        uint32_t in_bin = 0;
+        for (; i > 0 && floor((newest - step[i - 1]) / width) == bin; i--) {
+            steps += step[i - 1];
+            values += value[i - 1];
+            in_bin++;
+        }
+        s->step[s->count] = steps / in_bin;
+        s->value[s->count++] = values / in_bin;
+    }
+    for (uint32_t a = 0, b = s->count - 1; a < b; a++, b--) {
+        double x = s->step[a];
+        double y = s->value[a];
+        s->step[a] = s->step[b];
+        s->value[a] = s->value[b];
+        s->step[b] = x;
+        s->value[b] = y;
+    }
+}
+
+static void series_make(struct series *s, const double *step, const double *value,
+                        uint32_t count, double ahead, double gap)
+{
+    if (ahead <= NEAR) {
+        s->count = count < SERIES_MAX ? count : SERIES_MAX;
+        memcpy(s->step, step + count - s->count, s->count * sizeof *step);
+        memcpy(s->value, value + count - s->count, s->count * sizeof *value);
+        s->ahead = ahead > 1 ? (uint32_t)(ahead + 0.5) : 1;
+        return;
+    }
+    double span = (step[count - 1] - step[0]) / gap + 1; /* in points */
+    double width = gap * larger(1, smaller(ahead / TOGETHER, span / LEFT_MIN));
+    gather(s, step, value, count, width);
+    double way = step[count - 1] + ahead * gap - s->step[s->count - 1];
+    s->ahead = way / width < SERIES_MAX ? (uint32_t)(way / width + 0.5) : SERIES_MAX;
+}
+
+/* --- opinions ----------------------------------------------------------------------- */
+
+/* Value at 'step' among the first 'count' points, straight between two of them. */
+static double between(const struct series *s, uint32_t count, double step)
+{
+    if (step <= s->step[0])
+        return s->value[0];
+    uint32_t low = 0;
+    uint32_t high = count - 1;
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+        if (s->step[middle] <= step)
+            low = middle;
+        else
+            high = middle;
+    }
+    double share = (step - s->step[low]) / (s->step[high] - s->step[low]);
+    return s->value[low] + share * (s->value[high] - s->value[low]);
+}
+
+/*
+ * On a logarithmic clock the way ahead is as long as the way from k/r to k, if
+ * r = (k + ahead)/k.  What was gained there is gained again, a little less: a curve
+ * that falls with the root of k gains r^-1/2 of it.
+ */
+static double mirror(const struct series *s, uint32_t count, double gap, double way)
+{
+    double begin = s->step[0] - gap;
+    double k = s->step[count - 1] - begin;
+    double r = (k + way) / k;
+    double last = s->value[count - 1];
+    return last + (last - between(s, count, begin + k / r)) / sqrt(r);
+}
+
+/* Slope of a straight line through the newest points. */
+static double slope(const struct series *s, uint32_t count)
+{
+    uint32_t used = count < TREND_POINTS ? count : TREND_POINTS;
+    double x = 0;
+    double y = 0;
+    for (uint32_t i = count - used; i < count; i++) {
+        x += s->step[i];
+        y += s->value[i];
+    }
+    x /= used;
+    y /= used;
+    double xx = 0;
+    double xy = 0;
+    for (uint32_t i = count - used; i < count; i++) {
+        xx += (s->step[i] - x) * (s->step[i] - x);
+        xy += (s->step[i] - x) * (s->value[i] - y);
+    }
+    return xx > 0 ? xy / xx : 0;
+}
+
+static void refit(struct walk *walk, const struct series *s, uint32_t count, double gap,
+                  const double *fast, const double *slow)
+{
+    uint32_t used = count < WINDOW ? count : WINDOW;
+    struct family_points points = { .step = s->step + count - used,
+                                    .value = s->value + count - used,
+                                    .weight = fast + WINDOW - used,
+                                    .count = used,
+                                    .origin = s->step[0] - gap };
+    bool warm = walk->warm;
+    walk->inv_fast = family_fit_inv(&points, warm ? &walk->inv_fast : NULL);
+    walk->exp_fast = family_fit_exp(&points, warm ? &walk->exp_fast : NULL);
+    points.weight = slow + WINDOW - used;
+    walk->inv_slow = family_fit_inv(&points, warm ? &walk->inv_slow : NULL);
+    walk->warm = true;
+}
+
+static double move(const struct family_fit *fit, double from, double to)
+{
+    return family_at(fit, to) - family_at(fit, from);
+}
+
+/* Every opinion about the value 'way' steps after point 'count' - 1. */
+static void ask(struct walk *walk, const struct series *s, uint32_t count, double gap,
+                double way, double *said)
+{
+    double here = s->step[count - 1];
+    double there = here + way;
+    double last = s->value[count - 1];
+    for (; walk->level_count < count; walk->level_count++) {
+        double value = s->value[walk->level_count];
+        bool first = walk->level_count == 0;
+        walk->level += first ? value : LEVEL_PACE * (value - walk->level);
+        walk->low = first ? value : smaller(walk->low, value);
+        walk->high = first ? value : larger(walk->high, value);
+    }
+    said[STAYS] = last;
+    said[MIRROR] = mirror(s, count, gap, way);
+    said[INV_FAST_MOVE] = last + move(&walk->inv_fast, here, there);
+    said[INV_SLOW] = family_at(&walk->inv_slow, there);
+    said[INV_SLOW_MOVE] = last + move(&walk->inv_slow, here, there);
+    said[EXP_FAST_MOVE] = last + move(&walk->exp_fast, here, there);
+    said[TREND] = last + TREND_KEPT * slope(s, count) * way;
+    said[LEVEL] = walk->level;
+}
+
+/* --- the mixture -------------------------------------------------------------------- */
+
+/* How uneven the newest points are: half of what the middle of three is off. */
+static double unevenness(const double *value, uint32_t count)
+{
+    double sum = 0;
+    double weight = 0;
+    double w = 1;
+    for (uint32_t i = count - 1; i >= 2 && w > 0.04; i--, w *= 0.85) {
+        sum += w * fabs(value[i] - 2 * value[i - 1] + value[i - 2]) / 2;
+        weight += w;
+    }
+    return weight > 0 ? sum / weight : 0;
+}
+
+static double to_power_8(double x)
+{
+    x *= x;
+    x *= x;
+    return x * x;
+}
+
+/*
+ * Mix what is said at point 'count' - 1 by how each did in the trials before, of which
+ * the first 'known' had come out by then.  Errors beyond the range seen count as that.
+ */
+static void mix(const struct series *s, uint32_t count, const struct trial *trials,
+                uint32_t first, uint32_t known, double range, struct trial *trial)
+{
+    double wrong[OPINIONS] = { 0 };
+    double weight = 0;
+    double w = 1;
+    for (uint32_t t = known; t-- > 0 && w > 1e-4; w *= RECENT) {
+        double came = s->value[first + t + s->ahead];
+        weight += w;
+        for (int o = 0; o < OPINIONS; o++)
+            wrong[o] += w * smaller(fabs(trials[t].said[o] - came), range);
+    }
+    double scale = 0;
+    for (int o = 0; o < OPINIONS; o++)
+        scale += wrong[o] / usual[o] / OPINIONS;
+    scale = weight > 0 ? scale / weight : 1;
+    double least = 1e-4 * range + 1e-300;
+
+    double shares[OPINIONS];
+    double all = 0;
+    trial->mixed = 0;
+    for (int o = 0; o < OPINIONS; o++) {
+        double off = (wrong[o] + DOUBT * scale * usual[o]) / (weight + DOUBT) + least;
+        shares[o] = to_power_8((scale + least) / off);
+        all += shares[o];
+        trial->mixed += shares[o] * trial->said[o];
+    }
+    trial->mixed /= all;
+
+    /* Where opinions differ, where it has far to go and where points are uneven. */
+    double differ = 0;
+    for (int o = 0; o < TREND; o++)
+        differ += (shares[o] / all + 1.0 / OPINIONS) / 2 *
+                  fabs(trial->said[o] - trial->mixed);
+    trial->hardship = differ + HARD_MOVE * fabs(trial->mixed - s->value[count - 1]) +
+                      unevenness(s->value, count) + HARD_RANGE * range;
+}
+
+/* --- the error bar ------------------------------------------------------------------ */
+
+struct score {
+    double off, weight;
+};
+
+static void put_score(struct score *scores, uint32_t count, double off, double weight)
+{
+    uint32_t i = count;
+    for (; i > 0 && scores[i - 1].off > off; i--)
+        scores[i] = scores[i - 1];
+    scores[i] = (struct score){ off, weight };
+}
+
+/* The off below which a share of all weight lies, straight between two of them. */
+static double quantile(const struct score *scores, uint32_t count, double want)
+{
+    double below = scores[0].weight / 2; /* each stands in the middle of its weight */
+    for (uint32_t i = 1; i < count; i++) {
+        double next = below + (scores[i - 1].weight + scores[i].weight) / 2;
+        if (next >= want) {
+            double share = larger(0, (want - below) / (next - below));
+            return scores[i - 1].off + share * (scores[i].off - scores[i - 1].off);
+        }
+        below = next;
+    }
+    return scores[count - 1].off;
+}
+
+/* Half the width of the bar, in units of hardship: a share of the trials lay within. */
+static double bar(const struct series *s, const struct trial *trials, uint32_t first,
+                  uint32_t count)
+{
+    struct score scores[TRIALS_MAX + BAR_PARTS];
+    uint32_t score_count = 0;
+    double all = 0;
+    double w = 1;
+    for (uint32_t t = count; t-- > 0; w *= BAR_RECENT) {
+        double off = fabs(trials[t].mixed - s->value[first + t + s->ahead]);
+        if (off > 0) /* then it was hard */
+            off = off / larger(trials[t].hardship, 1e-9 * off);
+        put_score(scores, score_count++, off, w);
+        all += w;
+    }
+    for (int i = 0; i < BAR_PARTS; i++) { /* what is usual: they fall off like e^-x */
+        double off = BAR_USUAL * log(1 - (i + 0.5) / BAR_PARTS) / log(1 - BAR_SHARE);
+        put_score(scores, score_count++, off, BAR_DOUBT / BAR_PARTS);
+        all += BAR_DOUBT / BAR_PARTS;
+    }
+    return quantile(scores, score_count, BAR_SHARE * all);
+}
+
+/* --- all of it ---------------------------------------------------------------------- */
+
+/* Weights of a window, the newest 1. */
+static void fade(double *weights, double keep)
+{
+    double w = 1;
+    for (uint32_t i = WINDOW; i-- > 0; w *= keep)
+        weights[i] = w;
+}
+
+/*
+ * Ask at earlier points, oldest first, and at the newest.  While the curve is short the
+ * trials look less far ahead than is asked for: half of its length.
+ */
+static void put_to_test(struct series *s, double there, struct trial *trials,
+                        uint32_t *ret_first, uint32_t *ret_count, struct trial *now)
+{
+    double fast[WINDOW];
+    double slow[WINDOW];
+    fade(fast, FAST);
+    fade(slow, SLOW);
+    uint32_t half = (s->count - 1) / 2;
+    s->ahead = s->ahead < half ? s->ahead : half ? half : 1;
+    uint32_t trial_max = s->count > s->ahead + 2 ? s->count - s->ahead - 2 : 0;
+    uint32_t trial_count = trial_max < TRIALS_MAX ? trial_max : TRIALS_MAX;
+    uint32_t first = s->count - s->ahead - trial_count - 1; /* newest point it knows */
+    struct walk walk = { .warm = false };
+    for (uint32_t t = 0; t <= trial_count; t++) {
+        bool last = t == trial_count;
+        uint32_t known = last ? s->count : first + t + 1;
+        uint32_t ended = last           ? t
+                         : t > s->ahead ? t - s->ahead
+                                        : 0; /* trials, by then */
+        struct trial *trial = last ? now : &trials[t];
+        double gap = forecast_gap(s->step, known);
+        double way = last ? there - s->step[known - 1] : s->ahead * gap;
+        refit(&walk, s, known, gap, fast, slow);
+        ask(&walk, s, known, gap, way, trial->said);
+        mix(s, known, trials, first, ended, walk.high - walk.low, trial);
+    }
+    *ret_first = first;
+    *ret_count = trial_count;
+}
+
+struct forecast forecast_make(const double *step, const double *value, uint32_t count,
+                              double ahead)
+{
+    assert(ahead >= 0);
+    if (count == 0)
+        return (struct forecast){ 0 };
+    if (count > FORECAST_POINTS_MAX) {
+        step += count - FORECAST_POINTS_MAX;
+        value += count - FORECAST_POINTS_MAX;
+        count = FORECAST_POINTS_MAX;
+    }
+    double gap = forecast_gap(step, count);
+    double there = step[count - 1] + ahead * gap;
+    if (count < 2)
+        return (struct forecast){ .step = there, .value = value[0] };
+    struct series s;
+    series_make(&s, step, value, count, ahead, gap);
+
+    struct trial trials[TRIALS_MAX];
+    struct trial now;
+    uint32_t first;
+    uint32_t trial_count;
+    put_to_test(&s, there, trials, &first, &trial_count, &now);
+    double reach = (there - s.step[s.count - 1]) /
+                   (s.ahead * forecast_gap(s.step, s.count)); /* against the trials */
+    double half = bar(&s, trials, first, trial_count) * now.hardship *
+                  pow(larger(reach, 1), FAR_POWER);
+    if (ahead > NEAR) /* points that were put together are less uneven than one */
+        half = hypot(half, NOISE_SHARE * unevenness(value, count));
+    return (struct forecast){ .step = there,
+                              .value = now.mixed,
+                              .low = now.mixed - half,
+                              .high = now.mixed + half,
+                              .has_interval = true,
+                              .trials = trial_count };
+}

@@ -1,0 +1,123 @@
+/*
+ * jpas.c - distributed jobs that learn, on which flow policies are measured.
+ *
+ * The paper (JPAS, Zhou et al., JNCA 2020) used 13 servers on one switch; its jobs are
+ * not published.  These are ours:
+ *
+ *     computing       U[0.2, 0.8] s a step
+ *     gradients       what a link carries in U[0.05, 0.3] s, in each step
+ *     hosts           2 to 4 workers; a server more where there is one
+ *     synchronised    by a parameter server, or by a ring for 'ring' of them
+ *     accuracy        1 - exp(-k / tau), tau U[60, 200] steps; done after tau x U[5, 8]
+ *
+ * There are GPUs enough that nobody waits for one: what is short is the network.  Jobs
+ * come as a Poisson stream.  The same seed gives the same jobs at every gap.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/param.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "model/job.h"
+#include "workload/csv.h"
+#include "workload/preset.h"
+#include "workload/workload.h"
+
+#define LINE_BYTES_PER_S (10e9 / 8 * 1448 / 1514)
+#define WORKERS_MIN 2
+#define WORKERS_MAX 4
+
+struct jpas {
+    /* settings */
+    uint32_t jobs;
+    double gap_s, volume, ring, overlap;
+
+    struct rng arrival_rng, shape_rng, curve_rng;
+    double at_s;
+    uint32_t yielded;
+};
+
+/* To so many parts of a unit, so that it is short to write and the same when read again. */
+static double rounded(double number, double parts)
+{
+    return round(number * parts) / parts;
+}
+
+static double uniform(struct rng *rng, double min, double max)
+{
+    return min + (max - min) * rng_unit(rng);
+}
+
+static int jpas_open(void *self, uint64_t seed, uint32_t gpus,
+                     struct workload_facts *facts, struct error *err)
+{
+    struct jpas *jpas = self;
+    rng_init(&jpas->arrival_rng, seed, "arrivals");
+    rng_init(&jpas->shape_rng, seed, "shapes");
+    rng_init(&jpas->curve_rng, seed, "curves");
+    facts->expected = jpas->jobs;
+    facts->cluster = "jpas-13";
+    return 0;
+}
+
+static void draw_shape(struct jpas *jpas, struct job_spec *spec)
+{
+    struct rng *rng = &jpas->shape_rng;
+    uint32_t workers = WORKERS_MIN + rng_below(rng, WORKERS_MAX - WORKERS_MIN + 1);
+    spec->step_s = rounded(uniform(rng, 0.2, 0.8), 1e4);
+    double volume = uniform(rng, 0.05, 0.3) * jpas->volume * LINE_BYTES_PER_S;
+    spec->sync = rng_unit(rng) < jpas->ring ? SYNC_RING : SYNC_SERVER;
+    spec->nodes = spec->gpus = workers + 1;
+    spec->bytes_per_step = (uint64_t)volume;
+    spec->overlap = jpas->overlap;
+}
+
+static int jpas_next(void *self, struct job_spec *spec, struct error *err)
+{
+    struct jpas *jpas = self;
+    if (jpas->yielded == jpas->jobs)
+        return 0;
+    jpas->at_s += rng_exponential(&jpas->arrival_rng, jpas->gap_s);
+    if (jpas->at_s * 1e9 > (double)TIME_MAX_NS)
+        return error_set(err, -ERANGE,
+                         "jpas: the jobs would come over more than 100 years");
+    spec->id = ++jpas->yielded;
+    spec->submit_ns = units_ns(rounded(jpas->at_s, 1000));
+    draw_shape(jpas, spec);
+    double tau = rounded(uniform(&jpas->curve_rng, 60, 200), 100);
+    spec->curve = (struct learning){ .family = LEARNING_ACC, .tau = tau, .last = 1 };
+    spec->steps = ceil(tau * uniform(&jpas->curve_rng, 5, 8));
+    return 1;
+}
+
+#define AT(field) .offset = offsetof(struct jpas, field)
+
+static const struct param jpas_params[] = {
+    { "gap", PARAM_NUMBER, AT(gap_s), "100", "s", "mean time between arrivals", 0.001,
+      1e6 },
+    { "volume", PARAM_NUMBER, AT(volume), "1", NULL, "factor on what is sent", 0.001,
+      1000 },
+    { "ring", PARAM_NUMBER, AT(ring), "0.5", "share", "of jobs without a server", 0,
+      1 },
+    { "overlap", PARAM_NUMBER, AT(overlap), "0", "share",
+      "of computing that goes on beside communication", 0, 1 },
+    { "jobs", PARAM_COUNT, AT(jobs), "60", NULL, "how many jobs", 1, 1e8 },
+    { 0 },
+};
+
+const struct preset preset_jpas = {
+    .name = "jpas",
+    .brief = "distributed jobs that learn and share a switch",
+    .params = jpas_params,
+    .columns = COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) |
+               COLUMN_BIT(COLUMN_ID) | COLUMN_BIT(COLUMN_NODES) |
+               COLUMN_BIT(COLUMN_STEPS) | COLUMN_BIT(COLUMN_STEP) |
+               COLUMN_BIT(COLUMN_BYTES) | COLUMN_BIT(COLUMN_SYNC) |
+               COLUMN_BIT(COLUMN_OVERLAP) | COLUMN_BIT(COLUMN_CURVE),
+    .self_size = sizeof(struct jpas),
+    .open = jpas_open,
+    .next = jpas_next,
+};

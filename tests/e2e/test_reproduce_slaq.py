@@ -1,0 +1,28 @@
+"""berth reproduce slaq: rows as spelled, and what our floor is to do."""
+import json
+import unittest
+
+from support import Case
+
+
+class ReproduceSlaq(Case):
+    def test_slaq_has_its_rows(self):
+        done = self.berth("reproduce", "slaq", "--quick", "--seeds", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+        for name in ("mean_loss_change", "t90_change", "t95_change",
+                     "loss_seconds_change", "converged_change"):
+            for suffix in ("", "_berth"):
+                self.assertIn(name + suffix, rows)
+        measured = {name: row["measured"] for name, row in rows.items()}
+        self.assertEqual(rows["mean_loss_change"]["published"], -0.73)
+        self.assertEqual(rows["t90_change"]["published"], -0.44)
+        self.assertLess(measured["mean_loss_change"], -0.6)
+        self.assertLess(measured["t90_change"], -0.35)
+        self.assertLess(measured["t90_change_berth"], -0.2)
+        self.assertLess(measured["loss_seconds_change_berth"], measured["loss_seconds_change"])
+        self.assertLess(measured["converged_change_berth"], measured["converged_change"] / 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

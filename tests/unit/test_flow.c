@@ -1,0 +1,456 @@
+/* Flow policies: who sends, in which order, and what level that gives each. */
+#include "support/world.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "flow/flow.h"
+#include "model/event.h"
+
+/* A flow policy at work in a world. */
+struct scene {
+    struct world w;
+    const struct flow_policy *flow;
+    void *self;
+    struct flow_plan plan;
+};
+
+static void begin_as(struct scene *s, const char *cluster, const char *text)
+{
+    struct error err = { "" };
+    const char *settings;
+    world_init_as(&s->w, cluster);
+    if (flow_parse(text, &s->flow, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    s->self = arena_alloc(&s->w.arena, 1, s->flow->self_size + 1, 16);
+    param_defaults(s->flow->params, s->self);
+    assert_int_equal(param_parse(s->flow->params, s->self, text, settings, &err), 0);
+    s->plan.changes = arena_array(&s->w.arena, struct flow_change, WORLD_JOBS_MAX);
+}
+
+/* Links of 1 GB/s of payload, all in one rack. */
+static void begin(struct scene *s, const char *cluster, const char *text)
+{
+    begin_as(s, cluster, text);
+    for (node_id n = 0; n < s->w.cluster.node_count; n++)
+        s->w.cluster.nodes[n].link_bps = (uint64_t)(8e9 * 1514 / 1448);
+    if (s->flow->init)
+        s->flow->init(s->self, &s->w.state.view, &s->w.arena, NULL);
+}
+
+static void end(struct scene *s)
+{
+    if (s->flow->fini)
+        s->flow->fini(s->self);
+    world_release(&s->w);
+}
+
+static void hear(struct scene *s, struct event event)
+{
+    event.at_ns = s->w.state.view.now_ns;
+    if (s->flow->observe)
+        s->flow->observe(s->self, &s->w.state.view, &event);
+}
+
+/* A job on two nodes that computes for 'step_s' and sends 'mb' a step. */
+static job_id send_on(struct scene *s, double step_s, double mb)
+{
+    job_id job =
+        world_running(&s->w, (struct job){ .gpus = 2,
+                                           .nodes = 2,
+                                           .step_s = step_s,
+                                           .rate_best_per_s = 1 / step_s,
+                                           .steps_total = 1000,
+                                           .bytes_per_step = (uint64_t)(mb * 1e6) });
+    hear(s, (struct event){ .kind = EVENT_ADOPTED, .job = job });
+    return job;
+}
+
+static void report(struct scene *s, job_id job, double steps, double loss)
+{
+    struct event event = { .kind = EVENT_PROGRESS,
+                           .job = job,
+                           .steps = steps,
+                           .rate_per_s = 1,
+                           .loss = loss };
+    assert_true(world_apply(&s->w, event));
+    hear(s, event);
+}
+
+/* Reports at steps 0 … count - 1 of a loss exp(-(double)k / tau). */
+static void learn(struct scene *s, job_id job, uint32_t count, double tau)
+{
+    for (uint32_t k = 0; k < count; k++)
+        report(s, job, k, exp(-(double)k / tau));
+}
+
+static void decide(struct scene *s)
+{
+    s->plan.change_count = 0;
+    s->plan.wake_ns = INT64_MAX;
+    if (s->flow->decide)
+        assert_int_equal(s->flow->decide(s->self, &s->w.state.view, &s->plan, NULL), 0);
+    for (uint32_t i = 0; i < s->plan.change_count; i++)
+        world_job(&s->w, s->plan.changes[i].job)->level = s->plan.changes[i].level;
+}
+
+static void pass(struct scene *s, double seconds)
+{
+    world_pass(&s->w, SECONDS(seconds));
+}
+
+static uint32_t level(struct scene *s, job_id job)
+{
+    return world_job(&s->w, job)->level;
+}
+
+/* --- who sends, and levels -------------------------------------------------------------- */
+
+static void under_fair_nobody_has_a_level(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:4", "fair");
+    job_id a = send_on(&s, 1, 10);
+    job_id b = send_on(&s, 1, 100);
+    decide(&s);
+    assert_int_equal(level(&s, a), level(&s, b));
+    assert_int_equal(s.plan.change_count, 0);
+    end(&s);
+}
+
+static void only_jobs_on_several_nodes_with_bytes_count(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "crux");
+    job_id alone = world_running(
+        &s.w, (struct job){ .gpus = 2, .nodes = 1, .bytes_per_step = 1000 });
+    hear(&s, (struct event){ .kind = EVENT_ADOPTED, .job = alone });
+    job_id silent = send_on(&s, 9, 0);
+    job_id first = send_on(&s, 2, 10);
+    job_id second = send_on(&s, 1, 10);
+    decide(&s);
+    assert_int_equal(level(&s, alone), 0);
+    assert_int_equal(level(&s, silent), 0);
+    assert_int_equal(level(&s, first), 0);
+    assert_int_equal(level(&s, second), 1);
+    end(&s);
+}
+
+static void jobs_that_do_not_meet_do_not_use_up_levels(void **state)
+{
+    struct scene s;
+    begin(&s, "4xv100:4", "crux"); /* two jobs on nodes 0 and 1, two on 2 and 3 */
+    job_id jobs[4];
+    for (uint32_t i = 0; i < 4; i++)
+        jobs[i] = send_on(&s, 4 - i, 10);
+    decide(&s);
+    assert_int_equal(level(&s, jobs[0]), 0);
+    assert_int_equal(level(&s, jobs[1]), 0);
+    assert_int_equal(level(&s, jobs[2]), 1);
+    assert_int_equal(level(&s, jobs[3]), 1);
+    end(&s);
+}
+
+static void jobs_that_meet_on_an_uplink_do(void **state)
+{
+    struct scene s;
+    begin_as(&s, "4xv100:4", "crux");
+    s.w.cluster.oversubscription = 2;
+    s.w.cluster.rack_count = 2;
+    for (node_id n = 0; n < 4; n++) {
+        s.w.cluster.nodes[n].link_bps = 8000000000;
+        s.w.cluster.nodes[n].rack = n % 2;
+    }
+    s.flow->init(s.self, &s.w.state.view, &s.w.arena, NULL);
+    job_id a = send_on(&s, 2, 10);
+    job_id b = send_on(&s, 1, 10);
+    decide(&s);
+    assert_int_equal(level(&s, a), 0);
+    assert_int_equal(level(&s, b), 1);
+    end(&s);
+}
+
+static void who_is_beyond_the_last_level_shares_it(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "crux,levels=3");
+    job_id jobs[6];
+    for (uint32_t i = 0; i < 6; i++)
+        jobs[i] = send_on(&s, 6 - i, 10);
+    decide(&s);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_int_equal(level(&s, jobs[i]), i < 2 ? i : 2);
+    end(&s);
+}
+
+static void when_one_goes_the_others_move_up(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "crux");
+    job_id a = send_on(&s, 3, 10);
+    job_id b = send_on(&s, 2, 10);
+    job_id c = send_on(&s, 1, 10);
+    decide(&s);
+    assert_int_equal(level(&s, c), 2);
+    struct event done = { .kind = EVENT_FINISHED, .job = a };
+    assert_true(world_apply(&s.w, done));
+    hear(&s, done);
+    decide(&s);
+    assert_int_equal(level(&s, b), 0);
+    assert_int_equal(level(&s, c), 1);
+    decide(&s);
+    assert_int_equal(s.plan.change_count, 0);
+    end(&s);
+}
+
+/* --- orders ------------------------------------------------------------------------------ */
+
+static void crux_prefers_who_computes_much_for_what_it_sends(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "crux");
+    job_id large = send_on(&s, 1, 500);
+    job_id dense = send_on(&s, 1, 20);
+    decide(&s);
+    assert_int_equal(level(&s, dense), 0);
+    assert_int_equal(level(&s, large), 1);
+    end(&s);
+}
+
+static void smallest_first_looks_at_bytes_alone(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "smallest-first");
+    job_id large = send_on(&s, 100, 500);
+    job_id small = send_on(&s, 0.01, 20);
+    decide(&s);
+    assert_int_equal(level(&s, small), 0);
+    assert_int_equal(level(&s, large), 1);
+    end(&s);
+}
+
+static void las_flow_prefers_who_has_sent_least(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "las-flow,first=1,factor=2");
+    job_id old = send_on(&s, 1, 100);
+    report(&s, old, 50, NAN); /* 5 GB */
+    job_id young = send_on(&s, 0.5, 100);
+    decide(&s);
+    assert_int_equal(level(&s, young), 0);
+    assert_int_equal(level(&s, old), 1);
+    report(&s, young, 500, NAN);
+    pass(&s, 1);
+    decide(&s);
+    assert_int_equal(level(&s, young), 0); /* not before the period is over */
+    assert_int_equal(s.plan.wake_ns, SECONDS(10));
+    pass(&s, 9);
+    decide(&s);
+    assert_int_equal(level(&s, young), 1);
+    end(&s);
+}
+
+/* --- jpas ----------------------------------------------------------------------------------- */
+
+static void who_has_reported_nothing_yet_goes_first(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas");
+    job_id old = send_on(&s, 1, 100);
+    learn(&s, old, 5, 10);
+    decide(&s);
+    job_id young = send_on(&s, 1, 100);
+    pass(&s, 1);
+    decide(&s); /* at once, not only at the end of the period */
+    assert_int_equal(level(&s, young), 0);
+    assert_int_equal(level(&s, old), 1);
+    assert_int_equal(s.plan.wake_ns, SECONDS(10));
+    end(&s);
+}
+
+static void who_learns_most_in_the_next_period_goes_first(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas");
+    job_id slow = send_on(&s, 1, 100);
+    job_id quick = send_on(&s, 1, 100);
+    job_id nearly = send_on(&s, 1, 100);
+    learn(&s, slow, 30, 300);
+    learn(&s, quick, 30, 30);
+    learn(&s, nearly, 30, 7.5); /* 98 % of its way */
+    decide(&s);
+    assert_int_equal(level(&s, quick), 0);
+    assert_int_equal(level(&s, slow), 1);
+    assert_int_equal(level(&s, nearly), 2);
+    end(&s);
+}
+
+static void who_has_learnt_all_goes_last(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas");
+    job_id done = send_on(&s, 1, 100);
+    job_id slow = send_on(&s, 1, 100);
+    learn(&s, done, 60, 5);
+    learn(&s, slow, 60, 3000);
+    decide(&s);
+    assert_int_equal(level(&s, slow), 0);
+    assert_int_equal(level(&s, done), 1);
+    end(&s);
+}
+
+static void a_small_difference_does_not_change_the_order(void **state)
+{
+    const char *const settings[] = { "jpas,hysteresis=2", "jpas,hysteresis=1" };
+    for (uint32_t i = 0; i < 2; i++) {
+        struct scene s;
+        begin(&s, "2xv100:8", settings[i]);
+        job_id a = send_on(&s, 1, 100);
+        job_id b = send_on(&s, 1, 100);
+        learn(&s, a, 20, 40);
+        learn(&s, b, 20, 46);
+        decide(&s);
+        assert_int_equal(level(&s, a), 0);
+        for (uint32_t k = 20; k < 40; k++)
+            report(&s, a, k, exp(-(double)k / 40)); /* b has more left to gain now */
+        pass(&s, 10);
+        decide(&s);
+        assert_int_equal(level(&s, a), i);
+        assert_int_equal(level(&s, b), 1 - i);
+        end(&s);
+    }
+}
+
+static void who_is_held_up_goes_first_once_and_who_is_silent_last(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas,aging=2");
+    job_id held = send_on(&s, 1, 100);
+    job_id other = send_on(&s, 1, 100);
+    learn(&s, held, 10, 5);
+    learn(&s, other, 10, 30);
+    decide(&s);
+    assert_int_equal(level(&s, other), 0);
+    assert_int_equal(level(&s, held), 1);
+    uint32_t k = 10;
+    for (uint32_t period = 1; period <= 2; period++) { /* one goes on, one does not */
+        pass(&s, 10);
+        report(&s, other, k, exp(-(double)k / 30));
+        k++;
+        decide(&s);
+    }
+    assert_int_equal(level(&s, held), 0);
+    pass(&s, 10);
+    report(&s, other, k, exp(-(double)k / 30));
+    decide(&s);
+    assert_int_equal(level(&s, held), 1);
+    pass(&s, 100);
+    report(&s, other, k + 1, exp(-(double)(k + 1) / 30));
+    decide(&s);
+    assert_int_equal(level(&s, held), 1); /* not lifted again */
+    report(&s, held, 10, exp(-2));
+    for (k = 11; k < 80;
+         k++) /* the other has learnt nearly all, the first speaks again */
+        report(&s, other, k + 3, exp(-(double)(k + 3) / 30));
+    pass(&s, 10);
+    decide(&s);
+    assert_int_equal(level(&s, held), 0);
+    end(&s);
+}
+
+static void past_the_goal_the_least_left_to_send_goes_first(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas,late=shortest,goal=0.8");
+    job_id long_late = send_on(&s, 1, 400);
+    job_id short_late = send_on(&s, 1, 100);
+    job_id early = send_on(&s, 1, 400);
+    learn(&s, long_late, 30, 10);
+    learn(&s, short_late, 30, 10);
+    learn(&s, early, 30, 500);
+    decide(&s);
+    assert_int_equal(level(&s, early), 0);
+    assert_int_equal(level(&s, short_late), 1);
+    assert_int_equal(level(&s, long_late), 2);
+    end(&s);
+}
+
+static void nearest_to_the_goal_goes_first_if_asked_for(void **state)
+{
+    struct scene s;
+    begin(&s, "2xv100:8", "jpas,early=nearest,goal=0.9");
+    job_id far = send_on(&s, 1, 100);
+    job_id near_goal = send_on(&s, 1, 100);
+    learn(&s, far, 30, 100);
+    learn(&s, near_goal, 30, 20);
+    decide(&s);
+    assert_int_equal(level(&s, near_goal), 0);
+    assert_int_equal(level(&s, far), 1);
+    end(&s);
+}
+
+static void odd_losses_do_no_harm(void **state)
+{
+    static const double odd[][4] = { { 1, 1, 1, 1 },
+                                     { 1, 2, 4, 8 },
+                                     { -1, -2, -2.5, -2.75 },
+                                     { 1e300, 1, 1e-300, 0 },
+                                     { 1, 1e308, -1e308, 0 } };
+    for (uint32_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct scene s;
+        begin(&s, "2xv100:8", "jpas,early=nearest,late=shortest");
+        job_id a = send_on(&s, 1, 100);
+        job_id b = send_on(&s, 1, 100);
+        for (uint32_t k = 0; k < 4; k++) {
+            report(&s, a, k, odd[i][k]);
+            report(&s, b, 3 - k, odd[i][k]); /* steps go back */
+        }
+        for (uint32_t n = 0; n < 5; n++) {
+            pass(&s, 10);
+            decide(&s);
+            assert_true(level(&s, a) + level(&s, b) <= 1);
+        }
+        end(&s);
+    }
+}
+
+/* --- the registry ------------------------------------------------------------------------- */
+
+static void a_wrong_name_or_setting_is_said(void **state)
+{
+    const struct flow_policy *flow;
+    const char *settings;
+    struct error err;
+    assert_true(flow_parse("jpass", &flow, &settings, &err) < 0);
+    assert_non_null(strstr(err.text, "jpas"));
+    assert_true(flow_parse("jpas,levels=0", &flow, &settings, &err) < 0);
+    assert_true(flow_parse("jpas,levels=65", &flow, &settings, &err) < 0);
+    assert_true(flow_parse("fair,levels=8", &flow, &settings, &err) < 0);
+    assert_int_equal(flow_parse("las-flow,period=3s", &flow, &settings, &err), 0);
+    assert_string_equal(settings, "period=3s");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(under_fair_nobody_has_a_level),
+        cmocka_unit_test(only_jobs_on_several_nodes_with_bytes_count),
+        cmocka_unit_test(jobs_that_do_not_meet_do_not_use_up_levels),
+        cmocka_unit_test(jobs_that_meet_on_an_uplink_do),
+        cmocka_unit_test(who_is_beyond_the_last_level_shares_it),
+        cmocka_unit_test(when_one_goes_the_others_move_up),
+        cmocka_unit_test(crux_prefers_who_computes_much_for_what_it_sends),
+        cmocka_unit_test(smallest_first_looks_at_bytes_alone),
+        cmocka_unit_test(las_flow_prefers_who_has_sent_least),
+        cmocka_unit_test(who_has_reported_nothing_yet_goes_first),
+        cmocka_unit_test(who_learns_most_in_the_next_period_goes_first),
+        cmocka_unit_test(who_has_learnt_all_goes_last),
+        cmocka_unit_test(a_small_difference_does_not_change_the_order),
+        cmocka_unit_test(who_is_held_up_goes_first_once_and_who_is_silent_last),
+        cmocka_unit_test(past_the_goal_the_least_left_to_send_goes_first),
+        cmocka_unit_test(nearest_to_the_goal_goes_first_if_asked_for),
+        cmocka_unit_test(odd_losses_do_no_harm),
+        cmocka_unit_test(a_wrong_name_or_setting_is_said),
+    };
+    return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}

@@ -1,0 +1,202 @@
+/* Units by gain, against every way there is to share them out; and evenly. */
+#include "support/cases.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "policy/gains.h"
+
+#define JOBS 4
+#define EPOCH_S 3.0
+
+static double uniform(struct rng *rng, double min, double max)
+{
+    return min + (max - min) * rng_unit(rng);
+}
+
+static struct gains_job drawn(struct rng *rng, bool concave)
+{
+    struct gains_job job = { .least = 1 + rng_below(rng, 2),
+                             .family = rng_below(rng, 2) ? FAMILY_EXP : FAMILY_INV,
+                             .height = uniform(rng, 0.01, 1),
+                             .rate = uniform(rng, 0.01, 0.5),
+                             .a = uniform(rng, 0, 0.02),
+                             .b = uniform(rng, 0.2, 0.6),
+                             .c = uniform(rng, 1, 2),
+                             .scale = uniform(rng, 0.5, 1),
+                             .left = rng_below(rng, 3) ? INFINITY : 3,
+                             .work_s = uniform(rng, 1, 20),
+                             .fixed_s = uniform(rng, 0, 1) };
+    job.most = job.least + rng_below(rng, 10);
+    if (!concave) {
+        job.family = FAMILY_INV;
+        job.b = 0;
+        job.a = uniform(rng, 0.01, 3);
+    }
+    return job;
+}
+
+/* The most that all together can gain. */
+static double best_of(const struct gains_job *jobs, uint32_t count, uint32_t units)
+{
+    if (count == 0)
+        return 0;
+    double best = -INFINITY;
+    for (uint32_t u = jobs->least; u <= jobs->most && u <= units; u++)
+        best = fmax(best, gains_of(jobs, u, EPOCH_S) +
+                              best_of(jobs + 1, count - 1, units - u));
+    return best;
+}
+
+static double total(const struct gains_job *jobs, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += gains_of(&jobs[i], jobs[i].units, EPOCH_S);
+    return sum;
+}
+
+/* Within bounds, and all is given that can be. */
+static void check(const struct gains_job *drawn_jobs, const struct gains_job *jobs,
+                  uint32_t units, uint32_t over)
+{
+    uint32_t sum = 0;
+    bool full = true;
+    for (uint32_t i = 0; i < JOBS; i++) {
+        assert_true(jobs[i].units >= drawn_jobs[i].least);
+        assert_true(jobs[i].units <= drawn_jobs[i].most);
+        full = full && jobs[i].units == drawn_jobs[i].most;
+        sum += jobs[i].units;
+    }
+    assert_int_equal(sum + over, units);
+    assert_true(over == 0 || full);
+}
+
+static void concave_gains_are_shared_as_well_as_can_be(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 1, "concave");
+    for (uint32_t round = 0; round < 400; round++) {
+        struct gains_job before[JOBS], jobs[JOBS];
+        struct gains_heap heap[JOBS];
+        for (uint32_t i = 0; i < JOBS; i++)
+            before[i] = drawn(&rng, true);
+        memcpy(jobs, before, sizeof jobs);
+        uint32_t units = 2 * JOBS + rng_below(&rng, 20);
+        uint32_t over = gains_share(jobs, JOBS, units, EPOCH_S, heap);
+        check(before, jobs, units, over);
+        double best = best_of(before, JOBS, units);
+        assert_true(total(jobs, JOBS) >= best - 1e-12);
+    }
+}
+
+static void flat_starts_are_looked_beyond(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 2, "convex");
+    double got = 0;
+    double possible = 0;
+    for (uint32_t round = 0; round < 200; round++) {
+        struct gains_job before[JOBS], jobs[JOBS];
+        struct gains_heap heap[JOBS];
+        for (uint32_t i = 0; i < JOBS; i++)
+            before[i] = drawn(&rng, i % 2);
+        memcpy(jobs, before, sizeof jobs);
+        uint32_t units = 2 * JOBS + rng_below(&rng, 20);
+        uint32_t over = gains_share(jobs, JOBS, units, EPOCH_S, heap);
+        check(before, jobs, units, over);
+        double best = best_of(before, JOBS, units);
+        assert_true(total(jobs, JOBS) >= 0.7 * best);
+        got += total(jobs, JOBS);
+        possible += best;
+    }
+    assert_true(got >= 0.99 * possible);
+}
+
+/* One more unit brings the first less than the second, eight more much more. */
+static void a_job_that_needs_many_gets_many(void **state)
+{
+    struct gains_job jobs[2] = {
+        { .least = 1,
+          .most = 16,
+          .family = FAMILY_INV,
+          .a = 0.005,
+          .c = 1,
+          .scale = 1,
+          .left = INFINITY,
+          .work_s = 3 },
+        { .least = 1,
+          .most = 16,
+          .family = FAMILY_EXP,
+          .height = 1,
+          .rate = 0.02,
+          .scale = 1,
+          .left = INFINITY,
+          .work_s = 3 },
+    };
+    struct gains_heap heap[2];
+    double one = gains_of(&jobs[0], 2, EPOCH_S) - gains_of(&jobs[0], 1, EPOCH_S);
+    double other = gains_of(&jobs[1], 2, EPOCH_S) - gains_of(&jobs[1], 1, EPOCH_S);
+    assert_true(one < other);
+    assert_int_equal(gains_share(jobs, 2, 10, EPOCH_S, heap), 0);
+    assert_int_equal(jobs[0].units, 9);
+    assert_int_equal(jobs[1].units, 1);
+}
+
+static void what_brings_nothing_is_shared_evenly(void **state)
+{
+    struct gains_job jobs[3] = { { .least = 1, .most = 9 },
+                                 { .least = 1, .most = 2 },
+                                 { .least = 4, .most = 9 } };
+    struct gains_heap heap[3];
+    assert_int_equal(gains_share(jobs, 3, 13, EPOCH_S, heap), 0);
+    assert_int_equal(jobs[0].units, 6); /* the odd one goes to who stands first */
+    assert_int_equal(jobs[1].units, 2);
+    assert_int_equal(jobs[2].units, 5);
+}
+
+/* No unit could go from one with more to one with less. */
+static void the_smallest_share_is_as_large_as_can_be(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 3, "level");
+    for (uint32_t round = 0; round < 500; round++) {
+        struct gains_job before[JOBS], jobs[JOBS];
+        for (uint32_t i = 0; i < JOBS; i++)
+            before[i] = drawn(&rng, true);
+        memcpy(jobs, before, sizeof jobs);
+        uint32_t units = 2 * JOBS + rng_below(&rng, 40);
+        uint32_t over = gains_level(jobs, JOBS, units);
+        check(before, jobs, units, over);
+        for (uint32_t i = 0; i < JOBS; i++)
+            for (uint32_t k = 0; k < JOBS; k++)
+                assert_false(jobs[i].units > before[i].least &&
+                             jobs[k].units < before[k].most &&
+                             jobs[i].units > jobs[k].units + 1);
+    }
+}
+
+static void without_room_for_all_the_first_have_it(void **state)
+{
+    struct gains_job jobs[3] = { { .least = 2, .most = 4 },
+                                 { .least = 3, .most = 4 },
+                                 { .least = 1, .most = 4 } };
+    assert_int_equal(gains_level(jobs, 3, 4), 0);
+    assert_int_equal(jobs[0].units, 2);
+    assert_int_equal(jobs[1].units, 0);
+    assert_int_equal(jobs[2].units, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(concave_gains_are_shared_as_well_as_can_be),
+        cmocka_unit_test(flat_starts_are_looked_beyond),
+        cmocka_unit_test(a_job_that_needs_many_gets_many),
+        cmocka_unit_test(what_brings_nothing_is_shared_evenly),
+        cmocka_unit_test(the_smallest_share_is_as_large_as_can_be),
+        cmocka_unit_test(without_room_for_all_the_first_have_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

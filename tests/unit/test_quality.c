@@ -1,0 +1,220 @@
+/* Losses over time: reports of simulated jobs, when they come, and what is made of them. */
+#include "support/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "executor/reports.h"
+#include "metrics/quality.h"
+
+extern const struct policy policy_fifo;
+
+#define S INT64_C(1000000000)
+
+/* --- reports ------------------------------------------------------------------------- */
+
+static struct learning curve_of(const char *text)
+{
+    struct learning curve;
+    assert_int_equal(learning_parse(&curve, text, NULL), 0);
+    return curve;
+}
+
+static uint32_t count_reports(const struct reports *reports, double steps)
+{
+    uint32_t count = 0;
+    for (double at = 0; (at = reports_next(reports, at)) < steps; count++)
+        assert_true(at == floor(at));
+    return count;
+}
+
+static void a_job_reports_about_a_hundred_times_however_long_it_is(void **state)
+{
+    struct learning curve = curve_of("exp:mu=0.999");
+    const double sizes[] = { 1, 2, 50, 101, 1000, 1e6, 1e12 };
+    for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct reports reports;
+        reports_init(&reports, &curve, sizes[i]);
+        assert_true(count_reports(&reports, sizes[i]) < 150);
+        assert_true(count_reports(&reports, sizes[i]) + 1 >= fmin(sizes[i], 50));
+        reports_init(&reports, NULL, sizes[i]);
+        assert_true(count_reports(&reports, sizes[i]) <= 100);
+        assert_true(isnan(reports_loss(&reports, 1)));
+    }
+}
+
+static void it_reports_at_every_level_that_is_asked_for(void **state)
+{
+    struct learning curve = curve_of("acc:tau=1234.5,first=0.1,last=0.9");
+    struct reports reports;
+    double steps = 1e5;
+    reports_init(&reports, &curve, steps);
+    double first = learning_loss(&curve, 0);
+    double last = learning_loss(&curve, steps);
+    for (uint32_t i = 0; i < LEARNING_LEVELS; i++) {
+        double want =
+            learning_step(&curve, learning_level_loss(first, last, learning_levels[i]));
+        double at = 0;
+        while ((at = reports_next(&reports, at)) < want)
+            ;
+        assert_true(at == want);
+    }
+}
+
+/* --- by hand --------------------------------------------------------------------------- */
+
+static struct quality quality;
+static struct arena arena;
+static struct job jobs[4];
+static struct view view = { .jobs = jobs, .job_max = 4 };
+
+static void tell(enum event_kind kind, job_id job, double at_s, double loss)
+{
+    struct event event = {
+        .kind = kind, .job = job, .at_ns = (int64_t)(at_s * 1e9), .loss = loss
+    };
+    if (kind == EVENT_SUBMITTED)
+        jobs[job] = (struct job){ .submit_ns = event.at_ns, .state = JOB_WAITING };
+    if (kind == EVENT_FINISHED || kind == EVENT_FAILED)
+        jobs[job].state = JOB_FREE;
+    quality_event(&quality, &view, &event);
+}
+
+static void begin(uint64_t from, uint64_t to)
+{
+    arena_init(&arena, 0);
+    quality_init(&quality, &arena, &view, from, to);
+}
+
+static void end(void)
+{
+    quality_release(&quality);
+    arena_release(&arena);
+}
+
+static void times_count_from_submission_and_losses_by_first_and_last(void **state)
+{
+    begin(0, UINT64_MAX);
+    tell(EVENT_SUBMITTED, 0, 100, 0);
+    tell(EVENT_PROGRESS, 0, 110, 5);   /* losses from 5 to 1 */
+    tell(EVENT_PROGRESS, 0, 120, 4);   /* 25 % */
+    tell(EVENT_PROGRESS, 0, 140, 1.8); /* 80 % */
+    tell(EVENT_FINISHED, 0, 200, 1);
+    assert_int_equal(quality.job_count, 1);
+    assert_near(quality.level_s[0], 20, 1e-9);
+    assert_near(quality.level_s[1], 40, 1e-9);
+    assert_near(quality.level_s[2], 40, 1e-9);
+    assert_near(quality.level_s[5], 100, 1e-9);
+    assert_int_equal(quality.accuracy_count, 0); /* a loss of 5 is no error rate */
+    /* 10 s at 1, then 10 s at 0.875, 20 s at 0.475, 60 s at 0.1 */
+    assert_near(quality.loss_s, 10 + 8.75 + 9.5 + 6, 1e-9);
+    end();
+}
+
+static void accuracy_is_one_less_the_loss_where_that_is_one(void **state)
+{
+    begin(0, UINT64_MAX);
+    tell(EVENT_SUBMITTED, 0, 0, 0);
+    tell(EVENT_PROGRESS, 0, 10, 0.9);
+    tell(EVENT_PROGRESS, 0, 20, 0.28); /* accuracy 0.72 of 0.8: 90 % */
+    tell(EVENT_PROGRESS, 0, 30, 0.24); /* 95 % */
+    tell(EVENT_FINISHED, 0, 40, 0.2);
+    assert_near(quality.accuracy_s[0], 20, 1e-9);
+    assert_near(quality.accuracy_s[1], 30, 1e-9);
+    assert_near(quality.level_s[3], 30, 1e-9); /* 90 % of the way from 0.9 */
+    end();
+}
+
+static void the_mean_loss_is_over_time_not_over_jobs(void **state)
+{
+    begin(0, UINT64_MAX);
+    tell(EVENT_SUBMITTED, 0, 0, 0);
+    tell(EVENT_SUBMITTED, 1, 0, 0);
+    tell(EVENT_PROGRESS, 0, 0, 1);
+    tell(EVENT_PROGRESS, 1, 0, 1);
+    tell(EVENT_PROGRESS, 0, 100, 0);
+    tell(EVENT_FINISHED, 0, 200, 0); /* nothing to learn in its second half */
+    tell(EVENT_PROGRESS, 1, 100, 1);
+    tell(EVENT_FINISHED, 1, 100, 0);
+    /* Until 100 s: 0.5 and 1 at once; then 0 alone. */
+    assert_near(quality_mean_loss(&quality), (0.75 + 0) / 2, 1e-6);
+    end();
+}
+
+static void
+who_is_not_in_the_window_failed_or_learnt_nothing_does_not_count(void **state)
+{
+    begin(1, 3);
+    for (job_id job = 0; job < 4; job++) {
+        tell(EVENT_SUBMITTED, job, 0, 0);
+        tell(EVENT_PROGRESS, job, 10, 1);
+        tell(EVENT_PROGRESS, job, 20, job == 2 ? 1 : 0.5);
+    }
+    tell(EVENT_FINISHED, 0, 30, 0.4);
+    tell(EVENT_FAILED, 1, 30, 0);
+    tell(EVENT_FINISHED, 2, 30, 1);
+    tell(EVENT_FINISHED, 3, 30, 0.4);
+    assert_int_equal(quality.job_count, 0);
+    assert_true(isnan(quality_mean_loss(&quality)));
+    end();
+}
+
+static void a_job_that_reports_for_ever_takes_no_more_room(void **state)
+{
+    begin(0, UINT64_MAX);
+    tell(EVENT_SUBMITTED, 0, 0, 0);
+    for (uint32_t i = 0; i < 100000; i++)
+        tell(EVENT_PROGRESS, 0, i, 1 / (1.0 + i));
+    tell(EVENT_FINISHED, 0, 100000, 0);
+    assert_int_equal(quality.job_count, 1);
+    assert_true(quality.level_s[1] >= 1 && quality.level_s[1] < 5000);
+    end();
+}
+
+/* --- a whole run ------------------------------------------------------------------------- */
+
+static void a_run_says_when_a_job_gets_where(void **state)
+{
+    struct arena place;
+    struct cluster cluster;
+    arena_init(&place, 0);
+    assert_int_equal(cluster_load(&cluster, &place, "1xv100:1", NULL), 0);
+    struct job_spec specs[] = {
+        { .gpus = 1, .steps = 100, .step_s = 0.5, .curve = curve_of("exp:mu=0.8") },
+        { .gpus = 1, .steps = 10, .load_ns = 5 * S, .curve = curve_of("acc:tau=3") },
+    };
+    struct run_setup setup = {
+        .cluster = &cluster, .policy = &policy_fifo, .specs = specs, .spec_count = 2
+    };
+    struct run run;
+    struct quality heard;
+    setup.listener = (struct listener){ .event = quality_event, .self = &heard };
+    /* The listener needs a view before there is one: any of the same size will do. */
+    quality_init(&heard, &place, &(struct view){ .job_max = 2 }, 0, UINT64_MAX);
+    run_play(&run, &setup);
+    assert_int_equal(run.ended, 2);
+    assert_int_equal(heard.job_count, 2);
+    /* 0.8^k <= 0.1 at k = 11, 5.5 s; the other waits 50 s, loads 5 s, needs 7 steps. */
+    double last = exp(-10 / 3.0);
+    double k = ceil(-3 * log(1 - 0.9 * (1 - last)));
+    assert_near(heard.level_s[3], 5.5 + 55 + k, 1e-6);
+    quality_release(&heard);
+    run_release(&run);
+    arena_release(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_reports_about_a_hundred_times_however_long_it_is),
+        cmocka_unit_test(it_reports_at_every_level_that_is_asked_for),
+        cmocka_unit_test(times_count_from_submission_and_losses_by_first_and_last),
+        cmocka_unit_test(accuracy_is_one_less_the_loss_where_that_is_one),
+        cmocka_unit_test(the_mean_loss_is_over_time_not_over_jobs),
+        cmocka_unit_test(
+            who_is_not_in_the_window_failed_or_learnt_nothing_does_not_count),
+        cmocka_unit_test(a_job_that_reports_for_ever_takes_no_more_room),
+        cmocka_unit_test(a_run_says_when_a_job_gets_where),
+    };
+    return cmocka_run_group_tests_name("quality", tests, NULL, NULL);
+}

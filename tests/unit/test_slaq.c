@@ -1,0 +1,256 @@
+/* Elastic jobs: who gets how many, by what jobs report or equally; when sizes change. */
+#include "support/world.h"
+
+#include <math.h>
+
+extern const struct policy policy_slaq;
+extern const struct policy policy_fair;
+
+/* A job of one to eight GPUs that has so many. */
+static job_id running(struct world *w, uint32_t gpus)
+{
+    return world_running(w, (struct job){ .gpus = gpus,
+                                          .gpus_min = 1,
+                                          .gpus_max = 8,
+                                          .spread = true,
+                                          .steps_total = 1000,
+                                          .rate_best_per_s = 1 });
+}
+
+static job_id queued(struct world *w, uint32_t gpus, uint32_t min, uint32_t max)
+{
+    return world_queued(w, (struct job){ .gpus = gpus,
+                                         .gpus_min = min,
+                                         .gpus_max = max,
+                                         .spread = true,
+                                         .rate_best_per_s = 1 });
+}
+
+/* Reports of exp(-k / tau) at ten steps from 'from' on. */
+static void learn(struct world *w, job_id job, double from, double tau)
+{
+    for (double k = from; k < from + 10; k++)
+        assert_true(world_apply(w, (struct event){ .kind = EVENT_PROGRESS,
+                                                   .job = job,
+                                                   .steps = k,
+                                                   .rate_per_s = 1,
+                                                   .loss = exp(-k / tau) }));
+}
+
+/* GPUs it will have: of its grant, or those it has. */
+static uint32_t size_of(const struct world *w, job_id job)
+{
+    const struct change *grant = world_grant(w, job);
+    if (!grant)
+        return w->state.jobs[job].gpus_now;
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < grant->seat_count; i++)
+        gpus += seat_gpu_count(&plan_seats(w->plan, grant)[i]);
+    return gpus;
+}
+
+/* The policy takes over, two jobs report, and the next epoch begins. */
+static void two_learn(struct world *w, const struct policy *policy,
+                      const char *settings, job_id young, job_id old)
+{
+    world_decide_with(w, policy, settings);
+    learn(w, young, 0, 20);
+    learn(w, old, 0, 2);
+    learn(w, old, 10, 2);
+    world_pass(w, SECONDS(3));
+    world_decide_again(w);
+}
+
+static void fair_gives_all_the_same(void **state)
+{
+    struct world *w = *state;
+    job_id large = running(w, 6);
+    job_id small = running(w, 2);
+
+    world_decide(w, &policy_fair);
+
+    assert_int_equal(size_of(w, large), 4);
+    assert_int_equal(size_of(w, small), 4);
+}
+
+static void who_can_use_no_more_leaves_it_to_others(void **state)
+{
+    struct world *w = *state;
+    job_id one = queued(w, 1, 1, 1);
+    job_id two = queued(w, 2, 1, 2);
+    job_id rest = queued(w, 2, 1, 8);
+
+    world_decide(w, &policy_fair);
+
+    assert_int_equal(size_of(w, one), 1);
+    assert_int_equal(size_of(w, two), 2);
+    assert_int_equal(size_of(w, rest), 5);
+}
+
+static void a_newcomer_has_others_shrink(void **state)
+{
+    struct world *w = *state;
+    job_id first = running(w, 8);
+    job_id second = queued(w, 4, 1, 8);
+
+    world_decide(w, &policy_fair);
+
+    assert_int_equal(size_of(w, first), 4);
+    assert_int_equal(size_of(w, second), 4);
+}
+
+static void a_rigid_job_keeps_its_gang(void **state)
+{
+    struct world *w = *state;
+    job_id rigid = world_running(w, (struct job){ .gpus = 3 });
+    job_id elastic = running(w, 1);
+
+    world_decide(w, &policy_slaq);
+
+    assert_false(plan_changes(w->plan, rigid));
+    assert_int_equal(size_of(w, elastic), 5);
+}
+
+static void nobody_passes_the_first_in_the_queue(void **state)
+{
+    struct world *w = *state;
+    world_running(w, (struct job){ .gpus = 5 });
+    job_id large = world_queued(w, (struct job){ .gpus = 6 });
+    job_id small = world_queued(w, (struct job){ .gpus = 1 });
+
+    world_decide(w, &policy_fair);
+
+    assert_false(plan_holds(w->plan, large));
+    assert_false(plan_holds(w->plan, small));
+}
+
+static void units_go_to_the_job_that_learns(void **state)
+{
+    struct world *w = *state;
+    job_id young = running(w, 4);
+    job_id old = running(w, 4);
+
+    two_learn(w, &policy_slaq, "floor=0", young, old);
+
+    assert_int_equal(size_of(w, old), 1); /* never none */
+    assert_int_equal(size_of(w, young), 7);
+}
+
+static void nobody_falls_below_the_floor(void **state)
+{
+    struct world *w = *state;
+    job_id young = running(w, 4);
+    job_id old = running(w, 4);
+
+    two_learn(w, &policy_slaq, "floor=0.5", young, old);
+
+    assert_int_equal(size_of(w, old), 2);
+    assert_int_equal(size_of(w, young), 6);
+}
+
+static void a_job_that_says_nothing_has_an_equal_share(void **state)
+{
+    struct world *w = *state;
+    job_id silent = running(w, 2);
+    job_id young = running(w, 6);
+
+    world_decide_with(w, &policy_slaq, "floor=0");
+    learn(w, young, 0, 20);
+    world_pass(w, SECONDS(3));
+    world_decide_again(w);
+
+    assert_true(size_of(w, silent) >= 4);
+}
+
+static void losses_that_are_no_numbers_do_no_harm(void **state)
+{
+    struct world *w = *state;
+    const double losses[] = { NAN, INFINITY, -INFINITY, 1e300, -5, 3, 3, 3 };
+    job_id job = running(w, 4);
+    job_id other = running(w, 4);
+    world_decide_with(w, &policy_slaq, "floor=0");
+    for (uint32_t i = 0; i < sizeof losses / sizeof *losses; i++)
+        world_apply(w, (struct event){ .kind = EVENT_PROGRESS,
+                                       .job = job,
+                                       .steps = i,
+                                       .rate_per_s = i % 2 ? 0 : INFINITY,
+                                       .loss = losses[i] });
+    world_pass(w, SECONDS(3));
+    world_decide_again(w);
+    assert_int_equal(size_of(w, job) + size_of(w, other), 8);
+}
+
+static void sizes_stay_within_an_epoch(void **state)
+{
+    struct world *w = *state;
+    job_id young = running(w, 4);
+    job_id old = running(w, 4);
+    world_decide_with(w, &policy_slaq, "floor=0");
+    learn(w, young, 0, 20);
+    learn(w, old, 0, 2);
+    world_pass(w, SECONDS(2));
+    world_decide_again(w);
+
+    assert_false(plan_changes(w->plan, young));
+    assert_int_equal(plan_next_wake(w->plan), SECONDS(3));
+}
+
+static void an_epoch_is_ten_times_what_a_resize_takes(void **state)
+{
+    struct world *w = *state;
+    job_id job = running(w, 4);
+    job_id dear = running(w, 4);
+    world_job(w, dear)->load_ns = SECONDS(2);
+    world_decide(w, &policy_slaq);
+    learn(w, job, 0, 20);
+    world_decide_again(w);
+
+    assert_int_equal(plan_next_wake(w->plan), SECONDS(20));
+}
+
+static void small_change_is_not_worth_a_resize(void **state)
+{
+    struct world *w = *state;
+    job_id large = running(w, 5);
+    job_id small = running(w, 3);
+
+    world_decide_with(w, &policy_fair, "hysteresis=0.3");
+
+    assert_false(plan_changes(w->plan, large));
+    assert_false(plan_changes(w->plan, small));
+}
+
+static int setup(void **state)
+{
+    static struct world world;
+    world_init(&world, 2, 4);
+    *state = &world;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_release(*state);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(fair_gives_all_the_same),
+        CASE(who_can_use_no_more_leaves_it_to_others),
+        CASE(a_newcomer_has_others_shrink),
+        CASE(a_rigid_job_keeps_its_gang),
+        CASE(nobody_passes_the_first_in_the_queue),
+        CASE(units_go_to_the_job_that_learns),
+        CASE(nobody_falls_below_the_floor),
+        CASE(a_job_that_says_nothing_has_an_equal_share),
+        CASE(losses_that_are_no_numbers_do_no_harm),
+        CASE(sizes_stay_within_an_epoch),
+        CASE(an_epoch_is_ten_times_what_a_resize_takes),
+        CASE(small_change_is_not_worth_a_resize),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
