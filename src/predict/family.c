@@ -30,7 +30,11 @@
 #define C_MIN 1e-4       /* 1/c is the value at k = 0, in ranges                     */
 #define FIRST_MIN 0.2    /* a search starts with no more than 5 at the first point  */
 #define RATE_MIN 0.0625  /* over the sample: nearly a straight line                 */
-#define RATE_STEPS 14    /* doublings of that on the grid                           */
+#define RATE_MAX 600.0
+#define RATE_STEPS 14 /* doublings of that on the grid                           */
+#define ENOUGH 1e-4   /* share of the error: a search that gains less is over */
+#define NOTHING 1e-14 /* of the range, squared: the points lie on the curve */
+#define DAMPING 1e-3
 #define INV_ROUNDS_MAX 24
 #define EXP_ROUNDS_MAX 8
 
@@ -58,23 +62,47 @@ static inline double sum_of(pair p)
 
 /* --- one scale ---------------------------------------------------------------------- */
 
-/* Whether values rise with the step: 1 or -1 as a sign, 0 if they do neither. */
+/*
+ * Which way values go with the step, by their covariance: 1 down, -1 up, 0 neither.
+ * Four sums each, so that one addition does not wait for the other.
+ */
 static double sign_of(const struct family_points *points)
 {
-    double weight = 0;
-    double x = 0;
-    double y = 0;
-    for (uint32_t i = 0; i < points->count; i++) {
-        weight += points->weight[i];
-        x += points->weight[i] * points->step[i];
-        y += points->weight[i] * points->value[i];
+    pair sums[2][4] = { { { 0 } } }; /* w, wx, wy, wxy */
+    double x0 = points->step[0];
+    double y0 = points->value[0];
+    uint32_t i = 0;
+    for (; i + 4 <= points->count; i += 4)
+        for (uint32_t lane = 0; lane < 2; lane++) {
+            uint32_t j = i + 2 * lane;
+            pair w = { points->weight[j], points->weight[j + 1] };
+            pair x = { points->step[j] - x0, points->step[j + 1] - x0 };
+            pair y = { points->value[j] - y0, points->value[j + 1] - y0 };
+            sums[lane][0] += w;
+            sums[lane][1] += w * x;
+            sums[lane][2] += w * y;
+            sums[lane][3] += w * x * y;
+        }
+    double all[4];
+    for (uint32_t n = 0; n < 4; n++)
+        all[n] = sum_of(sums[0][n] + sums[1][n]);
+    for (; i < points->count; i++) {
+        double w = points->weight[i];
+        double x = points->step[i] - x0;
+        double y = points->value[i] - y0;
+        all[0] += w;
+        all[1] += w * x;
+        all[2] += w * y;
+        all[3] += w * x * y;
     }
-    x /= weight;
-    y /= weight;
-    double together = 0;
-    for (uint32_t i = 0; i < points->count; i++)
-        together += points->weight[i] * (points->step[i] - x) * (points->value[i] - y);
+    double together = all[0] * all[3] - all[1] * all[2];
     return together > 0 ? -1 : together < 0 ? 1 : 0;
+}
+
+/* As it is said, or as the points say. */
+static double sign_for(const struct family_points *points)
+{
+    return points->sign != 0 || points->count == 0 ? points->sign : sign_of(points);
 }
 
 /* Bring the points to one scale; false where there is nothing to fit. */
@@ -324,17 +352,33 @@ static bool inv_step(const struct inv *m, struct inv_sums *sums, double damping,
     }
 }
 
+/* By how much the error falls on the way to 'next', if it were a parabola. */
+static double inv_promise(const struct inv *m, const struct inv *next,
+                          const struct inv_sums *sums)
+{
+    double gain = 0;
+    for (int i = 0; i < 4; i++) {
+        double x = next->p[i] - m->p[i];
+        gain += 2 * sums->g[i] * x;
+        for (int j = 0; j < 4; j++)
+            gain -= sums->h[i][j] * x * (next->p[j] - m->p[j]);
+    }
+    return gain;
+}
+
 static double inv_search(const struct sample *s, struct inv *m)
 {
     struct inv_sums sums;
     inv_pass(s, m, &sums);
-    double damping = 1e-3;
+    double damping = DAMPING;
     for (int round = 0; round < INV_ROUNDS_MAX; round++) {
         struct inv next;
         if (!inv_step(m, &sums, damping, &next)) {
             damping *= 100;
             continue;
         }
+        if (damping <= DAMPING && inv_promise(m, &next, &sums) < ENOUGH * sums.sse)
+            break;
         struct inv_sums there;
         inv_pass(s, &next, &there);
         if (!(there.sse < sums.sse)) {
@@ -347,7 +391,7 @@ static double inv_search(const struct sample *s, struct inv *m)
         *m = next;
         sums = there;
         damping *= 0.1;
-        if (gain < 1e-4 * sums.sse || sums.sse < 1e-14 * s->weight)
+        if (gain < ENOUGH * sums.sse || sums.sse < NOTHING * s->weight)
             break;
     }
     return sums.sse;
@@ -461,9 +505,7 @@ struct family_fit family_fit_inv(const struct family_points *points,
                                  const struct family_fit *warm)
 {
     assert(points->count <= FAMILY_POINTS_MAX);
-    double sign = points->sign != 0 ? points->sign
-                  : points->count   ? sign_of(points)
-                                    : 0;
+    double sign = sign_for(points);
     struct sample s;
     if (points->count < 2 || sign == 0 ||
         !sample_make(&s, points, points->origin, sign))
@@ -585,8 +627,14 @@ static void exp_start(const struct sample *s, const struct exp_known *k,
     }
 }
 
-/* One pass at m->rate; how far to move it, in its logarithm, by Newton. */
-static double exp_pass(const struct sample *s, const struct exp_known *k, struct exp *m)
+/* Slope and curvature of half the error by the logarithm of the rate. */
+struct exp_slope {
+    double slope, curve;
+};
+
+/* One pass at m->rate: amplitude, limit, error, and where to go from there. */
+static struct exp_slope exp_pass(const struct sample *s, const struct exp_known *k,
+                                 struct exp *m)
 {
     pair zero = both(0);
     pair rate = both(m->rate);
@@ -612,37 +660,47 @@ static double exp_pass(const struct sample *s, const struct exp_known *k, struct
     exp_given_rate(s, k, c1, c2, sum_of(ey), m);
     double d1 = sum_of(x1);
     double d2 = sum_of(x2);
-    double a = m->amplitude;
-    /* Half the derivative of the error by the rate, and its curvature once amplitude
-     * and limit follow: xe without what lies in the plane of e and 1. */
-    double slope = a * (sum_of(xy) - a * d2 - m->limit * d1);
+    /* Amplitude and limit follow the rate, so what of xe lies in the plane of e and 1
+     * bends nothing. */
     double w = s->weight;
     double det = w * c2 - c1 * c1;
     double plane = det > 0 ? (w * d2 * d2 - 2 * c1 * d1 * d2 + c2 * d1 * d1) / det : 0;
-    double curve = a * a * (sum_of(xx) - plane);
-    if (!(curve > 1e-12 * a * a * sum_of(xx)))
-        return 0;
-    return -slope / curve / m->rate;
+    double bent = sum_of(xx) - plane;
+    if (!(bent > 1e-12 * sum_of(xx)))
+        return (struct exp_slope){ 0, 1 };
+    double a = m->amplitude * m->rate;
+    return (struct exp_slope){ .slope =
+                                   a * (sum_of(xy) - m->amplitude * d2 - m->limit * d1),
+                               .curve = a * a * bent };
 }
 
+/*
+ * Newton's method by the logarithm of the rate.  The first step takes the curvature for
+ * points that lie on the curve; then two slopes tell it.
+ */
 static void exp_search(const struct sample *s, const struct exp_known *k, struct exp *m)
 {
     struct exp best = *m;
-    double move = exp_pass(s, k, &best);
+    struct exp_slope at = exp_pass(s, k, &best);
     double most = 0.7; /* beyond its neighbours on the grid nothing is known */
     for (int round = 0; round < EXP_ROUNDS_MAX; round++) {
-        if (fabs(move) < 1e-5 || best.amplitude == 0)
+        double move = -at.slope / at.curve;
+        if (best.amplitude == 0 || best.sse < NOTHING * s->weight ||
+            at.slope * at.slope / at.curve < ENOUGH * best.sse)
             break;
         move = move > most ? most : move < -most ? -most : move;
         struct exp next = { .rate = best.rate * exp(move) };
         next.rate = next.rate < RATE_MIN ? RATE_MIN : next.rate;
-        next.rate = next.rate > 600 ? 600 : next.rate;
-        double then = exp_pass(s, k, &next);
+        next.rate = next.rate > RATE_MAX ? RATE_MAX : next.rate;
+        struct exp_slope then = exp_pass(s, k, &next);
         if (next.sse < best.sse) {
             double gain = best.sse - next.sse;
+            double bent = (then.slope - at.slope) / move;
+            if (bent > 0.1 * then.curve)
+                then.curve = bent;
             best = next;
-            move = then;
-            if (gain < 1e-5 * best.sse)
+            at = then;
+            if (gain < ENOUGH * best.sse)
                 break;
         } else {
             most = fabs(move) / 4;
@@ -655,9 +713,7 @@ struct family_fit family_fit_exp(const struct family_points *points,
                                  const struct family_fit *warm)
 {
     assert(points->count <= FAMILY_POINTS_MAX);
-    double sign = points->sign != 0 ? points->sign
-                  : points->count   ? sign_of(points)
-                                    : 0;
+    double sign = sign_for(points);
     struct sample s;
     if (points->count < 2 || sign == 0 ||
         !sample_make(&s, points, points->step[0], sign))
@@ -667,7 +723,7 @@ struct family_fit family_fit_exp(const struct family_points *points,
     struct exp m;
     if (warm && warm->family == FAMILY_EXP && warm->sign == sign) {
         m.rate = warm->rate * s.span;
-        m.rate = m.rate < RATE_MIN ? RATE_MIN : m.rate > 600 ? 600 : m.rate;
+        m.rate = m.rate < RATE_MIN ? RATE_MIN : m.rate > RATE_MAX ? RATE_MAX : m.rate;
     } else {
         exp_start(&s, &known, &m);
     }
@@ -691,8 +747,10 @@ struct family_fit family_fit_best(const struct family_points *points,
                                   struct family_fit *inv, struct family_fit *exp,
                                   bool warm)
 {
-    *inv = family_fit_inv(points, warm ? inv : NULL);
-    *exp = family_fit_exp(points, warm ? exp : NULL);
+    struct family_points signed_points = *points;
+    signed_points.sign = sign_for(points);
+    *inv = family_fit_inv(&signed_points, warm ? inv : NULL);
+    *exp = family_fit_exp(&signed_points, warm ? exp : NULL);
     return exp->sse < inv->sse ? *exp : *inv;
 }
 
