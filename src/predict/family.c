@@ -34,6 +34,7 @@
 #define RATE_STEPS 14 /* doublings of that on the grid                           */
 #define ENOUGH 1e-4   /* share of the error: a search that gains less is over */
 #define NOTHING 1e-14 /* of the range, squared: the points lie on the curve */
+#define NOT_MUCH 1.5  /* times the best error: a start that is worth a try */
 #define DAMPING 1e-3
 #define INV_ROUNDS_MAX 24
 #define EXP_ROUNDS_MAX 8
@@ -468,13 +469,18 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
     inv_lower(s, m);
 }
 
-/* A few limits, from just above the lowest value to far below it. */
-static void inv_start(const struct sample *s, struct inv *best)
+/*
+ * A few limits, from above the lowest value, which noise has lowered, to far below it.
+ * The best polynomial may have no square; the best of those that have one comes second.
+ */
+static void inv_start(const struct sample *s, struct inv *best, struct inv *square)
 {
-    static const double limits[] = { 0.02, -0.003, -0.01, -0.03, -0.1, -0.3, -1, -2.9 };
+    static const double limits[] = { 0.06, 0.02, -0.003, -0.01, -0.03,
+                                     -0.1, -0.3, -1,     -2.9 };
     struct sample thin;
     sample_thin(&thin, s);
     double least = HUGE_VAL;
+    double square_least = HUGE_VAL;
     for (uint32_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         struct inv m;
         inv_given_limit(&thin, limits[i], &m);
@@ -483,8 +489,29 @@ static void inv_start(const struct sample *s, struct inv *best)
             least = sse;
             *best = m;
         }
+        if (m.p[0] > 0 && sse < square_least) {
+            square_least = sse;
+            *square = m;
+        }
     }
+    if (!(square_least < NOT_MUCH * least))
+        *square = *best;
     inv_lower(s, best);
+    inv_lower(s, square);
+}
+
+/* Without a square there may be a second valley: look there as well. */
+static double inv_search_cold(const struct sample *s, struct inv *m)
+{
+    struct inv square;
+    inv_start(s, m, &square);
+    double sse = inv_search(s, m);
+    if (m->p[0] > 0 || square.p[0] == 0)
+        return sse;
+    double other = inv_search(s, &square);
+    if (other < sse)
+        *m = square;
+    return other < sse ? other : sse;
 }
 
 /* An earlier fit on this sample's scale. */
@@ -512,12 +539,14 @@ struct family_fit family_fit_inv(const struct family_points *points,
         return flat(points, sign != 0 ? sign : 1);
 
     struct inv m;
+    double sse;
     if (warm && warm->family == FAMILY_INV && warm->sign == sign &&
-        warm->origin == points->origin)
+        warm->origin == points->origin) {
         inv_from(&s, warm, &m);
-    else
-        inv_start(&s, &m);
-    double sse = inv_search(&s, &m);
+        sse = inv_search(&s, &m);
+    } else {
+        sse = inv_search_cold(&s, &m);
+    }
     double size = fabs(s.scale);
     return (struct family_fit){ .family = FAMILY_INV,
                                 .sign = sign,

@@ -300,8 +300,8 @@ static void mix(const struct series *s, uint32_t count, const struct trial *tria
     double scale = 0;
     for (int o = 0; o < OPINIONS; o++)
         scale += wrong[o] / usual[o] / OPINIONS;
-    scale = weight > 0 ? scale / weight : 1;
     double least = 1e-4 * range + 1e-300;
+    scale = weight > 0 ? scale / weight : range + least;
 
     double shares[OPINIONS];
     double all = 0;
