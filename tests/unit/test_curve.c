@@ -192,17 +192,17 @@ static void no_number_is_no_point(void **state)
     assert_true(predictable);
 }
 
-static void a_million_points_take_no_more_room(void **state)
+static void a_long_curve_takes_no_more_room(void **state)
 {
     curve_init(&curve, NULL);
-    for (uint32_t k = 1; k <= 1000000; k++)
-        curve_add(&curve, k, 1 / (1 + 0.0001 * k));
+    for (uint32_t k = 1; k <= 100000; k++)
+        curve_add(&curve, k, 1 / (1 + 0.001 * k));
     curve_check(&curve);
-    assert_int_equal(curve.count, 1000000);
+    assert_int_equal(curve.count, 100000);
     assert_true(curve.kept < CURVE_KEPT_MAX);
-    assert_near(curve.step[curve.kept - CURVE_NEW_MIN], 1000000 - CURVE_NEW_MIN + 1, 0);
-    assert_near(ahead(10, NULL).value, 1 / (1 + 0.0001 * 1000010), 1e-6);
-    assert_near(ahead(100000, NULL).value, 1 / (1 + 0.0001 * 1100000), 3e-4);
+    assert_near(curve.step[curve.kept - CURVE_NEW_MIN], 100000 - CURVE_NEW_MIN + 1, 0);
+    assert_near(ahead(10, NULL).value, 1 / (1 + 0.001 * 100010), 1e-6);
+    assert_near(ahead(10000, NULL).value, 1 / (1 + 0.001 * 110000), 3e-4);
 }
 
 static void few_points_are_no_reason_to_fail(void **state)
@@ -226,7 +226,8 @@ static void equal_reports_give_equal_forecasts(void **state)
     struct forecast first = ahead(10, NULL);
     fill(300, falling, 0.02);
     struct forecast second = ahead(10, NULL);
-    assert_memory_equal(&first, &second, sizeof first);
+    assert_true(first.value == second.value && first.low == second.low &&
+                first.high == second.high);
 }
 
 static void the_family_can_be_said(void **state)
@@ -254,7 +255,7 @@ int main(void)
         cmocka_unit_test(a_loss_that_rises_is_followed),
         cmocka_unit_test(a_restart_forgets_what_was_undone),
         cmocka_unit_test(no_number_is_no_point),
-        cmocka_unit_test(a_million_points_take_no_more_room),
+        cmocka_unit_test(a_long_curve_takes_no_more_room),
         cmocka_unit_test(few_points_are_no_reason_to_fail),
         cmocka_unit_test(equal_reports_give_equal_forecasts),
         cmocka_unit_test(the_family_can_be_said),
