@@ -1,8 +1,8 @@
 /*
  * forecast.c - where a learning curve will be some points ahead, and how sure that is.
  *
- * The constants were chosen on half of a collection of real curves and checked on the
- * other half; docs/internals/prediction.md has the figures.  None of them is sharp.
+ * The constants were set by half of a collection of real curves and compared on the other
+ * half; docs/internals/prediction.md has the figures.  None of them is sharp.
  */
 #include "predict/forecast.h"
 

@@ -5,7 +5,7 @@
  * on.  An error counts against the range of values seen so far, at most 1.  Beside it
  * stand two that know nothing: "it stays as it is" and "it goes on at the last slope".
  * Runs are split in two by the checksum of their name: the constants of the forecast were
- * chosen with the first half in sight, the second was held out.
+ * set by the figures of the first half, and should do as well in the second.
  *
  *     BERTH_DATA=… meson test -C build --suite golden curves -v     shows the table
  *     BERTH_SOAK=1 …                                               four times the points
@@ -177,8 +177,8 @@ static void real_curves_are_foretold(void **state)
     study.errors[0] = malloc(ERRORS_MAX * sizeof(double));
     study.errors[1] = malloc(ERRORS_MAX * sizeof(double));
     assert_true(study.errors[0] && study.errors[1]);
-    snprintf(study.all[0].kind, sizeof study.all[0].kind, "ALL, half in sight");
-    snprintf(study.all[1].kind, sizeof study.all[1].kind, "ALL, half held out");
+    snprintf(study.all[0].kind, sizeof study.all[0].kind, "ALL, first half");
+    snprintf(study.all[1].kind, sizeof study.all[1].kind, "ALL, second half");
     play_all(data);
     printf("# %-22s %6s %9s %8s %8s %8s %7s %7s\n", "kind", "curves", "questions",
            "error", "stays", "slope", "ratio", "held");
