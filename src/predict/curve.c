@@ -184,6 +184,12 @@ static struct curve_fit fit_arrays(const double *step, const double *value,
     return fit;
 }
 
+/* Whether what is left unexplained is little against the range, rounding aside. */
+static bool explains(const struct curve_fit *fit, double low, double high)
+{
+    return fit->rms <= MISFIT_MAX * (high - low) + 1e-12 * fabs(fit->best.limit);
+}
+
 struct curve_fit curve_fit(struct curve *curve)
 {
     if (curve->kept == 0)
@@ -197,7 +203,7 @@ struct curve_fit curve_fit(struct curve *curve)
     curve->fitted = true;
     curve->rms = fit.rms;
     fit.predictable = !curve->lost && curve->count >= POINTS_MIN &&
-                      fit.rms <= MISFIT_MAX * (curve->high - curve->low);
+                      explains(&fit, curve->low, curve->high);
     return fit;
 }
 
@@ -218,7 +224,7 @@ struct curve_fit curve_fit_points(const double *step, const double *value,
         low = value[i] < low ? value[i] : low;
         high = value[i] > high ? value[i] : high;
     }
-    fit.predictable = count >= POINTS_MIN && fit.rms <= MISFIT_MAX * (high - low);
+    fit.predictable = count >= POINTS_MIN && explains(&fit, low, high);
     return fit;
 }
 
@@ -235,6 +241,11 @@ struct forecast curve_forecast(struct curve *curve, double ahead, bool *ret_pred
 {
     struct forecast forecast =
         forecast_make(curve->step, curve->value, curve->kept, ahead);
+    if (curve->low >= 0) { /* what was never negative: an error rate, a loss, a score */
+        forecast.value = forecast.value > 0 ? forecast.value : 0;
+        forecast.low = forecast.low > 0 ? forecast.low : 0;
+        forecast.high = forecast.high > 0 ? forecast.high : 0;
+    }
     struct curve_fit fit = curve_fit(curve);
     *ret_predictable = fit.predictable && (forecast.high - forecast.low) / 2 <=
                                               BAR_MAX * (curve->high - curve->low);

@@ -1,8 +1,8 @@
 /*
  * forecast.c - where a learning curve will be some points ahead, and how sure that is.
  *
- * The constants were chosen on half of a collection of real curves and checked on the
- * other half; docs/internals/prediction.md has the figures.  None of them is sharp.
+ * The constants were set by half of a collection of real curves and compared on the other
+ * half; docs/internals/prediction.md has the figures.  None of them is sharp.
  */
 #include "predict/forecast.h"
 
@@ -283,15 +283,15 @@ static double to_power_8(double x)
 
 /*
  * Mix what is said at point 'count' - 1 by how each did in the trials before, of which
- * the first 'known' had come out by then.  Errors beyond the range seen count as that.
+ * the first 'ended' had come out by then.  Errors beyond the range seen count as that.
  */
 static void mix(const struct series *s, uint32_t count, const struct trial *trials,
-                uint32_t first, uint32_t known, double range, struct trial *trial)
+                uint32_t first, uint32_t ended, double range, struct trial *trial)
 {
     double wrong[OPINIONS] = { 0 };
     double weight = 0;
     double w = 1;
-    for (uint32_t t = known; t-- > 0 && w > 1e-4; w *= RECENT) {
+    for (uint32_t t = ended; t-- > 0 && w > 1e-4; w *= RECENT) {
         double came = s->value[first + t + s->ahead];
         weight += w;
         for (int o = 0; o < OPINIONS; o++)
@@ -300,8 +300,8 @@ static void mix(const struct series *s, uint32_t count, const struct trial *tria
     double scale = 0;
     for (int o = 0; o < OPINIONS; o++)
         scale += wrong[o] / usual[o] / OPINIONS;
-    scale = weight > 0 ? scale / weight : 1;
     double least = 1e-4 * range + 1e-300;
+    scale = weight > 0 ? scale / weight : range + least;
 
     double shares[OPINIONS];
     double all = 0;
@@ -438,7 +438,7 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
     series_make(&s, step, value, count, ahead, gap);
 
     struct trial trials[TRIALS_MAX];
-    struct trial now;
+    struct trial now = { .mixed = 0 };
     uint32_t first;
     uint32_t trial_count;
     put_to_test(&s, there, trials, &first, &trial_count, &now);

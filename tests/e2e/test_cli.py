@@ -9,7 +9,7 @@ import unittest
 
 from support import BERTH, ROOT, Case
 
-COMMANDS = ["sim", "compare", "gen", "import", "policies", "reproduce", "bench"]
+COMMANDS = ["sim", "compare", "gen", "import", "fit", "policies", "reproduce", "bench"]
 SMALL = ("--cluster", "4xv100:8", "--workload", "synthetic:jobs=50,load=0.8")
 
 

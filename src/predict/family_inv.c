@@ -1,0 +1,386 @@
+/*
+ * family_inv.c - 1/(a k^2 + b k + c) + d fitted to points.
+ *
+ * For a given d the reciprocal of y - d is a polynomial in k, so a, b and c follow from
+ * linear least squares in which a point weighs (y - d)^4 (that is what an error in y does
+ * to its reciprocal).  A few d are tried on a thinned sample; the best starts a
+ * Levenberg-Marquardt search over all four, projected onto the bounds.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "predict/sample.h"
+
+#define C_MIN 1e-4    /* 1/c is the value at k = 0, in ranges                    */
+#define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
+#define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
+#define DAMPING 1e-3
+#define ROUNDS_MAX 24
+
+struct inv {
+    double p[4]; /* a, b, c, d on the sample's scale */
+};
+
+/* What one pass over the points gives: error, gradient and curvature. */
+struct inv_sums {
+    double sse;
+    double h[4][4]; /* J'WJ */
+    double g[4];    /* J'Wr */
+};
+
+static double inv_error(const struct sample *s, const struct inv *m)
+{
+    pair a = both(m->p[0]);
+    pair b = both(m->p[1]);
+    pair c = both(m->p[2]);
+    pair d = both(m->p[3]);
+    pair sse = both(0);
+    for (uint32_t i = 0; i < s->pairs; i++) {
+        pair r = s->y[i] - d - 1 / ((a * s->x[i] + b) * s->x[i] + c);
+        sse += s->w[i] * r * r;
+    }
+    return sum_of(sse);
+}
+
+static void inv_pass(const struct sample *s, const struct inv *m, struct inv_sums *sums)
+{
+    pair a = both(m->p[0]);
+    pair b = both(m->p[1]);
+    pair c = both(m->p[2]);
+    pair d = both(m->p[3]);
+    pair zero = both(0);
+    pair sse = zero;
+    pair q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero; /* w p^2 x^i */
+    pair p0 = zero, p1 = zero, p2 = zero;                       /* w p x^i   */
+    pair r0 = zero, r1 = zero, r2 = zero, rd = zero;            /* w r p x^i */
+    for (uint32_t i = 0; i < s->pairs; i++) {
+        pair x = s->x[i];
+        pair w = s->w[i];
+        pair f = 1 / ((a * x + b) * x + c);
+        pair r = s->y[i] - d - f;
+        pair p = f * f; /* how much less f is where the polynomial is more */
+        pair wr = w * r;
+        sse += wr * r;
+        rd += wr;
+        pair t = wr * p;
+        r0 += t;
+        t *= x;
+        r1 += t;
+        r2 += t * x;
+        t = w * p;
+        pair u = t * p;
+        p0 += t;
+        t *= x;
+        p1 += t;
+        p2 += t * x;
+        q0 += u;
+        u *= x;
+        q1 += u;
+        u *= x;
+        q2 += u;
+        u *= x;
+        q3 += u;
+        q4 += u * x;
+    }
+    sums->sse = sum_of(sse);
+    double q[5] = { sum_of(q0), sum_of(q1), sum_of(q2), sum_of(q3), sum_of(q4) };
+    double p[3] = { sum_of(p0), sum_of(p1), sum_of(p2) };
+    double r[3] = { sum_of(r0), sum_of(r1), sum_of(r2) };
+    for (int i = 0; i < 3; i++) {
+        for (int j = 0; j < 3; j++)
+            sums->h[i][j] = q[4 - i - j];
+        sums->h[i][3] = sums->h[3][i] = -p[2 - i];
+        sums->g[i] = -r[2 - i];
+    }
+    sums->h[3][3] = s->weight;
+    sums->g[3] = sum_of(rd);
+}
+
+static const double inv_min[4] = { 0, 0, C_MIN, SAMPLE_LIMIT_MIN };
+
+/* Solve h x = g over the unknowns in 'open', by Cholesky; false if it is singular. */
+static bool solve4(double h[4][4], const double *g, double damping, unsigned open,
+                   double *x)
+{
+    double l[4][4];
+    double y[4];
+    for (int i = 0; i < 4; i++) {
+        x[i] = y[i] = 0;
+        if (!(open & 1u << i))
+            continue;
+        double sum = g[i];
+        for (int j = 0; j <= i; j++) {
+            if (!(open & 1u << j))
+                continue;
+            double v = h[i][j];
+            if (i == j)
+                v += damping * h[i][i] + 1e-300;
+            for (int k = 0; k < j; k++)
+                if (open & 1u << k)
+                    v -= l[i][k] * l[j][k];
+            if (i == j) {
+                if (!(v > 1e-14 * h[i][i]) || !(v > 0))
+                    return false;
+                l[i][i] = sqrt(v);
+            } else {
+                l[i][j] = v / l[j][j];
+                sum -= l[i][j] * y[j];
+            }
+        }
+        y[i] = sum / l[i][i];
+    }
+    for (int i = 3; i >= 0; i--) {
+        if (!(open & 1u << i))
+            continue;
+        double sum = y[i];
+        for (int j = i + 1; j < 4; j++)
+            if (open & 1u << j)
+                sum -= l[j][i] * x[j];
+        x[i] = sum / l[i][i];
+    }
+    return true;
+}
+
+/* A step from 'm' within the bounds: what would leave them stays on them. */
+static bool inv_step(const struct inv *m, struct inv_sums *sums, double damping,
+                     struct inv *next)
+{
+    unsigned open = 15;
+    double g[4];
+    double shift[4] = { 0 };
+    memcpy(g, sums->g, sizeof g);
+    for (;;) {
+        double x[4];
+        if (!solve4(sums->h, g, damping, open, x))
+            return false;
+        unsigned out = 0;
+        for (int i = 0; i < 4; i++)
+            if ((open & 1u << i) && m->p[i] + x[i] < inv_min[i])
+                out |= 1u << i;
+        if (!out) {
+            for (int i = 0; i < 4; i++)
+                next->p[i] = (open & 1u << i) ? m->p[i] + x[i] : inv_min[i];
+            return true;
+        }
+        for (int i = 0; i < 4; i++) {
+            if (!(out & 1u << i))
+                continue;
+            shift[i] = inv_min[i] - m->p[i];
+            for (int j = 0; j < 4; j++)
+                g[j] -= sums->h[j][i] * shift[i];
+        }
+        open &= ~out;
+        if (!open) {
+            memcpy(next->p, inv_min, sizeof next->p);
+            return true;
+        }
+    }
+}
+
+/* By how much the error falls on the way to 'next', if it were a parabola. */
+static double inv_promise(const struct inv *m, const struct inv *next,
+                          const struct inv_sums *sums)
+{
+    double gain = 0;
+    for (int i = 0; i < 4; i++) {
+        double x = next->p[i] - m->p[i];
+        gain += 2 * sums->g[i] * x;
+        for (int j = 0; j < 4; j++)
+            gain -= sums->h[i][j] * x * (next->p[j] - m->p[j]);
+    }
+    return gain;
+}
+
+static double inv_search(const struct sample *s, struct inv *m)
+{
+    struct inv_sums sums;
+    inv_pass(s, m, &sums);
+    double damping = DAMPING;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        struct inv next;
+        if (!inv_step(m, &sums, damping, &next)) {
+            damping *= 100;
+            continue;
+        }
+        if (damping <= DAMPING &&
+            inv_promise(m, &next, &sums) < SAMPLE_ENOUGH * sums.sse)
+            break;
+        struct inv_sums there;
+        inv_pass(s, &next, &there);
+        if (!(there.sse < sums.sse)) {
+            if (there.sse < sums.sse * (1 + 1e-9))
+                break;
+            damping *= 8;
+            continue;
+        }
+        double gain = sums.sse - there.sse;
+        *m = next;
+        sums = there;
+        damping *= 0.1;
+        if (gain < SAMPLE_ENOUGH * sums.sse || sums.sse < SAMPLE_NOTHING * s->weight)
+            break;
+    }
+    return sums.sse;
+}
+
+/* Least squares of three unknowns that are not negative: the best of all subsets. */
+static void nnls3(double h[3][3], const double *g, double *x)
+{
+    double best = 0; /* the error is a constant minus this */
+    x[0] = x[1] = x[2] = 0;
+    for (unsigned open = 7; open > 0; open--) {
+        double h4[4][4] = { { 0 } };
+        double g4[4] = { 0 };
+        double y[4];
+        for (int i = 0; i < 3; i++) {
+            g4[i] = g[i];
+            for (int j = 0; j < 3; j++)
+                h4[i][j] = h[i][j];
+        }
+        if (!solve4(h4, g4, 1e-10, open, y) || y[0] < 0 || y[1] < 0 || y[2] < 0)
+            continue;
+        double gain = g[0] * y[0] + g[1] * y[1] + g[2] * y[2];
+        if (gain > best) {
+            best = gain;
+            memcpy(x, y, 3 * sizeof *x);
+        }
+        if (open == 7)
+            return; /* nothing is better than all of them */
+    }
+}
+
+/* Keep the curve below a few times the highest value at the first point. */
+static void inv_lower(const struct sample *s, struct inv *m)
+{
+    double x = s->x[0][0];
+    double lack = FIRST_MIN - (m->p[0] * x + m->p[1]) * x - m->p[2];
+    m->p[2] += lack > 0 ? lack : 0;
+    m->p[2] = m->p[2] > inv_min[2] ? m->p[2] : inv_min[2];
+}
+
+/* The polynomial for a given d. */
+static void inv_given_limit(const struct sample *s, double d, struct inv *m)
+{
+    pair zero = both(0);
+    pair q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero;
+    pair r0 = zero, r1 = zero, r2 = zero;
+    for (uint32_t i = 0; i < s->pairs; i++) {
+        pair x = s->x[i];
+        pair u = s->y[i] - both(d);
+        u = (pair)((bits)u & (bits)(u > zero)); /* what lies below d says nothing */
+        pair t = s->w[i] * u * u * u;
+        pair q = t * u;
+        r0 += t;
+        t *= x;
+        r1 += t;
+        r2 += t * x;
+        q0 += q;
+        q *= x;
+        q1 += q;
+        q *= x;
+        q2 += q;
+        q *= x;
+        q3 += q;
+        q4 += q * x;
+    }
+    double q[5] = { sum_of(q0), sum_of(q1), sum_of(q2), sum_of(q3), sum_of(q4) };
+    double g[3] = { sum_of(r2), sum_of(r1), sum_of(r0) };
+    double h[3][3];
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            h[i][j] = q[4 - i - j];
+    nnls3(h, g, m->p);
+    m->p[3] = d;
+    inv_lower(s, m);
+}
+
+/*
+ * A few limits, from above the lowest value, which noise has lowered, to far below it.
+ * The best polynomial may have no square; the best of those that have one comes second.
+ */
+static void inv_start(const struct sample *s, struct inv *best, struct inv *square)
+{
+    static const double limits[] = { 0.06, 0.02, -0.003, -0.01, -0.03,
+                                     -0.1, -0.3, -1,     -2.9 };
+    struct sample thin;
+    sample_thin(&thin, s);
+    double least = HUGE_VAL;
+    double square_least = HUGE_VAL;
+    for (uint32_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        struct inv m;
+        inv_given_limit(&thin, limits[i], &m);
+        double sse = inv_error(&thin, &m);
+        if (sse < least) {
+            least = sse;
+            *best = m;
+        }
+        if (m.p[0] > 0 && sse < square_least) {
+            square_least = sse;
+            *square = m;
+        }
+    }
+    if (!(square_least < NOT_MUCH * least))
+        *square = *best;
+    inv_lower(s, best);
+    inv_lower(s, square);
+}
+
+/* Without a square there may be a second valley: look there as well. */
+static double inv_search_cold(const struct sample *s, struct inv *m)
+{
+    struct inv square;
+    inv_start(s, m, &square);
+    double sse = inv_search(s, m);
+    if (m->p[0] > 0 || square.p[0] == 0)
+        return sse;
+    double other = inv_search(s, &square);
+    if (other < sse)
+        *m = square;
+    return other < sse ? other : sse;
+}
+
+/* An earlier fit on this sample's scale. */
+static void inv_from(const struct sample *s, const struct family_fit *warm,
+                     struct inv *m)
+{
+    double size = fabs(s->scale);
+    m->p[0] = warm->a * s->span * s->span * size;
+    m->p[1] = warm->b * s->span * size;
+    m->p[2] = warm->c * size;
+    m->p[3] = (warm->limit - s->base) / s->scale;
+    for (int i = 0; i < 4; i++)
+        m->p[i] = m->p[i] > inv_min[i] ? m->p[i] : inv_min[i];
+    inv_lower(s, m);
+}
+
+struct family_fit family_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm)
+{
+    assert(points->count <= FAMILY_POINTS_MAX);
+    double sign = sample_sign(points);
+    struct sample s;
+    if (points->count < 2 || sign == 0 ||
+        !sample_make(&s, points, points->origin, sign))
+        return sample_flat(points, sign != 0 ? sign : 1);
+
+    struct inv m;
+    double sse;
+    if (warm && warm->family == FAMILY_INV && warm->sign == sign &&
+        warm->origin == points->origin) {
+        inv_from(&s, warm, &m);
+        sse = inv_search(&s, &m);
+    } else {
+        sse = inv_search_cold(&s, &m);
+    }
+    double size = fabs(s.scale);
+    return (struct family_fit){ .family = FAMILY_INV,
+                                .sign = sign,
+                                .origin = points->origin,
+                                .a = m.p[0] / (size * s.span * s.span),
+                                .b = m.p[1] / (size * s.span),
+                                .c = m.p[2] / size,
+                                .limit = s.base + s.scale * m.p[3],
+                                .sse = sse * size * size,
+                                .weight = s.weight };
+}
