@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "model/books.h"
 #include "model/cluster.h"
+#include "model/sharing.h"
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
@@ -88,6 +89,13 @@ static double expected_rate(const struct state *state, const struct job *job)
 {
     if (job->type_now == TYPE_NONE)
         return job->rate_best_per_s;
+    const struct job *partner =
+        job->partner != JOB_NONE ? &state->jobs[job->partner] : NULL;
+    double rates[2];
+    if (partner && job_seated(partner) && partner->partner == job - state->jobs &&
+        sharing_rates(state->view.rates, job, partner, job->type_now, job->gpus_now,
+                      job->spread_now, rates))
+        return rates[0];
     return throughput_rate(state->view.rates, job, job->type_now, job->gpus_now,
                            job->spread_now);
 }

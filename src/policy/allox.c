@@ -24,7 +24,7 @@
  */
 #define BATCH_S 1920.0
 
-#define JOBS_MAX 1024           /* looked at at once             */
+#define JOBS_MAX 1024          /* looked at at once             */
 #define JOBS_MAX_RELEASED 4096 /* the published system takes all */
 
 /* What a job holds, by slot. */

@@ -104,6 +104,7 @@ struct gavel_rule {
 
     enum gavel_blind blind; /* aware=false                                        */
     double patience_s; /* ours: shares are not made again so soon                 */
+    bool by_entity;    /* demands depend on the job's entity                         */
     bool strict; /* who has no share does not run, even where there is room       */
     bool pairs_itself; /* no pairs are listed, it adds those it wants             */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */

@@ -22,6 +22,7 @@ struct class
 {
     /* what its members have in common */
     uint32_t kind, gpus, types;
+    uint32_t entity;
     uint32_t match; /* reference that stands for them, where rates are estimated */
     double weight;
 
@@ -84,8 +85,9 @@ static uint32_t difference(const struct class *a, const struct class *b)
 {
     if (a->gpus != b->gpus)
         return NONE;
-    return 8u * (a->kind != b->kind) + 4u * (a->match != b->match) +
-           2u * (a->types != b->types) + (a->weight != b->weight);
+    return 16u * (a->kind != b->kind) + 8u * (a->match != b->match) +
+           4u * (a->types != b->types) + 2u * (a->entity != b->entity) +
+           (a->weight != b->weight);
 }
 
 /* Nothing is known any more of the lines of a class that was in this place before. */
@@ -107,6 +109,7 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
     struct class new = { .kind = job->kind,
                          .gpus = job->gpus,
                          .types = job->types,
+                         .entity = common->gavel->rule->by_entity ? job->entity : 0,
                          .weight = job->weight,
                          .match = common->estimate
                                       ? estimate_match(common->estimate, id)

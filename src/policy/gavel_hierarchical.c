@@ -15,6 +15,7 @@ static const char *const insides[] = { "fairness", "fifo", NULL };
 struct gavel_hierarchical {
     struct gavel_lp lp;
     uint32_t inside; /* of entities that the cluster does not name */
+    double *weights; /* by entity: of its jobs, in the call at hand */
 };
 
 static struct programme_group group_of(const struct gavel_hierarchical *h,
@@ -55,6 +56,34 @@ static int hierarchical_shares(void *self, struct gavel_call *call, struct error
     return gavel_lp_solve(&h->lp, call, &programme, err);
 }
 
+/*
+ * By classes: a job's part of its entity's weight, filled up like water.  What some jobs
+ * of an entity cannot use goes to all who can, not to the others of that entity first.
+ */
+static void hierarchical_demand(void *self, const struct gavel_call *call, uint32_t at,
+                                struct gavel_demand *ret_demand)
+{
+    struct gavel_hierarchical *h = self;
+    const struct job *jobs = call->view->jobs;
+    uint32_t entity_top = 0;
+    for (uint32_t j = 0; at == 0 && j < call->job_count; j++)
+        if (jobs[call->jobs[j]].entity > entity_top)
+            entity_top = jobs[call->jobs[j]].entity;
+    if (at == 0)
+        h->weights = arena_array(call->scratch, double, entity_top + 1);
+    for (uint32_t j = 0; at == 0 && j < call->job_count; j++)
+        h->weights[jobs[call->jobs[j]].entity] += call->weight[j];
+    uint32_t entity = jobs[call->jobs[at]].entity;
+    double part = group_of(h, call->view->cluster, entity).weight * call->weight[at] /
+                  h->weights[entity];
+    ret_demand->aim = AIM_FILL;
+    ret_demand->need = part * gavel_lp_even_rate(call, at) / call->gang[at];
+}
+
+static const struct gavel_rule by_classes_rule = { .shares = hierarchical_shares,
+                                                   .demand = hierarchical_demand,
+                                                   .by_entity = true,
+                                                   .blind = BLIND_EQUAL };
 static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
                                                      .blind = BLIND_EQUAL };
 
@@ -66,10 +95,15 @@ static const struct gavel_rule hierarchical_sharing_rule = {
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)
 {
-    const struct gavel_hierarchical *h = self;
-    return gavel_lp_init(
-        self, h->lp.gavel.sharing ? &hierarchical_sharing_rule : &hierarchical_rule,
-        view, seed, run, err);
+    /* Whose turn it is in a line of jobs, classes cannot tell. */
+    struct gavel_hierarchical *h = self;
+    bool fifo = h->inside == INSIDE_FIFO;
+    for (uint32_t e = 0; e < view->cluster->entity_count; e++)
+        fifo = fifo || view->cluster->entities[e].fifo;
+    const struct gavel_rule *rule = !h->lp.gavel.sharing ? &hierarchical_rule
+                                    : fifo               ? &hierarchical_sharing_rule
+                                                         : &by_classes_rule;
+    return gavel_lp_init(self, rule, view, seed, run, err);
 }
 
 static const struct param hierarchical_params[] = {

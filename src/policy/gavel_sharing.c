@@ -10,7 +10,7 @@
  *
  * where the credit is what it was due and did not have.  Units go to lines in the order of
  * their keys, and within a line to those members who are furthest behind what they are
- * due in steps; who is in the line already is ahead by a quarter of a round, with the
+ * due in steps; who is in the line already is ahead by a round, with the
  * partner he has.  Room that is left goes to anybody who can use it, alone.
  *
  * So a round costs what is sorted, jobs and units, and never what could be paired.
@@ -29,7 +29,7 @@
 #include "policy/gavel_common.h"
 
 #define NONE UINT32_MAX
-#define STAYS 0.25         /* of a round: who is there is ahead by this much */
+#define STAYS 1.0          /* rounds that who is there is ahead by           */
 #define BEHIND_MAX 10.0    /* rounds that somebody can be behind             */
 #define AHEAD_MAX (-2.0)   /* rounds that somebody can have had too much     */
 #define CREDIT_MAX 2.0     /* rounds that a line can be owed of each unit    */

@@ -16,6 +16,9 @@
 #define NEAR 0.98         /* a tangent that falls less than this is the last one     */
 #define ROUNDS_MAX 1500   /* prices to try in a run                                  */
 #define STUCK_MAX 8       /* of them, those in a row that bring nothing              */
+#define STEEP 2           /* dues that grow faster than this are looked at from below */
+#define BELOW_EVERY 3     /* rounds between looks                                    */
+#define BELOW_MAX 4       /* steps down in one                                       */
 #define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
 #define FIRST_NARROW 0.02 /* gap at which the first box is looked for                */
 
@@ -54,6 +57,8 @@ void search_begin(struct search *search, double upper)
     search->upper = upper;
     search->priced = false;
     search->best_cost = -1;
+    search->steepness = 1;
+    search->held_level = 0;
     search->narrow_gap = FIRST_NARROW;
     search->box_width = INFINITY;
     search_equal_prices(search, search->best);
@@ -148,6 +153,7 @@ bool search_try(struct search *search, const double *price)
         if (!(root > 0) || !(root < z))
             break;
         search->upper = root;
+        search->steepness = fmax(1, z * demand.slope / demand.cost);
         search->priced = true;
         fell = true;
         if (root > NEAR * z)
@@ -179,6 +185,7 @@ static void mix(struct search *search)
 {
     simplex_solve(&search->master); /* if it gives up, what it has is a mixture too */
     search->lower = fmin(search->master.objective, search->upper);
+    search->lower = fmax(search->lower, fmin(search->held_level, search->upper));
 }
 
 void search_count(struct search *search, uint32_t slot, double sign)
@@ -277,6 +284,65 @@ static bool should_narrow(const struct search *search, double gap, double tolera
            field_asked_count(search->field) > NARROW_MIN;
 }
 
+/* Ask at a level and at the prices of the best mixture: is it within reach? */
+static double reach(struct search *search, const struct point *points, uint32_t count,
+                    double z)
+{
+    struct simplex *scratch = &search->scratch;
+    double ones[CROWD_TYPES], coefficient[CROWD_TYPES];
+    struct demand demand;
+    for (uint32_t row = 0; row < search->row_count; row++)
+        ones[row] = 1;
+    simplex_clear(scratch);
+    simplex_bounds(scratch, ones);
+    simplex_restart(scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        field_ask(search->field, points[i].price, z, &demand);
+        for (uint32_t row = 0; row < search->row_count; row++) {
+            uint32_t t = search->type_of_row[row];
+            coefficient[row] = fmax(demand.usage[t], 0) / (z * search->field->room[t]);
+        }
+        simplex_add(scratch, 1, coefficient);
+    }
+    return simplex_solve(scratch) == SIMPLEX_OPTIMAL ? scratch->objective : 0;
+}
+
+/*
+ * Where dues are steep, a part of what is used just above the best level is far less than
+ * what is used just below it: mixing columns from above gives a poor lower bound.  Ask
+ * again a little lower, as far as the slope says that it must be.
+ */
+static void look_below(struct search *search)
+{
+    const struct simplex *master = &search->master;
+    struct point points[CROWD_TYPES + 1];
+    uint32_t count = 0;
+    for (uint32_t row = 0; row < search->row_count; row++)
+        if (master->basis[row] < master->column_max)
+            points[count++] = search->points[master->basis[row]];
+    memcpy(points[count++].price, search->best, sizeof search->best);
+    double part = master->objective / search->upper, z = search->upper;
+    for (uint32_t i = 0; i < BELOW_MAX && part > 0; i++) {
+        z *= 1 - 1.1 * fmax(1 / part - 1, 1e-15) / search->steepness;
+        if (!(z > search->lower))
+            return;
+        part = reach(search, points, count, z) / z;
+        if (!(part >= 1))
+            continue;
+        search->held_level = search->lower = z;
+        search->held_count = 0;
+        for (uint32_t c = 0; c < count; c++) {
+            if (!(search->scratch.amount[c] > 0))
+                continue;
+            struct point *held = &search->held[search->held_count++];
+            *held = points[c];
+            held->z = z;
+            held->weight = search->scratch.amount[c] / z / part;
+        }
+        return;
+    }
+}
+
 bool search_run(struct search *search, double tolerance, bool may_narrow)
 {
     double alpha = search->row_count <= 3 ? 0.3 : 0.5, price[CROWD_TYPES];
@@ -294,10 +360,14 @@ bool search_run(struct search *search, double tolerance, bool may_narrow)
         if (gap <= tolerance)
             return true;
         double upper = search->upper, lower = search->lower;
+        double mixed = search->master.objective;
         next_prices(search, fell ? alpha : 0, price);
         fell = search_try(search, price);
         mix(search);
-        bool gained = search->upper < upper || search->lower > lower;
+        if (search->steepness > STEEP && i % BELOW_EVERY == 0)
+            look_below(search);
+        bool gained = search->upper < upper || search->lower > lower ||
+                      search->master.objective > mixed;
         stuck = gained ? 0 : stuck + 1;
         if (stuck > STUCK_MAX)
             return false;
@@ -311,6 +381,11 @@ uint32_t search_mixture(const struct search *search, struct point *ret_points,
     const struct simplex *master = &search->master;
     double used[CROWD_TYPES] = { 0 }, level = 0, most = 1;
     uint32_t count = 0;
+    if (search->held_level > master->objective) {
+        memcpy(ret_points, search->held, search->held_count * sizeof *ret_points);
+        *ret_level = fmin(search->held_level, search->upper);
+        return search->held_count;
+    }
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t column = master->basis[row];
         if (column >= master->column_max || !(master->value[row] > 0))

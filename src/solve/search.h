@@ -24,10 +24,14 @@ struct search {
     bool priced;              /* 'upper' was proven by prices, not by the ceiling     */
     double best[CROWD_TYPES]; /* the prices that proved it, or came nearest         */
     double best_cost;
+    double steepness; /* how much faster than the level the cost grows there, >= 1 */
 
     uint32_t row_count, type_of_row[CROWD_TYPES];
     struct simplex master, scratch;
     struct point points[SEARCH_COLUMNS]; /* by column */
+    struct point held[CROWD_TYPES]; /* a mixture found below the upper bound ...  */
+    uint32_t held_count;
+    double held_level; /* ... and what it reaches; 0: there is none */
     double narrow_gap; /* the gap at which to look for a smaller box           */
     double box_width;  /* of the last one                                      */
 };

@@ -6,11 +6,7 @@
 extern const struct preset preset_synthetic, preset_fitgpp, preset_xion, preset_gavel;
 
 const struct preset *const preset_list[] = {
-    &preset_synthetic,
-    &preset_fitgpp,
-    &preset_xion,
-    &preset_gavel,
-    NULL,
+    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_gavel, NULL,
 };
 
 const struct preset *preset_find(const char *name)

@@ -198,7 +198,7 @@ static void fill_or_fail(const struct filling *filling, double *level, double *x
 
 static void levels_come_out_as_by_asking_one_by_one(void **state)
 {
-    FOR_EACH_SEED(seed, 300)
+    FOR_EACH_SEED(seed, 200)
     {
         struct scene scene;
         struct filling_answer answer;
@@ -236,7 +236,7 @@ static double judged_rise(const struct scene *scene, const double *base,
 
 static void a_rise_from_anywhere_goes_as_far_as_by_clp(void **state)
 {
-    FOR_EACH_SEED(seed, 300)
+    FOR_EACH_SEED(seed, 200)
     {
         struct scene scene;
         struct rng rng;

@@ -38,6 +38,7 @@ static const char *const policies[] = {
     "gavel-cost,sharing=true,round=60s",
     "gavel-cost,sharing=true,form=released",
     "gavel-cost-slo,sharing=true",
+    "gavel-hierarchical,sharing=true",
     "gavel-las,sharing=true,compat=released",
 };
 #define POLICIES (sizeof policies / sizeof *policies)

@@ -122,9 +122,10 @@ const struct command command_reproduce = {
     .brief = "measure a paper's figures again and compare",
     .usage = "fitgpp|xion|gavel|all [flags]",
     .flags = reproduce_flags,
-    .more = "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
-            "xion     completion time over what a swap costs (IEEE CLOUD 2023)\n"
-            "gavel    completion time over load, makespan, fairness, money (OSDI 2020)\n"
-            "all      every paper there is",
+    .more =
+        "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
+        "xion     completion time over what a swap costs (IEEE CLOUD 2023)\n"
+        "gavel    completion time over load, makespan, fairness, money (OSDI 2020)\n"
+        "all      every paper there is",
     .run = reproduce_run,
 };
