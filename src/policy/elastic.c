@@ -18,6 +18,7 @@ struct member {
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run)
 {
     queue_init(&elastic->waiting, run, view->job_max);
+    elastic->cpu_only = arena_array(run, bool, view->job_max);
 }
 
 void elastic_release(struct elastic *elastic)
@@ -63,15 +64,32 @@ static void join(struct elastic *elastic, const struct view *view, job_id job)
         (struct member){ job, view->jobs[job].generation };
 }
 
+static void wait_in_line(struct elastic *elastic, const struct view *view, job_id job)
+{
+    if (elastic->waiting.links[job].inside)
+        return;
+    elastic->cpu_only[job] = view->jobs[job].gpus == 0;
+    elastic->cpu_only_count += elastic->cpu_only[job];
+    queue_add(&elastic->waiting, view, job);
+}
+
+static void leave_the_line(struct elastic *elastic, job_id job)
+{
+    if (!elastic->waiting.links[job].inside)
+        return;
+    elastic->cpu_only_count -= elastic->cpu_only[job];
+    queue_remove(&elastic->waiting, job);
+}
+
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event)
 {
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         join(elastic, view, event->job);
     if (event_makes_waiting(event, view))
-        queue_add(&elastic->waiting, view, event->job);
+        wait_in_line(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
-        queue_remove(&elastic->waiting, event->job);
+        leave_the_line(elastic, event->job);
     if (event->kind != EVENT_WAKE)
         elastic->changed = true;
 }
@@ -93,6 +111,13 @@ static bool is_ours(const struct job *job)
 {
     return job_is_elastic(job) && job_may_leave(job) && job->state != JOB_LOADING &&
            job->partner == JOB_NONE && job->coming == JOB_NONE && job->gpus_now > 0;
+}
+
+/* It will be ours at the next epoch, though nothing more may happen until then. */
+static bool is_on_its_way(const struct job *job)
+{
+    return job_is_elastic(job) && (job->state == JOB_LOADING ||
+                                   job->state == JOB_PLACED || job->next.count > 0);
 }
 
 static void add_share(struct elastic *elastic, const struct view *view, job_id job)
@@ -122,6 +147,7 @@ static void gather_waiting(struct elastic *elastic, const struct view *view,
 void elastic_gather(struct elastic *elastic, const struct view *view)
 {
     uint32_t least = 0;
+    bool unsettled = false;
     elastic->count = 0;
     elastic->units = view->free->gpu_count;
     elastic->length_ns = elastic->epoch_ns;
@@ -132,8 +158,10 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
         int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
         if (job_is_elastic(job) && enough_ns > elastic->length_ns)
             elastic->length_ns = enough_ns;
-        if (!is_ours(job))
+        if (!is_ours(job)) {
+            unsettled = unsettled || is_on_its_way(job);
             continue;
+        }
         elastic->units += job->gpus_now;
         least += job->gpus_min;
         add_share(elastic, view, id);
@@ -143,7 +171,7 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     elastic->fair =
         elastic->count > 0 ? (double)elastic->units / elastic->count : elastic->units;
     elastic->next_ns = view->now_ns + elastic->length_ns;
-    elastic->changed = false;
+    elastic->changed = unsettled;
 }
 
 /* --- what follows -------------------------------------------------------------------- */
@@ -153,6 +181,34 @@ static bool grant(struct plan *plan, job_id job, uint32_t units)
     struct ask ask = ASK_DEFAULT;
     ask.gpus = units;
     return plan_grant(plan, job, &ask);
+}
+
+/* The newest change in the plan is a grant of seats that others have yet to leave. */
+static bool waits_for_others(const struct plan *plan, job_id job)
+{
+    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
+    const struct promise_part *promises = plan_promises(plan, change);
+    for (uint32_t i = 0; i < change->promise_count; i++)
+        if (promises[i].victim != job)
+            return true;
+    return false;
+}
+
+/*
+ * A job that runs goes on with another size.  For seats that others leave it has to stop
+ * and start; one that has no time to save its state then is not resized for them.
+ */
+static bool resize(const struct view *view, struct plan *plan, job_id id,
+                   uint32_t units)
+{
+    const struct job *job = &view->jobs[id];
+    size_t mark = plan_mark(plan);
+    if (!grant(plan, id, units))
+        return false;
+    if (job->pause_ns <= job->grace_ns || !waits_for_others(plan, id))
+        return true;
+    plan_undo(plan, mark);
+    return false;
 }
 
 /* Above 'least' as much as can be of 'units', halved until it fits; 0: not even that. */
@@ -193,7 +249,7 @@ static uint32_t shrink(struct elastic *elastic, const struct view *view,
         uint32_t now = view->jobs[elastic->jobs[i]].gpus_now;
         uint32_t units = elastic->shares[i].units;
         if (units < now && (needed || is_worth(elastic, now, units)) &&
-            grant(plan, elastic->jobs[i], units))
+            resize(view, plan, elastic->jobs[i], units))
             room += now - units;
     }
     return room;
@@ -225,7 +281,8 @@ static void extend(struct elastic *elastic, const struct view *view, struct plan
         uint32_t now = job->gpus_now;
         uint32_t units = share->units < now + room ? share->units : now + room;
         if (units > now && is_worth(elastic, now, units) &&
-            pays(elastic, job, share, units) && grant(plan, elastic->jobs[i], units))
+            pays(elastic, job, share, units) &&
+            resize(view, plan, elastic->jobs[i], units))
             room -= units - now;
     }
 }
@@ -256,25 +313,28 @@ void elastic_apply(struct elastic *elastic, const struct view *view, struct plan
 
 /* --- between epochs ------------------------------------------------------------------ */
 
+static bool start_at_once(const struct elastic *elastic, struct plan *plan,
+                          const struct job *job, job_id id)
+{
+    double fair = fmin(fmax(elastic->fair, job->gpus_min), job->gpus_max);
+    return !plan_is_full(plan) &&
+           grant_up_to(plan, id, (uint32_t)fair, job->gpus_min) > 0;
+}
+
 void elastic_between(struct elastic *elastic, const struct view *view,
                      struct plan *plan)
 {
     bool blocked = false;
-    for (job_id id = elastic->waiting.first; id != JOB_NONE;
+    for (job_id id = elastic->waiting.first;
+         id != JOB_NONE && !(blocked && elastic->cpu_only_count == 0);
          id = queue_next(&elastic->waiting, id)) {
         const struct job *job = &view->jobs[id];
         if (plan_changes(plan, id))
             continue;
-        if (job->gpus == 0) {
+        if (job->gpus == 0)
             plan_grant(plan, id, NULL);
-            continue;
-        }
-        double fair = fmin(fmax(elastic->fair, job->gpus_min), job->gpus_max);
-        uint32_t units = (uint32_t)fmin(fair, plan_is_full(plan) ? 0 : fair);
-        blocked = blocked || units < job->gpus_min ||
-                  grant_up_to(plan, id, units, job->gpus_min) == 0;
-        if (blocked && elastic->waiting.count > 64)
-            break;
+        else
+            blocked = blocked || !start_at_once(elastic, plan, job, id);
     }
     if (elastic->changed && elastic->member_count > 0)
         plan_wake(plan, elastic->next_ns);

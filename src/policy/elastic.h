@@ -38,6 +38,8 @@ struct elastic {
     int64_t length_ns;
 
     struct queue waiting;
+    bool *cpu_only; /* by slot, of those who wait: asks for no GPU */
+    uint32_t cpu_only_count;
     struct member *members; /* who is alive, and perhaps some who are not */
     struct gains_heap *heap;
     uint32_t member_count, member_room, share_room, job_room, heap_room;

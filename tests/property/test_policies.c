@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "model/plan.h"
 
 #ifndef SEEDS
@@ -198,6 +199,55 @@ static void an_executor_that_says_everything_twice_changes_nothing(void **state)
     }
 }
 
+/* --- jobs that learn ------------------------------------------------------------------ */
+
+/* Most of them elastic, and not all of what a step takes is divided. */
+static void add_learning(struct worlds *world, uint64_t seed)
+{
+    static const char *const curves[] = { "exp:mu=0.9", "inv:a=0.01,b=0,kmax=50",
+                                          "inv:a=0.01,b=0.1", "acc:tau=20,last=0.8" };
+    struct rng rng;
+    rng_init(&rng, seed, "learning");
+    for (uint32_t i = 0; i < JOBS; i++) {
+        struct job_spec *spec = &world->specs[i];
+        if (rng_below(&rng, 5) == 0)
+            continue;
+        assert_int_equal(learning_parse(&spec->curve, curves[rng_below(&rng, 4)], NULL),
+                         0);
+        if (spec->gpus == 0 || spec->kind)
+            continue;
+        spec->step_s = 0.5 + rng_unit(&rng);
+        spec->fixed_s = spec->step_s * rng_unit(&rng);
+        spec->gpus_min = 1 + rng_below(&rng, spec->gpus);
+        spec->gpus_max = spec->gpus + rng_below(&rng, 8);
+        spec->spread = rng_below(&rng, 2);
+    }
+}
+
+static void jobs_that_learn_are_resized_and_end_once(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct worlds world;
+        struct run run;
+        if (!has_setting(*p, "epoch"))
+            continue;
+        struct policy policy = watch(*p);
+        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        add_learning(&world, seed.now);
+        world.setup.policy = &policy;
+        world.setup.settings = seed.now % 2 ? NULL : "hysteresis=0,epoch=500ms";
+        run_play(&run, &world.setup); /* state_check() after every event */
+
+        assert_int_equal(run.engine.refused_count, 0);
+        assert_int_equal(allocations, 0);
+        assert_int_equal(run.ended + run.engine.state.live_count, run.accepted);
+        if (!kinds[seed.now % KINDS].faults)
+            assert_int_equal(run.ended, run.accepted);
+        release(&run, &world);
+    }
+}
+
 /* --- a policy that errs ------------------------------------------------------------------ */
 
 static uint32_t decisions;
@@ -286,6 +336,7 @@ int main(void)
         cmocka_unit_test(the_books_add_up_and_every_job_ends_once),
         cmocka_unit_test(the_same_seed_gives_the_same_run),
         cmocka_unit_test(an_executor_that_says_everything_twice_changes_nothing),
+        cmocka_unit_test(jobs_that_learn_are_resized_and_end_once),
         cmocka_unit_test(a_plan_thrown_away_leaves_the_cluster_as_it_was),
     };
     return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
