@@ -123,29 +123,50 @@ static int read_line(struct gavel_recorded *recorded, const char *line, size_t b
     return r;
 }
 
-int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,
-                        uint32_t type_count, struct arena *run, struct error *err)
+static int read_all(struct gavel_recorded *ret_recorded, struct reader *reader,
+                    uint32_t type_count, struct arena *run, struct error *err)
 {
-    struct reader reader;
-    struct place place = { .reader = &reader, .err = err };
-    struct gavel_recorded recorded = { .path = arena_text(run, path) };
+    struct place place = { .reader = reader, .err = err };
+    struct gavel_recorded recorded = { .path = reader->name };
     char *line;
     size_t bytes;
+    int r;
     recorded.records = arena_array(run, struct gavel_record, RECORDS_MAX);
-    int r = reader_open(&reader, recorded.path, err);
-    if (r == -ENOENT)
-        r = error_set(err, -EINVAL, "%.200s: no such file", path);
-    if (r < 0)
-        return r;
-    while ((r = reader_line(&reader, &line, &bytes, err)) > 0) {
+    while ((r = reader_line(reader, &line, &bytes, err)) > 0) {
         if (bytes == 0)
             continue;
         r = read_line(&recorded, line, bytes, type_count, run, &place);
         if (r < 0)
             break;
     }
-    reader_release(&reader);
     if (r == 0)
         *ret_recorded = recorded;
+    return r;
+}
+
+int gavel_recorded_parse(struct gavel_recorded *ret_recorded, const char *name,
+                         const void *bytes, size_t count, uint32_t type_count,
+                         struct arena *run, struct error *err)
+{
+    struct reader reader;
+    int r = reader_open_memory(&reader, arena_text(run, name), bytes, count, err);
+    if (r < 0)
+        return r;
+    r = read_all(ret_recorded, &reader, type_count, run, err);
+    reader_release(&reader);
+    return r;
+}
+
+int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,
+                        uint32_t type_count, struct arena *run, struct error *err)
+{
+    struct reader reader;
+    int r = reader_open(&reader, arena_text(run, path), err);
+    if (r == -ENOENT)
+        r = error_set(err, -EINVAL, "%.200s: no such file", path);
+    if (r < 0)
+        return r;
+    r = read_all(ret_recorded, &reader, type_count, run, err);
+    reader_release(&reader);
     return r;
 }

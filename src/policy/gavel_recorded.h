@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct arena;
@@ -35,6 +36,11 @@ struct gavel_recorded {
     struct gavel_record *records;
     uint32_t count;
 };
+
+/* The same from memory, as if it were a file of that name. */
+int gavel_recorded_parse(struct gavel_recorded *ret_recorded, const char *name,
+                         const void *bytes, size_t count, uint32_t type_count,
+                         struct arena *run, struct error *err);
 
 /* Read all of it, with 'type_count' numbers per share.  -EINVAL: "FILE:LINE: …". */
 int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,

@@ -20,6 +20,8 @@
  *   - Credits outlive new shares, so who was owed something still is.
  *   - Rounds in which nothing would change are left out.
  *   - A gang is only due what some type can hold, now.
+ *   - Who is due a slower type uses a faster one while there is room (if rates are known).
+ *   - Who is there is ahead of who is not, and of itself where it would have to move.
  *   - Larger gangs are seated first, and who stays keeps its seats.
  *   - Nobody is sent away who could not save what it has done, nor before it has run for
  *     as long as its coming and going takes.

@@ -120,18 +120,6 @@ class Released(Case):
                           golden(name, "allocations.jsonl.gz"))
                 self.assert_same_jobs(name)
 
-    def test_a_job_that_cannot_deal_out_its_steps_is_dropped(self):
-        """As job 162 of this run was; the shares are ours, what happens to the job is not."""
-        args = arguments("gen-multi-2perhr-finish_time_fairness")
-        done = self.berth("sim", "--cluster", cluster(args), "--workload",
-                          "gavel:lam=1800,multi=true,jobs=170", "--seed", str(args["seed"]),
-                          "--policy", "gavel-fifo,compat=released", "--jobs-out", "jobs.csv",
-                          "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("jobs.csv"), encoding="utf-8") as file:
-            states = {job["state"] for job in csv.DictReader(file)}
-        self.assertLessEqual(states, {"completed", "dropped"})
-
     def test_every_round_has_the_jobs_on_the_types_it_had(self):
         for name in cases(SOME_RECORDED, has_log):
             with self.subTest(case=name):
