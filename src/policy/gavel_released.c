@@ -26,401 +26,23 @@
  * differ in their last digits, and these decide.  Where the two clocks differ by more
  * than rounding (on a cluster that takes time to start a job), the engine's is right.
  */
-#include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
-#include "base/mt19937.h"
-#include "model/cluster.h"
-#include "policy/gavel_common.h"
-#include "policy/gavel_recorded.h"
+#include "policy/gavel_released.h"
 
 #define RESET_MIN_S 1920.0
 #define FAILURES_MAX 5
 #define CLOCK_SLACK_S 1e-6
 #define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
-#define NONE UINT32_MAX
-
-/* What a unit has of one type. */
-struct account {
-    double x;      /* its share                                                     */
-    double time_s; /* had since shares were made, and half a round                  */
-    double deficit_s;
-    double rate[2]; /* steps per second; of one alone only the first                 */
-};
-
-/* Who may run: a job, or two that share. */
-struct unit {
-    job_id jobs[2]; /* second JOB_NONE: one alone */
-    uint32_t row;   /* of accounts                */
-    bool known;     /* the shares speak of it     */
-};
-
-/* A unit at work in this round. */
-struct task {
-    struct unit unit;
-    uint64_t number; /* of the first job */
-    uint32_t column;
-    double steps[2], finish_s;
-    bool doomed;   /* takes its place and makes no steps         */
-    bool absent;   /* there was no room as it is: not this time  */
-    bool ended[2]; /* the job is over, its slot may be another's */
-};
-
-/* By slot. */
-struct page {
-    double left; /* steps; NAN: unknown            */
-    uint32_t failures;
-    uint32_t task; /* of this round, or NONE         */
-    bool pending;  /* has come, not admitted yet     */
-    bool busy;     /* has seats or is promised some, and steps to make */
-};
-
-/* A place in the order of one type. */
-struct candidate {
-    double priority, deficit_s, x;
-    uint32_t unit, column;
-};
-
-struct gavel_released {
-    double round_s;
-    double now_s, round_end_s; /* the clock; when the last round ended */
-    double reset_s;            /* when shares were made                */
-    uint64_t round;            /* its number                           */
-    bool need, force; /* shares are out of date; make them now whatever the rules */
-    bool under_way;
-    double end_s;
-    struct mt19937 shuffle;
-    struct gavel_recorded recorded;
-    uint32_t record_next;
-    struct error broken; /* why the recorded shares do not fit this run; "": they do */
-
-    struct page *pages;
-    double *left; /* by slot, beside the pages: for the call */
-    uint32_t busy_count;
-    uint32_t order_count, ordered_count; /* in the plan; seen to be carried out */
-    job_id *pending;
-    uint32_t pending_count;
-    job_id *hopeless; /* to be dropped, off the roll */
-    uint32_t hopeless_count;
-
-    struct unit *units;
-    uint32_t unit_count, unit_max;
-    uint64_t hidden; /* pairs that can run nowhere: they count, and no more */
-    struct account *accounts;
-    uint32_t row_used, *rows_free, row_free_count;
-    double worker_time_s[TYPES_MAX]; /* by column */
-
-    struct task *tasks;
-    uint32_t task_count;
-    struct candidate *candidates, *candidate_scratch;
-    uint32_t *taken; /* by slot: round + 1 */
-    uint32_t *place; /* by slot: in the call */
-};
-
-static struct account *accounts_of(const struct gavel_common *common,
-                                   const struct unit *unit)
-{
-    return &common->released->accounts[(size_t)unit->row * common->type_count];
-}
-
-static bool is_pair(const struct unit *unit)
-{
-    return unit->jobs[1] != JOB_NONE;
-}
-
-static bool can_run(const struct account *account)
-{
-    return account->rate[0] > 0 && account->rate[1] > 0;
-}
-
-/* --- units --------------------------------------------------------------------------- */
-
-static uint32_t row_new(struct gavel_released *r)
-{
-    return r->row_free_count > 0 ? r->rows_free[--r->row_free_count] : r->row_used++;
-}
-
-/* A pair begins without the half round that a job begins with. */
-static void add_unit(struct gavel_common *common, job_id first, job_id second,
-                     double rates[][2])
-{
-    struct gavel_released *r = common->released;
-    struct unit *unit = &r->units[r->unit_count++];
-    *unit = (struct unit){ .jobs = { first, second }, .row = row_new(r) };
-    struct account *accounts = accounts_of(common, unit);
-    for (uint32_t c = 0; c < common->type_count; c++)
-        accounts[c] = (struct account){ .time_s = is_pair(unit) ? 0 : r->round_s / 2,
-                                        .rate = { rates[c][0], rates[c][1] } };
-}
-
-static void admit(struct gavel_common *common, const struct view *view, job_id id)
-{
-    struct gavel_released *r = common->released;
-    double rates[TYPES_MAX][2];
-    gavel_enroll(common, view, id);
-    for (uint32_t c = 0; c < common->type_count; c++) {
-        rates[c][0] = gavel_rates(common, id)[c];
-        rates[c][1] = INFINITY;
-    }
-    add_unit(common, id, JOB_NONE, rates);
-    r->need = true;
-    for (uint32_t i = 0; common->gavel->sharing && i + 1 < common->job_count; i++) {
-        job_id other = common->jobs[i];
-        if (view->jobs[other].gpus != view->jobs[id].gpus)
-            continue;
-        if (r->unit_count < common->pair_max &&
-            gavel_pair_rates(common, view, other, id, rates))
-            add_unit(common, other, id, rates);
-        else
-            r->hidden++;
-    }
-}
-
-static void admit_pending(struct gavel_common *common, const struct view *view)
-{
-    struct gavel_released *r = common->released;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < r->pending_count; i++) {
-        job_id id = r->pending[i];
-        if ((double)view->jobs[id].submit_ns / 1e9 > r->now_s) {
-            r->pending[kept++] = id;
-            continue;
-        }
-        r->pages[id].pending = false;
-        admit(common, view, id);
-    }
-    r->pending_count = kept;
-}
-
-static void forget_units(struct gavel_common *common, const struct view *view,
-                         job_id id)
-{
-    struct gavel_released *r = common->released;
-    uint32_t kept = 0;
-    uint32_t pairs = 0;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
-        if (unit->jobs[0] != id && unit->jobs[1] != id) {
-            r->units[kept++] = *unit;
-            continue;
-        }
-        r->rows_free[r->row_free_count++] = unit->row;
-        pairs += is_pair(unit);
-    }
-    r->unit_count = kept;
-    uint32_t others = 0;
-    for (uint32_t i = 0; common->gavel->sharing && i < common->job_count; i++)
-        others += common->jobs[i] != id &&
-                  common->entries[common->jobs[i]].gang == common->entries[id].gang;
-    r->hidden -= others - pairs;
-}
-
-static void unlist(job_id *jobs, uint32_t *count, job_id id)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < *count; i++)
-        if (jobs[i] != id)
-            jobs[kept++] = jobs[i];
-    *count = kept;
-}
-
-/* It is over, or held: as if it had never come. */
-static void forget(struct gavel_common *common, const struct view *view, job_id id)
-{
-    struct gavel_released *r = common->released;
-    struct page *page = &r->pages[id];
-    unlist(r->hopeless, &r->hopeless_count, id);
-    if (page->pending) {
-        unlist(r->pending, &r->pending_count, id);
-        page->pending = false;
-    } else if (common->entries[id].ticket) {
-        forget_units(common, view, id);
-        gavel_strike(common, id);
-        r->need = true;
-    }
-    if (page->task != NONE) {
-        struct task *task = &r->tasks[page->task];
-        task->ended[task->unit.jobs[1] == id] = true;
-        page->task = NONE;
-    }
-}
-
-/* --- what happens ---------------------------------------------------------------------- */
-
-static void set_busy(struct gavel_released *r, job_id id, bool busy)
-{
-    if (r->pages[id].busy == busy)
-        return;
-    r->pages[id].busy = busy;
-    r->busy_count += busy ? 1 : UINT32_MAX;
-}
-
-static void came(struct gavel_common *common, const struct view *view, job_id id)
-{
-    struct gavel_released *r = common->released;
-    const struct job *job = &view->jobs[id];
-    double left = job->steps_total > 0 ? job->steps_total - job->steps : NAN;
-    r->pages[id] = (struct page){ .task = NONE, .pending = true, .left = left };
-    r->pending[r->pending_count++] = id;
-}
-
-static bool is_order(enum event_kind kind)
-{
-    return kind == EVENT_PLACED || kind == EVENT_RENEWED || kind == EVENT_RESIZING;
-}
-
-void gavel_released_observe(struct gavel_common *common, const struct view *view,
-                            const struct event *event)
-{
-    struct gavel_released *r = common->released;
-    job_id id = event->job;
-    enum job_state state = view->jobs[id].state;
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-        (event->kind == EVENT_ADOPTED && state != JOB_HELD)) {
-        came(common, view, id);
-        return;
-    }
-    if (is_order(event->kind)) {
-        r->ordered_count++;
-        set_busy(r, id, true);
-    } else if (state == JOB_WAITING || state == JOB_IDLE || state == JOB_HELD ||
-               state == JOB_FREE) {
-        set_busy(r, id, false);
-    }
-    if (state == JOB_FREE || state == JOB_HELD)
-        forget(common, view, id);
-}
-
-/* --- shares ----------------------------------------------------------------------------- */
-
-/* What was due and not had is kept; everybody starts again with half a round. */
-static void settle_accounts(struct gavel_common *common)
-{
-    struct gavel_released *r = common->released;
-    double half_s = r->round_s / 2;
-    double elapsed_s = r->now_s - r->reset_s;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct account *accounts = accounts_of(common, &r->units[i]);
-        for (uint32_t c = 0; c < common->type_count; c++) {
-            struct account *account = &accounts[c];
-            double due_s = r->units[i].known ? account->x * elapsed_s : 0;
-            account->deficit_s += due_s - (account->time_s - half_s);
-            account->time_s = half_s;
-        }
-    }
-    for (uint32_t c = 0; c < common->type_count; c++)
-        r->worker_time_s[c] = half_s * (double)(r->unit_count + r->hidden);
-    r->reset_s = r->now_s;
-}
-
-static void list_pairs(struct gavel_common *common, struct gavel_call *call)
-{
-    struct gavel_released *r = common->released;
-    for (uint32_t i = 0; i < common->job_count; i++)
-        r->place[common->jobs[i]] = i;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
-        const struct account *accounts = accounts_of(common, unit);
-        double rates[TYPES_MAX][2];
-        if (!is_pair(unit))
-            continue;
-        for (uint32_t c = 0; c < common->type_count; c++)
-            memcpy(rates[c], accounts[c].rate, sizeof rates[c]);
-        gavel_add_pair(call, r->place[unit->jobs[0]], r->place[unit->jobs[1]], rates);
-    }
-}
-
-/* Units stand in order of arrival, and so do the rows of jobs and of pairs. */
-static void take_shares(struct gavel_common *common, const struct gavel_call *call)
-{
-    struct gavel_released *r = common->released;
-    uint32_t k = common->type_count;
-    uint32_t jobs = 0;
-    uint32_t pairs = common->job_count;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct unit *unit = &r->units[i];
-        uint32_t row = is_pair(unit) ? pairs++ : jobs++;
-        struct account *accounts = accounts_of(common, unit);
-        unit->known = row < common->job_count + call->pair_count;
-        for (uint32_t c = 0; c < k; c++)
-            accounts[c].x = unit->known ? call->x[(size_t)row * k + c] : 0;
-    }
-}
-
-static const struct gavel_share *find_share(const struct gavel_record *record,
-                                            uint64_t first, uint64_t second)
-{
-    for (uint32_t i = 0; i < record->share_count; i++)
-        if (record->shares[i].first == first && record->shares[i].second == second)
-            return &record->shares[i];
-    return NULL;
-}
-
-/* Two whom the record does not name may share if it names both. */
-static int take_recorded(struct gavel_common *common, struct error *err)
-{
-    struct gavel_released *r = common->released;
-    const struct gavel_recorded *recorded = &r->recorded;
-    if (r->record_next == recorded->count)
-        return error_set(err, -EINVAL,
-                         "%.100s: no more shares, but round %" PRIu64 " needs some",
-                         recorded->path, r->round);
-    const struct gavel_record *record = &recorded->records[r->record_next++];
-    if (record->round != r->round ||
-        fabs(record->at_s - r->now_s) > 1e-6 * fmax(1, r->now_s))
-        return error_set(err, -EINVAL,
-                         "%.100s:%" PRIu64 ": shares of round %" PRIu64
-                         " at %.3f s, but this is round %" PRIu64 " at %.3f s",
-                         recorded->path, record->line, record->round, record->at_s,
-                         r->round, r->now_s);
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct unit *unit = &r->units[i];
-        struct account *accounts = accounts_of(common, unit);
-        uint64_t numbers[2] = { RECORDED_ALONE, RECORDED_ALONE };
-        for (uint32_t side = 0; side < 1u + is_pair(unit); side++)
-            numbers[side] = common->entries[unit->jobs[side]].number;
-        const struct gavel_share *share = find_share(record, numbers[0], numbers[1]);
-        unit->known =
-            share || (is_pair(unit) && find_share(record, numbers[0], RECORDED_ALONE) &&
-                      find_share(record, numbers[1], RECORDED_ALONE));
-        for (uint32_t c = 0; c < common->type_count; c++)
-            accounts[c].x = share ? share->x[c] : 0;
-    }
-    return 0;
-}
-
-static int make_shares(struct gavel_common *common, const struct view *view,
-                       struct arena *scratch, struct error *err)
-{
-    struct gavel_released *r = common->released;
-    struct gavel_call call;
-    settle_accounts(common);
-    r->need = r->force = false;
-    if (r->recorded.path) {
-        int broken = take_recorded(common, &r->broken);
-        return broken < 0 ? error_set(err, broken, "%s", r->broken.text) : 0;
-    }
-    struct gavel_times times = { .now_s = r->now_s, .left = r->left };
-    for (uint32_t i = 0; i < common->job_count; i++)
-        r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
-    gavel_prepare(common, view, &times, scratch, &call);
-    list_pairs(common, &call);
-    int result = common->gavel->rule->shares(common->self, &call, err);
-    if (result == 0)
-        take_shares(common, &call);
-    return result;
-}
 
 /* --- who runs ---------------------------------------------------------------------------- */
 
 static double priority(const struct account *account, bool known, double all_s)
 {
-    if (!known || account->x == 0 || !can_run(account))
+    if (!known || account->x == 0 || !account_runs(account))
         return 0;
     double fraction = all_s > 0 ? account->time_s / all_s : 0;
     return fraction > 0 ? account->x / fraction : account->x * 1e9;
@@ -432,7 +54,7 @@ static uint32_t list_candidates(struct gavel_common *common, uint32_t column,
     struct gavel_released *r = common->released;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         const struct unit *unit = &r->units[i];
-        const struct account *account = &accounts_of(common, unit)[column];
+        const struct account *account = &released_accounts(common, unit)[column];
         candidates[i] = (struct candidate){
             .priority = priority(account, unit->known, r->worker_time_s[column]),
             .deficit_s = account->deficit_s,
@@ -484,12 +106,12 @@ static void add_task(struct gavel_common *common, const struct unit *unit,
                      uint32_t column)
 {
     struct gavel_released *r = common->released;
-    const struct account *account = &accounts_of(common, unit)[column];
+    const struct account *account = &released_accounts(common, unit)[column];
     struct task *task = &r->tasks[r->task_count++];
     *task = (struct task){ .unit = *unit,
                            .column = column,
                            .number = common->entries[unit->jobs[0]].number };
-    for (uint32_t side = 0; side < 1u + is_pair(unit); side++) {
+    for (uint32_t side = 0; side < 1u + unit_is_pair(unit); side++) {
         job_id id = unit->jobs[side];
         double left = r->pages[id].left;
         double steps = floor(account->rate[side] * r->round_s);
@@ -514,13 +136,13 @@ static void take_from(struct gavel_common *common, const struct candidate *candi
         double gang = common->entries[unit->jobs[0]].gang;
         double *room = &left[candidate->column];
         if (gang > *room || r->taken[unit->jobs[0]] == mark ||
-            (is_pair(unit) && r->taken[unit->jobs[1]] == mark) ||
-            !can_run(&accounts_of(common, unit)[candidate->column]) ||
+            (unit_is_pair(unit) && r->taken[unit->jobs[1]] == mark) ||
+            !account_runs(&released_accounts(common, unit)[candidate->column]) ||
             (common->gavel->rule->strict && candidate->priority <= 0))
             continue;
         *room -= gang;
         r->taken[unit->jobs[0]] = mark;
-        if (is_pair(unit))
+        if (unit_is_pair(unit))
             r->taken[unit->jobs[1]] = mark;
         if (unit->known)
             add_task(common, unit, candidate->column);
@@ -557,7 +179,7 @@ static bool stays(const struct gavel_common *common, const struct view *view,
                   const struct task *task)
 {
     uint32_t type = common->types[task->column];
-    for (uint32_t side = 0; side < 1u + is_pair(&task->unit); side++) {
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
         const struct job *job = &view->jobs[task->unit.jobs[side]];
         if (!job_may_leave(job) || job->type_now != type ||
             job->gpus_now != job->gpus || job->partner != task->unit.jobs[!side])
@@ -587,16 +209,17 @@ static void send_away(struct gavel_common *common, const struct view *view,
 static bool seat_task(struct gavel_common *common, const struct view *view,
                       struct plan *plan, const struct task *task)
 {
-    const struct account *account = &accounts_of(common, &task->unit)[task->column];
+    const struct account *account =
+        &released_accounts(common, &task->unit)[task->column];
     size_t mark = plan_mark(plan);
-    for (uint32_t side = 0; side < 1u + is_pair(&task->unit); side++) {
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
         job_id id = task->unit.jobs[side];
         struct ask ask = ASK_DEFAULT;
         ask.types = (uint32_t)1 << common->types[task->column];
         ask.anywhere = true; /* places make no difference to this mechanism */
         ask.steps_max =
             (uint64_t)floor(account->rate[side] * common->released->round_s);
-        ask.together = is_pair(&task->unit);
+        ask.together = unit_is_pair(&task->unit);
         if (side == 1)
             ask.beside = task->unit.jobs[0];
         if (!plan_grant(plan, id, &ask)) {
@@ -610,7 +233,7 @@ static bool seat_task(struct gavel_common *common, const struct view *view,
 static void leave_out(struct gavel_released *r, struct task *task)
 {
     task->absent = true;
-    for (uint32_t side = 0; side < 1u + is_pair(&task->unit); side++)
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++)
         r->pages[task->unit.jobs[side]].task = NONE;
 }
 
@@ -635,7 +258,7 @@ static void seat_all(struct gavel_common *common, const struct view *view,
         if (task->doomed)
             continue;
         if (seat_task(common, view, plan, task))
-            r->order_count += 1u + is_pair(&task->unit);
+            r->order_count += 1u + unit_is_pair(&task->unit);
         else
             leave_out(r, task);
     }
@@ -645,7 +268,7 @@ static void link_tasks(struct gavel_common *common, bool linked)
 {
     struct gavel_released *r = common->released;
     for (uint32_t i = 0; i < r->task_count; i++)
-        for (uint32_t side = 0; side < 1u + is_pair(&r->tasks[i].unit); side++)
+        for (uint32_t side = 0; side < 1u + unit_is_pair(&r->tasks[i].unit); side++)
             if (!r->tasks[i].ended[side] && !r->tasks[i].absent)
                 r->pages[r->tasks[i].unit.jobs[side]].task = linked ? i : NONE;
 }
@@ -661,9 +284,9 @@ static void seat_anybody(struct gavel_common *common, const struct view *view,
     r->task_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         const struct unit *unit = &r->units[i];
-        for (uint32_t f = 0; f < common->type_count && !is_pair(unit); f++) {
+        for (uint32_t f = 0; f < common->type_count && !unit_is_pair(unit); f++) {
             uint32_t column = common->fill[f];
-            if (!can_run(&accounts_of(common, unit)[column]))
+            if (!account_runs(&released_accounts(common, unit)[column]))
                 continue;
             add_task(common, unit, column);
             if (!r->tasks[r->task_count - 1].doomed &&
@@ -697,7 +320,7 @@ static void fail_task(struct gavel_common *common, const struct task *task)
 {
     struct gavel_released *r = common->released;
     r->need = true;
-    if (!is_pair(&task->unit) && !task->ended[0])
+    if (!unit_is_pair(&task->unit) && !task->ended[0])
         r->pages[task->unit.jobs[0]].failures++;
 }
 
@@ -713,14 +336,14 @@ static void close_task(struct gavel_common *common, const struct view *view,
         return;
     }
     bool whole = true;
-    for (uint32_t side = 0; side < 1u + is_pair(&task->unit); side++) {
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
         if (task->ended[side])
             whole = false;
         else
             made_steps(r, view, task->unit.jobs[side], task->steps[side]);
     }
     if (whole) /* otherwise nobody will ask for its account */
-        accounts_of(common, &task->unit)[task->column].time_s += had_s;
+        released_accounts(common, &task->unit)[task->column].time_s += had_s;
     r->worker_time_s[task->column] += had_s;
 }
 
@@ -730,7 +353,7 @@ static void sort_tasks(struct gavel_released *r)
     struct candidate *order = r->candidates;
     for (uint32_t i = 0; i < r->task_count; i++)
         order[i] = (struct candidate){ .priority = r->tasks[i].finish_s,
-                                       .deficit_s = !is_pair(&r->tasks[i].unit),
+                                       .deficit_s = !unit_is_pair(&r->tasks[i].unit),
                                        .x = -(double)r->tasks[i].number,
                                        .unit = i };
     sort_candidates(order, r->candidate_scratch, r->task_count);
@@ -765,7 +388,7 @@ static void give_up(struct gavel_common *common, const struct view *view)
             i++;
             continue;
         }
-        forget(common, view, id); /* which moves the next to this place */
+        released_forget(common, view, id); /* which moves the next to this place */
         r->hopeless[r->hopeless_count++] = id;
     }
 }
@@ -794,7 +417,7 @@ static bool has_doomed(const struct gavel_released *r)
 {
     for (uint32_t i = 0; i < r->task_count; i++) {
         const struct task *task = &r->tasks[i];
-        if (task->doomed && (!is_pair(&task->unit) || task->finish_s > r->now_s))
+        if (task->doomed && (!unit_is_pair(&task->unit) || task->finish_s > r->now_s))
             return true;
     }
     return false;
@@ -806,7 +429,7 @@ static int begin_round(struct gavel_common *common, const struct view *view,
     struct gavel_released *r = common->released;
     bool in_time = r->now_s - r->reset_s >= RESET_MIN_S || r->reset_s == 0;
     if (r->force || (r->need && in_time)) {
-        int result = make_shares(common, view, scratch, err);
+        int result = released_make_shares(common, view, scratch, err);
         if (result < 0) {
             plan_wake(plan, view->now_ns + 1); /* then go on with those there are */
             return result;
@@ -844,7 +467,7 @@ static int start_rounds(struct gavel_common *common, const struct view *view,
                         struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_released *r = common->released;
-    admit_pending(common, view);
+    released_admit(common, view);
     int result = 0;
     if (common->job_count > 0)
         result = begin_round(common, view, plan, scratch, err);
