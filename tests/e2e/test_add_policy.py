@@ -13,7 +13,7 @@ import unittest
 from support import ROOT, Case
 
 PAGE = os.path.join(ROOT, "CONTRIBUTING.md")
-NEEDED = ("meson.build", "meson_options.txt", "src", "tools", "docs", "tests", "web")
+NEEDED = ("data", "meson.build", "meson_options.txt", "src", "tools", "docs", "tests", "web")
 
 
 def steps():

@@ -38,7 +38,7 @@ class PolicyPages(Case):
                 self.assertTrue(text.startswith(f"# {name}\n"))
                 self.assertEqual(re.findall(r"(?m)^## (.*)$", text), SECTIONS)
                 self.assertIn("<!-- settings -->", text)
-                self.assertRegex(text, "<!-- measured( by class| quality)? -->")
+                self.assertRegex(text, "<!-- measured( by class| in money| quality)? -->")
 
     def test_every_flow_policy_has_a_page_with_the_same_sections(self):
         listed = json.loads(self.berth("policies", "--json").stdout)["flows"]
