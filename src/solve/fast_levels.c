@@ -10,7 +10,7 @@
 #include "solve/programme_fast.h"
 
 #define LEVEL_TOLERANCE 1e-9
-#define HAIR (3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
 #define FULL 1e-9                  /* so near to its top a job is at it */
 
 /* The jobs that have a part in it, those that are alike as one. */

@@ -13,8 +13,15 @@
 #include "solve/programme_clp.h"
 #include "solve/programme_fast.h"
 
-#define PROVEN 1e-6      /* a gap above it is no answer                       */
-#define LINES_MAX 200000 /* more than the general solver ends with in minutes */
+#define PROVEN 1e-6 /* a gap above it is no answer */
+
+/*
+ * Beyond so many lines the general solver takes longer than anybody waits: then a fast
+ * one that did not end says so.  Levels are many programmes one after the other.
+ */
+#define LINES_MAX 20000
+#define LEVEL_LINES_MAX 4000
+#define UNCOVERED_LINES_MAX 200000
 
 struct solver {
     struct fast_memory memory;
@@ -79,6 +86,15 @@ static int solve_clp(const struct frame *frame, struct shares *shares,
     return by_goal[frame->programme->goal](frame, shares, err);
 }
 
+/* How much the general solver is asked to do after the fast one answered 'r'. */
+static uint32_t lines_max(enum goal goal, int r)
+{
+    if (r != -EDOM)
+        return UNCOVERED_LINES_MAX;
+    return goal == GOAL_WATER_FILLING || goal == GOAL_HIERARCHICAL ? LEVEL_LINES_MAX
+                                                                   : LINES_MAX;
+}
+
 /* By prices where they do, by the general solver where they do not. */
 static int solve_fast(const struct frame *frame, struct solver *solver,
                       struct shares *shares, struct error *err)
@@ -95,8 +111,11 @@ static int solve_fast(const struct frame *frame, struct solver *solver,
     if (r == 0)
         r = error_set(err, -EDOM, "the prices found prove no more than a gap of %.1e",
                       shares->gap);
-    if (r == -EDOM && frame->line_count > LINES_MAX)
-        return r;
+    if (frame->line_count > lines_max(frame->programme->goal, r))
+        return r == -EDOM ? r
+                          : error_set(err, -EDOM,
+                                      "%u lines are too many for the general solver",
+                                      frame->line_count);
     *shares = blank;
     for (size_t i = 0; i < cells; i++)
         shares->x[i] = 0;

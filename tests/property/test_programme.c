@@ -190,8 +190,10 @@ static double nearest_rates(const struct programme *p)
 static void levels_agree(const struct programme *p, const struct shares *a,
                          const struct shares *b)
 {
-    double most = 0;
-    double same = fmax((p->pair_count ? 50 : 5) * SAME, 1e-8 / nearest_rates(p));
+    /* Chains of stops add up: groups pass on what little the one before left. */
+    double chain =
+        p->goal == GOAL_HIERARCHICAL || p->pair_count > 0 ? 100 * SAME : 5 * SAME;
+    double most = 0, same = fmax(chain, 1e-7 / nearest_rates(p));
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
         most = fmax(most, a->level[j]);
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
