@@ -191,13 +191,14 @@ static void levels_agree(const struct programme *p, const struct shares *a,
                          const struct shares *b)
 {
     /* Chains of stops add up: groups pass on what little the one before left. */
-    double chain =
-        p->goal == GOAL_HIERARCHICAL || p->pair_count > 0 ? 100 * SAME : 5 * SAME;
-    double most = 0, same = fmax(chain, 1e-7 / nearest_rates(p));
+    bool chained = p->goal == GOAL_HIERARCHICAL || p->pair_count > 0;
+    double same = fmax((chained ? 100 : 5) * SAME, 1e-7 / nearest_rates(p));
+    double most = 0;
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
         most = fmax(most, a->level[j]);
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
-        assert_near(a->level[j], b->level[j], same * fmax(a->level[j], 0.1 * most));
+        assert_near(a->level[j], b->level[j],
+                    same * fmax(a->level[j], (chained ? 0.5 : 0.1) * most));
 }
 
 static struct shares solved(const struct programme *p, enum solve_engine engine,
