@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "solve/alike.h"
 #include "solve/auction.h"
 #include "solve/classes.h"
 #include "solve/goal.h"
@@ -90,6 +91,75 @@ double level_of(const struct frame *frame, double objective)
     return !inverse ? objective : objective > 0 ? 1 / objective : 0;
 }
 
+/* Rows of all that an auction knows of a job. */
+static const double *bidders(const struct frame *frame, const struct auction *auction,
+                             uint32_t *ret_width)
+{
+    uint32_t types = auction->type_count, width = 2 * types + 2;
+    double *rows = arena_array(frame->arena, double, (size_t)auction->job_count *width);
+    for (uint32_t j = 0; j < auction->job_count; j++) {
+        double *row = &rows[(size_t)j * width];
+        memcpy(row, &auction->rate[(size_t)j * types], types * sizeof *row);
+        memcpy(row + types, &auction->value[(size_t)j * types], types * sizeof *row);
+        row[2 * types] = auction->gang[j];
+        row[2 * types + 1] = auction->floor ? auction->floor[j] : 0;
+    }
+    *ret_width = width;
+    return rows;
+}
+
+/*
+ * Jobs that are alike bid as one, as many times as large and as worthy: some best answer
+ * treats them alike.
+ */
+static int auction_together(const struct frame *frame, const struct auction *auction,
+                            const struct alike *alike, double *ret_x,
+                            struct auction_answer *ret_answer, struct error *err)
+{
+    struct arena *arena = frame->arena;
+    uint32_t types = auction->type_count, count = alike->class_count;
+    double *gang = arena_array(arena, double, count);
+    double *floor = arena_array(arena, double, count);
+    double *value = arena_array(arena, double, (size_t)count *types);
+    double *rate = arena_array(arena, double, (size_t)count *types);
+    double *x = arena_array(arena, double, (size_t)count *types);
+    for (uint32_t c = 0; c < count; c++) {
+        uint32_t job = alike->first[c];
+        gang[c] = auction->gang[job] * alike->count[c];
+        floor[c] = auction->floor ? auction->floor[job] : 0;
+        for (uint32_t t = 0; t < types; t++) {
+            size_t from = (size_t)job * types + t, to = (size_t)c * types + t;
+            value[to] = auction->value[from] * alike->count[c];
+            rate[to] = auction->rate[from];
+        }
+    }
+    struct auction fewer = *auction;
+    fewer.job_count = count;
+    fewer.gang = gang;
+    fewer.value = value;
+    fewer.rate = rate;
+    fewer.floor = auction->floor ? floor : NULL;
+    int r = auction_solve(&fewer, FAST_TOLERANCE, x, ret_answer, err);
+    for (uint32_t j = 0; r == 0 && j < auction->job_count; j++)
+        memcpy(&ret_x[(size_t)j * types], &x[(size_t)alike->class_of[j] * types],
+               types * sizeof *x);
+    return r;
+}
+
+static int auction_of(const struct frame *frame, const struct auction *auction,
+                      bool apart, double *ret_x, struct auction_answer *ret_answer,
+                      struct error *err)
+{
+    if (!apart) {
+        uint32_t width;
+        const double *rows = bidders(frame, auction, &width);
+        struct alike alike = alike_find(rows, auction->job_count, width, frame->arena);
+        if (alike.class_count < auction->job_count)
+            return auction_together(frame, auction, &alike, ret_x, ret_answer, err);
+    }
+    return auction_solve(auction, FAST_TOLERANCE, ret_x, ret_answer, err);
+}
+
 void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
 {
     const struct programme *p = frame->programme;
@@ -109,8 +179,8 @@ void fast_tidy(const struct frame *frame, const double *floor, struct shares *sh
         .floor = lower,
     };
     struct auction_answer answer;
-    if (auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
-        !answer.feasible)
+    bool apart = hardly_alike(frame, &(struct demands){ .unit = floor });
+    if (auction_of(frame, &auction, apart, x, &answer, NULL) < 0 || !answer.feasible)
         return;
     shares->iterations += answer.passes;
     drop_useless(frame, x);
@@ -195,13 +265,13 @@ int fast_sum(const struct frame *frame, struct shares *shares, struct error *err
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
     };
     struct auction_answer answer = { .feasible = false };
-    int r = reachable ? auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err)
-                      : 0;
+    bool apart = hardly_alike(frame, &(struct demands){ .unit = p->gang });
+    int r = reachable ? auction_of(frame, &auction, apart, shares->x, &answer, err) : 0;
     shares->iterations = answer.passes;
     if (r == 0 && !answer.feasible) {
         floors_dropped(frame, shares);
         auction.floor = NULL;
-        r = auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err);
+        r = auction_of(frame, &auction, apart, shares->x, &answer, err);
         shares->iterations += answer.passes;
     }
     if (r < 0)
