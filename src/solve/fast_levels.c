@@ -5,13 +5,17 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "solve/alike.h"
+#include "solve/auction.h"
 #include "solve/filling.h"
 #include "solve/goal.h"
 #include "solve/programme_fast.h"
 
 #define LEVEL_TOLERANCE 1e-9
 #define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
-#define FULL 1e-9                    /* so near to its top a job is at it */
+#define CHECK_MAX 2000   /* classes up to which stops are checked                     */
+#define CHECK_SLACK 1e-4 /* more than this much more is more                          */
+#define FLOOR_HAIR 1e-9  /* floors at the boundary count as reachable                 */
+#define FULL 1e-9        /* so near to its top a job is at it */
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
@@ -111,24 +115,7 @@ static void hand_out(const struct frame *frame, const struct crew *crew,
     shares->objective = goal_reached(frame, shares->x);
 }
 
-int fast_water_filling(const struct frame *frame, struct shares *shares,
-                       struct error *err)
-{
-    const double *unit = goal_units(frame);
-    struct crew crew;
-    struct filling_answer answer;
-    crew_init(&crew, frame, unit, /* grouped= */ false);
-    int r =
-        filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x, &answer, err);
-    if (r < 0)
-        return r;
-    shares->iterations = answer.solves;
-    shares->gap = LEVEL_TOLERANCE;
-    hand_out(frame, &crew, unit, shares);
-    return 0;
-}
-
-/* --- groups: after every stop somebody else carries its group's weight --- */
+/* --- one rise at a time --- */
 
 struct climb {
     const struct frame *frame;
@@ -142,21 +129,30 @@ struct climb {
     bool *stuck;       /* [class]                                   */
 };
 
-/* False when nobody rises any more; otherwise how far until one is at its top. */
+/* False when nobody rises any more; otherwise how far until speeds change. */
 static bool set_speeds(struct climb *climb, double *ret_most)
 {
     const struct crew *crew = climb->crew;
-    goal_group_speeds(climb->frame, climb->done, climb->job_speed);
-    *ret_most = INFINITY;
+    const struct programme *p = climb->frame->programme;
+    bool grouped = p->goal == GOAL_HIERARCHICAL;
+    double least = INFINITY, largest = 0;
+    if (grouped)
+        goal_group_speeds(climb->frame, climb->done, climb->job_speed);
+    for (uint32_t j = 0; !grouped && j < p->job_count; j++)
+        climb->job_speed[j] = climb->done[j] ? 0 : 1;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
         climb->top[c] = filler_top(climb->filler, c);
         climb->base[c] = crew->level[c] * (1 - HAIR);
-        if (climb->speed[c] > 0)
-            *ret_most =
-                fmin(*ret_most, (climb->top[c] - climb->base[c]) / climb->speed[c]);
+        if (!(climb->speed[c] > 0))
+            continue;
+        double height = (climb->top[c] - climb->base[c]) / climb->speed[c];
+        least = fmin(least, height);
+        largest = fmax(largest, height);
     }
-    return *ret_most < INFINITY;
+    /* Who is at its top stops alone, unless it has a group that goes on faster then. */
+    *ret_most = grouped ? fmax(least, 0) : largest;
+    return least < INFINITY;
 }
 
 /*
@@ -183,33 +179,73 @@ static bool go_up(struct climb *climb, const struct rise *rise)
     return stopped;
 }
 
+/*
+ * Do those who are said to have to stop have to?  Nearly equal prices can mislead, so
+ * another solver is asked for as much as they can have while nobody's level falls.
+ */
+static bool stops_are_right(const struct climb *climb, const struct rise *rise)
+{
+    const struct crew *crew = climb->crew;
+    struct arena *arena = climb->frame->arena;
+    uint32_t count = crew->alike.class_count, types = crew->filling.type_count;
+    double *value = arena_array(arena, double, (size_t)count *types);
+    double *x = arena_array(arena, double, (size_t)count *types);
+    double *floor = arena_array(arena, double, count);
+    double stopped = 0;
+    for (uint32_t c = 0; c < count; c++) {
+        double level = fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
+        floor[c] = level * (1 - FLOOR_HAIR);
+        if (!climb->stuck[c] || !(climb->speed[c] > 0) || !(level > 0) ||
+            level >= climb->top[c] * (1 - FULL))
+            continue;
+        stopped++;
+        for (uint32_t t = 0; t < types; t++)
+            value[(size_t)c * types + t] = crew->rate[(size_t)c * types + t] / level;
+    }
+    const struct auction auction = {
+        .job_count = count,
+        .type_count = types,
+        .capacity = crew->filling.capacity,
+        .gang = crew->gang,
+        .value = value,
+        .rate = crew->rate,
+        .floor = floor,
+    };
+    struct auction_answer answer;
+    if (stopped == 0 || auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+        !answer.feasible)
+        return true; /* nobody to ask */
+    return answer.objective <= stopped * (1 + CHECK_SLACK);
+}
+
 static int climb_all(struct climb *climb, struct error *err)
 {
     double most;
+    bool checks = climb->crew->alike.class_count <= CHECK_MAX;
     while (set_speeds(climb, &most)) {
         struct rise rise;
         int r = filler_rise(climb->filler, climb->base, climb->speed, fmax(most, 0),
                             &rise, climb->stuck, err);
         if (r < 0)
             return r;
+        if (checks && rise.held && !stops_are_right(climb, &rise))
+            return error_set(err, -EDOM, "prices do not tell who has to stop");
         if (!go_up(climb, &rise))
             return error_set(err, -EDOM, "levels rise, but nobody has to stop");
     }
     return 0;
 }
 
-int fast_hierarchical(const struct frame *frame, struct shares *shares,
-                      struct error *err)
+/* Rise by rise; in groups, after every stop somebody else carries the weight. */
+static int climb_levels(const struct frame *frame, const double *unit,
+                        struct crew *crew, struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
-    const double *unit = goal_units(frame);
-    struct crew crew;
-    crew_init(&crew, frame, unit, /* grouped= */ true);
-    uint32_t count = crew.alike.class_count;
+    uint32_t count = crew->alike.class_count;
     struct climb climb = {
         .frame = frame,
-        .crew = &crew,
-        .filler = filler_new(&crew.filling, LEVEL_TOLERANCE),
+        .crew = crew,
+        .filler = filler_new(&crew->filling, LEVEL_TOLERANCE),
         .done = arena_array(frame->arena, bool, p->job_count),
         .job_speed = arena_array(frame->arena, double, p->job_count),
         .top = arena_array(frame->arena, double, count),
@@ -221,9 +257,41 @@ int fast_hierarchical(const struct frame *frame, struct shares *shares,
         climb.done[j] = !(unit[j] > 0);
     int r = climb_all(&climb, err);
     if (r == 0)
-        r = filler_shares(climb.filler, crew.level, crew.x, err);
+        r = filler_shares(climb.filler, crew->level, crew->x, err);
     shares->iterations = filler_solves(climb.filler);
     filler_free(climb.filler);
+    return r;
+}
+
+int fast_hierarchical(const struct frame *frame, struct shares *shares,
+                      struct error *err)
+{
+    const double *unit = goal_units(frame);
+    struct crew crew;
+    crew_init(&crew, frame, unit, /* grouped= */ true);
+    int r = climb_levels(frame, unit, &crew, shares, err);
+    if (r < 0)
+        return r;
+    shares->gap = LEVEL_TOLERANCE;
+    hand_out(frame, &crew, unit, shares);
+    return 0;
+}
+
+int fast_water_filling(const struct frame *frame, struct shares *shares,
+                       struct error *err)
+{
+    const double *unit = goal_units(frame);
+    struct crew crew;
+    struct filling_answer answer;
+    crew_init(&crew, frame, unit, /* grouped= */ false);
+    int r;
+    if (crew.alike.class_count <= CHECK_MAX) {
+        r = climb_levels(frame, unit, &crew, shares, err);
+    } else {
+        r = filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x, &answer,
+                          err);
+        shares->iterations = answer.solves;
+    }
     if (r < 0)
         return r;
     shares->gap = LEVEL_TOLERANCE;

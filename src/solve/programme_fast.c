@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/map.h"
+#include "solve/alike.h"
 #include "solve/auction.h"
 #include "solve/classes.h"
 #include "solve/goal.h"
@@ -91,97 +91,97 @@ double level_of(const struct frame *frame, double objective)
     return !inverse ? objective : objective > 0 ? 1 / objective : 0;
 }
 
-/* Rows of an auction in which jobs that are alike stand as one. */
-struct alike {
-    uint32_t count;
-    uint32_t *row;        /* [job]                                        */
-    uint32_t *first;      /* [row] a job of it                            */
-    double *gang, *value; /* [row], [row][type]: of all its jobs together */
-    double *rate, *floor; /* of each                                      */
-};
-
-static uint64_t mix(uint64_t hash, const double *numbers, uint32_t count)
+/* Rows of all that an auction knows of a job. */
+static const double *bidders(const struct frame *frame, const struct auction *auction,
+                             uint32_t *ret_width)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, &numbers[i], sizeof bits);
-        hash = (hash ^ bits) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
+    uint32_t types = auction->type_count, width = 2 * types + 2;
+    double *rows = arena_array(frame->arena, double, (size_t)auction->job_count *width);
+    for (uint32_t j = 0; j < auction->job_count; j++) {
+        double *row = &rows[(size_t)j * width];
+        memcpy(row, &auction->rate[(size_t)j * types], types * sizeof *row);
+        memcpy(row + types, &auction->value[(size_t)j * types], types * sizeof *row);
+        row[2 * types] = auction->gang[j];
+        row[2 * types + 1] = auction->floor ? auction->floor[j] : 0;
     }
-    return hash;
+    *ret_width = width;
+    return rows;
 }
 
-static bool are_alike(const struct programme *p, const double *value,
-                      const double *floor, uint32_t a, uint32_t b)
+/*
+ * Jobs that are alike bid as one, as many times as large and as worthy: some best answer
+ * treats them alike.
+ */
+static int auction_together(const struct frame *frame, const struct auction *auction,
+                            const struct alike *alike, double *ret_x,
+                            struct auction_answer *ret_answer, struct error *err)
 {
-    size_t k = p->type_count;
-    return p->gang[a] == p->gang[b] && floor[a] == floor[b] &&
-           memcmp(&p->rate[a * k], &p->rate[b * k], k * sizeof *value) == 0 &&
-           memcmp(&value[a * k], &value[b * k], k * sizeof *value) == 0;
-}
-
-static struct alike find_alike(const struct frame *frame, const double *value,
-                               const double *floor)
-{
-    const struct programme *p = frame->programme;
-    uint32_t n = p->job_count;
-    uint32_t k = p->type_count;
-    struct alike alike = { .row = arena_array(frame->arena, uint32_t, n),
-                           .first = arena_array(frame->arena, uint32_t, n),
-                           .gang = arena_array(frame->arena, double, n),
-                           .floor = arena_array(frame->arena, double, n),
-                           .value = arena_array(frame->arena, double, (size_t)n *k),
-                           .rate = arena_array(frame->arena, double, (size_t)n *k) };
-    struct map rows = { 0 };
-    for (uint32_t j = 0; j < n; j++) {
-        uint64_t hash =
-            mix(mix(mix(1, &p->gang[j], 1), &floor[j], 1), &p->rate[(size_t)j * k], k);
-        hash = mix(hash, &value[(size_t)j * k], k);
-        uint32_t row = map_find(&rows, hash);
-        if (row == MAP_NONE || !are_alike(p, value, floor, alike.first[row], j)) {
-            row = alike.count++;
-            map_put(&rows, hash, row);
-            alike.first[row] = j;
-            alike.floor[row] = floor[j];
-            memcpy(&alike.rate[(size_t)row * k], &p->rate[(size_t)j * k],
-                   k * sizeof *alike.rate);
+    struct arena *arena = frame->arena;
+    uint32_t types = auction->type_count, count = alike->class_count;
+    double *gang = arena_array(arena, double, count);
+    double *floor = arena_array(arena, double, count);
+    double *value = arena_array(arena, double, (size_t)count *types);
+    double *rate = arena_array(arena, double, (size_t)count *types);
+    double *x = arena_array(arena, double, (size_t)count *types);
+    for (uint32_t c = 0; c < count; c++) {
+        uint32_t job = alike->first[c];
+        gang[c] = auction->gang[job] * alike->count[c];
+        floor[c] = auction->floor ? auction->floor[job] : 0;
+        for (uint32_t t = 0; t < types; t++) {
+            size_t from = (size_t)job * types + t, to = (size_t)c * types + t;
+            value[to] = auction->value[from] * alike->count[c];
+            rate[to] = auction->rate[from];
         }
-        alike.row[j] = row;
-        alike.gang[row] += p->gang[j];
-        for (uint32_t t = 0; t < k; t++)
-            alike.value[(size_t)row * k + t] += value[(size_t)j * k + t];
     }
-    map_release(&rows);
-    return alike;
+    struct auction fewer = *auction;
+    fewer.job_count = count;
+    fewer.gang = gang;
+    fewer.value = value;
+    fewer.rate = rate;
+    fewer.floor = auction->floor ? floor : NULL;
+    int r = auction_solve(&fewer, FAST_TOLERANCE, x, ret_answer, err);
+    for (uint32_t j = 0; r == 0 && j < auction->job_count; j++)
+        memcpy(&ret_x[(size_t)j * types], &x[(size_t)alike->class_of[j] * types],
+               types * sizeof *x);
+    return r;
+}
+
+static int auction_of(const struct frame *frame, const struct auction *auction,
+                      bool apart, double *ret_x, struct auction_answer *ret_answer,
+                      struct error *err)
+{
+    if (!apart) {
+        uint32_t width;
+        const double *rows = bidders(frame, auction, &width);
+        struct alike alike = alike_find(rows, auction->job_count, width, frame->arena);
+        if (alike.class_count < auction->job_count)
+            return auction_together(frame, auction, &alike, ret_x, ret_answer, err);
+    }
+    return auction_solve(auction, FAST_TOLERANCE, ret_x, ret_answer, err);
 }
 
 void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
 {
     const struct programme *p = frame->programme;
-    uint32_t k = p->type_count;
-    size_t cells = (size_t)p->job_count * k;
+    size_t cells = (size_t)p->job_count * p->type_count;
     double *x = arena_array(frame->arena, double, cells);
     double *rates = arena_array(frame->arena, double, p->job_count);
     double *lower = arena_array(frame->arena, double, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++)
         lower[j] = floor[j] * (1 - FAST_FLOOR_SLACK);
-    struct alike alike = find_alike(frame, goal_normalised(frame), lower);
     const struct auction auction = {
-        .job_count = alike.count,
-        .type_count = k,
+        .job_count = p->job_count,
+        .type_count = p->type_count,
         .capacity = p->capacity,
-        .gang = alike.gang,
-        .value = alike.value,
-        .rate = alike.rate,
-        .floor = alike.floor,
+        .gang = p->gang,
+        .value = goal_normalised(frame),
+        .rate = p->rate,
+        .floor = lower,
     };
     struct auction_answer answer;
-    double *row_x = arena_array(frame->arena, double, (size_t)alike.count *k);
-    if (auction_solve(&auction, FAST_TOLERANCE, row_x, &answer, NULL) < 0 ||
-        !answer.feasible)
+    bool apart = hardly_alike(frame, &(struct demands){ .unit = floor });
+    if (auction_of(frame, &auction, apart, x, &answer, NULL) < 0 || !answer.feasible)
         return;
-    for (uint32_t j = 0; j < p->job_count; j++)
-        memcpy(&x[(size_t)j * k], &row_x[(size_t)alike.row[j] * k], k * sizeof *x);
     shares->iterations += answer.passes;
     drop_useless(frame, x);
     frame_rates(frame, x, rates);
@@ -265,13 +265,13 @@ int fast_sum(const struct frame *frame, struct shares *shares, struct error *err
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
     };
     struct auction_answer answer = { .feasible = false };
-    int r = reachable ? auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err)
-                      : 0;
+    bool apart = hardly_alike(frame, &(struct demands){ .unit = p->gang });
+    int r = reachable ? auction_of(frame, &auction, apart, shares->x, &answer, err) : 0;
     shares->iterations = answer.passes;
     if (r == 0 && !answer.feasible) {
         floors_dropped(frame, shares);
         auction.floor = NULL;
-        r = auction_solve(&auction, FAST_TOLERANCE, shares->x, &answer, err);
+        r = auction_of(frame, &auction, apart, shares->x, &answer, err);
         shares->iterations += answer.passes;
     }
     if (r < 0)

@@ -127,12 +127,11 @@ static int rise(struct levels *levels, double *x, struct error *err)
     return 0;
 }
 
-/* How much spare a job is asked about: as much again as it has. */
+/* How much spare a job is asked about: as much again as it has, or as an equal part. */
 static double spare_most(const struct levels *levels, uint32_t job)
 {
-    double level = levels->level[job] > 0 ? levels->level[job] : 1;
     double top = levels->unit[job] * levels->frame->top[job];
-    return fmin(level, top - levels->level[job]);
+    return fmin(fmax(levels->level[job], 1), top - levels->level[job]);
 }
 
 /* Ask the others whether they can go on; those who cannot are done. */

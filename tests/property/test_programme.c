@@ -190,18 +190,15 @@ static double nearest_rates(const struct programme *p)
 static void levels_agree(const struct programme *p, const struct shares *a,
                          const struct shares *b)
 {
+    /* Chains of stops add up: groups pass on what little the one before left. */
+    bool chained = p->goal == GOAL_HIERARCHICAL || p->pair_count > 0;
+    double same = fmax((chained ? 100 : 5) * SAME, 1e-7 / nearest_rates(p));
     double most = 0;
-    double same = fmax((p->pair_count                  ? 50
-                        : p->goal == GOAL_HIERARCHICAL ? 100
-                                                       : 5) *
-                           SAME,
-                       1e-8 / nearest_rates(p));
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
         most = fmax(most, a->level[j]);
     for (uint32_t j = 0; a->level && j < p->job_count; j++)
-        assert_near(
-            a->level[j], b->level[j],
-            same * fmax(a->level[j], p->goal == GOAL_HIERARCHICAL ? most : 0.1 * most));
+        assert_near(a->level[j], b->level[j],
+                    same * fmax(a->level[j], (chained ? 0.5 : 0.1) * most));
 }
 
 static struct shares solved(const struct programme *p, enum solve_engine engine,
@@ -222,10 +219,8 @@ static void agree(const struct programme *p, const struct shares *a,
                   const struct shares *b)
 {
     assert_int_equal(a->status, b->status);
-    /* A group's level rests on those below it, and what each of CLP's gives away adds up. */
-    double same = p->goal == GOAL_HIERARCHICAL ? 100 * SAME : SAME;
     assert_near(a->objective, b->objective,
-                same * fmax(fabs(a->objective), fabs(b->objective)));
+                SAME * fmax(fabs(a->objective), fabs(b->objective)));
     levels_agree(p, a, b);
     for (uint32_t j = 0; a->unserved && j < p->job_count; j++)
         assert_int_equal(a->unserved[j], b->unserved[j]);
