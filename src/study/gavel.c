@@ -186,6 +186,9 @@ static void describe(const struct gavel_study *study)
               "as BERTH_DATA is not set",
         study->pairs_measured ? "published" : "ours");
     reproduction_setup(r, "arrivals of the cost experiment", "reconstructed");
+    reproduction_setup(
+        r, "jobs 500 to 999 of the estimator's experiment, in our own rounds",
+        "reconstructed");
     reproduction_note(r, "FIFO: completion times are those of the released code, which "
                          "sends every job to V100 whatever it draws. The published "
                          "makespans of FIFO came from another revision; they are what "

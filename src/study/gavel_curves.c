@@ -14,6 +14,8 @@
 #define POINTS_MAX 8
 #define WINDOW_FROM 4000
 #define WINDOW_TO 5000
+#define SMALL_FROM 500 /* of the small cluster, which has its own experiment */
+#define SMALL_TO 1000
 #define NO NAN
 
 /* One line of a plot: a policy over the x axis, with what was published. */
@@ -185,7 +187,23 @@ static const struct line round_lines[] = {
       0 },
 };
 
-enum axis { RATES_SINGLE, RATES_MULTIPLE, JOBS_STATIC };
+/* Rates of pairs from a few trials: 4 GPUs of each type, single-GPU jobs. */
+static const double small_rates[] = { 0.6, 0.7, 0.75 };
+static const struct line small_lines[] = {
+    { "estimator_none", "no sharing", "gavel-las", { 33.9, NO, NO }, 0 },
+    { "estimator_true",
+      "sharing, true rates",
+      "gavel-las,sharing=true",
+      { 19.8, 24.7, 29.7 },
+      0 },
+    { "estimator_estimated",
+      "sharing, estimated rates",
+      "gavel-las,sharing=true,rates=estimated",
+      { 22.1, 37.1, 47.2 },
+      0 },
+};
+
+enum axis { RATES_SINGLE, RATES_MULTIPLE, RATES_SMALL, JOBS_STATIC };
 
 static const struct plot {
     const char *title, *x_label, *y_label, *figure;
@@ -207,6 +225,9 @@ static const struct plot {
     { "Length of a round, Gavel LAS, single-GPU jobs", "jobs per hour",
       "mean completion time, h", "jct_s.mean", RATES_SINGLE, round_rates, 3,
       round_lines, sizeof round_lines / sizeof *round_lines },
+    { "Estimated rates of pairs, 4 GPUs of each type", "jobs per hour",
+      "mean completion time, h", "jct_s.mean", RATES_SMALL, small_rates, 3, small_lines,
+      sizeof small_lines / sizeof *small_lines },
 };
 
 #define PLOT_COUNT (sizeof plots / sizeof *plots)
@@ -238,6 +259,12 @@ static struct gavel_point *add_point(struct gavel_study *study, const char *poli
              axis == RATES_MULTIPLE ? ",multi=true" : "", more);
     point->window_from = WINDOW_FROM;
     point->window_to = WINDOW_TO;
+    if (axis == RATES_SMALL) {
+        point->cluster = &study->small;
+        point->rates = &study->small_rates;
+        point->window_from = SMALL_FROM;
+        point->window_to = SMALL_TO;
+    }
     return point;
 }
 

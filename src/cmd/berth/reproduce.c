@@ -14,7 +14,7 @@
 #define STUDIES_MAX 16
 
 static const struct flag reproduce_flags[] = {
-    { "quick", 0, NULL, "a smaller study, within 20 s" },
+    { "quick", 0, NULL, "a smaller study, within a minute" },
     { "seeds", 0, "N", "workloads per setting; as many as the study wants" },
     { "json", 0, NULL, "for programs: one object per paper" },
     { "report", 0, "F.html", "write a page with plots; one paper only" },
