@@ -74,6 +74,8 @@ struct event {
     bool loaded;
     bool clean; /* STOPPED: saved its state before it left */
     enum rule rule;
+    int exit_code;   /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
+    const char *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
     union {
         const struct job *spec; /* SUBMITTED, REJECTED: numbers, not words */
         struct {                /* PLACED, RESIZING, RENEWED */
