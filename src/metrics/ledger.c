@@ -325,6 +325,8 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_STOPPED:
         left(ledger, event);
+        if (view->jobs[event->job].state == JOB_FREE) /* its owner wanted it gone */
+            close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
@@ -332,6 +334,8 @@ void ledger_event(void *self, const struct view *view, const struct event *event
             break; /* it had not come yet: its next loading is still due to who sent it away */
         left(ledger, event);
         ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
+        if (view->jobs[event->job].state == JOB_FREE)
+            close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_FINISHED:
         left(ledger, event);
@@ -343,6 +347,8 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_CANCELLED:
         gave_up(ledger, event->job);
+        if (view->jobs[event->job].state == JOB_FREE)
+            close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_DROPPED:
         gave_up(ledger, event->job);

@@ -15,6 +15,7 @@ enum event_kind {
     EVENT_CANCELLED, /* its owner wants it gone                                */
     EVENT_HELD,
     EVENT_RELEASED,
+    EVENT_CHANGED, /* 'spec': its owner says something else of a held job      */
 
     /* from an executor; of the attempt that the event names */
     EVENT_STARTED,    /* all ranks are up; 'loaded' if it makes steps already  */
@@ -28,6 +29,7 @@ enum event_kind {
     EVENT_LOST,       /* its node died, or the start failed; 'steps' are kept  */
     EVENT_NODE_DOWN,
     EVENT_NODE_UP,
+    EVENT_FOREIGN, /* 'gpus' of 'node' are in use by others; replaces what was so */
 
     /* from the engine: orders */
     EVENT_PLACED,   /* 'seats' are its own as soon as the promises are kept  */
@@ -36,6 +38,9 @@ enum event_kind {
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
     EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
     EVENT_DROPPED,  /* given up on: it ends without having run to its end    */
+
+    /* from the store, after a restart: what no other event brings back */
+    EVENT_RESTORED, /* 'spec': times, steps and counts as they were          */
 
     /* to a policy only */
     EVENT_ADOPTED, /* a policy takes over: this job waits or runs */
@@ -72,12 +77,14 @@ struct event {
     uint32_t generation; /* of the slot; 0: whoever is in it */
     uint32_t attempt;
     bool loaded;
-    bool clean; /* STOPPED: saved its state before it left */
+    bool clean;    /* STOPPED: saved its state before it left                    */
+    bool measured; /* LOADED: by its first step; STOPPED: by its own leaving    */
     enum rule rule;
-    int exit_code;   /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
-    const char *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
+    int exit_code; /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
+    const char
+        *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
     union {
-        const struct job *spec; /* SUBMITTED, REJECTED: numbers, not words */
+        const struct job *spec; /* SUBMITTED, REJECTED, CHANGED, RESTORED: numbers */
         struct {                /* PLACED, RESIZING, RENEWED */
             const struct seat *seats;
             const struct promise_part *promises;
@@ -98,7 +105,10 @@ struct event {
             int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
             job_id for_whom;
         };
-        node_id node;   /* NODE_DOWN, NODE_UP */
+        struct { /* NODE_DOWN, NODE_UP, FOREIGN */
+            node_id node;
+            uint64_t gpus;
+        };
         uint32_t level; /* LEVELLED: 0 goes first */
     };
 };
