@@ -1,0 +1,62 @@
+/*
+ * request.h - a job as somebody asks for it: what it needs, what to run, what must come
+ * first; and the same in JSON, as docs/api/openapi.yaml spells it.
+ *
+ * The command line makes one from flags, scripts and files and sends it as JSON; berthd
+ * reads that, keeps the JSON in the store, and reads it again when the job starts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/job.h"
+#include "model/launch.h"
+
+struct arena;
+struct error;
+struct json;
+
+enum dependency_kind {
+    DEPENDS_AFTER,    /* the other has started, or ended      */
+    DEPENDS_OK,       /* the other has completed              */
+    DEPENDS_NOT_OK,   /* the other has failed                 */
+    DEPENDS_ANY,      /* the other has ended, however         */
+    DEPENDS_SINGLETON /* no other of this name and user is left */
+};
+
+struct dependency {
+    enum dependency_kind kind;
+    uint64_t id;
+};
+
+#define REQUEST_BYTES_MAX (8u << 20) /* of one job, as JSON */
+#define REQUEST_ARGS_MAX 4096
+#define REQUEST_ENV_MAX 4096
+#define REQUEST_NAME_MAX 200
+#define REQUEST_DEPENDENCIES_MAX 1000
+
+struct request {
+    struct job_spec spec;
+    struct launch launch;
+
+    bool hold;
+    int64_t begin_ns; /* not before; 0: at once */
+    struct dependency *dependencies;
+    uint32_t dependency_count;
+    bool requeue;     /* goes back if its node or supervisor fails */
+    uint32_t retries; /* starts again after its own failure        */
+};
+
+/*
+ * Read one; everything lives in 'arena'.  -EINVAL with "field: what is wrong" if a key is
+ * unknown, of the wrong type, too large or makes no sense beside the others.
+ */
+int request_read(struct request *request, struct arena *arena, const struct json *json,
+                 struct error *err);
+
+/* Write one: what request_read() makes of it is equal.  Standard values are left out. */
+struct json *request_write(const struct request *request);
+
+/* What holds where nothing is said. */
+void request_defaults(struct request *request);
