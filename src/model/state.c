@@ -357,6 +357,12 @@ static void restored(struct state *state, struct job *job, const struct event *e
     job->steps_total = kept->steps_total;
     job->level = kept->level;
     job->leaving = kept->leaving;
+    const struct restored *history = event->history;
+    uint32_t types = state->view.cluster->type_count;
+    for (uint32_t t = 0; history && history->served_ns && t < types; t++)
+        state->served_ns[(size_t)event->job * types + t] = history->served_ns[t];
+    for (uint32_t i = 0; history && i < history->report_count; i++)
+        loss_add(state, job, history->steps[i], history->losses[i]);
 }
 
 /* What it took to leave is what it will take the next time. */
