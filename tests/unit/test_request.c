@@ -64,7 +64,7 @@ static void assert_refused(const char *text, const char *says)
 
 static const char everything[] =
     "{\"command\":[\"python\",\"train.py\",\"--lr\",\"\"],\"name\":\"a job\","
-    "\"cwd\":\"/home/u\",\"env\":{\"A\":\"1\",\"EMPTY\":\"\",\"B\":\"x=y\"},"
+    "\"cwd\":\"/lab/u\",\"env\":{\"A\":\"1\",\"EMPTY\":\"\",\"B\":\"x=y\"},"
     "\"gpus\":4,\"types\":\"v100|p100\",\"min_gpus\":2,\"max_gpus\":8,\"nodes\":2,"
     "\"cpus\":2.5,\"mem_bytes\":1048577,\"class\":\"te\",\"grace_s\":0.25,"
     "\"pause_s\":3,\"load_s\":4,\"ckpt_s\":600,\"steps\":1000.5,"
@@ -100,9 +100,9 @@ static void every_field_arrives_where_it_belongs(void **state)
     assert_true(r.launch.limit_warns);
     assert_int_equal(r.launch.signal, SIGUSR1);
     assert_int_equal(r.spec.deadline_ns, INT64_C(1800000000123456000));
-    assert_string_equal(r.launch.out, "/home/u/log/%j.out");
+    assert_string_equal(r.launch.out, "/lab/u/log/%j.out");
     assert_string_equal(r.launch.err, "/tmp/%x");
-    assert_string_equal(r.launch.ckpt_dir, "/home/u/ckpt");
+    assert_string_equal(r.launch.ckpt_dir, "/lab/u/ckpt");
     assert_false(r.requeue);
     assert_int_equal(r.retries, 3);
     assert_true(r.hold && r.in_array && r.launch.slurm_names);
