@@ -49,10 +49,8 @@ bool cgroup_find(char *path, size_t size)
     const char *mount = mount_point();
     if (!mount || !own_group(own, sizeof own))
         return false;
-    int length = snprintf(path, size, "%s%s/berth", mount, own);
-    if (length < 0 || (size_t)length >= size)
-        return false;
-    return cgroup_make(path) && access(path, W_OK) == 0;
+    int length = snprintf(path, size, "%s%s", mount, own);
+    return length > 0 && (size_t)length < size && access(path, W_OK) == 0;
 }
 
 bool cgroup_make(const char *path)

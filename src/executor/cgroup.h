@@ -11,13 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/*
- * A folder for groups of jobs below the group that this process is in.  False: there is
- * none, or we may not write there.
- */
+/* The group that this process is in.  False: there is none, or we may not add to it. */
 bool cgroup_find(char *path, size_t size);
 
-/* 'path' afterwards exists and is empty of groups; whether it does. */
+/* Whether it is there afterwards. */
 bool cgroup_make(const char *path);
 
 /* SIGKILL to all that is in it; true: there was somebody. */

@@ -155,7 +155,7 @@ static void submitted(struct state *state, struct event *event)
     *job = *event->spec;
     job->generation = generation ? generation : 1;
     job->attempt = UINT32_MAX; /* the first start makes it 0 */
-    job->state = JOB_WAITING;
+    job->state = event->spec->state == JOB_HELD ? JOB_HELD : JOB_WAITING;
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
@@ -177,7 +177,7 @@ static void submitted(struct state *state, struct event *event)
         state->id_next = job->id + 1;
     map_put(&state->slots, job->id, id);
     state->live_count++;
-    state->waiting_count++;
+    state->waiting_count += job->state == JOB_WAITING;
     state->view.closed = false; /* whatever was expected */
     event->job = id;
     event->generation = job->generation;

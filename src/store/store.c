@@ -436,6 +436,24 @@ void store_entry(void *self, const struct ledger_entry *entry, double wait_saved
     run(store, store->set_entry);
 }
 
+void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why)
+{
+    struct db_query *query = store->end_job;
+    db_text(query, 1, "FAILED");
+    db_text(query, 2, why);
+    db_null(query, 3);
+    db_int(query, 4, at_ns);
+    db_int(query, 5, 0);
+    db_int(query, 6, 0);
+    db_null(query, 7);
+    db_int(query, 8, 0);
+    db_int(query, 9, 0);
+    db_int(query, 10, (int64_t)id);
+    run(store, query);
+    db_int(store->drop_live, 1, (int64_t)id);
+    run(store, store->drop_live);
+}
+
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
 {
     db_int(store->set_hold, 1, held);

@@ -60,6 +60,9 @@ void store_entry(void *self, const struct ledger_entry *entry, double wait_saved
 /* A live job is held or released by its owner, not by what it waits for. */
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 
+/* A live job can never run here any more: it has failed. */
+void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why);
+
 int store_set_fact(struct store *store, const char *name, const char *value,
                    struct error *err);
 /* A copy, to be freed; NULL where there is none. */
