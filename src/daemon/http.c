@@ -217,10 +217,16 @@ static uint32_t guests_of(const struct http *http, uint32_t uid, bool local)
 
 /* ---- replies ---- */
 
+static void on_timer(uv_timer_t *timer);
+
+/* Put a suspended one back; the library does not wake up by itself from that. */
 static void resume(struct guest *guest)
 {
+    struct http *http = guest->http;
     guest->asleep = false;
     MHD_resume_connection(guest->connection);
+    if (!http->inside)
+        uv_timer_start(&http->timer, on_timer, 0, 0);
 }
 
 /* The library wants more of a stream. */
@@ -471,8 +477,6 @@ static void on_connection(void *context, struct MHD_Connection *connection,
 
 /* ---- the loop ---- */
 
-static void on_timer(uv_timer_t *timer);
-
 /* Let the library do what there is to do, and ask when it wants to be called again. */
 static void run(struct http *http)
 {
@@ -650,6 +654,8 @@ void http_flush(struct http *http, bool durable)
     }
     assert(http->held == 0);
     run(http);
+    if (http->held > 0) /* the next requests were there already: do not sleep on them */
+        uv_timer_start(&http->timer, on_timer, 0, 0);
 }
 
 bool http_waiting(const struct http *http)

@@ -122,7 +122,8 @@ void http_close(struct http *http);
 
 /*
  * Replies marked after_commit go out now.  'durable' false: what they promise could not
- * be kept, and they are 503 instead.
+ * be kept, and they are 503 instead.  To be called before the loop sleeps, from a
+ * uv_prepare: handlers run in its timers as well as in its polling.
  */
 void http_flush(struct http *http, bool durable);
 
