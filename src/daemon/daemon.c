@@ -41,7 +41,7 @@
 #define STANDARD_POLICY "fitgpp,worth=xion"
 #define STEPS_AT_ONCE_MAX 64
 #define RETRY_STORE_MS 1000
-#define LOST_MAX 10       /* times in a row that a job may be lost before it has failed */
+#define LOST_MAX 10 /* times in a row that a job may be lost before it has failed */
 #define FOREIGN_EVERY_MS 5000
 
 /* What we know of a live job and no policy needs. */
@@ -233,8 +233,8 @@ static enum outcome outcome_for(void *context, uint64_t id)
     for (uint32_t i = daemon->arrival_used; i < daemon->arrival_count; i++)
         if (daemon->arrivals[i].request->spec.id == id)
             return OUTCOME_WAITS;
-    struct db_query *query = db_prepare(store_reader(daemon->store),
-                                        "SELECT state FROM job WHERE id = ?");
+    struct db_query *query =
+        db_prepare(store_reader(daemon->store), "SELECT state FROM job WHERE id = ?");
     db_int(query, 1, (int64_t)id);
     enum outcome outcome = OUTCOME_UNKNOWN;
     if (db_next(query, NULL) == 1) {
@@ -279,8 +279,8 @@ static void ask_gates(struct daemon *daemon)
 {
     daemon->ask_gates = false;
     if (daemon->gates.count > 0)
-        daemon->gates_ns = gates_ask(&daemon->gates, now_ns(daemon), pass_gate,
-                                     never_passes, daemon);
+        daemon->gates_ns =
+            gates_ask(&daemon->gates, now_ns(daemon), pass_gate, never_passes, daemon);
 }
 
 /* --- listening to the engine -------------------------------------------------------------- */
@@ -501,9 +501,8 @@ static int begin_life(struct daemon *daemon, struct error *err)
     daemon->outbox = &daemon->outboxes[0];
     daemon->outboxes[0].count = daemon->outboxes[1].count = 0;
     daemon->arrival_count = daemon->arrival_used = 0;
-    daemon->gates = (struct gates){ .outcome = outcome_for,
-                                    .alone = alone_for,
-                                    .context = daemon };
+    daemon->gates =
+        (struct gates){ .outcome = outcome_for, .alone = alone_for, .context = daemon };
     daemon->gates_ns = INT64_MAX;
     daemon->residents =
         arena_array(&daemon->life, struct resident, daemon->setup.job_max);
@@ -617,7 +616,8 @@ static void on_retry(uv_timer_t *handle)
 static int step(struct daemon *daemon, struct error *err)
 {
     struct outbox *inbox = daemon->outbox;
-    daemon->outbox = inbox == daemon->outboxes ? daemon->outboxes + 1 : daemon->outboxes;
+    daemon->outbox =
+        inbox == daemon->outboxes ? daemon->outboxes + 1 : daemon->outboxes;
     int64_t at_ns = now_ns(daemon);
     for (uint32_t i = 0; i < inbox->count; i++)
         amend(daemon, &inbox->events[i]);
@@ -649,8 +649,7 @@ static void set_wake(struct daemon *daemon)
 
 static void end_if_told(struct daemon *daemon)
 {
-    if (daemon->stopping &&
-        (!daemon->killing || daemon->engine.state.live_count == 0))
+    if (daemon->stopping && (!daemon->killing || daemon->engine.state.live_count == 0))
         uv_stop(&daemon->loop);
 }
 
@@ -713,8 +712,8 @@ static void note_arrival(struct daemon *daemon, struct request *request,
 {
     if (daemon->arrival_count == daemon->arrival_room) {
         daemon->arrival_room = daemon->arrival_room ? daemon->arrival_room * 2 : 64;
-        daemon->arrivals = realloc(daemon->arrivals,
-                                   daemon->arrival_room * sizeof *daemon->arrivals);
+        daemon->arrivals =
+            realloc(daemon->arrivals, daemon->arrival_room * sizeof *daemon->arrivals);
         if (!daemon->arrivals)
             abort();
     }
@@ -729,8 +728,8 @@ static struct request *keep(struct daemon *daemon, const struct request *request
     *kept = *request;
     if (request->launch.name)
         kept->launch.name = arena_text(&daemon->pass, request->launch.name);
-    kept->dependencies = arena_array(&daemon->pass, struct dependency,
-                                     request->dependency_count + 1);
+    kept->dependencies =
+        arena_array(&daemon->pass, struct dependency, request->dependency_count + 1);
     for (uint32_t i = 0; i < request->dependency_count; i++)
         kept->dependencies[i] = request->dependencies[i];
     return kept;

@@ -53,7 +53,8 @@ struct caller {
 };
 
 /* One's own jobs; everybody's for root and for the user whom berthd runs as. */
-bool daemon_may(const struct daemon *daemon, const struct caller *caller, uint32_t owner);
+bool daemon_may(const struct daemon *daemon, const struct caller *caller,
+                uint32_t owner);
 
 /*
  * Take these in, all or none.  'texts' are the requests as JSON.  Ids are given at once and

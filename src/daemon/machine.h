@@ -16,9 +16,10 @@ struct error;
 
 struct machine {
     struct cluster cluster;
-    uint32_t *gpu_index; /* by node * NODE_GPUS_MAX + bit: what CUDA_VISIBLE_DEVICES says */
-    const char *source;  /* where the accelerators come from, for people */
-    void *found;         /* of who looks for other people's use of them */
+    uint32_t
+        *gpu_index; /* by node * NODE_GPUS_MAX + bit: what CUDA_VISIBLE_DEVICES says */
+    const char *source; /* where the accelerators come from, for people */
+    void *found;        /* of who looks for other people's use of them */
 };
 
 /*
