@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -822,7 +823,7 @@ static int find_for(const struct daemon *daemon, const struct caller *caller,
 int daemon_cancel(struct daemon *daemon, const struct caller *caller, uint64_t id,
                   struct error *err)
 {
-    job_id job;
+    job_id job = JOB_NONE;
     int r = find_for(daemon, caller, id, &job, err);
     if (r == 0)
         add_event(daemon, EVENT_CANCELLED, job)->why = "cancelled";
@@ -832,7 +833,7 @@ int daemon_cancel(struct daemon *daemon, const struct caller *caller, uint64_t i
 int daemon_hold(struct daemon *daemon, const struct caller *caller, uint64_t id,
                 bool held, struct error *err)
 {
-    job_id job;
+    job_id job = JOB_NONE;
     int r = find_for(daemon, caller, id, &job, err);
     if (r < 0)
         return r;
@@ -858,7 +859,7 @@ int daemon_hold(struct daemon *daemon, const struct caller *caller, uint64_t id,
 int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t id,
                   const struct daemon_change *change, struct error *err)
 {
-    job_id job;
+    job_id job = JOB_NONE;
     int r = find_for(daemon, caller, id, &job, err);
     if (r < 0)
         return r;
