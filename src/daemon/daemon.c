@@ -489,7 +489,6 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .flow = flow,
                                   .flow_settings = flow_settings,
                                   .executor = &executor_local,
-                                  .executor_self = daemon->local,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
     return engine_init(&daemon->engine, &daemon->life, &setup, err);
@@ -509,12 +508,14 @@ static int begin_life(struct daemon *daemon, struct error *err)
         arena_array(&daemon->life, struct resident, daemon->setup.job_max);
     daemon->id_next = store_last_id(daemon->store) + 1;
     intake_init(&daemon->intake, &daemon->machine.cluster, &daemon->rates);
-    int r = open_executor(daemon, err);
-    if (r == 0)
-        r = init_engine(daemon, err);
+    int r = init_engine(daemon, err);
     if (r < 0)
         return r;
     daemon->alive = true;
+    r = open_executor(daemon, err);
+    if (r < 0)
+        return r;
+    daemon->engine.executor_self = daemon->local;
     store_attach(daemon->store, &daemon->engine.state);
     ledger_init(&daemon->ledger, &daemon->life, &daemon->engine.state.view, NULL);
     daemon->ledger.note = store_entry;
@@ -545,6 +546,7 @@ static void end_life(struct daemon *daemon)
     if (daemon->alive) {
         engine_release(&daemon->engine);
         ledger_release(&daemon->ledger);
+        daemon->ledger = (struct ledger){ 0 };
     }
     daemon->alive = false;
     gates_release(&daemon->gates);
