@@ -42,7 +42,8 @@ void *__wrap_calloc(size_t count, size_t size)
 /* As printf does where the language says so; few machines have such a locale. */
 static const char *decimal_point = ".";
 
-int __wrap_snprintf(char *text, size_t room, const char *format, ...);
+int __wrap_snprintf(char *text, size_t room, const char *format, ...)
+    __attribute__((format(printf, 3, 4), nonnull(1, 3)));
 int __wrap_snprintf(char *text, size_t room, const char *format, ...)
 {
     va_list values;
