@@ -189,7 +189,7 @@ class Client:
 
     def flush(self):
         """Say the newest report now, if it was held back."""
-        if self.alone:
+        if self.alone or not self._facts:
             return
         with self._lock:
             self._speak(hurry=True)

@@ -52,7 +52,7 @@ def must_stop():
     global _answered
     if not _client.alone:
         catch_signal()
-    answer = _stopping or _client.must_stop()
+    answer = _client.must_stop() or _stopping  # it may know how much time is left
     if answer and not _answered:
         _answered = True
         _client.flush()

@@ -374,6 +374,8 @@ static void ask(struct berth_client *client)
         listen_once(client);
     if (client->fd < 0 && !client->must_stop)
         look(client);
+    if (terminated)
+        client->must_stop = true;
     if (client->must_stop)
         speak(client, true);
     errno = before;
@@ -387,8 +389,6 @@ PUBLIC bool berth_client_must_stop(const struct berth_client *client)
     /* Handles are made by berth_client_new() only, so none is truly const: to the
      * caller asking changes nothing, to us it is a chance to listen. */
     struct berth_client *mine = (struct berth_client *)(uintptr_t)client;
-    if (!mine->must_stop && terminated)
-        mine->must_stop = true;
     if (!mine->must_stop)
         ask(mine);
     return mine->must_stop;

@@ -54,7 +54,8 @@ class Scratch(unittest.TestCase):
         process = subprocess.Popen(
             [sys.executable, script], cwd=self.scratch, text=True,
             env={**clean, "PYTHONPATH": PYTHON, "PYTHONDONTWRITEBYTECODE": "1", **env},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True)  # what goes wrong in it stays there
         self.addCleanup(self.end, process)
         return process
 
@@ -128,9 +129,12 @@ class Peer:
             self.rest += more
 
     def rest_of_it(self):
-        """All lines until it hangs up."""
+        """All lines until it hangs up, or ends with words of ours unread."""
         while True:
-            more = self.line.recv(65536)
+            try:
+                more = self.line.recv(65536)
+            except ConnectionResetError:
+                more = b""
             if not more:
                 lines, self.rest = self.rest.decode().split("\n"), b""
                 return lines[:-1]
@@ -276,7 +280,7 @@ class ClientHears(WithPeer):
         self.peer.says("p 60\n")
         self.assertTrue(self.client.must_stop())
         self.now += 20
-        self.assertEqual(self.client.time_left(), 40)
+        self.assertAlmostEqual(self.client.time_left(), 40)
         self.peer.hang_up()
         self.assertTrue(self.client.must_stop())
 
@@ -307,11 +311,11 @@ class ClientHears(WithPeer):
         self.assertFalse(client.must_stop())  # it looked just now
         self.now += 0.2
         self.assertTrue(client.must_stop())
-        self.assertEqual(client.time_left(), 30)
+        self.assertAlmostEqual(client.time_left(), 30)
 
 
 JOB = """
-    import sys, time, berth
+    import time, berth
     with berth.Run() as run:
         state = run.load() or {"step": 0}
         print("from", state["step"], run.attempt, run.resume, flush=True)
@@ -319,7 +323,8 @@ JOB = """
                             run.save({"step": step}))
         for step in steps:
             steps.loss = 1 / (1 + step)
-            if step >= 500 and "slow" in sys.argv or %d: time.sleep(0.005)
+            if step == 3: print("at 3", flush=True)
+            time.sleep(%g)
     print("through", steps.step)
 """
 
@@ -330,7 +335,7 @@ class Runs(WithPeer):
                 "BERTH_CKPT_DIR": self.path("ckpt"), "BERTH_JOB_ID": "7", **more}
 
     def test_a_job_is_stopped_and_goes_on_where_it_was(self):
-        process = self.start(JOB % 1, **self.environment())
+        process = self.start(JOB % 0.005, **self.environment())
         self.peer.answer()
         self.peer.wait_for("report")
         self.peer.says("stop 60\n")
@@ -338,7 +343,7 @@ class Runs(WithPeer):
         lines = self.peer.rest_of_it()
         out, err = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, err), (85, ""))
-        self.assertEqual(out, "from 0 0 False\n")
+        self.assertTrue(out.startswith("from 0 0 False\n"), out)
         step = int(lines[-1].split()[1])
         self.assertEqual(lines[-1], f"saved {step}")
         self.assertTrue(lines[-2].startswith(f"report {step} 0."), lines)
@@ -346,7 +351,7 @@ class Runs(WithPeer):
         status, out, err = self.run_job(
             JOB % 0, **self.environment(BERTH_RESUME="1", BERTH_ATTEMPT="1"))
         self.assertEqual((status, err), (0, ""))
-        self.assertEqual(out, f"from {step} 1 True\nthrough 1000\n")
+        self.assertRegex(out, rf"\Afrom {step} 1 True\n(at 3\n)?through 1000\n\Z")
         self.peer.answer()
         lines = self.peer.rest_of_it()
         self.assertEqual(lines[:2], ["hello 1", "total 1000"])
@@ -354,8 +359,9 @@ class Runs(WithPeer):
         self.assertIn("report 1000 0.001", lines)
 
     def test_the_signal_alone_is_enough(self):
-        process = self.start(JOB % 1)
+        process = self.start(JOB % 0.005)
         self.assertEqual(process.stdout.readline(), "from 0 0 False\n")
+        self.assertEqual(process.stdout.readline(), "at 3\n")
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, err), (85, ""))
@@ -430,9 +436,13 @@ class Runs(WithPeer):
             if worker == 0:
                 sys.exit(0)                       # runs what atexit registered
             os.waitpid(worker, 0)
+            here, there = os.pipe()
             worker = os.fork()
             if worker == 0:
+                os.write(there, b"!")
                 time.sleep(60)
+                os._exit(1)
+            os.read(here, 1)
             os.kill(worker, signal.SIGTERM)
             print(os.WTERMSIG(os.waitpid(worker, 0)[1]) == signal.SIGTERM)
             berth.saved(2)
@@ -477,7 +487,9 @@ class Saves(Scratch):
         self.assertEqual(os.listdir(self.path("ckpt")), ["state.pickle"])
 
 
-class Loops(unittest.TestCase):
+class Notes:
+    """What is said, and when to be told to stop, in the test's own hands."""
+
     def setUp(self):
         self.calls = []
         self.stop_after = None
@@ -497,6 +509,8 @@ class Loops(unittest.TestCase):
         self.asked += 1
         return self.stop_after is not None and self.asked > self.stop_after
 
+
+class Loops(Notes, unittest.TestCase):
     def test_a_list_of_batches(self):
         steps = berth.steps(["a", "b"], start=3)
         seen = []
@@ -531,7 +545,7 @@ class Loops(unittest.TestCase):
         self.assertTrue(steps.stopped)
 
 
-class Hooks(Loops):
+class Hooks(Notes, unittest.TestCase):
     """Frameworks by their shape: the loops below call what theirs call."""
 
     def fit_huggingface(self, callback, steps):
@@ -699,7 +713,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        if data:
+            self.wfile.write(data)
 
     def handle_any(self):
         daemon = self.server
