@@ -337,16 +337,16 @@ class Runs(WithPeer):
     def test_a_job_is_stopped_and_goes_on_where_it_was(self):
         process = self.start(JOB % 0.005, **self.environment())
         self.peer.answer()
-        self.peer.wait_for("report")
+        lines = self.peer.wait_for("report")
         self.peer.says("stop 60\n")
         os.kill(process.pid, signal.SIGTERM)
-        lines = self.peer.rest_of_it()
+        lines += self.peer.rest_of_it()
         out, err = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, err), (85, ""))
         self.assertTrue(out.startswith("from 0 0 False\n"), out)
         step = int(lines[-1].split()[1])
         self.assertEqual(lines[-1], f"saved {step}")
-        self.assertTrue(lines[-2].startswith(f"report {step} 0."), lines)
+        self.assertTrue(lines[-2].startswith(f"report {step} "), lines)
 
         status, out, err = self.run_job(
             JOB % 0, **self.environment(BERTH_RESUME="1", BERTH_ATTEMPT="1"))
