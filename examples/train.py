@@ -39,8 +39,8 @@ def main():
                             save=lambda step: run.save(model))
         for step in steps:
             steps.loss = moons.train(model)
-            if steps.step % args.log_every == 0:
-                print(f"step {steps.step} loss {steps.loss:.4f}", flush=True)
+            if model["step"] % args.log_every == 0:
+                print(f"step {model['step']} loss {steps.loss:.4f}", flush=True)
             time.sleep(args.sleep)
         if steps.stopped:
             print(f"stopped at step {steps.step}", flush=True)

@@ -18,6 +18,9 @@ def steps(batches, start=0, total=None, save=None, every=0):
 
 
 class Steps:
+    """The loop: 'step' is how many are done, 'loss' is for the body to set, 'stopped' says
+    that it ended before its end."""
+
     def __init__(self, batches, start=0, total=None, save=None, every=0):
         if isinstance(batches, int):
             total = batches if total is None else total
@@ -25,7 +28,7 @@ class Steps:
         elif total is None and hasattr(batches, "__len__"):
             total = start + len(batches)
         self.step, self.total, self.loss = start, total, None
-        self.stopped = False  # left before the end, because told to
+        self.stopped = False
         self._batches, self._save, self._every = batches, save, every
         if total is not None:
             _speak.total(total)

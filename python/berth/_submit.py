@@ -103,9 +103,10 @@ class Job:
     def cancel(self):
         _call.call("DELETE", f"/v1/jobs/{self.id}", address=self._address)
 
-    def log(self):
-        """Its output so far."""
-        data = _call.raw("GET", f"/v1/jobs/{self.id}/log", address=self._address)
+    def log(self, last=None):
+        """Its output so far, or so many bytes of its end."""
+        part = "" if last is None else f"?offset=-{last}"
+        data = _call.raw("GET", f"/v1/jobs/{self.id}/log{part}", address=self._address)
         return data.decode("utf-8", "replace")
 
     def wait(self, timeout=None):
@@ -133,13 +134,14 @@ class Job:
                 outcome = _Unpickler(file).load()
         except FileNotFoundError:
             try:
-                log = self.log()[-4000:]
+                log = self.log(last=4000)
             except (_call.Refused, OSError):
                 log = ""
             code = shown.get("exit_code")
             outcome = ("failed", JobFailed(
                 f"job {self.id} is {shown['state']}"
                 + (f", exit code {code}" if code is not None else "")
+                + (f": {shown['reason']}" if shown.get("reason") else "")
                 + (f"; it said last:\n{log.rstrip()}" if log else ""), shown, log))
         shutil.rmtree(self._folder, ignore_errors=True)
         return outcome
@@ -195,7 +197,7 @@ def submit(fn, *args, gpus=1, name=None, job_class="te", cwd=None, env=None, mor
             pickle.dump({"function": where, "path": sys.path,
                          "call": pickle.dumps((args, kwargs))}, file)
         answer = _call.call("POST", "/v1/jobs", {
-            "name": name or fn.__name__,
+            "name": (name or fn.__name__)[:200],
             "command": [sys.executable, "-m", "berth._work", folder],
             "cwd": os.path.abspath(cwd or os.getcwd()),
             "env": _environment(env), "gpus": gpus, "class": job_class,

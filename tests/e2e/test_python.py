@@ -679,8 +679,15 @@ class Daemon(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.jobs[id] = {"spec": spec, "process": process, "cancelled": False}
         return {"id": id}
 
+    def reject(self, spec):
+        process = subprocess.Popen(["true"])
+        self.jobs[len(self.jobs) + 1] = {"spec": spec, "process": process, "rejected": True}
+        return {"id": len(self.jobs), "rejected": "never"}
+
     def show(self, id):
         job = self.jobs[id]
+        if job.get("rejected"):
+            return {"id": id, "state": "REJECTED", "reason": "8 GPUs in one node, never"}
         code = job["process"].poll()
         if code is None:
             return {"id": id, "state": "RUNNING"}
@@ -722,19 +729,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         daemon.asked.append((self.command, self.path))
         if (self.command, self.path) == ("POST", "/v1/jobs"):
             spec = json.loads(body)
-            if spec["gpus"] > 8:
+            if spec["gpus"] == 8:  # recorded, and never run
+                self.answer(201, daemon.reject(spec))
+            elif spec["gpus"] > 8:
                 self.answer(400, {"error": f"gpus is {spec['gpus']}, there are 8"})
             else:
                 self.answer(201, daemon.submit(spec))
             return
-        match = re.fullmatch(r"/v1/jobs/(\d+)(/log)?", self.path)
+        match = re.fullmatch(r"/v1/jobs/(\d+)(/log\?offset=(-\d+))?", self.path)
         id = int(match.group(1))
         if self.command == "DELETE":
             daemon.cancel(id)
-            self.answer(204, b"")
+            self.answer(200, {"id": id, "state": "CANCELLED"})
         elif match.group(2):
             with open(os.path.join(daemon.folder, f"{id}.out"), "rb") as file:
-                self.answer(200, file.read())
+                self.answer(200, file.read()[int(match.group(3)):])
         else:
             self.answer(200, daemon.show(id))
 
@@ -860,6 +869,10 @@ class Submits(Scratch):
             berth.submit(self.work.add, 1, gpus=9)
         self.assertEqual(caught.exception.status, 400)
         self.assertEqual(self.folders(), [])
+
+    def test_a_job_that_can_never_run_says_why(self):
+        with self.assertRaisesRegex(berth.JobFailed, "REJECTED: 8 GPUs in one node, never"):
+            berth.submit(self.work.add, 1, gpus=8).result(timeout=PATIENCE)
 
     def test_a_function_as_text_stands_alone(self):
         namespace = {}
