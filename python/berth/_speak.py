@@ -64,6 +64,12 @@ def was_answered():
     return _answered
 
 
+def answer_yes():
+    """Another rank was told, and this one has agreed to stop with it."""
+    global _answered
+    _answered = True
+
+
 def is_complete():
     step, steps = _progress["step"], _progress["total"]
     return step is not None and steps is not None and step >= steps

@@ -54,7 +54,10 @@ def must_stop_together(stop=None):
     device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
     votes = torch.tensor([int(stop)], device=device)
     distributed.all_reduce(votes, op=distributed.ReduceOp.MAX)
-    return bool(votes.item())
+    if not votes.item():
+        return False
+    _speak.answer_yes()
+    return True
 
 
 def _asks(step, every):

@@ -4,6 +4,7 @@ The header for jobs is tried with a C++ compiler, too.
 """
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -215,6 +216,53 @@ class Header(Example):
                  "-fsyntax-only", "-I", os.path.join(ROOT, "include"), source],
                 capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+class Installed(Example):
+    """A job is compiled and run with nothing but what make install puts into place."""
+
+    def setUp(self):
+        super().setUp()
+        if "-fsanitize" in self.build_flags():
+            self.skipTest("the library of this build needs the sanitizers' flags")
+        done = subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"],
+                              env={**os.environ, "DESTDIR": self.scratch}, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def build_flags(self):
+        path = os.path.join(BUILD, "build.ninja")
+        if not os.path.exists(path):
+            self.skipTest("nothing is built")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+
+    def folder_of(self, name):
+        found = [folder for folder, _, names in os.walk(self.scratch) if name in names]
+        self.assertEqual(len(found), 1, f"{name}: {found}")
+        return found[0]
+
+    def test_a_job_in_c(self):
+        env = {**os.environ, "PKG_CONFIG_PATH": self.folder_of("berth-client.pc"),
+               "PKG_CONFIG_SYSROOT_DIR": self.scratch.replace(" ", "\\ ")}
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "berth-client"], env=env,
+                               capture_output=True, text=True)
+        self.assertEqual(flags.returncode, 0, flags.stderr)
+        job = os.path.join(self.scratch, "job")
+        done = subprocess.run(["cc", "-D_GNU_SOURCE", "-o", job,
+                               os.path.join(EXAMPLES, "client.c"),
+                               *shlex.split(flags.stdout), "-lm"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status, out = self.run_it(job, "100", "0", LD_LIBRARY_PATH=self.folder_of(
+            "libberth-client.so.1.0.0"))
+        self.assertEqual((status, out.splitlines()[-1]), (0, "done step 100"))
+
+    def test_the_python_package(self):
+        package = os.path.dirname(self.folder_of("_client.py"))
+        status, out = self.run_it(sys.executable, "-c",
+                                  "import berth; print(berth.__file__)", PYTHONPATH=package)
+        self.assertEqual((status, out), (0, os.path.join(package, "berth/__init__.py\n")))
 
 
 if __name__ == "__main__":

@@ -497,9 +497,10 @@ class Notes:
             patch = mock.patch.object(berth._speak, name, self.note(name))
             patch.start()
             self.addCleanup(patch.stop)
-        patch = mock.patch.object(berth._speak, "must_stop", self.must_stop)
-        patch.start()
-        self.addCleanup(patch.stop)
+        for name, ours in (("must_stop", self.must_stop), ("_answered", False)):
+            patch = mock.patch.object(berth._speak, name, ours)
+            patch.start()
+            self.addCleanup(patch.stop)
         self.asked = 0
 
     def note(self, name):
@@ -652,9 +653,12 @@ class Hooks(Notes, unittest.TestCase):
             ReduceOp=types.SimpleNamespace(MAX="max"))
         self.assertFalse(hooks.must_stop_together())
         with mock.patch.dict(sys.modules, torch=torch):
-            self.assertTrue(hooks.must_stop_together())
             votes_of_others[:] = [0]
             self.assertFalse(hooks.must_stop_together())
+            self.assertFalse(berth._speak.was_answered())
+            votes_of_others[:] = [1]
+            self.assertTrue(hooks.must_stop_together())
+            self.assertTrue(berth._speak.was_answered())  # so that it leaves with 85
 
 
 # --- functions as jobs ------------------------------------------------------------------
