@@ -46,7 +46,8 @@ int berth_client_report(struct berth_client *client, uint64_t iteration, double 
 /* The same where there is no loss to speak of. */
 void berth_client_step(struct berth_client *client, uint64_t iteration);
 
-/* How many iterations there will be in all: from it comes the time that is left. */
+/* How many iterations there will be in all: from it comes the time that is left.
+ * 0: nobody knows. */
 void berth_client_total(struct berth_client *client, uint64_t iterations);
 
 /*

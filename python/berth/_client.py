@@ -173,7 +173,7 @@ class Client:
             self._speak()
 
     def total(self, steps):
-        if self.alone:
+        if self.alone or steps == 0:
             return
         with self._lock:
             self._facts["total"] = steps

@@ -9,7 +9,8 @@ from ._client import Client
 _client = Client.from_environment()
 _stopping = False  # a signal said so
 _answered = False  # must_stop() has said yes
-_catching = False
+_owner = None  # the process that caught it
+_spared = False  # a worker has outlived the warning
 _progress = {"step": None, "total": None}
 
 
@@ -79,36 +80,52 @@ def flush():
     _client.flush()
 
 
+def _end(number):
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _is_warning():
+    return bool(_client.file) and os.path.exists(_client.file)
+
+
 def _on_signal(number, frame):
-    global _stopping
+    """The warning goes to all processes of the job, also to workers that were forked after
+    we caught the signal.  They are not asked: the one who is will need them until it has
+    saved (a data loader's death would be its own), and they end with it.  Any other such
+    signal to them, as from a parent that is done with them, ends them as ever."""
+    global _stopping, _spared
+    if os.getpid() != _owner:
+        if _spared or not _is_warning():
+            _end(number)
+        _spared = True
+        return
     if _stopping and _client.alone:  # a second time, by hand: no more patience
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        _end(number)
     _stopping = True
 
 
 def catch_signal():
     """Take SIGTERM for a request, unless the program has plans for it."""
-    global _catching
-    if _catching or threading.current_thread() is not threading.main_thread():
+    global _owner, _spared
+    if _owner == os.getpid() or threading.current_thread() is not threading.main_thread():
         return
-    _catching = True
+    _owner, _spared = os.getpid(), False
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _on_signal)
 
 
 def release_signal():
-    global _catching
-    if _catching and signal.getsignal(signal.SIGTERM) is _on_signal:
+    global _owner
+    if _owner == os.getpid() and signal.getsignal(signal.SIGTERM) is _on_signal:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _catching = False
+    _owner = None
 
 
 def _after_fork():
-    """A worker says nothing for its parent, and ends by SIGTERM as its parent expects."""
+    """A worker says nothing for its parent."""
     _client.after_fork()
     _progress.update(step=None, total=None)
-    release_signal()
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -247,29 +247,40 @@ static void look(struct berth_client *client)
 
 /* --- the signal ------------------------------------------------------------------ */
 
-static volatile sig_atomic_t terminated;
+static volatile sig_atomic_t terminated, spared;
 static volatile pid_t terminated_owner;
+static char warning_file[4096]; /* whose presence says that the signal is the warning */
 
-/* A child that was forked and not told to stop in any other way ends as ever. */
+/*
+ * The warning goes to all processes of the job, also to workers that were forked after
+ * we caught the signal.  They are not asked: the one who is will need them until it has
+ * saved, and they end with it.  Any other such signal to them, as from a parent that is
+ * done with its workers, ends them as ever.
+ */
 static void on_terminate(int number)
 {
+    int before = errno;
     if (getpid() == terminated_owner) {
         terminated = 1;
-        return;
+    } else if (!spared && warning_file[0] && access(warning_file, F_OK) == 0) {
+        spared = 1;
+    } else {
+        signal(number, SIG_DFL);
+        raise(number); /* arrives when we return */
     }
-    signal(number, SIG_DFL);
-    raise(number); /* arrives when we return */
+    errno = before;
 }
 
-static void catch_terminate(void)
+static void catch_terminate(const char *file)
 {
     struct sigaction now, ours = { .sa_handler = on_terminate, .sa_flags = SA_RESTART };
     if (terminated_owner == getpid() || sigaction(SIGTERM, NULL, &now) < 0)
         return;
-    bool free_to_take = now.sa_handler == SIG_DFL || now.sa_handler == on_terminate;
+    if (strlen(file) < sizeof(warning_file))
+        memcpy(warning_file, file, strlen(file) + 1);
     terminated_owner = getpid();
-    terminated = 0;
-    if (free_to_take)
+    terminated = spared = 0;
+    if (now.sa_handler == SIG_DFL)
         sigaction(SIGTERM, &ours, NULL);
 }
 
@@ -352,7 +363,7 @@ PUBLIC void berth_client_total(struct berth_client *client, uint64_t iterations)
     if (alone(client))
         return;
     become_own(client);
-    client->total = (struct fact){ .value = iterations, .known = true };
+    client->total = (struct fact){ .value = iterations, .known = iterations > 0 };
     speak(client, false);
 }
 
@@ -385,7 +396,7 @@ PUBLIC bool berth_client_must_stop(const struct berth_client *client)
 {
     if (alone(client))
         return false;
-    catch_terminate();
+    catch_terminate(client->file);
     /* Handles are made by berth_client_new() only, so none is truly const: to the
      * caller asking changes nothing, to us it is a chance to listen. */
     struct berth_client *mine = (struct berth_client *)(uintptr_t)client;

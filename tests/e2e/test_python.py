@@ -208,6 +208,7 @@ class ClientSpeaks(WithPeer):
 
     def test_a_checkpoint_is_told_at_once_with_the_step_before_it(self):
         self.client.total(500)
+        self.client.total(0)  # that is, unknown
         self.client.report(1, 1)
         self.client.report(2, 0.5)
         self.client.saved(2)
@@ -451,6 +452,37 @@ class Runs(WithPeer):
         self.assertEqual(self.peer.answer().rest_of_it(),
                          ["hello 1", "report 1 1", "report 2 1", "saved 2"])
         self.assertFalse(self.peer.called())
+
+    def test_forked_workers_outlive_the_warning_until_their_parent_ends_them(self):
+        process = self.start("""
+            import multiprocessing, os, time, berth
+
+            def work(box):
+                while True:
+                    box.put(os.getpid())
+                    time.sleep(0.01)
+
+            with berth.Run() as run:
+                box = multiprocessing.get_context("fork").Queue(1)
+                worker = multiprocessing.get_context("fork").Process(target=work, args=(box,))
+                worker.start()
+                box.get()
+                print("ready", flush=True)
+                while not run.must_stop():
+                    box.get(timeout=30)
+                for _ in range(10):
+                    box.get(timeout=30)               # what was begun is finished
+                print("alive", worker.is_alive(), flush=True)
+                worker.terminate()
+                worker.join()
+                print("ended by", worker.exitcode, flush=True)
+        """, **self.environment())
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.write("preempt", "60\n")
+        os.killpg(process.pid, signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual((process.returncode, out, err),
+                         (85, "alive True\nended by -15\n", ""))
 
     def test_wrong_steps_are_refused_with_and_without_berth(self):
         for wrong in (-1, 1 << 64):

@@ -164,6 +164,7 @@ static void a_report_says_step_and_loss(void **state)
     assert_string_equal(heard(peer), "report 18446744073709551615 -\n");
     berth_client_total(client, 10000);
     assert_string_equal(heard(peer), "total 10000\n");
+    berth_client_total(client, 0); /* that is, unknown */
     berth_client_free(client);
     assert_null(heard(peer));
 }
@@ -337,7 +338,7 @@ static int is_told_to_end(void)
     return 1;
 }
 
-static int has_a_child_that_ends(void)
+static int has_a_worker_that_ends(void)
 {
     struct berth_client *client = berth_client_new();
     berth_client_must_stop(client);
@@ -346,9 +347,38 @@ static int has_a_child_that_ends(void)
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 0 : 1;
 }
 
-static void a_forked_child_that_does_not_ask_ends_by_the_signal(void **state)
+static void a_forked_worker_ends_by_the_signal_as_ever(void **state)
 {
-    assert_int_equal(in_a_child(has_a_child_that_ends), 0);
+    assert_int_equal(in_a_child(has_a_worker_that_ends), 0);
+}
+
+static int is_warned(void)
+{
+    raise(SIGTERM);
+    return 0;
+}
+
+static int is_warned_and_then_told_to_end(void)
+{
+    raise(SIGTERM);
+    raise(SIGTERM);
+    return 1;
+}
+
+static int has_a_worker_that_is_warned(void)
+{
+    struct berth_client *client = berth_client_new();
+    berth_client_must_stop(client);
+    close(open(getenv("BERTH_PREEMPT_FILE"), O_CREAT | O_WRONLY, 0600));
+    int warned = in_a_child(is_warned),
+        told = in_a_child(is_warned_and_then_told_to_end);
+    berth_client_free(client);
+    return warned == 0 && WIFSIGNALED(told) && WTERMSIG(told) == SIGTERM ? 0 : 1;
+}
+
+static void a_forked_worker_outlives_the_warning(void **state)
+{
+    assert_int_equal(in_a_child(has_a_worker_that_is_warned), 0);
 }
 
 /* --- what cannot hurt it ------------------------------------------------------- */
@@ -621,7 +651,8 @@ int main(void)
         CASE(a_loss_that_is_no_number_is_refused),
         CASE(numbers_have_a_point_in_every_language),
         CASE(a_handler_of_the_program_stays),
-        CASE(a_forked_child_that_does_not_ask_ends_by_the_signal),
+        CASE(a_forked_worker_ends_by_the_signal_as_ever),
+        CASE(a_forked_worker_outlives_the_warning),
         CASE(without_berth_every_call_returns),
         CASE(stop_is_heard_and_stays),
         CASE(words_in_pieces_and_unknown_words_are_fine),
