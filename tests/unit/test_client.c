@@ -121,6 +121,15 @@ static struct berth_client *connected(struct peer *peer)
     return client;
 }
 
+/* putenv() keeps no copies, so that none are left over at the end. */
+static char peer_at[400], file_at[400];
+
+static void tell(char *room, size_t size, const char *name, const char *value)
+{
+    snprintf(room, size, "%s=%s", name, value);
+    putenv(room);
+}
+
 static int setup(void **state)
 {
     static struct peer peer;
@@ -128,8 +137,8 @@ static int setup(void **state)
     assert_non_null(mkdtemp(peer.folder));
     snprintf(peer.path, sizeof(peer.path), "%s/job.sock", peer.folder);
     snprintf(peer.file, sizeof(peer.file), "%s/preempt", peer.folder);
-    setenv("BERTH_SOCKET", peer.path, 1);
-    setenv("BERTH_PREEMPT_FILE", peer.file, 1);
+    tell(peer_at, sizeof(peer_at), "BERTH_SOCKET", peer.path);
+    tell(file_at, sizeof(file_at), "BERTH_PREEMPT_FILE", peer.file);
     clock_ms = 0;
     allocations_left = -1;
     decimal_point = ".";
@@ -282,6 +291,8 @@ static void the_file_tells_where_the_socket_does_not(void **state)
     berth_client_free(client);
 }
 
+static struct berth_client *kept; /* in a child that may end with it */
+
 /* In a process of its own: the library catches the signal once per process. */
 static int in_a_child(int (*part)(void))
 {
@@ -295,12 +306,12 @@ static int in_a_child(int (*part)(void))
 
 static int hears_the_signal(void)
 {
-    struct berth_client *client = berth_client_new();
-    bool before = berth_client_must_stop(client);
-    berth_client_report(client, 1, 1);
-    berth_client_report(client, 2, 1);
+    kept = berth_client_new();
+    bool before = berth_client_must_stop(kept);
+    berth_client_report(kept, 1, 1);
+    berth_client_report(kept, 2, 1);
     raise(SIGTERM);
-    bool after = berth_client_must_stop(client);
+    bool after = berth_client_must_stop(kept);
     return !before && after ? 0 : 1; /* it ends without a word more */
 }
 
@@ -320,10 +331,10 @@ static int keeps_its_handler(void)
 {
     struct sigaction now;
     signal(SIGTERM, ignore);
-    struct berth_client *client = berth_client_new();
-    berth_client_must_stop(client);
+    kept = berth_client_new();
+    berth_client_must_stop(kept);
     sigaction(SIGTERM, NULL, &now);
-    berth_client_free(client);
+    berth_client_free(kept);
     return now.sa_handler == ignore ? 0 : 1;
 }
 
@@ -340,10 +351,10 @@ static int is_told_to_end(void)
 
 static int has_a_worker_that_ends(void)
 {
-    struct berth_client *client = berth_client_new();
-    berth_client_must_stop(client);
+    kept = berth_client_new();
+    berth_client_must_stop(kept);
     int status = in_a_child(is_told_to_end);
-    berth_client_free(client);
+    berth_client_free(kept);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 0 : 1;
 }
 
@@ -367,12 +378,12 @@ static int is_warned_and_then_told_to_end(void)
 
 static int has_a_worker_that_is_warned(void)
 {
-    struct berth_client *client = berth_client_new();
-    berth_client_must_stop(client);
+    kept = berth_client_new();
+    berth_client_must_stop(kept);
     close(open(getenv("BERTH_PREEMPT_FILE"), O_CREAT | O_WRONLY, 0600));
     int warned = in_a_child(is_warned),
         told = in_a_child(is_warned_and_then_told_to_end);
-    berth_client_free(client);
+    berth_client_free(kept);
     return warned == 0 && WIFSIGNALED(told) && WTERMSIG(told) == SIGTERM ? 0 : 1;
 }
 
@@ -436,7 +447,7 @@ static void a_path_that_cannot_be_is_nobody(void **state)
     memset(path, 'x', sizeof(path));
     path[0] = '/';
     path[sizeof(path) - 1] = '\0';
-    setenv("BERTH_SOCKET", path, 1);
+    tell(peer_at, sizeof(peer_at), "BERTH_SOCKET", path);
     struct berth_client *client = berth_client_new();
     assert_int_equal(berth_client_report(client, 1, 1), 0);
     assert_false(berth_client_must_stop(client));
