@@ -585,6 +585,36 @@ static void a_peer_that_does_not_read_holds_nobody_up(void **state)
     berth_client_free(client);
 }
 
+/* Its queue of callers is full: connecting would wait for it to answer one. */
+static void a_peer_that_answers_nobody_holds_nobody_up(void **state)
+{
+    struct peer *peer = *state;
+    int callers[32], count = 0, r = 0;
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", peer->path);
+    while (count < 32 && r == 0) {
+        callers[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        r = connect(callers[count++], (struct sockaddr *)&address, sizeof(address));
+    }
+    assert_int_equal(r, -1);
+    assert_int_equal(errno, EAGAIN);
+
+    alarm(20); /* ends the test if it waits */
+    struct berth_client *client = berth_client_new();
+    berth_client_report(client, 1, 1);
+    assert_false(berth_client_must_stop(client));
+    alarm(0);
+    while (takes_call(peer))
+        ;
+    clock_ms += 1000;
+    berth_client_report(client, 2, 1);
+    assert_true(takes_call(peer));
+    assert_string_equal(heard(peer), "hello 1\nreport 2 1\n");
+    berth_client_free(client);
+    while (count > 0)
+        close(callers[--count]);
+}
+
 static void a_dead_peer_raises_no_signal(void **state)
 {
     struct peer *peer = *state;
@@ -678,6 +708,7 @@ int main(void)
         CASE(rubbish_ends_the_connection_and_nothing_else),
         CASE(a_line_of_the_greatest_length_is_a_line),
         CASE(a_peer_that_does_not_read_holds_nobody_up),
+        CASE(a_peer_that_answers_nobody_holds_nobody_up),
         CASE(a_dead_peer_raises_no_signal),
         CASE(a_forked_child_does_not_speak_for_its_parent),
         CASE(a_forked_child_that_speaks_has_its_own_line),
