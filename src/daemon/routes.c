@@ -62,7 +62,11 @@ void routes_handle(void *context, const struct http_request *req,
         return;
     }
     if (strcmp(req->method, "DELETE") == 0 && strstr(req->path, "server")) {
-        daemon_stop(routes->daemon, &caller, true, &err); reply->after_commit = true; buf_print(&reply->body, "{}"); return; }
+        daemon_stop(routes->daemon, &caller, true, &err);
+        reply->after_commit = true;
+        buf_print(&reply->body, "{}");
+        return;
+    }
     if (strcmp(req->method, "DELETE") == 0) {
         int r = daemon_cancel(routes->daemon, &caller,
                               strtoull(strrchr(req->path, '/') + 1, NULL, 10), &err);
@@ -77,11 +81,17 @@ void routes_handle(void *context, const struct http_request *req,
     uint64_t id = strtoull(strrchr(req->path, '/') + 1, NULL, 10);
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    struct db_query *q = db_prepare(store_reader(facts.store), "SELECT state, exit_code, preemptions, attempt FROM job WHERE id = ?");
+    struct db_query *q = db_prepare(
+        store_reader(facts.store),
+        "SELECT state, exit_code, preemptions, attempt FROM job WHERE id = ?");
     db_int(q, 1, (int64_t)id);
     if (db_next(q, NULL) == 1)
-        buf_print(&reply->body, "{\"id\":%llu,\"state\":\"%s\",\"exit_code\":%lld,\"preemptions\":%lld}\n", (unsigned long long)id, db_get_text(q, 0), (long long)db_get_int(q, 1), (long long)db_get_int(q, 2));
+        buf_print(
+            &reply->body,
+            "{\"id\":%llu,\"state\":\"%s\",\"exit_code\":%lld,\"preemptions\":%lld}\n",
+            (unsigned long long)id, db_get_text(q, 0), (long long)db_get_int(q, 1),
+            (long long)db_get_int(q, 2));
     else
-    http_reply_error(reply, 404, NULL, "nothing here");
+        http_reply_error(reply, 404, NULL, "nothing here");
     db_finish(q);
 }
