@@ -35,11 +35,16 @@ struct dependency {
 #define REQUEST_ENV_MAX 4096
 #define REQUEST_NAME_MAX 200
 #define REQUEST_DEPENDENCIES_MAX 1000
+#define REQUEST_SCRIPT_MAX (4u << 20)
+#define REQUEST_PATH_MAX 4096 /* bytes of a path, its place holders not filled in */
+#define REQUEST_GPUS_MAX 1000000
 
 struct request {
     struct job_spec spec;
     struct launch launch;
 
+    bool in_array; /* launch.array_index was given; whose array, berthd says */
+    uint32_t array_limit; /* so many of its array at once; 0: all */
     bool hold;
     int64_t begin_ns; /* not before; 0: at once */
     struct dependency *dependencies;
@@ -51,12 +56,26 @@ struct request {
 /*
  * Read one; everything lives in 'arena'.  -EINVAL with "field: what is wrong" if a key is
  * unknown, of the wrong type, too large or makes no sense beside the others.
+ *
+ * Afterwards 'launch' and 'spec' agree on what both say, argv and env are lists (perhaps
+ * empty) and paths are absolute: those that were relative are so to the job's folder.
+ * Whose job it is, its id and its array's are not in it; times are kept to a millionth
+ * of a second.
  */
 int request_read(struct request *request, struct arena *arena, const struct json *json,
                  struct error *err);
 
-/* Write one: what request_read() makes of it is equal.  Standard values are left out. */
+/*
+ * Write one: what request_read() makes of it is equal, if it was printed with all digits
+ * (json_text_exact).  Standard values are left out.
+ */
 struct json *request_write(const struct request *request);
 
 /* What holds where nothing is said. */
 void request_defaults(struct request *request);
+
+/* "TERM", "SIGUSR1", "12" to a number; 0 if there is no such signal to send. */
+int request_signal(const char *text);
+
+/* The other way round: "TERM". */
+const char *request_signal_name(int number);
