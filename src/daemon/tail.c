@@ -57,12 +57,17 @@ static void ask_for_notice(struct tail *tail)
 
 static int open_file(struct tail *tail, struct error *err)
 {
-    int fd = open_as_user(tail->path, tail->setup.uid, tail->setup.gid, err);
+    const struct tail_setup *setup = &tail->setup;
+    int fd = setup->ours ? open_as_user(tail->path, geteuid(), getegid(), err)
+                         : open_as_user(tail->path, setup->uid, setup->gid, err);
     if (fd < 0)
         return fd;
     struct stat file;
-    if (fstat(fd, &file) < 0)
-        file.st_size = 0;
+    if (fstat(fd, &file) < 0 ||
+        (setup->ours && file.st_uid != setup->uid && file.st_uid != geteuid())) {
+        close(fd);
+        return error_set(err, -EACCES, "%.200s: belongs to somebody else", tail->path);
+    }
     int64_t offset = tail->setup.offset;
     if (offset < 0)
         offset = offset > -file.st_size ? file.st_size + offset : 0;

@@ -20,7 +20,8 @@ struct tail_setup {
     uint32_t uid, gid; /* whose file it is: opened with these rights     */
     uint64_t job;      /* for tails_wake()                               */
     int64_t offset;    /* bytes to leave out; negative: so many from the end */
-    bool follow;       /* until the job has ended                        */
+    bool follow;       /* until the job has ended                            */
+    bool ours; /* in a folder of ours: opened with our rights, if it is theirs */
 };
 
 /* 'ended' says whether a job will write no more; it is asked before the last look. */
