@@ -135,6 +135,8 @@ void bench_free(struct bench *b)
     assert_int_equal(uv_loop_close(&b->loop), 0);
     nftw(b->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     outbox_release(&b->outbox);
+    for (uint32_t i = 0; i < b->event_count; i++)
+        free((void *)b->events[i].why);
     free(b->events);
     free(b);
 }
