@@ -802,7 +802,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
         request->spec.id = daemon->id_next++;
         request->launch.id = request->spec.id;
         request->launch.uid = caller->uid;
-        request->launch.array_id = count > 1 ? first : 0;
+        request->launch.array_id = request->in_array ? first : 0;
         ret_ids[i] = request->spec.id;
         r = submit_one(daemon, user, request, texts[i], ret_rejected, err);
     }
