@@ -6,8 +6,8 @@
  *     acc   accuracy 1 - exp(-k / tau); its loss is 1 - accuracy
  *
  * each from 'first' at step 0 down (accuracy: up) to 'last', in the limit or, where kmax
- * is given, at that step.  It is what is so: only the simulated executor knows it, the
- * rest hears what the job reports.
+ * is given, at that step.  In a simulation it is what is so: only the simulated executor
+ * knows it, the rest hears what the job reports, unless jobs are asked to declare it.
  */
 #pragma once
 

@@ -21,7 +21,9 @@
  *   at first, and has an equal share at least; so has one that reports nothing;
  * - sizes change by a tenth at least, and where the resize pays (elastic.h).
  *
- * It knows what jobs have reported, nothing else.
+ * It knows what jobs have reported, nothing else.  With 'forecast=declared' it believes
+ * what a job has said beforehand of its curve and its steps: in a simulation that is the
+ * truth, which shows what the best of forecasts would bring.
  */
 #include "policy/policy.h"
 
@@ -38,6 +40,9 @@
 #define POINTS_LEAST 4   /* reports from which a curve says something            */
 #define POINTS_ENOUGH 12 /* and from which one without a trend will not get better */
 
+enum forecast_from { FORECAST_REPORTED, FORECAST_DECLARED };
+static const char *const forecast_names[] = { "reported", "declared", NULL };
+
 /* What is remembered of a job that reports losses. */
 struct pupil {
     struct curve curve;
@@ -51,6 +56,7 @@ struct pupil {
 struct slaq {
     struct elastic elastic;
     double floor, young;
+    uint32_t forecast;
 
     uint32_t *of_job; /* by slot: 1 + its pupil; 0: none */
     struct pupil *pupils;
@@ -193,6 +199,23 @@ static void set_young(struct gains_job *share, const struct pupil *pupil,
     share->fixed_s = paced ? pupil->pace.fixed_s : 0;
 }
 
+/* It has said beforehand how it will learn, and we are to believe it. */
+static bool declares(const struct slaq *slaq, const struct job *job)
+{
+    return slaq->forecast == FORECAST_DECLARED && job->curve.family != LEARNING_NONE &&
+           job->kind == KIND_NONE;
+}
+
+static void set_declared(struct gains_job *share, const struct job *job, double at)
+{
+    double end = job->steps_total > 0  ? job->steps_total
+                 : job->curve.kmax > 0 ? job->curve.kmax
+                                       : INFINITY;
+    gains_declared(share, &job->curve, at, end);
+    share->work_s = (job->step_s - job->fixed_s) * job->gpus;
+    share->fixed_s = job->fixed_s;
+}
+
 /* At least that part of an equal share, within what it can have. */
 static uint32_t part_of(double fair, double part, const struct gains_job *share)
 {
@@ -208,7 +231,10 @@ static void judge(struct slaq *slaq, const struct view *view, uint32_t index)
     double fair = slaq->elastic.fair;
     if (pupil)
         refit(pupil);
-    if (pupil && is_known(pupil)) {
+    if (declares(slaq, job)) {
+        set_declared(share, job, job_steps(job, view->now_ns));
+        share->least = part_of(fair, slaq->floor, share);
+    } else if (pupil && is_known(pupil)) {
         set_curve(share, pupil, job, job_steps(job, view->now_ns));
         share->least = part_of(fair, slaq->floor, share);
     } else if (pupil && pupil->curve.count >= POINTS_ENOUGH) {
@@ -267,6 +293,9 @@ static const struct param slaq_params[] = {
       "of an equal share that nobody falls below; 0 as in the paper", 0, 1 },
     { "young", PARAM_NUMBER, offsetof(struct slaq, young), "0.3", "share",
       "of what is left to learn that a step brings, until reports say", 0, 0.99 },
+    { "forecast", PARAM_CHOICE, offsetof(struct slaq, forecast), "reported", NULL,
+      "curves as fitted to reports, or as declared by jobs that do so",
+      .choices = forecast_names },
     { NULL },
 };
 

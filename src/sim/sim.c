@@ -124,6 +124,8 @@ static int arrive(struct sim *sim, struct error *err)
         *curve = spec.curve;
         truth.curve = curve;
     }
+    if (!sim->setup->declare_curves)
+        spec.curve.family = LEARNING_NONE;
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
     double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
     spec.steps *= work;

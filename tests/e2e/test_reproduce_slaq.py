@@ -23,6 +23,18 @@ class ReproduceSlaq(Case):
         self.assertLess(measured["loss_seconds_change_berth"], measured["loss_seconds_change"])
         self.assertLess(measured["converged_change_berth"], measured["converged_change"] / 3)
 
+    def test_curves_are_known_only_where_they_are_declared(self):
+        def figures(policy, *flags):
+            done = self.berth("sim", "--workload", "slaq:jobs=20,gap=5", "--policy", policy,
+                              "--json", *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)["quality"]
+
+        told = figures("slaq,forecast=declared", "--declare-curves")
+        self.assertNotEqual(told, figures("slaq,forecast=declared"))
+        self.assertEqual(figures("slaq"), figures("slaq,forecast=declared"))
+        self.assertEqual(figures("slaq"), figures("slaq", "--declare-curves"))
+
 
 if __name__ == "__main__":
     unittest.main()

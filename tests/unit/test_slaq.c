@@ -313,6 +313,26 @@ static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
     }
 }
 
+static void a_declared_curve_is_believed_where_that_is_asked_for(void **state)
+{
+    for (int believed = 0; believed <= 1; believed++) {
+        struct world w;
+        world_init(&w, 2, 4);
+        job_id quick = running(&w, 4);
+        job_id slow = running(&w, 4);
+        for (job_id id = quick; id <= slow; id++)
+            world_job(&w, id)->curve =
+                (struct learning){ .family = LEARNING_EXP,
+                                   .mu = id == quick ? 0.9 : 0.9999 };
+        world_job(&w, quick)->step_s = world_job(&w, slow)->step_s = 1;
+        world_decide_with(&w, &policy_slaq,
+                          believed ? "floor=0,forecast=declared" : "floor=0");
+        assert_int_equal(size_of(&w, quick), believed ? 7 : 4);
+        assert_int_equal(size_of(&w, slow), believed ? 1 : 4);
+        world_release(&w);
+    }
+}
+
 static int setup(void **state)
 {
     static struct world world;
@@ -347,6 +367,7 @@ int main(void)
         CASE(a_newcomer_does_not_wait_for_the_epoch),
         CASE(of_two_the_one_that_learns_less_makes_room),
         CASE(who_grows_goes_on_until_others_have_shrunk),
+        cmocka_unit_test(a_declared_curve_is_believed_where_that_is_asked_for),
         cmocka_unit_test(a_resize_that_costs_more_than_it_brings_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
