@@ -92,6 +92,12 @@ const struct figure summary_figures[] = {
       false },
     { "quality.time_to_accuracy.95", "time to 95 % of last accuracy", "s", BETTER_LESS,
       false },
+    { "quality.unit_share.high", "GPU-time of the quarter with most to learn", "share",
+      BETTER_NONE, false },
+    { "quality.unit_share.medium", "GPU-time of the next quarter", "share", BETTER_NONE,
+      false },
+    { "quality.unit_share.low", "GPU-time of the other half", "share", BETTER_NONE,
+      false },
     { NULL },
 };
 
@@ -308,6 +314,12 @@ static void set_quality(struct summary *summary, const struct quality *quality)
         snprintf(percent, sizeof percent, "%.0f", learning_accuracies[i] * 100);
         set_in(summary, "quality.time_to_accuracy", percent,
                quality->accuracy_s[i] / (double)quality->accuracy_count);
+    }
+    double shares[LOSS_GROUPS];
+    if (loss_groups_shares(&quality->groups, shares)) {
+        set(summary, "quality.unit_share.high", shares[LOSS_HIGH]);
+        set(summary, "quality.unit_share.medium", shares[LOSS_MEDIUM]);
+        set(summary, "quality.unit_share.low", shares[LOSS_LOW]);
     }
 }
 
