@@ -56,6 +56,7 @@ struct pupil {
 struct slaq {
     struct elastic elastic;
     double floor, young;
+    int64_t horizon_ns;
     uint32_t forecast;
 
     uint32_t *of_job; /* by slot: 1 + its pupil; 0: none */
@@ -262,6 +263,13 @@ static void fit_least(struct elastic *elastic, const struct view *view)
     }
 }
 
+/* Over how long gains are compared: an epoch at least. */
+static double horizon_s(const struct slaq *slaq)
+{
+    int64_t ns = slaq->elastic.length_ns;
+    return (double)(ns > slaq->horizon_ns ? ns : slaq->horizon_ns) * 1e-9;
+}
+
 static int slaq_decide(void *self, const struct view *view, struct plan *plan,
                        struct arena *scratch, struct error *err)
 {
@@ -272,8 +280,8 @@ static int slaq_decide(void *self, const struct view *view, struct plan *plan,
         for (uint32_t i = 0; i < elastic->count; i++)
             judge(slaq, view, i);
         fit_least(elastic, view);
-        gains_share(elastic->shares, elastic->count, elastic->units,
-                    (double)elastic->length_ns * 1e-9, elastic->heap);
+        gains_share(elastic->shares, elastic->count, elastic->units, horizon_s(slaq),
+                    elastic->heap);
         elastic_apply(elastic, view, plan);
     }
     elastic_between(elastic, view, plan);
@@ -293,6 +301,9 @@ static const struct param slaq_params[] = {
       "of an equal share that nobody falls below; 0 as in the paper", 0, 1 },
     { "young", PARAM_NUMBER, offsetof(struct slaq, young), "0.3", "share",
       "of what is left to learn that a step brings, until reports say", 0, 0.99 },
+    { "horizon", PARAM_TIME, offsetof(struct slaq, horizon_ns), "30s", NULL,
+      "over how long gains are compared, an epoch at least; 0 as in the paper", 0,
+      1e9 },
     { "forecast", PARAM_CHOICE, offsetof(struct slaq, forecast), "reported", NULL,
       "curves as fitted to reports, or as declared by jobs that do so",
       .choices = forecast_names },

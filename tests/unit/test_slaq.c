@@ -261,6 +261,30 @@ static void of_two_the_one_that_learns_less_makes_room(void **state)
     assert_int_equal(size_of(w, newcomer), 2);
 }
 
+/* One that will have learnt all it can in seconds, and one that goes on for minutes. */
+static uint32_t size_of_the_slow(const char *settings)
+{
+    struct world w;
+    world_init(&w, 2, 4);
+    job_id quick = running(&w, 4);
+    job_id slow = running(&w, 4);
+    for (job_id id = quick; id <= slow; id++) {
+        world_job(&w, id)->curve =
+            (struct learning){ .family = LEARNING_EXP, .mu = id == quick ? 0.9 : 0.99 };
+        world_job(&w, id)->step_s = 1;
+    }
+    world_decide_with(&w, &policy_slaq, settings);
+    uint32_t size = size_of(&w, slow);
+    world_release(&w);
+    return size;
+}
+
+static void who_looks_further_ahead_gives_more_to_those_who_learn_long(void **state)
+{
+    assert_int_equal(size_of_the_slow("floor=0,forecast=declared,horizon=0"), 1);
+    assert_true(size_of_the_slow("floor=0,forecast=declared,horizon=30s") > 3);
+}
+
 /* Two jobs whose resize takes a second: epochs are of ten. */
 static void make_dear(struct world *w, job_id one, job_id other)
 {
@@ -326,7 +350,7 @@ static void a_declared_curve_is_believed_where_that_is_asked_for(void **state)
                                    .mu = id == quick ? 0.9 : 0.9999 };
         world_job(&w, quick)->step_s = world_job(&w, slow)->step_s = 1;
         world_decide_with(&w, &policy_slaq,
-                          believed ? "floor=0,forecast=declared" : "floor=0");
+                          believed ? "floor=0,horizon=0,forecast=declared" : "floor=0");
         assert_int_equal(size_of(&w, quick), believed ? 7 : 4);
         assert_int_equal(size_of(&w, slow), believed ? 1 : 4);
         world_release(&w);
@@ -366,6 +390,7 @@ int main(void)
         CASE(small_change_is_not_worth_a_resize),
         CASE(a_newcomer_does_not_wait_for_the_epoch),
         CASE(of_two_the_one_that_learns_less_makes_room),
+        cmocka_unit_test(who_looks_further_ahead_gives_more_to_those_who_learn_long),
         CASE(who_grows_goes_on_until_others_have_shrunk),
         cmocka_unit_test(a_declared_curve_is_believed_where_that_is_asked_for),
         cmocka_unit_test(a_resize_that_costs_more_than_it_brings_is_not_made),
