@@ -7,9 +7,10 @@
  *     points  losses of a training that was, evenly spaced from step 0 to kmax, and
  *             straight between them
  *
- * the first three each from 'first' at step 0 down (accuracy: up) to 'last', in the limit or, where kmax
- * is given, at that step.  In a simulation it is what is so: only the simulated executor
- * knows it, the rest hears what the job reports, unless jobs are asked to declare it.
+ * the first three each from 'first' at step 0 down (accuracy: up) to 'last', in the
+ * limit or, where kmax is given, at that step.  In a simulation it is what is so: only
+ * the simulated executor knows it, the rest hears what the job reports, unless jobs are
+ * asked to declare it.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /*
  * slaq.c - GPUs go where they improve a model most.
  *
- * Once an epoch T, for each job:
+ * Once an epoch, for each job, over the time T to come:
  *
  *     q(a) = T / (w/a + t0)              steps it makes with a GPUs
  *     G(a) = l(k) - l(k + q(a))          what they take off its normalised loss
@@ -16,6 +16,8 @@
  * - 'floor': nobody has less than this part of an equal share.  The paper has none, so
  *   that a job which is nearly done lives on one core; it gets its last percent late, and
  *   stays long.  Most of the gain is to be had without that harm;
+ * - 'horizon': T.  In the paper it is the epoch, and who learns slowly and long gains too
+ *   little in one to get anything;
  * - t0: with it a job does not profit from GPUs without end;
  * - a job with too few reports to tell is taken to learn quickly ('young'), as models do
  *   at first, and has an equal share at least; so has one that reports nothing;

@@ -9,9 +9,9 @@
  *     half       c/(a k^2 + b k + c), a U[.002, .022], b U[.1, .5], c 1; U[80, 160] steps
  *     half       mu^k, mu U[.80, .95]; U[1.2, 2] times the steps to a thousandth
  *
- * from 1 to 0, reached at the last step; or, with curves=real, those of training that was
- * (trained.h), as many steps as they have points.  A job can have from one unit to all of them.  The
- * same seed gives the same jobs at every gap.
+ * from 1 to 0, reached at the last step; or, with curves=real, those of training that
+ * was (trained.h), as many steps as they have points.  A job can have from one unit to
+ * all of them.  The same seed gives the same jobs at every gap.
  */
 #include <errno.h>
 #include <math.h>
