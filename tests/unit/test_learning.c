@@ -142,10 +142,11 @@ static void points_that_are_none_are_refused(void **state)
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_int_equal(learning_parse_points(&l, texts[i], room, &err), -EINVAL);
     char text[16 + 4 * LEARNING_POINTS_MAX] = "points:5/9";
-    for (uint32_t i = 1; i < LEARNING_POINTS_MAX; i++)
-        strcat(text, "/1");
+    size_t used = strlen(text);
+    for (uint32_t i = 1; i < LEARNING_POINTS_MAX; i++, used += 2)
+        memcpy(text + used, "/1", 3);
     assert_int_equal(learning_parse_points(&l, text, room, &err), 0);
-    strcat(text, "/1");
+    memcpy(text + used, "/1", 3);
     assert_int_equal(learning_parse_points(&l, text, room, &err), -EINVAL);
 }
 
