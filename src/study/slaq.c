@@ -363,5 +363,6 @@ const struct study study_slaq = {
              "Distributed Machine Learning, SoCC 2017",
     .seeds_full = 5,
     .seeds_quick = 2,
+    .seed_first = 1,
     .run = slaq_run,
 };
