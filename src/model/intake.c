@@ -192,8 +192,8 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
                        .overlap = spec->overlap };
-    if (job.gpus_min < job.nodes) /* one on each of its nodes, however small it is */
-        job.gpus_min = job.nodes;
+    if (job.gpus > 0 && job.gpus_min < job.nodes)
+        job.gpus_min = job.nodes; /* however small it is, one on each of them */
     if (spec->kind) {
         job.kind = throughput_find(intake->rates, spec->kind);
         if (job.kind == KIND_NONE)

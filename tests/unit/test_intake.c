@@ -69,6 +69,8 @@ static void an_elastic_job_has_one_on_each_of_its_nodes(void **state)
     assert_int_equal(accept(&desk, spec).gpus_min, 2);
     spec.gpus_min = 3;
     assert_int_equal(accept(&desk, spec).gpus_min, 3);
+    spec = (struct job_spec){ .gpus = 0, .nodes = 1, .steps = 9 };
+    assert_int_equal(accept(&desk, spec).gpus_min, 0);
     close_desk(&desk);
 }
 
