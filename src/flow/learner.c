@@ -45,11 +45,7 @@ void learner_fit(struct learner *learner)
     if (!learner->stale || learner->count < LEARNER_POINTS_LEAST)
         return;
     double weights[LEARNER_POINTS];
-    double weight = 1;
-    for (uint32_t i = learner->count; i-- > 0;) {
-        weights[i] = weight;
-        weight *= WEIGHT_PER_POINT;
-    }
+    family_weights(weights, learner->count, WEIGHT_PER_POINT);
     struct family_points points = { .step = learner->steps,
                                     .value = learner->losses,
                                     .weight = weights,
