@@ -40,9 +40,14 @@ void learner_add(struct learner *learner, double steps, double loss)
     learner->stale = true;
 }
 
+bool learner_wants_fit(const struct learner *learner)
+{
+    return learner->stale && learner->count >= LEARNER_POINTS_LEAST;
+}
+
 void learner_fit(struct learner *learner)
 {
-    if (!learner->stale || learner->count < LEARNER_POINTS_LEAST)
+    if (!learner_wants_fit(learner))
         return;
     double weights[LEARNER_POINTS];
     family_weights(weights, learner->count, WEIGHT_PER_POINT);

@@ -27,8 +27,8 @@ struct family_fit family_fit_best(const struct family_points *points,
 {
     struct family_points signed_points = *points;
     signed_points.sign = sample_sign(points);
-    *inv = family_fit_inv(&signed_points, warm ? inv : NULL);
     *exp = family_fit_exp(&signed_points, warm ? exp : NULL);
+    *inv = sample_fit_inv(&signed_points, warm ? inv : NULL, exp->sse);
     return exp->sse < inv->sse ? *exp : *inv;
 }
 

@@ -15,6 +15,7 @@
 #define C_MIN 1e-4    /* 1/c is the value at k = 0, in ranges                    */
 #define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
 #define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
+#define CATCH_UP 10   /* times the last gain: further behind another family is lost  */
 #define DAMPING 1e-3
 #define ROUNDS_MAX 24
 
@@ -186,7 +187,8 @@ static double inv_promise(const struct inv *m, const struct inv *next,
     return gain;
 }
 
-static double inv_search(const struct sample *s, struct inv *m)
+/* Search from 'm' on; 'rival' is an error that another family has reached, or 0. */
+static double inv_search(const struct sample *s, struct inv *m, double rival)
 {
     struct inv_sums sums;
     inv_pass(s, m, &sums);
@@ -213,6 +215,8 @@ static double inv_search(const struct sample *s, struct inv *m)
         sums = there;
         damping *= 0.1;
         if (gain < SAMPLE_ENOUGH * sums.sse || sums.sse < SAMPLE_NOTHING * s->weight)
+            break;
+        if (sums.sse - CATCH_UP * gain > rival && rival > 0)
             break;
     }
     return sums.sse;
@@ -328,14 +332,14 @@ static void inv_start(const struct sample *s, struct inv *best, struct inv *squa
 }
 
 /* Without a square there may be a second valley: look there as well. */
-static double inv_search_cold(const struct sample *s, struct inv *m)
+static double inv_search_cold(const struct sample *s, struct inv *m, double rival)
 {
     struct inv square;
     inv_start(s, m, &square);
-    double sse = inv_search(s, m);
+    double sse = inv_search(s, m, rival);
     if (m->p[0] > 0 || square.p[0] == 0)
         return sse;
-    double other = inv_search(s, &square);
+    double other = inv_search(s, &square, rival);
     if (other < sse)
         *m = square;
     return other < sse ? other : sse;
@@ -355,8 +359,8 @@ static void inv_from(const struct sample *s, const struct family_fit *warm,
     inv_lower(s, m);
 }
 
-struct family_fit family_fit_inv(const struct family_points *points,
-                                 const struct family_fit *warm)
+struct family_fit sample_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm, double rival)
 {
     assert(points->count <= FAMILY_POINTS_MAX);
     double sign = sample_sign(points);
@@ -367,12 +371,13 @@ struct family_fit family_fit_inv(const struct family_points *points,
 
     struct inv m;
     double sse;
+    rival /= s.scale * s.scale;
     if (warm && warm->family == FAMILY_INV && warm->sign == sign &&
         warm->origin == points->origin) {
         inv_from(&s, warm, &m);
-        sse = inv_search(&s, &m);
+        sse = inv_search(&s, &m, rival);
     } else {
-        sse = inv_search_cold(&s, &m);
+        sse = inv_search_cold(&s, &m, rival);
     }
     double size = fabs(s.scale);
     return (struct family_fit){ .family = FAMILY_INV,
@@ -384,4 +389,10 @@ struct family_fit family_fit_inv(const struct family_points *points,
                                 .limit = s.base + s.scale * m.p[3],
                                 .sse = sse * size * size,
                                 .weight = s.weight };
+}
+
+struct family_fit family_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm)
+{
+    return sample_fit_inv(points, warm, 0);
 }

@@ -60,3 +60,10 @@ void sample_thin(struct sample *thin, const struct sample *s);
 
 /* The weighted mean, for points of which no family says more. */
 struct family_fit sample_flat(const struct family_points *points, double sign);
+
+/*
+ * family_fit_inv() beside another family that has left the error 'rival': where it is far
+ * behind that and gains little, it stops early.  A fit that starts from there goes on.
+ */
+struct family_fit sample_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm, double rival);
