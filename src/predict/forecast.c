@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "predict/calibration.h"
 #include "predict/family.h"
 
 #define TRIALS_MAX 48 /* earlier points at which opinions are put to the test       */
@@ -440,6 +441,7 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
                   pow(larger(reach, 1), FAR_POWER);
     if (ahead > NEAR) /* points that were put together are less uneven than one */
         half = hypot(half, NOISE_SHARE * unevenness(value, count));
+    half *= calibration_width(count, ahead);
     return (struct forecast){ .step = there,
                               .value = now.mixed,
                               .low = now.mixed - half,
