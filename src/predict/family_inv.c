@@ -15,7 +15,9 @@
 #define C_MIN 1e-4    /* 1/c is the value at k = 0, in ranges                    */
 #define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
 #define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
+#define STRAIGHT -1.0 /* a limit below that, in ranges: nearly a straight line      */
 #define CATCH_UP 10   /* times the last gain: further behind another family is lost  */
+#define HOPELESS 10.0 /* times the error of another family: no valley is so deep    */
 #define DAMPING 1e-3
 #define ROUNDS_MAX 24
 
@@ -306,8 +308,8 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
  */
 static void inv_start(const struct sample *s, struct inv *best, struct inv *square)
 {
-    static const double limits[] = { 0.06, 0.02, -0.003, -0.01, -0.03,
-                                     -0.1, -0.3, -1,     -2.9 };
+    static const double limits[] = { 0.25,  0.12, 0.06, 0.02, -0.003, -0.01,
+                                     -0.03, -0.1, -0.3, -1,   -2.9 };
     struct sample thin;
     sample_thin(&thin, s);
     double least = HUGE_VAL;
@@ -331,18 +333,35 @@ static void inv_start(const struct sample *s, struct inv *best, struct inv *squa
     inv_lower(s, square);
 }
 
-/* Without a square there may be a second valley: look there as well. */
+/* Search from 'other' as well, and keep the better. */
+static double inv_search_also(const struct sample *s, struct inv *m, double sse,
+                              struct inv *other, double rival)
+{
+    double there = inv_search(s, other, rival);
+    if (there < sse)
+        *m = *other;
+    return there < sse ? there : sse;
+}
+
+/*
+ * There may be other valleys.  One has a square where this one has none.  One has its
+ * limit where the newest points are, where this one is nearly straight: a curve that fell
+ * at once and is noise since, which a thinned sample does not show.
+ */
 static double inv_search_cold(const struct sample *s, struct inv *m, double rival)
 {
-    struct inv square;
-    inv_start(s, m, &square);
+    struct inv other;
+    inv_start(s, m, &other);
     double sse = inv_search(s, m, rival);
-    if (m->p[0] > 0 || square.p[0] == 0)
+    if (rival > 0 && sse > HOPELESS * rival)
         return sse;
-    double other = inv_search(s, &square, rival);
-    if (other < sse)
-        *m = square;
-    return other < sse ? other : sse;
+    if (m->p[0] == 0 && other.p[0] > 0)
+        sse = inv_search_also(s, m, sse, &other, rival);
+    if (m->p[3] < STRAIGHT) {
+        inv_given_limit(s, sample_mean(s), &other);
+        sse = inv_search_also(s, m, sse, &other, rival);
+    }
+    return sse;
 }
 
 /* An earlier fit on this sample's scale. */

@@ -143,6 +143,19 @@ void sample_thin(struct sample *thin, const struct sample *s)
     }
 }
 
+WIDE static double weighted_sum(const struct sample *s)
+{
+    quad sum = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++)
+        sum += s->w[i] * s->y[i];
+    return sum_of(&sum);
+}
+
+double sample_mean(const struct sample *s)
+{
+    return weighted_sum(s) / s->weight;
+}
+
 struct family_fit sample_flat(const struct family_points *points, double sign)
 {
     double weight = 0;

@@ -58,6 +58,9 @@ bool sample_make(struct sample *s, const struct family_points *points, double or
 /* Means of neighbours, so that at most SAMPLE_THIN_POINTS are left. */
 void sample_thin(struct sample *thin, const struct sample *s);
 
+/* The weighted mean of y. */
+double sample_mean(const struct sample *s);
+
 /* The weighted mean, for points of which no family says more. */
 struct family_fit sample_flat(const struct family_points *points, double sign);
 
