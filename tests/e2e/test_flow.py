@@ -54,6 +54,15 @@ class Flow(Case):
         found = self.sim("--cluster", "jpas-13", "--workload", "jobs.csv", "--policy", "fifo")
         self.assertAlmostEqual(found["jct_s"]["mean"], 20, delta=0.001)
 
+    def test_a_job_alone_has_nobody_to_go_before(self):
+        for steps in (1, 10): # a single iteration too
+            self.write("jobs.csv", HEAD + f"0,2,2,{steps},1.5,597774108,ring,exp:mu=0.8\n")
+            words = ("--cluster", "jpas-13", "--workload", "jobs.csv", "--policy", "fifo")
+            for flow in ("fair", "jpas", "crux", "smallest-first", "las-flow"):
+                with self.subTest(steps=steps, flow=flow):
+                    found = self.sim(*words, "--flow", flow)
+                    self.assertAlmostEqual(found["jct_s"]["mean"], 2 * steps, delta=0.001)
+
     def test_what_is_generated_runs_the_same_from_a_file(self):
         done = self.berth("gen", "--preset", "jpas:jobs=12", "-o", "jobs.csv")
         self.assertEqual(done.returncode, 0, done.stderr)
