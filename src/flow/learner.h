@@ -17,6 +17,7 @@
 
 struct learner {
     double steps[LEARNER_POINTS], losses[LEARNER_POINTS];
+    double many[LEARNER_POINTS]; /* reports that each is the mean of */
     uint32_t count;
     double first; /* loss                                            */
     double least; /* seen so far                                     */

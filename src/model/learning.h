@@ -7,7 +7,7 @@
  *
  * each from 'first' at step 0 down (accuracy: up) to 'last', in the limit or, where kmax
  * is given, at that step.  It is what is so: only the simulated executor knows it, the
- * rest hears what the job reports.
+ * rest hears what the job reports, which may be noisy.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ struct learning {
     double mu, a, b, c, tau;
     double first, last; /* losses; of 'acc' accuracies */
     double kmax;        /* 0: none */
+    double noise;       /* deviation of what is reported, in shares of first to last */
 };
 
 #define LEARNING_TEXT_BYTES 256

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "flow/flow.h"
 #include "flow/learner.h"
 #include "model/event.h"
@@ -465,9 +466,27 @@ static void a_million_reports_take_no_more_room(void **state)
     assert_true(learner.count <= LEARNER_POINTS);
     assert_near(learner.steps[0], 0, 0); /* it remembers where it began */
     assert_near(learner.steps[learner.count - 1], 999999, 0);
+    assert_true(learner.steps[2] < 900000); /* and the way since */
     learner_fit(&learner);
     assert_true(learner_knows(&learner));
     assert_near(learner_share(&learner, 999999), 1 - exp(-5), 0.01);
+}
+
+static void noise_hides_little_of_how_far_a_job_is(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 1, "noise");
+    double off = 0;
+    for (uint32_t n = 0; n < 50; n++) {
+        struct learner learner;
+        learner_init(&learner);
+        for (uint32_t k = 0; k <= 300; k++)
+            learner_add(&learner, k, exp(-(double)k / 60) + 0.05 * rng_normal(&rng));
+        learner_fit(&learner);
+        assert_true(learner_knows(&learner));
+        off += fabs(learner_share(&learner, 300) - (1 - exp(-5))) / 50;
+    }
+    assert_true(off < 0.03);
 }
 
 /* --- the registry ------------------------------------------------------------------------- */
@@ -509,6 +528,7 @@ int main(void)
         cmocka_unit_test(without_bandwidth_there_is_still_an_order),
         cmocka_unit_test(one_alone_goes_first_under_everybody),
         cmocka_unit_test(a_million_reports_take_no_more_room),
+        cmocka_unit_test(noise_hides_little_of_how_far_a_job_is),
         cmocka_unit_test(a_wrong_name_or_setting_is_said),
     };
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
