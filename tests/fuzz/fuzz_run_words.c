@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "executor/launch_file.h"
 #include "executor/run_words.h"
-#include "run/pattern.h"
+#include "executor/pattern.h"
 
 static bool as_line(void *context, char *text)
 {

@@ -1,5 +1,5 @@
 /* pattern.c - progress in a job's output. */
-#include "run/pattern.h"
+#include "executor/pattern.h"
 
 #include <errno.h>
 #include <math.h>
