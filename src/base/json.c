@@ -128,6 +128,13 @@ char *json_text(const struct json *json)
     return text;
 }
 
+char *json_text_exact(const struct json *json)
+{
+    char *text = json_dumps(inner(json), JSON_REAL_PRECISION(17) | JSON_COMPACT);
+    must(text ? 0 : -1);
+    return text;
+}
+
 int json_parse(const char *text, size_t count, struct json **ret_json,
                struct error *err)
 {
@@ -197,6 +204,27 @@ bool json_as_number(const struct json *json, double *ret_number)
         return false;
     *ret_number = json_number_value(inner(json));
     return true;
+}
+
+bool json_as_count(const struct json *json, int64_t *ret_count)
+{
+    if (!json_is_integer(inner(json)))
+        return false;
+    *ret_count = json_integer_value(inner(json));
+    return true;
+}
+
+bool json_as_flag(const struct json *json, bool *ret_flag)
+{
+    if (!json_is_boolean(inner(json)))
+        return false;
+    *ret_flag = json_is_true(inner(json));
+    return true;
+}
+
+bool json_is_text(const struct json *json)
+{
+    return json && json_typeof(inner(json)) == JSON_STRING;
 }
 
 bool(json_is_object)(const struct json *json)

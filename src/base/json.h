@@ -37,6 +37,7 @@ void json_print_exact(const struct json *json, FILE *file);
 
 /* The same as a string; free() it. */
 char *json_text(const struct json *json);
+char *json_text_exact(const struct json *json);
 
 /* One value and nothing after it; -EINVAL with the line otherwise.  Depth is limited. */
 int json_parse(const char *text, size_t count, struct json **ret_json,
@@ -65,9 +66,12 @@ const struct json *json_item(const struct json *array, size_t index);
 size_t json_count(const struct json *array); /* 0 unless an array */
 const char *json_as_text(const struct json *json);
 bool json_as_number(const struct json *json, double *ret_number);
+bool json_as_count(const struct json *json, int64_t *ret_count); /* whole: 5, not 5.0 */
+bool json_as_flag(const struct json *json, bool *ret_flag);
 bool json_is_object(const struct json *json);
 bool json_is_array(const struct json *json);
 bool json_is_null(const struct json *json);
+bool json_is_text(const struct json *json);
 
 /* Walk an object's members: start with NULL, ends with NULL. */
 void *json_member(const struct json *object, void *last, const char **ret_key,

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "executor/executor.h"
 #include "flow/flow.h"
 #include "model/plan.h"
@@ -32,6 +33,30 @@ static int init_flow(struct engine *engine, struct arena *run,
     return r;
 }
 
+/* A policy with its settings, in an arena of its own; the present one stays if it fails. */
+static int put_in_office(struct engine *engine, const struct policy *policy,
+                         const char *settings, struct error *err)
+{
+    struct arena own;
+    arena_init(&own, 0);
+    void *self = arena_alloc(&own, 1, policy->self_size, 16);
+    param_defaults(policy->params, self);
+    int r = param_parse(policy->params, self, policy->name, settings, err);
+    if (r == 0 && policy->init)
+        r = policy->init(self, &engine->state.view, engine->seed, &own, err);
+    if (r < 0) {
+        arena_release(&own);
+        return r;
+    }
+    if (engine->policy && engine->policy->fini)
+        engine->policy->fini(engine->policy_self);
+    arena_release(&engine->own);
+    engine->own = own;
+    engine->policy = policy;
+    engine->policy_self = self;
+    return 0;
+}
+
 int engine_init(struct engine *engine, struct arena *run,
                 const struct engine_setup *setup, struct error *err)
 {
@@ -44,16 +69,8 @@ int engine_init(struct engine *engine, struct arena *run,
     engine->refusal = arena_new(run, struct error);
     arena_init(&engine->round, ROUND_BYTES);
 
-    const struct policy *policy = setup->policy;
-    engine->policy_self = arena_alloc(run, 1, policy->self_size, 16);
-    param_defaults(policy->params, engine->policy_self);
-    int r = param_parse(policy->params, engine->policy_self, policy->name,
-                        setup->settings, err);
-    if (r == 0 && policy->init)
-        r = policy->init(engine->policy_self, &engine->state.view, setup->seed, run,
-                         err);
-    if (r == 0)
-        engine->policy = policy;
+    engine->seed = setup->seed;
+    int r = put_in_office(engine, setup->policy, setup->settings, err);
     if (r == 0)
         r = init_flow(engine, run, setup, err);
     if (r < 0)
@@ -69,6 +86,7 @@ void engine_release(struct engine *engine)
     if (engine->flow && engine->flow->fini)
         engine->flow->fini(engine->flow_self);
     engine->flow = NULL;
+    arena_release(&engine->own);
     arena_release(&engine->round);
     state_release(&engine->state);
 }
@@ -95,6 +113,61 @@ static void take_note(struct engine *engine, struct event *event)
         if (listener->kinds == 0 || listener->kinds >> event->kind & 1)
             listener->event(listener->self, view, event);
     }
+}
+
+/* Everybody who is there, in order of submission: a policy's queue is in that order. */
+static const struct sort_item *live_jobs(struct engine *engine)
+{
+    const struct state *state = &engine->state;
+    uint32_t live = state->live_count;
+    struct sort_item *items = arena_array(&engine->round, struct sort_item, live + 1);
+    struct sort_item *spare = arena_array(&engine->round, struct sort_item, live + 1);
+    uint32_t count = 0;
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE)
+            items[count++] = (struct sort_item){ (double)state->jobs[id].id, id };
+    assert(count == live);
+    sort_items(items, spare, count);
+    return items;
+}
+
+/* A policy learns who is there. */
+static void introduce(struct engine *engine, bool to_policy, bool to_flow)
+{
+    const struct view *view = &engine->state.view;
+    const struct sort_item *items = live_jobs(engine);
+    for (uint32_t i = 0; i < engine->state.live_count; i++) {
+        struct event event = { .at_ns = view->now_ns,
+                               .kind = EVENT_ADOPTED,
+                               .job = items[i].value,
+                               .generation = view->jobs[items[i].value].generation };
+        if (to_policy && engine->policy->observe)
+            engine->policy->observe(engine->policy_self, view, &event);
+        if (to_flow && engine->flow && engine->flow->observe)
+            engine->flow->observe(engine->flow_self, view, &event);
+    }
+    engine->wake_ns = view->now_ns; /* it decides at the next step, whatever happens */
+    arena_reset(&engine->round);
+}
+
+int engine_set_policy(struct engine *engine, const struct policy *policy,
+                      const char *settings, struct error *err)
+{
+    int r = put_in_office(engine, policy, settings, err);
+    if (r == 0)
+        introduce(engine, true, false);
+    return r;
+}
+
+void engine_adopt(struct engine *engine)
+{
+    introduce(engine, true, true);
+}
+
+bool engine_replay(struct engine *engine, struct event *event)
+{
+    engine->event_count++;
+    return state_apply(&engine->state, event);
 }
 
 /* This plan has the job go on elsewhere or with another size. */
@@ -166,6 +239,20 @@ static void order_drop(struct engine *engine, const struct change *change)
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_DROPPED,
                            .job = change->job };
+    take_note(engine, &event);
+}
+
+/* Its owner wants it gone: whoever runs is told to leave at once. */
+static void order_leave(struct engine *engine, job_id job)
+{
+    if (!job_may_leave(&engine->state.jobs[job]))
+        return; /* it waited and is gone, or leaves already, or has not come yet */
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = EVENT_RECALLED,
+                           .job = job,
+                           .rule = RULE_CANCEL,
+                           .wait_saved_ns = -1,
+                           .for_whom = JOB_NONE };
     take_note(engine, &event);
 }
 
@@ -276,6 +363,21 @@ static int carry_out(struct engine *engine, struct error *err)
     return 0;
 }
 
+/* The executor hears of those whose owner wants them gone and who are not gone yet. */
+static int carry_cancels(struct engine *engine, const struct event *events,
+                         uint32_t count, struct error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        if (events[i].kind != EVENT_CANCELLED)
+            continue;
+        const struct job *job = &engine->state.jobs[events[i].job];
+        if (job->state != JOB_FREE && job->leaving)
+            r = engine->executor->cancel(engine->executor_self, events[i].job, err);
+    }
+    return r;
+}
+
 /* That a job is up, or has loaded, is what was ordered: it calls for no new decision. */
 static bool only_confirms(const struct event *events, uint32_t count)
 {
@@ -346,11 +448,16 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
                 uint32_t count, struct error *err)
 {
     engine->state.view.now_ns = now_ns;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         take_note(engine, &events[i]);
+        if (events[i].kind == EVENT_CANCELLED)
+            order_leave(engine, events[i].job);
+    }
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
     int r = (idle || only_confirms(events, count)) && engine->wake_ns > now_ns
                 ? commit(engine, err)
                 : decide(engine, err);
+    if (r == 0)
+        r = carry_cancels(engine, events, count, err);
     return r < 0 ? r : ask_flow(engine, err);
 }

@@ -38,9 +38,11 @@ struct engine {
     struct state state;
     struct plan *plan;
     struct arena round; /* emptied after every step */
+    struct arena own;   /* of the policy in office  */
 
     const struct policy *policy;
     void *policy_self;
+    uint64_t seed;
     const struct flow_policy *flow; /* or NULL */
     void *flow_self;
     struct flow_plan *flow_plan;
@@ -81,6 +83,23 @@ int engine_init(struct engine *engine, struct arena *run,
                 const struct engine_setup *setup, struct error *err);
 void engine_release(struct engine *engine);
 void engine_listen(struct engine *engine, struct listener listener);
+
+/*
+ * Put another policy into office.  It is told of every live job (adopted) and decides at
+ * the next step; no job is disturbed by the change itself.  If it cannot be set up, the
+ * present one stays.
+ */
+int engine_set_policy(struct engine *engine, const struct policy *policy,
+                      const char *settings, struct error *err);
+
+/*
+ * Apply an event without deciding or telling anybody but the state: what a log says has
+ * happened.  False if it makes no sense now.  Afterwards engine_adopt().
+ */
+bool engine_replay(struct engine *engine, struct event *event);
+
+/* After a replay: the policies learn who is there. */
+void engine_adopt(struct engine *engine);
 
 /* When somebody wants to be asked next; INT64_MAX: never. */
 static inline int64_t engine_wake_ns(const struct engine *engine)

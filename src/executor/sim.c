@@ -642,7 +642,7 @@ static void leave(struct sim_cluster *sim, job_id id, enum event_kind kind, bool
     event->steps = kept;
     event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
-    event->clean = clean;
+    event->clean = event->measured = clean;
     job->steps = kept;
     depart(sim, id);
 }
@@ -749,6 +749,7 @@ static void job_due(struct sim_cluster *sim, job_id id)
     case PHASE_LOADING:
         make_steps(sim, id);
         event = emit(sim, id, EVENT_LOADED);
+        event->measured = true;
         event->rate_per_s = job->rate_per_s;
         report_first(sim, id);
         return;

@@ -103,7 +103,15 @@ void joblog_event(void *self, const struct view *view, const struct event *event
         put_job(log, view, event->job, "completed", event->at_ns, event->steps);
         break;
     case EVENT_FAILED:
-        put_job(log, view, event->job, "failed", event->at_ns, 0);
+        put_job(log, view, event->job,
+                view->jobs[event->job].leaving ? "cancelled" : "failed", event->at_ns,
+                0);
+        break;
+    case EVENT_CANCELLED:
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+        if (view->jobs[event->job].state == JOB_FREE)
+            put_job(log, view, event->job, "cancelled", event->at_ns, 0);
         break;
     case EVENT_DROPPED:
         put_job(log, view, event->job, "dropped", -1, 0);

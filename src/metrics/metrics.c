@@ -254,7 +254,8 @@ static void finished(struct metrics *metrics, const struct view *view,
     if (job->deadline_ns > 0 && event->at_ns > job->deadline_ns)
         metrics->slo_violations++;
     if (event->kind == EVENT_FAILED) {
-        metrics->failed++;
+        metrics->failed += !job->leaving;
+        metrics->cancelled += job->leaving;
         return;
     }
     metrics->completed++;
@@ -280,6 +281,16 @@ static void dropped(struct metrics *metrics, job_id id)
         return;
     metrics->window_left--;
     metrics->failed++;
+}
+
+/* Its owner wanted it gone, and it is; until then it was counted as waiting. */
+static void cancelled(struct metrics *metrics, job_id id)
+{
+    metrics->waiting--;
+    if (!metrics->open[id].counted)
+        return;
+    metrics->window_left--;
+    metrics->cancelled++;
 }
 
 static void resized(struct metrics *metrics, const struct view *view,
@@ -332,6 +343,12 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         if (metrics->open[event->job].seated)
             metrics->waiting++;
         left(metrics, view, event);
+        if (view->jobs[event->job].state == JOB_FREE)
+            cancelled(metrics, event->job);
+        break;
+    case EVENT_CANCELLED:
+        if (view->jobs[event->job].state == JOB_FREE)
+            cancelled(metrics, event->job);
         break;
     case EVENT_DROPPED:
         dropped(metrics, event->job);
@@ -349,6 +366,6 @@ void metrics_event(void *self, const struct view *view, const struct event *even
 void metrics_end(struct metrics *metrics, const struct view *view)
 {
     pass(metrics, view->now_ns);
-    metrics->unfinished =
-        metrics->total - metrics->completed - metrics->failed - metrics->rejected;
+    metrics->unfinished = metrics->total - metrics->completed - metrics->failed -
+                          metrics->rejected - metrics->cancelled;
 }

@@ -42,7 +42,7 @@ enum { SERIES_GPUS_HELD, SERIES_WAITING, SERIES_RUNNING };
 struct metrics_open; /* a live job */
 
 struct metrics {
-    uint64_t total, completed, failed, rejected, unfinished;
+    uint64_t total, completed, failed, rejected, cancelled, unfinished;
     uint64_t preempted_jobs; /* that were preempted at all */
     uint64_t preemptions, resizes, slo_violations, deadlines;
     uint64_t seen; /* jobs by order of submission, rejected ones included */

@@ -94,7 +94,8 @@ static uint64_t unheld(const struct state *state, node_id node)
     const struct holds *holds = &state->holds[node];
     uint32_t count = state->view.cluster->nodes[node].gpu_count;
     uint64_t all = count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
-    return all & ~(holds->digit[0] | holds->digit[1] | holds->digit[2]);
+    return all & ~state->foreign[node] &
+           ~(holds->digit[0] | holds->digit[1] | holds->digit[2]);
 }
 
 /* A seat is taken: what 'part' says of CPU and memory comes from what is free. */
@@ -122,6 +123,15 @@ static void give(struct state *state, const struct seat *seat,
     room.cpu_milli += part->cpu_milli;
     room.mem_mib += part->mem_mib;
     set_room(state, part->node, &room);
+}
+
+/* Accelerators that others use are not free; nor do we take them from our jobs. */
+void books_set_foreign(struct state *state, node_id node, uint64_t gpus)
+{
+    state->foreign[node] = gpus;
+    struct room room = state->free.rooms[node];
+    room.gpus = unheld(state, node);
+    set_room(state, node, &room);
 }
 
 static struct room_part part_of(const struct seat *seat)

@@ -15,3 +15,6 @@ void books_decline(struct state *state, job_id job);
 /* Note in the job how many accelerators a row of seats has, and of which type. */
 void books_count_seats(struct state *state, struct job *job,
                        const struct seat_row *row);
+
+/* Which of a node's accelerators are in use by others: they are not free. */
+void books_set_foreign(struct state *state, node_id node, uint64_t gpus);

@@ -31,6 +31,9 @@ const char *event_name(enum event_kind kind)
         [EVENT_WAKE] = "wake",
         [EVENT_CLOSED] = "closed",
         [EVENT_DROPPED] = "dropped",
+        [EVENT_CHANGED] = "changed",
+        [EVENT_FOREIGN] = "foreign",
+        [EVENT_RESTORED] = "restored",
     };
     return names[kind];
 }

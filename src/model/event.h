@@ -15,6 +15,7 @@ enum event_kind {
     EVENT_CANCELLED, /* its owner wants it gone                                */
     EVENT_HELD,
     EVENT_RELEASED,
+    EVENT_CHANGED, /* 'spec': its owner says something else of a held job      */
 
     /* from an executor; of the attempt that the event names */
     EVENT_STARTED,    /* all ranks are up; 'loaded' if it makes steps already  */
@@ -28,6 +29,7 @@ enum event_kind {
     EVENT_LOST,       /* its node died, or the start failed; 'steps' are kept  */
     EVENT_NODE_DOWN,
     EVENT_NODE_UP,
+    EVENT_FOREIGN, /* 'gpus' of 'node' are in use by others; replaces what was so */
 
     /* from the engine: orders */
     EVENT_PLACED,   /* 'seats' are its own as soon as the promises are kept  */
@@ -36,6 +38,9 @@ enum event_kind {
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
     EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
     EVENT_DROPPED,  /* given up on: it ends without having run to its end    */
+
+    /* from the store, after a restart: what no other event brings back */
+    EVENT_RESTORED, /* 'spec': times, steps and counts as they were          */
 
     /* to a policy only */
     EVENT_ADOPTED, /* a policy takes over: this job waits or runs */
@@ -65,6 +70,13 @@ struct promise_part {
     } part;
 };
 
+/* What a job has been through, as far as it matters to policies. */
+struct restored {
+    const int64_t *served_ns;     /* GPU-time by type                   */
+    const double *steps, *losses; /* its newest reports, oldest first   */
+    uint32_t report_count;
+};
+
 struct event {
     int64_t at_ns;
     enum event_kind kind;
@@ -72,13 +84,19 @@ struct event {
     uint32_t generation; /* of the slot; 0: whoever is in it */
     uint32_t attempt;
     bool loaded;
-    bool clean; /* STOPPED: saved its state before it left */
+    bool clean;    /* STOPPED: saved its state before it left                    */
+    bool measured; /* LOADED: by its first step; STOPPED: by its own leaving;
+                      PROGRESS: its rate, by a clock                            */
     enum rule rule;
-    int exit_code;   /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
-    const char *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
+    int exit_code; /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
+    const char
+        *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
     union {
-        const struct job *spec; /* SUBMITTED, REJECTED: numbers, not words */
-        struct {                /* PLACED, RESIZING, RENEWED */
+        struct {                            /* SUBMITTED, REJECTED, CHANGED, RESTORED */
+            const struct job *spec;         /* numbers, not words          */
+            const struct restored *history; /* RESTORED: and what came before */
+        };
+        struct { /* PLACED, RESIZING, RENEWED */
             const struct seat *seats;
             const struct promise_part *promises;
             uint32_t seat_count;
@@ -92,13 +110,17 @@ struct event {
             double steps_reached; /* had been made when it left: more than kept  */
             double rate_per_s;    /* 0: not known                                */
             double loss;          /* NAN: none                                   */
+            double steps_total;   /* PROGRESS: says how many in all; 0: does not */
         };
         struct { /* RECALLED */
             int64_t grace_ns;
             int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
             job_id for_whom;
         };
-        node_id node;   /* NODE_DOWN, NODE_UP */
+        struct { /* NODE_DOWN, NODE_UP, FOREIGN */
+            node_id node;
+            uint64_t gpus;
+        };
         uint32_t level; /* LEVELLED: 0 goes first */
     };
 };

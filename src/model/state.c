@@ -47,6 +47,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->loss_free = NONE;
     state->served_ns = arena_array(run, int64_t, (size_t)job_max * cluster->type_count);
     state->node_down = arena_array(run, bool, cluster->node_count);
+    state->foreign = arena_array(run, uint64_t, cluster->node_count);
     state->holds = arena_array(run, struct holds, cluster->node_count);
 
     free_init(&state->free, run, cluster);
@@ -154,7 +155,7 @@ static void submitted(struct state *state, struct event *event)
     *job = *event->spec;
     job->generation = generation ? generation : 1;
     job->attempt = UINT32_MAX; /* the first start makes it 0 */
-    job->state = JOB_WAITING;
+    job->state = event->spec->state == JOB_HELD ? JOB_HELD : JOB_WAITING;
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
@@ -176,7 +177,7 @@ static void submitted(struct state *state, struct event *event)
         state->id_next = job->id + 1;
     map_put(&state->slots, job->id, id);
     state->live_count++;
-    state->waiting_count++;
+    state->waiting_count += job->state == JOB_WAITING;
     state->view.closed = false; /* whatever was expected */
     event->job = id;
     event->generation = job->generation;
@@ -319,7 +320,79 @@ static void cancelled(struct state *state, job_id id)
     if (job->state == JOB_WAITING || job->state == JOB_HELD) {
         state->waiting_count -= job->state == JOB_WAITING;
         forget(state, id);
+    } else if (job_seated(job) && job->next.count) {
+        books_decline(state, id); /* it goes nowhere else */
     }
+}
+
+/* What its owner may say anew while nobody counts on it. */
+static void changed(struct job *job, const struct job *spec)
+{
+    job->class = spec->class;
+    job->weight = spec->weight;
+    job->deadline_ns = spec->deadline_ns;
+    job->grace_ns = spec->grace_ns;
+    job->steps_total = spec->steps_total;
+}
+
+/* Times, steps and counts of a job that was there before a restart. */
+static void restored(struct state *state, struct job *job, const struct event *event)
+{
+    const struct job *kept = event->spec;
+    job->attempt = kept->attempt;
+    job->steps = kept->steps;
+    job->rate_per_s = kept->rate_per_s;
+    job->anchor_ns = kept->anchor_ns;
+    job->loss = kept->loss;
+    job->submit_ns = kept->submit_ns;
+    job->since_ns = kept->since_ns;
+    job->first_start_ns = kept->first_start_ns;
+    job->waited_ns = kept->waited_ns;
+    job->served_ns = kept->served_ns;
+    job->recalled_ns = kept->recalled_ns;
+    job->preemptions = kept->preemptions;
+    job->failures = kept->failures;
+    job->pause_ns = kept->pause_ns;
+    job->load_ns = kept->load_ns;
+    job->rate_best_per_s *= job->step_s / kept->step_s;
+    job->fixed_s *= kept->step_s / job->step_s;
+    job->step_s = kept->step_s;
+    job->steps_total = kept->steps_total;
+    job->level = kept->level;
+    job->leaving = kept->leaving;
+    const struct restored *history = event->history;
+    uint32_t types = state->view.cluster->type_count;
+    for (uint32_t t = 0; history && history->served_ns && t < types; t++)
+        state->served_ns[(size_t)event->job * types + t] = history->served_ns[t];
+    for (uint32_t i = 0; history && i < history->report_count; i++)
+        loss_add(state, job, history->steps[i], history->losses[i]);
+}
+
+/*
+ * How long a step really takes.  Without a row in the table of throughputs a job's rates
+ * on all types stand in proportion, so what is measured on one says something of all.
+ */
+static void learn_rate(const struct state *state, struct job *job,
+                       const struct event *event)
+{
+    if (!event->measured || event->rate_per_s <= 0 || job->kind != KIND_NONE ||
+        job->type_now == TYPE_NONE || job->partner != JOB_NONE)
+        return;
+    double expected = throughput_rate(state->view.rates, job, job->type_now,
+                                      job->gpus_now, job->spread_now);
+    if (expected <= 0)
+        return;
+    double factor = event->rate_per_s / expected;
+    job->step_s /= factor;
+    job->fixed_s /= factor;
+    job->rate_best_per_s *= factor;
+}
+
+/* What it took to leave is what it will take the next time. */
+static void learn_pause(struct job *job, const struct event *event)
+{
+    if (event->measured && event->clean && job->state == JOB_STOPPING)
+        job->pause_ns = event->at_ns - job->recalled_ns;
 }
 
 /* An executor speaks of an attempt; one that is over is of no interest any more. */
@@ -357,7 +430,10 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_DROPPED:
         return job->state == JOB_WAITING;
     case EVENT_RELEASED:
+    case EVENT_CHANGED:
         return job->state == JOB_HELD;
+    case EVENT_CANCELLED:
+        return !job->leaving;
     default:
         return true;
     }
@@ -391,6 +467,10 @@ bool state_apply(struct state *state, struct event *event)
         node_changed(state, event);
         return true;
     }
+    if (event->kind == EVENT_FOREIGN) {
+        books_set_foreign(state, event->node, event->gpus);
+        return true;
+    }
     if (event->kind == EVENT_WAKE || event->kind == EVENT_REJECTED)
         return true;
 
@@ -411,6 +491,8 @@ bool state_apply(struct state *state, struct event *event)
         break;
     case EVENT_LOADED:
         job->state = JOB_RUNNING;
+        if (event->measured)
+            job->load_ns = event->at_ns - job->since_ns;
         job->anchor_ns = event->at_ns;
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
@@ -418,6 +500,9 @@ bool state_apply(struct state *state, struct event *event)
     case EVENT_PROGRESS:
         anchor(job, event->at_ns, job->rate_per_s);
         job->steps = event->steps;
+        learn_rate(state, job, event);
+        if (event->steps_total > 0)
+            job->steps_total = event->steps_total;
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))
@@ -432,6 +517,7 @@ bool state_apply(struct state *state, struct event *event)
         resized(state, id, event);
         break;
     case EVENT_STOPPED:
+        learn_pause(job, event);
         job->steps = event->steps;
         job->anchor_ns = event->at_ns;
         left_seats(state, id, event->at_ns);
@@ -469,6 +555,12 @@ bool state_apply(struct state *state, struct event *event)
         break;
     case EVENT_CANCELLED:
         cancelled(state, id);
+        break;
+    case EVENT_CHANGED:
+        changed(job, event->spec);
+        break;
+    case EVENT_RESTORED:
+        restored(state, job, event);
         break;
     case EVENT_DROPPED:
         state->waiting_count--;

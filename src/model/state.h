@@ -63,6 +63,7 @@ struct state {
     struct free_index free;
     struct holds *holds; /* by node */
     bool *node_down;
+    uint64_t *foreign; /* by node: accelerators in use by others than our jobs */
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
 

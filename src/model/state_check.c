@@ -171,7 +171,8 @@ static void check_node(const struct state *state, node_id n, const struct tally 
         uint64_t rows =
             (digit[0] >> g & 1) + 2 * (digit[1] >> g & 1) + 4 * (digit[2] >> g & 1);
         assert(tally->rows[g] == rows);
-        assert(is_free == (g < node->gpu_count && rows == 0));
+        bool is_ours = !(state->foreign[n] >> g & 1);
+        assert(is_free == (g < node->gpu_count && rows == 0 && is_ours));
         check_two(state, tally->seated[g], true); /* nobody holds another's seat */
         check_two(state, tally->in_the_end[g], false);
     }

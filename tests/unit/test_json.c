@@ -144,6 +144,41 @@ static void printing_ends_the_line(void **state)
     json_free(object);
 }
 
+static void whole_numbers_and_flags_are_told_from_others(void **state)
+{
+    struct json *json;
+    const char *text = "[5, 5.0, true, \"5\"]";
+    int64_t count = 0;
+    bool flag = false;
+    assert_int_equal(json_parse(text, strlen(text), &json, NULL), 0);
+    assert_true(json_as_count(json_item(json, 0), &count));
+    assert_int_equal(count, 5);
+    assert_false(json_as_count(json_item(json, 1), &count));
+    assert_false(json_as_count(json_item(json, 3), &count));
+    assert_true(json_as_flag(json_item(json, 2), &flag));
+    assert_true(flag);
+    assert_false(json_as_flag(json_item(json, 0), &flag));
+    assert_false(json_as_flag(NULL, &flag));
+    assert_true(json_is_text(json_item(json, 3)));
+    assert_false(json_is_text(json_item(json, 0)));
+    json_free(json);
+}
+
+static void exact_texts_have_all_digits(void **state)
+{
+    struct json *array = json_new_array();
+    json_add_number(array, 1800000000.123456);
+    char *text = json_text_exact(array);
+    struct json *again;
+    double number = 0;
+    assert_int_equal(json_parse(text, strlen(text), &again, NULL), 0);
+    assert_true(json_as_number(json_item(again, 0), &number));
+    assert_true(number == 1800000000.123456);
+    free(text);
+    json_free(array);
+    json_free(again);
+}
+
 #define CASE(name) cmocka_unit_test(name)
 
 int main(void)
@@ -158,6 +193,8 @@ int main(void)
         CASE(a_wrong_text_is_refused_with_its_line),
         CASE(a_deep_text_is_refused),
         CASE(printing_ends_the_line),
+        CASE(whole_numbers_and_flags_are_told_from_others),
+        CASE(exact_texts_have_all_digits),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -34,11 +34,13 @@ struct flags {
 
 struct command {
     const char *name;
+    const char *alias; /* another name, or NULL                            */
     const char *group; /* "Study" or "Use": how 'berth --help' sorts them */
     const char *brief; /* one line                                        */
     const char *usage; /* what follows the name, one line                 */
     const struct flag *flags;
     const char *more; /* further paragraphs for --help, or NULL          */
+    bool flags_first; /* the first word ends the flags: the rest is another command's */
 
     /* Returns the exit status: 0 ok, 1 failed, 2 wrong usage or input. */
     int (*run)(const struct flags *flags);
@@ -46,6 +48,21 @@ struct command {
 
 /* All of them, ended by NULL. */
 extern const struct command *const command_list[];
+
+/* Read the flags: 0, an exit status after a message, or -1 if help was asked for. */
+int flags_read(struct flags *flags, int argc, char **argv);
+
+/*
+ * Walk over the flags of 'table' in argv[1 …], calling 'take' for each; 'unknown', if not
+ * NULL, for those that are not in it.  Returns 0 and where the words begin, FLAGS_HELP,
+ * or negative with a sentence.
+ */
+#define FLAGS_HELP 1
+int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
+               int (*take)(void *context, const struct flag *flag, const char *value,
+                           struct error *err),
+               int (*unknown)(void *context, const char *word), void *context,
+               uint32_t *ret_words, struct error *err);
 
 /* The last value given for a flag, "" for one without value; NULL if it was not given. */
 const char *flags_get(const struct flags *flags, const char *name);

@@ -1,0 +1,636 @@
+/*
+ * request.c - a job's request in JSON, from one table of fields.
+ *
+ * Each field is a row: its key, its type, where it stands in the struct, its bounds.  What
+ * is not so simple (lists, what fields mean beside each other) has a function.
+ */
+#include "api/request.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/suggest.h"
+#include "base/units.h"
+
+#define SECONDS_MAX ((double)(TIME_MAX_NS / NS_PER_S))
+#define LISTED_MAX 4096 /* bytes of a list of types, and of a pattern */
+
+enum field_type {
+    FIELD_TEXT,   /* const char *: any bytes but none at all   */
+    FIELD_WORD,   /* the same, of visible characters           */
+    FIELD_PATH,   /* the same; made absolute                   */
+    FIELD_COUNT,  /* uint32_t                                  */
+    FIELD_NUMBER, /* double                                    */
+    FIELD_TIME,   /* int64_t nanoseconds; seconds in JSON      */
+    FIELD_FLAG,   /* bool                                      */
+    FIELD_CPUS,   /* uint32_t thousandths                      */
+    FIELD_BYTES,  /* uint32_t MiB                              */
+    FIELD_CLASS,  /* enum job_class                            */
+    FIELD_SIGNAL, /* int                                       */
+    FIELD_ARGS,   /* const char *const *                       */
+    FIELD_ENV,    /* the same, of NAME=value                   */
+    FIELD_DEPENDENCIES,
+};
+
+struct field {
+    const char *key;
+    enum field_type type;
+    size_t offset;
+    double min, max; /* of numbers; of texts: bytes */
+};
+
+#define SPEC(member) offsetof(struct request, spec.member)
+#define LAUNCH(member) offsetof(struct request, launch.member)
+#define OWN(member) offsetof(struct request, member)
+
+/* In the order in which they are written. */
+static const struct field fields[] = {
+    { "command", FIELD_ARGS, LAUNCH(argv), 0, REQUEST_ARGS_MAX },
+    { "script", FIELD_TEXT, LAUNCH(script), 1, REQUEST_SCRIPT_MAX },
+    { "name", FIELD_WORD, SPEC(name), 1, REQUEST_NAME_MAX },
+    { "cwd", FIELD_PATH, LAUNCH(cwd), 1, REQUEST_PATH_MAX },
+    { "env", FIELD_ENV, LAUNCH(env), 0, REQUEST_ENV_MAX },
+    { "gpus", FIELD_COUNT, SPEC(gpus), 0, REQUEST_GPUS_MAX },
+    { "types", FIELD_WORD, SPEC(types), 1, LISTED_MAX },
+    { "min_gpus", FIELD_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
+    { "max_gpus", FIELD_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
+    { "nodes", FIELD_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
+    { "cpus", FIELD_CPUS, SPEC(cpu_milli), 0, 1e6 },
+    { "mem_bytes", FIELD_BYTES, SPEC(mem_mib), 0, 0x1p50 },
+    { "class", FIELD_CLASS, SPEC(class) },
+    { "grace_s", FIELD_TIME, SPEC(grace_ns), 0, 7 * 86400 },
+    { "pause_s", FIELD_TIME, SPEC(pause_ns), 0, 7 * 86400 },
+    { "load_s", FIELD_TIME, SPEC(load_ns), 0, 7 * 86400 },
+    { "ckpt_s", FIELD_TIME, SPEC(ckpt_ns), 0, SECONDS_MAX },
+    { "steps", FIELD_NUMBER, SPEC(steps), 0, 1e15 },
+    { "time_limit_s", FIELD_TIME, LAUNCH(limit_ns), 0, SECONDS_MAX },
+    { "warn_s", FIELD_TIME, LAUNCH(warn_ns), 0, SECONDS_MAX },
+    { "signal", FIELD_SIGNAL, LAUNCH(signal) },
+    { "weight", FIELD_NUMBER, SPEC(weight), 1e-6, 1e6 },
+    { "entity", FIELD_WORD, SPEC(entity), 1, REQUEST_NAME_MAX },
+    { "deadline", FIELD_TIME, SPEC(deadline_ns), 0, SECONDS_MAX },
+    { "kind", FIELD_WORD, SPEC(kind), 1, REQUEST_NAME_MAX },
+    { "output", FIELD_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
+    { "error", FIELD_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
+    { "ckpt_dir", FIELD_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
+    { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
+    { "requeue", FIELD_FLAG, OWN(requeue) },
+    { "retries", FIELD_COUNT, OWN(retries), 0, 100 },
+    { "hold", FIELD_FLAG, OWN(hold) },
+    { "begin", FIELD_TIME, OWN(begin_ns), 0, SECONDS_MAX },
+    { "dependency", FIELD_DEPENDENCIES, OWN(dependencies) },
+    { "array_index", FIELD_COUNT, LAUNCH(array_index), 0, 4e9 },
+    { "array_limit", FIELD_COUNT, OWN(array_limit), 0, 1e6 },
+    { "slurm_names", FIELD_FLAG, LAUNCH(slurm_names) },
+    { "tasks_per_node", FIELD_COUNT, LAUNCH(tasks_per_node), 1, 1024 },
+};
+
+#define FIELD_COUNT_ALL (sizeof fields / sizeof *fields)
+
+static const char *const classes[] = { [CLASS_BE] = "be", [CLASS_TE] = "te" };
+
+static const char *const dependency_kinds[] = {
+    [DEPENDS_AFTER] = "after",         [DEPENDS_OK] = "afterok",
+    [DEPENDS_NOT_OK] = "afternotok",   [DEPENDS_ANY] = "afterany",
+    [DEPENDS_SINGLETON] = "singleton",
+};
+
+#define DEPENDENCY_KINDS (sizeof dependency_kinds / sizeof *dependency_kinds)
+
+static const char *const no_words[] = { NULL };
+
+/* What one reading needs everywhere. */
+struct reading {
+    struct request *request;
+    struct arena *arena;
+    size_t bytes; /* of all texts so far */
+    struct error *err;
+};
+
+int request_signal(const char *text)
+{
+    double number;
+    if (units_number(text, &number))
+        return number >= 1 && number < NSIG && number == floor(number) ? (int)number
+                                                                       : 0;
+    if (strncasecmp(text, "SIG", 3) == 0)
+        text += 3;
+    for (int i = 1; i < NSIG; i++) {
+        const char *name = sigabbrev_np(i);
+        if (name && strcasecmp(name, text) == 0)
+            return i;
+    }
+    return 0;
+}
+
+const char *request_signal_name(int number)
+{
+    static char text[16];
+    const char *name = sigabbrev_np(number);
+    if (name)
+        return name;
+    snprintf(text, sizeof text, "%d", number);
+    return text;
+}
+
+void request_defaults(struct request *request)
+{
+    *request = (struct request){
+        .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S },
+        .launch = { .argv = no_words, .env = no_words, .cwd = "/", .signal = SIGTERM },
+        .requeue = true,
+    };
+}
+
+static int wrong(struct reading *reading, const char *key, const char *want)
+{
+    return error_set(reading->err, -EINVAL, "%s: want %s", key, want);
+}
+
+/* A text of the caller's, counted and copied. */
+static const char *keep(struct reading *reading, const char *text)
+{
+    reading->bytes += strlen(text) + 1;
+    return arena_text(reading->arena, text);
+}
+
+static bool visible(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < 0x20 || *c == 0x7f)
+            return false;
+    return true;
+}
+
+static int read_text(struct reading *reading, const struct field *field,
+                     const struct json *value, const char **ret_text)
+{
+    const char *text = json_as_text(value);
+    if (!text)
+        return wrong(reading, field->key, "a text");
+    size_t length = strlen(text);
+    if (length == 0)
+        return error_set(reading->err, -EINVAL, "%s: is empty", field->key);
+    if (length > (size_t)field->max)
+        return error_set(reading->err, -EINVAL, "%s: has %zu bytes, %.0f are the most",
+                         field->key, length, field->max);
+    if (field->type != FIELD_TEXT && !visible(text))
+        return error_set(reading->err, -EINVAL, "%s: has a control character in it",
+                         field->key);
+    *ret_text = keep(reading, text);
+    return 0;
+}
+
+static int read_number(struct reading *reading, const struct field *field,
+                       const struct json *value, double *ret_number)
+{
+    if (!json_as_number(value, ret_number))
+        return wrong(reading, field->key, "a number");
+    if (!(*ret_number >= field->min && *ret_number <= field->max))
+        return error_set(reading->err, -EINVAL, "%s: is %g, want %.10g to %.10g",
+                         field->key, *ret_number, field->min, field->max);
+    return 0;
+}
+
+static int read_count(struct reading *reading, const struct field *field,
+                      const struct json *value, int64_t *ret_count)
+{
+    if (!json_as_count(value, ret_count))
+        return wrong(reading, field->key, "a whole number");
+    if ((double)*ret_count < field->min || (double)*ret_count > field->max)
+        return error_set(reading->err, -EINVAL, "%s: is %lld, want %.0f to %.0f",
+                         field->key, (long long)*ret_count, field->min, field->max);
+    return 0;
+}
+
+static int read_args(struct reading *reading, const struct field *field,
+                     const struct json *value, const char *const **ret_words)
+{
+    if (!json_is_array(value))
+        return wrong(reading, field->key, "an array of texts");
+    size_t count = json_count(value);
+    if (count > REQUEST_ARGS_MAX)
+        return error_set(reading->err, -EINVAL, "%s: has %zu words, %d are the most",
+                         field->key, count, REQUEST_ARGS_MAX);
+    const char **words = arena_array(reading->arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const char *text = json_as_text(json_item(value, i));
+        if (!text)
+            return wrong(reading, field->key, "an array of texts");
+        words[i] = keep(reading, text);
+    }
+    *ret_words = words;
+    return 0;
+}
+
+static int read_env(struct reading *reading, const struct field *field,
+                    const struct json *value, const char *const **ret_words)
+{
+    if (!json_is_object(value))
+        return wrong(reading, field->key, "an object of texts");
+    const char *key;
+    const struct json *item;
+    uint32_t count = 0;
+    for (void *at = NULL; (at = json_member(value, at, &key, &item));)
+        count++;
+    if (count > REQUEST_ENV_MAX)
+        return error_set(reading->err, -EINVAL,
+                         "env: has %u variables, %d are the most", count,
+                         REQUEST_ENV_MAX);
+    const char **words = arena_array(reading->arena, const char *, count + 1);
+    count = 0;
+    for (void *at = NULL; (at = json_member(value, at, &key, &item));) {
+        const char *text = json_as_text(item);
+        if (!text)
+            return error_set(reading->err, -EINVAL, "env: %.100s: want a text", key);
+        if (!*key || strchr(key, '='))
+            return error_set(reading->err, -EINVAL,
+                             "env: \"%.100s\" is no name of a variable", key);
+        size_t size = strlen(key) + strlen(text) + 2;
+        char *both = arena_array(reading->arena, char, size);
+        snprintf(both, size, "%s=%s", key, text);
+        reading->bytes += size;
+        words[count++] = both;
+    }
+    *ret_words = words;
+    return 0;
+}
+
+static int read_dependency(struct reading *reading, const struct json *item,
+                           struct dependency *ret_dependency)
+{
+    const struct json *kind = json_get(item, "kind");
+    const char *text = json_as_text(kind);
+    uint32_t number = 0;
+    while (text && number < DEPENDENCY_KINDS &&
+           strcmp(text, dependency_kinds[number]) != 0)
+        number++;
+    if (!text || number == DEPENDENCY_KINDS)
+        return wrong(reading, "dependency: kind",
+                     "after, afterok, afternotok, afterany or singleton");
+    ret_dependency->kind = (enum dependency_kind)number;
+    int64_t id = 0;
+    bool given = json_as_count(json_get(item, "id"), &id);
+    if (number == DEPENDS_SINGLETON ? json_get(item, "id") != NULL : !given || id < 1)
+        return wrong(reading, "dependency: id",
+                     number == DEPENDS_SINGLETON ? "none beside singleton"
+                                                 : "the number of a job");
+    ret_dependency->id = (uint64_t)id;
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; (at = json_member(item, at, &key, &value));)
+        if (strcmp(key, "kind") != 0 && strcmp(key, "id") != 0)
+            return error_set(reading->err, -EINVAL, "dependency: no field '%.60s'",
+                             key);
+    return 0;
+}
+
+static int read_dependencies(struct reading *reading, const struct field *field,
+                             const struct json *value)
+{
+    if (!json_is_array(value))
+        return wrong(reading, field->key, "an array of {kind, id}");
+    size_t count = json_count(value);
+    if (count > REQUEST_DEPENDENCIES_MAX)
+        return error_set(reading->err, -EINVAL, "%s: has %zu, %d are the most",
+                         field->key, count, REQUEST_DEPENDENCIES_MAX);
+    struct request *request = reading->request;
+    request->dependencies = arena_array(reading->arena, struct dependency, count);
+    request->dependency_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        int r =
+            read_dependency(reading, json_item(value, i), &request->dependencies[i]);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_named(struct reading *reading, const struct field *field,
+                      const struct json *value, void *at)
+{
+    const char *text = json_as_text(value);
+    if (field->type == FIELD_CLASS) {
+        bool te = text && strcmp(text, "te") == 0;
+        if (!te && (!text || strcmp(text, "be") != 0))
+            return wrong(reading, field->key, "te or be");
+        *(enum job_class *)at = te ? CLASS_TE : CLASS_BE;
+        return 0;
+    }
+    int number = text ? request_signal(text) : 0;
+    if (number == 0 || number == SIGKILL || number == SIGSTOP)
+        return wrong(reading, field->key, "the name of a signal that can be caught");
+    *(int *)at = number;
+    return 0;
+}
+
+/* Seconds to nanoseconds, in whole microseconds: that much survives being written. */
+static int64_t time_of(double seconds)
+{
+    return (int64_t)llround(seconds * 1e6) * 1000;
+}
+
+static int read_quantity(struct reading *reading, const struct field *field,
+                         const struct json *value, void *at)
+{
+    double number;
+    int r = read_number(reading, field, value, &number);
+    if (r < 0)
+        return r;
+    if (field->type == FIELD_NUMBER)
+        *(double *)at = number;
+    else if (field->type == FIELD_TIME)
+        *(int64_t *)at = time_of(number);
+    else
+        *(uint32_t *)at = (uint32_t)ceil(number * 1000 - 1e-6);
+    return 0;
+}
+
+static int read_field(struct reading *reading, const struct field *field,
+                      const struct json *value)
+{
+    void *at = (char *)reading->request + field->offset;
+    int64_t count = 0;
+    int r = 0;
+
+    switch (field->type) {
+    case FIELD_TEXT:
+    case FIELD_WORD:
+    case FIELD_PATH:
+        return read_text(reading, field, value, at);
+    case FIELD_ARGS:
+        return read_args(reading, field, value, at);
+    case FIELD_ENV:
+        return read_env(reading, field, value, at);
+    case FIELD_DEPENDENCIES:
+        return read_dependencies(reading, field, value);
+    case FIELD_CLASS:
+    case FIELD_SIGNAL:
+        return read_named(reading, field, value, at);
+    case FIELD_FLAG:
+        return json_as_flag(value, at) ? 0
+                                       : wrong(reading, field->key, "true or false");
+    case FIELD_COUNT:
+        r = read_count(reading, field, value, &count);
+        *(uint32_t *)at = (uint32_t)count;
+        return r;
+    case FIELD_BYTES:
+        r = read_count(reading, field, value, &count);
+        *(uint32_t *)at = (uint32_t)((count + (1 << 20) - 1) >> 20);
+        return r;
+    case FIELD_NUMBER:
+    case FIELD_TIME:
+    case FIELD_CPUS:
+        return read_quantity(reading, field, value, at);
+    }
+    return 0;
+}
+
+static const struct field *field_of(const char *key)
+{
+    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
+        if (strcmp(fields[i].key, key) == 0)
+            return &fields[i];
+    return NULL;
+}
+
+static int no_field(struct reading *reading, const char *key)
+{
+    const char *names[FIELD_COUNT_ALL + 1] = { NULL };
+    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
+        names[i] = fields[i].key;
+    char hint[160];
+    return error_set(reading->err, -EINVAL, "%.60s: there is no such field%s", key,
+                     suggest(hint, sizeof hint, key, names));
+}
+
+/*
+ * A path below the job's folder.  In paths of output '%' stands for something, so one
+ * that is in the folder's own name is written twice.
+ */
+static const char *below(struct reading *reading, const char *path, bool holders)
+{
+    const char *cwd = reading->request->launch.cwd;
+    if (!path || path[0] == '/')
+        return path;
+    size_t size = 2 * strlen(cwd) + strlen(path) + 2;
+    char *whole = arena_array(reading->arena, char, size);
+    size_t count = 0;
+    for (const char *c = cwd; *c; c++) {
+        if (*c == '%' && holders)
+            whole[count++] = '%';
+        whole[count++] = *c;
+    }
+    snprintf(whole + count, size - count, "%s%s", strcmp(cwd, "/") == 0 ? "" : "/",
+             path);
+    return whole;
+}
+
+static int check_command(struct reading *reading)
+{
+    const struct launch *launch = &reading->request->launch;
+    if (launch->script && strncmp(launch->script, "#!", 2) != 0)
+        return wrong(reading, "script", "a first line \"#!…\"");
+    if (!launch->script && !launch->argv[0])
+        return error_set(reading->err, -EINVAL, "command: is missing");
+    if (!launch->script && !launch->argv[0][0])
+        return error_set(reading->err, -EINVAL, "command: its first word is empty");
+    return 0;
+}
+
+/* Either bound may be left out: it is then what is asked for. */
+static int check_gpus(struct reading *reading)
+{
+    struct job_spec *spec = &reading->request->spec;
+    if (spec->gpus_min || spec->gpus_max) {
+        spec->gpus_min = spec->gpus_min ? spec->gpus_min : spec->gpus;
+        spec->gpus_max = spec->gpus_max ? spec->gpus_max : spec->gpus;
+        if (spec->gpus == 0)
+            return error_set(reading->err, -EINVAL,
+                             "gpus: is missing beside min_gpus or max_gpus");
+        if (spec->gpus_min > spec->gpus)
+            return error_set(reading->err, -EINVAL, "min_gpus: is above gpus");
+        if (spec->gpus_max < spec->gpus)
+            return error_set(reading->err, -EINVAL, "max_gpus: is below gpus");
+    }
+    return 0;
+}
+
+static uint32_t cpus_unless_said(const struct job_spec *spec)
+{
+    return spec->gpus == 0 ? 1000 : 0;
+}
+
+/* What fields mean beside each other. */
+static int complete(struct reading *reading, const struct json *json)
+{
+    struct request *request = reading->request;
+    struct launch *launch = &request->launch;
+    struct job_spec *spec = &request->spec;
+
+    if (launch->cwd[0] != '/')
+        return wrong(reading, "cwd", "an absolute path");
+    int r = check_command(reading);
+    if (r == 0)
+        r = check_gpus(reading);
+    if (r < 0)
+        return r;
+    if (!json_get(json, "cpus"))
+        spec->cpu_milli = cpus_unless_said(spec);
+    if (spec->gpus == 0 && spec->cpu_milli == 0)
+        return wrong(reading, "cpus", "more than 0 for a job without accelerators");
+    if (reading->bytes > REQUEST_BYTES_MAX)
+        return error_set(reading->err, -EINVAL,
+                         "env: with command and script more than %u bytes",
+                         REQUEST_BYTES_MAX);
+    launch->out = below(reading, launch->out, true);
+    launch->err = below(reading, launch->err, true);
+    launch->ckpt_dir = below(reading, launch->ckpt_dir, false);
+    launch->limit_warns = json_get(json, "warn_s") != NULL;
+    request->in_array = json_get(json, "array_index") != NULL;
+    launch->name = spec->name;
+    launch->has_steps = spec->steps > 0;
+    launch->te = spec->class == CLASS_TE;
+    return 0;
+}
+
+int request_read(struct request *request, struct arena *arena, const struct json *json,
+                 struct error *err)
+{
+    struct reading reading = { .request = request, .arena = arena, .err = err };
+    request_defaults(request);
+    if (!json_is_object(json))
+        return error_set(err, -EINVAL, "job: want an object");
+
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
+        const struct field *field = field_of(key);
+        int r = field ? read_field(&reading, field, value) : no_field(&reading, key);
+        if (r < 0)
+            return r;
+    }
+    return complete(&reading, json);
+}
+
+static void write_words(struct json *object, const char *key, const char *const *words)
+{
+    if (!words[0])
+        return;
+    struct json *array = json_new_array();
+    for (uint32_t i = 0; words[i]; i++)
+        json_add_text(array, words[i]);
+    json_put(object, key, array);
+}
+
+static void write_env(struct json *object, const char *const *words)
+{
+    if (!words[0])
+        return;
+    struct json *env = json_new_object();
+    for (uint32_t i = 0; words[i]; i++) {
+        const char *equals = strchr(words[i], '=');
+        char *name = strndup(words[i], (size_t)(equals - words[i]));
+        if (!name)
+            abort();
+        json_put_text(env, name, equals + 1);
+        free(name);
+    }
+    json_put(object, "env", env);
+}
+
+static void write_dependencies(struct json *object, const struct request *request)
+{
+    if (request->dependency_count == 0)
+        return;
+    struct json *array = json_new_array();
+    for (uint32_t i = 0; i < request->dependency_count; i++) {
+        const struct dependency *dependency = &request->dependencies[i];
+        struct json *item = json_new_object();
+        json_put_text(item, "kind", dependency_kinds[dependency->kind]);
+        if (dependency->kind != DEPENDS_SINGLETON)
+            json_put_count(item, "id", (int64_t)dependency->id);
+        json_add(array, item);
+    }
+    json_put(object, "dependency", array);
+}
+
+/* A field whose value is not what holds where nothing is said. */
+static void write_field(struct json *object, const struct field *field, const void *at,
+                        const void *standard)
+{
+    const char *text = NULL;
+    switch (field->type) {
+    case FIELD_TEXT:
+    case FIELD_WORD:
+    case FIELD_PATH:
+        text = *(const char *const *)at;
+        if (text && (!*(const char *const *)standard ||
+                     strcmp(text, *(const char *const *)standard) != 0))
+            json_put_text(object, field->key, text);
+        break;
+    case FIELD_COUNT:
+        if (*(const uint32_t *)at != *(const uint32_t *)standard)
+            json_put_count(object, field->key, *(const uint32_t *)at);
+        break;
+    case FIELD_BYTES:
+        if (*(const uint32_t *)at != 0)
+            json_put_count(object, field->key, (int64_t) * (const uint32_t *)at << 20);
+        break;
+    case FIELD_NUMBER:
+        if (*(const double *)at != *(const double *)standard)
+            json_put_number(object, field->key, *(const double *)at);
+        break;
+    case FIELD_TIME:
+        if (*(const int64_t *)at != *(const int64_t *)standard)
+            json_put_number(object, field->key,
+                            (double)(*(const int64_t *)at / 1000) / 1e6);
+        break;
+    case FIELD_FLAG:
+        if (*(const bool *)at != *(const bool *)standard)
+            json_put_flag(object, field->key, *(const bool *)at);
+        break;
+    case FIELD_CLASS:
+        if (*(const enum job_class *)at != *(const enum job_class *)standard)
+            json_put_text(object, field->key, classes[*(const enum job_class *)at]);
+        break;
+    case FIELD_SIGNAL:
+        if (*(const int *)at != 0 && *(const int *)at != *(const int *)standard)
+            json_put_text(object, field->key, request_signal_name(*(const int *)at));
+        break;
+    case FIELD_ARGS:
+    case FIELD_ENV:
+    case FIELD_CPUS:
+    case FIELD_DEPENDENCIES:
+        break; /* not by themselves: see request_write() */
+    }
+}
+
+struct json *request_write(const struct request *request)
+{
+    struct request standard;
+    request_defaults(&standard);
+    struct json *object = json_new_object();
+    write_words(object, "command", request->launch.argv);
+    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
+        write_field(object, &fields[i], (const char *)request + fields[i].offset,
+                    (const char *)&standard + fields[i].offset);
+    write_env(object, request->launch.env);
+    if (request->spec.cpu_milli != cpus_unless_said(&request->spec))
+        json_put_number(object, "cpus", (double)request->spec.cpu_milli / 1000);
+    if (request->launch.limit_warns)
+        json_put_number(object, "warn_s",
+                        (double)(request->launch.warn_ns / 1000) / 1e6);
+    if (request->in_array)
+        json_put_count(object, "array_index", request->launch.array_index);
+    write_dependencies(object, request);
+    return object;
+}
