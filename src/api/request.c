@@ -88,6 +88,7 @@ static const struct field fields[] = {
     { "begin", FIELD_TIME, OWN(begin_ns), 0, SECONDS_MAX },
     { "dependency", FIELD_DEPENDENCIES, OWN(dependencies) },
     { "array_index", FIELD_COUNT, LAUNCH(array_index), 0, 4e9 },
+    { "array_limit", FIELD_COUNT, OWN(array_limit), 0, 1e6 },
     { "slurm_names", FIELD_FLAG, LAUNCH(slurm_names) },
     { "tasks_per_node", FIELD_COUNT, LAUNCH(tasks_per_node), 1, 1024 },
 };

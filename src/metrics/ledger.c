@@ -9,22 +9,6 @@
 
 #define NONE UINT32_MAX
 
-struct ledger_entry {
-    int64_t at_ns;
-    uint64_t victim, newcomer; /* public ids; newcomer 0: for nobody in particular */
-    enum rule rule;
-    uint32_t gpus;
-    int64_t predicted_cost_ns; /* GPU-time */
-    int64_t predicted_wait_ns;
-    int64_t pause_ns, load_ns, redo_ns; /* GPU-time, as it came out */
-    double steps, rate_per_s;           /* where the victim was     */
-    int64_t started_ns;                 /* the newcomer; -1: not yet */
-    uint32_t with;                      /* how many left for it      */
-    job_id for_whom;                    /* slot of the newcomer      */
-    uint32_t next_of_victim;
-    uint32_t next_of_newcomer;
-};
-
 /* What is remembered of a live job. */
 struct ledger_job {
     uint32_t oldest, newest; /* of its open entries as a victim, each knows the next */
@@ -126,6 +110,12 @@ static void write_entry(FILE *file, const struct ledger_entry *entry, double sav
             (double)entry->redo_ns * 1e-9, saved_s);
 }
 
+static void tell(const struct ledger *ledger, const struct ledger_entry *entry)
+{
+    if (ledger->note)
+        ledger->note(ledger->context, entry, 0, true);
+}
+
 /* The newcomer has not started: it must not find an entry that is gone. */
 static void unlink_of_newcomer(struct ledger *ledger, uint32_t at)
 {
@@ -154,6 +144,8 @@ static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
     ledger->wait_saved_s += saved_s;
     if (ledger->file)
         write_entry(ledger->file, entry, saved_s);
+    if (ledger->note)
+        ledger->note(ledger->context, entry, saved_s, false);
     entry->next_of_victim = ledger->entry_free;
     ledger->entry_free = at;
 }
@@ -190,6 +182,7 @@ static void end_loading(struct ledger *ledger, struct ledger_job *job, int64_t n
     int64_t load_ns = (now_ns - job->since_ns) * job->gpus;
     ledger->entries[job->loads].load_ns += load_ns;
     ledger->actual_cost_ns += load_ns;
+    tell(ledger, &ledger->entries[job->loads]);
     job->loads = NONE;
 }
 
@@ -212,6 +205,7 @@ static void started(struct ledger *ledger, const struct view *view,
          at = ledger->entries[at].next_of_newcomer) {
         ledger->entries[at].started_ns = event->at_ns;
         ledger->entries[at].with = with;
+        tell(ledger, &ledger->entries[at]);
     }
     job->awaits = NONE;
     if (event->loaded)
@@ -221,6 +215,24 @@ static void started(struct ledger *ledger, const struct view *view,
 static bool is_preemption(enum rule rule)
 {
     return rule != RULE_RESIZE && rule != RULE_CANCEL;
+}
+
+/* The newest of its victim's entries; its newcomer, if it has one, is awaited. */
+static void append(struct ledger *ledger, struct ledger_job *job, uint32_t at)
+{
+    struct ledger_entry *entry = &ledger->entries[at];
+    if (job->newest == NONE)
+        job->oldest = at;
+    else
+        ledger->entries[job->newest].next_of_victim = at;
+    job->newest = at;
+    job->open_count++;
+    entry->next_of_victim = NONE;
+    entry->next_of_newcomer = NONE;
+    if (entry->for_whom != JOB_NONE && entry->started_ns < 0) {
+        entry->next_of_newcomer = ledger->jobs[entry->for_whom].awaits;
+        ledger->jobs[entry->for_whom].awaits = at;
+    }
 }
 
 static void recalled(struct ledger *ledger, const struct view *view,
@@ -253,19 +265,9 @@ static void recalled(struct ledger *ledger, const struct view *view,
         .started_ns = -1,
         .with = 1,
         .for_whom = for_somebody ? event->for_whom : JOB_NONE,
-        .next_of_victim = NONE,
-        .next_of_newcomer = NONE,
     };
-    if (job->newest == NONE)
-        job->oldest = at;
-    else
-        ledger->entries[job->newest].next_of_victim = at;
-    job->newest = at;
-    job->open_count++;
-    if (for_somebody) {
-        entry->next_of_newcomer = ledger->jobs[event->for_whom].awaits;
-        ledger->jobs[event->for_whom].awaits = at;
-    }
+    append(ledger, job, at);
+    tell(ledger, entry);
     ledger->preemptions++;
     ledger->predicted_cost_ns += entry->predicted_cost_ns;
     ledger->predicted_wait_saved_s += (double)entry->predicted_wait_ns * 1e-9;
@@ -289,6 +291,7 @@ static void left(struct ledger *ledger, const struct event *event)
             ledger->actual_cost_ns += entry->redo_ns;
             job->loads = job->newest;
         }
+        tell(ledger, entry);
     }
     job->seated = job->leaving = false;
 }
@@ -357,6 +360,38 @@ void ledger_event(void *self, const struct view *view, const struct event *event
     default:
         break;
     }
+}
+
+void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    ledger->jobs[id] = (struct ledger_job){
+        .oldest = NONE,
+        .newest = NONE,
+        .awaits = NONE,
+        .loads = NONE,
+        .gpus = job->gpus_now,
+        .seated = job_seated(job),
+        .loading = job->state == JOB_LOADING,
+        .leaving = job->state == JOB_STOPPING && !job->leaving,
+        .since_ns = job->state == JOB_STOPPING ? job->recalled_ns : job->since_ns,
+        .rate_per_s = job->rate_per_s,
+    };
+    if (ledger->first_ns < 0 || job->submit_ns < ledger->first_ns)
+        ledger->first_ns = job->submit_ns;
+}
+
+void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id victim,
+                          const struct ledger_entry *kept)
+{
+    struct ledger_job *job = &ledger->jobs[victim];
+    if (job->open_count == LEDGER_OPEN_MAX)
+        close_oldest(ledger, victim, view->jobs[victim].steps_total);
+    uint32_t at = entry_new(ledger);
+    ledger->entries[at] = *kept;
+    append(ledger, job, at);
+    bool has_left = !job->seated || job->loading;
+    job->loads = has_left && kept->load_ns == 0 ? at : NONE;
 }
 
 void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count)

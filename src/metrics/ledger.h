@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -23,13 +24,33 @@
 #include "model/view.h"
 
 struct arena;
-struct ledger_entry;
 struct ledger_job;
 
 #define LEDGER_OPEN_MAX 64 /* entries kept open per victim; then the oldest is closed */
 
+/* One preemption. */
+struct ledger_entry {
+    int64_t at_ns;
+    uint64_t victim, newcomer; /* public ids; newcomer 0: for nobody in particular */
+    enum rule rule;
+    uint32_t gpus;
+    int64_t predicted_cost_ns; /* GPU-time */
+    int64_t predicted_wait_ns;
+    int64_t pause_ns, load_ns, redo_ns; /* GPU-time, as it came out */
+    double steps, rate_per_s;           /* where the victim was     */
+    int64_t started_ns;                 /* the newcomer; -1: not yet */
+    uint32_t with;                      /* how many left for it      */
+    job_id for_whom;                    /* slot of the newcomer      */
+    uint32_t next_of_victim;
+    uint32_t next_of_newcomer;
+};
+
 struct ledger {
-    FILE *file;              /* a line per entry, or NULL; borrowed */
+    FILE *file; /* a line per entry, or NULL; borrowed */
+    /* Optional.  Told of an entry when it opens, whenever it changes, and as it closes. */
+    void (*note)(void *context, const struct ledger_entry *entry, double wait_saved_s,
+                 bool open);
+    void *context;
     struct ledger_job *jobs; /* by slot */
     struct ledger_entry *entries;
     uint32_t entry_used, entry_room, entry_free;
@@ -52,6 +73,14 @@ void ledger_release(struct ledger *ledger);
 
 /* For engine_listen(). */
 void ledger_event(void *self, const struct view *view, const struct event *event);
+
+/*
+ * After a restart: what is known of a live job, then its entries that were open, oldest
+ * first; 'for_whom' is the newcomer's slot while it has not started, else JOB_NONE.
+ */
+void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id job);
+void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id victim,
+                          const struct ledger_entry *entry);
 
 /* Close what is open, with what is believed of those who have not ended. */
 void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count);

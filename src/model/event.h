@@ -70,6 +70,13 @@ struct promise_part {
     } part;
 };
 
+/* What a job has been through, as far as it matters to policies. */
+struct restored {
+    const int64_t *served_ns;     /* GPU-time by type                   */
+    const double *steps, *losses; /* its newest reports, oldest first   */
+    uint32_t report_count;
+};
+
 struct event {
     int64_t at_ns;
     enum event_kind kind;
@@ -84,8 +91,11 @@ struct event {
     const char
         *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
     union {
-        const struct job *spec; /* SUBMITTED, REJECTED, CHANGED, RESTORED: numbers */
-        struct {                /* PLACED, RESIZING, RENEWED */
+        struct {                            /* SUBMITTED, REJECTED, CHANGED, RESTORED */
+            const struct job *spec;         /* numbers, not words          */
+            const struct restored *history; /* RESTORED: and what came before */
+        };
+        struct { /* PLACED, RESIZING, RENEWED */
             const struct seat *seats;
             const struct promise_part *promises;
             uint32_t seat_count;

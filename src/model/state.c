@@ -155,7 +155,7 @@ static void submitted(struct state *state, struct event *event)
     *job = *event->spec;
     job->generation = generation ? generation : 1;
     job->attempt = UINT32_MAX; /* the first start makes it 0 */
-    job->state = JOB_WAITING;
+    job->state = event->spec->state == JOB_HELD ? JOB_HELD : JOB_WAITING;
     job->seats = job->next = (struct seat_row){ 0, 0 };
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
@@ -177,7 +177,7 @@ static void submitted(struct state *state, struct event *event)
         state->id_next = job->id + 1;
     map_put(&state->slots, job->id, id);
     state->live_count++;
-    state->waiting_count++;
+    state->waiting_count += job->state == JOB_WAITING;
     state->view.closed = false; /* whatever was expected */
     event->job = id;
     event->generation = job->generation;
@@ -357,6 +357,12 @@ static void restored(struct state *state, struct job *job, const struct event *e
     job->steps_total = kept->steps_total;
     job->level = kept->level;
     job->leaving = kept->leaving;
+    const struct restored *history = event->history;
+    uint32_t types = state->view.cluster->type_count;
+    for (uint32_t t = 0; history && history->served_ns && t < types; t++)
+        state->served_ns[(size_t)event->job * types + t] = history->served_ns[t];
+    for (uint32_t i = 0; history && i < history->report_count; i++)
+        loss_add(state, job, history->steps[i], history->losses[i]);
 }
 
 /* What it took to leave is what it will take the next time. */

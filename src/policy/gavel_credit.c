@@ -138,8 +138,9 @@ void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
 {
     struct gavel_rounds *rounds = common->rounds;
     enum job_state state = view->jobs[event->job].state;
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-        (event->kind == EVENT_ADOPTED && state != JOB_HELD)) {
+    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
+         event->kind == EVENT_ADOPTED) &&
+        state != JOB_HELD) {
         came(common, view, event->job);
         return;
     }

@@ -161,8 +161,9 @@ void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
 {
     struct gavel_sharing *s = common->sharing;
     enum job_state state = view->jobs[event->job].state;
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-        (event->kind == EVENT_ADOPTED && state != JOB_HELD)) {
+    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
+         event->kind == EVENT_ADOPTED) &&
+        state != JOB_HELD) {
         came(common, view, event->job);
         return;
     }

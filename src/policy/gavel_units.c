@@ -154,8 +154,9 @@ void gavel_released_observe(struct gavel_common *common, const struct view *view
     struct gavel_released *r = common->released;
     job_id id = event->job;
     enum job_state state = view->jobs[id].state;
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-        (event->kind == EVENT_ADOPTED && state != JOB_HELD)) {
+    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
+         event->kind == EVENT_ADOPTED) &&
+        state != JOB_HELD) {
         came(common, view, id);
         return;
     }

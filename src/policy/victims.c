@@ -296,7 +296,8 @@ static bool moves_somebody(enum event_kind kind)
 void victims_observe(struct victims *v, const struct view *view,
                      const struct event *event)
 {
-    if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP) {
+    if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP ||
+        event->kind == EVENT_FOREIGN) {
         make_stale(v, event->node);
         return;
     }

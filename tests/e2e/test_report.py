@@ -185,7 +185,7 @@ class Report(unittest.TestCase):
 
     def drawn(self):
         """What the script made of the data: the page's main element."""
-        dom = self.browse("--dump-dom")
+        dom = self.browse("--dump-dom", "--virtual-time-budget=5000")
         return dom[dom.index("<main") : dom.index("</main>")]
 
     def test_the_page_names_no_other_place(self):

@@ -278,7 +278,7 @@ static void an_array_has_a_job_per_index(void **state)
     assert_number(json_item(jobs, 1), "array_index", 5);
     assert_string_equal(word(json_item(jobs, 1), 1), "5");
     assert_string_equal(word(json_item(jobs, 1), 2), "");
-    assert_number(body, "array_limit", 1);
+    assert_number(json_item(jobs, 0), "array_limit", 1);
 }
 
 static void too_many_jobs_are_refused(void **state)

@@ -102,6 +102,6 @@ int draft_file(struct draft *draft, const char *path, struct error *err);
 int draft_read(struct draft *draft, const struct flags *flags, const char *who,
                struct error *err);
 
-/* The body to send: a request, or {"jobs": […], "array_limit"}.  Checked, and owned by
+/* The body to send: a request, or {"jobs": […]}.  Checked, and owned by
  * the caller. */
 int draft_body(struct draft *draft, struct json **ret_body, struct error *err);

@@ -128,6 +128,8 @@ static struct json *job_at(struct point *point, struct buf *scratch)
     struct json *job = json_copy_of(point->draft->fields);
     if (point->in_array)
         json_put_count(job, "array_index", point->index);
+    if (point->draft->array.limit)
+        json_put_count(job, "array_limit", point->draft->array.limit);
     fill_in_command(point, job, scratch);
     put_name(point, job, scratch);
     fill_in_field(point, job, "output", scratch);
@@ -177,8 +179,6 @@ int expand(const struct draft *draft, struct json **ret_body, struct error *err)
     buf_release(&scratch);
     struct json *body = json_new_object();
     json_put(body, "jobs", jobs);
-    if (array->limit)
-        json_put_count(body, "array_limit", array->limit);
     if (too_long) {
         json_free(body);
         return error_set(err, -EINVAL, "a command is longer than %u bytes", TEXT_MAX);

@@ -6,7 +6,7 @@ struct error;
 struct json;
 
 /*
- * The draft's fields as they are, or {"jobs": […], "array_limit": N}: the grid within
+ * The draft's fields as they are, or {"jobs": […]}: the grid within
  * the array, the last parameter changing fastest.  Each job has BERTH_PARAM_NAME in its
  * environment, and {NAME} is replaced in its command, its name and its paths; {index} by
  * the array's index.

@@ -34,7 +34,7 @@ const char *start_program(const char *name)
     return access(path, X_OK) == 0 ? path : NULL;
 }
 
-/* A folder and those above it; for nobody else's eyes. */
+/* A folder for nobody else's eyes, and those above it. */
 static int make_folders(const char *path, struct error *err)
 {
     char part[PLACE_MAX];
@@ -45,7 +45,7 @@ static int make_folders(const char *path, struct error *err)
         if (length >= sizeof part)
             return error_set(err, -ENAMETOOLONG, "%.100s…: is too long", path);
         snprintf(part, sizeof part, "%.*s", (int)length, path);
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
+        if (mkdir(part, path[length] ? 0755 : 0700) < 0 && errno != EEXIST)
             return error_set(err, -errno, "%s: %s", part, strerror(errno));
     }
     return 0;

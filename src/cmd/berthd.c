@@ -1,0 +1,189 @@
+/* berthd.c - the daemon: finds its places, takes its lock, runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "daemon/daemon.h"
+#include "daemon/places.h"
+#include "version.h"
+
+#define JOBS_MAX 200000
+
+static const char help[] =
+    "Usage: berthd [--state DIR] [--socket PATH] [--executor local]\n"
+    "              [--fake-gpus TYPE:N,…] [--policy P] [--flow F]\n"
+    "              [--listen HOST:PORT] [--system]\n"
+    "\n"
+    "Decides who runs on this machine's accelerators, and runs them. Needs no rights "
+    "and no\n"
+    "configuration; 'berth up' starts it, and so does the first 'berth' that needs "
+    "it.\n"
+    "\n"
+    "      --state DIR            where jobs, logs and checkpoints are kept\n"
+    "      --socket PATH          of the API\n"
+    "      --executor NAME        what carries orders out: local\n"
+    "      --fake-gpus TYPE:N,…   slots that stand in for accelerators\n"
+    "      --policy P             NAME[,setting=value…]; see 'berth policies'\n"
+    "      --flow F               whose packets go first\n"
+    "      --listen HOST:PORT     HTTP over TCP as well, with the token in DIR/token\n"
+    "      --system               as root: everybody's jobs, each as himself\n"
+    "      --version\n"
+    "      --help                 show this\n"
+    "\n"
+    "Prints one line when it is ready. SIGTERM stops it; jobs go on, and the next "
+    "berthd\n"
+    "takes them up again.\n";
+
+enum {
+    OPTION_STATE = 256,
+    OPTION_SOCKET,
+    OPTION_EXECUTOR,
+    OPTION_FAKE,
+    OPTION_POLICY,
+    OPTION_FLOW,
+    OPTION_LISTEN,
+    OPTION_SYSTEM,
+    OPTION_VERSION,
+    OPTION_HELP
+};
+
+static const struct option options[] = {
+    { "state", required_argument, NULL, OPTION_STATE },
+    { "socket", required_argument, NULL, OPTION_SOCKET },
+    { "executor", required_argument, NULL, OPTION_EXECUTOR },
+    { "fake-gpus", required_argument, NULL, OPTION_FAKE },
+    { "policy", required_argument, NULL, OPTION_POLICY },
+    { "flow", required_argument, NULL, OPTION_FLOW },
+    { "listen", required_argument, NULL, OPTION_LISTEN },
+    { "system", no_argument, NULL, OPTION_SYSTEM },
+    { "version", no_argument, NULL, OPTION_VERSION },
+    { "help", no_argument, NULL, OPTION_HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+/* 0: go on; else the exit status plus 1. */
+static int read_options(int argc, char **argv, struct daemon_setup *setup)
+{
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case OPTION_STATE:
+            setup->state_dir = optarg;
+            break;
+        case OPTION_SOCKET:
+            setup->socket = optarg;
+            break;
+        case OPTION_EXECUTOR:
+            setup->executor = optarg;
+            break;
+        case OPTION_FAKE:
+            setup->fake_gpus = optarg;
+            break;
+        case OPTION_POLICY:
+            setup->policy = optarg;
+            break;
+        case OPTION_FLOW:
+            setup->flow = optarg;
+            break;
+        case OPTION_LISTEN:
+            setup->listen = optarg;
+            break;
+        case OPTION_SYSTEM:
+            setup->system = true;
+            break;
+        case OPTION_VERSION:
+            printf("berthd %s\n", BERTH_VERSION);
+            return 1;
+        case OPTION_HELP:
+            fputs(help, stdout);
+            return 1;
+        default:
+            return 3;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "berthd: unexpected \"%s\"; see --help\n", argv[optind]);
+        return 3;
+    }
+    if (setup->executor && strcmp(setup->executor, "local") != 0) {
+        fprintf(stderr, "berthd: --executor is \"%s\", want local\n", setup->executor);
+        return 3;
+    }
+    if (setup->system && geteuid() != 0) {
+        fprintf(stderr, "berthd: --system needs root\n");
+        return 3;
+    }
+    return 0;
+}
+
+/* One berthd per state folder. */
+static int take_lock(const char *state_dir, struct error *err)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/berthd.lock", state_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(err, -EBUSY, "another berthd uses %s", state_dir);
+    dprintf(fd, "%d\n", (int)getpid());
+    return 0; /* held until the end */
+}
+
+/* The program of that name beside this one, or wherever PATH has it. */
+static const char *beside(const char *name, char *path, size_t size)
+{
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length < 0 ? 0 : length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash) {
+        *slash = '\0';
+        snprintf(path, size, "%s/%s", self, name);
+        if (access(path, X_OK) == 0)
+            return path;
+    }
+    snprintf(path, size, "%s/%s", BERTH_LIBEXECDIR, name);
+    return path;
+}
+
+int main(int argc, char **argv)
+{
+    struct daemon_setup setup = { .job_max = JOBS_MAX };
+    int status = read_options(argc, argv, &setup);
+    if (status)
+        return status - 1;
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+
+    struct error err = { "" };
+    struct places places;
+    char run_program[4200];
+    setup.run_program = beside("berth-run", run_program, sizeof run_program);
+    struct daemon *daemon = NULL;
+    int r = places_make(&places, setup.state_dir, setup.socket, setup.system, &err);
+    if (r == 0) {
+        setup.state_dir = places.state_dir;
+        setup.run_dir = places.run_dir;
+        setup.socket = places.socket;
+        r = take_lock(setup.state_dir, &err);
+    }
+    if (r == 0)
+        r = daemon_new(&daemon, &setup, &err);
+    if (r < 0) {
+        fprintf(stderr, "berthd: %s\n", err.text);
+        return r == -EINVAL || r == -ERANGE ? 2 : 1;
+    }
+    printf("berthd %s ready on %s\n", BERTH_VERSION, setup.socket);
+    fflush(stdout);
+    r = daemon_run(daemon, &err);
+    daemon_free(daemon);
+    return r < 0;
+}

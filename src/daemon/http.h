@@ -1,0 +1,144 @@
+/*
+ * http.h - requests and replies; knows nothing of jobs.
+ *
+ * A server on a libuv loop: no threads, nothing blocks.  It listens on a UNIX socket,
+ * where the kernel says who calls, and where asked on TCP, where a token does.  A
+ * handler is called once per complete request and fills in the reply:
+ *
+ *   at once         it goes out when the handler returns
+ *   after_commit    it waits for http_flush(): nothing is acknowledged that is not on disk
+ *   stream          it comes bit by bit from a source, for as long as both sides like
+ *
+ * What arrives is limited in every direction (struct http_limits), and what is malformed
+ * never reaches the handler.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+
+struct arena;
+struct error;
+struct http;
+struct uv_loop_s;
+
+struct http_request {
+    const char *method; /* HEAD comes as GET; the library leaves the body out       */
+    const char *path;   /* decoded; no empty, "." or ".." parts (target.h)          */
+    const char *body;   /* "" if none; followed by a NUL                            */
+    size_t body_size;
+    bool local;          /* by the UNIX socket: the next three are the kernel's word */
+    uint32_t uid, gid;   /* over TCP ours: whoever holds the token may do what we may */
+    int32_t pid;         /* at the time it connected; 0 over TCP                     */
+    bool trusted;        /* over TCP: the token was right                            */
+    struct arena *arena; /* until the handler returns                               */
+
+    const struct target *target; /* use http_query()  */
+    void *connection;            /* use http_header() */
+};
+
+/* NULL if absent; valid until the handler returns. */
+const char *http_query(const struct http_request *request, const char *key);
+const char *http_header(const struct http_request *request, const char *name);
+
+/*
+ * Where the bytes of a long reply come from.  It belongs to the source, which keeps it
+ * until 'gone', called once in any case: at the end, when the client went away, or when
+ * the server closes.
+ */
+struct http_stream {
+    /* Fill 'room': so many bytes; 0: nothing yet, ask after http_stream_wake(); -1: end. */
+    ssize_t (*more)(void *self, char *room, size_t size);
+    void (*gone)(void *self);
+    void *self;
+
+    struct guest *guest; /* ours */
+};
+
+/* There is something to send, or the end has come.  Not from inside its own more(). */
+void http_stream_wake(struct http_stream *stream);
+
+#define HTTP_HEADERS_MAX 4
+
+struct http_reply {
+    int status;       /* 200 unless set                                  */
+    const char *type; /* borrowed for good; "application/json" unless set */
+    struct buf body;  /* taken                                           */
+    bool after_commit;
+    struct http_stream *stream; /* instead of a body */
+    struct {
+        const char *name; /* borrowed for good             */
+        char value[64];   /* cut if longer: keep it short  */
+    } headers[HTTP_HEADERS_MAX];
+    uint32_t header_count;
+};
+
+void http_reply_header(struct http_reply *reply, const char *name, const char *value);
+
+/* {"error": sentence}, and "field" unless NULL; replaces what was in the reply. */
+void http_reply_error(struct http_reply *reply, int status, const char *field,
+                      const char *sentence);
+
+typedef void http_handler(void *context, const struct http_request *request,
+                          struct http_reply *reply);
+
+/* 0 stands for the figure in brackets. */
+struct http_limits {
+    size_t body_max;       /* bytes of one body [16 MiB]: 413                         */
+    size_t bodies_max;     /* of all that are arriving at once [64 MiB]: 503          */
+    uint32_t guests_max;   /* connections [256]: 503                                  */
+    uint32_t per_user_max; /* of one user, or of all on TCP [64]: 503                 */
+    uint32_t request_s;    /* from one reply's end to the next request's end [60]     */
+    uint32_t idle_s;       /* without a byte in either direction [60]                 */
+};
+
+struct http_setup {
+    struct uv_loop_s *loop;
+    const char *socket; /* path; NULL: none                                         */
+    bool everyone;      /* mode 0666, any user; else 0600 and only our own user, root */
+    const char *listen; /* "HOST:PORT", port 0: any; NULL: no TCP                   */
+    const char *token;  /* needed with it                                           */
+    http_handler *handler;
+    void *context;
+    struct http_limits limits;
+};
+
+/*
+ * Listen.  A socket file nobody listens on is replaced; -EADDRINUSE if somebody does.
+ * Texts in 'setup' are copied.
+ */
+int http_open(struct http **ret_http, const struct http_setup *setup,
+              struct error *err);
+
+/*
+ * Stop: connections are cut, streams gone, the socket file is removed.  The memory goes
+ * when the loop has run once more.
+ */
+void http_close(struct http *http);
+
+/*
+ * Replies marked after_commit go out now.  'durable' false: what they promise could not
+ * be kept, and they are 503 instead.  To be called before the loop sleeps, from a
+ * uv_prepare: handlers run in its timers as well as in its polling.
+ */
+void http_flush(struct http *http, bool durable);
+
+/* Are there replies that wait for http_flush()? */
+bool http_waiting(const struct http *http);
+
+/* The port of TCP, or 0. */
+uint16_t http_port(const struct http *http);
+
+struct http_counts {
+    uint64_t requests;    /* complete ones, answered             */
+    uint64_t refused;     /* of these with a status of 400 or more */
+    uint64_t turned_away; /* connections above a limit           */
+    uint32_t guests;      /* connections now                     */
+    uint32_t streams;     /* of these with a long reply          */
+};
+
+const struct http_counts *http_counts(const struct http *http);

@@ -1,0 +1,150 @@
+/* listen.c - sockets to listen on. */
+#include "daemon/listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define BACKLOG 512
+
+/* Take a dead socket's file away.  Whoever holds the state folder's lock calls this, so
+ * nobody else binds between the look and the unlink. */
+static int clear_path(const struct sockaddr_un *address, struct error *err)
+{
+    const char *path = address->sun_path;
+    struct stat there;
+    if (lstat(path, &there) < 0)
+        return errno == ENOENT
+                   ? 0
+                   : error_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISSOCK(there.st_mode))
+        return error_set(err, -EEXIST, "%s: is there and not a socket", path);
+
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, -errno, "socket: %s", strerror(errno));
+    int r = connect(fd, (const struct sockaddr *)address, sizeof *address);
+    int why = errno;
+    close(fd);
+    if (r == 0 || why == EAGAIN) /* EAGAIN: it lives and has its hands full */
+        return error_set(err, -EADDRINUSE, "%s: somebody listens there already", path);
+    if (why != ECONNREFUSED)
+        return error_set(err, -why, "%s: %s", path, strerror(why));
+    if (unlink(path) < 0 && errno != ENOENT)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+int listen_unix(const char *path, bool everyone, struct error *err)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    if (strlen(path) >= sizeof address.sun_path)
+        return error_set(err, -ENAMETOOLONG, "%s: too long for a socket (%zu bytes)",
+                         path, sizeof address.sun_path - 1);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+
+    int r = clear_path(&address, err);
+    if (r < 0)
+        return r;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return error_set(err, -errno, "socket: %s", strerror(errno));
+
+    /* Never open wider than wanted, not even for an instant. */
+    mode_t before = umask(0177);
+    r = bind(fd, (const struct sockaddr *)&address, sizeof address);
+    int why = errno;
+    umask(before);
+    if (r == 0 && everyone && chmod(path, 0666) < 0) {
+        r = -1;
+        why = errno;
+    }
+    if (r == 0 && listen(fd, BACKLOG) < 0) {
+        r = -1;
+        why = errno;
+    }
+    if (r < 0) {
+        close(fd);
+        return error_set(err, -why, "%s: %s", path, strerror(why));
+    }
+    return fd;
+}
+
+/* "HOST:PORT", where an IPv6 address stands in brackets, into two texts. */
+static bool split(const char *where, char *host, size_t host_size, char *port,
+                  size_t port_size)
+{
+    const char *colon = strrchr(where, ':');
+    if (!colon || colon == where)
+        return false;
+    size_t host_count = (size_t)(colon - where);
+    size_t port_count = strlen(colon + 1);
+    if (host_count >= host_size || port_count == 0 || port_count >= port_size)
+        return false;
+    if (strspn(colon + 1, "0123456789") != port_count)
+        return false;
+    snprintf(host, host_size, "%.*s", (int)host_count, where);
+    snprintf(port, port_size, "%s", colon + 1);
+    return true;
+}
+
+static int bind_tcp(const struct addrinfo *found)
+{
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, found->ai_addr, found->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
+        int why = errno;
+        close(fd);
+        return -why;
+    }
+    return fd;
+}
+
+static uint16_t port_of(int fd)
+{
+    struct sockaddr_storage address = { 0 };
+    socklen_t size = sizeof address;
+    if (getsockname(fd, (struct sockaddr *)&address, &size) < 0)
+        return 0;
+    if (address.ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)&address)->sin6_port);
+    return ntohs(((const struct sockaddr_in *)&address)->sin_port);
+}
+
+int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_port,
+               struct error *err)
+{
+    char port[6];
+    if (!split(where, host, host_size, port, sizeof port))
+        return error_set(err, -EINVAL, "%.200s: want HOST:PORT", where);
+
+    /* getaddrinfo() wants an IPv6 address without its brackets. */
+    char bare[256];
+    size_t count = strlen(host);
+    bool brackets = count > 2 && host[0] == '[' && host[count - 1] == ']';
+    snprintf(bare, sizeof bare, "%.*s", (int)(count - 2u * brackets), host + brackets);
+
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV };
+    struct addrinfo *found = NULL;
+    int r = getaddrinfo(bare, port, &hints, &found);
+    if (r != 0)
+        return error_set(err, -EINVAL, "%s: %s", where, gai_strerror(r));
+
+    int fd = bind_tcp(found);
+    freeaddrinfo(found);
+    if (fd < 0)
+        return error_set(err, fd, "%s: %s", where, strerror(-fd));
+    *ret_port = port_of(fd);
+    return fd;
+}

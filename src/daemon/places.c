@@ -1,0 +1,127 @@
+/* places.c - where a berthd keeps what it keeps, and where it is found. */
+#include "daemon/places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "executor/local.h"
+
+/* A folder of ours that nobody else can look into, with those above it. */
+static int make_folder(const char *path, mode_t mode, struct error *err)
+{
+    char part[4096];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *c = part + 1; *c; c++) {
+        if (*c != '/')
+            continue;
+        *c = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST && errno != EROFS &&
+            errno != EACCES)
+            return error_set(err, -errno, "%s: %s", part, strerror(errno));
+        *c = '/';
+    }
+    if (mkdir(part, mode) < 0 && errno != EEXIST)
+        return error_set(err, -errno, "%s: %s", part, strerror(errno));
+    struct stat found;
+    if (lstat(part, &found) < 0)
+        return error_set(err, -errno, "%s: %s", part, strerror(errno));
+    if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid())
+        return error_set(err, -EPERM, "%s is not a folder of ours", part);
+    if ((found.st_mode & 0777) != mode && chmod(part, mode) < 0)
+        return error_set(err, -errno, "%s: %s", part, strerror(errno));
+    return 0;
+}
+
+static int find_state(struct places *places, const char *state, bool system,
+                      struct error *err)
+{
+    const char *home = getenv("HOME");
+    const char *base = getenv("XDG_STATE_HOME");
+    char given[4096];
+    if (state)
+        snprintf(given, sizeof given, "%s", state);
+    else if (system)
+        snprintf(given, sizeof given, "/var/lib/berth");
+    else if (base && *base == '/')
+        snprintf(given, sizeof given, "%s/berth", base);
+    else if (home && *home == '/')
+        snprintf(given, sizeof given, "%s/.local/state/berth", home);
+    else
+        return error_set(err, -EINVAL, "HOME is not set: say where with --state");
+    int r = make_folder(given, system ? 0711 : 0700, err);
+    if (r == 0 && !realpath(given, places->state_dir))
+        r = error_set(err, -errno, "%s: %s", given, strerror(errno));
+    return r;
+}
+
+/* Its name is too long for sockets below it: one in /tmp, the same every time. */
+static int find_short(struct places *places, struct error *err)
+{
+    char link[4200];
+    snprintf(link, sizeof link, "%s/run.path", places->state_dir);
+    FILE *file = fopen(link, "re");
+    if (file) {
+        bool read = fgets(places->run_dir, sizeof places->run_dir, file) != NULL;
+        fclose(file);
+        if (read) {
+            places->run_dir[strcspn(places->run_dir, "\n")] = '\0';
+            return 0;
+        }
+    }
+    snprintf(places->run_dir, sizeof places->run_dir, "/tmp/berth-XXXXXX");
+    if (!mkdtemp(places->run_dir))
+        return error_set(err, -errno, "%s: %s", places->run_dir, strerror(errno));
+    file = fopen(link, "we");
+    if (!file || fprintf(file, "%s\n", places->run_dir) < 0 || fclose(file) != 0)
+        return error_set(err, -EIO, "%s: %s", link, strerror(errno));
+    return 0;
+}
+
+static int find_run(struct places *places, bool named, bool system, struct error *err)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    if (named) {
+        if (strlen(places->state_dir) + strlen("/run") > LOCAL_RUN_DIR_MAX) {
+            int r = find_short(places, err);
+            if (r < 0)
+                return r;
+        } else {
+            snprintf(places->run_dir, sizeof places->run_dir, "%.4000s/run",
+                     places->state_dir);
+        }
+    } else if (system) {
+        snprintf(places->run_dir, sizeof places->run_dir, "/run/berth");
+    } else if (base && *base == '/' && strlen(base) + 6 <= LOCAL_RUN_DIR_MAX) {
+        snprintf(places->run_dir, sizeof places->run_dir, "%s/berth", base);
+    } else {
+        snprintf(places->run_dir, sizeof places->run_dir, "/tmp/berth-%u",
+                 (unsigned)geteuid());
+    }
+    int r = make_folder(places->run_dir, system ? 0711 : 0700, err);
+    char jobs[4200];
+    snprintf(jobs, sizeof jobs, "%s/jobs", places->run_dir);
+    return r < 0 ? r : make_folder(jobs, system ? 0711 : 0700, err);
+}
+
+int places_make(struct places *places, const char *state, const char *socket,
+                bool system, struct error *err)
+{
+    int r = find_state(places, state, system, err);
+    if (r == 0)
+        r = find_run(places, state != NULL, system, err);
+    if (r < 0)
+        return r;
+    int length = socket ? snprintf(places->socket, sizeof places->socket, "%s", socket)
+                        : snprintf(places->socket, sizeof places->socket, "%s/api.sock",
+                                   places->run_dir);
+    if (length < 0 || (size_t)length >= sizeof places->socket)
+        return error_set(err, -EINVAL, "--socket: longer than %zu bytes",
+                         sizeof places->socket - 1);
+    return 0;
+}

@@ -1,0 +1,24 @@
+/* places.h - where a berthd keeps what it keeps, and where it is found. */
+#pragma once
+
+#include <stdbool.h>
+
+struct error;
+
+struct places {
+    char state_dir[4096]; /* jobs, logs, checkpoints: survives a reboot   */
+    char run_dir[4096];   /* sockets and folders of what runs: need not   */
+    char socket[108];     /* of the API                                   */
+};
+
+/*
+ * Work them out and make them, for us alone (0700).
+ *
+ *   state    --state, $XDG_STATE_HOME/berth, ~/.local/state/berth; system: /var/lib/berth
+ *   run      $XDG_RUNTIME_DIR/berth, /tmp/berth-UID; system: /run/berth; with --state:
+ *            DIR/run, or where that is too long for a socket, a folder in /tmp that
+ *            DIR/run.path names
+ *   socket   --socket, or api.sock in there
+ */
+int places_make(struct places *places, const char *state, const char *socket,
+                bool system, struct error *err);

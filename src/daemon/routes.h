@@ -1,0 +1,25 @@
+/* routes.h - one row per route of docs/api/openapi.yaml: requests to berthd, answered. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "daemon/http.h"
+
+struct daemon;
+struct error;
+struct routes;
+struct uv_loop_s;
+
+/* The token is read from the state folder, or made there.  It listens to the store for
+ * the event stream (store_on_text). */
+int routes_new(struct routes **ret_routes, struct daemon *daemon,
+               struct uv_loop_s *loop, struct error *err);
+void routes_free(struct routes *routes);
+
+const char *routes_token(const struct routes *routes);
+
+/* For http_setup: the context is the struct routes. */
+http_handler routes_handle;
+
+/* What was written since the last call is on disk, or is not: the stream may tell. */
+void routes_flush(struct routes *routes, bool durable);

@@ -1,0 +1,34 @@
+/*
+ * target.h - what a request asks for: its path and its query, taken apart and checked.
+ *
+ * Strict on purpose.  Nobody who means well sends half a percent sign, a NUL, a ".." or
+ * the same key twice, so each of these is refused here and no route has to think of it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct error;
+
+#define TARGET_BYTES_MAX 8192 /* path and query as sent */
+#define TARGET_QUERY_MAX 16   /* keys                   */
+
+struct target {
+    const char *path; /* decoded; begins with a slash, no empty or dotted parts */
+    const char *keys[TARGET_QUERY_MAX];
+    const char *values[TARGET_QUERY_MAX]; /* "" for a key without one */
+    uint32_t count;
+};
+
+/* Take 'raw' apart; texts live in 'arena'.  -EINVAL with a sentence if it is malformed. */
+int target_read(struct target *target, struct arena *arena, const char *raw,
+                struct error *err);
+
+/* The value of a key, or NULL. */
+const char *target_query(const struct target *target, const char *key);
+
+/* A job's id: digits alone, the first not zero, at most INT64_MAX. */
+bool target_id(const char *text, size_t count, uint64_t *ret_id);

@@ -1,0 +1,277 @@
+/* recover.c - the state as it was at the last commit. */
+#include "engine/recover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "metrics/ledger.h"
+#include "model/cluster.h"
+#include "store/db.h"
+#include "store/rows.h"
+#include "store/store.h"
+
+struct recovery {
+    const struct recover_setup *setup;
+    struct state *state;
+    struct arena arena;
+    struct kept_job *jobs;
+    job_id *slots; /* JOB_NONE: gone */
+    uint32_t count, room;
+    struct db_query *losses;
+};
+
+/* --- reading ---------------------------------------------------------------------- */
+
+static struct kept_job *kept_add(struct recovery *rec)
+{
+    if (rec->count == rec->room) {
+        rec->room = rec->room ? rec->room * 2 : 256;
+        rec->jobs = realloc(rec->jobs, rec->room * sizeof *rec->jobs);
+        rec->slots = realloc(rec->slots, rec->room * sizeof *rec->slots);
+        if (!rec->jobs || !rec->slots)
+            abort();
+    }
+    return &rec->jobs[rec->count];
+}
+
+static int read_all(struct recovery *rec, struct error *err)
+{
+    struct db_query *query = rows_select_live(store_reader(rec->setup->store));
+    int r;
+    while ((r = rows_read_live(query, rec->state->view.cluster, &rec->arena,
+                               kept_add(rec), err)) == 1)
+        rec->count++;
+    db_finish(query);
+    return r;
+}
+
+/* --- bringing back ------------------------------------------------------------------- */
+
+static bool replay(struct recovery *rec, struct event event)
+{
+    if (event.job != JOB_NONE) {
+        event.generation = rec->state->jobs[event.job].generation;
+        event.attempt = rec->state->jobs[event.job].attempt;
+    }
+    return engine_replay(rec->setup->engine, &event);
+}
+
+static job_id submit(struct recovery *rec, const struct kept_job *kept)
+{
+    struct error err = { "" };
+    struct job job;
+    int r = rec->setup->spec(rec->setup->context, kept, &job, &err);
+    if (r < 0) {
+        rec->setup->gone(rec->setup->context, kept, err.text);
+        return JOB_NONE;
+    }
+    job.class = kept->job.class;
+    job.weight = kept->job.weight;
+    job.deadline_ns = kept->job.deadline_ns;
+    job.grace_ns = kept->job.grace_ns;
+    struct event event = { .at_ns = kept->job.submit_ns,
+                           .kind = EVENT_SUBMITTED,
+                           .job = JOB_NONE,
+                           .spec = &job };
+    engine_replay(rec->setup->engine, &event);
+    return event.job;
+}
+
+/* The slot of somebody who is in his seats, by public id. */
+static job_id seated(const struct recovery *rec, uint64_t id)
+{
+    job_id slot = id ? state_find(rec->state, id) : JOB_NONE;
+    return slot != JOB_NONE && job_seated(&rec->state->jobs[slot]) ? slot : JOB_NONE;
+}
+
+/* Room that is free there, or promised, or shared: as books_reserve() will count it. */
+static bool there_is_room(const struct recovery *rec, const struct event *event)
+{
+    const struct cluster *cluster = rec->state->view.cluster;
+    for (uint32_t i = 0; i < event->seat_count; i++) {
+        const struct seat *seat = &event->seats[i];
+        if (seat->node >= cluster->node_count)
+            return false;
+        struct room room = rec->state->free.rooms[seat->node];
+        uint64_t gpus = event->beside == JOB_NONE ? seat->gpus : 0;
+        uint64_t cpu_milli = room.cpu_milli;
+        uint64_t mem_mib = room.mem_mib;
+        for (uint32_t p = 0; p < event->promise_count; p++) {
+            const struct room_part *part = &event->promises[p].part;
+            if (part->node != seat->node)
+                continue;
+            gpus &= ~part->gpus;
+            cpu_milli += part->cpu_milli;
+            mem_mib += part->mem_mib;
+        }
+        if (gpus & ~room.gpus || seat->cpu_milli > cpu_milli || seat->mem_mib > mem_mib)
+            return false;
+    }
+    return event->seat_count > 0;
+}
+
+/* Back into the seats it held. */
+static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
+{
+    struct event placed = { .at_ns = kept->job.since_ns,
+                            .kind = EVENT_PLACED,
+                            .job = id,
+                            .seats = kept->seats,
+                            .seat_count = kept->seat_count,
+                            .steps_max = kept->job.steps_max,
+                            .beside = seated(rec, kept->beside),
+                            .spread = kept->job.spread_now };
+    if (!there_is_room(rec, &placed))
+        return false;
+    replay(rec, placed);
+    replay(rec, (struct event){ .at_ns = kept->job.since_ns,
+                                .kind = EVENT_STARTED,
+                                .job = id,
+                                .loaded = kept->job.state != JOB_LOADING });
+    if (kept->job.state == JOB_IDLE)
+        replay(rec, (struct event){ .at_ns = kept->job.since_ns,
+                                    .kind = EVENT_LEASE_DONE,
+                                    .job = id,
+                                    .steps = kept->job.steps });
+    if (kept->job.state == JOB_STOPPING)
+        replay(rec,
+               (struct event){ .at_ns = kept->job.recalled_ns,
+                               .kind = EVENT_RECALLED,
+                               .job = id,
+                               .rule = kept->job.leaving ? RULE_CANCEL : RULE_ORDER,
+                               .wait_saved_ns = -1,
+                               .for_whom = JOB_NONE });
+    return true;
+}
+
+/* A promise counts while the one who made it is still where he made it. */
+static bool is_open(const struct recovery *rec, job_id victim,
+                    const struct room_part *part)
+{
+    const struct job *job = &rec->state->jobs[victim];
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &rec->state->seats[job->seats.first + i];
+        if (seat->node == part->node)
+            return (part->gpus & ~seat->gpus) == 0 &&
+                   part->cpu_milli <= seat->cpu_milli && part->mem_mib <= seat->mem_mib;
+    }
+    return false;
+}
+
+/* The seats it was promised are promised again. */
+static bool promise(struct recovery *rec, job_id id, const struct kept_job *kept)
+{
+    struct promise_part *promises =
+        arena_array(&rec->arena, struct promise_part, kept->promise_count + 1);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < kept->promise_count; i++) {
+        job_id victim = seated(rec, kept->promises[i].victim);
+        if (victim != JOB_NONE && is_open(rec, victim, &kept->promises[i].part))
+            promises[count++] = (struct promise_part){ victim, kept->promises[i].part };
+    }
+    bool runs = job_runs(&rec->state->jobs[id]);
+    struct event event = { .at_ns = kept->job.since_ns,
+                           .kind = runs ? EVENT_RESIZING : EVENT_PLACED,
+                           .job = id,
+                           .seats = kept->next,
+                           .seat_count = kept->next_count,
+                           .promises = promises,
+                           .promise_count = count,
+                           .steps_max = kept->job.steps_max,
+                           .beside = seated(rec, kept->next_beside),
+                           .spread = kept->job.spread_now };
+    if (!there_is_room(rec, &event))
+        return false;
+    replay(rec, event);
+    return true;
+}
+
+/* Times and counts as they were, for whoever is where he was. */
+static void restore(struct recovery *rec, job_id id, const struct kept_job *kept)
+{
+    double steps[LOSS_POINTS];
+    double losses[LOSS_POINTS];
+    uint32_t count =
+        rows_read_losses(rec->losses, kept->job.id, steps, losses, LOSS_POINTS);
+    for (uint32_t i = 0; i < count / 2; i++) {
+        double step = steps[i];
+        double loss = losses[i];
+        steps[i] = steps[count - 1 - i];
+        losses[i] = losses[count - 1 - i];
+        steps[count - 1 - i] = step;
+        losses[count - 1 - i] = loss;
+    }
+    struct restored history = { kept->served_ns, steps, losses, count };
+    replay(rec, (struct event){ .at_ns = rec->setup->now_ns,
+                                .kind = EVENT_RESTORED,
+                                .job = id,
+                                .spec = &kept->job,
+                                .history = &history });
+}
+
+/* --- all of it ------------------------------------------------------------------------ */
+
+static void bring_back(struct recovery *rec)
+{
+    for (uint32_t i = 0; i < rec->count; i++)
+        rec->slots[i] = submit(rec, &rec->jobs[i]);
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->slots[i] != JOB_NONE && rec->jobs[i].seat_count > 0)
+            seat(rec, rec->slots[i], &rec->jobs[i]);
+    for (uint32_t i = 0; i < rec->count; i++)
+        if (rec->slots[i] != JOB_NONE && rec->jobs[i].next_count > 0)
+            promise(rec, rec->slots[i], &rec->jobs[i]);
+    for (uint32_t i = 0; i < rec->count; i++) {
+        if (rec->slots[i] == JOB_NONE)
+            continue;
+        if (rec->jobs[i].job.state == JOB_HELD)
+            replay(rec, (struct event){ .at_ns = rec->setup->now_ns,
+                                        .kind = EVENT_HELD,
+                                        .job = rec->slots[i] });
+        restore(rec, rec->slots[i], &rec->jobs[i]);
+        ledger_restore_job(rec->setup->ledger, &rec->state->view, rec->slots[i]);
+    }
+}
+
+static int bring_ledger(struct recovery *rec, struct error *err)
+{
+    struct db_query *query = rows_select_open(store_reader(rec->setup->store));
+    struct ledger_entry entry;
+    int r;
+    while ((r = rows_read_entry(query, &entry, err)) == 1) {
+        job_id victim = state_find(rec->state, entry.victim);
+        if (victim == JOB_NONE)
+            continue;
+        if (entry.newcomer && entry.started_ns < 0)
+            entry.for_whom = state_find(rec->state, entry.newcomer);
+        ledger_restore_entry(rec->setup->ledger, &rec->state->view, victim, &entry);
+    }
+    db_finish(query);
+    return r;
+}
+
+int recover(const struct recover_setup *setup, struct error *err)
+{
+    struct recovery rec = { .setup = setup, .state = &setup->engine->state };
+    arena_init(&rec.arena, 0);
+    rec.losses = rows_select_losses(store_reader(setup->store));
+    int r = read_all(&rec, err);
+    if (r == 0)
+        bring_back(&rec);
+    if (r == 0)
+        r = bring_ledger(&rec, err);
+    setup->engine->state.view.now_ns = setup->now_ns;
+    for (uint32_t i = 0; i < rec.count && r == 0; i++)
+        if (rec.slots[i] != JOB_NONE)
+            setup->back(setup->context, &rec.jobs[i], rec.slots[i]);
+    db_finish(rec.losses);
+    free(rec.jobs);
+    free(rec.slots);
+    arena_release(&rec.arena);
+    if (r == 0)
+        engine_adopt(setup->engine);
+    return r;
+}

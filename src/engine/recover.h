@@ -1,0 +1,40 @@
+/*
+ * recover.h - the state as it was at the last commit, and who has to be asked how he is.
+ *
+ * Live jobs are read from the store and brought back by events, in the order in which
+ * they would have happened: submitted, placed, started, recalled.  What no event brings
+ * back (times, counts, service received) comes last.  A job whose seats are no longer
+ * there, because the machine has changed, goes back to the queue.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/job.h"
+
+struct engine;
+struct error;
+struct kept_job;
+struct ledger;
+struct store;
+
+struct recover_setup {
+    struct engine *engine;
+    struct ledger *ledger;
+    struct store *store;
+    int64_t now_ns;
+
+    /* What was asked for, as numbers.  Negative: it can never run here any more. */
+    int (*spec)(void *context, const struct kept_job *kept, struct job *ret_job,
+                struct error *err);
+
+    /* It is back, in this slot; 'kept' is valid for the call only. */
+    void (*back)(void *context, const struct kept_job *kept, job_id job);
+
+    /* It is not: it can never run here any more, for this reason. */
+    void (*gone)(void *context, const struct kept_job *kept, const char *why);
+    void *context;
+};
+
+int recover(const struct recover_setup *setup, struct error *err);

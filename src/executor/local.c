@@ -1,0 +1,846 @@
+/*
+ * local.c - jobs as processes on this machine: who waits for whom, and what is told.
+ *
+ * Every attempt is a struct local_run, from the order to start it until its end is durable
+ * in the log.  Orders become words to its supervisor; its words become events.  A live
+ * process cannot be frozen between two rounds, so that a job whose lease is done keeps
+ * computing in its seats until it is renewed or stopped.
+ */
+#include "executor/local.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/units.h"
+#include "executor/cgroup.h"
+#include "executor/leftovers.h"
+#include "executor/local_run.h"
+#include "model/launch.h"
+#include "model/outbox.h"
+
+#define MS INT64_C(1000000)
+#define CANCEL_GRACE_NS (5 * NS_PER_S)
+#define LOAD_MAX_NS (10 * NS_PER_S)   /* then it is taken to make steps             */
+#define START_AGAIN_NS (1 * NS_PER_S) /* an order that failed is not failed in a spin */
+#define CONNECT_NS (20 * MS)
+#define CONNECT_TRIES 250
+#define CLEAR_NS (20 * MS)
+#define REAP_NS (100 * MS)
+#define UNHEARD_NS (10 * NS_PER_S) /* an end that the engine did not want to know */
+
+int64_t local_now(const struct local *local)
+{
+    return local->setup.now_ns(local->setup.context);
+}
+
+/* --- time -------------------------------------------------------------------------- */
+
+static void time_passed(uv_timer_t *timer);
+
+static void set_timer(struct local *local, int64_t at_ns)
+{
+    if (at_ns >= local->timer_ns || local->closing)
+        return;
+    local->timer_ns = at_ns;
+    int64_t left_ns = at_ns - local_now(local);
+    uint64_t left_ms = left_ns <= 0 ? 0 : (uint64_t)(left_ns / MS + 1);
+    uv_update_time(local->setup.loop);
+    uv_timer_start(&local->timer, time_passed, left_ms, 0);
+}
+
+void local_due(struct local_run *run, int64_t at_ns)
+{
+    run->due_ns = at_ns;
+    if (at_ns < INT64_MAX)
+        set_timer(run->local, at_ns);
+}
+
+/* --- what is told -------------------------------------------------------------------- */
+
+static struct event *emit(struct local_run *run, enum event_kind kind)
+{
+    const struct local_setup *setup = &run->local->setup;
+    struct event *event = outbox_add(*setup->outbox);
+    event->at_ns = local_now(run->local);
+    event->kind = kind;
+    event->job = run->job;
+    event->generation = run->generation;
+    event->attempt = run->attempt;
+    event->loss = NAN;
+    if (setup->wake)
+        setup->wake(setup->context);
+    return event;
+}
+
+/* How far it is: as it said, or in seconds that it has run. */
+static double steps_now(const struct local_run *run)
+{
+    if (run->own_steps || !run->started)
+        return run->steps;
+    return run->steps_kept + (double)(local_now(run->local) - run->started_ns) * 1e-9;
+}
+
+static void tell_loaded(struct local_run *run)
+{
+    if (run->loaded)
+        return;
+    run->loaded = true;
+    emit(run, EVENT_LOADED);
+}
+
+static struct local_run *run_in(const struct local *local, job_id job)
+{
+    struct local_run *run = job == JOB_NONE ? NULL : local->slots[job];
+    while (run && (run->phase == PHASE_WAITS || run->phase >= PHASE_OVER))
+        run = run->same_slot;
+    return run;
+}
+
+/* Whoever shares its accelerators and has to be done as well. */
+static struct local_run *partner_to_wait_for(const struct local_run *run)
+{
+    struct local_run *partner = run->together ? run_in(run->local, run->beside) : NULL;
+    bool waits =
+        partner && partner->together && partner->leased && !partner->lease_done;
+    return waits ? partner : NULL;
+}
+
+static void tell_lease_done(struct local_run *run)
+{
+    if (!run->leased || !run->lease_done || partner_to_wait_for(run))
+        return;
+    run->leased = false;
+    tell_loaded(run);
+    struct event *event = emit(run, EVENT_LEASE_DONE);
+    event->steps = event->steps_reached = steps_now(run);
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+}
+
+static void check_lease(struct local_run *run)
+{
+    if (!run->leased || run->lease_done || steps_now(run) < run->lease_end)
+        return;
+    struct local_run *partner = run_in(run->local, run->beside);
+    run->lease_done = true;
+    tell_lease_done(run);
+    if (partner)
+        tell_lease_done(partner);
+}
+
+static void plan_ahead(struct local_run *run)
+{
+    int64_t at_ns = run->loaded ? INT64_MAX : run->loaded_at_ns;
+    if (run->leased && !run->lease_done && !run->own_steps) {
+        int64_t end_ns =
+            run->started_ns + (int64_t)((run->lease_end - run->steps_kept) * 1e9);
+        at_ns = end_ns < at_ns ? end_ns : at_ns;
+    }
+    local_due(run, at_ns);
+}
+
+/* Without a word from it: after the load time that was declared, or at once. */
+void local_started(struct local_run *run)
+{
+    if (run->phase > PHASE_RUNS)
+        return;
+    run->phase = PHASE_RUNS;
+    run->tries = 0;
+    if (run->started)
+        return;
+    int64_t load_ns = run->local->setup.view->jobs[run->job].load_ns;
+    if (load_ns == 0 && run->expects_reports)
+        load_ns = LOAD_MAX_NS;
+    run->started = true;
+    run->started_ns = local_now(run->local);
+    run->loaded = load_ns == 0;
+    run->loaded_at_ns =
+        run->started_ns + (load_ns < LOAD_MAX_NS ? load_ns : LOAD_MAX_NS);
+    emit(run, EVENT_STARTED)->loaded = run->loaded;
+    plan_ahead(run);
+}
+
+void local_reported(struct local_run *run)
+{
+    if (run->phase != PHASE_RUNS)
+        return;
+    tell_loaded(run);
+    struct event *event = emit(run, EVENT_PROGRESS);
+    event->steps = event->steps_reached = run->steps;
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+    event->loss = run->loss;
+    check_lease(run);
+    plan_ahead(run);
+}
+
+/* --- its end ----------------------------------------------------------------------------- */
+
+static void begin(struct local_run *run);
+
+/* It is out of its seats: whoever waited for nobody else starts. */
+static void depart(struct local *local, job_id job)
+{
+    struct local_run *next;
+    for (struct local_run *run = local->runs; run; run = next) {
+        next = run->next;
+        if (run->phase != PHASE_WAITS)
+            continue;
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < run->after_count; i++)
+            if (run->after[i] != job)
+                run->after[kept++] = run->after[i];
+        bool was_last = kept == 0 && run->after_count > 0;
+        run->after_count = kept;
+        if (was_last)
+            begin(run);
+    }
+}
+
+static struct event *tell_end(struct local_run *run, enum event_kind kind)
+{
+    struct event *event = emit(run, kind);
+    event->steps = run->saved;
+    event->steps_reached = run->steps;
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 0;
+    event->loss = run->loss;
+    event->why = run->why[0] ? run->why : NULL;
+    struct local_run *partner = run_in(run->local, run->beside);
+    run->phase = PHASE_OVER;
+    local_due(run, local_now(run->local) + UNHEARD_NS);
+    if (partner)
+        tell_lease_done(partner);
+    return event;
+}
+
+void local_lose(struct local_run *run, const char *why)
+{
+    bool waited = run->phase == PHASE_WAITS;
+    snprintf(run->why, sizeof run->why, "%s", why);
+    tell_end(run, EVENT_LOST);
+    if (!waited)
+        depart(run->local, run->job);
+}
+
+void local_ended(struct local_run *run, const struct run_end *end)
+{
+    static const enum event_kind kinds[RUN_HOW_COUNT] = {
+        [RUN_FINISHED] = EVENT_FINISHED,
+        [RUN_STOPPED] = EVENT_STOPPED,
+        [RUN_FAILED] = EVENT_FAILED,
+        [RUN_CANCELLED] = EVENT_FAILED,
+    };
+    if (run->phase >= PHASE_OVER)
+        return;
+    local_started(run);
+    run->steps = end->steps;
+    run->saved = end->saved;
+    snprintf(run->why, sizeof run->why, "%s", end->why);
+    struct event *event = tell_end(run, kinds[end->how]);
+    event->exit_code = end->code;
+    event->clean = end->clean;
+    depart(run->local, run->job);
+}
+
+/* --- finding its supervisor -------------------------------------------------------------- */
+
+/* SIGKILL to what is left of it; true: nothing is. */
+static bool clear_all(const struct local_run *run)
+{
+    char mark[JOB_DIR_MAX + 32], dir[JOB_DIR_MAX], cgroup[CGROUP_MAX];
+    local_dir(run, dir);
+    snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/preempt", dir);
+    bool grouped = local_cgroup(run, cgroup);
+    return leftovers_kill(grouped ? cgroup : NULL, mark) == 0;
+}
+
+static void clear(struct local_run *run)
+{
+    if (!clear_all(run)) {
+        local_due(run, local_now(run->local) + CLEAR_NS);
+        return;
+    }
+    local_lose(run, run->started ? "its supervisor was killed"
+                                 : "its supervisor did not start");
+}
+
+/* Its supervisor is gone: it has left word how the job ended, or it has not. */
+static void read_end(struct local_run *run)
+{
+    struct run_end end;
+    if (local_read_status(run, &end)) {
+        local_ended(run, &end);
+        return;
+    }
+    run->phase = PHASE_CLEARING;
+    clear(run);
+}
+
+static void say_again(struct local_run *run)
+{
+    if (run->cancelled)
+        local_say(run, "cancel %" PRId64 "\n", run->grace_ns / MS);
+    else if (run->stopping)
+        local_say(run, "stop %" PRId64 "\n", run->grace_ns / MS);
+}
+
+static void look_for(struct local_run *run)
+{
+    bool alive;
+    if (local_link_connect(run)) {
+        local_due(run, INT64_MAX);
+        say_again(run);
+        return;
+    }
+    bool begun = local_was_begun(run, &alive);
+    if (begun && !alive && !run->polled) {
+        read_end(run);
+        return;
+    }
+    if (run->tries++ == CONNECT_TRIES || (!begun && !run->polled)) {
+        run->phase = PHASE_CLEARING;
+        clear(run);
+        return;
+    }
+    local_due(run, local_now(run->local) + CONNECT_NS);
+}
+
+/* --- starting ---------------------------------------------------------------------------- */
+
+/* Its start failed, or it was begun by an earlier berthd. */
+static void begin(struct local_run *run)
+{
+    struct error err;
+    run->phase = PHASE_ASKED;
+    int r = local_spawn(run, &err);
+    if (r == 0)
+        return;
+    if (r == -EEXIST) {
+        look_for(run);
+        return;
+    }
+    run->phase = PHASE_WAITS; /* until it is due: then it is lost */
+    snprintf(run->why, sizeof run->why, "%.*s", RUN_WHY_MAX - 1, err.text);
+    local_due(run, local_now(run->local) + START_AGAIN_NS);
+}
+
+static void keep_after(struct local_run *run, const struct lease *lease)
+{
+    if (lease->after_count == 0)
+        return;
+    run->after = calloc(lease->after_count, sizeof *run->after);
+    if (!run->after)
+        abort();
+    memcpy(run->after, lease->after, lease->after_count * sizeof *run->after);
+    run->after_count = lease->after_count;
+}
+
+/* Those who have left already are not waited for. */
+static void drop_absent(struct local_run *run)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < run->after_count; i++) {
+        struct local_run *other = run->local->slots[run->after[i]];
+        while (other && (other == run || other->phase >= PHASE_OVER))
+            other = other->same_slot;
+        if (other)
+            run->after[kept++] = run->after[i];
+    }
+    run->after_count = kept;
+}
+
+static void write_gpus(struct local_run *run, const struct lease *lease)
+{
+    const uint32_t *index = run->local->setup.gpu_index;
+    size_t used = 0;
+    for (uint32_t s = 0; s < lease->seat_count; s++) {
+        const struct seat *seat = &lease->seats[s];
+        run->cpu_milli += seat->cpu_milli;
+        run->mem_mib += seat->mem_mib;
+        for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
+            if (!(seat->gpus >> g & 1))
+                continue;
+            uint32_t told = index ? index[seat->node * NODE_GPUS_MAX + g] : g;
+            run->gpu_count++;
+            used += (size_t)snprintf(run->gpus + used, sizeof run->gpus - used,
+                                     "%s%" PRIu32, used ? "," : "", told);
+            if (used >= sizeof run->gpus)
+                used = sizeof run->gpus - 1;
+        }
+    }
+}
+
+static struct local_run *add_run(struct local *local, const struct lease *lease)
+{
+    const struct job *job = &local->setup.view->jobs[lease->job];
+    struct local_run *run = calloc(1, sizeof *run);
+    if (!run)
+        abort();
+    run->local = local;
+    run->job = lease->job;
+    run->generation = lease->generation;
+    run->attempt = lease->attempt;
+    run->id = job->id;
+    run->type = lease->type;
+    run->steps = run->saved = run->steps_kept = job->steps;
+    run->loss = NAN;
+    run->beside = lease->beside;
+    run->together = lease->together;
+    run->leased = lease->steps_max > 0;
+    run->lease_end = run->steps_kept + (double)lease->steps_max;
+    run->due_ns = INT64_MAX;
+    run->fd = -1;
+    write_gpus(run, lease);
+    keep_after(run, lease);
+    struct local_run *partner = run_in(local, lease->beside);
+    if (partner)
+        partner->beside = lease->job;
+
+    run->next = local->runs;
+    if (run->next)
+        run->next->prev = run;
+    local->runs = run;
+    run->same_slot = local->slots[lease->job];
+    local->slots[lease->job] = run;
+    local->count++;
+    return run;
+}
+
+static struct local_run *find_run(const struct local *local, job_id job,
+                                  uint32_t generation, uint32_t attempt)
+{
+    struct local_run *run = local->slots[job];
+    while (run && (run->generation != generation || run->attempt != attempt))
+        run = run->same_slot;
+    return run;
+}
+
+static void reap_later(struct local *local, pid_t pid)
+{
+    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
+        return;
+    local->zombies = grow(local->zombies, &local->zombie_room, local->zombie_count + 1,
+                          sizeof *local->zombies);
+    local->zombies[local->zombie_count++] = pid;
+    set_timer(local, local_now(local) + REAP_NS);
+}
+
+void local_forget(struct local_run *run)
+{
+    struct local *local = run->local;
+    struct local_run **link = &local->slots[run->job];
+    while (*link != run)
+        link = &(*link)->same_slot;
+    *link = run->same_slot;
+    if (run->prev)
+        run->prev->next = run->next;
+    else
+        local->runs = run->next;
+    if (run->next)
+        run->next->prev = run->prev;
+    local->count--;
+    reap_later(local, run->supervisor);
+    local_link_close(run);
+    free(run->after);
+    run->local = NULL;
+    if (!run->polled)
+        free(run); /* otherwise as soon as the loop has let go of it */
+}
+
+/* --- orders ------------------------------------------------------------------------------ */
+
+static int start(void *self, const struct lease *lease, struct error *err)
+{
+    struct local *local = self;
+    if (find_run(local, lease->job, lease->generation, lease->attempt))
+        return 0; /* told twice */
+    struct local_run *run = add_run(local, lease);
+    drop_absent(run);
+    if (run->after_count == 0)
+        begin(run);
+    return 0;
+}
+
+static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+{
+    struct local *local = self;
+    struct local_run *run = run_in(local, job);
+    if (!run)
+        return 0; /* it has left, and that is on its way */
+    run->stopping = true;
+    run->grace_ns = grace_ns;
+    local_say(run, "stop %" PRId64 "\n", grace_ns / MS);
+    return 0;
+}
+
+/* What has not begun is gone at once. */
+static int cancel(void *self, job_id job, struct error *err)
+{
+    struct local *local = self;
+    struct local_run *run = run_in(local, job), *next;
+    for (struct local_run *waits = local->slots[job]; waits; waits = next) {
+        next = waits->same_slot;
+        if (waits->phase != PHASE_WAITS)
+            continue;
+        if (run)
+            local_forget(waits); /* it is not even in its seats: the other one tells */
+        else
+            local_lose(waits, "cancelled");
+    }
+    if (!run)
+        return 0;
+    int64_t grace_ns = local->setup.view->jobs[job].grace_ns;
+    run->cancelled = true;
+    run->grace_ns = grace_ns < CANCEL_GRACE_NS ? grace_ns : CANCEL_GRACE_NS;
+    say_again(run);
+    return 0;
+}
+
+static int renew(void *self, job_id job, uint64_t steps_max, bool together,
+                 struct error *err)
+{
+    struct local_run *run = run_in(self, job);
+    if (!run)
+        return 0;
+    run->together = together;
+    run->leased = steps_max > 0;
+    run->lease_done = false;
+    run->lease_end = steps_now(run) + (double)steps_max;
+    if (run->started)
+        plan_ahead(run);
+    return 0;
+}
+
+const struct executor executor_local = {
+    .name = "local",
+    .start = start,
+    .stop = stop,
+    .cancel = cancel,
+    .renew = renew,
+};
+
+int local_reattach(struct local *local, const struct lease *lease, bool stopping,
+                   int64_t grace_left_ns, struct error *err)
+{
+    if (find_run(local, lease->job, lease->generation, lease->attempt))
+        return 0;
+    struct local_run *run = add_run(local, lease);
+    const struct launch *launch;
+    struct error unused;
+    if (local->setup.launch(local->setup.context, run->id, &launch, &unused) == 0) {
+        run->own_steps = launch->has_steps;
+        run->expects_reports = launch->has_steps || launch->pattern;
+    }
+    run->stopping = stopping;
+    run->grace_ns = grace_left_ns > 0 ? grace_left_ns : 0;
+    /* Whether those it waits for are there is known when all have been named. */
+    bool placed = local->setup.view->jobs[lease->job].state == JOB_PLACED ||
+                  lease->after_count > 0;
+    run->phase = placed ? PHASE_WAITS : PHASE_ASKED;
+    local_due(run, local_now(local));
+    return 0;
+}
+
+/* --- later -------------------------------------------------------------------------------- */
+
+static void collect(struct local_run *run)
+{
+    local_say(run, "collected\n");
+    local_remove(run);
+    local_forget(run);
+}
+
+/* The engine has not taken note of its end: it was of an attempt it knows nothing of. */
+static void end_unheard(struct local_run *run)
+{
+    const struct job *job = &run->local->setup.view->jobs[run->job];
+    if (job->generation != run->generation || job->attempt != run->attempt ||
+        job->state < JOB_PLACED)
+        collect(run);
+    else
+        local_due(run, local_now(run->local) + UNHEARD_NS);
+}
+
+static void look_after(struct local_run *run)
+{
+    run->due_ns = INT64_MAX;
+    switch (run->phase) {
+    case PHASE_WAITS:
+        if (run->why[0]) {
+            char why[RUN_WHY_MAX];
+            memcpy(why, run->why, sizeof why);
+            local_lose(run, why);
+            return;
+        }
+        drop_absent(run);
+        if (run->after_count == 0)
+            begin(run);
+        break;
+    case PHASE_ASKED:
+        look_for(run);
+        break;
+    case PHASE_RUNS:
+        if (run->fd < 0) {
+            look_for(run);
+            return;
+        }
+        if (!run->loaded && local_now(run->local) >= run->loaded_at_ns)
+            tell_loaded(run);
+        check_lease(run);
+        plan_ahead(run);
+        break;
+    case PHASE_CLEARING:
+        clear(run);
+        break;
+    case PHASE_OVER:
+        end_unheard(run);
+        break;
+    case PHASE_RECORDED:
+        break;
+    }
+}
+
+static void reap_zombies(struct local *local)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < local->zombie_count; i++)
+        if (waitpid(local->zombies[i], NULL, WNOHANG) == 0)
+            local->zombies[kept++] = local->zombies[i];
+    local->zombie_count = kept;
+}
+
+static void time_passed(uv_timer_t *timer)
+{
+    struct local *local = timer->data;
+    int64_t at_ns = local_now(local), next_ns = INT64_MAX;
+    local->timer_ns = INT64_MAX;
+    struct local_run *next;
+    for (struct local_run *run = local->runs; run; run = next) {
+        next = run->next;
+        if (run->due_ns <= at_ns)
+            look_after(run);
+    }
+    for (struct local_run *run = local->runs; run; run = run->next)
+        next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
+    reap_zombies(local);
+    if (local->zombie_count > 0 && next_ns > at_ns + REAP_NS)
+        next_ns = at_ns + REAP_NS;
+    if (next_ns < INT64_MAX)
+        set_timer(local, next_ns);
+}
+
+void local_event(void *self, const struct view *view, const struct event *event)
+{
+    struct local *local = self;
+    if (event->kind != EVENT_FINISHED && event->kind != EVENT_FAILED &&
+        event->kind != EVENT_STOPPED && event->kind != EVENT_LOST)
+        return;
+    struct local_run *run = local->slots[event->job];
+    while (run && (run->attempt != event->attempt || run->phase != PHASE_OVER ||
+                   run->generation != event->generation))
+        run = run->same_slot;
+    if (!run)
+        return;
+    run->phase = PHASE_RECORDED;
+    run->due_ns = INT64_MAX;
+    local->recorded_count++;
+}
+
+int local_commit(void *self, struct error *err)
+{
+    struct local *local = self;
+    struct local_run *next;
+    if (local->recorded_count == 0)
+        return 0;
+    for (struct local_run *run = local->runs; run; run = next) {
+        next = run->next;
+        if (run->phase == PHASE_RECORDED)
+            collect(run);
+    }
+    local->recorded_count = 0;
+    return 0;
+}
+
+/* --- what nobody named ---------------------------------------------------------------- */
+
+static bool is_known(const struct local *local, const char *name)
+{
+    char known[64];
+    for (const struct local_run *run = local->runs; run; run = run->next) {
+        snprintf(known, sizeof known, "%" PRIu64 ".%" PRIu32, run->id, run->attempt);
+        if (strcmp(known, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whoever listens at its socket is its supervisor, or as good as it: the kernel says who. */
+static void kill_listener(struct local_run *run)
+{
+    struct ucred who = { 0 };
+    socklen_t size = sizeof who;
+    if (!local_link_connect(run))
+        return;
+    if (getsockopt(run->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.pid > 1 &&
+        who.pid != getpid())
+        kill(who.pid, SIGKILL);
+    local_link_close(run);
+}
+
+void local_sweep(struct local *local)
+{
+    char path[JOB_DIR_MAX];
+    snprintf(path, sizeof path, "%s/jobs", local->run_dir);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        uint64_t id;
+        uint32_t attempt;
+        if (sscanf(entry->d_name, "%" SCNu64 ".%" SCNu32, &id, &attempt) != 2 ||
+            is_known(local, entry->d_name))
+            continue;
+        struct lease nobody = { .beside = JOB_NONE };
+        struct local_run *run = add_run(local, &nobody);
+        run->id = id;
+        run->attempt = attempt;
+        run->generation = UINT32_MAX; /* nobody's: its end is not told */
+        run->phase = PHASE_RECORDED;
+        kill_listener(run);
+        clear_all(run);
+        local_remove(run);
+        local_forget(run);
+    }
+    closedir(dir);
+}
+
+uint32_t local_count(const struct local *local)
+{
+    return local->count;
+}
+
+/* --- opening and closing ------------------------------------------------------------------ */
+
+static int make_folder(const char *at, const char *name, mode_t mode, struct error *err)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", at, name);
+    if (mkdir(path, mode) < 0 && errno != EEXIST)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (chmod(path, mode) < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+/* Where jobs of others run they come through these folders, and see nothing in them. */
+static int make_folders(const struct local *local, struct error *err)
+{
+    mode_t mode = local->setup.system ? 0711 : 0700;
+    int r = make_folder(local->run_dir, "jobs", mode, err);
+    if (r == 0)
+        r = make_folder(local->state_dir, "log", mode, err);
+    if (r == 0)
+        r = make_folder(local->state_dir, "ckpt", mode, err);
+    if (r == 0 && local->setup.system)
+        r = make_folder(local->state_dir, ".", mode, err);
+    if (r == 0 && local->setup.system)
+        r = make_folder(local->run_dir, ".", mode, err);
+    return r;
+}
+
+/*
+ * Groups of jobs stand together in one of ours, named after the runtime folder: several
+ * berthds may have the same place.  It is written down, since after a restart we may be
+ * in another group ourselves while jobs are in the old one.
+ */
+static void find_cgroup(struct local *local)
+{
+    char path[LOCAL_RUN_DIR_MAX + 16], base[CGROUP_MAX - 96];
+    snprintf(path, sizeof path, "%s/cgroup", local->run_dir);
+    FILE *file = fopen(path, "re");
+    bool known = file && fgets(local->cgroup, sizeof local->cgroup - 48, file);
+    if (file)
+        fclose(file);
+    if (known && access(local->cgroup, W_OK) == 0)
+        return;
+    local->cgroup[0] = '\0';
+    if (!cgroup_find(base, sizeof base))
+        return;
+    uint32_t hash = 2166136261;
+    for (const char *c = local->run_dir; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 16777619;
+    snprintf(local->cgroup, sizeof local->cgroup, "%s/berth-%08x", base, hash);
+    file = cgroup_make(local->cgroup) && access(local->cgroup, W_OK) == 0
+               ? fopen(path, "we")
+               : NULL;
+    if (!file || fputs(local->cgroup, file) < 0)
+        local->cgroup[0] = '\0';
+    if (file)
+        fclose(file);
+}
+
+int local_open(struct local **ret, const struct local_setup *setup, struct error *err)
+{
+    if (strlen(setup->run_dir) > LOCAL_RUN_DIR_MAX)
+        return error_set(err, -ENAMETOOLONG, "%s: longer than %d bytes", setup->run_dir,
+                         LOCAL_RUN_DIR_MAX);
+    struct local *local = calloc(1, sizeof *local);
+    if (!local)
+        abort();
+    local->setup = *setup;
+    snprintf(local->state_dir, sizeof local->state_dir, "%s", setup->state_dir);
+    snprintf(local->run_dir, sizeof local->run_dir, "%s", setup->run_dir);
+    snprintf(local->run_program, sizeof local->run_program, "%s", setup->run_program);
+    int r = strlen(setup->state_dir) >= sizeof local->state_dir ||
+                    strlen(setup->run_program) >= sizeof local->run_program
+                ? error_set(err, -ENAMETOOLONG, "%.200s: too long", setup->state_dir)
+                : 0;
+    if (r == 0 && access(setup->run_program, X_OK) < 0)
+        r = error_set(err, -errno, "%s: %s", setup->run_program, strerror(errno));
+    if (r == 0)
+        r = make_folders(local, err);
+    if (r < 0) {
+        free(local);
+        return r;
+    }
+    find_cgroup(local);
+    local->slots = calloc(setup->view->job_max, sizeof(struct local_run *));
+    if (!local->slots)
+        abort();
+    local->timer_ns = INT64_MAX;
+    uv_timer_init(setup->loop, &local->timer);
+    local->timer.data = local;
+    *ret = local;
+    return 0;
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct local *local = handle->data;
+    free(local->slots);
+    free(local->zombies);
+    free(local);
+}
+
+void local_close(struct local *local)
+{
+    if (!local)
+        return;
+    local->closing = true;
+    while (local->runs)
+        local_forget(local->runs);
+    if (local->cgroup[0])
+        cgroup_remove(local->cgroup); /* only if no job is left in it */
+    uv_close((uv_handle_t *)&local->timer, timer_closed);
+}

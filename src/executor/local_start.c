@@ -1,0 +1,359 @@
+/* local_start.c - the folder of an attempt, and its supervisor. */
+#include "executor/local_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "executor/cgroup.h"
+#include "executor/launch_file.h"
+
+#define LINK_FD 3
+#define DEPTH_MAX 8 /* of folders that a job may have made in ours */
+
+void local_dir(const struct local_run *run, char path[JOB_DIR_MAX])
+{
+    snprintf(path, JOB_DIR_MAX, "%s/jobs/%" PRIu64 ".%" PRIu32, run->local->run_dir,
+             run->id, run->attempt);
+}
+
+/* berthds side by side have the same group: theirs are told apart by who made them. */
+bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX])
+{
+    if (run->local->cgroup[0] == '\0')
+        return false;
+    int length = snprintf(path, CGROUP_MAX, "%s/%" PRIu64 ".%" PRIu32,
+                          run->local->cgroup, run->id, run->attempt);
+    return length > 0 && length < CGROUP_MAX;
+}
+
+/* --- what it is given --------------------------------------------------------------- */
+
+/* Texts that an order points into while it is written. */
+struct texts {
+    char out[PATH_MAX], err[PATH_MAX], ckpt_dir[PATH_MAX], cgroup[CGROUP_MAX], user[64];
+};
+
+/* %j its number, %x name, %u user, %A and %a array and index in it, %n node. */
+static void expand_one(struct buf *buf, char what, const struct launch *launch,
+                       const char *user)
+{
+    switch (what) {
+    case 'j':
+        buf_print(buf, "%" PRIu64, launch->id);
+        break;
+    case 'A':
+        buf_print(buf, "%" PRIu64, launch->array_id ? launch->array_id : launch->id);
+        break;
+    case 'a':
+        buf_print(buf, "%" PRIu32, launch->array_index);
+        break;
+    case 'x':
+        buf_text(buf, launch->name ? launch->name : "job");
+        break;
+    case 'u':
+        buf_text(buf, user);
+        break;
+    case 'n':
+        buf_text(buf, "0");
+        break;
+    case '%':
+        buf_text(buf, "%");
+        break;
+    default:
+        buf_print(buf, "%%%c", what);
+    }
+}
+
+static int expand(char *path, const char *pattern, const struct launch *launch,
+                  const char *user, struct error *err)
+{
+    struct buf buf;
+    buf_init(&buf, PATH_MAX);
+    if (pattern[0] != '/')
+        buf_print(&buf, "%s/", launch->cwd);
+    for (const char *at = pattern; *at; at++) {
+        if (at[0] == '%' && at[1])
+            expand_one(&buf, *++at, launch, user);
+        else
+            buf_add(&buf, at, 1);
+    }
+    bool fits = !buf.full && buf.count < PATH_MAX;
+    snprintf(path, PATH_MAX, "%s", buf.bytes);
+    buf_release(&buf);
+    return fits ? 0
+                : error_set(err, -ENAMETOOLONG, "output '%.80s': too long", pattern);
+}
+
+static void find_user(const struct launch *launch, char *user, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char text[4096];
+    getpwuid_r(launch->uid, &entry, text, sizeof text, &found);
+    if (found)
+        snprintf(user, size, "%s", found->pw_name);
+    else
+        snprintf(user, size, "%" PRIu32, launch->uid);
+}
+
+/* The groups that its owner is in, as when they log in. */
+static void find_groups(struct order *order, const char *user)
+{
+    gid_t groups[ORDER_GROUPS_MAX];
+    int count = ORDER_GROUPS_MAX;
+    if (getgrouplist(user, order->launch.gid, groups, &count) < 0) {
+        groups[0] = order->launch.gid;
+        count = 1;
+    }
+    for (int i = 0; i < count; i++)
+        order->groups[order->group_count++] = groups[i];
+}
+
+/* Where it keeps its state across attempts, unless it has a place of its own. */
+static int make_ckpt_dir(const struct local *local, const struct launch *launch,
+                         char *path, struct error *err)
+{
+    int length =
+        snprintf(path, PATH_MAX, "%s/ckpt/%" PRIu64, local->state_dir, launch->id);
+    if (length < 0 || length >= PATH_MAX)
+        return error_set(err, -ENAMETOOLONG, "%s: too long", local->state_dir);
+    if (mkdir(path, 0700) < 0) {
+        if (errno == EEXIST)
+            return 0;
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    }
+    if (local->setup.system && lchown(path, launch->uid, launch->gid) < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int make_order(struct local_run *run, const struct launch *launch,
+                      struct order *order, struct texts *texts, struct error *err)
+{
+    const struct local *local = run->local;
+    const struct job *job = &local->setup.view->jobs[run->job];
+    const struct cluster *cluster = local->setup.view->cluster;
+    *order = (struct order){ .launch = *launch,
+                             .attempt = run->attempt,
+                             .become = local->setup.system,
+                             .gpus = run->gpus,
+                             .gpu_count = run->gpu_count,
+                             .cpu_milli = run->cpu_milli,
+                             .mem_mib = run->mem_mib,
+                             .steps_kept = run->steps_kept,
+                             .grace_ns = job->grace_ns };
+    if (run->type < cluster->type_count)
+        order->type = cluster->types[run->type].name;
+    find_user(launch, texts->user, sizeof texts->user);
+    order->user = texts->user;
+    if (order->become)
+        find_groups(order, texts->user);
+    order->own_out = !launch->out;
+    int r = 0;
+    if (launch->out)
+        r = expand(texts->out, launch->out, launch, texts->user, err);
+    else
+        snprintf(texts->out, PATH_MAX, "%s/log/%" PRIu64 ".out", local->state_dir,
+                 launch->id);
+    order->launch.out = texts->out;
+    if (r == 0 && launch->err) {
+        r = expand(texts->err, launch->err, launch, texts->user, err);
+        order->launch.err = texts->err;
+    }
+    if (r == 0 && !launch->ckpt_dir) {
+        r = make_ckpt_dir(local, launch, texts->ckpt_dir, err);
+        order->launch.ckpt_dir = texts->ckpt_dir;
+    }
+    if (local_cgroup(run, texts->cgroup) && cgroup_make(texts->cgroup))
+        order->cgroup = texts->cgroup;
+    return r;
+}
+
+/* Whole or not at all: a supervisor of an earlier order may be reading. */
+static int write_launch(const struct order *order, const char *dir, struct error *err)
+{
+    struct buf buf;
+    buf_init(&buf, LAUNCH_FILE_MAX);
+    order_write(order, &buf);
+    char path[JOB_DIR_MAX + 16], fresh[JOB_DIR_MAX + 16];
+    snprintf(path, sizeof path, "%s/launch", dir);
+    snprintf(fresh, sizeof fresh, "%s/launch.new", dir);
+    int r = buf.full ? error_set(err, -E2BIG, "script and environment: too long") : 0;
+    int fd = r == 0 ? open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                           0600)
+                    : -1;
+    if (r == 0 && (fd < 0 || write(fd, buf.bytes, buf.count) != (ssize_t)buf.count ||
+                   rename(fresh, path) < 0))
+        r = error_set(err, errno ? -errno : -EIO, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    buf_release(&buf);
+    return r;
+}
+
+/* --- its supervisor ------------------------------------------------------------------- */
+
+static int spawn(struct local_run *run, const char *dir, int fd, struct error *err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t all, none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawn_file_actions_adddup2(&files, fd, LINK_FD);
+    posix_spawn_file_actions_addclosefrom_np(&files, LINK_FD + 1);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETSIGMASK);
+    char *argv[] = {
+        run->local->run_program, "--dir", (char *)dir, "--link", "3", NULL
+    };
+    char *env[] = { NULL };
+    pid_t pid = 0;
+    int r = posix_spawn(&pid, run->local->run_program, &files, &how, argv, env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    if (r != 0)
+        return error_set(err, -r, "%s: %s", run->local->run_program, strerror(r));
+    run->supervisor = pid;
+    return 0;
+}
+
+/* -EEXIST: it was begun before. */
+static int make_dir(struct local_run *run, const char *dir, struct error *err)
+{
+    bool alive;
+    if (mkdir(dir, 0700) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return error_set(err, -errno, "%s: %s", dir, strerror(errno));
+    if (local_was_begun(run, &alive))
+        return error_set(err, -EEXIST, "%s: was begun before", dir);
+    return 0;
+}
+
+int local_spawn(struct local_run *run, struct error *err)
+{
+    const struct launch *launch;
+    const struct local_setup *setup = &run->local->setup;
+    struct order order;
+    struct texts texts;
+    char dir[JOB_DIR_MAX];
+    local_dir(run, dir);
+    int r = setup->launch(setup->context, run->id, &launch, err);
+    if (r == 0)
+        r = make_dir(run, dir, err);
+    if (r == 0)
+        r = make_order(run, launch, &order, &texts, err);
+    if (r == 0)
+        r = write_launch(&order, dir, err);
+    if (r < 0)
+        return r;
+    run->own_steps = launch->has_steps;
+    run->expects_reports = launch->has_steps || launch->pattern;
+
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+    r = spawn(run, dir, pair[1], err);
+    close(pair[1]);
+    if (r < 0)
+        close(pair[0]);
+    else
+        local_link_open(run, pair[0]);
+    return r;
+}
+
+/* --- its folder ----------------------------------------------------------------------- */
+
+static int open_in_dir(const struct local_run *run, const char *name)
+{
+    char path[JOB_DIR_MAX + 16];
+    local_dir(run, path);
+    size_t length = strlen(path);
+    snprintf(path + length, sizeof path - length, "/%s", name);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/*
+ * The lock is tried only once there is something in the file: before that it belongs to
+ * the supervisor that is about to write it.
+ */
+bool local_was_begun(const struct local_run *run, bool *ret_alive)
+{
+    int fd = open_in_dir(run, "claim");
+    struct stat stat;
+    *ret_alive = false;
+    if (fd < 0)
+        return false;
+    bool begun = fstat(fd, &stat) == 0 && stat.st_size > 0;
+    if (begun)
+        *ret_alive = flock(fd, LOCK_SH | LOCK_NB) < 0;
+    close(fd);
+    return begun;
+}
+
+bool local_read_status(const struct local_run *run, struct run_end *end)
+{
+    char text[RUN_LINE_MAX] = "";
+    int fd = open_in_dir(run, "status");
+    if (fd < 0)
+        return false;
+    ssize_t count = read(fd, text, sizeof text - 1);
+    close(fd);
+    return count > 0 && run_end_read(end, text);
+}
+
+/* Never through a link: what stands in the folder may be its owner's. */
+static void empty_folder(int at, const char *name, int depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        const char *inner = entry->d_name;
+        if (strcmp(inner, ".") == 0 || strcmp(inner, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(dir), inner, 0) == 0 || depth == DEPTH_MAX)
+            continue;
+        empty_folder(dirfd(dir), inner, depth + 1);
+        unlinkat(dirfd(dir), inner, AT_REMOVEDIR);
+    }
+    closedir(dir);
+}
+
+void local_remove(struct local_run *run)
+{
+    char path[JOB_DIR_MAX], cgroup[CGROUP_MAX], ckpt[PATH_MAX];
+    local_dir(run, path);
+    empty_folder(AT_FDCWD, path, 0);
+    rmdir(path);
+    if (local_cgroup(run, cgroup))
+        cgroup_remove(cgroup);
+    int length =
+        snprintf(ckpt, sizeof ckpt, "%s/ckpt/%" PRIu64, run->local->state_dir, run->id);
+    if (length > 0 && (size_t)length < sizeof ckpt)
+        rmdir(ckpt); /* only if there is nothing in it */
+}

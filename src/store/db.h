@@ -1,0 +1,51 @@
+/*
+ * db.h - SQLite behind a small door; db.c is the only file that knows the library.
+ *
+ * One connection writes: every change since the last commit is one transaction, so that
+ * what happened together is on disk together or not at all.  A commit returns when the
+ * bytes are on disk (write-ahead log, synchronous=FULL).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct db;
+struct db_query;
+struct error;
+
+/* Opened, or made with 'schema'; -EPROTO if it is of a version we do not know. */
+int db_open(struct db **ret_db, const char *path, const char *schema, int version,
+            struct error *err);
+void db_close(struct db *db);
+
+/* For reading what is committed, beside the one that writes. */
+int db_open_reader(struct db **ret_db, const char *path, struct error *err);
+
+/* The text is ours: one that is wrong ends the program.  Freed with the database. */
+struct db_query *db_prepare(struct db *db, const char *sql);
+
+/* One that is made for the moment, from pieces of ours: NULL if it is wrong. */
+struct db_query *db_prepare_once(struct db *db, const char *sql);
+void db_finish(struct db_query *query);
+
+/* Parameters count from 1, columns from 0. */
+void db_int(struct db_query *query, int parameter, int64_t value);
+void db_real(struct db_query *query, int parameter, double value);     /* NAN: null */
+void db_text(struct db_query *query, int parameter, const char *text); /* NULL: null */
+void db_bytes(struct db_query *query, int parameter, const char *text, int64_t count);
+void db_null(struct db_query *query, int parameter);
+
+/* Carry it out, and be ready for the next time.  A write begins a transaction. */
+int db_run(struct db_query *query, struct error *err);
+
+/* The next row: 1; none left: 0, and ready for the next time. */
+int db_next(struct db_query *query, struct error *err);
+void db_reset(struct db_query *query); /* leave the rest of the rows */
+int64_t db_get_int(struct db_query *query, int column);
+double db_get_real(struct db_query *query, int column);      /* null: NAN */
+const char *db_get_text(struct db_query *query, int column); /* null: NULL */
+bool db_is_null(struct db_query *query, int column);
+
+int db_commit(struct db *db, struct error *err); /* nothing to do: 0 at once */
+void db_rollback(struct db *db);

@@ -1,0 +1,72 @@
+/* rows.h - live jobs and ledger entries as rows, and back.  For store.c and recover.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/event.h"
+#include "model/job.h"
+#include "model/view.h"
+
+struct arena;
+struct buf;
+struct cluster;
+struct db;
+struct db_query;
+struct error;
+struct ledger_entry;
+struct state;
+
+/* PENDING, RUNNING, …: what people are told. */
+const char *rows_state(const struct job *job);
+
+/* Where a job is, in JSON: [{"node":"n0","type":"v100","gpus":[0,1]}]. */
+void rows_placement(struct buf *buf, const struct view *view,
+                    const struct seat_row *row);
+
+struct db_query *rows_prepare_live(struct db *db);
+struct db_query *rows_prepare_entry(struct db *db);
+
+/* Fill in the parameters; the buffers hold what belongs together with them. */
+void rows_write_live(struct db_query *query, const struct state *state, job_id job,
+                     struct buf *seats, struct buf *next, struct buf *promises,
+                     struct buf *served);
+void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
+                      double wait_saved_s, bool open);
+
+/* A promise by public id. */
+struct kept_promise {
+    uint64_t victim;
+    struct room_part part;
+};
+
+/* A live job as it was at the last commit.  Texts and rows live in an arena. */
+struct kept_job {
+    struct job job; /* times, steps and counts; no seats      */
+    uint32_t uid;
+    const char *user, *name;
+    bool held;           /* by its owner                           */
+    const char *request; /* JSON                                   */
+    struct seat *seats, *next;
+    uint32_t seat_count, next_count;
+    struct kept_promise *promises;
+    uint32_t promise_count;
+    int64_t served_ns[TYPES_MAX];
+    uint64_t beside, next_beside; /* public ids; 0: nobody            */
+    uint64_t array_id;
+    uint32_t array_index;
+};
+
+/* All of them, in order of their ids: 1 for each, 0 at the end. */
+struct db_query *rows_select_live(struct db *db);
+int rows_read_live(struct db_query *query, const struct cluster *cluster,
+                   struct arena *arena, struct kept_job *kept, struct error *err);
+
+/* The newest loss reports of a job, newest first: at most 'max'; how many there are. */
+struct db_query *rows_select_losses(struct db *db);
+uint32_t rows_read_losses(struct db_query *query, uint64_t id, double *steps,
+                          double *losses, uint32_t max);
+
+struct db_query *rows_select_open(struct db *db); /* ledger entries, oldest first */
+int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
+                    struct error *err);

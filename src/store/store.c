@@ -1,0 +1,493 @@
+/*
+ * store.c - what berthd remembers.
+ *
+ * A job's rows are written once per commit, however often it changed meanwhile, except
+ * when it ends: its slot may be taken by another before the commit.
+ */
+#include "store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "metrics/ledger.h"
+#include "model/cluster.h"
+#include "model/state.h"
+#include "store/db.h"
+#include "store/eventlog.h"
+#include "store/rows.h"
+#include "store/schema.h"
+
+#define STORE_VERSION 1
+#define TEXT_MAX (16u << 20)
+
+struct store {
+    struct db *db, *reader;
+    const struct state *state;
+    struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
+        *set_entry, *set_hold, *set_fact, *get_fact, *get_request;
+    uint64_t seq;
+    struct buf text, seats, next, promises, served;
+
+    job_id *dirty; /* slots whose rows are to be written */
+    uint32_t dirty_count, dirty_room;
+    bool *is_dirty;
+    uint32_t slot_room;
+
+    int failure; /* of what was told since the last commit */
+    struct error failure_text;
+
+    void (*told)(void *context, uint64_t seq, uint64_t job, const char *text,
+                 size_t size);
+    void *context;
+};
+
+/* --- opening --------------------------------------------------------------------- */
+
+static void prepare(struct store *store)
+{
+    struct db *db = store->db;
+    store->add_event = db_prepare(
+        db, "INSERT INTO event (seq, at_ns, kind, job, text) VALUES (?, ?, ?, ?, ?)");
+    store->add_job = db_prepare(
+        db, "INSERT INTO job (id, uid, user, name, class, state, reason, gpus, types, "
+            "entity, array_id, array_index, submit_ns, end_ns, steps, held, request) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    store->set_job = db_prepare(
+        db,
+        "UPDATE job SET class = ?, state = ?, placement = coalesce(?, placement), "
+        "attempt = ?, preemptions = ?, failures = ?, start_ns = ?, waited_ns = ?, "
+        "served_ns = ?, step = ?, steps = ?, rate_per_s = ?, loss = ? WHERE id = ?");
+    store->end_job = db_prepare(
+        db, "UPDATE job SET state = ?, reason = ?, exit_code = ?, end_ns = ?, "
+            "waited_ns = ?, served_ns = ?, step = coalesce(?, step), preemptions = ?, "
+            "failures = ?, rate_per_s = NULL WHERE id = ?");
+    store->set_live = rows_prepare_live(db);
+    store->drop_live = db_prepare(db, "DELETE FROM live WHERE id = ?");
+    store->set_entry = rows_prepare_entry(db);
+    store->set_hold = db_prepare(db, "UPDATE job SET held = ? WHERE id = ?");
+    store->set_fact =
+        db_prepare(db, "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)");
+    store->get_fact = db_prepare(db, "SELECT value FROM fact WHERE name = ?");
+    store->get_request = db_prepare(db, "SELECT request FROM job WHERE id = ?");
+}
+
+static uint64_t number_of(struct db *db, const char *sql)
+{
+    struct db_query *query = db_prepare(db, sql);
+    uint64_t number = db_next(query, NULL) == 1 ? (uint64_t)db_get_int(query, 0) : 0;
+    db_finish(query);
+    return number;
+}
+
+static int open_both(struct store *store, const char *path, struct error *err)
+{
+    size_t count;
+    const char *bytes = store_schema(&count);
+    char *schema = strndup(bytes, count);
+    if (!schema)
+        return error_set(err, -ENOMEM, "out of memory");
+    int r = db_open(&store->db, path, schema, STORE_VERSION, err);
+    free(schema);
+    return r < 0 ? r : db_open_reader(&store->reader, path, err);
+}
+
+int store_open(struct store **ret_store, const char *path, struct error *err)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (!store)
+        return error_set(err, -ENOMEM, "out of memory");
+    buf_init(&store->text, TEXT_MAX);
+    buf_init(&store->seats, TEXT_MAX);
+    buf_init(&store->next, TEXT_MAX);
+    buf_init(&store->promises, TEXT_MAX);
+    buf_init(&store->served, TEXT_MAX);
+    int r = open_both(store, path, err);
+    if (r < 0) {
+        store_close(store);
+        return r;
+    }
+    prepare(store);
+    store->seq = number_of(store->db, "SELECT max(seq) FROM event");
+    *ret_store = store;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    struct db_query *all[] = { store->add_event, store->add_job,    store->set_job,
+                               store->end_job,   store->set_live,   store->drop_live,
+                               store->set_entry, store->set_hold,   store->set_fact,
+                               store->get_fact,  store->get_request };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        db_finish(all[i]);
+    db_close(store->reader);
+    db_close(store->db);
+    buf_release(&store->text);
+    buf_release(&store->seats);
+    buf_release(&store->next);
+    buf_release(&store->promises);
+    buf_release(&store->served);
+    free(store->dirty);
+    free(store->is_dirty);
+    free(store);
+}
+
+void store_attach(struct store *store, const struct state *state)
+{
+    store->state = state;
+}
+
+void store_on_text(struct store *store,
+                   void (*told)(void *context, uint64_t seq, uint64_t job,
+                                const char *text, size_t size),
+                   void *context)
+{
+    store->told = told;
+    store->context = context;
+}
+
+struct db *store_reader(struct store *store)
+{
+    return store->reader;
+}
+
+uint64_t store_seq(const struct store *store)
+{
+    return store->seq;
+}
+
+uint64_t store_last_id(struct store *store)
+{
+    return number_of(store->db, "SELECT max(id) FROM job");
+}
+
+/* --- what went wrong --------------------------------------------------------------- */
+
+/* The engine asks at the commit; until then the first trouble is kept. */
+static void note(struct store *store, int r, const struct error *err)
+{
+    if (r < 0 && store->failure == 0) {
+        store->failure = r;
+        store->failure_text = *err;
+    }
+}
+
+static void run(struct store *store, struct db_query *query)
+{
+    struct error err;
+    if (store->failure == 0)
+        note(store, db_run(query, &err), &err);
+}
+
+/* --- a job's rows -------------------------------------------------------------------- */
+
+static void text_or_null(struct db_query *query, int parameter, const struct buf *buf)
+{
+    if (buf->count)
+        db_bytes(query, parameter, buf->bytes, (int64_t)buf->count);
+    else
+        db_null(query, parameter);
+}
+
+static void time_or_null(struct db_query *query, int parameter, int64_t ns)
+{
+    if (ns >= 0)
+        db_int(query, parameter, ns);
+    else
+        db_null(query, parameter);
+}
+
+static void positive_or_null(struct db_query *query, int parameter, double number)
+{
+    db_real(query, parameter, number > 0 ? number : (double)NAN);
+}
+
+/* As people see it. */
+static void write_job(struct store *store, job_id id)
+{
+    const struct view *view = &store->state->view;
+    const struct job *job = &view->jobs[id];
+    int64_t now_ns = view->now_ns;
+    int64_t waited_ns = job->waited_ns;
+    if (!job_seated(job))
+        waited_ns += now_ns - job->since_ns;
+    buf_reset(&store->text);
+    if (job->seats.count)
+        rows_placement(&store->text, view, &job->seats);
+    struct db_query *query = store->set_job;
+    db_text(query, 1, job->class == CLASS_TE ? "te" : "be");
+    db_text(query, 2, rows_state(job));
+    text_or_null(query, 3, &store->text);
+    if (job->attempt == UINT32_MAX)
+        db_null(query, 4);
+    else
+        db_int(query, 4, job->attempt);
+    db_int(query, 5, job->preemptions);
+    db_int(query, 6, job->failures);
+    time_or_null(query, 7, job->first_start_ns);
+    db_int(query, 8, waited_ns);
+    db_int(query, 9, job_served_ns(job, now_ns));
+    db_real(query, 10, job_steps(job, now_ns));
+    positive_or_null(query, 11, job->steps_total);
+    positive_or_null(query, 12, job_runs(job) ? job->rate_per_s : 0);
+    db_real(query, 13, job->loss);
+    db_int(query, 14, (int64_t)job->id);
+    run(store, query);
+}
+
+static void write_live(struct store *store, job_id id)
+{
+    rows_write_live(store->set_live, store->state, id, &store->seats, &store->next,
+                    &store->promises, &store->served);
+    run(store, store->set_live);
+}
+
+static const char *end_state(const struct job *job, const struct event *event)
+{
+    if (event->kind == EVENT_FINISHED)
+        return "COMPLETED";
+    return job->leaving ? "CANCELLED" : "FAILED";
+}
+
+/* It is over: its last row, before its slot is somebody else's. */
+static void write_end(struct store *store, const struct view *view,
+                      const struct event *event)
+{
+    const struct job *job = &view->jobs[event->job];
+    bool has_code = event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED ||
+                    event->kind == EVENT_STOPPED;
+    struct db_query *query = store->end_job;
+    db_text(query, 1, end_state(job, event));
+    db_text(query, 2,
+            event->why                     ? event->why
+            : event->kind == EVENT_DROPPED ? "the policy gave up on it"
+                                           : NULL);
+    if (has_code)
+        db_int(query, 3, event->exit_code);
+    else
+        db_null(query, 3);
+    db_int(query, 4, event->at_ns);
+    db_int(query, 5, job->waited_ns);
+    db_int(query, 6, job->served_ns);
+    db_real(query, 7, event->kind == EVENT_FINISHED ? event->steps : (double)NAN);
+    db_int(query, 8, job->preemptions);
+    db_int(query, 9, job->failures);
+    db_int(query, 10, (int64_t)job->id);
+    run(store, query);
+    db_int(store->drop_live, 1, (int64_t)job->id);
+    run(store, store->drop_live);
+}
+
+static void grow(struct store *store, job_id id)
+{
+    if (id < store->slot_room)
+        return;
+    uint32_t room = store->slot_room ? store->slot_room : 64;
+    while (room <= id)
+        room *= 2;
+    store->is_dirty = realloc(store->is_dirty, room * sizeof *store->is_dirty);
+    if (!store->is_dirty)
+        abort();
+    memset(store->is_dirty + store->slot_room, 0, room - store->slot_room);
+    store->slot_room = room;
+}
+
+static void mark_dirty(struct store *store, job_id id)
+{
+    grow(store, id);
+    if (store->is_dirty[id])
+        return;
+    if (store->dirty_count == store->dirty_room) {
+        store->dirty_room = store->dirty_room ? store->dirty_room * 2 : 64;
+        store->dirty = realloc(store->dirty, store->dirty_room * sizeof *store->dirty);
+        if (!store->dirty)
+            abort();
+    }
+    store->is_dirty[id] = true;
+    store->dirty[store->dirty_count++] = id;
+}
+
+/* --- events -------------------------------------------------------------------------- */
+
+static void write_event(struct store *store, const struct view *view,
+                        const struct event *event)
+{
+    uint64_t id = event->kind == EVENT_REJECTED ? event->spec->id
+                  : event->job == JOB_NONE      ? 0
+                                                : view->jobs[event->job].id;
+    uint64_t seq = ++store->seq;
+    buf_reset(&store->text);
+    eventlog_write(&store->text, seq, view, event);
+    struct db_query *query = store->add_event;
+    db_int(query, 1, (int64_t)seq);
+    db_int(query, 2, event->at_ns);
+    db_text(query, 3, event_name(event->kind));
+    if (id)
+        db_int(query, 4, (int64_t)id);
+    else
+        db_null(query, 4);
+    db_bytes(query, 5, store->text.bytes, (int64_t)store->text.count);
+    run(store, query);
+    if (store->told)
+        store->told(store->context, seq, id, store->text.bytes, store->text.count);
+}
+
+/* Others whose rows an event changes: who is to share. */
+static void mark_others(struct store *store, const struct event *event)
+{
+    if (event->kind != EVENT_PLACED && event->kind != EVENT_RESIZING)
+        return;
+    if (event->beside != JOB_NONE)
+        mark_dirty(store, event->beside);
+}
+
+void store_event(void *self, const struct view *view, const struct event *event)
+{
+    struct store *store = self;
+    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED)
+        return;
+    write_event(store, view, event);
+    if (event->job == JOB_NONE || event->kind == EVENT_REJECTED ||
+        event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP ||
+        event->kind == EVENT_FOREIGN)
+        return;
+    mark_others(store, event);
+    if (view->jobs[event->job].state != JOB_FREE) {
+        mark_dirty(store, event->job);
+        return;
+    }
+    grow(store, event->job);
+    write_end(store, view, event);
+}
+
+int store_commit(void *self, struct error *err)
+{
+    struct store *store = self;
+    for (uint32_t i = 0; i < store->dirty_count; i++) {
+        job_id id = store->dirty[i];
+        store->is_dirty[id] = false;
+        if (store->state->jobs[id].state == JOB_FREE)
+            continue; /* it has ended since */
+        write_job(store, id);
+        write_live(store, id);
+    }
+    store->dirty_count = 0;
+    if (store->failure < 0) {
+        if (err)
+            *err = store->failure_text;
+        return store->failure;
+    }
+    return db_commit(store->db, err);
+}
+
+void store_rollback(struct store *store)
+{
+    db_rollback(store->db);
+    store->failure = 0;
+    for (uint32_t i = 0; i < store->dirty_count; i++)
+        store->is_dirty[store->dirty[i]] = false;
+    store->dirty_count = 0;
+    store->seq = number_of(store->db, "SELECT max(seq) FROM event");
+}
+
+/* --- what is not an event ------------------------------------------------------------- */
+
+int store_accept(struct store *store, const struct store_job *job, struct error *err)
+{
+    struct db_query *query = store->add_job;
+    db_int(query, 1, (int64_t)job->id);
+    db_int(query, 2, job->uid);
+    db_text(query, 3, job->user);
+    db_text(query, 4, job->name);
+    db_text(query, 5, job->class == CLASS_TE ? "te" : "be");
+    db_text(query, 6, job->rejected ? "REJECTED" : job->held ? "HELD" : "PENDING");
+    db_text(query, 7, job->rejected);
+    db_int(query, 8, job->gpus);
+    db_text(query, 9, job->types);
+    db_text(query, 10, job->entity);
+    if (job->array_id) {
+        db_int(query, 11, (int64_t)job->array_id);
+        db_int(query, 12, job->array_index);
+    } else {
+        db_null(query, 11);
+        db_null(query, 12);
+    }
+    db_int(query, 13, job->submit_ns);
+    time_or_null(query, 14, job->rejected ? job->submit_ns : -1);
+    positive_or_null(query, 15, job->steps);
+    db_int(query, 16, job->held);
+    db_text(query, 17, job->request);
+    return db_run(query, err);
+}
+
+void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,
+                 bool open)
+{
+    struct store *store = self;
+    rows_write_entry(store->set_entry, entry, wait_saved_s, open);
+    run(store, store->set_entry);
+}
+
+void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why)
+{
+    struct db_query *query = store->end_job;
+    db_text(query, 1, "FAILED");
+    db_text(query, 2, why);
+    db_null(query, 3);
+    db_int(query, 4, at_ns);
+    db_int(query, 5, 0);
+    db_int(query, 6, 0);
+    db_null(query, 7);
+    db_int(query, 8, 0);
+    db_int(query, 9, 0);
+    db_int(query, 10, (int64_t)id);
+    run(store, query);
+    db_int(store->drop_live, 1, (int64_t)id);
+    run(store, store->drop_live);
+}
+
+int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
+{
+    db_int(store->set_hold, 1, held);
+    db_int(store->set_hold, 2, (int64_t)id);
+    return db_run(store->set_hold, err);
+}
+
+int store_set_fact(struct store *store, const char *name, const char *value,
+                   struct error *err)
+{
+    db_text(store->set_fact, 1, name);
+    db_text(store->set_fact, 2, value);
+    return db_run(store->set_fact, err);
+}
+
+static char *one_text(struct db_query *query)
+{
+    char *text = NULL;
+    if (db_next(query, NULL) == 1) {
+        const char *found = db_get_text(query, 0);
+        text = found ? strdup(found) : NULL;
+        db_reset(query);
+    }
+    return text;
+}
+
+char *store_fact(struct store *store, const char *name)
+{
+    db_text(store->get_fact, 1, name);
+    return one_text(store->get_fact);
+}
+
+char *store_request(struct store *store, uint64_t id)
+{
+    db_int(store->get_request, 1, (int64_t)id);
+    return one_text(store->get_request);
+}

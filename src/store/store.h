@@ -1,0 +1,86 @@
+/*
+ * store.h - what berthd remembers: the event log, every job, a snapshot of the live ones
+ * and the ledger, in one SQLite file.
+ *
+ * It listens to the engine like metrics do.  Everything told since the last commit goes to
+ * disk in one transaction, and engine_step() carries no order out before that.  The
+ * snapshot is kept row by row as jobs change, so a restart reads the live jobs and need
+ * not replay the log; the log can rebuild the same.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/event.h"
+#include "model/view.h"
+
+struct cluster;
+struct db;
+struct db_query;
+struct error;
+struct ledger_entry;
+struct state;
+struct store;
+
+/* The file is made where there is none.  'state' is the engine's, and outlives this. */
+int store_open(struct store **ret_store, const char *path, struct error *err);
+void store_close(struct store *store);
+void store_attach(struct store *store, const struct state *state);
+
+/* A job as it was asked for, before its first event; texts are copied. */
+struct store_job {
+    uint64_t id;
+    uint32_t uid;
+    const char *user, *name, *types, *entity;
+    enum job_class class;
+    uint32_t gpus;
+    uint64_t array_id; /* 0: none */
+    uint32_t array_index;
+    double steps; /* 0: not known */
+    int64_t submit_ns;
+    bool held;            /* by its owner */
+    const char *rejected; /* why it can never run; or NULL */
+    const char *request;  /* JSON */
+};
+int store_accept(struct store *store, const struct store_job *job, struct error *err);
+
+/* For engine_listen().  What goes wrong is kept and told by the next commit. */
+void store_event(void *self, const struct view *view, const struct event *event);
+int store_commit(void *self, struct error *err);
+
+/* Throw away what was not committed. */
+void store_rollback(struct store *store);
+
+/* Ledger entries as they open, change and close; for ledger_init(). */
+void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,
+                 bool open);
+
+/* A live job is held or released by its owner, not by what it waits for. */
+int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
+
+/* A live job can never run here any more: it has failed. */
+void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why);
+
+int store_set_fact(struct store *store, const char *name, const char *value,
+                   struct error *err);
+/* A copy, to be freed; NULL where there is none. */
+char *store_fact(struct store *store, const char *name);
+
+/* Number of the newest event. */
+uint64_t store_seq(const struct store *store);
+/* The largest id that was ever given away; 0: none. */
+uint64_t store_last_id(struct store *store);
+
+/* Told of each event's text as it is written, not yet durable: for the event stream. */
+void store_on_text(struct store *store,
+                   void (*told)(void *context, uint64_t seq, uint64_t job,
+                                const char *text, size_t size),
+                   void *context);
+
+/* For whoever asks questions of their own: sees what is committed. */
+struct db *store_reader(struct store *store);
+
+/* The request of a job as it was accepted; a copy, to be freed.  NULL: no such job. */
+char *store_request(struct store *store, uint64_t id);

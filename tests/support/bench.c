@@ -1,0 +1,316 @@
+/* bench.c - real processes in a test. */
+#include "support/bench.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/grow.h"
+
+#define LATE_MS 60000 /* far more than anything takes, also under valgrind */
+
+static int64_t clock_ns(void *context)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int find_launch(void *context, uint64_t id, const struct launch **ret,
+                       struct error *err)
+{
+    struct bench *b = context;
+    if (id == 0 || id > b->job_count)
+        return error_set(err, -ENOENT, "no job %" PRIu64, id);
+    *ret = &b->more[id - 1].launch;
+    return 0;
+}
+
+static void heard_total(void *context, job_id job, double steps)
+{
+    ((struct bench *)context)->total = steps;
+}
+
+static void open_local(struct bench *b)
+{
+    struct error err;
+    struct local_setup setup = { .loop = &b->loop,
+                                 .state_dir = b->state_dir,
+                                 .run_dir = b->run_dir,
+                                 .run_program = b->program,
+                                 .system = b->system,
+                                 .view = &b->view,
+                                 .outbox = &b->outbox_now,
+                                 .launch = find_launch,
+                                 .now_ns = clock_ns,
+                                 .total = heard_total,
+                                 .context = b };
+    if (local_open(&b->local, &setup, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+/* Beside the folder that this test was built in. */
+static void find_program(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 32);
+    assert_true(length > 0);
+    path[length] = '\0';
+    for (int up = 0; up < 2; up++)
+        *strrchr(path, '/') = '\0';
+    strcat(path, "/berth-run");
+}
+
+struct bench *bench_new(void)
+{
+    struct bench *b = calloc(1, sizeof *b);
+    assert_non_null(b);
+    snprintf(b->dir, sizeof b->dir, "/tmp/berth-test-XXXXXX");
+    assert_non_null(mkdtemp(b->dir));
+    assert_int_equal(chmod(b->dir, 0711), 0);
+    snprintf(b->state_dir, sizeof b->state_dir, "%s/state", b->dir);
+    snprintf(b->run_dir, sizeof b->run_dir, "%s/run", b->dir);
+    assert_int_equal(mkdir(b->state_dir, 0700), 0);
+    assert_int_equal(mkdir(b->run_dir, 0700), 0);
+    find_program(b->program, sizeof b->program);
+    b->node = (struct node){ .gpu_count = 8, .cpu_milli = 8000 };
+    b->cluster =
+        (struct cluster){ .nodes = &b->node, .node_count = 1, .type_count = 1 };
+    b->cluster.types[0].name = "fake";
+    b->view =
+        (struct view){ .jobs = b->jobs, .job_max = BENCH_JOBS, .cluster = &b->cluster };
+    b->outbox_now = &b->outbox;
+    uv_loop_init(&b->loop);
+    uv_timer_init(&b->loop, &b->watchdog);
+    open_local(b);
+    return b;
+}
+
+static int remove_one(const char *path, const struct stat *stat, int kind,
+                      struct FTW *where)
+{
+    return remove(path);
+}
+
+static void close_local(struct bench *b)
+{
+    local_close(b->local);
+    uv_timer_stop(&b->watchdog);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+}
+
+void bench_free(struct bench *b)
+{
+    local_sweep(b->local);
+    for (job_id job = 0; job < b->job_count; job++)
+        executor_local.cancel(b->local, job, NULL);
+    for (int i = 0; i < 200 && local_count(b->local) > 0; i++)
+        bench_pass(b, 10);
+    close_local(b);
+    uv_close((uv_handle_t *)&b->watchdog, NULL);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&b->loop), 0);
+    nftw(b->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    outbox_release(&b->outbox);
+    free(b->events);
+    free(b);
+}
+
+void bench_reopen(struct bench *b)
+{
+    close_local(b);
+    b->outbox.count = 0;
+    open_local(b);
+}
+
+job_id bench_job(struct bench *b, const char *command)
+{
+    job_id id = b->job_count++;
+    assert_true(id < BENCH_JOBS);
+    struct bench_job *more = &b->more[id];
+    snprintf(more->command, sizeof more->command, "%s", command);
+    more->argv[0] = "sh";
+    more->argv[1] = "-c";
+    more->argv[2] = more->command;
+    more->env[0] = "PATH=/usr/bin:/bin";
+    more->env[1] = "BERTH_RANK_OF_OTHERS=1";
+    more->launch = (struct launch){ .id = id + 1,
+                                    .argv = more->argv,
+                                    .env = more->env,
+                                    .cwd = "/",
+                                    .uid = getuid(),
+                                    .gid = getgid() };
+    more->seat = (struct seat){ .gpus = 1 };
+    b->jobs[id] = (struct job){ .id = id + 1,
+                                .generation = 1,
+                                .state = JOB_PLACED,
+                                .grace_ns = 10 * INT64_C(1000000000) };
+    return id;
+}
+
+struct launch *bench_launch(struct bench *b, job_id job)
+{
+    return &b->more[job].launch;
+}
+
+static struct lease lease_of(struct bench *b, job_id job)
+{
+    struct bench_job *more = &b->more[job];
+    return (struct lease){ .job = job,
+                           .generation = b->jobs[job].generation,
+                           .attempt = b->jobs[job].attempt,
+                           .gpus = seat_gpu_count(&more->seat),
+                           .beside = JOB_NONE,
+                           .seats = &more->seat,
+                           .seat_count = 1,
+                           .after = more->after,
+                           .after_count = more->after_count,
+                           .steps_max = more->steps_max };
+}
+
+void bench_start(struct bench *b, job_id job)
+{
+    struct lease lease = lease_of(b, job);
+    assert_int_equal(executor_local.start(b->local, &lease, NULL), 0);
+}
+
+void bench_reattach(struct bench *b, job_id job, bool stopping)
+{
+    struct lease lease = lease_of(b, job);
+    assert_int_equal(
+        local_reattach(b->local, &lease, stopping, b->jobs[job].grace_ns, NULL), 0);
+}
+
+/* What an engine would do: know it, write it down, collect. */
+static void take_events(struct bench *b)
+{
+    for (uint32_t i = 0; i < b->outbox.count; i++) {
+        struct event *event = &b->outbox.events[i];
+        b->events =
+            grow(b->events, &b->event_room, b->event_count + 1, sizeof *b->events);
+        b->events[b->event_count] = *event;
+        if (event->why)
+            b->events[b->event_count].why = strdup(event->why); /* kept for good */
+        b->event_count++;
+        if (event->kind == EVENT_STARTED)
+            b->jobs[event->job].state = JOB_RUNNING;
+        if (!b->uncollected)
+            local_event(b->local, &b->view, event);
+    }
+    b->outbox.count = 0;
+    local_commit(b->local, NULL);
+}
+
+static void is_late(uv_timer_t *timer)
+{
+    ((struct bench *)timer->data)->late = true;
+}
+
+static void turn(struct bench *b)
+{
+    uv_run(&b->loop, UV_RUN_ONCE);
+    take_events(b);
+}
+
+void bench_pass(struct bench *b, uint64_t ms)
+{
+    b->late = false;
+    b->watchdog.data = b;
+    uv_timer_start(&b->watchdog, is_late, ms, 0);
+    take_events(b);
+    while (!b->late)
+        turn(b);
+}
+
+static const struct event *find_event(const struct bench *b, job_id job,
+                                      enum event_kind kind)
+{
+    for (uint32_t i = b->event_count; i-- > 0;)
+        if (b->events[i].job == job && b->events[i].kind == kind &&
+            b->events[i].attempt == b->jobs[job].attempt)
+            return &b->events[i];
+    return NULL;
+}
+
+struct event bench_until(struct bench *b, job_id job, enum event_kind kind)
+{
+    static const enum event_kind ends[] = { EVENT_FINISHED, EVENT_FAILED, EVENT_STOPPED,
+                                            EVENT_LOST };
+    b->late = false;
+    b->watchdog.data = b;
+    uv_timer_start(&b->watchdog, is_late, LATE_MS, 0);
+    take_events(b);
+    const struct event *found;
+    while (!(found = find_event(b, job, kind))) {
+        for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+            const struct event *end = find_event(b, job, ends[i]);
+            if (end)
+                fail_msg("job %u: %s (%d, %s) instead of %s", job,
+                         event_name(end->kind), end->exit_code,
+                         end->why ? end->why : "", event_name(kind));
+        }
+        if (b->late)
+            fail_msg("job %u: no %s", job, event_name(kind));
+        turn(b);
+    }
+    uv_timer_stop(&b->watchdog);
+    return *found;
+}
+
+uint32_t bench_count(const struct bench *b, job_id job, enum event_kind kind)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->event_count; i++)
+        count += b->events[i].job == job && b->events[i].kind == kind;
+    return count;
+}
+
+const char *bench_read(const char *path)
+{
+    static char text[65536];
+    FILE *file = fopen(path, "re");
+    size_t count = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[count] = '\0';
+    return text;
+}
+
+const char *bench_output(struct bench *b, job_id job)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/log/%u.out", b->state_dir, job + 1);
+    return bench_read(path);
+}
+
+void bench_wait_for_output(struct bench *b, job_id job, const char *text)
+{
+    for (int i = 0; i < LATE_MS / 5; i++) {
+        if (strstr(bench_output(b, job), text))
+            return;
+        bench_pass(b, 5);
+    }
+    fail_msg("job %u never wrote '%s'", job, text);
+}
+
+int bench_number(struct bench *b, job_id job, const char *word)
+{
+    const char *at = strstr(bench_output(b, job), word);
+    if (!at)
+        fail_msg("job %u did not write '%s'", job, word);
+    return at ? atoi(at + strlen(word)) : -1;
+}
+
+/* Zombies that nobody has buried yet do not live. */
+bool bench_lives(int pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const char *text = bench_read(path), *state = strrchr(text, ')');
+    return state && state[2] != 'Z' && state[2] != 'X';
+}

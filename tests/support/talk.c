@@ -1,0 +1,239 @@
+/* talk.c - a server and its clients in one thread. */
+#include "support/talk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define PATIENCE_MS 20000 /* a test that waits so long has failed */
+
+void talk_prepare(struct talk *talk)
+{
+    *talk = (struct talk){ .folder = "/tmp/berth-test-XXXXXX" };
+    assert_non_null(mkdtemp(talk->folder));
+    snprintf(talk->socket, sizeof talk->socket, "%s/api.sock", talk->folder);
+    assert_int_equal(uv_loop_init(&talk->loop), 0);
+}
+
+void talk_open(struct talk *talk, struct http_setup setup)
+{
+    talk_prepare(talk);
+    setup.loop = &talk->loop;
+    setup.socket = talk->socket;
+    struct error err = { "" };
+    int r = http_open(&talk->http, &setup, &err);
+    if (r < 0)
+        print_message("# %s\n", err.text);
+    assert_int_equal(r, 0);
+}
+
+void talk_close(struct talk *talk)
+{
+    if (talk->http)
+        http_close(talk->http);
+    uv_run(&talk->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&talk->loop), 0);
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", talk->folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void turn_once(struct talk *talk)
+{
+    uv_run(&talk->loop, UV_RUN_NOWAIT);
+    usleep(200);
+}
+
+void talk_turn(struct talk *talk, int milliseconds)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
+    do
+        turn_once(talk);
+    while (uv_hrtime() < end);
+}
+
+bool talk_until(struct talk *talk, bool (*holds)(void *), void *context)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    while (!holds(context)) {
+        if (uv_hrtime() > end)
+            return false;
+        turn_once(talk);
+    }
+    return true;
+}
+
+int talk_connect(struct talk *talk)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", talk->socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+int talk_connect_tcp(uint16_t port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+bool talk_send(struct talk *talk, int fd, const char *bytes, size_t count)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    while (count > 0) {
+        ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && errno != EAGAIN)
+            return false;
+        bytes += sent > 0 ? sent : 0;
+        count -= sent > 0 ? (size_t)sent : 0;
+        uv_run(&talk->loop, UV_RUN_NOWAIT);
+        assert_true(uv_hrtime() < end);
+    }
+    return true;
+}
+
+bool talk_say(struct talk *talk, int fd, const char *text)
+{
+    return talk_send(talk, fd, text, strlen(text));
+}
+
+/* Read some; false at the end of the connection. */
+static bool read_some(struct talk *talk, int fd, char *room, size_t size,
+                      size_t *ret_count)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    for (;;) {
+        ssize_t got = recv(fd, room, size, MSG_DONTWAIT);
+        if (got > 0) {
+            *ret_count = (size_t)got;
+            return true;
+        }
+        if (got == 0 || errno != EAGAIN)
+            return false;
+        turn_once(talk);
+        assert_true(uv_hrtime() < end);
+    }
+}
+
+/* One byte at a time: what follows belongs to the next reply. */
+static bool read_line(struct talk *talk, int fd, struct buf *head)
+{
+    size_t at = head->count;
+    char byte;
+    size_t count;
+    do {
+        if (!read_some(talk, fd, &byte, 1, &count))
+            return false;
+        buf_add(head, &byte, 1);
+    } while (byte != '\n');
+    return head->count - at > 2; /* more than CR LF */
+}
+
+static bool read_count(struct talk *talk, int fd, struct buf *body, size_t want)
+{
+    while (want > 0) {
+        char room[65536];
+        size_t count;
+        if (!read_some(talk, fd, room, want < sizeof room ? want : sizeof room, &count))
+            return false;
+        buf_add(body, room, count);
+        want -= count;
+    }
+    return true;
+}
+
+static bool read_chunks(struct talk *talk, int fd, struct buf *body)
+{
+    for (;;) {
+        struct buf line;
+        buf_init(&line, 100);
+        bool there = read_line(talk, fd, &line);
+        size_t want = there ? strtoul(line.bytes, NULL, 16) : 0;
+        buf_release(&line);
+        struct buf end;
+        buf_init(&end, 100);
+        bool whole =
+            there && read_count(talk, fd, body, want) && read_count(talk, fd, &end, 2);
+        buf_release(&end);
+        if (!whole || want == 0)
+            return whole;
+    }
+}
+
+void talk_hear(struct talk *talk, int fd, struct answer *answer)
+{
+    *answer = (struct answer){ 0 };
+    struct buf head, body;
+    buf_init(&head, 1 << 16);
+    buf_init(&body, 1 << 28);
+    while (read_line(talk, fd, &head))
+        ;
+    if (head.count == 0) {
+        answer->closed = true;
+    } else {
+        answer->status = atoi(head.bytes + strlen("HTTP/1.1 "));
+        const char *length = strcasestr(head.bytes, "\r\nContent-Length:");
+        if (length)
+            answer->closed = !read_count(talk, fd, &body,
+                                         strtoul(strchr(length, ':') + 1, NULL, 10));
+        else if (strcasestr(head.bytes, "\r\nTransfer-Encoding: chunked"))
+            answer->closed = !read_chunks(talk, fd, &body);
+        if (strcasestr(head.bytes, "\r\nConnection: close"))
+            answer->closed = true;
+    }
+    buf_add(&head, "", 0);
+    buf_add(&body, "", 0);
+    answer->head = head.bytes;
+    answer->body = body.bytes;
+    answer->body_size = body.count;
+}
+
+void answer_free(struct answer *answer)
+{
+    free(answer->head);
+    free(answer->body);
+}
+
+int talk_ask(struct talk *talk, const char *request, struct buf *body)
+{
+    int fd = talk_connect(talk);
+    assert_true(talk_say(talk, fd, request));
+    struct answer answer;
+    talk_hear(talk, fd, &answer);
+    int status = answer.status;
+    if (body) {
+        buf_reset(body);
+        buf_add(body, answer.body, answer.body_size);
+    }
+    answer_free(&answer);
+    close(fd);
+    return status;
+}
+
+void talk_drain(struct talk *talk, int fd, struct buf *got, int milliseconds)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
+    do {
+        char room[4096];
+        ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
+        if (count > 0)
+            buf_add(got, room, (size_t)count);
+        turn_once(talk);
+    } while (uv_hrtime() < end);
+}

@@ -1,0 +1,730 @@
+/* HTTP: who is let in, what reaches a handler, when replies go out; and hostile clients. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "support/talk.h"
+
+/* ---- a small site ---- */
+
+struct source {
+    struct http_stream stream;
+    const char *text; /* not yet sent */
+    bool ended;
+    int gone;
+};
+
+static struct site {
+    struct talk talk;
+    struct source source;
+    int calls;
+    bool late; /* replies wait for a flush */
+    uint32_t uid;
+    int32_t pid;
+} site;
+
+static ssize_t source_more(void *self, char *room, size_t size)
+{
+    struct source *source = self;
+    size_t count = source->text ? strlen(source->text) : 0;
+    if (count == 0)
+        return source->ended ? -1 : 0;
+    count = count < size ? count : size;
+    memcpy(room, source->text, count);
+    source->text += count;
+    return (ssize_t)count;
+}
+
+static void source_gone(void *self)
+{
+    ((struct source *)self)->gone++;
+}
+
+static void serve(void *context, const struct http_request *request,
+                  struct http_reply *reply)
+{
+    site.calls++;
+    site.uid = request->uid;
+    site.pid = request->pid;
+    reply->after_commit = site.late;
+    if (strcmp(request->path, "/stream") == 0) {
+        reply->type = "text/plain";
+        reply->stream = &site.source.stream;
+    } else if (strcmp(request->path, "/big") == 0) {
+        for (int i = 0; i < 100000; i++)
+            buf_text(&reply->body, "0123456789");
+    } else {
+        const char *q = http_query(request, "q");
+        const char *note = http_header(request, "X-Note");
+        reply->type = "text/plain";
+        buf_print(&reply->body, "%s %s q=%s note=%s body=%zu", request->method,
+                  request->path, q ? q : "-", note ? note : "-", request->body_size);
+    }
+}
+
+static void open_site(struct http_setup setup)
+{
+    site = (struct site){ 0 };
+    site.source.stream = (struct http_stream){ .more = source_more,
+                                               .gone = source_gone,
+                                               .self = &site.source };
+    setup.handler = serve;
+    talk_open(&site.talk, setup);
+}
+
+static int setup(void **state)
+{
+    open_site((struct http_setup){ .limits = { .body_max = 1 << 20 } });
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    talk_close(&site.talk);
+    return 0;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/* ---- requests ---- */
+
+static void a_request_reaches_the_handler_with_who_sent_it(void **state)
+{
+    struct buf body;
+    buf_init(&body, 1000);
+    int status =
+        talk_ask(&site.talk,
+                 "PATCH /a/b%20c?q=1+2%2B3&z HTTP/1.1\r\nHost: x\r\nX-Note: hi\r\n"
+                 "Content-Length: 3\r\n\r\nabc",
+                 &body);
+    assert_int_equal(status, 200);
+    assert_string_equal(body.bytes, "PATCH /a/b c q=1 2+3 note=hi body=3");
+    assert_int_equal(site.uid, getuid());
+    assert_int_equal(site.pid, getpid());
+    buf_release(&body);
+}
+
+static void one_connection_serves_many_requests(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    for (int i = 0; i < 50; i++) {
+        talk_say(&site.talk, fd, GET("/x"));
+        struct answer answer;
+        talk_hear(&site.talk, fd, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_false(answer.closed);
+        answer_free(&answer);
+    }
+    assert_int_equal(http_counts(site.talk.http)->guests, 1);
+    close(fd);
+}
+
+static void pipelined_requests_are_answered_in_order(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/1") GET("/2") GET("/3"));
+    for (int i = 1; i <= 3; i++) {
+        struct answer answer;
+        char want[40];
+        talk_hear(&site.talk, fd, &answer);
+        snprintf(want, sizeof want, "GET /%d q=- note=- body=0", i);
+        assert_string_equal(answer.body, want);
+        answer_free(&answer);
+    }
+    close(fd);
+}
+
+static void head_is_get_without_the_body(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    struct buf got;
+    buf_init(&got, 10000);
+    talk_say(&site.talk, fd, "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    talk_drain(&site.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "200 OK"));
+    assert_memory_equal(got.bytes + got.count - 4, "\r\n\r\n", 4);
+    buf_release(&got);
+    close(fd);
+}
+
+static void a_large_reply_arrives_whole(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/big"));
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.body_size, 1000000);
+    assert_memory_equal(answer.body + 999990, "0123456789", 10);
+    answer_free(&answer);
+    close(fd);
+}
+
+/* ---- after the commit ---- */
+
+static void a_promise_is_not_answered_before_it_is_durable(void **state)
+{
+    site.late = true;
+    int fds[3];
+    struct buf got;
+    buf_init(&got, 10000);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = talk_connect(&site.talk);
+        talk_say(&site.talk, fds[i], GET("/x"));
+        talk_drain(&site.talk, fds[i], &got, 20);
+    }
+    assert_int_equal(got.count, 0);
+    assert_int_equal(site.calls, 3);
+    assert_true(http_waiting(site.talk.http));
+
+    http_flush(site.talk.http, true);
+    for (int i = 0; i < 3; i++) {
+        struct answer answer;
+        talk_hear(&site.talk, fds[i], &answer);
+        assert_int_equal(answer.status, 200);
+        answer_free(&answer);
+        close(fds[i]);
+    }
+    assert_false(http_waiting(site.talk.http));
+    assert_int_equal(site.calls, 3);
+    buf_release(&got);
+}
+
+static void a_promise_that_cannot_be_kept_is_taken_back(void **state)
+{
+    site.late = true;
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/x"));
+    talk_turn(&site.talk, 20);
+    http_flush(site.talk.http, false);
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 503);
+    assert_non_null(strstr(answer.body, "\"error\""));
+    answer_free(&answer);
+
+    site.late = false; /* and the connection goes on */
+    talk_say(&site.talk, fd, GET("/y"));
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    close(fd);
+}
+
+static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
+{
+    site.late = true;
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/x"));
+    talk_turn(&site.talk, 20);
+    close(fd);
+    talk_turn(&site.talk, 20);
+    http_flush(site.talk.http, true);
+    talk_turn(&site.talk, 20);
+    assert_int_equal(http_counts(site.talk.http)->guests, 0);
+}
+
+static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
+{
+    int stream = talk_connect(&site.talk);
+    talk_say(&site.talk, stream, GET("/stream"));
+    talk_turn(&site.talk, 20);
+    site.late = true;
+    int held = talk_connect(&site.talk);
+    talk_say(&site.talk, held, GET("/x"));
+    int half = talk_connect(&site.talk);
+    talk_say(&site.talk, half, "GET /x HT");
+    talk_turn(&site.talk, 20);
+    assert_int_equal(http_counts(site.talk.http)->guests, 3);
+    http_close(site.talk.http);
+    site.talk.http = NULL;
+    assert_int_equal(site.source.gone, 1);
+    assert_int_not_equal(access(site.talk.socket, F_OK), 0);
+    close(stream);
+    close(held);
+    close(half);
+}
+
+/* ---- streams ---- */
+
+static void a_stream_sends_when_woken_and_ends_when_told(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    struct buf got;
+    buf_init(&got, 10000);
+    site.source.text = "one ";
+    talk_say(&site.talk, fd, GET("/stream"));
+    talk_drain(&site.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "one "));
+    assert_int_equal(http_counts(site.talk.http)->streams, 1);
+
+    site.source.text = "two ";
+    http_stream_wake(&site.source.stream);
+    talk_drain(&site.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "two "));
+    assert_int_equal(site.source.gone, 0);
+
+    site.source.ended = true;
+    http_stream_wake(&site.source.stream);
+    talk_drain(&site.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "0\r\n\r\n"));
+    assert_int_equal(site.source.gone, 1);
+    assert_int_equal(http_counts(site.talk.http)->streams, 0);
+    buf_release(&got);
+    close(fd);
+}
+
+static bool is_gone(void *context)
+{
+    return site.source.gone == 1;
+}
+
+static void a_client_that_leaves_a_quiet_stream_is_noticed(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/stream"));
+    talk_turn(&site.talk, 20);
+    close(fd);
+    assert_true(talk_until(&site.talk, is_gone, NULL));
+    assert_int_equal(http_counts(site.talk.http)->guests, 0);
+}
+
+/* ---- hostile clients ---- */
+
+static void bad_addresses_never_reach_the_handler(void **state)
+{
+    static const char *const bad[] = {
+        "/v1/jobs/../..",
+        "/v1/jobs/%2e%2e",
+        "/..",
+        "/./x",
+        "/a//b",
+        "/a%2fb",
+        "/a%00b",
+        "/a%0ab",
+        "/%",
+        "/%4",
+        "/%zz",
+        "/a?q=%",
+        "/a?q=%0",
+        "/a?q=%c3%28",
+        "/%ff",
+        "/a?q=1&q=2",
+        "/a?x=%00",
+        "/%c0%ae%c0%ae/",
+        "/a#b",
+        "*",
+        "http://elsewhere/x",
+        "/%ed%a0%80",
+        "/%f5%80%80%80",
+        "/?1&2&3&4&5&6&7&8&9&10&11&12&13&14&15&16&17",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char request[200];
+        snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", bad[i]);
+        assert_int_equal(talk_ask(&site.talk, request, NULL), 400);
+    }
+    assert_int_equal(site.calls, 0);
+}
+
+/* 400 to 499, or a closed connection: refused in any case. */
+static void assert_refused(const char *bytes, size_t count)
+{
+    int calls = site.calls;
+    int fd = talk_connect(&site.talk);
+    talk_send(&site.talk, fd, bytes, count);
+    shutdown(fd, SHUT_WR);
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_true(answer.status == 0 || (answer.status >= 400 && answer.status < 600));
+    assert_int_equal(site.calls, calls);
+    answer_free(&answer);
+    close(fd);
+}
+
+#define REFUSED(text) assert_refused(text, sizeof text - 1)
+
+static void malformed_requests_are_refused(void **state)
+{
+    REFUSED("\r\n\r\n\r\n");
+    REFUSED("GET\r\n\r\n");
+    REFUSED("GET /x\r\nHost: x\r\n\r\n");
+    REFUSED("GET /x HTTP/9.9\r\nHost: x\r\n\r\n");
+    REFUSED("GET /x HTTP/1.1\r\n\r\n"); /* no Host */
+    REFUSED("\0\0\0\0\0\0\0\0\r\n\r\n");
+    REFUSED("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"); /* TLS */
+    REFUSED("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\nabc");
+    REFUSED("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 1x\r\n\r\nabc");
+    REFUSED("POST /x HTTP/1.1\r\nHost: x\r\n"
+            "Content-Length: 99999999999999999999999999\r\n\r\nabc");
+    REFUSED(
+        "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc");
+    REFUSED("POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "ffffffffffffffffffff\r\nabc");
+    REFUSED("POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"); /* short */
+    REFUSED("GET /x HTTP/1.1\r\nHost: x"); /* never ends */
+}
+
+static void long_addresses_and_headers_are_refused(void **state)
+{
+    size_t sizes[] = { 9000, 30000, 40000, 10000000 };
+    for (size_t i = 0; i < 4; i++) {
+        struct buf request;
+        buf_init(&request, 20000000);
+        buf_text(&request, "GET /");
+        for (size_t k = 0; k < sizes[i]; k++)
+            buf_text(&request, "a");
+        buf_text(&request, " HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_refused(request.bytes, request.count);
+
+        buf_reset(&request);
+        buf_text(&request, "GET /x HTTP/1.1\r\nHost: x\r\nX-Long: ");
+        for (size_t k = 0; k < (i == 0 ? 100000 : sizes[i]); k++)
+            buf_text(&request, "a");
+        buf_text(&request, "\r\n\r\n");
+        if (i != 1) /* 30000 bytes of headers may fit */
+            assert_refused(request.bytes, request.count);
+        buf_release(&request);
+    }
+    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+}
+
+static void a_body_above_the_limit_is_refused_before_it_is_sent(void **state)
+{
+    assert_int_equal(talk_ask(&site.talk,
+                              "POST /x HTTP/1.1\r\nHost: x\r\n"
+                              "Content-Length: 1048577\r\n\r\n",
+                              NULL),
+                     413);
+    assert_int_equal(site.calls, 0);
+}
+
+static void a_chunked_body_is_put_together_and_limited_too(void **state)
+{
+    struct buf body;
+    buf_init(&body, 1000);
+    assert_int_equal(
+        talk_ask(&site.talk,
+                 "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked"
+                 "\r\n\r\n3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\n\r\n",
+                 &body),
+        200);
+    assert_string_equal(body.bytes, "POST /x q=- note=- body=7");
+    buf_release(&body);
+
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd,
+             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    static char chunk[65536];
+    memset(chunk, 'a', sizeof chunk);
+    for (int i = 0; i < 17; i++) {
+        talk_say(&site.talk, fd, "10000\r\n");
+        talk_send(&site.talk, fd, chunk, sizeof chunk);
+        talk_say(&site.talk, fd, "\r\n");
+    }
+    talk_say(&site.talk, fd, "0\r\n\r\n");
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 413);
+    answer_free(&answer);
+    close(fd);
+
+    /* Who never comes to an end is cut off. */
+    fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd,
+             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    bool open = true;
+    int sent = 0;
+    for (; open && sent < 1000; sent++)
+        open = talk_say(&site.talk, fd, "10000\r\n") &&
+               talk_send(&site.talk, fd, chunk, sizeof chunk) &&
+               talk_say(&site.talk, fd, "\r\n");
+    assert_false(open);
+    assert_true(sent < 100);
+    assert_int_equal(site.calls, 1);
+    close(fd);
+}
+
+static void bytes_may_come_one_by_one(void **state)
+{
+    static const char request[] =
+        "POST /x?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na\0c";
+    int fd = talk_connect(&site.talk);
+    for (size_t i = 0; i < sizeof request - 1; i++) {
+        talk_send(&site.talk, fd, request + i, 1);
+        talk_turn(&site.talk, 0);
+    }
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_string_equal(answer.body, "POST /x q=1 note=- body=3");
+    answer_free(&answer);
+    close(fd);
+}
+
+static bool nobody_is_left(void *context)
+{
+    return http_counts(site.talk.http)->guests == 0;
+}
+
+static void who_takes_for_ever_to_ask_is_cut_off(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){ .limits = { .request_s = 1 } });
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
+    bool open = true;
+    for (int i = 0; open && i < 400; i++) { /* never idle, never done */
+        open = talk_say(&site.talk, fd, "X-A: b\r\n");
+        talk_turn(&site.talk, 20);
+    }
+    assert_false(open);
+    assert_int_equal(site.calls, 0);
+    close(fd);
+    assert_true(talk_until(&site.talk, nobody_is_left, NULL));
+}
+
+static void a_user_has_a_limited_number_of_connections(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){ .limits = { .guests_max = 16, .per_user_max = 8 } });
+    int fds[8];
+    for (int i = 0; i < 8; i++)
+        fds[i] = talk_connect(&site.talk);
+    talk_turn(&site.talk, 20);
+    assert_int_equal(http_counts(site.talk.http)->guests, 8);
+
+    int fd = talk_connect(&site.talk);
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 503);
+    answer_free(&answer);
+    close(fd);
+    assert_int_equal(http_counts(site.talk.http)->turned_away, 1);
+
+    close(fds[0]); /* one leaves, one may come */
+    talk_turn(&site.talk, 20);
+    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+    for (int i = 1; i < 8; i++)
+        close(fds[i]);
+}
+
+static void all_connections_together_are_limited(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){ .limits = { .guests_max = 4, .per_user_max = 8 } });
+    int fds[6];
+    for (int i = 0; i < 6; i++)
+        fds[i] = talk_connect(&site.talk);
+    talk_turn(&site.talk, 20);
+    assert_int_equal(http_counts(site.talk.http)->guests, 4);
+    assert_int_equal(http_counts(site.talk.http)->turned_away, 2);
+    for (int i = 0; i < 6; i++)
+        close(fds[i]);
+}
+
+static void random_bytes_do_no_harm(void **state)
+{
+    uint64_t seed = 88172645463325252u;
+    for (int round = 0; round < 200; round++) {
+        char bytes[512];
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            bytes[i] = (char)seed;
+        }
+        int fd = talk_connect(&site.talk);
+        if (round % 2)
+            talk_say(&site.talk, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
+        talk_send(&site.talk, fd, bytes, sizeof bytes);
+        talk_say(&site.talk, fd, "\r\n\r\n");
+        close(fd);
+    }
+    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+}
+
+/* ---- the socket's file ---- */
+
+static void the_socket_is_ours_alone(void **state)
+{
+    struct stat file;
+    assert_int_equal(stat(site.talk.socket, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0600);
+}
+
+static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
+{
+    struct http *second;
+    struct error err;
+    struct http_setup again = { .loop = &site.talk.loop,
+                                .socket = site.talk.socket,
+                                .handler = serve };
+    assert_int_equal(http_open(&second, &again, &err), -EADDRINUSE);
+    assert_non_null(strstr(err.text, "listens"));
+    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+
+    /* A socket that was bound and whose owner died. */
+    char dead[80];
+    snprintf(dead, sizeof dead, "%s/dead.sock", site.talk.folder);
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", dead);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    close(fd);
+    again.socket = dead;
+    again.everyone = true;
+    assert_int_equal(http_open(&second, &again, &err), 0);
+    struct stat file;
+    assert_int_equal(stat(dead, &file), 0);
+    assert_int_equal(file.st_mode & 0777, 0666);
+    http_close(second);
+    assert_int_not_equal(access(dead, F_OK), 0);
+}
+
+static void what_is_not_a_socket_is_left_alone(void **state)
+{
+    char path[80];
+    snprintf(path, sizeof path, "%s/precious", site.talk.folder);
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    struct http *second;
+    struct error err;
+    struct http_setup again = { .loop = &site.talk.loop,
+                                .socket = path,
+                                .handler = serve };
+    assert_int_equal(http_open(&second, &again, &err), -EEXIST);
+    assert_int_equal(access(path, F_OK), 0);
+
+    char longer[300];
+    memset(longer, 'a', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    again.socket = longer;
+    assert_int_equal(http_open(&second, &again, &err), -ENAMETOOLONG);
+}
+
+/* ---- TCP ---- */
+
+static int ask_tcp(const char *headers)
+{
+    char request[600];
+    snprintf(request, sizeof request, "GET /x HTTP/1.1\r\n%s\r\n", headers);
+    int fd = talk_connect_tcp(http_port(site.talk.http));
+    assert_true(talk_say(&site.talk, fd, request));
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    int status = answer.status;
+    answer_free(&answer);
+    close(fd);
+    return status;
+}
+
+static int ask_with(const char *host, const char *more)
+{
+    char headers[400];
+    snprintf(headers, sizeof headers, "Host: %s:%u\r\n%s", host,
+             http_port(site.talk.http), more);
+    return ask_tcp(headers);
+}
+
+#define TOKEN "Authorization: Bearer secret\r\n"
+
+static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){ .listen = "127.0.0.1:0", .token = "secret" });
+    uint16_t port = http_port(site.talk.http);
+    assert_int_not_equal(port, 0);
+    char origin[100];
+
+    assert_int_equal(ask_with("127.0.0.1", TOKEN), 200);
+    assert_int_equal(ask_with("localhost", TOKEN), 200);
+    assert_int_equal(ask_with("LOCALHOST", TOKEN), 200);
+    assert_int_equal(ask_with("[::1]", TOKEN), 200);
+    snprintf(origin, sizeof origin, TOKEN "Origin: http://localhost:%u\r\n", port);
+    assert_int_equal(ask_with("localhost", origin), 200);
+    int calls = site.calls;
+
+    assert_int_equal(ask_with("localhost", ""), 401);
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer secre\r\n"), 401);
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer secrets\r\n"), 401);
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer \r\n"), 401);
+    assert_int_equal(ask_with("localhost", "Authorization: Basic secret\r\n"), 401);
+    assert_int_equal(ask_with("evil.example", TOKEN), 421);
+    assert_int_equal(ask_with("localhost.evil.example", TOKEN), 421);
+    assert_int_equal(ask_tcp("Host: localhost\r\n" TOKEN), 421);
+    assert_int_equal(ask_tcp("Host: localhost:1\r\n" TOKEN), 421);
+    assert_int_equal(ask_with("localhost", TOKEN "Host: evil.example\r\n"), 421);
+    assert_int_equal(ask_with("localhost", TOKEN "Origin: http://evil.example\r\n"),
+                     403);
+    assert_int_equal(ask_with("localhost", TOKEN "Origin: null\r\n"), 403);
+    snprintf(origin, sizeof origin, TOKEN "Origin: https://localhost:%u\r\n", port);
+    assert_int_equal(ask_with("localhost", origin), 403);
+    assert_int_equal(site.calls, calls);
+}
+
+static void an_address_that_makes_no_sense_is_refused(void **state)
+{
+    static const char *const bad[] = { "",
+                                       "7777",
+                                       ":7777",
+                                       "localhost:",
+                                       "localhost:x",
+                                       "localhost:123456",
+                                       "nowhere.invalid:1" };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct http *second;
+        struct error err;
+        struct http_setup again = { .loop = &site.talk.loop,
+                                    .listen = bad[i],
+                                    .token = "secret",
+                                    .handler = serve };
+        assert_int_equal(http_open(&second, &again, &err), -EINVAL);
+    }
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_request_reaches_the_handler_with_who_sent_it),
+        CASE(one_connection_serves_many_requests),
+        CASE(pipelined_requests_are_answered_in_order),
+        CASE(head_is_get_without_the_body),
+        CASE(a_large_reply_arrives_whole),
+        CASE(a_promise_is_not_answered_before_it_is_durable),
+        CASE(a_promise_that_cannot_be_kept_is_taken_back),
+        CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
+        CASE(closing_with_replies_and_streams_outstanding_is_clean),
+        CASE(a_stream_sends_when_woken_and_ends_when_told),
+        CASE(a_client_that_leaves_a_quiet_stream_is_noticed),
+        CASE(bad_addresses_never_reach_the_handler),
+        CASE(malformed_requests_are_refused),
+        CASE(long_addresses_and_headers_are_refused),
+        CASE(a_body_above_the_limit_is_refused_before_it_is_sent),
+        CASE(a_chunked_body_is_put_together_and_limited_too),
+        CASE(bytes_may_come_one_by_one),
+        CASE(who_takes_for_ever_to_ask_is_cut_off),
+        CASE(a_user_has_a_limited_number_of_connections),
+        CASE(all_connections_together_are_limited),
+        CASE(random_bytes_do_no_harm),
+        CASE(the_socket_is_ours_alone),
+        CASE(a_living_socket_is_not_replaced_and_a_dead_one_is),
+        CASE(what_is_not_a_socket_is_left_alone),
+        CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
+        CASE(an_address_that_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}
