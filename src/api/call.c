@@ -36,17 +36,12 @@ static int set_token(struct call *call, struct error *err)
     char text[600], token[513] = "", path[PLACE_MAX];
     const char *given = getenv("BERTH_TOKEN");
     const char *file_name = getenv("BERTH_TOKEN_FILE");
-    if (!given && !file_name) {
-        const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-        bool usual = config && config[0] == '/';
-        snprintf(path, sizeof path, "%s%s/berth/token",
-                 usual  ? config
-                 : home ? home
-                        : "",
-                 usual ? "" : "/.config");
+    if (!given && !file_name && place_state(path, sizeof path - 8, NULL) == 0) {
+        size_t count = strlen(path); /* where this user's own daemon puts it */
+        snprintf(path + count, sizeof path - count, "/token");
         file_name = path;
     }
-    FILE *file = given ? NULL : fopen(file_name, "re");
+    FILE *file = given || !file_name ? NULL : fopen(file_name, "re");
     if (file) {
         if (!fgets(token, sizeof token, file))
             token[0] = '\0';

@@ -16,8 +16,8 @@ struct json;
 /*
  * Find the daemon: 'address' (a socket's path or a URL; NULL: BERTH_ADDR, else this user's
  * own, else the system's).  Only the address is settled here; nothing is sent.  For URLs
- * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or
- * $XDG_CONFIG_HOME/berth/token.
+ * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or where this
+ * user's own daemon puts it, in the state folder.
  */
 int call_open(struct call **ret_call, const char *address, struct error *err);
 void call_close(struct call *call);
