@@ -52,6 +52,7 @@ struct resident {
     bool requeue;
     uint64_t array_id;
     bool limited; /* its array is */
+    double total; /* steps it says it will make; 0: has not said */
 };
 
 /* Somebody who was accepted and whose first event is on its way. */
@@ -214,12 +215,11 @@ static int launch_for(void *context, uint64_t id, const struct launch **ret_laun
     return 0;
 }
 
-/* A running job says how many steps it will make in all. */
+/* A running job says how many steps it will make in all: its next report carries it. */
 static void total_for(void *context, job_id job, double steps)
 {
-    (void)context;
-    (void)job;
-    (void)steps;
+    struct daemon *daemon = context;
+    daemon->residents[job].total = steps;
 }
 
 /* --- gates -------------------------------------------------------------------------------- */
@@ -489,7 +489,6 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .flow = flow,
                                   .flow_settings = flow_settings,
                                   .executor = &executor_local,
-                                  .executor_self = daemon->local,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
     return engine_init(&daemon->engine, &daemon->life, &setup, err);
@@ -509,12 +508,14 @@ static int begin_life(struct daemon *daemon, struct error *err)
         arena_array(&daemon->life, struct resident, daemon->setup.job_max);
     daemon->id_next = store_last_id(daemon->store) + 1;
     intake_init(&daemon->intake, &daemon->machine.cluster, &daemon->rates);
-    int r = open_executor(daemon, err);
-    if (r == 0)
-        r = init_engine(daemon, err);
+    int r = init_engine(daemon, err);
     if (r < 0)
         return r;
     daemon->alive = true;
+    r = open_executor(daemon, err);
+    if (r < 0)
+        return r;
+    daemon->engine.executor_self = daemon->local;
     store_attach(daemon->store, &daemon->engine.state);
     ledger_init(&daemon->ledger, &daemon->life, &daemon->engine.state.view, NULL);
     daemon->ledger.note = store_entry;
@@ -545,6 +546,7 @@ static void end_life(struct daemon *daemon)
     if (daemon->alive) {
         engine_release(&daemon->engine);
         ledger_release(&daemon->ledger);
+        daemon->ledger = (struct ledger){ 0 };
     }
     daemon->alive = false;
     gates_release(&daemon->gates);
@@ -556,11 +558,15 @@ static void end_life(struct daemon *daemon)
 /* --- a pass ----------------------------------------------------------------------------- */
 
 /*
- * What is said of a job's end here is its owner's wish: a failed one may be started again,
+ * What an executor does not know.  A failed job may be started again if its owner said so,
  * a lost one may not, and one that is lost again and again has failed.
  */
 static void amend(struct daemon *daemon, struct event *event)
 {
+    if (event->kind == EVENT_PROGRESS) {
+        event->steps_total = daemon->residents[event->job].total;
+        event->measured = event->rate_per_s > 0;
+    }
     if (event->kind != EVENT_FAILED && event->kind != EVENT_LOST)
         return;
     const struct job *job = &daemon->engine.state.jobs[event->job];

@@ -55,6 +55,7 @@ CREATE TABLE live (
     leaving     INTEGER NOT NULL,
     steps       REAL NOT NULL,
     steps_total REAL NOT NULL,
+    step_s      REAL NOT NULL,
     rate_per_s  REAL NOT NULL,
     anchor_ns   INTEGER NOT NULL,
     loss        REAL,
