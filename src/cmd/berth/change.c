@@ -26,7 +26,7 @@ static const char *method_of(const struct flags *flags, struct json **ret_body)
 static int change_each(const struct flags *flags, struct call *call,
                        const uint64_t *ids, uint32_t count, struct json *done)
 {
-    struct json *body;
+    struct json *body = NULL;
     const char *method = method_of(flags, &body);
     int status = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ static int change_run(const struct flags *flags)
 {
     uint64_t *ids;
     uint32_t count;
-    struct call *call;
+    struct call *call = NULL;
     int status = live_ids(flags, &ids, &count);
     if (status)
         return status;

@@ -14,7 +14,7 @@
 #include "api/place.h"
 #include "cmd/berth/live.h"
 #include "cmd/berth/start.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 #include "version.h"
 
 static const struct flag doctor_flags[] = {
@@ -53,8 +53,8 @@ static void check_programs(struct json *checks)
 
 static void check_daemon(struct json *checks, const struct flags *flags)
 {
-    struct call *call;
-    struct json *server;
+    struct call *call = NULL;
+    struct json *server = NULL;
     struct error err;
     char text[400];
     int r = call_open(&call, flags_get(flags, "socket"), &err);
@@ -193,23 +193,23 @@ static void check_places(struct json *checks)
 
 static void print(const struct json *checks)
 {
-    static const struct table_column columns[] = { { "" }, { "" }, { "" } };
-    struct table table;
-    table_init(&table, columns, 3);
+    static const struct sheet_column columns[] = { { "" }, { "" }, { "" } };
+    struct sheet sheet;
+    sheet_init(&sheet, columns, 3);
     for (size_t i = 0; i < json_count(checks); i++) {
         const struct json *row = json_item(checks, i);
         const char *verdict = live_text(row, "verdict", "");
         const char *hint = json_as_text(json_get(row, "hint"));
-        table_add(&table, "%s", verdict);
-        table_colour(&table, verdict[0] == 'o'   ? "32"
+        sheet_add(&sheet, "%s", verdict);
+        sheet_colour(&sheet, verdict[0] == 'o'   ? "32"
                              : verdict[0] == 'l' ? "33"
                                                  : "31");
-        table_add(&table, "%s", live_text(row, "what", ""));
-        table_add(&table, "%s%s%s", live_text(row, "text", ""), hint ? "; " : "",
+        sheet_add(&sheet, "%s", live_text(row, "what", ""));
+        sheet_add(&sheet, "%s%s%s", live_text(row, "text", ""), hint ? "; " : "",
                   hint ? hint : "");
     }
-    table_print(&table, stdout, 0, table_coloured(stdout));
-    table_release(&table);
+    sheet_print(&sheet, stdout, 0, sheet_coloured(stdout));
+    sheet_release(&sheet);
 }
 
 static int doctor_run(const struct flags *flags)

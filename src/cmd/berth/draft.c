@@ -439,7 +439,7 @@ int draft_body(struct draft *draft, struct json **ret_body, struct error *err)
         r = put_folder(draft, err);
     if (r < 0)
         return r;
-    struct json *body;
+    struct json *body = NULL;
     r = expand(draft, &body, err);
     if (r < 0)
         return r;

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag flows_flags[] = {
     LIVE_JSON,
@@ -10,7 +10,7 @@ static const struct flag flows_flags[] = {
     { 0 },
 };
 
-static const struct table_column columns[] = {
+static const struct sheet_column columns[] = {
     { "HOST", .min = 8 },
     { "JOB", .right = true },
     { "LEVEL", .right = true },
@@ -18,7 +18,7 @@ static const struct table_column columns[] = {
 
 static int flows_run(const struct flags *flags)
 {
-    struct json *answer;
+    struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     int status = live_get(flags, "/v1/flows", &answer);
@@ -27,19 +27,19 @@ static int flows_run(const struct flags *flags)
     if (flags_get(flags, "json"))
         return live_print_json(answer);
     const struct json *list = json_get(answer, "flows");
-    struct table table;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
+    struct sheet sheet;
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(list); i++) {
         const struct json *one = json_item(list, i);
-        table_add(&table, "%s", live_text(one, "host", ""));
-        table_add(&table, "%.0f", live_number(one, "job", 0));
-        table_add(&table, "%.0f", live_number(one, "level", 0));
+        sheet_add(&sheet, "%s", live_text(one, "host", ""));
+        sheet_add(&sheet, "%.0f", live_number(one, "job", 0));
+        sheet_add(&sheet, "%.0f", live_number(one, "level", 0));
     }
     if (json_count(list) == 0)
         puts("No job's packets are marked.");
     else
-        table_print(&table, stdout, table_width(stdout), table_coloured(stdout));
-    table_release(&table);
+        sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
+    sheet_release(&sheet);
     json_free(answer);
     return 0;
 }

@@ -8,7 +8,7 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 #define LABEL 16 /* characters before the bar */
 

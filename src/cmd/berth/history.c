@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "cmd/berth/forms.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag history_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -22,7 +22,7 @@ static const struct flag history_flags[] = {
     { 0 },
 };
 
-static const struct table_column columns[] = {
+static const struct sheet_column columns[] = {
     { "ID", .right = true },
     { "NAME", .min = 8 },
     { "USER", .min = 6 },
@@ -81,43 +81,43 @@ static void print_csv(const struct json *jobs)
     }
 }
 
-static void add_job(struct table *table, const struct json *job)
+static void add_job(struct sheet *sheet, const struct json *job)
 {
     char text[64];
     const char *state = live_text(job, "state", "");
     double start = live_number(job, "start", NAN), end = live_number(job, "end", NAN);
     double preemptions = live_number(job, "preemptions", 0);
     double code = live_number(job, "exit_code", NAN);
-    table_add(table, "%.0f", live_number(job, "id", 0));
-    table_add(table, "%s", live_text(job, "name", ""));
-    table_add(table, "%s", live_text(job, "user", ""));
-    table_add(table, "%s", live_text(job, "class", ""));
-    table_add(table, "%s", state);
-    table_colour(table, live_colour(state));
-    table_add(table, "%.0f", live_number(job, "gpus", 0));
-    table_add(table, "%s",
+    sheet_add(sheet, "%.0f", live_number(job, "id", 0));
+    sheet_add(sheet, "%s", live_text(job, "name", ""));
+    sheet_add(sheet, "%s", live_text(job, "user", ""));
+    sheet_add(sheet, "%s", live_text(job, "class", ""));
+    sheet_add(sheet, "%s", state);
+    sheet_colour(sheet, live_colour(state));
+    sheet_add(sheet, "%.0f", live_number(job, "gpus", 0));
+    sheet_add(sheet, "%s",
               live_moment(text, sizeof text, live_number(job, "submit", NAN)));
-    table_add(table, "%s",
+    sheet_add(sheet, "%s",
               live_span(text, sizeof text, live_number(job, "waited_s", NAN)));
-    table_add(table, "%s", live_span(text, sizeof text, end - start));
+    sheet_add(sheet, "%s", live_span(text, sizeof text, end - start));
     snprintf(text, sizeof text, "%.0f", preemptions);
-    table_add(table, "%s", preemptions > 0 ? text : "");
+    sheet_add(sheet, "%s", preemptions > 0 ? text : "");
     snprintf(text, sizeof text, "%.0f", code);
-    table_add(table, "%s", isnan(code) ? "" : text);
-    table_add(table, "%s", live_text(job, "reason", ""));
+    sheet_add(sheet, "%s", isnan(code) ? "" : text);
+    sheet_add(sheet, "%s", live_text(job, "reason", ""));
 }
 
 static void print_table(const struct json *jobs)
 {
-    struct table table;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
+    struct sheet sheet;
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(jobs); i++)
-        add_job(&table, json_item(jobs, i));
+        add_job(&sheet, json_item(jobs, i));
     if (json_count(jobs) == 0)
         puts("No such jobs.");
     else
-        table_print(&table, stdout, table_width(stdout), table_coloured(stdout));
-    table_release(&table);
+        sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
+    sheet_release(&sheet);
 }
 
 /* "2d": so long ago; or a moment. */
@@ -156,7 +156,7 @@ static int make_path(const struct flags *flags, struct buf *path)
 
 static int history_run(const struct flags *flags)
 {
-    struct json *answer;
+    struct json *answer = NULL;
     struct buf path;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);

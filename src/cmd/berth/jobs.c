@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
-static const struct table_column columns[] = {
+static const struct sheet_column columns[] = {
     { "ID", .right = true },
     { "NAME", .min = 8 },
     { "USER", .min = 6 },
@@ -23,7 +23,7 @@ static const struct table_column columns[] = {
 };
 
 /* "2", "2 v100" where it runs or may run on some types only. */
-static void add_gpus(struct table *table, const struct json *job)
+static void add_gpus(struct sheet *sheet, const struct json *job)
 {
     const char *type =
         live_text(json_item(json_get(job, "placement"), 0), "type", NULL);
@@ -31,9 +31,9 @@ static void add_gpus(struct table *table, const struct json *job)
     if (!type)
         type = live_text(job, "types", NULL);
     if (gpus > 0 && type)
-        table_add(table, "%.0f %s", gpus, type);
+        sheet_add(sheet, "%.0f %s", gpus, type);
     else
-        table_add(table, "%.0f", gpus);
+        sheet_add(sheet, "%.0f", gpus);
 }
 
 /* Since it started, or since it was submitted if it waits. */
@@ -44,33 +44,33 @@ static double time_of(const struct json *job)
     return to > from ? to - from : 0;
 }
 
-static void add_job(struct table *table, const struct json *job)
+static void add_job(struct sheet *sheet, const struct json *job)
 {
     char text[64];
     const char *state = live_text(job, "state", "");
     double loss = live_number(json_get(job, "progress"), "loss", NAN);
-    table_add(table, "%.0f", live_number(job, "id", 0));
-    table_add(table, "%s", live_text(job, "name", ""));
-    table_add(table, "%s", live_text(job, "user", ""));
-    table_add(table, "%s", live_text(job, "class", ""));
-    table_add(table, "%s", state);
-    table_colour(table, live_colour(state));
-    add_gpus(table, job);
-    table_add(table, "%s", live_span(text, sizeof text, time_of(job)));
-    table_add(table, "%s", live_progress(text, sizeof text, job));
+    sheet_add(sheet, "%.0f", live_number(job, "id", 0));
+    sheet_add(sheet, "%s", live_text(job, "name", ""));
+    sheet_add(sheet, "%s", live_text(job, "user", ""));
+    sheet_add(sheet, "%s", live_text(job, "class", ""));
+    sheet_add(sheet, "%s", state);
+    sheet_colour(sheet, live_colour(state));
+    add_gpus(sheet, job);
+    sheet_add(sheet, "%s", live_span(text, sizeof text, time_of(job)));
+    sheet_add(sheet, "%s", live_progress(text, sizeof text, job));
     if (isnan(loss))
-        table_add(table, "%s", "");
+        sheet_add(sheet, "%s", "");
     else
-        table_add(table, "%.4g", loss);
-    table_add(table, "%s", live_text(job, "reason", ""));
+        sheet_add(sheet, "%.4g", loss);
+    sheet_add(sheet, "%s", live_text(job, "reason", ""));
 }
 
 void jobs_print(const struct json *jobs, FILE *file, unsigned width, bool colour)
 {
-    struct table table;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
+    struct sheet sheet;
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(jobs); i++)
-        add_job(&table, json_item(jobs, i));
-    table_print(&table, file, width, colour);
-    table_release(&table);
+        add_job(&sheet, json_item(jobs, i));
+    sheet_print(&sheet, file, width, colour);
+    sheet_release(&sheet);
 }

@@ -6,5 +6,5 @@
 
 struct json;
 
-/* Those that are there; 'width' as for table_print(). */
+/* Those that are there; 'width' as for sheet_print(). */
 void jobs_print(const struct json *jobs, FILE *file, unsigned width, bool colour);

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag ledger_flags[] = {
     LIVE_JSON,
@@ -10,7 +10,7 @@ static const struct flag ledger_flags[] = {
     { 0 },
 };
 
-static const struct table_column columns[] = {
+static const struct sheet_column columns[] = {
     { "AT" },
     { "VICTIM", .right = true },
     { "FOR", .right = true },
@@ -25,40 +25,40 @@ static const struct table_column columns[] = {
     { "" },
 };
 
-static void add_number(struct table *table, const struct json *entry, const char *key,
+static void add_number(struct sheet *sheet, const struct json *entry, const char *key,
                        const char *fmt)
 {
     double number = live_number(entry, key, NAN);
     char text[32] = "";
     if (!isnan(number))
         snprintf(text, sizeof text, fmt[2] == '0' ? "%.0f" : "%.4g", number);
-    table_add(table, "%s", text);
+    sheet_add(sheet, "%s", text);
 }
 
-static void add_entry(struct table *table, const struct json *entry)
+static void add_entry(struct sheet *sheet, const struct json *entry)
 {
     char text[64];
     bool open = false;
     json_as_flag(json_get(entry, "open"), &open);
-    table_add(table, "%s",
+    sheet_add(sheet, "%s",
               live_moment(text, sizeof text, live_number(entry, "at", NAN)));
-    add_number(table, entry, "victim", "%.0f");
-    add_number(table, entry, "for", "%.0f");
-    table_add(table, "%s", live_text(entry, "rule", ""));
-    add_number(table, entry, "gpus", "%.0f");
-    add_number(table, entry, "predicted_cost_gpu_s", "%.4g");
-    add_number(table, entry, "actual_cost_gpu_s", "%.4g");
-    add_number(table, entry, "pause_gpu_s", "%.4g");
-    add_number(table, entry, "load_gpu_s", "%.4g");
-    add_number(table, entry, "redo_gpu_s", "%.4g");
-    table_add(table, "%s",
+    add_number(sheet, entry, "victim", "%.0f");
+    add_number(sheet, entry, "for", "%.0f");
+    sheet_add(sheet, "%s", live_text(entry, "rule", ""));
+    add_number(sheet, entry, "gpus", "%.0f");
+    add_number(sheet, entry, "predicted_cost_gpu_s", "%.4g");
+    add_number(sheet, entry, "actual_cost_gpu_s", "%.4g");
+    add_number(sheet, entry, "pause_gpu_s", "%.4g");
+    add_number(sheet, entry, "load_gpu_s", "%.4g");
+    add_number(sheet, entry, "redo_gpu_s", "%.4g");
+    sheet_add(sheet, "%s",
               live_span(text, sizeof text, live_number(entry, "wait_saved_s", NAN)));
-    table_add(table, "%s", open ? "so far" : "");
+    sheet_add(sheet, "%s", open ? "so far" : "");
 }
 
 static int ledger_run(const struct flags *flags)
 {
-    struct json *answer;
+    struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     int status = live_get(flags, "/v1/ledger", &answer);
@@ -67,18 +67,18 @@ static int ledger_run(const struct flags *flags)
     if (flags_get(flags, "json"))
         return live_print_json(answer);
     const struct json *entries = json_get(answer, "entries");
-    struct table table;
-    table_init(&table, columns, sizeof columns / sizeof *columns);
+    struct sheet sheet;
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(entries); i++)
-        add_entry(&table, json_item(entries, i));
+        add_entry(&sheet, json_item(entries, i));
     if (json_count(entries) == 0)
         puts("Nobody was preempted.");
     else
-        table_print(&table, stdout, table_width(stdout), table_coloured(stdout));
+        sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
     if (json_count(entries) > 0)
         puts("\nCosts are GPU-seconds; SAVED is what the newcomer did not have to "
              "wait.");
-    table_release(&table);
+    sheet_release(&sheet);
     json_free(answer);
     return 0;
 }

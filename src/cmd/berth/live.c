@@ -20,7 +20,7 @@ int live_status(const struct flags *flags, int r, const struct error *err)
 int live_open(struct call **ret_call, const struct flags *flags)
 {
     struct error err;
-    struct call *call;
+    struct call *call = NULL;
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
         return live_status(flags, r, &err);
@@ -38,7 +38,7 @@ int live_open(struct call **ret_call, const struct flags *flags)
 
 int live_get(const struct flags *flags, const char *path, struct json **ret)
 {
-    struct call *call;
+    struct call *call = NULL;
     struct error err;
     int status = live_open(&call, flags);
     if (status)

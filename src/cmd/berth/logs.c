@@ -70,7 +70,7 @@ static int stream(struct call *call, uint64_t id, const struct flags *flags,
 static int logs_run(const struct flags *flags)
 {
     uint64_t id;
-    struct call *call;
+    struct call *call = NULL;
     struct error err;
     struct reading reading = { .bytes = 0 };
     int status = live_id(flags, &id);

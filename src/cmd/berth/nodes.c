@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag nodes_flags[] = {
     LIVE_JSON,
@@ -12,7 +12,7 @@ static const struct flag nodes_flags[] = {
     { 0 },
 };
 
-static const struct table_column columns[] = {
+static const struct sheet_column columns[] = {
     { "NODE", .min = 8 },      { "TYPE" },
     { "GPUS", .right = true }, { "FREE", .right = true },
     { "CPUS", .right = true }, { "MEM", .right = true },
@@ -44,41 +44,41 @@ static uint32_t held_text(const struct json *held, struct buf *text)
 }
 
 /* What is free of what is there. */
-static void add_free(struct table *table, const struct json *node, const char *free_key,
+static void add_free(struct sheet *sheet, const struct json *node, const char *free_key,
                      const char *key, double unit, const char *name)
 {
     double all = live_number(node, key, NAN), left = live_number(node, free_key, NAN);
     if (isnan(all))
-        table_add(table, "%s", "");
+        sheet_add(sheet, "%s", "");
     else if (isnan(left))
-        table_add(table, "%.4g%s", all / unit, name);
+        sheet_add(sheet, "%.4g%s", all / unit, name);
     else
-        table_add(table, "%.4g/%.4g%s", left / unit, all / unit, name);
+        sheet_add(sheet, "%.4g/%.4g%s", left / unit, all / unit, name);
 }
 
-static void add_node(struct table *table, const struct json *node, struct buf *text)
+static void add_node(struct sheet *sheet, const struct json *node, struct buf *text)
 {
     bool up = true;
     double gpus = live_number(node, "gpus", 0);
     uint32_t held = held_text(json_get(node, "held"), text);
     json_as_flag(json_get(node, "up"), &up);
-    table_add(table, "%s", live_text(node, "name", ""));
-    table_add(table, "%s", live_text(node, "type", ""));
-    table_add(table, "%.0f", gpus);
+    sheet_add(sheet, "%s", live_text(node, "name", ""));
+    sheet_add(sheet, "%s", live_text(node, "type", ""));
+    sheet_add(sheet, "%.0f", gpus);
     if (up)
-        table_add(table, "%.0f", gpus - held);
+        sheet_add(sheet, "%.0f", gpus - held);
     else
-        table_add(table, "down");
+        sheet_add(sheet, "down");
     if (!up)
-        table_colour(table, "31");
-    add_free(table, node, "cpus_free", "cpus", 1, "");
-    add_free(table, node, "mem_free_bytes", "mem_bytes", 0x1p30, "G");
-    table_add(table, "%s", text->bytes);
+        sheet_colour(sheet, "31");
+    add_free(sheet, node, "cpus_free", "cpus", 1, "");
+    add_free(sheet, node, "mem_free_bytes", "mem_bytes", 0x1p30, "G");
+    sheet_add(sheet, "%s", text->bytes);
 }
 
 static int nodes_run(const struct flags *flags)
 {
-    struct json *answer;
+    struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     int status = live_get(flags, "/v1/nodes", &answer);
@@ -86,15 +86,15 @@ static int nodes_run(const struct flags *flags)
         return status;
     if (flags_get(flags, "json"))
         return live_print_json(answer);
-    struct table table;
+    struct sheet sheet;
     struct buf text;
     const struct json *nodes = json_get(answer, "nodes");
     buf_init(&text, 1 << 16);
-    table_init(&table, columns, sizeof columns / sizeof *columns);
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(nodes); i++)
-        add_node(&table, json_item(nodes, i), &text);
-    table_print(&table, stdout, table_width(stdout), table_coloured(stdout));
-    table_release(&table);
+        add_node(&sheet, json_item(nodes, i), &text);
+    sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
+    sheet_release(&sheet);
     buf_release(&text);
     json_free(answer);
     return 0;

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cmd/berth/jobs.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag queue_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -20,7 +20,7 @@ static const struct flag queue_flags[] = {
 
 static int show_once(const struct flags *flags, struct call *call, const char *path)
 {
-    struct json *answer;
+    struct json *answer = NULL;
     struct error err;
     int r = call_json(call, "GET", path, NULL, &answer, &err);
     if (r < 0)
@@ -33,7 +33,7 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
     if (json_count(jobs) == 0)
         puts("Nothing runs and nothing waits.");
     else
-        jobs_print(jobs, stdout, table_width(stdout), table_coloured(stdout));
+        jobs_print(jobs, stdout, sheet_width(stdout), sheet_coloured(stdout));
     json_free(answer);
     return 0;
 }
@@ -41,7 +41,7 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
 static int queue_run(const struct flags *flags)
 {
     static const char *const filters[] = { "user", "state", "name" };
-    struct call *call;
+    struct call *call = NULL;
     struct buf path;
     bool watch = flags_get(flags, "watch") != NULL;
     if (flags->word_count > 0)

@@ -72,7 +72,7 @@ static void cancel(struct watch *watch)
 /* What holds it back, if that is new. */
 static void say_why(struct watch *watch)
 {
-    struct json *why;
+    struct json *why = NULL;
     if (ask(watch, "GET", "/why", &why, NULL) < 0)
         return;
     const char *text =
@@ -89,7 +89,7 @@ static void say_why(struct watch *watch)
 
 static void look(struct watch *watch)
 {
-    struct json *job;
+    struct json *job = NULL;
     if (ask(watch, "GET", "", &job, NULL) < 0)
         return;
     const char *state = live_text(job, "state", "");
@@ -131,7 +131,7 @@ static bool on_output(void *context, const char *bytes, size_t count)
 static int follow(struct watch *watch, const char *address, struct error *err)
 {
     struct call_stream stream = { on_output, on_idle, watch };
-    struct call *call;
+    struct call *call = NULL;
     int r = call_open(&call, address, err);
     for (int away = 0; r == 0 && away < AWAY_MAX && asked_to_stop < 2;) {
         char path[96];
@@ -153,7 +153,7 @@ static int follow(struct watch *watch, const char *address, struct error *err)
 /* The job as it ended: its own exit code, 128 + n for signals. */
 static int exit_status(struct watch *watch)
 {
-    struct json *job;
+    struct json *job = NULL;
     struct error err;
     int r = ask(watch, "GET", "", &job, &err);
     for (int i = 0; r == 0 && i < 50 && !live_ended(live_text(job, "state", "")); i++) {
@@ -204,7 +204,7 @@ static int watch_job(struct watch *watch, const char *address)
 static int start(const struct flags *flags, const struct json *body)
 {
     struct watch watch = { .flags = flags };
-    struct json *answer;
+    struct json *answer = NULL;
     struct error err;
     int64_t id = 0;
     int status = live_open(&watch.call, flags);
@@ -229,7 +229,7 @@ static int run_run(const struct flags *flags)
 {
     struct arena arena;
     struct draft draft;
-    struct json *body;
+    struct json *body = NULL;
     struct error err;
     if (flags->word_count == 0 && !flags_get(flags, "wrap"))
         return command_wrong(flags, "want a command, a script or a job file");

@@ -49,8 +49,8 @@ static int read_job_flags(const struct flags *flags, struct json *body)
 
 static int send(const struct flags *flags, const char *path, const struct json *body)
 {
-    struct call *call;
-    struct json *answer;
+    struct call *call = NULL;
+    struct json *answer = NULL;
     struct error err;
     int status = live_open(&call, flags);
     if (status)

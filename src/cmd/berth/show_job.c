@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 static const struct flag show_flags[] = {
     LIVE_JSON,
@@ -92,7 +92,7 @@ static void print_job(const struct json *job)
     char text[64];
     const struct json *progress = json_get(job, "progress");
     const char *state = live_text(job, "state", "");
-    const char *colour = table_coloured(stdout) ? live_colour(state) : NULL;
+    const char *colour = sheet_coloured(stdout) ? live_colour(state) : NULL;
     printf("%-12s %.0f\n", "job", live_number(job, "id", 0));
     line("name", live_text(job, "name", NULL));
     line("user", live_text(job, "user", NULL));
@@ -129,7 +129,7 @@ static int show_run(const struct flags *flags)
 {
     uint64_t id;
     char path[64];
-    struct json *job;
+    struct json *job = NULL;
     int status = live_id(flags, &id);
     snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
     if (status == 0)

@@ -55,8 +55,8 @@ static int say(const struct flags *flags, struct json *answer)
 
 static int send(const struct flags *flags, const struct json *body)
 {
-    struct call *call;
-    struct json *answer;
+    struct call *call = NULL;
+    struct json *answer = NULL;
     struct error err;
     int status = live_open(&call, flags);
     if (status)
@@ -70,7 +70,7 @@ static int submit_run(const struct flags *flags)
 {
     struct arena arena;
     struct draft draft;
-    struct json *body;
+    struct json *body = NULL;
     struct error err;
     if (flags->word_count == 0 && !flags_get(flags, "wrap"))
         return command_wrong(flags, "want a command, a script, a job file or -");

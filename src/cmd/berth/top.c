@@ -11,7 +11,7 @@
 #include "cmd/berth/gantt.h"
 #include "cmd/berth/jobs.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/table.h"
+#include "cmd/berth/sheet.h"
 
 #define SLOT_S 2.0     /* of the chart */
 #define SOONEST_S 0.25 /* between two looks, however much happens */
@@ -128,7 +128,7 @@ static void draw(struct top *top)
     struct json *server = get(top, "/v1/server");
     struct json *nodes = top->away ? NULL : get(top, "/v1/nodes");
     struct json *jobs = top->away ? NULL : get(top, path);
-    bool colour = table_coloured(stdout);
+    bool colour = sheet_coloured(stdout);
     print_head(file, server, top->away);
     if (!top->away)
         gantt_add(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
@@ -171,7 +171,7 @@ static bool on_event(void *context, const char *bytes, size_t count)
 static int top_run(const struct flags *flags)
 {
     struct top top = { .call = NULL };
-    struct call *events;
+    struct call *events = NULL;
     struct error err;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);

@@ -32,7 +32,7 @@ static const struct flag down_flags[] = {
 
 static int say(const struct flags *flags, struct call *call, bool started)
 {
-    struct json *server;
+    struct json *server = NULL;
     struct error err;
     int r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
     if (r < 0)
@@ -115,7 +115,7 @@ static int up_run(const struct flags *flags)
 {
     const char *args[32], *state = flags_get(flags, "state");
     char whole[2 * PATH_MAX];
-    struct call *call;
+    struct call *call = NULL;
     struct error err;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
@@ -149,7 +149,7 @@ static int up_run(const struct flags *flags)
 
 static int down_run(const struct flags *flags)
 {
-    struct call *call;
+    struct call *call = NULL;
     struct error err;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);

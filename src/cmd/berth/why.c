@@ -46,7 +46,7 @@ static int why_run(const struct flags *flags)
 {
     uint64_t id;
     char path[64];
-    struct json *why;
+    struct json *why = NULL;
     int status = live_id(flags, &id);
     snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
     if (status == 0)

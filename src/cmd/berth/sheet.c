@@ -1,5 +1,5 @@
-/* table.c - columns that fit. */
-#include "cmd/berth/table.h"
+/* sheet.c - columns that fit. */
+#include "cmd/berth/sheet.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,19 +11,19 @@
 
 #define COLUMNS_MAX 32
 
-void table_init(struct table *table, const struct table_column *columns, uint32_t count)
+void sheet_init(struct sheet *sheet, const struct sheet_column *columns, uint32_t count)
 {
-    *table = (struct table){ .columns = columns, .column_count = count };
+    *sheet = (struct sheet){ .columns = columns, .column_count = count };
 }
 
-void table_release(struct table *table)
+void sheet_release(struct sheet *sheet)
 {
-    for (uint32_t i = 0; i < table->cell_count; i++)
-        free(table->cells[i].text);
-    free(table->cells);
+    for (uint32_t i = 0; i < sheet->cell_count; i++)
+        free(sheet->cells[i].text);
+    free(sheet->cells);
 }
 
-void table_add(struct table *table, const char *fmt, ...)
+void sheet_add(struct sheet *sheet, const char *fmt, ...)
 {
     va_list args;
     char *text;
@@ -35,17 +35,17 @@ void table_add(struct table *table, const char *fmt, ...)
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?'; /* nobody's job name writes to somebody's terminal */
-    table->cells = grow(table->cells, &table->cell_room, table->cell_count + 1,
-                        sizeof *table->cells);
-    table->cells[table->cell_count++] = (struct table_cell){ .text = text };
+    sheet->cells = grow(sheet->cells, &sheet->cell_room, sheet->cell_count + 1,
+                        sizeof *sheet->cells);
+    sheet->cells[sheet->cell_count++] = (struct sheet_cell){ .text = text };
 }
 
-void table_colour(struct table *table, const char *colour)
+void sheet_colour(struct sheet *sheet, const char *colour)
 {
-    table->cells[table->cell_count - 1].colour = colour;
+    sheet->cells[sheet->cell_count - 1].colour = colour;
 }
 
-uint32_t table_length(const char *text)
+uint32_t sheet_length(const char *text)
 {
     uint32_t length = 0;
     for (; *text; text++)
@@ -53,7 +53,7 @@ uint32_t table_length(const char *text)
     return length;
 }
 
-uint32_t table_width(FILE *file)
+uint32_t sheet_width(FILE *file)
 {
     struct winsize size;
     if (!isatty(fileno(file)))
@@ -65,36 +65,36 @@ uint32_t table_width(FILE *file)
     return width > 0 && width < 10000 ? (uint32_t)width : 80;
 }
 
-bool table_coloured(FILE *file)
+bool sheet_coloured(FILE *file)
 {
     const char *no = getenv("NO_COLOR");
     return isatty(fileno(file)) && !(no && *no);
 }
 
 /* As wide as its widest cell; 0 for a column that says nothing. */
-static uint32_t natural_width(const struct table *table, uint32_t column)
+static uint32_t natural_width(const struct sheet *sheet, uint32_t column)
 {
     uint32_t width = 0;
-    for (uint32_t i = column; i < table->cell_count; i += table->column_count) {
-        uint32_t length = table_length(table->cells[i].text);
+    for (uint32_t i = column; i < sheet->cell_count; i += sheet->column_count) {
+        uint32_t length = sheet_length(sheet->cells[i].text);
         width = length > width ? length : width;
     }
-    uint32_t title = table_length(table->columns[column].title);
-    bool shown = width > 0 || table->cell_count == 0;
+    uint32_t title = sheet_length(sheet->columns[column].title);
+    bool shown = width > 0 || sheet->cell_count == 0;
     return !shown ? 0 : width > title ? width : title;
 }
 
 /* Take from whoever has most above what it must have, until it fits. */
-static void fit(const struct table *table, uint32_t widths[COLUMNS_MAX], uint32_t width)
+static void fit(const struct sheet *sheet, uint32_t widths[COLUMNS_MAX], uint32_t width)
 {
     uint32_t total = 0;
-    for (uint32_t c = 0; c < table->column_count; c++)
+    for (uint32_t c = 0; c < sheet->column_count; c++)
         total += widths[c] ? widths[c] + 2 : 0;
     total -= total ? 2 : 0;
     while (total > width) {
         uint32_t most = COLUMNS_MAX, spare = 0;
-        for (uint32_t c = 0; c < table->column_count; c++) {
-            uint32_t min = table->columns[c].min;
+        for (uint32_t c = 0; c < sheet->column_count; c++) {
+            uint32_t min = sheet->columns[c].min;
             if (min && widths[c] > min && widths[c] - min > spare) {
                 spare = widths[c] - min;
                 most = c;
@@ -110,7 +110,7 @@ static void fit(const struct table *table, uint32_t widths[COLUMNS_MAX], uint32_
 /* So many characters of a text, with "…" where it is cut. */
 static void print_cut(const char *text, uint32_t width, FILE *file)
 {
-    bool whole = table_length(text) <= width;
+    bool whole = sheet_length(text) <= width;
     uint32_t left = whole ? width : width - 1;
     for (; *text; text++) {
         if (((unsigned char)*text & 0xc0) != 0x80 && left-- == 0)
@@ -124,7 +124,7 @@ static void print_cut(const char *text, uint32_t width, FILE *file)
 static void print_cell(const char *text, const char *colour, uint32_t width, bool right,
                        bool last, FILE *file)
 {
-    uint32_t length = table_length(text);
+    uint32_t length = sheet_length(text);
     uint32_t pad = length < width ? width - length : 0;
     if (right)
         fprintf(file, "%*s", (int)pad, "");
@@ -137,33 +137,40 @@ static void print_cell(const char *text, const char *colour, uint32_t width, boo
         fprintf(file, "%*s", (int)(right ? 2 : pad + 2), "");
 }
 
-static uint32_t last_shown(const struct table *table, const uint32_t *widths)
+static uint32_t last_shown(const struct sheet *sheet, const uint32_t *widths)
 {
     uint32_t last = 0;
-    for (uint32_t c = 0; c < table->column_count; c++)
+    for (uint32_t c = 0; c < sheet->column_count; c++)
         last = widths[c] ? c : last;
     return last;
 }
 
-void table_print(const struct table *table, FILE *file, uint32_t width, bool colour)
+static void print_titles(const struct sheet *sheet, const uint32_t *widths,
+                         uint32_t last, bool colour, FILE *file)
+{
+    for (uint32_t c = 0; c < sheet->column_count; c++)
+        if (widths[c])
+            print_cell(sheet->columns[c].title, colour ? "2" : NULL, widths[c],
+                       sheet->columns[c].right, c == last, file);
+    fputc('\n', file);
+}
+
+void sheet_print(const struct sheet *sheet, FILE *file, uint32_t width, bool colour)
 {
     uint32_t widths[COLUMNS_MAX];
-    for (uint32_t c = 0; c < table->column_count; c++)
-        widths[c] = natural_width(table, c);
+    for (uint32_t c = 0; c < sheet->column_count; c++)
+        widths[c] = natural_width(sheet, c);
     if (width)
-        fit(table, widths, width);
-    uint32_t last = last_shown(table, widths);
-    for (uint32_t c = 0; c < table->column_count; c++)
+        fit(sheet, widths, width);
+    uint32_t last = last_shown(sheet, widths);
+    if (sheet->columns[0].title[0]) /* some have no titles */
+        print_titles(sheet, widths, last, colour, file);
+    for (uint32_t i = 0; i < sheet->cell_count; i++) {
+        uint32_t c = i % sheet->column_count;
         if (widths[c])
-            print_cell(table->columns[c].title, colour ? "2" : NULL, widths[c],
-                       table->columns[c].right, c == last, file);
-    fputc('\n', file);
-    for (uint32_t i = 0; i < table->cell_count; i++) {
-        uint32_t c = i % table->column_count;
-        if (widths[c])
-            print_cell(table->cells[i].text, colour ? table->cells[i].colour : NULL,
-                       widths[c], table->columns[c].right, c == last, file);
-        if (c + 1 == table->column_count)
+            print_cell(sheet->cells[i].text, colour ? sheet->cells[i].colour : NULL,
+                       widths[c], sheet->columns[c].right, c == last, file);
+        if (c + 1 == sheet->column_count)
             fputc('\n', file);
     }
 }
