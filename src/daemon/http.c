@@ -647,6 +647,9 @@ void http_flush(struct http *http, bool durable)
         if (!durable)
             http_reply_error(&guest->reply, 503, NULL,
                              "it could not be written to disk, and is not accepted");
+        else if (guest->reply.finish)
+            guest->reply.finish(http->setup.context, guest->reply.finish_id,
+                                &guest->reply);
         http->held--;
         guest->phase = SENDING;
         send_reply(guest); /* if that fails on_request() is asked again, and hangs up */

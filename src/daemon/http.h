@@ -69,6 +69,10 @@ struct http_reply {
     const char *type; /* borrowed for good; "application/json" unless set */
     struct buf body;  /* taken                                           */
     bool after_commit;
+    /* Optional, with after_commit: write the reply only when all is on disk.  The context
+     * is the handler's. */
+    void (*finish)(void *context, uint64_t id, struct http_reply *reply);
+    uint64_t finish_id;
     struct http_stream *stream; /* instead of a body */
     struct {
         const char *name; /* borrowed for good             */

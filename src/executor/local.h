@@ -24,12 +24,13 @@ struct uv_loop_s;
 struct local_setup {
     struct uv_loop_s *loop;
     const char *state_dir,
-        *run_dir;                /* absolute; they exist                           */
-    const char *run_program;     /* path of berth-run                              */
-    bool system;                 /* we are root: jobs run as their users           */
-    const struct view *view;     /* jobs by slot                                   */
-    struct outbox **outbox;      /* who feeds the engine swaps them: add to *outbox */
-    void (*wake)(void *context); /* something was put into the outbox              */
+        *run_dir;            /* absolute; they exist                           */
+    const char *run_program; /* path of berth-run                              */
+    bool system;             /* we are root: jobs run as their users           */
+    const struct view *view; /* jobs by slot                                   */
+    struct outbox **outbox;  /* who feeds the engine swaps them: add to *outbox */
+    /* Something was put into the outbox: have the loop turn, and read it there. */
+    void (*wake)(void *context);
 
     /* What it takes to run this job; valid until the next call.  Negative: it is gone. */
     int (*launch)(void *context, uint64_t id, const struct launch **ret,

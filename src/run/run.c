@@ -135,6 +135,14 @@ static size_t write_report(const struct run *run, char *line, size_t size)
                             run->rate_per_s);
 }
 
+/* With how long ago that was, and from which step on: berthd may be a new one. */
+static size_t write_started(const struct run *run, char *line, size_t size)
+{
+    double ago_s = (double)(now_ns() - run->started_ns) * 1e-9;
+    return (size_t)snprintf(line, size, "started %d %.9f %.17g\n", (int)run->pids[0],
+                            ago_s, run->order.steps_kept);
+}
+
 /* At most one a second: the newest. */
 static void tell_report(struct run *run)
 {
@@ -473,8 +481,8 @@ static void greet_berthd(void *context, struct talker *talker)
 {
     struct run *run = context;
     char line[RUN_LINE_MAX];
-    int length = snprintf(line, sizeof line, "started %d\n", (int)run->pids[0]);
-    talk_send(talker, line, (size_t)length);
+    talk_send(talker, line, write_started(run, line, sizeof line));
+    int length;
     if (run->total > 0) {
         length = snprintf(line, sizeof line, "total %.17g\n", run->total);
         talk_send(talker, line, (size_t)length);
@@ -683,7 +691,8 @@ static void fail(struct run *run, const struct error *err)
                            .steps = run->order.steps_kept,
                            .saved = run->order.steps_kept };
     snprintf(end.why, sizeof end.why, "%.*s", RUN_WHY_MAX - 1, err->text);
-    tell(run, "started 0\n");
+    char line[RUN_LINE_MAX];
+    talk_send_links(&run->talk, line, write_started(run, line, sizeof line));
     finish(run, &end);
 }
 
@@ -717,7 +726,8 @@ static void begin_job(struct run *run)
         return;
     }
     run->pids_left = run->pid_count;
-    tell(run, "started %d\n", (int)run->pids[0]);
+    char line[RUN_LINE_MAX];
+    talk_send_links(&run->talk, line, write_started(run, line, sizeof line));
 }
 
 int run_job(const char *dir, int link, struct error *err)

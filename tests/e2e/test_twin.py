@@ -94,7 +94,7 @@ class Twin(unittest.TestCase):
                         "--trace-out", trace], check=True, stdout=subprocess.DEVNULL)
         with open(out, encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        firsts = sorted((float(row["start_s"]), int(row["id"])) for row in rows)
+        firsts = sorted((float(row["first_start_s"]), int(row["id"])) for row in rows)
         stops = {int(r["id"]): int(r["preemptions"]) for r in rows if int(r["preemptions"])}
         ends = {int(r["id"]): float(r["end_s"]) for r in rows}
         return [number for _, number in firsts], stops, ends

@@ -81,7 +81,7 @@ static void say_why(struct watch *watch)
     if (strcmp(watch->reason, text) != 0) {
         snprintf(watch->reason, sizeof watch->reason, "%s", text);
         fprintf(stderr, "berth run: job %" PRIu64 " waits: %s%s%s\n", watch->id, text,
-                change ? "; " : "", change ? change : "");
+                change ? "; to start it now: " : "", change ? change : "");
     }
     watch->waited = true;
     json_free(why);

@@ -42,7 +42,7 @@ static void on_end(int number)
 
 static void restore(void)
 {
-    fputs("\033[?25h\033[?1049l", stdout);
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
@@ -62,7 +62,7 @@ static int take_screen(const struct flags *flags)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    fputs("\033[?1049h\033[?25l", stdout);
+    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* and no wrapping */
     return 0;
 }
 
