@@ -116,8 +116,9 @@ static void put_page(const char *page, uint32_t rows)
 
 static void draw(struct top *top)
 {
-    struct winsize size = { .ws_row = 24, .ws_col = 80 };
-    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    struct winsize size = { 0 };
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col)
+        size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
     char path[64], *page = NULL;
     size_t count;
     FILE *file = open_memstream(&page, &count);
