@@ -44,6 +44,8 @@
 #define RETRY_STORE_MS 1000
 #define LOST_MAX 10 /* times in a row that a job may be lost before it has failed */
 #define FOREIGN_EVERY_MS 5000
+#define PRUNE_EVERY_MS (3600 * 1000)
+#define PRUNE_SOON_MS 100
 
 /* What we know of a live job and no policy needs. */
 struct resident {
@@ -66,7 +68,7 @@ struct daemon {
     uv_loop_t loop;
     uv_check_t check;
     uv_idle_t due;
-    uv_timer_t wake, retry, foreign;
+    uv_timer_t wake, retry, foreign, prune;
     uv_signal_t signals[2];
 
     struct arena fixed; /* the machine */
@@ -1015,6 +1017,24 @@ static void on_foreign(uv_timer_t *handle)
     }
 }
 
+/* Old reports go, a few at a time; goes to disk with whatever is written next. */
+static void on_prune(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct error err = { "" };
+    if (!daemon->alive)
+        return;
+    int64_t before_ns =
+        now_ns(daemon) - daemon->setup.keep_days * INT64_C(86400) * NS_PER_S;
+    int64_t count = store_prune(daemon->store, before_ns, &err);
+    if (count < 0)
+        fall_back(daemon, &err);
+    else if (count > 0)
+        want_pass(daemon);
+    uv_timer_start(&daemon->prune, on_prune, count > 0 ? PRUNE_SOON_MS : PRUNE_EVERY_MS,
+                   0);
+}
+
 static void start_handles(struct daemon *daemon)
 {
     uv_loop_init(&daemon->loop);
@@ -1023,8 +1043,9 @@ static void start_handles(struct daemon *daemon)
     uv_timer_init(&daemon->loop, &daemon->wake);
     uv_timer_init(&daemon->loop, &daemon->retry);
     uv_timer_init(&daemon->loop, &daemon->foreign);
+    uv_timer_init(&daemon->loop, &daemon->prune);
     daemon->check.data = daemon->due.data = daemon->wake.data = daemon;
-    daemon->retry.data = daemon->foreign.data = daemon;
+    daemon->retry.data = daemon->foreign.data = daemon->prune.data = daemon;
     uv_check_start(&daemon->check, on_check);
     static const int numbers[2] = { SIGTERM, SIGINT };
     for (int i = 0; i < 2; i++) {
@@ -1086,6 +1107,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         r = store_set_fact(daemon->store, "policy", setup->policy, err);
     if (r == 0 && machine_is_shared(&daemon->machine))
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
+    if (r == 0)
+        uv_timer_start(&daemon->prune, on_prune, PRUNE_EVERY_MS, 0);
     if (r < 0) {
         daemon_free(daemon);
         return r;
@@ -1116,6 +1139,7 @@ void daemon_free(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->wake, NULL);
     uv_close((uv_handle_t *)&daemon->retry, NULL);
     uv_close((uv_handle_t *)&daemon->foreign, NULL);
+    uv_close((uv_handle_t *)&daemon->prune, NULL);
     for (int i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);

@@ -33,8 +33,9 @@ struct daemon_setup {
     const char *flow;      /* or NULL                                              */
     const char *executor;  /* "local"                                              */
     const char *run_program;
-    bool system; /* root: everybody's jobs, each as himself */
-    uint32_t job_max;
+    bool system;        /* root: everybody's jobs, each as himself */
+    uint32_t job_max;   /* waiting and running at once                  */
+    uint32_t keep_days; /* how long reports of ended jobs stay in the log */
 };
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,

@@ -237,6 +237,42 @@ class Yielding(Live):
         self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "sjf")
 
 
+class Config(Live):
+    def refused(self, text, sentence):
+        daemon = Daemon(gpus=None)
+        self.addCleanup(daemon.wipe)
+        path = os.path.join(daemon.dir, "berthd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        daemon.flags += ["--config", path]
+        with self.assertRaisesRegex(AssertionError, sentence):
+            daemon.start()
+        daemon.process.stdout.close()
+        self.assertEqual(daemon.process.returncode, 2)
+
+    def test_a_file_says_what_the_command_line_does_not(self):
+        daemon = Daemon("--policy", "las", gpus=None)
+        self.addCleanup(daemon.wipe)
+        path = os.path.join(daemon.dir, "berthd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("policy: fifo\nfake_gpus: a100:3,k80:1\nmax_jobs: 2\n")
+        daemon.flags += ["--config", path]
+        daemon.start()
+        self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "las")
+        nodes = daemon.ask("GET", "/v1/nodes")[1]["nodes"]
+        self.assertEqual([(n["type"], n["gpus"]) for n in nodes], [("a100", 3), ("k80", 1)])
+        daemon.sh("true", hold=True)
+        daemon.sh("true", hold=True)
+        status, answer = daemon.ask("POST", "/v1/jobs", {"command": ["true"], "cwd": "/"})
+        self.assertEqual((status, "no more fit" in answer["error"]), (503, True))
+
+    def test_what_is_wrong_is_said_with_its_line(self):
+        self.refused("policy: fifo\nmax_job: 3\n", r"berthd.yaml:2: max_job: there is no such key")
+        self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs: want a whole number")
+        self.refused("policy: nonsense\n", r"no policy")
+        self.refused("- a\n", r"berthd.yaml:1: want lines of KEY: VALUE")
+
+
 class Restart(Live):
     def test_jobs_go_on_without_berthd(self):
         daemon = self.start()
