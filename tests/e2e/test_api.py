@@ -299,6 +299,23 @@ class Api(unittest.TestCase):
                 self.assertEqual(self.ask("DELETE", f"/v1/jobs/{answer['id']}")[0],
                                  409 if "rejected" in answer else 200)
 
+    def test_the_routes_are_those_of_the_document(self):
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        with open(f"{root}/docs/api/openapi.yaml", encoding="utf-8") as file:
+            text = file.read().split("\ncomponents:")[0]
+        told = {}
+        for path, rest in re.findall(r"^  (/\S+):\n((?:    .*\n?)+)", text, re.M):
+            shared = rest.split("    get:")[0]
+            for method, part in re.findall(r"^    (get|post|patch|delete):(.*\n?(?:      .*\n?)*)",
+                                           rest, re.M):
+                names = re.findall(r"name: (\w+), in: query", part)
+                names += re.findall(r"name: (\w+), in: query", shared)
+                told[method.upper(), path] = set(names)
+        with open(f"{root}/src/daemon/routes.c", encoding="utf-8") as file:
+            rows = re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
+        self.assertEqual({(method, path): set(keys.split()) for method, path, keys in rows},
+                         told)
+
     # --- over TCP ------------------------------------------------------------------------------
 
     def tcp(self, headers, path="/v1/server"):
