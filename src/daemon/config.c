@@ -15,7 +15,7 @@
 
 #define FILE_BYTES_MAX (1 << 20)
 
-enum kind { TEXT, FLAG, COUNT };
+enum kind { TEXT, FLAG, COUNT, PRICES, SPEEDS };
 
 static const struct key {
     const char *name;
@@ -33,6 +33,8 @@ static const struct key {
     { "system", FLAG, offsetof(struct daemon_setup, system), 0, 0 },
     { "max_jobs", COUNT, offsetof(struct daemon_setup, job_max), 1, 1e6 },
     { "keep_days", COUNT, offsetof(struct daemon_setup, keep_days), 1, 36500 },
+    { "prices", PRICES, 0, 0, 1e6 },
+    { "speeds", SPEEDS, 0, 0, 1e6 },
 };
 
 static const struct key *find_key(const char *name)
@@ -40,6 +42,40 @@ static const struct key *find_key(const char *name)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i].name, name) == 0)
             return &keys[i];
+    return NULL;
+}
+
+/* The type of that name, added if it is new; NULL: there are too many. */
+static struct daemon_type *type_named(struct daemon_setup *setup, struct arena *arena,
+                                      const char *name)
+{
+    for (uint32_t i = 0; i < setup->type_count; i++)
+        if (strcmp(setup->types[i].name, name) == 0)
+            return &setup->types[i];
+    if (setup->type_count == TYPES_MAX)
+        return NULL;
+    struct daemon_type *type = &setup->types[setup->type_count++];
+    *type = (struct daemon_type){ .name = arena_text(arena, name) };
+    return type;
+}
+
+/* A number for each of some types. */
+static const char *take_types(struct daemon_setup *setup, struct arena *arena,
+                              const struct key *key, const struct json *value)
+{
+    const char *name;
+    const struct json *item;
+    double number;
+    if (!json_is_object(value))
+        return "want {TYPE: NUMBER, …}";
+    for (void *at = NULL; (at = json_member(value, at, &name, &item));) {
+        if (!json_as_number(item, &number) || !(number > key->min) || number > key->max)
+            return "want a number above 0 for each type";
+        struct daemon_type *type = type_named(setup, arena, name);
+        if (!type)
+            return "too many types";
+        *(key->kind == PRICES ? &type->usd_per_hour : &type->speed) = number;
+    }
     return NULL;
 }
 
@@ -64,6 +100,9 @@ static const char *take(struct daemon_setup *setup, struct arena *arena,
             return "want true or false";
         *(bool *)field = *(bool *)field || flag;
         return NULL;
+    case PRICES:
+    case SPEEDS:
+        return take_types(setup, arena, key, value);
     default:
         if (!json_as_number(value, &number) || number < key->min || number > key->max ||
             number != (double)(uint32_t)number)

@@ -4,6 +4,8 @@
  *     policy: fitgpp,worth=xion
  *     listen: 127.0.0.1:7600
  *     max_jobs: 50000
+ *     prices: {v100: 2.48, k80: 0.45}
+ *     speeds: {v100: 1, k80: 0.15}
  *
  * The command line goes before the file.
  */

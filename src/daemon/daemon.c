@@ -349,6 +349,27 @@ static char *choose_policy(struct daemon *daemon)
     return kept ? kept : strdup(STANDARD_POLICY);
 }
 
+/* Prices and speeds of the types that there are. */
+static int say_of_types(struct daemon *daemon, struct error *err)
+{
+    struct cluster *cluster = &daemon->machine.cluster;
+    for (uint32_t i = 0; i < daemon->setup.type_count; i++) {
+        const struct daemon_type *said = &daemon->setup.types[i];
+        uint32_t type = 0;
+        while (type < cluster->type_count &&
+               strcmp(cluster->types[type].name, said->name) != 0)
+            type++;
+        if (type == cluster->type_count)
+            return error_set(err, -EINVAL, "there is no accelerator of type %.60s here",
+                             said->name);
+        if (said->usd_per_hour > 0)
+            cluster->types[type].usd_per_hour = said->usd_per_hour;
+        if (said->speed > 0)
+            cluster->types[type].speed = said->speed;
+    }
+    return 0;
+}
+
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err)
 {
@@ -363,6 +384,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = machine_find(&daemon->machine, &daemon->fixed, setup->fake_gpus, err);
+    if (r == 0)
+        r = say_of_types(daemon, err);
     if (r == 0)
         r = store_open(&daemon->store, path, err);
     if (r == 0) {

@@ -1,5 +1,6 @@
 """berthd with real processes: what a job is given, how it ends, what holds it back, who
 yields, and what a restart finds."""
+import json
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from live import Daemon
+from live import BUILD, Daemon
 
 TRAP = "trap 'exit 85' TERM; i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); done"
 
@@ -237,6 +238,30 @@ class Yielding(Live):
         self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "sjf")
 
 
+class EveryPolicy(Live):
+    def test_each_runs_jobs_and_hands_over_to_the_next(self):
+        daemon = Daemon(gpus="v100:2,k80:2")
+        self.addCleanup(daemon.wipe)
+        prices = os.path.join(daemon.dir, "berthd.yaml")
+        with open(prices, "w", encoding="utf-8") as file:
+            file.write("prices: {v100: 2.48, k80: 0.45}\nspeeds: {k80: 0.2}\n")
+        daemon.flags += ["--config", prices]
+        daemon.start()
+        listed = subprocess.run([os.path.join(BUILD, "berth"), "policies", "--json"],
+                                stdout=subprocess.PIPE, check=True, text=True)
+        names = [policy["name"] for policy in json.loads(listed.stdout)["policies"]]
+        self.assertGreater(len(names), 20)
+        for name in names:
+            running = daemon.sh(busy(0.4), name=f"before {name}")
+            status, answer = daemon.ask("PATCH", "/v1/server", {"policy": name})
+            self.assertEqual(status, 200, f"{name}: {answer}")
+            jobs = [daemon.sh("true", steps=1), daemon.sh("true", gpus=2, steps=2),
+                    daemon.sh("true", **{"class": "te"}), daemon.sh("true", gpus=0)]
+            for ident in [running, *jobs]:
+                job = daemon.wait(ident, seconds=20)
+                self.assertEqual(job["state"], "COMPLETED", f"{name}: {job}")
+
+
 class Config(Live):
     def refused(self, text, sentence):
         daemon = Daemon(gpus=None)
@@ -270,6 +295,8 @@ class Config(Live):
         self.refused("policy: fifo\nmax_job: 3\n", r"berthd.yaml:2: max_job: there is no such key")
         self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs: want a whole number")
         self.refused("policy: nonsense\n", r"no policy")
+        self.refused("prices: {v100: cheap}\n", r"berthd.yaml:1: prices: want a number above 0")
+        self.refused("speeds: {h900: 2}\n", r"no accelerator of type h900")
         self.refused("- a\n", r"berthd.yaml:1: want lines of KEY: VALUE")
 
 

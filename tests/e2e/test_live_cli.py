@@ -384,6 +384,10 @@ class Daemon(Case):
         self.assertIn("No berthd runs", self.berth("down").stdout)
         self.assertEqual(len(json.loads(self.berth("history", "--json").stdout)["jobs"]), 1)
 
+    def test_numbers_in_a_row_are_a_range(self):
+        self.assertEqual(self.berth("submit", "-a", "0-2", "true").stdout, "1-3\n")
+        self.assertEqual(self.berth("submit", "true").stdout, "4\n")
+
     def test_nobody_starts_it_where_that_is_not_wanted(self):
         done = self.berth("queue", env={"BERTH_NO_START": "1"})
         self.assertEqual(done.returncode, 1)
