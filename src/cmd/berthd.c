@@ -33,7 +33,7 @@ static const char help[] =
     "      --state DIR            where jobs, logs and checkpoints are kept\n"
     "      --socket PATH          of the API\n"
     "      --executor NAME        what carries orders out: local\n"
-    "      --fake-gpus TYPE:N,…   slots that stand in for accelerators\n"
+    "      --fake-gpus TYPE:N,…   slots that stand in for accelerators; none\n"
     "      --policy P             NAME[,setting=value…]; see 'berth policies'\n"
     "      --flow F               whose packets go first\n"
     "      --listen HOST:PORT     HTTP over TCP as well, with the token in DIR/token\n"

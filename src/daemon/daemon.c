@@ -340,13 +340,10 @@ static int open_http(struct daemon *daemon, struct error *err)
     return http_open(&daemon->http, &setup, err);
 }
 
-/* The one it is told, the one it had, or the standard one. */
-static char *choose_policy(struct daemon *daemon)
+/* What it is told now, or was told the last time; a copy, or NULL. */
+static char *told(struct daemon *daemon, const char *said, const char *name)
 {
-    if (daemon->setup.policy)
-        return strdup(daemon->setup.policy);
-    char *kept = store_fact(daemon->store, "policy");
-    return kept ? kept : strdup(STANDARD_POLICY);
+    return said ? strdup(said) : store_fact(daemon->store, name);
 }
 
 /* Prices and speeds of the types that there are. */
@@ -370,6 +367,26 @@ static int say_of_types(struct daemon *daemon, struct error *err)
     return 0;
 }
 
+/* Slots that stood in the last time stand in again, unless it is told otherwise. */
+static int find_machine(struct daemon *daemon, struct error *err)
+{
+    char *fake = told(daemon, daemon->setup.fake_gpus, "fake_gpus");
+    bool none = !fake || strcmp(fake, "none") == 0;
+    int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);
+    if (r == 0 && daemon->setup.fake_gpus)
+        r = store_set_fact(daemon->store, "fake_gpus", daemon->setup.fake_gpus, err);
+    free(fake);
+    return r < 0 ? r : say_of_types(daemon, err);
+}
+
+static int choose_policy(struct daemon *daemon, struct error *err)
+{
+    const char *said = daemon->setup.policy;
+    char *text = told(daemon, said, "policy");
+    daemon->policy_text = text ? text : strdup(STANDARD_POLICY);
+    return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
+}
+
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err)
 {
@@ -383,21 +400,18 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     start_handles(daemon);
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
-    int r = machine_find(&daemon->machine, &daemon->fixed, setup->fake_gpus, err);
+    int r = store_open(&daemon->store, path, err);
     if (r == 0)
-        r = say_of_types(daemon, err);
+        r = find_machine(daemon, err);
     if (r == 0)
-        r = store_open(&daemon->store, path, err);
+        r = choose_policy(daemon, err);
     if (r == 0) {
         throughput_init(&daemon->rates, &daemon->machine.cluster);
         start_clock(daemon);
-        daemon->policy_text = choose_policy(daemon);
         r = open_http(daemon, err);
     }
     if (r == 0)
         r = life_begin(daemon, err);
-    if (r == 0 && setup->policy)
-        r = store_set_fact(daemon->store, "policy", setup->policy, err);
     if (r == 0 && machine_is_shared(&daemon->machine))
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
     if (r == 0)

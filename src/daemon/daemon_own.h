@@ -97,5 +97,8 @@ void daemon_fall_back(struct daemon *daemon, const struct error *err);
 int life_begin(struct daemon *daemon, struct error *err);
 void life_end(struct daemon *daemon);
 
+/* How another job stands, for those who depend on it; the context is the daemon. */
+enum outcome life_outcome(void *context, uint64_t id);
+
 /* Jobs that wait for leave are asked after: those that have it are released. */
 void life_ask_gates(struct daemon *daemon);

@@ -102,6 +102,20 @@ static int submit_one(struct daemon *daemon, const char *user, struct request *r
     return 0;
 }
 
+/* Nobody can wait for a job that there never was. */
+static int check_dependencies(struct daemon *daemon, const struct request *request,
+                              struct error *err)
+{
+    for (uint32_t i = 0; i < request->dependency_count; i++) {
+        const struct dependency *dependency = &request->dependencies[i];
+        if (dependency->kind != DEPENDS_SINGLETON &&
+            life_outcome(daemon, dependency->id) == OUTCOME_UNKNOWN)
+            return error_set(err, -EINVAL, "dependency: there is no job %" PRIu64,
+                             dependency->id);
+    }
+    return 0;
+}
+
 int daemon_submit(struct daemon *daemon, const struct caller *caller,
                   struct request *requests, const char *const *texts, uint32_t count,
                   uint64_t *ret_ids, struct error *ret_rejected, struct error *err)
@@ -113,6 +127,10 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
     if (daemon->engine.state.live_count + coming + count > daemon->setup.job_max)
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",
                          daemon->engine.state.live_count);
+    for (uint32_t i = 0; i < count && r == 0; i++)
+        r = check_dependencies(daemon, &requests[i], err);
+    if (r < 0)
+        return r;
     struct passwd *entry = getpwuid(caller->uid);
     char number[16];
     snprintf(number, sizeof number, "%u", caller->uid);

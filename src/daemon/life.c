@@ -84,7 +84,7 @@ static void total_for(void *context, job_id job, double steps)
 
 /* --- gates -------------------------------------------------------------------------------- */
 
-static enum outcome outcome_for(void *context, uint64_t id)
+enum outcome life_outcome(void *context, uint64_t id)
 {
     struct daemon *daemon = context;
     job_id job = state_find(&daemon->engine.state, id);
@@ -361,8 +361,9 @@ int life_begin(struct daemon *daemon, struct error *err)
     daemon->outbox = &daemon->outboxes[0];
     daemon->outboxes[0].count = daemon->outboxes[1].count = 0;
     daemon->arrival_count = daemon->arrival_used = 0;
-    daemon->gates =
-        (struct gates){ .outcome = outcome_for, .alone = alone_for, .context = daemon };
+    daemon->gates = (struct gates){ .outcome = life_outcome,
+                                    .alone = alone_for,
+                                    .context = daemon };
     daemon->gates_ns = INT64_MAX;
     daemon->residents =
         arena_array(&daemon->life, struct resident, daemon->setup.job_max);

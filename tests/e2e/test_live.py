@@ -149,6 +149,13 @@ class Gates(Live):
         order = [e["job"] for e in daemon.events() if e["kind"] in ("finished", "started")]
         self.assertLess(order.index(good), order.index(after))
 
+    def test_nobody_waits_for_a_job_that_never_was(self):
+        daemon = self.start()
+        status, answer = daemon.ask("POST", "/v1/jobs", {
+            "command": ["true"], "cwd": "/", "dependency": [{"kind": "afterok", "id": 99}]})
+        self.assertEqual((status, answer["field"]), (400, "dependency"))
+        self.assertIn("99", answer["error"])
+
     def test_not_before_its_time(self):
         daemon = self.start()
         begin = time.time() + 1
@@ -352,6 +359,16 @@ class Restart(Live):
                                stdout=subprocess.PIPE, check=True, text=True).stdout.split()
         os.kill(int(found[0]), signal.SIGKILL)
         self.assertEqual(daemon.wait(once)["state"], "FAILED")
+
+    def test_what_stood_in_for_accelerators_stands_in_again(self):
+        daemon = self.start(gpus="a100:3")
+        for flags, gpus in (([], ["a100"]), (["--fake-gpus", "none"], ["cpu"]), ([], ["cpu"])):
+            daemon.kill(signal.SIGTERM)
+            daemon.flags = flags
+            daemon.start()
+            nodes = daemon.ask("GET", "/v1/nodes")[1]["nodes"]
+            if shutil.which("nvidia-smi") is None:
+                self.assertEqual([node["type"] for node in nodes], gpus)
 
     def test_one_berthd_per_folder(self):
         daemon = self.start()

@@ -161,6 +161,7 @@ class Submit(Live):
         self.assert_refused("submit", "-G", "many", "true", says="--gpus")
         self.assert_refused("submit", "bad.sh", says="bad.sh:3: no flag '--no-such'")
         self.assert_refused("submit", "bad.yaml", says="bad.yaml:2: gpus")
+        self.assert_refused("submit", "absent.yaml", says="absent.yaml: No such file")
         self.assert_refused("submit", "--gpsu", "1", "true", says="did you mean 'gpus'")
         self.assert_refused("submit", "-a", "0-99999", "true", says="--array")
         self.assert_refused("submit", "-t", "soon", "true", says="--time")
