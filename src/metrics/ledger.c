@@ -255,6 +255,7 @@ static void recalled(struct ledger *ledger, const struct view *view,
     *entry = (struct ledger_entry){
         .at_ns = event->at_ns,
         .victim = victim->id,
+        .number = victim->preemptions,
         .newcomer = for_somebody ? view->jobs[event->for_whom].id : 0,
         .rule = event->rule,
         .gpus = victim->gpus_now,
@@ -333,10 +334,10 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
-        if (!ledger->jobs[event->job].seated || job_seated(&view->jobs[event->job]))
-            break; /* it had not come yet: its next loading is still due to who sent it away */
-        left(ledger, event);
-        ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
+        if (ledger->jobs[event->job].seated && !job_seated(&view->jobs[event->job])) {
+            left(ledger, event);
+            ledger->jobs[event->job].loads = NONE; /* because of the fault */
+        } /* else it had not come yet: its loading is still due to who sent it away */
         if (view->jobs[event->job].state == JOB_FREE)
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
