@@ -24,6 +24,8 @@
 #include "policy/gains.h"
 #include "policy/queue.h"
 
+struct reasons;
+
 struct elastic {
     /* settings */
     int64_t epoch_ns;
@@ -78,3 +80,7 @@ void elastic_apply(struct elastic *elastic, const struct view *view, struct plan
 /* At any decision: start who fits into what is free, and ask for the next epoch. */
 void elastic_between(struct elastic *elastic, const struct view *view,
                      struct plan *plan);
+
+/* For 'explain'. */
+void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
+                     struct reasons *reasons);

@@ -106,6 +106,13 @@ static void lrtp_fini(void *self)
     trial_release(&lrtp->trial);
 }
 
+static void lrtp_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct lrtp *lrtp = self;
+    trial_explain(&lrtp->trial, view, job, reasons);
+}
+
 static const struct param lrtp_params[] = {
     { "max_preemptions", PARAM_COUNT, offsetof(struct lrtp, preempt_max), "0", NULL,
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
@@ -124,5 +131,6 @@ const struct policy policy_lrtp = {
     .init = lrtp_init,
     .observe = lrtp_observe,
     .decide = lrtp_decide,
+    .explain = lrtp_explain,
     .fini = lrtp_fini,
 };

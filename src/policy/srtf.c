@@ -134,6 +134,14 @@ static void srtf_fini(void *self)
     sizes_release(&srtf->waiting);
 }
 
+static void srtf_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct srtf *srtf = self;
+    sizes_explain_left(&srtf->waiting, view, job, reasons);
+    gate_explain(&srtf->gate, view, job, reasons);
+}
+
 static const struct param srtf_params[] = {
     GATE_PARAM(struct srtf, gate.choice),
     { NULL },
@@ -148,5 +156,6 @@ const struct policy policy_srtf = {
     .init = srtf_init,
     .observe = srtf_observe,
     .decide = srtf_decide,
+    .explain = srtf_explain,
     .fini = srtf_fini,
 };

@@ -137,6 +137,14 @@ static void xion_fini(void *self)
     sizes_release(&xion->waiting);
 }
 
+static void xion_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct xion *xion = self;
+    sizes_explain_left(&xion->waiting, view, job, reasons);
+    gate_explain(&xion->gate, view, job, reasons);
+}
+
 #define AT(field) .offset = offsetof(struct xion, gate.worth.settings.field)
 
 static const struct param xion_params[] = {
@@ -167,5 +175,6 @@ const struct policy policy_xion = {
     .init = xion_init,
     .observe = xion_observe,
     .decide = xion_decide,
+    .explain = xion_explain,
     .fini = xion_fini,
 };
