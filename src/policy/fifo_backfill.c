@@ -66,6 +66,8 @@ static int64_t done_ns(const struct view *view, job_id job)
 
 static void enter_running(struct backfill *b, const struct view *view, job_id job)
 {
+    if (!job_may_leave(&view->jobs[job]))
+        return; /* it is about to go on with another size */
     int64_t at_ns = done_ns(view, job);
     if (b->runs[job] && b->pool.nodes[job].key == at_ns)
         return;
@@ -97,6 +99,7 @@ static bool is_surprise(const struct backfill *b, const struct view *view,
     case EVENT_STOPPED:
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
     case EVENT_ADOPTED:
         return true;
     default:

@@ -397,6 +397,10 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
     gate_observe(&gavel->gate, view, event);
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP)
         count_node(common, view, event->node);
+    if (event->kind == EVENT_FOREIGN)
+        common->changed = true; /* there may be room now */
+    if (event->kind == EVENT_FOREIGN && common->rounds)
+        common->rounds->room = true;
     if (event->kind == EVENT_REJECTED)
         common->seen++;
     if (event->job >= view->job_max || event->kind == EVENT_REJECTED)

@@ -44,7 +44,7 @@ static int64_t left_ns(const struct xion *xion, job_id job)
 static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
     const struct xion *xion = self;
-    return job_runs(&xion->view->jobs[job]) &&
+    return job_may_leave(&xion->view->jobs[job]) &&
            worth_key_ns(&xion->gate.worth, xion->view, job) > claim_ns;
 }
 

@@ -248,6 +248,8 @@ static bool is_released(const char *settings)
 static void people_after(void *self, struct run *run, int64_t now_ns)
 {
     struct people *people = self;
+    if (run->engine.refused_count && !people->wild)
+        fail_msg("%s: %s", run->policy->name, run->engine.refusal->text);
     if (people->due == CHANGE_POLICY && people->changes_policy) {
         uint32_t count = 0;
         while (policy_list[count])
@@ -255,6 +257,9 @@ static void people_after(void *self, struct run *run, int64_t now_ns)
         const struct policy *policy = policy_list[rng_below(&people->rng, count)];
         const char *settings = settings_of(policy, &people->rng);
         people->released = people->released || is_released(settings);
+        if (getenv("BERTH_EVENTS"))
+            print_message("# %s %s takes office\n", policy->name,
+                          settings ? settings : "");
         run_set_policy(run, policy, settings);
     }
     if (people->due == REBUILD && people->rebuilds)
@@ -319,8 +324,6 @@ static void play(struct people *people, const struct policy *policy,
     run_play(&run, &world.setup); /* state_check() after every event */
 
     assert_int_equal(run.accepted + run.rejected, run.next);
-    if (run.engine.refused_count && !people->wild)
-        fail_msg("%s", run.engine.refusal->text);
     uint32_t ended = 0;
     for (uint32_t id = 1; id <= JOBS; id++) {
         assert_true(run.ends[id] <= 1);
