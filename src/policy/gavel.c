@@ -438,6 +438,7 @@ static void explain_shares(const struct gavel_common *common, const struct view 
 {
     const double *x = rounds_shares(common, job);
     const double *credit_s = rounds_credits(common, job);
+    double since_s = (double)(view->now_ns - common->rounds->booked_ns) * 1e-9;
     bool due = false;
     for (uint32_t c = 0; c < common->type_count; c++) {
         if (x[c] <= 0)
@@ -446,7 +447,7 @@ static void explain_shares(const struct gavel_common *common, const struct view 
         reasons_add(reasons, "share",
                     "it is due %.3g %% of the time on %s and is owed %.3g s there",
                     x[c] * 100, view->cluster->types[common->types[c]].name,
-                    credit_s[c]);
+                    credit_s[c] + x[c] * since_s);
     }
     if (!due)
         reasons_add(reasons, "share", "it is due no time at present");

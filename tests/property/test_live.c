@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "daemon/why.h"
 
 #ifndef SEEDS
 #define SEEDS 24
@@ -50,8 +51,11 @@ struct people {
     bool changes_policy;
     bool rebuilds;
     bool released;
-    bool wild;                            /* nobody expects sound plans */
-    enum deed due;                        /* after the step */
+    bool wild;     /* nobody expects sound plans */
+    enum deed due; /* after the step */
+    bool asks;     /* why jobs wait */
+    struct rng questions;
+    uint64_t answers, changes;            /* of all worlds */
     uint64_t cancelled[JOB_STOPPING + 1]; /* by the state they were in; of all worlds */
     uint64_t done[DEEDS];
     uint64_t moving; /* cancelled while they were to go on elsewhere */
@@ -245,11 +249,31 @@ static bool is_released(const char *settings)
     return settings && strstr(settings, "compat=released");
 }
 
+/* Why does this one wait?  Asking changes nothing. */
+static void ask_why(struct people *people, struct run *run, int64_t now_ns)
+{
+    const struct state *state = &run->engine.state;
+    struct why_scene scene = { .engine = &run->engine,
+                               .settings = run->settings,
+                               .now_ns = now_ns };
+    struct why why;
+    job_id id = rng_below(&people->questions, state->job_max);
+    if (state->jobs[id].state == JOB_FREE)
+        return;
+    why_find(&why, &scene, id);
+    assert_true(why.reasons.count > 0);
+    people->answers++;
+    people->changes += why.change[0] != '\0';
+    state_check(state);
+}
+
 static void people_after(void *self, struct run *run, int64_t now_ns)
 {
     struct people *people = self;
     if (run->engine.refused_count && !people->wild)
         fail_msg("%s: %s", run->policy->name, run->engine.refusal->text);
+    if (people->asks && rng_below(&people->questions, 4) == 0)
+        ask_why(people, run, now_ns);
     if (people->due == CHANGE_POLICY && people->changes_policy) {
         uint32_t count = 0;
         while (policy_list[count])
@@ -295,8 +319,8 @@ static void add_curves(struct worlds *world, uint64_t seed)
             learning_parse(&world->specs[i].curve, "exp:mu=0.9", NULL);
 }
 
-static void play(struct people *people, const struct policy *policy,
-                 const char *settings, uint64_t seed, const char *path)
+static uint64_t play(struct people *people, const struct policy *policy,
+                     const char *settings, uint64_t seed, const char *path)
 {
     struct worlds world;
     struct run run;
@@ -307,12 +331,15 @@ static void play(struct people *people, const struct policy *policy,
                                          .after = people_after };
     print_message("# %s %s\n", policy->name, settings ? settings : "");
     rng_init(&people->rng, seed, policy->name);
+    rng_init(&people->questions, seed, "questions");
     people->next_ns = 0;
     people->left = DEEDS_MAX;
     people->pace_ms = 1000 + rng_below(&people->rng, 30000);
     people->due = CANCEL;
     people->released = is_released(settings);
     people->rebuilds = path != NULL;
+    if (path)
+        remove_store(path); /* of one that failed */
     worlds_make(&world, &kinds[seed % KINDS], seed);
     add_curves(&world, seed);
     if (seed % 2)
@@ -336,10 +363,12 @@ static void play(struct people *people, const struct policy *policy,
         assert_int_equal(run.ended, run.accepted);
         assert_int_equal(run.engine.state.free.gpu_count, world.cluster.gpu_count);
     }
+    uint64_t hash = run.hash;
     run_release(&run);
     worlds_release(&world);
     if (path)
         remove_store(path);
+    return hash;
 }
 
 static struct people people;
@@ -387,6 +416,21 @@ static void even_a_wild_policy_is_built_again(void **state)
     people.wild = false;
 }
 
+static void asking_why_changes_nothing(void **state)
+{
+    people.changes_policy = true;
+    FOR_EACH_SEED(seed, SEEDS / 4)
+    for (uint32_t i = 0; policy_list[i]; i++) {
+        uint64_t hashes[2];
+        for (int asks = 0; asks < 2; asks++) {
+            people.asks = asks;
+            hashes[asks] = play(&people, policy_list[i], NULL, seed.now + 4000, NULL);
+        }
+        assert_true(hashes[0] == hashes[1]);
+    }
+    people.asks = false;
+}
+
 static void all_of_it_was_there(void **state)
 {
     if (getenv("BERTH_SEED"))
@@ -399,6 +443,9 @@ static void all_of_it_was_there(void **state)
         assert_true(people.cancelled[s] > 0);
 
     assert_true(people.moving > 0);
+    print_message("# %llu answers, %llu changes\n", (unsigned long long)people.answers,
+                  (unsigned long long)people.changes);
+    assert_true(people.answers > 0 && people.changes > 0);
     for (uint32_t d = 0; d < DEEDS; d++)
         assert_true(people.done[d] > 0);
 }
@@ -410,6 +457,7 @@ int main(void)
         cmocka_unit_test(a_policy_takes_over_whatever_there_is),
         cmocka_unit_test(what_is_built_again_is_as_it_was),
         cmocka_unit_test(even_a_wild_policy_is_built_again),
+        cmocka_unit_test(asking_why_changes_nothing),
         cmocka_unit_test(all_of_it_was_there),
     };
     if (getenv("BERTH_CASE"))

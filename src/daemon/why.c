@@ -1,0 +1,381 @@
+/* why.c - what holds a job back. */
+#include "daemon/why.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/units.h"
+#include "daemon/gates.h"
+#include "daemon/why_change.h"
+#include "engine/engine.h"
+#include "model/cluster.h"
+#include "policy/policy.h"
+#include "store/db.h"
+
+#define NAMED_MAX 6       /* jobs that one sentence names                */
+#define PREEMPTIONS_MAX 4 /* the newest that are told                    */
+#define WORDS_MAX 4096
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+/* --- gates ----------------------------------------------------------------------------- */
+
+static void add_gate(struct reasons *reasons, const char *token,
+                     const struct gate *part, int64_t now_ns)
+{
+    struct buf text;
+    buf_init(&text, WORDS_MAX);
+    gates_explain(part, now_ns, &text);
+    if (text.count > 0)
+        reasons_add(reasons, token, "%s", text.bytes);
+    buf_release(&text);
+}
+
+/* What it stands at, one reason for each; the gate's own words. */
+static void explain_gate(struct why *why, const struct why_scene *scene,
+                         const struct gate *gate)
+{
+    struct reasons *reasons = &why->reasons;
+    int64_t now_ns = scene->now_ns;
+    if (gate->held)
+        add_gate(reasons, "held", &(struct gate){ .held = true }, now_ns);
+    if (gate->begin_ns > now_ns)
+        add_gate(reasons, "begin", &(struct gate){ .begin_ns = gate->begin_ns },
+                 now_ns);
+    if (gate->dependency_count > 0)
+        add_gate(reasons, gate->never ? "never" : "dependency",
+                 &(struct gate){ .dependencies = gate->dependencies,
+                                 .dependency_count = gate->dependency_count },
+                 now_ns);
+    if (gate->array_limit && reasons->count == 0)
+        add_gate(reasons, "array_limit",
+                 &(struct gate){ .array_limit = gate->array_limit }, now_ns);
+    why->can_ever_run = !gate->never;
+}
+
+static void explain_held(struct why *why, const struct why_scene *scene, job_id job)
+{
+    const struct job *known = &scene->engine->state.jobs[job];
+    const struct gate *gate = scene->gates ? gates_find(scene->gates, known->id) : NULL;
+    if (gate)
+        explain_gate(why, scene, gate);
+    if (why->reasons.count == 0)
+        reasons_add(&why->reasons, "held", "it is held");
+}
+
+/* --- room ------------------------------------------------------------------------------- */
+
+/* Accelerators of one type, by what has become of them. */
+struct tally {
+    uint32_t total, down, foreign, held, promised, free;
+    uint64_t holders[NAMED_MAX], heirs[NAMED_MAX];
+    uint32_t holder_count, heir_count;
+};
+
+static void name(uint64_t *named, uint32_t *count, uint64_t id)
+{
+    if (*count < NAMED_MAX)
+        named[*count] = id;
+    ++*count;
+}
+
+static uint32_t row_gpus(const struct state *state, const struct seat_row *row,
+                         uint32_t type)
+{
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct seat *seat = &state->seats[row->first + i];
+        if (state->view.cluster->nodes[seat->node].type == type)
+            gpus += seat_gpu_count(seat);
+    }
+    return gpus;
+}
+
+static void count_type(const struct state *state, uint32_t type, struct tally *tally)
+{
+    const struct cluster *cluster = state->view.cluster;
+    *tally = (struct tally){ 0 };
+    for (node_id n = 0; n < cluster->node_count; n++) {
+        const struct node *node = &cluster->nodes[n];
+        if (node->type != type)
+            continue;
+        tally->total += node->gpu_count;
+        if (state->node_down[n])
+            tally->down += node->gpu_count;
+        else
+            tally->free += bits_count(state->free.rooms[n].gpus);
+        tally->foreign += bits_count(state->foreign[n]);
+    }
+    for (job_id id = 0; id < state->job_count; id++) {
+        const struct job *job = &state->jobs[id];
+        if (job->state < JOB_PLACED)
+            continue;
+        uint32_t held = row_gpus(state, &job->seats, type);
+        uint32_t promised = row_gpus(state, &job->next, type);
+        if (held > 0)
+            name(tally->holders, &tally->holder_count, job->id);
+        if (promised > 0)
+            name(tally->heirs, &tally->heir_count, job->id);
+        tally->held += held;
+        tally->promised += promised;
+    }
+}
+
+static void print_ids(struct buf *text, const char *what, uint32_t gpus,
+                      const uint64_t *ids, uint32_t count)
+{
+    if (gpus == 0)
+        return;
+    buf_print(text, "; %u %s job%s", gpus, what, count > 1 ? "s" : "");
+    for (uint32_t i = 0; i < count && i < NAMED_MAX; i++)
+        buf_print(text, "%s %" PRIu64, i ? "," : "", ids[i]);
+    if (count > NAMED_MAX)
+        buf_print(text, " and %u more", count - NAMED_MAX);
+}
+
+static void explain_type(struct reasons *reasons, const struct state *state,
+                         const struct job *job, uint32_t type)
+{
+    const char *type_name = state->view.cluster->types[type].name;
+    struct tally tally;
+    struct buf text;
+    count_type(state, type, &tally);
+    buf_init(&text, WORDS_MAX);
+    buf_print(&text, "it needs %u %s, and %u of %u are free", job->gpus, type_name,
+              tally.free, tally.total);
+    print_ids(&text, "held by", tally.held, tally.holders, tally.holder_count);
+    print_ids(&text, "promised to", tally.promised, tally.heirs, tally.heir_count);
+    reasons_add(reasons, "resources", "%s", text.bytes);
+    buf_release(&text);
+    if (tally.foreign > 0)
+        reasons_add(reasons, "foreign",
+                    "%u %s are in use by processes that Berth did not start",
+                    tally.foreign, type_name);
+    if (tally.down > 0)
+        reasons_add(reasons, "node_down", "%u %s are on nodes that are down",
+                    tally.down, type_name);
+    if (tally.free >= job->gpus)
+        reasons_add(reasons, "resources",
+                    "%u %s are free, but at most %u on one node, and it %s be spread",
+                    tally.free, type_name, free_largest(&state->free, type),
+                    job->spread ? "cannot otherwise" : "must not");
+}
+
+static void explain_beside(struct reasons *reasons, const struct job *job)
+{
+    reasons_add(reasons, "resources",
+                "it needs %.3g CPUs and %.3g GiB, and no node with room for it has so "
+                "much free",
+                job->cpu_milli * 1e-3, job->mem_mib / 1024.0);
+}
+
+/* What there is too little of. */
+static void explain_room(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    struct job bare = *job;
+    bare.cpu_milli = bare.mem_mib = 0;
+    if (job->gpus == 0 || change_fits(scene, id, &bare, JOB_NONE)) {
+        explain_beside(&why->reasons, job);
+        return;
+    }
+    for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
+        if (job->types >> t & 1)
+            explain_type(&why->reasons, state, job, t);
+}
+
+/* --- states ------------------------------------------------------------------------------ */
+
+static void print_place(struct buf *text, const struct view *view,
+                        const struct seat_row *row)
+{
+    char node[64];
+    for (uint32_t i = 0; i < row->count && i < NAMED_MAX; i++) {
+        const struct seat *seat = &view->seats[row->first + i];
+        uint32_t type = view->cluster->nodes[seat->node].type;
+        buf_print(text, "%s%s", i ? ", " : "",
+                  cluster_node_name(view->cluster, seat->node, node, sizeof node));
+        if (seat->gpus)
+            buf_print(text, ": %s", view->cluster->types[type].name);
+        const char *comma = " ";
+        for (uint64_t left = seat->gpus; left; left &= left - 1, comma = ",")
+            buf_print(text, "%s%d", comma, __builtin_ctzll(left));
+    }
+    if (row->count > NAMED_MAX)
+        buf_print(text, " and %u more nodes", row->count - NAMED_MAX);
+}
+
+static void explain_running(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    char since[32];
+    struct buf place;
+    buf_init(&place, WORDS_MAX);
+    print_place(&place, &state->view, &job->seats);
+    double since_s = seconds(scene->now_ns - job->since_ns);
+    reasons_add(&why->reasons, "running", "it has run for %s on %s",
+                units_show_time(since, sizeof since, since_s > 0 ? since_s : 0),
+                place.bytes);
+    buf_release(&place);
+    if (job->state == JOB_STOPPING)
+        reasons_add(&why->reasons, "stopping",
+                    job->leaving ? "its owner wants it gone: it is told to stop"
+                                 : "it was told to leave, and saves its state");
+}
+
+static void explain_placed(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    struct buf text;
+    buf_init(&text, WORDS_MAX);
+    uint32_t count = 0;
+    uint64_t last = 0;
+    for (uint32_t p = job->promised_by; p != UINT32_MAX;
+         p = state->promises[p].next_of_successor) {
+        uint64_t victim = state->jobs[state->promises[p].victim].id;
+        if (victim != last && count++ < NAMED_MAX)
+            buf_print(&text, "%s%" PRIu64, count > 1 ? ", " : "", victim);
+        last = victim;
+    }
+    if (count > 0)
+        reasons_add(&why->reasons, "victim_leaving",
+                    "its seats are promised to it; job %s has still to leave them",
+                    text.bytes);
+    else
+        reasons_add(&why->reasons, "starting", "it has its seats and is being started");
+    buf_release(&text);
+}
+
+static void explain_waiting(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct engine *engine = scene->engine;
+    const struct policy *policy = engine->policy;
+    if (!change_fits(scene, id, &engine->state.jobs[id], JOB_NONE))
+        explain_room(why, scene, id);
+    if (policy->explain)
+        policy->explain(engine->policy_self, &engine->state.view, id, &why->reasons);
+    if (why->reasons.count == 0)
+        reasons_add(&why->reasons, "policy", "%s has not chosen it yet", policy->name);
+    change_find(scene, id, &why->reasons, why->change, sizeof why->change);
+}
+
+/* --- who sent it away --------------------------------------------------------------------- */
+
+static void tell_preemption(struct reasons *reasons, struct db_query *query,
+                            int64_t now_ns)
+{
+    char ago[32];
+    char whom[48] = "";
+    double ago_s = seconds(now_ns - db_get_int(query, 0));
+    if (!db_is_null(query, 1))
+        snprintf(whom, sizeof whom, " for job %" PRId64, db_get_int(query, 1));
+    int64_t actual_ns =
+        db_get_int(query, 4) + db_get_int(query, 5) + db_get_int(query, 6);
+    reasons_add(reasons, "preempted",
+                "it was sent away %s ago%s by the rule '%s': expected to cost %.3g "
+                "GPU-s, cost %.3g%s",
+                units_show_time(ago, sizeof ago, ago_s > 0 ? ago_s : 0), whom,
+                db_get_text(query, 2), seconds(db_get_int(query, 3)),
+                seconds(actual_ns), db_get_int(query, 7) ? " so far" : "");
+}
+
+static void explain_preemptions(struct why *why, const struct why_scene *scene,
+                                uint64_t id)
+{
+    struct db_query *query = db_prepare(
+        scene->reader, "SELECT at_ns, newcomer, rule, predicted_cost_ns, pause_ns, "
+                       "load_ns, redo_ns, open FROM ledger WHERE victim = ? "
+                       "ORDER BY number DESC LIMIT ?");
+    db_int(query, 1, (int64_t)id);
+    db_int(query, 2, PREEMPTIONS_MAX);
+    while (db_next(query, NULL) == 1)
+        tell_preemption(&why->reasons, query, scene->now_ns);
+    db_finish(query);
+}
+
+/* --- all of it ------------------------------------------------------------------------------ */
+
+void why_find(struct why *why, const struct why_scene *scene, job_id id)
+{
+    struct view *view = &scene->engine->state.view;
+    const struct job *job = &view->jobs[id];
+    int64_t now_ns = view->now_ns;
+    view->now_ns = scene->now_ns; /* time has passed since the last event */
+    reasons_reset(&why->reasons);
+    why->can_ever_run = true;
+    why->change[0] = '\0';
+    switch (job->state) {
+    case JOB_FREE:
+        break;
+    case JOB_HELD:
+        explain_held(why, scene, id);
+        break;
+    case JOB_WAITING:
+        explain_waiting(why, scene, id);
+        break;
+    case JOB_PLACED:
+        explain_placed(why, scene, id);
+        break;
+    default:
+        explain_running(why, scene, id);
+    }
+    if (job->preemptions > 0 && scene->reader)
+        explain_preemptions(why, scene, job->id);
+    view->now_ns = now_ns;
+}
+
+/* --- in a few words --------------------------------------------------------------------------- */
+
+static const char *held_token(const struct why_scene *scene, uint64_t id)
+{
+    const struct gate *gate = scene->gates ? gates_find(scene->gates, id) : NULL;
+    if (!gate || gate->held)
+        return "held";
+    if (gate->begin_ns > scene->now_ns)
+        return "begin";
+    if (gate->dependency_count > 0)
+        return gate->never ? "never" : "dependency";
+    return gate->array_limit ? "array_limit" : "held";
+}
+
+static uint32_t free_for(const struct state *state, const struct job *job)
+{
+    uint32_t most = 0;
+    for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
+        if (job->types >> t & 1 && state->free.shelves[t].gpu_count > most)
+            most = state->free.shelves[t].gpu_count;
+    return most;
+}
+
+void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size,
+               const char **ret_token)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    text[0] = '\0';
+    *ret_token = "";
+    if (job->state == JOB_HELD) {
+        *ret_token = held_token(scene, job->id);
+        snprintf(text, size, "%s", *ret_token);
+    } else if (job->state == JOB_PLACED) {
+        bool waits = job->promised_by != UINT32_MAX;
+        *ret_token = waits ? "victim_leaving" : "starting";
+        snprintf(text, size, waits ? "others are leaving" : "is being started");
+    } else if (job->state == JOB_WAITING) {
+        uint32_t free = free_for(state, job);
+        bool short_of = free < job->gpus_min;
+        *ret_token = short_of ? "resources" : "order";
+        if (short_of)
+            snprintf(text, size, "%u of %u GPUs are free", free, job->gpus);
+        else
+            snprintf(text, size, "others go first");
+    }
+}

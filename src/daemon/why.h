@@ -1,0 +1,57 @@
+/*
+ * why.h - what holds a job back: everything that does, who is ahead of it and by which rule,
+ * and the smallest change that would start it now.
+ *
+ * Changes are tried, never guessed: the job's record is changed, a policy like the one in
+ * office is asked in a plan that is thrown away, and the record put back.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/job.h"
+#include "model/reasons.h"
+
+struct daemon;
+struct db;
+struct engine;
+struct error;
+struct gates;
+struct json;
+
+/* What there is to look at. */
+struct why_scene {
+    struct engine *engine;
+    const char *settings;      /* of the policy in office, or NULL           */
+    const struct gates *gates; /* or NULL                                    */
+    struct db *reader;         /* for the ledger, or NULL                    */
+    int64_t now_ns;
+};
+
+struct why {
+    struct reasons reasons;
+    bool can_ever_run;
+    char change[240]; /* the smallest that would start it now; "" if none was found */
+};
+
+/* Of a live job, in whatever state it is. */
+void why_find(struct why *why, const struct why_scene *scene, job_id job);
+
+/*
+ * The one reason that a list of jobs shows: a few words, and the token.  Looks at no other
+ * job; "" for one that runs.
+ */
+void why_brief(const struct why_scene *scene, job_id job, char *text, size_t size,
+               const char **ret_token);
+
+/* --- for the routes ------------------------------------------------------------------- */
+
+/* The answer of /v1/jobs/{id}/why; -ENOENT: there never was such a job. */
+int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
+             struct error *err);
+
+/* why_brief() of a live job. */
+void why_short(struct daemon *daemon, job_id job, char *text, size_t size,
+               const char **ret_token);
