@@ -319,6 +319,48 @@ static void add_curves(struct worlds *world, uint64_t seed)
             learning_parse(&world->specs[i].curve, "exp:mu=0.9", NULL);
 }
 
+/* --- figures ---------------------------------------------------------------------------- */
+
+struct pen {
+    struct arena arena;
+    struct ledger ledger;
+    bool begun;
+};
+
+static void write_down(void *self, const struct view *view, const struct event *event)
+{
+    struct pen *pen = self;
+    if (!pen->begun)
+        ledger_init(&pen->ledger, &pen->arena, view, NULL);
+    pen->begun = true;
+    ledger_event(&pen->ledger, view, event);
+}
+
+/* What preemptions cost, entry by entry, is what is booked to them; nobody is left over. */
+static void check_figures(const struct run *run, struct pen *pen)
+{
+    const struct metrics *metrics = &run->metrics;
+    if (!pen->begun)
+        return;
+    ledger_end(&pen->ledger, &run->engine.state.view, run->engine.state.job_count);
+    __int128 booked_ns = metrics->overhead_ns[OVERHEAD_PAUSE] +
+                         metrics->overhead_ns[OVERHEAD_LOAD_AGAIN] +
+                         metrics->overhead_ns[OVERHEAD_REDO_PREEMPTED];
+    __int128 off_ns = booked_ns - pen->ledger.actual_cost_ns;
+    assert_int_equal(pen->ledger.preemptions, metrics->preemptions);
+    if (off_ns < -1000 || off_ns > 1000) /* roundings of redone work */
+        fail_msg("%g GPU-s are booked, the ledger has %g", (double)booked_ns * 1e-9,
+                 (double)pen->ledger.actual_cost_ns * 1e-9);
+    if (run->engine.state.live_count > 0)
+        return;
+    assert_int_equal(metrics->gpus_held, 0);
+    assert_int_equal(metrics->running, 0);
+    assert_int_equal(metrics->waiting, 0);
+    assert_int_equal(metrics->completed + metrics->failed + metrics->cancelled +
+                         metrics->rejected,
+                     metrics->total);
+}
+
 static uint64_t play(struct people *people, const struct policy *policy,
                      const char *settings, uint64_t seed, const char *path)
 {
@@ -348,6 +390,10 @@ static uint64_t play(struct people *people, const struct policy *policy,
     world.setup.settings = settings;
     world.setup.interference = &interference;
     world.setup.store_path = path;
+    struct pen pen = { 0 };
+    arena_init(&pen.arena, 0);
+    if (!path)
+        world.setup.listener = (struct listener){ .event = write_down, .self = &pen };
     run_play(&run, &world.setup); /* state_check() after every event */
 
     assert_int_equal(run.accepted + run.rejected, run.next);
@@ -363,6 +409,9 @@ static uint64_t play(struct people *people, const struct policy *policy,
         assert_int_equal(run.ended, run.accepted);
         assert_int_equal(run.engine.state.free.gpu_count, world.cluster.gpu_count);
     }
+    check_figures(&run, &pen);
+    ledger_release(&pen.ledger);
+    arena_release(&pen.arena);
     uint64_t hash = run.hash;
     run_release(&run);
     worlds_release(&world);
