@@ -16,7 +16,7 @@
 #include "daemon/why.h"
 
 #ifndef SEEDS
-#define SEEDS 24
+#define SEEDS 16
 #endif
 #define JOBS 40
 #define SECOND INT64_C(1000000000)
