@@ -157,6 +157,13 @@ static const struct job *self_of(const struct search *s)
     return &s->scene->engine->state.jobs[s->id];
 }
 
+/* How fast it would go, of the size and on the types that it is given to try. */
+static void set_best(const struct search *s, struct job *as)
+{
+    const struct throughput *rates = s->scene->engine->state.view.rates;
+    as->rate_best_per_s = throughput_best(rates, as, &as->type_best);
+}
+
 static bool try_types(const struct search *s)
 {
     const struct view *view = &s->scene->engine->state.view;
@@ -164,9 +171,8 @@ static bool try_types(const struct search *s)
     for (uint32_t t = 0; job->gpus > 0 && t < view->cluster->type_count; t++) {
         struct job as = *job;
         as.types = (uint32_t)1 << t;
-        if (job->types >> t & 1 ||
-            throughput_rate(view->rates, job, t, job->gpus, job->spread) <= 0 ||
-            !does(s, &as))
+        set_best(s, &as);
+        if (job->types >> t & 1 || as.rate_best_per_s <= 0 || !does(s, &as))
             continue;
         snprintf(s->text, s->size, "on type %s %s", view->cluster->types[t].name,
                  s->then);
@@ -203,7 +209,8 @@ static bool try_fewer(const struct search *s)
             high = middle;
     }
     as.gpus = as.gpus_min = as.gpus_max = low;
-    if (low == 0 || !does(s, &as))
+    set_best(s, &as);
+    if (low == 0 || as.rate_best_per_s <= 0 || !does(s, &as))
         return false;
     snprintf(s->text, s->size, "with %u GPU%s instead of %u %s", low,
              low == 1 ? "" : "s", job->gpus, s->then);
