@@ -802,7 +802,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
         request->spec.id = daemon->id_next++;
         request->launch.id = request->spec.id;
         request->launch.uid = caller->uid;
-        request->launch.array_id = count > 1 ? first : 0;
+        request->launch.array_id = request->in_array ? first : 0;
         ret_ids[i] = request->spec.id;
         r = submit_one(daemon, user, request, texts[i], ret_rejected, err);
     }
@@ -1001,6 +1001,7 @@ static void on_foreign(uv_timer_t *handle)
     const struct cluster *cluster = &daemon->machine.cluster;
     if (!daemon->alive)
         return;
+    machine_look(&daemon->machine, daemon->setup.run_dir);
     for (node_id node = 0; node < cluster->node_count; node++) {
         uint64_t gpus = machine_foreign(&daemon->machine, node);
         if (gpus == daemon->engine.state.foreign[node])
@@ -1080,7 +1081,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         r = begin_life(daemon, err);
     if (r == 0 && setup->policy)
         r = store_set_fact(daemon->store, "policy", setup->policy, err);
-    if (r == 0)
+    if (r == 0 && machine_is_shared(&daemon->machine))
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
     if (r < 0) {
         daemon_free(daemon);

@@ -24,6 +24,9 @@ void reports_init(struct reports *reports, const struct learning *curve, double 
     if (!curve || curve->family == LEARNING_NONE)
         return;
     reports->curve = *curve;
+    reports->curve.points = NULL; /* they may be moved: see reports_loss() */
+    for (uint32_t i = 0; i < curve->point_count; i++)
+        reports->points[i] = curve->points[i];
     double first = learning_loss(curve, 0);
     double last = learning_loss(curve, steps);
     for (uint32_t i = 0; i < LEARNING_LEVELS; i++)
@@ -52,7 +55,11 @@ double reports_next(const struct reports *reports, double steps)
 
 double reports_loss(const struct reports *reports, double steps)
 {
-    return reports->curve.family == LEARNING_NONE
-               ? NAN
-               : learning_loss(&reports->curve, steps);
+    if (reports->curve.family == LEARNING_NONE)
+        return NAN;
+    if (reports->curve.family != LEARNING_POINTS)
+        return learning_loss(&reports->curve, steps);
+    struct learning curve = reports->curve;
+    curve.points = reports->points;
+    return learning_loss(&curve, steps);
 }

@@ -12,8 +12,9 @@
 #include "model/learning.h"
 
 struct reports {
-    struct learning curve; /* LEARNING_NONE: it reports steps only */
-    double every;          /* steps */
+    struct learning curve;             /* LEARNING_NONE: it reports steps only */
+    float points[LEARNING_POINTS_MAX]; /* of the curve, if it is made of such */
+    double every;                      /* steps */
     double marks[LEARNING_LEVELS + LEARNING_ACCURACIES]; /* steps, in order */
 };
 

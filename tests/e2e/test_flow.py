@@ -26,7 +26,7 @@ class Flow(Case):
         for found in (fair, jpas):
             quality = found["quality"]
             self.assertEqual(sorted(quality), ["loss_seconds_per_job", "mean_running_loss",
-                                               "time_to", "time_to_accuracy"])
+                                               "time_to", "time_to_accuracy", "unit_share"])
             times = [quality["time_to"][level] for level in ("25", "50", "80", "90", "95", "99")]
             self.assertEqual(times, sorted(times))
             self.assertLess(times[-1], found["jct_s"]["mean"])

@@ -157,7 +157,7 @@ class Gates(Live):
 
     def test_an_array_with_a_limit(self):
         daemon = self.start(gpus="v100:8")
-        jobs = [{"command": ["sh", "-c", "sleep 0.3; echo $BERTH_ARRAY_INDEX"], "cwd": daemon.dir,
+        jobs = [{"command": ["sh", "-c", "sleep 0.3; echo $BERTH_ARRAY_TASK_ID"], "cwd": daemon.dir,
                  "env": {"PATH": os.environ["PATH"]}, "gpus": 1, "array_index": i,
                  "array_limit": 2} for i in range(6)]
         status, answer = daemon.ask("POST", "/v1/jobs", {"jobs": jobs})
@@ -182,8 +182,8 @@ class Yielding(Live):
         self.assertEqual(daemon.wait(trial)["state"], "COMPLETED")
         job = daemon.wait(victim)
         self.assertEqual((job["state"], job["preemptions"], job["attempt"]), ("COMPLETED", 1, 1))
-        self.assertEqual(self.output(daemon, victim),
-                         "attempt 0 resume 0\nattempt 1 resume 1\n")
+        attempts = [line for line in self.output(daemon, victim).splitlines() if "attempt" in line]
+        self.assertEqual(attempts, ["attempt 0 resume 0", "attempt 1 resume 1"])
         self.assertEqual(job["preempted_by"][0]["job"], trial)
         self.assertEqual(job["preempted_by"][0]["rule"], "trial")
         self.assertGreater(job["preempted_by"][0]["actual_cost_gpu_s"], 0)
