@@ -1,0 +1,42 @@
+/*
+ * scratch.h - a berthd of one's own, in a folder that is thrown away.
+ *
+ * For 'berth check-ckpt' and 'berth bench live': nothing of it is left behind, and the
+ * user's own daemon does not hear of it.
+ */
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct call;
+struct error;
+struct json;
+
+struct scratch {
+    char dir[256];
+    char state[280];
+    char socket[320];
+    const char *const *args; /* of berthd, besides the folder; ended by NULL */
+    pid_t pid;               /* -1: it does not run */
+    struct call *call;
+};
+
+/* Make the folder below TMPDIR; 'args' must live as long as this.  Nothing runs yet. */
+int scratch_open(struct scratch *scratch, const char *const *args, struct error *err);
+
+/* Start it, and wait until it is ready. */
+int scratch_start(struct scratch *scratch, struct error *err);
+
+/* Send it a signal and wait until it has ended. */
+void scratch_stop(struct scratch *scratch, int signal_number);
+
+/* End all jobs and berthd, and remove the folder. */
+void scratch_close(struct scratch *scratch);
+
+/* Submit one request; its id. */
+int scratch_submit(struct scratch *scratch, const struct json *request,
+                   uint64_t *ret_id, struct error *err);
+
+/* Seconds since some moment; for spans. */
+double scratch_clock_s(void);
