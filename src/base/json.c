@@ -147,6 +147,12 @@ void json_print(const struct json *json, FILE *file, bool indented)
     fputc('\n', file);
 }
 
+void json_print_fine(const struct json *json, FILE *file)
+{
+    json_dumpf(inner(json), file, JSON_REAL_PRECISION(15) | JSON_INDENT(2));
+    fputc('\n', file);
+}
+
 void json_print_exact(const struct json *json, FILE *file)
 {
     json_dumpf(inner(json), file, JSON_REAL_PRECISION(17) | JSON_COMPACT);

@@ -42,6 +42,9 @@ void json_add_count(struct json *array, int64_t count);
 /* One line, or indented for people.  Numbers have 12 digits, so they stay readable. */
 void json_print(const struct json *json, FILE *file, bool indented);
 
+/* Indented, with 15 digits: times since 1970 to the microsecond. */
+void json_print_fine(const struct json *json, FILE *file);
+
 /* One line with all digits: what is read back is equal. */
 void json_print_exact(const struct json *json, FILE *file);
 

@@ -678,10 +678,13 @@ static void run_pass(struct daemon *daemon)
     }
     if (daemon->outbox->count > 0)
         want_pass(daemon);
+    /* Before anybody is answered: who is may ask again at once, and that is to be kept. */
+    if (daemon->arrival_used == daemon->arrival_count && daemon->outbox->count == 0) {
+        daemon->arrival_count = daemon->arrival_used = 0;
+        arena_reset(&daemon->pass);
+    }
     routes_flush(daemon->routes, true);
     http_flush(daemon->http, true);
-    daemon->arrival_count = daemon->arrival_used = 0;
-    arena_reset(&daemon->pass);
     set_wake(daemon);
     end_if_told(daemon);
 }

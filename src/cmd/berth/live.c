@@ -179,7 +179,7 @@ const char *live_progress(char *text, size_t size, const struct json *job)
 
 int live_print_json(struct json *json)
 {
-    json_print(json, stdout, true);
+    json_print_fine(json, stdout);
     json_free(json);
     return 0;
 }

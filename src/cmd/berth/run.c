@@ -81,7 +81,7 @@ static void say_why(struct watch *watch)
     if (strcmp(watch->reason, text) != 0) {
         snprintf(watch->reason, sizeof watch->reason, "%s", text);
         fprintf(stderr, "berth run: job %" PRIu64 " waits: %s%s%s\n", watch->id, text,
-                change ? "; " : "", change ? change : "");
+                change ? "; to start it now: " : "", change ? change : "");
     }
     watch->waited = true;
     json_free(why);
@@ -173,7 +173,8 @@ static int exit_status(struct watch *watch)
         code = asked_to_stop ? 130 : code > 0 ? code : 1;
     else if (code <= 0 || code > 255)
         code = 1;
-    if (code != 0 && !asked_to_stop && *reason)
+    bool own = strncmp(reason, "exit status", 11) == 0; /* it has said so itself */
+    if (code != 0 && !asked_to_stop && *reason && !own)
         fprintf(stderr, "berth run: job %" PRIu64 ": %s\n", watch->id, reason);
     json_free(job);
     return (int)code;

@@ -42,7 +42,7 @@ static void on_end(int number)
 
 static void restore(void)
 {
-    fputs("\033[?25h\033[?1049l", stdout);
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
@@ -62,7 +62,7 @@ static int take_screen(const struct flags *flags)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    fputs("\033[?1049h\033[?25l", stdout);
+    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* and no wrapping */
     return 0;
 }
 
@@ -116,8 +116,9 @@ static void put_page(const char *page, uint32_t rows)
 
 static void draw(struct top *top)
 {
-    struct winsize size = { .ws_row = 24, .ws_col = 80 };
-    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    struct winsize size = { 0 };
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col)
+        size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
     char path[64], *page = NULL;
     size_t count;
     FILE *file = open_memstream(&page, &count);
