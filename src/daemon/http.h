@@ -126,8 +126,8 @@ void http_close(struct http *http);
 
 /*
  * Replies marked after_commit go out now.  'durable' false: what they promise could not
- * be kept, and they are 503 instead.  To be called before the loop sleeps, from a
- * uv_prepare: handlers run in its timers as well as in its polling.
+ * be kept, and they are 503 instead.  No handler is called meanwhile.  To be called
+ * before the loop sleeps: handlers run in its timers as well as in its polling.
  */
 void http_flush(struct http *http, bool durable);
 

@@ -61,6 +61,11 @@ static void find_user(const struct launch *launch, char *user, size_t size)
         snprintf(user, size, "%" PRIu32, launch->uid);
 }
 
+static bool names_user(const char *pattern)
+{
+    return pattern && strstr(pattern, "%u");
+}
+
 /* The groups that its owner is in, as when they log in. */
 static void find_groups(struct order *order, const char *user)
 {
@@ -109,8 +114,8 @@ static int make_order(struct local_run *run, const struct launch *launch,
                              .grace_ns = job->grace_ns };
     if (run->type < cluster->type_count)
         order->type = cluster->types[run->type].name;
-    find_user(launch, texts->user, sizeof texts->user);
-    order->user = texts->user;
+    if (order->become || names_user(launch->out) || names_user(launch->err))
+        find_user(launch, texts->user, sizeof texts->user);
     if (order->become)
         find_groups(order, texts->user);
     order->own_out = !launch->out;
@@ -208,7 +213,7 @@ int local_spawn(struct local_run *run, struct error *err)
     const struct launch *launch;
     const struct local_setup *setup = &run->local->setup;
     struct order order;
-    struct texts texts;
+    struct texts texts = { .user = "" };
     char dir[JOB_DIR_MAX];
     local_dir(run, dir);
     int r = setup->launch(setup->context, run->id, &launch, err);

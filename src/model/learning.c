@@ -20,12 +20,18 @@ const double learning_accuracies[LEARNING_ACCURACIES] = { 0.90, 0.95 };
     { \
         "kmax", PARAM_NUMBER, AT(kmax), "0", NULL, "step at which it is done", 0, 1e18 \
     }
+#define NOISE \
+    { \
+        "noise", PARAM_NUMBER, AT(noise), "0", "share", \
+            "deviation of what is reported, of the way from first to last", 0, 10 \
+    }
 
 static const struct param exp_params[] = {
     { "mu", PARAM_NUMBER, AT(mu), "0.9", NULL, "factor per step", 1e-9, 1 - 1e-12 },
     { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
     { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
+    NOISE,
     { 0 },
 };
 
@@ -36,6 +42,7 @@ static const struct param inv_params[] = {
     { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
     { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
+    NOISE,
     { 0 },
 };
 
@@ -44,6 +51,7 @@ static const struct param acc_params[] = {
     { "first", PARAM_NUMBER, AT(first), "0", NULL, "accuracy at step 0", 0, 1 },
     { "last", PARAM_NUMBER, AT(last), "1", NULL, "accuracy at the end", 0, 1 },
     KMAX,
+    NOISE,
     { 0 },
 };
 

@@ -9,8 +9,8 @@
  *
  * the first three each from 'first' at step 0 down (accuracy: up) to 'last', in the
  * limit or, where kmax is given, at that step.  In a simulation it is what is so: only
- * the simulated executor knows it, the rest hears what the job reports, unless jobs are
- * asked to declare it.
+ * the simulated executor knows it, the rest hears what the job reports, which may be
+ * noisy, unless jobs are asked to declare it.
  */
 #pragma once
 
@@ -33,9 +33,10 @@ enum learning_family {
 struct learning {
     enum learning_family family;
     double mu, a, b, c, tau;
-    double first, last;   /* losses; of 'acc' accuracies */
-    double kmax;          /* 0: none */
-    const float *points;  /* borrowed, as texts are: until the next job is read */
+    double first, last;  /* losses; of 'acc' accuracies */
+    double kmax;         /* 0: none */
+    double noise;        /* deviation of what is reported, in shares of first to last */
+    const float *points; /* borrowed, as texts are: until the next job is read */
     uint32_t point_count; /* at least 2 */
 };
 

@@ -741,6 +741,7 @@ int run_job(const char *dir, int link, struct error *err)
                               .context = &run };
     if (chdir(dir) < 0)
         return error_set(err, -errno, "%s: %s", dir, strerror(errno));
+    umask(022); /* of the job's files, whatever berthd's is */
     run.signals = take_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int r = claim(err);

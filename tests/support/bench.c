@@ -70,7 +70,8 @@ static void find_program(char *path, size_t size)
     path[length] = '\0';
     for (int up = 0; up < 2; up++)
         *strrchr(path, '/') = '\0';
-    strcat(path, "/berth-run");
+    size_t used = strlen(path);
+    snprintf(path + used, size - used, "/berth-run");
 }
 
 static struct bench *make_bench(bool system)

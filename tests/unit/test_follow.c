@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "run/folder.h"
 #include "run/follow.h"
-#include "run/pattern.h"
+#include "executor/pattern.h"
 
 static void patterns_find_step_and_loss(void **state)
 {
@@ -45,9 +45,9 @@ static void bad_patterns_are_refused(void **state)
 {
     static char huge[2000];
     memset(huge, 'a', sizeof huge - 1);
-    const char *const bad[] = {
-        "", "no group", "([0-9]+", "[", "(?<step", "*(a)", huge
-    };
+    const char *const bad[] = { "",         "no group", "([0-9]+",
+                                "[",        "(?<step",  "(((a{99}){99}){99})",
+                                "(a{101})", huge };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct pattern pattern;
         struct error err;

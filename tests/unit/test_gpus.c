@@ -230,7 +230,8 @@ static int setup(void **state)
     ssize_t length = readlink("/proc/self/exe", m.nvml, sizeof m.nvml - 32);
     assert_true(length > 0);
     m.nvml[length] = '\0';
-    strcpy(strrchr(m.nvml, '/'), "/libfake_nvml.so");
+    char *name = strrchr(m.nvml, '/');
+    snprintf(name, 32, "/libfake_nvml.so");
     *state = &m;
     return 0;
 }

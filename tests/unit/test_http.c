@@ -224,6 +224,30 @@ static void a_promise_that_cannot_be_kept_is_taken_back(void **state)
     close(fd);
 }
 
+static void no_handler_is_called_while_replies_go_out(void **state)
+{
+    site.late = true;
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/x"));
+    talk_turn(&site.talk, 20);
+    assert_int_equal(site.calls, 1);
+    assert_int_equal(write(fd, GET("/y"), strlen(GET("/y"))), strlen(GET("/y")));
+    http_flush(site.talk.http, true);
+    assert_int_equal(site.calls, 1); /* though the next request is there */
+    assert_false(http_waiting(site.talk.http));
+
+    talk_turn(&site.talk, 20);
+    assert_int_equal(site.calls, 2);
+    http_flush(site.talk.http, true);
+    for (int i = 0; i < 2; i++) {
+        struct answer answer;
+        talk_hear(&site.talk, fd, &answer);
+        assert_int_equal(answer.status, 200);
+        answer_free(&answer);
+    }
+    close(fd);
+}
+
 static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
 {
     site.late = true;
@@ -706,6 +730,7 @@ int main(void)
         CASE(a_large_reply_arrives_whole),
         CASE(a_promise_is_not_answered_before_it_is_durable),
         CASE(a_promise_that_cannot_be_kept_is_taken_back),
+        CASE(no_handler_is_called_while_replies_go_out),
         CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
         CASE(closing_with_replies_and_streams_outstanding_is_clean),
         CASE(a_stream_sends_when_woken_and_ends_when_told),

@@ -76,8 +76,11 @@ static void what_is_never_reached_is_infinitely_far(void **state)
 
 static void what_is_written_reads_the_same(void **state)
 {
-    static const char *const texts[] = { "exp:mu=0.1", "inv:a=0.013,b=0.25,kmax=87.5",
-                                         "acc:tau=133.33333333333334,last=0.762", "exp",
+    static const char *const texts[] = { "exp:mu=0.1",
+                                         "inv:a=0.013,b=0.25,kmax=87.5",
+                                         "acc:tau=133.33333333333334,last=0.762",
+                                         "exp",
+                                         "acc:noise=0.05",
                                          "exp:mu=0.5,first=2.302585092994046" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char text[LEARNING_TEXT_BYTES];
@@ -101,6 +104,8 @@ static void nonsense_is_refused(void **state)
                                          "acc:first=0.9,last=0.5",
                                          "exp:nu=0.5",
                                          "exp:mu=0.5,,",
+                                         "exp:noise=-0.1",
+                                         "exp:noise=nan",
                                          "exp:kmax=inf" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct learning learning = { 0 };

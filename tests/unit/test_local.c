@@ -524,6 +524,8 @@ static void a_lease_in_seconds_is_done_and_renewed(void **state)
     struct event done = bench_until(b, job, EVENT_LEASE_DONE);
     assert_true(done.steps >= 1);
     executor_local.renew(b->local, job, 1, false, NULL);
+    bench_pass(b, 100);
+    assert_int_equal(bench_count(b, job, EVENT_LEASE_DONE), 1);
     while (bench_count(b, job, EVENT_LEASE_DONE) < 2)
         bench_pass(b, 50);
 }
@@ -549,6 +551,49 @@ static void a_full_disk_fails_the_job_alone(void **state)
     assert_int_equal(end.exit_code, 5);
 }
 
+static void a_job_begins_with_nothing_of_ours(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "ls /proc/$$/fd; umask; grep SigBlk /proc/self/status;"
+                              "readlink /proc/$$/cwd; grep SigIgn /proc/self/status");
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    const char *text = bench_output(b, job);
+    static const char begins[] =
+        "0\n1\n2\n0022\nSigBlk:\t0000000000000000\n/\nSigIgn:\t";
+    assert_int_equal(strncmp(text, begins, strlen(begins)), 0);
+    assert_false(strtoull(text + strlen(begins), NULL, 16) >> (SIGPIPE - 1) & 1);
+}
+
+static void a_full_runtime_folder_loses_the_start_alone(void **state)
+{
+    struct bench *b = *state;
+    char path[128];
+    if (getuid() != 0)
+        SKIP("only root can mount a small disk");
+    snprintf(path, sizeof path, "%s/jobs", b->run_dir);
+    if (mount("none", path, "tmpfs", 0, "nr_inodes=2") < 0)
+        SKIP("no tmpfs here");
+    job_id job = bench_job(b, "true");
+
+    bench_start(b, job);
+    struct event lost = bench_until(b, job, EVENT_LOST);
+    umount2(path, MNT_DETACH);
+    b->jobs[job].attempt++;
+    bench_start(b, job);
+
+    assert_non_null(strstr(lost.why, "No space left on device"));
+    bench_until(b, job, EVENT_FINISHED);
+}
+
 static void another_user_runs_as_itself(void **state)
 {
     struct bench *b = *state;
@@ -562,7 +607,7 @@ static void another_user_runs_as_itself(void **state)
     job_id denied = bench_job(b, "true");
     bench_launch(b, job)->uid = bench_launch(b, denied)->uid = 65534;
     bench_launch(b, job)->gid = bench_launch(b, denied)->gid = 65534;
-    bench_launch(b, denied)->out = "/root/berth-test.out";
+    bench_launch(b, denied)->out = "/etc/berth-test.out";
 
     bench_start(b, job);
     bench_start(b, denied);
@@ -574,7 +619,7 @@ static void another_user_runs_as_itself(void **state)
     assert_non_null(strstr(text, "supervised\n"));
     assert_int_not_equal(access("/etc/berth-test", F_OK), 0);
     assert_string_equal(bench_until(b, denied, EVENT_FAILED).why,
-                        "cannot write /root/berth-test.out: Permission denied");
+                        "cannot write /etc/berth-test.out: Permission denied");
 }
 
 static int setup(void **state)
@@ -621,6 +666,8 @@ int main(void)
         CASE(a_time_limit_ends_a_job_in_failure),
         CASE(a_lease_in_seconds_is_done_and_renewed),
         CASE(a_full_disk_fails_the_job_alone),
+        CASE(a_job_begins_with_nothing_of_ours),
+        CASE(a_full_runtime_folder_loses_the_start_alone),
         CASE(another_user_runs_as_itself),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
