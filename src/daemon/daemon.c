@@ -115,6 +115,12 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+/* For how long something took. */
+static int64_t steady_now(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
 /* The wall clock at the start, carried on by one that never goes back. */
 static int64_t now_ns(const struct daemon *daemon)
 {
@@ -491,7 +497,9 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .executor = &executor_local,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
-    return engine_init(&daemon->engine, &daemon->life, &setup, err);
+    r = engine_init(&daemon->engine, &daemon->life, &setup, err);
+    daemon->engine.clock_ns = steady_now;
+    return r;
 }
 
 /* The engine, from what is on disk. */

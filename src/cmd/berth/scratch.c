@@ -154,8 +154,7 @@ static int remove_one(const char *path, const struct stat *status, int kind,
     return 0;
 }
 
-/* Ask it to end all jobs first; it ends when they are gone. */
-static void end_all(struct scratch *scratch)
+void scratch_end_jobs(struct scratch *scratch)
 {
     if (scratch->pid <= 0)
         return;
@@ -173,7 +172,7 @@ static void end_all(struct scratch *scratch)
 
 void scratch_close(struct scratch *scratch)
 {
-    end_all(scratch);
+    scratch_end_jobs(scratch);
     call_close(scratch->call);
     scratch->call = NULL;
     if (scratch->dir[0])

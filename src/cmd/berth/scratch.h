@@ -31,7 +31,10 @@ int scratch_start(struct scratch *scratch, struct error *err);
 /* Send it a signal and wait until it has ended. */
 void scratch_stop(struct scratch *scratch, int signal_number);
 
-/* End all jobs and berthd, and remove the folder. */
+/* End all jobs, and then berthd: what it knows of them stays. */
+void scratch_end_jobs(struct scratch *scratch);
+
+/* The same, and remove the folder. */
 void scratch_close(struct scratch *scratch);
 
 /* Submit one request; its id. */
