@@ -261,11 +261,17 @@ void explain_job(struct routes *routes, const struct http_request *request, uint
     if (!query)
         return;
     job_id job = daemon_find(routes->daemon, id);
-    if (job != JOB_NONE)
+    if (job != JOB_NONE) {
         why_explain(&facts, job, &reply->body);
-    else
+    } else if (record.words.end_ns >= 0) {
         why_ended(&record.words, &reply->body);
-    buf_text(&reply->body, "\n");
+    } else {
+        struct error err;
+        int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
+        reply_failure(reply, r, &err);
+    }
+    if (reply->status == 200)
+        buf_text(&reply->body, "\n");
     db_finish(query);
 }
 

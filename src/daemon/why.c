@@ -361,11 +361,13 @@ static void put_reasons(struct buf *json, const struct daemon_facts *facts,
     buf_release(&text);
 }
 
-/* Would it fit if it could use these types? */
-static bool fits_on(const struct state *state, const struct job *job, uint32_t types)
+/* Would it fit, were it like this? */
+static bool fits_as(const struct state *state, const struct job *job, uint32_t types,
+                    uint32_t gpus)
 {
     struct job other = *job;
     other.types = types;
+    other.gpus = gpus;
     return look_for_room(state, &other).fits;
 }
 
@@ -385,33 +387,68 @@ static job_id smallest_holder(const struct state *state, const struct job *job,
     return best;
 }
 
-/* What would start it now, the least first; nothing, if nothing simple would. */
+/* Would a trial job make enough of those who run leave? */
+static bool trial_would_do(const struct daemon_facts *facts, const struct job *job,
+                           uint32_t missing)
+{
+    const struct state *state = &facts->engine->state;
+    uint32_t yielding = 0;
+    if (job->class == CLASS_TE || order_of(facts->engine->policy->name) != BY_CLASS)
+        return false;
+    for (job_id id = 0; id < state->job_count; id++) {
+        const struct job *other = &state->jobs[id];
+        if (job_may_leave(other) && other->class == CLASS_BE &&
+            (job->types >> other->type_now & 1))
+            yielding += other->gpus_now;
+    }
+    return yielding >= missing;
+}
+
+/* A type it does not ask for and that has room; TYPES_MAX: none. */
+static uint32_t other_type(const struct state *state, const struct job *job)
+{
+    for (uint32_t type = 0; type < state->view.cluster->type_count; type++)
+        if (!(job->types >> type & 1) && fits_as(state, job, 1u << type, job->gpus))
+            return type;
+    return TYPES_MAX;
+}
+
+/* For a job that waits for accelerators. */
+static void say_change(struct buf *text, const struct daemon_facts *facts,
+                       const struct job *job, const struct room_for *room)
+{
+    const struct state *state = &facts->engine->state;
+    uint32_t missing = job->gpus > room->free ? job->gpus - room->free : 0;
+    uint32_t type = other_type(state, job);
+    job_id holder = smallest_holder(state, job, missing);
+    if (type != TYPES_MAX)
+        buf_print(text, "that it may use %s: there is room",
+                  state->view.cluster->types[type].name);
+    else if (room->largest > 0 && room->largest < job->gpus &&
+             fits_as(state, job, job->types, room->largest))
+        buf_print(text, "that it asks for %u instead of %u", room->largest, job->gpus);
+    else if (missing > 0 && trial_would_do(facts, job, missing))
+        buf_print(text, "that it is a trial job: berth set %" PRIu64 " --class te",
+                  job->id);
+    else if (missing > 0 && holder != JOB_NONE)
+        buf_print(text, "that job %" PRIu64 " ends or is cancelled",
+                  state->jobs[holder].id);
+}
+
+/* The least that would start it now; nothing, if nothing simple would. */
 static void put_change(struct buf *json, const struct daemon_facts *facts,
                        const struct job *job, uint32_t ahead)
 {
-    const struct state *state = &facts->engine->state;
-    struct room_for room = look_for_room(state, job);
+    struct room_for room = look_for_room(&facts->engine->state, job);
+    const struct gate *gate = gates_find(facts->gates, job->id);
     struct buf text;
     buf_init(&text, 1024);
-    if (job->state == JOB_HELD) {
-        const struct gate *gate = gates_find(facts->gates, job->id);
-        if (gate && gate->held)
-            buf_print(&text, "release it: berth release %" PRIu64, job->id);
-    } else if (job->state != JOB_WAITING) {
-        buf_text(&text, "");
-    } else if (room.fits) {
-        if (ahead > 0)
-            buf_text(&text, "that those ahead start or leave the queue");
-    } else if (job->gpus > 0 && fits_on(state, job, UINT32_MAX)) {
-        buf_text(&text, "allow it other accelerators: some are free");
-    } else if (room.largest > 0 && job->gpus > 1) {
-        buf_print(&text, "ask for %u instead of %u", room.largest, job->gpus);
-    } else if (job->gpus > room.free) {
-        job_id holder = smallest_holder(state, job, job->gpus - room.free);
-        if (holder != JOB_NONE)
-            buf_print(&text, "that job %" PRIu64 " ends or is cancelled",
-                      state->jobs[holder].id);
-    }
+    if (job->state == JOB_HELD && gate && gate->held)
+        buf_print(&text, "that it is released: berth release %" PRIu64, job->id);
+    else if (job->state == JOB_WAITING && room.fits && ahead > 0)
+        buf_text(&text, "that those ahead start or leave the queue");
+    else if (job->state == JOB_WAITING && !room.fits && job->gpus > 0)
+        say_change(&text, facts, job, &room);
     if (text.count > 0)
         jot_text(json, "smallest_change", text.bytes);
     buf_release(&text);

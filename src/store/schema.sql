@@ -9,6 +9,7 @@ CREATE TABLE event (
     text    TEXT NOT NULL           -- JSON, one line
 );
 CREATE INDEX event_by_job ON event (job, seq) WHERE job IS NOT NULL;
+CREATE INDEX event_progress ON event (at_ns) WHERE kind = 'progress';
 
 -- Every job that was ever accepted or rejected, as people see it.
 CREATE TABLE job (

@@ -24,6 +24,7 @@
 #include "store/schema.h"
 
 #define STORE_VERSION 1
+#define PRUNE_AT_ONCE 2000
 #define TEXT_MAX (16u << 20)
 
 struct store {
@@ -470,6 +471,20 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
     db_int(store->set_hold, 1, held);
     db_int(store->set_hold, 2, (int64_t)id);
     return db_run(store->set_hold, err);
+}
+
+int64_t store_prune(struct store *store, int64_t before_ns, struct error *err)
+{
+    struct db_query *query = db_prepare(
+        store->db, "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE "
+                   "at_ns < ? AND kind = 'progress' AND job NOT IN (SELECT id FROM "
+                   "live) ORDER BY seq LIMIT ?)");
+    db_int(query, 1, before_ns);
+    db_int(query, 2, PRUNE_AT_ONCE);
+    int r = db_run(query, err);
+    int64_t count = r < 0 ? r : db_changes(store->db);
+    db_finish(query);
+    return count;
 }
 
 int store_set_fact(struct store *store, const char *name, const char *value,

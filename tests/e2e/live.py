@@ -71,7 +71,10 @@ class Daemon:
             except (OSError, http.client.HTTPException, subprocess.TimeoutExpired):
                 pass
         self.stop()
+        words = self.words() if os.path.exists(self.log) else ""
         shutil.rmtree(self.dir, True)
+        if self.process and self.process.returncode not in (0, 1, 2, -signal.SIGKILL):
+            raise AssertionError(f"berthd ended with {self.process.returncode}: {words}")
 
     def ask(self, method, path, body=None, timeout=30):
         """Status and answer."""

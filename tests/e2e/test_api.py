@@ -92,7 +92,7 @@ class Api(unittest.TestCase):
         status, job = self.ask("PATCH", f"/v1/jobs/{waits}", {"hold": True})
         self.assertEqual((status, job["state"]), (200, "HELD"))
         self.assertEqual(self.get(f"/v1/jobs/{waits}/why")["smallest_change"],
-                         f"release it: berth release {waits}")
+                         f"that it is released: berth release {waits}")
         status, job = self.ask("PATCH", f"/v1/jobs/{waits}",
                                {"class": "te", "weight": 2, "grace_s": 5})
         self.assertEqual((status, job["class"]), (200, "te"))
@@ -299,6 +299,23 @@ class Api(unittest.TestCase):
                 self.assertEqual(self.ask("DELETE", f"/v1/jobs/{answer['id']}")[0],
                                  409 if "rejected" in answer else 200)
 
+    def test_the_routes_are_those_of_the_document(self):
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        with open(f"{root}/docs/api/openapi.yaml", encoding="utf-8") as file:
+            text = file.read().split("\ncomponents:")[0]
+        told = {}
+        for path, rest in re.findall(r"^  (/\S+):\n((?:    .*\n?)+)", text, re.M):
+            shared = rest.split("    get:")[0]
+            for method, part in re.findall(r"^    (get|post|patch|delete):(.*\n?(?:      .*\n?)*)",
+                                           rest, re.M):
+                names = re.findall(r"name: (\w+), in: query", part)
+                names += re.findall(r"name: (\w+), in: query", shared)
+                told[method.upper(), path] = set(names)
+        with open(f"{root}/src/daemon/routes.c", encoding="utf-8") as file:
+            rows = re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
+        self.assertEqual({(method, path): set(keys.split()) for method, path, keys in rows},
+                         told)
+
     # --- over TCP ------------------------------------------------------------------------------
 
     def tcp(self, headers, path="/v1/server"):
@@ -338,6 +355,76 @@ class Api(unittest.TestCase):
         self.assertEqual(self.tcp([("Host", "evil.example"), right]), 421)
         self.assertEqual(self.tcp([host, right, ("Origin", "http://evil.example")]), 403)
         self.assertEqual(self.tcp([host], "/v1/jobs/1/log"), 401)
+
+
+class Why(unittest.TestCase):
+    """What holds a job back, in one world after the other."""
+
+    def setUp(self):
+        self.daemon = Daemon("--policy", "fifo", gpus="v100:2,p100:1")
+        try:
+            self.daemon.start()
+        except FileNotFoundError:
+            shutil.rmtree(self.daemon.dir, True)
+            self.skipTest("berthd is not built")
+        self.addCleanup(self.daemon.wipe)
+
+    def why(self, ident):
+        status, answer = self.daemon.ask("GET", f"/v1/jobs/{ident}/why")
+        self.assertEqual(status, 200, answer)
+        tokens = [reason["token"] for reason in answer["reasons"]]
+        return tokens, answer.get("smallest_change", ""), answer
+
+    def runs(self, **more):
+        ident = self.daemon.submit(*SLEEPER, **more)
+        self.daemon.wait(ident, {"RUNNING"})
+        return ident
+
+    def test_room_and_turn(self):
+        one = self.runs(types="v100")
+        two = self.daemon.submit(*SLEEPER, types="v100", gpus=2)
+        tokens, change, answer = self.why(two)
+        self.assertEqual(tokens, ["gpus", "held_by"])
+        self.assertIn("1 of 2 is free", answer["reasons"][0]["text"])
+        self.assertEqual(change, "that it asks for 1 instead of 2")
+
+        # Behind it, one for which there is room: by this policy it has to wait.
+        three = self.daemon.submit(*SLEEPER, types="p100")
+        tokens, change, answer = self.why(three)
+        self.assertEqual(tokens, ["turn", "ahead"])
+        self.assertEqual(answer["ahead"], [two])
+        self.assertEqual(change, "that those ahead start or leave the queue")
+
+        self.daemon.ask("DELETE", f"/v1/jobs/{two}")
+        self.daemon.wait(three, {"RUNNING"})
+        self.assertEqual(self.why(three)[0], ["running"])
+        self.runs(types="v100")
+        four = self.daemon.submit(*SLEEPER, types="p100")
+        self.assertEqual(self.why(four)[1], f"that job {three} ends or is cancelled")
+        self.daemon.ask("DELETE", f"/v1/jobs/{one}")
+        self.daemon.wait(one)
+        self.assertEqual(self.why(four)[1], "that it may use v100: there is room")
+
+    def test_a_trial_job_would_start(self):
+        self.daemon.ask("PATCH", "/v1/server", {"policy": "fitgpp"})
+        self.runs(types="p100")
+        waits = self.daemon.submit(*SLEEPER, types="p100|v100", gpus=2)
+        self.daemon.wait(waits, {"RUNNING"})
+        last = self.daemon.submit(*SLEEPER, types="p100")
+        self.assertEqual(self.why(last)[1],
+                         f"that it is a trial job: berth set {last} --class te")
+
+    def test_gates(self):
+        first = self.runs()
+        for more, says in [({"hold": True}, "its owner holds it"),
+                           ({"begin": time.time() + 1000}, "may not begin"),
+                           ({"dependency": [{"kind": "afterok", "id": first}]},
+                            f"job {first}")]:
+            ident = self.daemon.submit(*SLEEPER, **more)
+            tokens, _, answer = self.why(ident)
+            self.assertEqual((answer["state"], tokens), ("HELD", ["held"]))
+            self.assertIn(says, answer["reasons"][0]["text"])
+            self.assertEqual(self.daemon.job(ident)["reason"], answer["reasons"][0]["text"])
 
 
 @unittest.skipIf(os.getuid() != 0, "needs root: it takes two users")

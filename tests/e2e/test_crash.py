@@ -41,6 +41,7 @@ class Crash(unittest.TestCase):
         self.unsure = []    # marks of submissions that were not answered
         self.cancelled = set()
         self.over = threading.Event()
+        self.supervised = True  # nobody ends a supervisor
 
     def submit_some(self):
         number = 0
@@ -80,6 +81,32 @@ class Crash(unittest.TestCase):
             client.join()
         self.check_all()
 
+    def supervisors(self):
+        done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.daemon.state}"],
+                              stdout=subprocess.PIPE, check=False, text=True)
+        return [int(word) for word in done.stdout.split()]
+
+    def test_supervisors_are_killed(self):
+        """Whoever loses his supervisor starts again, and never beside himself."""
+        self.supervised = False
+        self.daemon.start()
+        client = threading.Thread(target=self.submit_some)
+        client.start()
+        for turn in range(KILLS * 2):
+            time.sleep(self.rng.random() * 0.3)
+            found = self.supervisors()
+            if found:
+                try:
+                    os.kill(self.rng.choice(found), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            if turn % 8 == 7:
+                self.daemon.kill()
+                self.daemon.start()
+        self.over.set()
+        client.join()
+        self.check_all()
+
     def check_all(self):
         for ident in sorted(self.accepted):
             job = self.daemon.wait(ident, ENDED, 120)
@@ -109,7 +136,10 @@ class Crash(unittest.TestCase):
             self.assertIn(job["state"], ("CANCELLED", "COMPLETED", "FAILED"), message)
             return
         self.assertEqual(job["state"], "FAILED" if code else "COMPLETED", message)
-        self.assertEqual(words.count("end"), 1, message)
+        if self.supervised:
+            self.assertEqual(words.count("end"), 1, message)
+        else:
+            self.assertGreaterEqual(words.count("end"), 1, message)
         self.assertEqual(job["exit_code"], code, message)
 
 

@@ -1,5 +1,6 @@
 """berthd with real processes: what a job is given, how it ends, what holds it back, who
 yields, and what a restart finds."""
+import json
 import os
 import shutil
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from live import Daemon
+from live import BUILD, Daemon
 
 TRAP = "trap 'exit 85' TERM; i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); done"
 
@@ -148,6 +149,13 @@ class Gates(Live):
         order = [e["job"] for e in daemon.events() if e["kind"] in ("finished", "started")]
         self.assertLess(order.index(good), order.index(after))
 
+    def test_nobody_waits_for_a_job_that_never_was(self):
+        daemon = self.start()
+        status, answer = daemon.ask("POST", "/v1/jobs", {
+            "command": ["true"], "cwd": "/", "dependency": [{"kind": "afterok", "id": 99}]})
+        self.assertEqual((status, answer["field"]), (400, "dependency"))
+        self.assertIn("99", answer["error"])
+
     def test_not_before_its_time(self):
         daemon = self.start()
         begin = time.time() + 1
@@ -237,6 +245,68 @@ class Yielding(Live):
         self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "sjf")
 
 
+class EveryPolicy(Live):
+    def test_each_runs_jobs_and_hands_over_to_the_next(self):
+        daemon = Daemon(gpus="v100:2,k80:2")
+        self.addCleanup(daemon.wipe)
+        prices = os.path.join(daemon.dir, "berthd.yaml")
+        with open(prices, "w", encoding="utf-8") as file:
+            file.write("prices: {v100: 2.48, k80: 0.45}\nspeeds: {k80: 0.2}\n")
+        daemon.flags += ["--config", prices]
+        daemon.start()
+        listed = subprocess.run([os.path.join(BUILD, "berth"), "policies", "--json"],
+                                stdout=subprocess.PIPE, check=True, text=True)
+        names = [policy["name"] for policy in json.loads(listed.stdout)["policies"]]
+        self.assertGreater(len(names), 20)
+        for name in names:
+            running = daemon.sh(busy(0.4), name=f"before {name}")
+            status, answer = daemon.ask("PATCH", "/v1/server", {"policy": name})
+            self.assertEqual(status, 200, f"{name}: {answer}")
+            jobs = [daemon.sh("true", steps=1), daemon.sh("true", gpus=2, steps=2),
+                    daemon.sh("true", **{"class": "te"}), daemon.sh("true", gpus=0)]
+            for ident in [running, *jobs]:
+                job = daemon.wait(ident, seconds=20)
+                self.assertEqual(job["state"], "COMPLETED", f"{name}: {job}")
+
+
+class Config(Live):
+    def refused(self, text, sentence):
+        daemon = Daemon(gpus=None)
+        self.addCleanup(daemon.wipe)
+        path = os.path.join(daemon.dir, "berthd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        daemon.flags += ["--config", path]
+        with self.assertRaisesRegex(AssertionError, sentence):
+            daemon.start()
+        daemon.process.stdout.close()
+        self.assertEqual(daemon.process.returncode, 2)
+
+    def test_a_file_says_what_the_command_line_does_not(self):
+        daemon = Daemon("--policy", "las", gpus=None)
+        self.addCleanup(daemon.wipe)
+        path = os.path.join(daemon.dir, "berthd.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("policy: fifo\nfake_gpus: a100:3,k80:1\nmax_jobs: 2\n")
+        daemon.flags += ["--config", path]
+        daemon.start()
+        self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "las")
+        nodes = daemon.ask("GET", "/v1/nodes")[1]["nodes"]
+        self.assertEqual([(n["type"], n["gpus"]) for n in nodes], [("a100", 3), ("k80", 1)])
+        daemon.sh("true", hold=True)
+        daemon.sh("true", hold=True)
+        status, answer = daemon.ask("POST", "/v1/jobs", {"command": ["true"], "cwd": "/"})
+        self.assertEqual((status, "no more fit" in answer["error"]), (503, True))
+
+    def test_what_is_wrong_is_said_with_its_line(self):
+        self.refused("policy: fifo\nmax_job: 3\n", r"berthd.yaml:2: max_job: there is no such key")
+        self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs: want a whole number")
+        self.refused("policy: nonsense\n", r"no policy")
+        self.refused("prices: {v100: cheap}\n", r"berthd.yaml:1: prices: want a number above 0")
+        self.refused("speeds: {h900: 2}\n", r"no accelerator of type h900")
+        self.refused("- a\n", r"berthd.yaml:1: want lines of KEY: VALUE")
+
+
 class Restart(Live):
     def test_jobs_go_on_without_berthd(self):
         daemon = self.start()
@@ -289,6 +359,16 @@ class Restart(Live):
                                stdout=subprocess.PIPE, check=True, text=True).stdout.split()
         os.kill(int(found[0]), signal.SIGKILL)
         self.assertEqual(daemon.wait(once)["state"], "FAILED")
+
+    def test_what_stood_in_for_accelerators_stands_in_again(self):
+        daemon = self.start(gpus="a100:3")
+        for flags, gpus in (([], ["a100"]), (["--fake-gpus", "none"], ["cpu"]), ([], ["cpu"])):
+            daemon.kill(signal.SIGTERM)
+            daemon.flags = flags
+            daemon.start()
+            nodes = daemon.ask("GET", "/v1/nodes")[1]["nodes"]
+            if shutil.which("nvidia-smi") is None:
+                self.assertEqual([node["type"] for node in nodes], gpus)
 
     def test_one_berthd_per_folder(self):
         daemon = self.start()

@@ -161,6 +161,7 @@ class Submit(Live):
         self.assert_refused("submit", "-G", "many", "true", says="--gpus")
         self.assert_refused("submit", "bad.sh", says="bad.sh:3: no flag '--no-such'")
         self.assert_refused("submit", "bad.yaml", says="bad.yaml:2: gpus")
+        self.assert_refused("submit", "absent.yaml", says="absent.yaml: No such file")
         self.assert_refused("submit", "--gpsu", "1", "true", says="did you mean 'gpus'")
         self.assert_refused("submit", "-a", "0-99999", "true", says="--array")
         self.assert_refused("submit", "-t", "soon", "true", says="--time")
@@ -383,6 +384,10 @@ class Daemon(Case):
         self.assertEqual(self.berth("down").returncode, 0)
         self.assertIn("No berthd runs", self.berth("down").stdout)
         self.assertEqual(len(json.loads(self.berth("history", "--json").stdout)["jobs"]), 1)
+
+    def test_numbers_in_a_row_are_a_range(self):
+        self.assertEqual(self.berth("submit", "-a", "0-2", "true").stdout, "1-3\n")
+        self.assertEqual(self.berth("submit", "true").stdout, "4\n")
 
     def test_nobody_starts_it_where_that_is_not_wanted(self):
         done = self.berth("queue", env={"BERTH_NO_START": "1"})

@@ -39,8 +39,7 @@ static void columns_line_up_and_empty_ones_are_left_out(void **state)
     print(&sheet, 0, false, text, sizeof text);
     assert_string_equal(text, "ID  NAME     REASON\n"
                               " 7  größer   waits for room\n"
-                              "12  a?[31mb  \n" +
-                                  0);
+                              "12  a?[31mb  \n");
     sheet_release(&sheet);
 }
 

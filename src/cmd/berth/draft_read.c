@@ -189,6 +189,17 @@ static bool names_script(struct draft *draft, const char *word, const char **ret
            source_is_script(*ret_text);
 }
 
+/* Named like a file that people submit: if there is none of that name, it is a slip. */
+static int check_slip(const char *word, struct error *err)
+{
+    static const char *const endings[] = { ".yaml",   ".yml",   ".sh",
+                                           ".sbatch", ".slurm", ".job" };
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends_in(word, endings[i]) && access(word, F_OK) != 0)
+            return error_set(err, -EINVAL, "%.200s: %s", word, strerror(errno));
+    return 0;
+}
+
 static int take_source(struct draft *draft, const struct flags *flags, const char *who,
                        struct error *err)
 {
@@ -207,7 +218,8 @@ static int take_source(struct draft *draft, const struct flags *flags, const cha
     }
     if (!flags->dashes && names_script(draft, flags->words[0], &text))
         return take_script(draft, flags, text, who, err);
-    return put_words(draft, flags->words, flags->word_count, err);
+    int r = flags->dashes ? 0 : check_slip(flags->words[0], err);
+    return r < 0 ? r : put_words(draft, flags->words, flags->word_count, err);
 }
 
 /* One line for a shell takes the place of a script. */

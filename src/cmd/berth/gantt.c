@@ -40,15 +40,19 @@ static struct gantt_row *row_named(struct gantt *gantt, const char *name)
     return row;
 }
 
-/* Slots that have passed since the last look are as they were then. */
+/* Slots that have passed since the last look are as they were then, if that is not too
+ * long ago. */
 static void advance(struct gantt *gantt, int64_t slot)
 {
-    int64_t from = gantt->last && slot - gantt->last < GANTT_SLOTS ? gantt->last : slot;
+    bool recent = gantt->last && slot - gantt->last < GANTT_SLOTS;
     for (uint32_t i = 0; i < gantt->row_count; i++) {
-        uint64_t before = gantt->last ? *slot_of(&gantt->rows[i], gantt->last) : 0;
-        for (int64_t s = from + 1; s <= slot; s++)
-            *slot_of(&gantt->rows[i], s) = before;
-        *slot_of(&gantt->rows[i], slot) = 0;
+        struct gantt_row *row = &gantt->rows[i];
+        uint64_t before = recent ? *slot_of(row, gantt->last) : 0;
+        if (!recent)
+            memset(row->held, 0, sizeof row->held);
+        for (int64_t s = gantt->last + 1; recent && s <= slot; s++)
+            *slot_of(row, s) = before;
+        *slot_of(row, slot) = 0;
     }
     gantt->last = slot;
 }

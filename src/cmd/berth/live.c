@@ -177,6 +177,12 @@ const char *live_progress(char *text, size_t size, const struct json *job)
     return text;
 }
 
+void live_put(const char *text)
+{
+    for (; *text; text++)
+        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
 int live_print_json(struct json *json)
 {
     json_print_fine(json, stdout);

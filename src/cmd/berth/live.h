@@ -61,6 +61,9 @@ const char *live_colour(const char *state);
 /* "45 % · 12 min": how far a job is and how long it will take; "" if nothing is known. */
 const char *live_progress(char *text, size_t size, const struct json *job);
 
+/* Print a text that somebody else wrote: control characters as '?'. */
+void live_put(const char *text);
+
 /* Print and free; 0. */
 int live_print_json(struct json *json);
 

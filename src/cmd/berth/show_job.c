@@ -14,8 +14,11 @@ static const struct flag show_flags[] = {
 
 static void line(const char *what, const char *text)
 {
-    if (text && *text)
-        printf("%-12s %s\n", what, text);
+    if (!text || !*text)
+        return;
+    printf("%-12s ", what);
+    live_put(text);
+    putchar('\n');
 }
 
 static void line_time(const char *what, const struct json *job, const char *key)
@@ -40,8 +43,10 @@ static void line_command(const struct json *job)
     printf("%-12s", "command");
     for (size_t i = 0; i < json_count(words); i++) {
         const char *word = json_as_text(json_item(words, i));
-        printf(word && *word && !strpbrk(word, " \t\n'\"\\$*") ? " %s" : " '%s'",
-               word ? word : "");
+        bool plain = word && *word && !strpbrk(word, " \t\n'\"\\$*");
+        fputs(plain ? " " : " '", stdout);
+        live_put(word ? word : "");
+        fputs(plain ? "" : "'", stdout);
     }
     putchar('\n');
 }

@@ -19,7 +19,7 @@ static void print_ids(const struct json *ids)
     for (size_t i = 0; i <= json_count(ids); i++) {
         if (!json_as_count(json_item(ids, i), &id))
             id = 0; /* the end */
-        if (id != 0 && id == last + 1) {
+        if (last != 0 && id == last + 1) {
             last = id;
             continue;
         }

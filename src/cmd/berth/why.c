@@ -35,8 +35,11 @@ static void print_why(const struct json *why)
     json_as_flag(json_get(why, "can_ever_run"), &ever);
     printf("Job %.0f is %s%s\n", live_number(why, "id", 0), live_text(why, "state", ""),
            ever ? "." : " and can never run here.");
-    for (size_t i = 0; i < json_count(reasons); i++)
-        printf("  - %s\n", live_text(json_item(reasons, i), "text", ""));
+    for (size_t i = 0; i < json_count(reasons); i++) {
+        fputs("  - ", stdout);
+        live_put(live_text(json_item(reasons, i), "text", ""));
+        putchar('\n');
+    }
     print_ahead(json_get(why, "ahead"));
     if (change && *change)
         printf("To start it now: %s\n", change);
