@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/units.h"
 #include "daemon/daemon_own.h"
 #include "engine/recover.h"
 #include "executor/local.h"
