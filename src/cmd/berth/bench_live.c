@@ -2,7 +2,8 @@
  * bench_live.c - berth bench live: a berthd of one's own, asked and timed from outside.
  *
  * Times are of the wall clock, as somebody who waits sees them, so they hold what else the
- * machine does; the disk is that of the temporary folder.
+ * machine does; the disk is that of the temporary folder.  Sockets and orders are in
+ * memory, as they are for somebody who has logged in.
  */
 #include "cmd/berth/bench_live.h"
 
@@ -31,7 +32,7 @@
 #define IN_LOG 100000
 #define IDLE_S 5
 
-static const char *const nap[] = { "sleep", "3600", NULL };
+static const char *const nap[] = { "sleep", "300", NULL };
 
 /* ---- what the parts share ---- */
 
@@ -74,6 +75,7 @@ int live_bench_open(struct scratch *scratch, const char *const *args, struct err
     int r = scratch_open(scratch, args, err);
     if (r < 0)
         return r;
+    scratch_use_memory(scratch);
     r = scratch_start(scratch, err);
     if (r < 0)
         scratch_close(scratch);

@@ -234,10 +234,10 @@ static int bench_through(struct bench *bench, struct error *err)
         else
             fprintf(stderr, "berth bench: task-spooler (tsp) is not there: "
                             "nothing to compare trivial_jobs with\n");
-        bench_row(bench, "trivial_jobs", singly, "jobs/s", TRIVIAL, versus,
-                  singly / by);
-        bench_row(bench, "trivial_jobs_batch", at_once, "jobs/s", TRIVIAL, versus,
+        bench_row(bench, "trivial_jobs", at_once, "jobs/s", TRIVIAL, versus,
                   at_once / by);
+        bench_row(bench, "trivial_jobs_singly", singly, "jobs/s", TRIVIAL, versus,
+                  singly / by);
     }
     scratch_close(&scratch);
     return r;

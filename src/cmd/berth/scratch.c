@@ -52,13 +52,35 @@ int scratch_open(struct scratch *scratch, const char *const *args, struct error 
     return r;
 }
 
+void scratch_use_memory(struct scratch *scratch)
+{
+    const char *const places[] = { getenv("XDG_RUNTIME_DIR"), "/dev/shm" };
+    for (size_t i = 0; i < 2 && !scratch->runtime[0]; i++) {
+        if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 30)
+            continue;
+        snprintf(scratch->runtime, sizeof scratch->runtime, "%s/berth-scratch-XXXXXX",
+                 places[i]);
+        if (!mkdtemp(scratch->runtime))
+            scratch->runtime[0] = '\0';
+    }
+    if (scratch->runtime[0])
+        snprintf(scratch->state, sizeof scratch->state, "%s/berth", scratch->dir);
+}
+
 /* In the child: berthd, which ends when we do. */
 static void become(const struct scratch *scratch, pid_t parent, int ready)
 {
-    const char *argv[ARGS_MAX + 6] = { "berthd", "--state", scratch->state, "--socket",
-                                       scratch->socket };
+    const char *argv[ARGS_MAX + 6] = { "berthd", "--socket", scratch->socket };
+    uint32_t count = 3;
+    if (scratch->runtime[0]) {
+        setenv("XDG_RUNTIME_DIR", scratch->runtime, 1);
+        setenv("XDG_STATE_HOME", scratch->dir, 1);
+    } else {
+        argv[count++] = "--state";
+        argv[count++] = scratch->state;
+    }
     for (uint32_t i = 0; scratch->args[i] && i < ARGS_MAX; i++)
-        argv[i + 5] = scratch->args[i];
+        argv[count++] = scratch->args[i];
     char path[sizeof scratch->dir + 16];
     snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
@@ -177,7 +199,9 @@ void scratch_close(struct scratch *scratch)
     scratch->call = NULL;
     if (scratch->dir[0])
         nftw(scratch->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    scratch->dir[0] = '\0';
+    if (scratch->runtime[0])
+        nftw(scratch->runtime, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    scratch->dir[0] = scratch->runtime[0] = '\0';
 }
 
 int scratch_submit(struct scratch *scratch, const struct json *request,

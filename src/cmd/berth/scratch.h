@@ -17,6 +17,7 @@ struct scratch {
     char dir[256];
     char state[280];
     char socket[320];
+    char runtime[64]; /* folder for sockets and orders; "": in the state folder */
     const char *const *args; /* of berthd, besides the folder; ended by NULL */
     pid_t pid;               /* -1: it does not run */
     struct call *call;
@@ -24,6 +25,12 @@ struct scratch {
 
 /* Make the folder below TMPDIR; 'args' must live as long as this.  Nothing runs yet. */
 int scratch_open(struct scratch *scratch, const char *const *args, struct error *err);
+
+/*
+ * Before it is started: the runtime folder in memory, as it is for somebody who has logged
+ * in, in XDG_RUNTIME_DIR or /dev/shm; left where it is if neither can be used.
+ */
+void scratch_use_memory(struct scratch *scratch);
 
 /* Start it, and wait until it is ready. */
 int scratch_start(struct scratch *scratch, struct error *err);
