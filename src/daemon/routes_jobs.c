@@ -57,8 +57,14 @@ static void bring_up_to_date(struct routes *routes, const struct daemon_facts *f
     record_enliven(record, facts, job, &texts->placement);
     if (job_seated(&facts->engine->state.jobs[job]) || record->words.private)
         return;
+    struct why_scene scene = { .engine = facts->engine,
+                               .gates = facts->gates,
+                               .now_ns = facts->now_ns };
+    const char *token;
+    char reason[240];
+    why_brief(&scene, job, reason, sizeof reason, &token);
     buf_reset(&texts->reason);
-    why_reason(facts, job, &texts->reason);
+    buf_text(&texts->reason, reason);
     record->words.reason = texts->reason.bytes;
 }
 
@@ -260,18 +266,18 @@ void explain_job(struct routes *routes, const struct http_request *request, uint
     struct db_query *query = find_record(routes, &facts, &caller, id, &record, reply);
     if (!query)
         return;
-    job_id job = daemon_find(routes->daemon, id);
-    if (job != JOB_NONE) {
-        why_explain(&facts, job, &reply->body);
-    } else if (record.words.end_ns >= 0) {
-        why_ended(&record.words, &reply->body);
-    } else {
-        struct error err;
-        int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
+    struct json *json = NULL;
+    struct error err = { "" };
+    int r = why_json(routes->daemon, id, &json, &err);
+    if (r < 0)
         reply_failure(reply, r, &err);
-    }
-    if (reply->status == 200)
+    char *text = json ? json_text(json) : NULL;
+    if (text) {
+        buf_text(&reply->body, text);
         buf_text(&reply->body, "\n");
+    }
+    free(text);
+    json_free(json);
     db_finish(query);
 }
 

@@ -1,496 +1,381 @@
 /* why.c - what holds a job back. */
 #include "daemon/why.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "api/words.h"
-#include "base/bits.h"
 #include "base/buf.h"
-#include "base/jot.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
 #include "daemon/gates.h"
-#include "daemon/records.h"
+#include "daemon/why_change.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
 #include "policy/policy.h"
 #include "store/db.h"
-#include "store/rows.h"
-#include "store/store.h"
 
-#define NAMED_MAX 8    /* jobs named in a sentence */
-#define AHEAD_MAX 1000 /* jobs in the list of those ahead */
+#define NAMED_MAX 6       /* jobs that one sentence names                */
+#define PREEMPTIONS_MAX 4 /* the newest that are told                    */
+#define WORDS_MAX 4096
 
-/* ---- room ---- */
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
 
-/* What a job could have, over the types it may use. */
-struct room_for {
-    uint32_t total;   /* accelerators there are                        */
-    uint32_t up;      /* of these on nodes that are up                 */
-    uint32_t free;    /* of these free                                 */
-    uint32_t foreign; /* or in use by others than our jobs             */
-    uint32_t largest; /* free on one node with CPUs and memory for all */
-    bool fits;        /* there is room now                             */
-    bool fits_gpus;   /* there would be, but for CPUs or memory        */
+/* --- gates ----------------------------------------------------------------------------- */
+
+static void add_gate(struct reasons *reasons, const char *token,
+                     const struct gate *part, int64_t now_ns)
+{
+    struct buf text;
+    buf_init(&text, WORDS_MAX);
+    gates_explain(part, now_ns, &text);
+    if (text.count > 0)
+        reasons_add(reasons, token, "%s", text.bytes);
+    buf_release(&text);
+}
+
+/* What it stands at, one reason for each; the gate's own words. */
+static void explain_gate(struct why *why, const struct why_scene *scene,
+                         const struct gate *gate)
+{
+    struct reasons *reasons = &why->reasons;
+    int64_t now_ns = scene->now_ns;
+    if (gate->held)
+        add_gate(reasons, "held", &(struct gate){ .held = true }, now_ns);
+    if (gate->begin_ns > now_ns)
+        add_gate(reasons, "begin", &(struct gate){ .begin_ns = gate->begin_ns },
+                 now_ns);
+    if (gate->dependency_count > 0)
+        add_gate(reasons, gate->never ? "never" : "dependency",
+                 &(struct gate){ .dependencies = gate->dependencies,
+                                 .dependency_count = gate->dependency_count },
+                 now_ns);
+    if (gate->array_limit && reasons->count == 0)
+        add_gate(reasons, "array_limit",
+                 &(struct gate){ .array_limit = gate->array_limit }, now_ns);
+    why->can_ever_run = !gate->never;
+}
+
+static void explain_held(struct why *why, const struct why_scene *scene, job_id job)
+{
+    const struct job *known = &scene->engine->state.jobs[job];
+    const struct gate *gate = scene->gates ? gates_find(scene->gates, known->id) : NULL;
+    if (gate)
+        explain_gate(why, scene, gate);
+    if (why->reasons.count == 0)
+        reasons_add(&why->reasons, "held", "it is held");
+}
+
+/* --- room ------------------------------------------------------------------------------- */
+
+/* Accelerators of one type, by what has become of them. */
+struct tally {
+    uint32_t total, down, foreign, held, promised, free;
+    uint64_t holders[NAMED_MAX], heirs[NAMED_MAX];
+    uint32_t holder_count, heir_count;
 };
 
-static bool may_use(const struct job *job, const struct node *node)
+static void name(uint64_t *named, uint32_t *count, uint64_t id)
 {
-    if (job->gpus == 0)
-        return true;
-    return node->type != TYPE_NONE && (job->types >> node->type & 1);
+    if (*count < NAMED_MAX)
+        named[*count] = id;
+    ++*count;
 }
 
-static void look_at_node(const struct state *state, const struct job *job, node_id id,
-                         struct room_for *room)
+static uint32_t row_gpus(const struct state *state, const struct seat_row *row,
+                         uint32_t type)
 {
-    const struct node *node = &state->view.cluster->nodes[id];
-    const struct room *left = &state->free.rooms[id];
-    room->total += node->gpu_count;
-    if (state->node_down[id])
-        return;
-    uint32_t gpus = bits_count(left->gpus);
-    room->up += node->gpu_count;
-    room->free += gpus;
-    room->foreign += bits_count(state->foreign[id]);
-    bool rest = left->cpu_milli >= job->cpu_milli && left->mem_mib >= job->mem_mib;
-    if (rest && gpus > room->largest)
-        room->largest = gpus;
-    room->fits = room->fits || (rest && gpus >= job->gpus);
-    room->fits_gpus = room->fits_gpus || gpus >= job->gpus;
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct seat *seat = &state->seats[row->first + i];
+        if (state->view.cluster->nodes[seat->node].type == type)
+            gpus += seat_gpu_count(seat);
+    }
+    return gpus;
 }
 
-static struct room_for look_for_room(const struct state *state, const struct job *job)
+static void count_type(const struct state *state, uint32_t type, struct tally *tally)
 {
-    struct room_for room = { 0 };
     const struct cluster *cluster = state->view.cluster;
-    for (node_id id = 0; id < cluster->node_count; id++)
-        if (may_use(job, &cluster->nodes[id]))
-            look_at_node(state, job, id, &room);
-    return room;
-}
-
-/* "v100 or p100", of those it may use. */
-static void name_types(struct buf *text, const struct state *state, uint32_t types)
-{
-    const char * or = "";
-    for (uint32_t i = 0; i < state->view.cluster->type_count; i++) {
-        if (!(types >> i & 1))
+    *tally = (struct tally){ 0 };
+    for (node_id n = 0; n < cluster->node_count; n++) {
+        const struct node *node = &cluster->nodes[n];
+        if (node->type != type)
             continue;
-        buf_print(text, "%s%s", or, state->view.cluster->types[i].name);
-        or = " or ";
+        tally->total += node->gpu_count;
+        if (state->node_down[n])
+            tally->down += node->gpu_count;
+        else
+            tally->free += bits_count(state->free.rooms[n].gpus);
+        tally->foreign += bits_count(state->foreign[n]);
+    }
+    for (job_id id = 0; id < state->job_count; id++) {
+        const struct job *job = &state->jobs[id];
+        if (job->state < JOB_PLACED)
+            continue;
+        uint32_t held = row_gpus(state, &job->seats, type);
+        uint32_t promised = row_gpus(state, &job->next, type);
+        if (held > 0)
+            name(tally->holders, &tally->holder_count, job->id);
+        if (promised > 0)
+            name(tally->heirs, &tally->heir_count, job->id);
+        tally->held += held;
+        tally->promised += promised;
     }
 }
 
-/* ---- sentences ---- */
-
-static void say_room(struct buf *text, const struct state *state, const struct job *job,
-                     const struct room_for *room)
+static void print_ids(struct buf *text, const char *what, uint32_t gpus,
+                      const uint64_t *ids, uint32_t count)
 {
-    if (job->gpus == 0) {
-        buf_print(text, "needs %.10g CPUs and %u MiB: not free now",
-                  job->cpu_milli / 1000.0, job->mem_mib);
+    if (gpus == 0)
+        return;
+    buf_print(text, "; %u %s job%s", gpus, what, count > 1 ? "s" : "");
+    for (uint32_t i = 0; i < count && i < NAMED_MAX; i++)
+        buf_print(text, "%s %" PRIu64, i ? "," : "", ids[i]);
+    if (count > NAMED_MAX)
+        buf_print(text, " and %u more", count - NAMED_MAX);
+}
+
+static void explain_type(struct reasons *reasons, const struct state *state,
+                         const struct job *job, uint32_t type)
+{
+    const char *type_name = state->view.cluster->types[type].name;
+    struct tally tally;
+    struct buf text;
+    count_type(state, type, &tally);
+    buf_init(&text, WORDS_MAX);
+    buf_print(&text, "it needs %u %s, and %u of %u are free", job->gpus, type_name,
+              tally.free, tally.total);
+    print_ids(&text, "held by", tally.held, tally.holders, tally.holder_count);
+    print_ids(&text, "promised to", tally.promised, tally.heirs, tally.heir_count);
+    reasons_add(reasons, "resources", "%s", text.bytes);
+    buf_release(&text);
+    if (tally.foreign > 0)
+        reasons_add(reasons, "foreign",
+                    "%u %s are in use by processes that Berth did not start",
+                    tally.foreign, type_name);
+    if (tally.down > 0)
+        reasons_add(reasons, "node_down", "%u %s are on nodes that are down",
+                    tally.down, type_name);
+    if (tally.free >= job->gpus)
+        reasons_add(reasons, "resources",
+                    "%u %s are free, but at most %u on one node, and it %s be spread",
+                    tally.free, type_name, free_largest(&state->free, type),
+                    job->spread ? "cannot otherwise" : "must not");
+}
+
+static void explain_beside(struct reasons *reasons, const struct job *job)
+{
+    reasons_add(reasons, "resources",
+                "it needs %.3g CPUs and %.3g GiB, and no node with room for it has so "
+                "much free",
+                job->cpu_milli * 1e-3, job->mem_mib / 1024.0);
+}
+
+/* What there is too little of. */
+static void explain_room(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    struct job bare = *job;
+    bare.cpu_milli = bare.mem_mib = 0;
+    if (job->gpus == 0 || change_fits(scene, id, &bare, JOB_NONE)) {
+        explain_beside(&why->reasons, job);
         return;
     }
-    buf_print(text, "needs %u ", job->gpus);
-    name_types(text, state, job->types);
-    if (room->free < job->gpus)
-        buf_print(text, ", %u of %u %s free", room->free, room->total,
-                  room->free == 1 ? "is" : "are");
-    else if (room->fits_gpus)
-        buf_print(text, " with %.10g CPUs and %u MiB: those are not free beside them",
-                  job->cpu_milli / 1000.0, job->mem_mib);
-    else
-        buf_print(text, " together, %u are free but on different nodes", room->free);
+    for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
+        if (job->types >> t & 1)
+            explain_type(&why->reasons, state, job, t);
 }
 
-static void say_leaving(struct buf *text, const struct state *state,
-                        const struct job *job)
+/* --- states ------------------------------------------------------------------------------ */
+
+static void print_place(struct buf *text, const struct view *view,
+                        const struct seat_row *row)
 {
-    uint32_t named = 0;
-    for (uint32_t p = job->promised_by; p != UINT32_MAX && named < NAMED_MAX;
+    char node[64];
+    for (uint32_t i = 0; i < row->count && i < NAMED_MAX; i++) {
+        const struct seat *seat = &view->seats[row->first + i];
+        uint32_t type = view->cluster->nodes[seat->node].type;
+        buf_print(text, "%s%s", i ? ", " : "",
+                  cluster_node_name(view->cluster, seat->node, node, sizeof node));
+        if (seat->gpus)
+            buf_print(text, ": %s", view->cluster->types[type].name);
+        const char *comma = " ";
+        for (uint64_t left = seat->gpus; left; left &= left - 1, comma = ",")
+            buf_print(text, "%s%d", comma, __builtin_ctzll(left));
+    }
+    if (row->count > NAMED_MAX)
+        buf_print(text, " and %u more nodes", row->count - NAMED_MAX);
+}
+
+static void explain_running(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    char since[32];
+    struct buf place;
+    buf_init(&place, WORDS_MAX);
+    print_place(&place, &state->view, &job->seats);
+    double since_s = seconds(scene->now_ns - job->since_ns);
+    reasons_add(&why->reasons, "running", "it has run for %s on %s",
+                units_show_time(since, sizeof since, since_s > 0 ? since_s : 0),
+                place.bytes);
+    buf_release(&place);
+    if (job->state == JOB_STOPPING)
+        reasons_add(&why->reasons, "stopping",
+                    job->leaving ? "its owner wants it gone: it is told to stop"
+                                 : "it was told to leave, and saves its state");
+}
+
+static void explain_placed(struct why *why, const struct why_scene *scene, job_id id)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    struct buf text;
+    buf_init(&text, WORDS_MAX);
+    uint32_t count = 0;
+    uint64_t last = 0;
+    for (uint32_t p = job->promised_by; p != UINT32_MAX;
          p = state->promises[p].next_of_successor) {
         uint64_t victim = state->jobs[state->promises[p].victim].id;
-        buf_print(text, "%s%" PRIu64, named ? ", " : "has its seats: waits for job ",
-                  victim);
-        named++;
+        if (victim != last && count++ < NAMED_MAX)
+            buf_print(&text, "%s%" PRIu64, count > 1 ? ", " : "", victim);
+        last = victim;
     }
-    buf_text(text, named ? " to leave" : "is being started");
-}
-
-static void say_turn(struct buf *text, const struct daemon_facts *facts)
-{
-    buf_print(text, "there is room, but %s has not given it to this job",
-              facts->engine->policy->name);
-}
-
-static void say_gate(struct buf *text, const struct daemon_facts *facts,
-                     const struct job *job)
-{
-    const struct gate *gate = gates_find(facts->gates, job->id);
-    size_t before = text->count;
-    if (gate)
-        gates_explain(gate, facts->now_ns, text);
-    if (text->count == before)
-        buf_text(text, "is held");
-}
-
-/* The first reason; and its token. */
-static const char *first_reason(const struct daemon_facts *facts, const struct job *job,
-                                struct buf *text)
-{
-    const struct state *state = &facts->engine->state;
-    switch (job->state) {
-    case JOB_HELD:
-        say_gate(text, facts, job);
-        return "held";
-    case JOB_PLACED:
-        say_leaving(text, state, job);
-        return "starting";
-    case JOB_STOPPING:
-        buf_text(text, job->leaving ? "was cancelled and is leaving"
-                                    : "was asked to leave and saves its state");
-        return "stopping";
-    case JOB_WAITING:
-        break;
-    default:
-        buf_text(text, "runs");
-        return "running";
-    }
-    struct room_for room = look_for_room(state, job);
-    if (room.fits) {
-        say_turn(text, facts);
-        return "turn";
-    }
-    say_room(text, state, job, &room);
-    return room.free < job->gpus || !room.fits_gpus ? "gpus" : "cpus";
-}
-
-void why_reason(const struct daemon_facts *facts, job_id job, struct buf *text)
-{
-    first_reason(facts, &facts->engine->state.jobs[job], text);
-}
-
-/* ---- who is ahead ---- */
-
-/* By what a policy orders those who wait: smaller goes first. */
-struct rank {
-    double first;
-    int64_t second;
-    uint64_t id;
-};
-
-enum order { BY_SUBMISSION, BY_CLASS, BY_WORK, BY_SERVICE };
-
-static enum order order_of(const char *policy)
-{
-    static const struct {
-        const char *name;
-        enum order order;
-    } orders[] = { { "fitgpp", BY_CLASS }, { "lrtp", BY_CLASS }, { "rand", BY_CLASS },
-                   { "sjf", BY_WORK },     { "srtf", BY_WORK },  { "xion", BY_WORK },
-                   { "las", BY_SERVICE } };
-    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++)
-        if (strcmp(orders[i].name, policy) == 0)
-            return orders[i].order;
-    return BY_SUBMISSION;
-}
-
-static const char *const order_words[] = {
-    [BY_SUBMISSION] = "submitted earlier",
-    [BY_CLASS] = "trial jobs first, then in order of submission",
-    [BY_WORK] = "less work left",
-    [BY_SERVICE] = "less GPU-time so far",
-};
-
-static struct rank rank_of(const struct state *state, job_id id, enum order order,
-                           int64_t now_ns)
-{
-    const struct job *job = &state->jobs[id];
-    struct rank rank = { .second = job->submit_ns, .id = job->id };
-    if (order == BY_CLASS)
-        rank.first = job->class == CLASS_TE ? 0 : 1;
-    else if (order == BY_WORK)
-        rank.first = (double)view_work_left_ns(&state->view, id);
-    else if (order == BY_SERVICE)
-        rank.first = (double)job_served_ns(job, now_ns);
-    return rank;
-}
-
-static int compare(const void *a, const void *b)
-{
-    const struct rank *x = a, *y = b;
-    if (x->first < y->first || x->first > y->first)
-        return x->first < y->first ? -1 : 1;
-    if (x->second != y->second)
-        return x->second < y->second ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Those who wait and come first; how many.  'ret_ranks' is to be freed. */
-static uint32_t find_ahead(const struct daemon_facts *facts, job_id id,
-                           struct rank **ret_ranks)
-{
-    const struct state *state = &facts->engine->state;
-    enum order order = order_of(facts->engine->policy->name);
-    struct rank own = rank_of(state, id, order, facts->now_ns);
-    uint32_t count = 0;
-    struct rank *ranks = malloc((state->live_count + 1) * sizeof *ranks);
-    assert(ranks);
-    for (job_id other = 0; other < state->job_count; other++) {
-        if (other == id || state->jobs[other].state != JOB_WAITING)
-            continue;
-        struct rank rank = rank_of(state, other, order, facts->now_ns);
-        if (compare(&rank, &own) < 0)
-            ranks[count++] = rank;
-    }
-    qsort(ranks, count, sizeof *ranks, compare);
-    *ret_ranks = ranks;
-    return count;
-}
-
-/* ---- the whole story ---- */
-
-static void put_reason(struct buf *json, const char *token, const struct buf *text)
-{
-    jot_open(json, NULL, '{');
-    jot_text(json, "token", token);
-    jot_text(json, "text", text->bytes);
-    jot_close(json, '}');
-}
-
-/* Who holds what it may use. */
-static void put_holders(struct buf *json, const struct state *state,
-                        const struct job *job, struct buf *text)
-{
-    uint32_t named = 0, count = 0;
-    buf_reset(text);
-    for (job_id id = 0; id < state->job_count; id++) {
-        const struct job *other = &state->jobs[id];
-        if (!job_seated(other) || other->state == JOB_FREE || other->gpus_now == 0 ||
-            !(job->types >> other->type_now & 1))
-            continue;
-        count++;
-        if (named < NAMED_MAX)
-            buf_print(text, "%s%" PRIu64 " (%u)", named++ ? ", " : "held by job ",
-                      other->id, other->gpus_now);
-    }
-    if (count > named)
-        buf_print(text, " and %u more", count - named);
     if (count > 0)
-        put_reason(json, "held_by", text);
+        reasons_add(&why->reasons, "victim_leaving",
+                    "its seats are promised to it; job %s has still to leave them",
+                    text.bytes);
+    else
+        reasons_add(&why->reasons, "starting", "it has its seats and is being started");
+    buf_release(&text);
 }
 
-static void put_foreign(struct buf *json, const struct room_for *room, struct buf *text)
+static void explain_waiting(struct why *why, const struct why_scene *scene, job_id id)
 {
-    if (room->foreign == 0)
-        return;
-    buf_reset(text);
-    buf_print(text, "%u in use by processes that Berth did not start", room->foreign);
-    put_reason(json, "foreign", text);
+    const struct engine *engine = scene->engine;
+    const struct policy *policy = engine->policy;
+    if (!change_fits(scene, id, &engine->state.jobs[id], JOB_NONE))
+        explain_room(why, scene, id);
+    if (policy->explain)
+        policy->explain(engine->policy_self, &engine->state.view, id, &why->reasons);
+    if (why->reasons.count == 0)
+        reasons_add(&why->reasons, "policy", "%s has not chosen it yet", policy->name);
+    change_find(scene, id, &why->reasons, why->change, sizeof why->change);
 }
 
-static void put_down(struct buf *json, const struct room_for *room, struct buf *text)
+/* --- who sent it away --------------------------------------------------------------------- */
+
+static void tell_preemption(struct reasons *reasons, struct db_query *query,
+                            int64_t now_ns)
 {
-    if (room->up == room->total)
-        return;
-    buf_reset(text);
-    buf_print(text, "%u of %u are on nodes that are down", room->total - room->up,
-              room->total);
-    put_reason(json, "node_down", text);
+    char ago[32];
+    char whom[48] = "";
+    double ago_s = seconds(now_ns - db_get_int(query, 0));
+    if (!db_is_null(query, 1))
+        snprintf(whom, sizeof whom, " for job %" PRId64, db_get_int(query, 1));
+    int64_t actual_ns =
+        db_get_int(query, 4) + db_get_int(query, 5) + db_get_int(query, 6);
+    reasons_add(reasons, "preempted",
+                "it was sent away %s ago%s by the rule '%s': expected to cost %.3g "
+                "GPU-s, cost %.3g%s",
+                units_show_time(ago, sizeof ago, ago_s > 0 ? ago_s : 0), whom,
+                db_get_text(query, 2), seconds(db_get_int(query, 3)),
+                seconds(actual_ns), db_get_int(query, 7) ? " so far" : "");
 }
 
-/* By whom it was told to leave last, why, and what that cost. */
-static void put_preempted(struct buf *json, const struct daemon_facts *facts,
-                          const struct job *job, struct buf *text)
+static void explain_preemptions(struct why *why, const struct why_scene *scene,
+                                uint64_t id)
 {
-    if (job->preemptions == 0)
-        return;
-    struct db_query *query =
-        records_ledger(store_reader(facts->store), (int64_t)job->id, 0, 1);
-    struct words_entry entry;
-    if (records_next_entry(query, &entry)) {
-        buf_reset(text);
-        buf_text(text, "was asked to leave");
-        if (entry.newcomer)
-            buf_print(text, " for job %" PRIu64, entry.newcomer);
-        buf_print(text, " (%s): %.4g GPU-seconds were expected to be lost, %.4g so far",
-                  entry.rule, (double)entry.predicted_cost_ns * 1e-9,
-                  (double)(entry.pause_ns + entry.load_ns + entry.redo_ns) * 1e-9);
-        put_reason(json, "preempted", text);
-    }
+    struct db_query *query = db_prepare(
+        scene->reader, "SELECT at_ns, newcomer, rule, predicted_cost_ns, pause_ns, "
+                       "load_ns, redo_ns, open FROM ledger WHERE victim = ? "
+                       "ORDER BY number DESC LIMIT ?");
+    db_int(query, 1, (int64_t)id);
+    db_int(query, 2, PREEMPTIONS_MAX);
+    while (db_next(query, NULL) == 1)
+        tell_preemption(&why->reasons, query, scene->now_ns);
     db_finish(query);
 }
 
-static void put_ahead_reason(struct buf *json, const struct daemon_facts *facts,
-                             uint32_t count, struct buf *text)
-{
-    if (count == 0)
-        return;
-    buf_reset(text);
-    buf_print(text, "%u %s ahead by %s: %s", count, count == 1 ? "job is" : "jobs are",
-              facts->engine->policy->name,
-              order_words[order_of(facts->engine->policy->name)]);
-    put_reason(json, "ahead", text);
-}
+/* --- all of it ------------------------------------------------------------------------------ */
 
-static void put_reasons(struct buf *json, const struct daemon_facts *facts,
-                        const struct job *job, uint32_t ahead)
+void why_find(struct why *why, const struct why_scene *scene, job_id id)
 {
-    const struct state *state = &facts->engine->state;
-    struct buf text;
-    buf_init(&text, 4096);
-    jot_open(json, "reasons", '[');
-    const char *token = first_reason(facts, job, &text);
-    put_reason(json, token, &text);
-    if (job->state == JOB_WAITING) {
-        struct room_for room = look_for_room(state, job);
-        if (!room.fits && job->gpus > 0)
-            put_holders(json, state, job, &text);
-        put_foreign(json, &room, &text);
-        put_down(json, &room, &text);
-        put_ahead_reason(json, facts, ahead, &text);
+    struct view *view = &scene->engine->state.view;
+    const struct job *job = &view->jobs[id];
+    int64_t now_ns = view->now_ns;
+    view->now_ns = scene->now_ns; /* time has passed since the last event */
+    reasons_reset(&why->reasons);
+    why->can_ever_run = true;
+    why->change[0] = '\0';
+    switch (job->state) {
+    case JOB_FREE:
+        break;
+    case JOB_HELD:
+        explain_held(why, scene, id);
+        break;
+    case JOB_WAITING:
+        explain_waiting(why, scene, id);
+        break;
+    case JOB_PLACED:
+        explain_placed(why, scene, id);
+        break;
+    default:
+        explain_running(why, scene, id);
     }
-    put_preempted(json, facts, job, &text);
-    jot_close(json, ']');
-    buf_release(&text);
+    if (job->preemptions > 0 && scene->reader)
+        explain_preemptions(why, scene, job->id);
+    view->now_ns = now_ns;
 }
 
-/* Would it fit, were it like this? */
-static bool fits_as(const struct state *state, const struct job *job, uint32_t types,
-                    uint32_t gpus)
+/* --- in a few words --------------------------------------------------------------------------- */
+
+static const char *held_token(const struct why_scene *scene, uint64_t id)
 {
-    struct job other = *job;
-    other.types = types;
-    other.gpus = gpus;
-    return look_for_room(state, &other).fits;
+    const struct gate *gate = scene->gates ? gates_find(scene->gates, id) : NULL;
+    if (!gate || gate->held)
+        return "held";
+    if (gate->begin_ns > scene->now_ns)
+        return "begin";
+    if (gate->dependency_count > 0)
+        return gate->never ? "never" : "dependency";
+    return gate->array_limit ? "array_limit" : "held";
 }
 
-/* The smallest job that has what is missing; JOB_NONE: one alone does not do it. */
-static job_id smallest_holder(const struct state *state, const struct job *job,
-                              uint32_t missing)
+static uint32_t free_for(const struct state *state, const struct job *job)
 {
-    job_id best = JOB_NONE;
-    for (job_id id = 0; id < state->job_count; id++) {
-        const struct job *other = &state->jobs[id];
-        if (!job_runs(other) || other->gpus_now < missing ||
-            !(job->types >> other->type_now & 1))
-            continue;
-        if (best == JOB_NONE || other->gpus_now < state->jobs[best].gpus_now)
-            best = id;
+    uint32_t most = 0;
+    for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
+        if (job->types >> t & 1 && state->free.shelves[t].gpu_count > most)
+            most = state->free.shelves[t].gpu_count;
+    return most;
+}
+
+void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size,
+               const char **ret_token)
+{
+    const struct state *state = &scene->engine->state;
+    const struct job *job = &state->jobs[id];
+    text[0] = '\0';
+    *ret_token = "";
+    if (job->state == JOB_HELD) {
+        *ret_token = held_token(scene, job->id);
+        snprintf(text, size, "%s", *ret_token);
+    } else if (job->state == JOB_PLACED) {
+        bool waits = job->promised_by != UINT32_MAX;
+        *ret_token = waits ? "victim_leaving" : "starting";
+        snprintf(text, size, waits ? "others are leaving" : "is being started");
+    } else if (job->state == JOB_WAITING) {
+        uint32_t free = free_for(state, job);
+        bool short_of = free < job->gpus_min;
+        *ret_token = short_of ? "resources" : "order";
+        if (short_of)
+            snprintf(text, size, "%u of %u GPUs are free", free, job->gpus);
+        else
+            snprintf(text, size, "others go first");
     }
-    return best;
-}
-
-/* Would a trial job make enough of those who run leave? */
-static bool trial_would_do(const struct daemon_facts *facts, const struct job *job,
-                           uint32_t missing)
-{
-    const struct state *state = &facts->engine->state;
-    uint32_t yielding = 0;
-    if (job->class == CLASS_TE || order_of(facts->engine->policy->name) != BY_CLASS)
-        return false;
-    for (job_id id = 0; id < state->job_count; id++) {
-        const struct job *other = &state->jobs[id];
-        if (job_may_leave(other) && other->class == CLASS_BE &&
-            (job->types >> other->type_now & 1))
-            yielding += other->gpus_now;
-    }
-    return yielding >= missing;
-}
-
-/* A type it does not ask for and that has room; TYPES_MAX: none. */
-static uint32_t other_type(const struct state *state, const struct job *job)
-{
-    for (uint32_t type = 0; type < state->view.cluster->type_count; type++)
-        if (!(job->types >> type & 1) && fits_as(state, job, 1u << type, job->gpus))
-            return type;
-    return TYPES_MAX;
-}
-
-/* For a job that waits for accelerators. */
-static void say_change(struct buf *text, const struct daemon_facts *facts,
-                       const struct job *job, const struct room_for *room)
-{
-    const struct state *state = &facts->engine->state;
-    uint32_t missing = job->gpus > room->free ? job->gpus - room->free : 0;
-    uint32_t type = other_type(state, job);
-    job_id holder = smallest_holder(state, job, missing);
-    if (type != TYPES_MAX)
-        buf_print(text, "that it may use %s: there is room",
-                  state->view.cluster->types[type].name);
-    else if (room->largest > 0 && room->largest < job->gpus &&
-             fits_as(state, job, job->types, room->largest))
-        buf_print(text, "that it asks for %u instead of %u", room->largest, job->gpus);
-    else if (missing > 0 && trial_would_do(facts, job, missing))
-        buf_print(text, "that it is a trial job: berth set %" PRIu64 " --class te",
-                  job->id);
-    else if (missing > 0 && holder != JOB_NONE)
-        buf_print(text, "that job %" PRIu64 " ends or is cancelled",
-                  state->jobs[holder].id);
-}
-
-/* The least that would start it now; nothing, if nothing simple would. */
-static void put_change(struct buf *json, const struct daemon_facts *facts,
-                       const struct job *job, uint32_t ahead)
-{
-    struct room_for room = look_for_room(&facts->engine->state, job);
-    const struct gate *gate = gates_find(facts->gates, job->id);
-    struct buf text;
-    buf_init(&text, 1024);
-    if (job->state == JOB_HELD && gate && gate->held)
-        buf_print(&text, "that it is released: berth release %" PRIu64, job->id);
-    else if (job->state == JOB_WAITING && room.fits && ahead > 0)
-        buf_text(&text, "that those ahead start or leave the queue");
-    else if (job->state == JOB_WAITING && !room.fits && job->gpus > 0)
-        say_change(&text, facts, job, &room);
-    if (text.count > 0)
-        jot_text(json, "smallest_change", text.bytes);
-    buf_release(&text);
-}
-
-void why_explain(const struct daemon_facts *facts, job_id id, struct buf *json)
-{
-    const struct job *job = &facts->engine->state.jobs[id];
-    struct rank *ranks = NULL;
-    uint32_t ahead = 0;
-    if (job->state == JOB_WAITING)
-        ahead = find_ahead(facts, id, &ranks);
-
-    const struct gate *gate = gates_find(facts->gates, job->id);
-    jot_open(json, NULL, '{');
-    jot_count(json, "id", (int64_t)job->id);
-    jot_text(json, "state", rows_state(job));
-    jot_flag(json, "can_ever_run", !(gate && gate->never)); /* intake took it */
-    put_reasons(json, facts, job, ahead);
-    jot_open(json, "ahead", '[');
-    for (uint32_t i = 0; i < ahead && i < AHEAD_MAX; i++)
-        jot_count(json, NULL, (int64_t)ranks[i].id);
-    jot_close(json, ']');
-    put_change(json, facts, job, ahead);
-    jot_close(json, '}');
-    free(ranks);
-}
-
-void why_ended(const struct words_job *job, struct buf *json)
-{
-    bool rejected = strcmp(job->state, "REJECTED") == 0;
-    jot_open(json, NULL, '{');
-    jot_count(json, "id", (int64_t)job->id);
-    jot_text(json, "state", job->state);
-    jot_flag(json, "can_ever_run", !rejected);
-    jot_open(json, "reasons", '[');
-    jot_open(json, NULL, '{');
-    jot_text(json, "token", rejected ? "never" : "ended");
-    jot_text(json, "text", job->reason ? job->reason : "it has ended");
-    jot_close(json, '}');
-    jot_close(json, ']');
-    jot_open(json, "ahead", '[');
-    jot_close(json, ']');
-    jot_close(json, '}');
 }

@@ -1,25 +1,57 @@
 /*
- * why.h - what holds a job back.
+ * why.h - what holds a job back: everything that does, who is ahead of it and by which rule,
+ * and the smallest change that would start it now.
  *
- * A waiting job waits for leave (its owner's, a time, other jobs), for room, or for its
- * turn; each is looked up in the books at the moment it is asked for, and nothing is kept
- * for it.
+ * Changes are tried, never guessed: the job's record is changed, a policy like the one in
+ * office is asked in a plan that is thrown away, and the record put back.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/job.h"
+#include "model/reasons.h"
 
-struct buf;
-struct daemon_facts;
-struct words_job;
+struct daemon;
+struct db;
+struct engine;
+struct error;
+struct gates;
+struct json;
 
-/* The first reason, in a few words: cheap, for lists. */
-void why_reason(const struct daemon_facts *facts, job_id job, struct buf *text);
+/* What there is to look at. */
+struct why_scene {
+    struct engine *engine;
+    const char *settings;      /* of the policy in office, or NULL           */
+    const struct gates *gates; /* or NULL                                    */
+    struct db *reader;         /* for the ledger, or NULL                    */
+    int64_t now_ns;
+};
 
-/* All of them, who is ahead, what would help: a Why of docs/api/openapi.yaml. */
-void why_explain(const struct daemon_facts *facts, job_id job, struct buf *json);
+struct why {
+    struct reasons reasons;
+    bool can_ever_run;
+    char change[240]; /* the smallest that would start it now; "" if none was found */
+};
 
-/* The same of a job that has ended. */
-void why_ended(const struct words_job *job, struct buf *json);
+/* Of a live job, in whatever state it is. */
+void why_find(struct why *why, const struct why_scene *scene, job_id job);
+
+/*
+ * The one reason that a list of jobs shows: a few words, and the token.  Looks at no other
+ * job; "" for one that runs.
+ */
+void why_brief(const struct why_scene *scene, job_id job, char *text, size_t size,
+               const char **ret_token);
+
+/* --- for the routes ------------------------------------------------------------------- */
+
+/* The answer of /v1/jobs/{id}/why; -ENOENT: there never was such a job. */
+int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
+             struct error *err);
+
+/* why_brief() of a live job. */
+void why_short(struct daemon *daemon, job_id job, char *text, size_t size,
+               const char **ret_token);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "metrics/ledger.h"
+#include "model/books.h"
 #include "model/cluster.h"
 #include "store/db.h"
 #include "store/rows.h"
@@ -87,6 +88,51 @@ static job_id seated(const struct recovery *rec, uint64_t id)
     return slot != JOB_NONE && job_seated(&rec->state->jobs[slot]) ? slot : JOB_NONE;
 }
 
+static const struct kept_job *kept_find(const struct recovery *rec, uint64_t id)
+{
+    uint32_t low = 0;
+    uint32_t high = rec->count; /* they were read in the order of their ids */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rec->jobs[middle].job.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < rec->count && rec->jobs[low].job.id == id ? &rec->jobs[low] : NULL;
+}
+
+/* With whom it shares the seats it holds, if he is back: each says so of the other. */
+static job_id beside_now(const struct recovery *rec, const struct kept_job *kept)
+{
+    const struct kept_job *other = kept->beside ? kept_find(rec, kept->beside) : NULL;
+    return other && other->beside == kept->job.id ? seated(rec, kept->beside)
+                                                  : JOB_NONE;
+}
+
+/* It will share with somebody in the seats that he holds already. */
+static bool joins_seated(const struct recovery *rec, const struct kept_job *kept)
+{
+    const struct kept_job *other =
+        kept->next_beside ? kept_find(rec, kept->next_beside) : NULL;
+    return other && other->next_beside != kept->job.id;
+}
+
+/*
+ * With whom it will share where it goes: somebody who goes there as well, or who is there.
+ * JOB_NONE if he is not back yet: then he will find us there.
+ */
+static job_id beside_next(const struct recovery *rec, const struct kept_job *kept)
+{
+    job_id slot =
+        kept->next_beside ? state_find(rec->state, kept->next_beside) : JOB_NONE;
+    if (slot == JOB_NONE)
+        return JOB_NONE;
+    const struct job *job = &rec->state->jobs[slot];
+    bool there = joins_seated(rec, kept) ? job->seats.count > 0 : job->next.count > 0;
+    return there ? slot : JOB_NONE;
+}
+
 /* Room that is free there, or promised, or shared: as books_reserve() will count it. */
 static bool there_is_room(const struct recovery *rec, const struct event *event)
 {
@@ -97,13 +143,13 @@ static bool there_is_room(const struct recovery *rec, const struct event *event)
             return false;
         struct room room = rec->state->free.rooms[seat->node];
         uint64_t gpus = event->beside == JOB_NONE ? seat->gpus : 0;
+        gpus &= ~books_vacated(rec->state, event, seat->node);
         uint64_t cpu_milli = room.cpu_milli;
         uint64_t mem_mib = room.mem_mib;
         for (uint32_t p = 0; p < event->promise_count; p++) {
             const struct room_part *part = &event->promises[p].part;
             if (part->node != seat->node)
                 continue;
-            gpus &= ~part->gpus;
             cpu_milli += part->cpu_milli;
             mem_mib += part->mem_mib;
         }
@@ -122,7 +168,7 @@ static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
                             .seats = kept->seats,
                             .seat_count = kept->seat_count,
                             .steps_max = kept->job.steps_max,
-                            .beside = seated(rec, kept->beside),
+                            .beside = beside_now(rec, kept),
                             .spread = kept->job.spread_now };
     if (!there_is_room(rec, &placed))
         return false;
@@ -147,10 +193,15 @@ static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
     return true;
 }
 
-/* A promise counts while the one who made it is still where he made it. */
+/*
+ * A promise counts while the one who made it is still where he made it.  One of nothing only
+ * says that he has to leave first: others who share with him have promised the room.
+ */
 static bool is_open(const struct recovery *rec, job_id victim,
                     const struct room_part *part)
 {
+    if (!part->gpus && !part->cpu_milli && !part->mem_mib)
+        return true;
     const struct job *job = &rec->state->jobs[victim];
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &rec->state->seats[job->seats.first + i];
@@ -181,7 +232,7 @@ static bool promise(struct recovery *rec, job_id id, const struct kept_job *kept
                            .promises = promises,
                            .promise_count = count,
                            .steps_max = kept->job.steps_max,
-                           .beside = seated(rec, kept->next_beside),
+                           .beside = beside_next(rec, kept),
                            .spread = kept->job.spread_now };
     if (!there_is_room(rec, &event))
         return false;
@@ -212,6 +263,25 @@ static void restore(struct recovery *rec, job_id id, const struct kept_job *kept
                                 .history = &history });
 }
 
+/* Which nodes are down and which accelerators are others' is not of the past. */
+static void tell_nodes(struct recovery *rec)
+{
+    const struct recover_setup *setup = rec->setup;
+    for (node_id n = 0; n < rec->state->view.cluster->node_count; n++) {
+        if (setup->node_down && setup->node_down[n])
+            replay(rec, (struct event){ .at_ns = setup->now_ns,
+                                        .kind = EVENT_NODE_DOWN,
+                                        .job = JOB_NONE,
+                                        .node = n });
+        if (setup->foreign && setup->foreign[n])
+            replay(rec, (struct event){ .at_ns = setup->now_ns,
+                                        .kind = EVENT_FOREIGN,
+                                        .job = JOB_NONE,
+                                        .node = n,
+                                        .gpus = setup->foreign[n] });
+    }
+}
+
 /* --- all of it ------------------------------------------------------------------------ */
 
 static void bring_back(struct recovery *rec)
@@ -221,9 +291,12 @@ static void bring_back(struct recovery *rec)
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->slots[i] != JOB_NONE && rec->jobs[i].seat_count > 0)
             seat(rec, rec->slots[i], &rec->jobs[i]);
-    for (uint32_t i = 0; i < rec->count; i++)
-        if (rec->slots[i] != JOB_NONE && rec->jobs[i].next_count > 0)
-            promise(rec, rec->slots[i], &rec->jobs[i]);
+    /* Who comes beside somebody in his seats comes before that one is told to go. */
+    for (int staying = 1; staying >= 0; staying--)
+        for (uint32_t i = 0; i < rec->count; i++)
+            if (rec->slots[i] != JOB_NONE && rec->jobs[i].next_count > 0 &&
+                joins_seated(rec, &rec->jobs[i]) == staying)
+                promise(rec, rec->slots[i], &rec->jobs[i]);
     for (uint32_t i = 0; i < rec->count; i++) {
         if (rec->slots[i] == JOB_NONE)
             continue;
@@ -263,6 +336,7 @@ int recover(const struct recover_setup *setup, struct error *err)
         bring_back(&rec);
     if (r == 0)
         r = bring_ledger(&rec, err);
+    tell_nodes(&rec);
     setup->engine->state.view.now_ns = setup->now_ns;
     for (uint32_t i = 0; i < rec.count && r == 0; i++)
         if (rec.slots[i] != JOB_NONE)

@@ -24,6 +24,8 @@ struct recover_setup {
     struct ledger *ledger;
     struct store *store;
     int64_t now_ns;
+    const bool *node_down;   /* by node, as it is now; or NULL                        */
+    const uint64_t *foreign; /* by node: accelerators that others use now; or NULL    */
 
     /* What was asked for, as numbers.  Negative: it can never run here any more. */
     int (*spec)(void *context, const struct kept_job *kept, struct job *ret_job,

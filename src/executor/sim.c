@@ -156,6 +156,69 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
         sim->job_top = id + 1;
 }
 
+static struct sim_more *more_of(const struct sim_cluster *sim,
+                                const struct sim_job *job)
+{
+    return job->has_more ? &sim->mores[job->more - 1] : NULL;
+}
+
+/* --- another engine, the same jobs ------------------------------------------------- */
+
+static job_id moved(const job_id *slots, job_id id)
+{
+    return id == JOB_NONE ? JOB_NONE : slots[id];
+}
+
+/* The same future in the same order, under other numbers. */
+static void move_future(struct sim_cluster *sim, const job_id *slots)
+{
+    struct heap_pool pool;
+    struct heap due;
+    heap_pool_init(&pool, sim->run,
+                   sim->view->job_max + sim->view->cluster->node_count);
+    heap_init(&due);
+    uint64_t sequence = 0;
+    while (sim->due.top != HEAP_NONE) {
+        int64_t at_ns = sim->pool.nodes[sim->due.top].key;
+        uint32_t id = heap_pop(&sim->pool, &sim->due);
+        heap_push(&pool, &due, id < sim->view->job_max ? slots[id] : id, at_ns,
+                  sequence++);
+    }
+    sim->pool = pool;
+    sim->due = due;
+}
+
+void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
+{
+    struct sim_job *old = sim->jobs;
+    uint32_t top = sim->job_top;
+    sim->jobs = arena_array(sim->run, struct sim_job, sim->view->job_max);
+    sim->job_top = 0;
+    for (job_id id = 0; id < top; id++) {
+        if (slots[id] == JOB_NONE)
+            continue;
+        struct sim_job *job = &sim->jobs[slots[id]];
+        *job = old[id];
+        job->generation = sim->view->jobs[slots[id]].generation;
+        job->partner = moved(slots, job->partner);
+        job->coming = moved(slots, job->coming);
+        job->next_with = moved(slots, job->next_with);
+        if (slots[id] >= sim->job_top)
+            sim->job_top = slots[id] + 1;
+        struct sim_more *more = more_of(sim, job);
+        if (more && more->sender != FLUID_NONE)
+            sim->senders[more->sender] = slots[id];
+    }
+    for (uint32_t i = 0; i < sim->wait_used; i++) {
+        job_id successor = moved(slots, sim->waits[i].successor);
+        if (successor == JOB_NONE)
+            sim->waits[i].order = 0; /* of nobody */
+        else
+            sim->waits[i].successor = successor;
+    }
+    move_future(sim, slots);
+}
+
 /* --- the future ------------------------------------------------------------------ */
 
 static void unschedule(struct sim_cluster *sim, job_id id)
@@ -197,12 +260,6 @@ static struct event *emit(struct sim_cluster *sim, job_id id, enum event_kind ki
     event->attempt = job->now.attempt;
     event->loss = NAN;
     return event;
-}
-
-static struct sim_more *more_of(const struct sim_cluster *sim,
-                                const struct sim_job *job)
-{
-    return job->has_more ? &sim->mores[job->more - 1] : NULL;
 }
 
 /* --- the network ------------------------------------------------------------------- */

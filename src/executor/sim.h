@@ -79,6 +79,12 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
 void sim_cluster_admit(struct sim_cluster *sim, job_id job,
                        const struct sim_truth *truth);
 
+/*
+ * The engine was built anew, as after a crash: jobs are in other slots of the same view.
+ * 'slots' has where each is now, by old slot; JOB_NONE: it is over.
+ */
+void sim_cluster_move(struct sim_cluster *sim, const job_id *slots);
+
 void sim_cluster_release(struct sim_cluster *sim);
 
 /*

@@ -255,6 +255,7 @@ static void recalled(struct ledger *ledger, const struct view *view,
     *entry = (struct ledger_entry){
         .at_ns = event->at_ns,
         .victim = victim->id,
+        .number = victim->preemptions,
         .newcomer = for_somebody ? view->jobs[event->for_whom].id : 0,
         .rule = event->rule,
         .gpus = victim->gpus_now,
@@ -274,7 +275,8 @@ static void recalled(struct ledger *ledger, const struct view *view,
 }
 
 /* Out of its seats: the pause is over, and what was not saved is lost. */
-static void left(struct ledger *ledger, const struct event *event)
+static void left(struct ledger *ledger, const struct view *view,
+                 const struct event *event)
 {
     struct ledger_job *job = &ledger->jobs[event->job];
     if (!job->seated)
@@ -284,7 +286,8 @@ static void left(struct ledger *ledger, const struct event *event)
         struct ledger_entry *entry = &ledger->entries[job->newest];
         entry->pause_ns = (event->at_ns - job->since_ns) * job->gpus;
         ledger->actual_cost_ns += entry->pause_ns;
-        if (event->kind == EVENT_STOPPED) {
+        bool gone = view->jobs[event->job].state == JOB_FREE;
+        if (event->kind == EVENT_STOPPED && !gone) {
             double lost = event->steps_reached - event->steps;
             if (event->rate_per_s > 0 && lost > 0)
                 entry->redo_ns = (int64_t)(lost / event->rate_per_s * 1e9 * job->gpus);
@@ -323,29 +326,37 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         if (event->rate_per_s > 0)
             ledger->jobs[event->job].rate_per_s = event->rate_per_s;
         break;
+    case EVENT_RESIZING: /* what it had loaded is paid for */
+        end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
+        break;
+    case EVENT_RESIZED:
+        ledger->jobs[event->job].gpus = view->jobs[event->job].gpus_now;
+        if (event->rate_per_s > 0)
+            ledger->jobs[event->job].rate_per_s = event->rate_per_s;
+        break;
     case EVENT_RECALLED:
         recalled(ledger, view, event);
         break;
     case EVENT_STOPPED:
-        left(ledger, event);
+        left(ledger, view, event);
         if (view->jobs[event->job].state == JOB_FREE) /* its owner wanted it gone */
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
-        if (!ledger->jobs[event->job].seated || job_seated(&view->jobs[event->job]))
-            break; /* it had not come yet: its next loading is still due to who sent it away */
-        left(ledger, event);
-        ledger->jobs[event->job].loads = NONE; /* it loads again because of the fault */
+        if (ledger->jobs[event->job].seated && !job_seated(&view->jobs[event->job])) {
+            left(ledger, view, event);
+            ledger->jobs[event->job].loads = NONE; /* because of the fault */
+        } /* else it had not come yet: its loading is still due to who sent it away */
         if (view->jobs[event->job].state == JOB_FREE)
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_FINISHED:
-        left(ledger, event);
+        left(ledger, view, event);
         close_all(ledger, event->job, event->steps);
         break;
     case EVENT_FAILED:
-        left(ledger, event);
+        left(ledger, view, event);
         close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_CANCELLED:

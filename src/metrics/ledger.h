@@ -32,6 +32,7 @@ struct ledger_job;
 struct ledger_entry {
     int64_t at_ns;
     uint64_t victim, newcomer; /* public ids; newcomer 0: for nobody in particular */
+    uint32_t number;           /* of the victim's preemptions: 1, 2, …             */
     enum rule rule;
     uint32_t gpus;
     int64_t predicted_cost_ns; /* GPU-time */

@@ -180,10 +180,11 @@ static void left(struct metrics *metrics, const struct view *view,
         return; /* was placed, never came */
     if (open->loading)
         loaded(metrics, view, event);
-    if (open->recalled)
+    bool gone = view->jobs[event->job].state == JOB_FREE; /* nothing is done again */
+    if (open->recalled && (open->resizing || open->preempted))
         charge(metrics, open->resizing ? OVERHEAD_RESIZE : OVERHEAD_PAUSE, open,
                event->at_ns);
-    if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST) {
+    if (!gone && (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)) {
         double lost_s = event->rate_per_s > 0
                             ? (event->steps_reached - event->steps) / event->rate_per_s
                             : 0;

@@ -148,6 +148,15 @@ static void part_less(struct room_part *part, const struct room_part *other)
     part->mem_mib -= other->mem_mib;
 }
 
+/* Somebody else's record changes by what happens to a job. */
+static void touch(struct state *state, job_id id)
+{
+    if (state->is_touched[id])
+        return;
+    state->is_touched[id] = true;
+    state->touched[state->touched_count++] = id;
+}
+
 /* --- promises ------------------------------------------------------------------ */
 
 static void promise_add(struct state *state, job_id victim, job_id successor,
@@ -187,6 +196,8 @@ static void unlink_of_successor(struct state *state, uint32_t p)
 
 static void promise_drop(struct state *state, uint32_t p)
 {
+    touch(state, state->promises[p].victim);
+    touch(state, state->promises[p].successor);
     unlink_of_victim(state, p);
     unlink_of_successor(state, p);
     state->promises[p].next_of_victim = state->promise_free;
@@ -199,6 +210,7 @@ static void promise_drop(struct state *state, uint32_t p)
 static void part_now(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
+    touch(state, other);
     if (job->partner == id) {
         job->partner = job->coming;
         job->coming = JOB_NONE;
@@ -212,6 +224,7 @@ static void part_now(struct state *state, job_id other, job_id id)
 static void part_later(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
+    touch(state, other);
     if (job->next_partner == id)
         job->next_partner = JOB_NONE;
     else if (job->coming == id)
@@ -247,6 +260,7 @@ static void decline_partner(struct state *state, job_id id)
 static void note_partner(struct state *state, job_id id, job_id other)
 {
     struct job *job = &state->jobs[id];
+    touch(state, id);
     bool moves = job->next.count > 0 && job->seats.count > 0;
     job_id *place = moves                      ? &job->next_partner
                     : job->partner == JOB_NONE ? &job->partner
@@ -295,6 +309,22 @@ void books_decline(struct state *state, job_id id)
     row_free(state, &job->next);
 }
 
+uint64_t books_vacated(const struct state *state, const struct event *event,
+                       node_id node)
+{
+    uint64_t gpus = 0;
+    for (uint32_t p = 0; p < event->promise_count; p++) {
+        const struct promise_part *promise = &event->promises[p];
+        if (promise->part.node == node)
+            gpus |= promise->part.gpus;
+        const struct seat_row *row = &state->jobs[promise->victim].seats;
+        for (uint32_t i = 0; i < row->count; i++)
+            if (state->seats[row->first + i].node == node)
+                gpus |= state->seats[row->first + i].gpus;
+    }
+    return gpus;
+}
+
 /* Take what is free of 'seats' and note what is promised. */
 void books_reserve(struct state *state, const struct event *event)
 {
@@ -305,10 +335,10 @@ void books_reserve(struct state *state, const struct event *event)
         if (event->beside != JOB_NONE)
             part.gpus = 0; /* they are the other's as well */
         for (uint32_t p = 0; p < event->promise_count; p++)
-            if (event->promises[p].part.node == part.node) {
+            if (event->promises[p].part.node == part.node)
                 part_less(&part, &event->promises[p].part);
-                part.gpus &= ~event->promises[p].part.gpus;
-            }
+        if (part.gpus & ~state->free.rooms[part.node].gpus)
+            part.gpus &= ~books_vacated(state, event, part.node);
         take(state, &event->seats[i], &part);
     }
     for (uint32_t p = 0; p < event->promise_count; p++) {

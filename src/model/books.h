@@ -6,6 +6,13 @@
 /* Take what is free of the event's seats for its job and note what is promised. */
 void books_reserve(struct state *state, const struct event *event);
 
+/*
+ * Accelerators of a node that will be left to the event's job by those who promise it room:
+ * theirs, and those of whoever shared with them and has left already.
+ */
+uint64_t books_vacated(const struct state *state, const struct event *event,
+                       node_id node);
+
 /* A job leaves its seats: less what it promises there, they become free. */
 void books_vacate(struct state *state, job_id job);
 

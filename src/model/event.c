@@ -80,9 +80,10 @@ bool event_makes_running(const struct event *event, const struct view *view)
 {
     switch (event->kind) {
     case EVENT_STARTED:
+    case EVENT_RESIZED:
         return true;
     case EVENT_ADOPTED:
-        return job_runs(&view->jobs[event->job]);
+        return job_may_leave(&view->jobs[event->job]);
     default:
         return false;
     }
@@ -91,6 +92,8 @@ bool event_makes_running(const struct event *event, const struct view *view)
 bool event_ends_running(const struct event *event, const struct view *view)
 {
     switch (event->kind) {
+    case EVENT_RESIZING:
+        return true;
     case EVENT_RECALLED:
     case EVENT_STOPPED:
     case EVENT_FINISHED:

@@ -137,6 +137,7 @@ struct view;
 bool event_makes_waiting(const struct event *event, const struct view *view);
 bool event_ends_waiting(const struct event *event, const struct view *view);
 
-/* The same for jobs in their seats that have not been told to leave. */
+/* The same for jobs that may be told to leave: in their seats, and not about to go on with
+ * another size. */
 bool event_makes_running(const struct event *event, const struct view *view);
 bool event_ends_running(const struct event *event, const struct view *view);

@@ -715,7 +715,7 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
         return ask->beside == JOB_NONE || job->partner == ask->beside ||
                job->next_partner ==
                    ask->beside; /* it has been promised seats already */
-    if (job->state == JOB_HELD || job->state == JOB_FREE)
+    if (job->state == JOB_HELD || job->state == JOB_FREE || job->leaving)
         return false;
 
     bool here = ask->beside == JOB_NONE || is_beside(plan, id, ask->beside);

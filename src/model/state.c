@@ -46,6 +46,8 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->losses = arena_array(run, struct loss_ring, job_max);
     state->loss_free = NONE;
     state->served_ns = arena_array(run, int64_t, (size_t)job_max * cluster->type_count);
+    state->touched = arena_array(run, job_id, job_max);
+    state->is_touched = arena_array(run, bool, job_max);
     state->node_down = arena_array(run, bool, cluster->node_count);
     state->foreign = arena_array(run, uint64_t, cluster->node_count);
     state->holds = arena_array(run, struct holds, cluster->node_count);
@@ -455,6 +457,8 @@ static void node_changed(struct state *state, const struct event *event)
 bool state_apply(struct state *state, struct event *event)
 {
     state->view.now_ns = event->at_ns;
+    while (state->touched_count > 0)
+        state->is_touched[state->touched[--state->touched_count]] = false;
     if (event->kind == EVENT_SUBMITTED) {
         submitted(state, event);
         return true;

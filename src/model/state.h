@@ -67,6 +67,12 @@ struct state {
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
 
+    /* Others than the event's own whom the last event changed: who shares, who was promised
+     * what.  For whoever keeps a copy of each job. */
+    job_id *touched;
+    uint32_t touched_count;
+    bool *is_touched; /* by slot */
+
     uint32_t live_count;    /* jobs submitted and not ended */
     uint32_t waiting_count; /* JOB_WAITING                  */
     uint32_t seated_count;  /* in their seats               */

@@ -171,5 +171,6 @@ const struct policy policy_allox = {
     .init = allox_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

@@ -1,6 +1,7 @@
 /* elastic.c - jobs that can have more or fewer GPUs, resized once an epoch. */
 #include "policy/elastic.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,6 +9,7 @@
 #include "base/grow.h"
 #include "base/sort.h"
 #include "model/free.h"
+#include "model/reasons.h"
 
 #define EPOCH_PER_RESIZE 10
 #define PRESSED_MAX 16 /* who wait, for whom room is made before the epoch */
@@ -264,4 +266,18 @@ void elastic_between(struct elastic *elastic, const struct view *view,
         wake_ns = elastic->grow_ns;
     if (wake_ns < INT64_MAX && elastic->member_count > 0)
         plan_wake(plan, wake_ns);
+}
+
+void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
+                     struct reasons *reasons)
+{
+    job_id first = queue_ahead(&elastic->waiting, view, job, reasons);
+    if (first != JOB_NONE)
+        reasons_add(reasons, "order",
+                    "job %" PRIu64
+                    " came before it and has not got room; nobody passes",
+                    view->jobs[first].id);
+    if (elastic->next_ns > view->now_ns)
+        reasons_add(reasons, "round", "sizes are set anew in %.3g s",
+                    (double)(elastic->next_ns - view->now_ns) * 1e-9);
 }

@@ -27,6 +27,7 @@
 #include "policy/gains.h"
 #include "policy/queue.h"
 
+struct reasons;
 struct sort_item;
 
 /* Why sizes are looked at. */
@@ -101,3 +102,7 @@ uint32_t elastic_start(struct plan *plan, job_id job, uint32_t units, uint32_t l
 /* At any decision: start who fits into what is free, and ask for the next epoch. */
 void elastic_between(struct elastic *elastic, const struct view *view,
                      struct plan *plan);
+
+/* For 'explain'. */
+void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
+                     struct reasons *reasons);

@@ -147,6 +147,7 @@ void evict_observe(struct evict *evict, const struct view *view,
         stays_drop(evict, event->job);
         break;
     case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
         node_left(evict, event->node);
         break;
     default:

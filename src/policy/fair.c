@@ -57,6 +57,13 @@ static void fair_fini(void *self)
     elastic_release(&fair->elastic);
 }
 
+static void fair_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct fair *fair = self;
+    elastic_explain(&fair->elastic, view, job, reasons);
+}
+
 static const struct param fair_params[] = {
     ELASTIC_PARAMS(struct fair, elastic),
     { NULL },
@@ -71,5 +78,6 @@ const struct policy policy_fair = {
     .init = fair_init,
     .observe = fair_observe,
     .decide = fair_decide,
+    .explain = fair_explain,
     .fini = fair_fini,
 };

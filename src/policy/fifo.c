@@ -12,6 +12,9 @@
  */
 #include "policy/policy.h"
 
+#include <inttypes.h>
+
+#include "model/reasons.h"
 #include "policy/queue.h"
 
 struct fifo {
@@ -48,6 +51,18 @@ static int fifo_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
+static void fifo_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct fifo *fifo = self;
+    job_id first = queue_ahead(&fifo->waiting, view, job, reasons);
+    if (first != JOB_NONE)
+        reasons_add(reasons, "order",
+                    "job %" PRIu64
+                    " came before it and has not got room; nobody passes",
+                    view->jobs[first].id);
+}
+
 const struct policy policy_fifo = {
     .name = "fifo",
     .brief = "first come, first served; the head of the queue holds up the rest",
@@ -56,4 +71,5 @@ const struct policy policy_fifo = {
     .init = fifo_init,
     .observe = fifo_observe,
     .decide = fifo_decide,
+    .explain = fifo_explain,
 };

@@ -22,10 +22,14 @@
  */
 #include "policy/policy.h"
 
+#include <inttypes.h>
+
 #include "base/arena.h"
 #include "base/bits.h"
 #include "base/tree.h"
+#include "base/units.h"
 #include "model/cluster.h"
+#include "model/reasons.h"
 #include "policy/evict.h"
 #include "policy/queue.h"
 #include "policy/sizes.h"
@@ -62,6 +66,8 @@ static int64_t done_ns(const struct view *view, job_id job)
 
 static void enter_running(struct backfill *b, const struct view *view, job_id job)
 {
+    if (!job_may_leave(&view->jobs[job]))
+        return; /* it is about to go on with another size */
     int64_t at_ns = done_ns(view, job);
     if (b->runs[job] && b->pool.nodes[job].key == at_ns)
         return;
@@ -93,6 +99,7 @@ static bool is_surprise(const struct backfill *b, const struct view *view,
     case EVENT_STOPPED:
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
     case EVENT_ADOPTED:
         return true;
     default:
@@ -250,6 +257,27 @@ static void backfill_fini(void *self)
     sizes_release(&b->sizes);
 }
 
+static void backfill_explain(const void *self, const struct view *view, job_id job,
+                             struct reasons *reasons)
+{
+    const struct backfill *b = self;
+    char when[32];
+    job_id first = queue_ahead(&b->waiting, view, job, reasons);
+    if (first == JOB_NONE)
+        return;
+    bool reserved = is_reserved(b, view, first) && b->shadow_ns < INT64_MAX;
+    double in_s = reserved ? (double)(b->shadow_ns - view->now_ns) * 1e-9 : 0;
+    if (reserved)
+        reasons_add(reasons, "order",
+                    "job %" PRIu64 " is first in line and expects room in %s; who "
+                    "would delay it waits",
+                    view->jobs[first].id, units_show_time(when, sizeof when, in_s));
+    else
+        reasons_add(reasons, "order",
+                    "job %" PRIu64 " is first in line; who would delay it waits",
+                    view->jobs[first].id);
+}
+
 const struct policy policy_fifo_backfill = {
     .name = "fifo-backfill",
     .brief = "first come, first served, filling holes that delay nobody (EASY)",
@@ -258,5 +286,6 @@ const struct policy policy_fifo_backfill = {
     .init = backfill_init,
     .observe = backfill_observe,
     .decide = backfill_decide,
+    .explain = backfill_explain,
     .fini = backfill_fini,
 };

@@ -193,6 +193,13 @@ static void fitgpp_fini(void *self)
     trial_release(&fitgpp->trial);
 }
 
+static void fitgpp_explain(const void *self, const struct view *view, job_id job,
+                           struct reasons *reasons)
+{
+    const struct fitgpp *fitgpp = self;
+    trial_explain(&fitgpp->trial, view, job, reasons);
+}
+
 static const char *const fallbacks[] = { "spare", "paper", NULL };
 static const char *const normalisers[] = { "running", "fixed", NULL };
 
@@ -224,5 +231,6 @@ const struct policy policy_fitgpp = {
     .init = fitgpp_init,
     .observe = fitgpp_observe,
     .decide = fitgpp_decide,
+    .explain = fitgpp_explain,
     .fini = fitgpp_fini,
 };

@@ -193,5 +193,6 @@ const struct policy policy_gandiva = {
     .init = gandiva_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

@@ -1,6 +1,12 @@
 /* gate.c - "is it worth it?" in front of any policy's preemptions. */
 #include "policy/gate.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "model/reasons.h"
+
 const char *const gate_choices[] = { "none", "xion", NULL };
 
 void gate_init(struct gate *gate, const struct view *view, struct arena *run)
@@ -56,6 +62,16 @@ static bool make_swap(struct plan *plan, job_id newcomer, const struct swap *swa
     return false;
 }
 
+static void note_refusal(struct gate *gate, const struct view *view, job_id newcomer,
+                         const struct swap *swap, const struct worth_price *price)
+{
+    gate->refusals[gate->refusal_count++ % GATE_REFUSALS] =
+        (struct gate_refusal){ .newcomer = view->jobs[newcomer].id,
+                               .victim = view->jobs[swap->victims[0]].id,
+                               .victim_count = swap->count,
+                               .price = *price };
+}
+
 bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan,
                size_t mark, job_id newcomer)
 {
@@ -72,5 +88,45 @@ bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan,
                            &price);
     if (trial)
         pays = price.wait_saved_s > 0;
+    if (!pays)
+        note_refusal(gate, view, newcomer, &swap, &price);
     return pays && make_swap(plan, newcomer, &swap, &price);
+}
+
+static const struct gate_refusal *newest(const struct gate *gate, uint64_t newcomer)
+{
+    uint32_t kept =
+        gate->refusal_count < GATE_REFUSALS ? gate->refusal_count : GATE_REFUSALS;
+    for (uint32_t i = 1; i <= kept; i++) {
+        const struct gate_refusal *refusal =
+            &gate->refusals[(gate->refusal_count - i) % GATE_REFUSALS];
+        if (refusal->newcomer == newcomer)
+            return refusal;
+    }
+    return NULL;
+}
+
+void gate_explain(const struct gate *gate, const struct view *view, job_id job,
+                  struct reasons *reasons)
+{
+    char gain[32];
+    char saved[32];
+    char others[32] = "";
+    const struct gate_refusal *refusal = newest(gate, view->jobs[job].id);
+    if (!refusal)
+        return;
+    if (refusal->victim_count > 1)
+        snprintf(others, sizeof others, " and %u others", refusal->victim_count - 1);
+    const struct worth_price *price = &refusal->price;
+    reasons_add(
+        reasons, "worth",
+        "sending job %" PRIu64 "%s away for it would waste %.3g GPU-s, spare it "
+        "%s%s and all together %s%s: not worth it",
+        refusal->victim, others, price->cost_gpu_s, price->wait_saved_s < 0 ? "-" : "",
+        units_show_time(saved, sizeof saved,
+                        price->wait_saved_s < 0 ? -price->wait_saved_s
+                                                : price->wait_saved_s),
+        price->gain_s < 0 ? "-" : "",
+        units_show_time(gain, sizeof gain,
+                        price->gain_s < 0 ? -price->gain_s : price->gain_s));
 }

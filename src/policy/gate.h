@@ -17,6 +17,7 @@
 #include "policy/worth.h"
 
 struct arena;
+struct reasons;
 
 #define GATE_VICTIMS_MAX 128 /* a swap of more is let through unasked */
 
@@ -30,9 +31,20 @@ extern const char *const gate_choices[];
             "before each preemption ask whether it pays", 0, 0, gate_choices \
     }
 
+/* A swap that was not worth it. */
+struct gate_refusal {
+    uint64_t newcomer, victim; /* public ids; the first of the victims */
+    uint32_t victim_count;
+    struct worth_price price;
+};
+
+#define GATE_REFUSALS 32 /* the newest, for whoever asks why */
+
 struct gate {
     uint32_t choice; /* enum gate_choice; set before gate_init() */
     struct worth worth;
+    struct gate_refusal refusals[GATE_REFUSALS];
+    uint32_t refusal_count; /* ever */
 };
 
 void gate_init(struct gate *gate, const struct view *view, struct arena *run);
@@ -45,3 +57,7 @@ void gate_observe(struct gate *gate, const struct view *view,
  */
 bool gate_pass(struct gate *gate, const struct view *view, struct plan *plan,
                size_t mark, job_id newcomer);
+
+/* The newest swap for this job that was not worth it, with figures. */
+void gate_explain(const struct gate *gate, const struct view *view, job_id job,
+                  struct reasons *reasons);

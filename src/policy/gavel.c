@@ -14,8 +14,10 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/reasons.h"
 #include "model/throughput.h"
 #include "policy/gavel_common.h"
+#include "policy/gavel_round.h"
 
 const char *const gavel_compats[] = { "none", "released", NULL };
 const char *const gavel_knowns[] = { "true", "estimated", NULL };
@@ -395,6 +397,10 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
     gate_observe(&gavel->gate, view, event);
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP)
         count_node(common, view, event->node);
+    if (event->kind == EVENT_FOREIGN)
+        common->changed = true; /* there may be room now */
+    if (event->kind == EVENT_FOREIGN && common->rounds)
+        common->rounds->room = true;
     if (event->kind == EVENT_REJECTED)
         common->seen++;
     if (event->job >= view->job_max || event->kind == EVENT_REJECTED)
@@ -424,6 +430,48 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     if (common->sharing)
         return gavel_sharing_decide(common, view, plan, scratch, err);
     return gavel_rounds_decide(common, view, plan, scratch, err);
+}
+
+/* Where it is due something, and where it is owed most. */
+static void explain_shares(const struct gavel_common *common, const struct view *view,
+                           job_id job, struct reasons *reasons)
+{
+    const double *x = rounds_shares(common, job);
+    const double *credit_s = rounds_credits(common, job);
+    double since_s = (double)(view->now_ns - common->rounds->booked_ns) * 1e-9;
+    bool due = false;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        if (x[c] <= 0)
+            continue;
+        due = true;
+        reasons_add(reasons, "share",
+                    "it is due %.3g %% of the time on %s and is owed %.3g s there",
+                    x[c] * 100, view->cluster->types[common->types[c]].name,
+                    credit_s[c] + x[c] * since_s);
+    }
+    if (!due)
+        reasons_add(reasons, "share", "it is due no time at present");
+}
+
+void gavel_explain(const void *self, const struct view *view, job_id job,
+                   struct reasons *reasons)
+{
+    const struct gavel *gavel = self;
+    const struct gavel_common *common = gavel->common;
+    const struct gavel_rounds *rounds = common->rounds;
+    if (view->jobs[job].gpus == 0) {
+        queue_ahead(&common->waiting_cpu_only, view, job, reasons);
+        return;
+    }
+    if (rounds)
+        explain_shares(common, view, job, reasons);
+    if (rounds && rounds->end_ns > view->now_ns)
+        reasons_add(reasons, "round", "the next round begins in %.3g s",
+                    (double)(rounds->end_ns - view->now_ns) * 1e-9);
+    else
+        reasons_add(reasons, "round", "places are given away anew every %.3g s",
+                    (double)gavel->round_ns * 1e-9);
+    gate_explain(&gavel->gate, view, job, reasons);
 }
 
 void gavel_fini(void *self)

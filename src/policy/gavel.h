@@ -173,6 +173,8 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err);
 void gavel_observe(void *self, const struct view *view, const struct event *event);
+void gavel_explain(const void *self, const struct view *view, job_id job,
+                   struct reasons *reasons);
 int gavel_decide(void *self, const struct view *view, struct plan *plan,
                  struct arena *scratch, struct error *err);
 void gavel_fini(void *self);

@@ -154,6 +154,7 @@ const struct policy policy_gavel_cost = {
     .init = cost_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };
 
@@ -166,5 +167,6 @@ const struct policy policy_gavel_cost_slo = {
     .init = cost_slo_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

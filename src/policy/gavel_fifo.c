@@ -198,5 +198,6 @@ const struct policy policy_gavel_fifo = {
     .init = fifo_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

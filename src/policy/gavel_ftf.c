@@ -62,5 +62,6 @@ const struct policy policy_gavel_ftf = {
     .init = ftf_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

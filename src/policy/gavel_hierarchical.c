@@ -125,5 +125,6 @@ const struct policy policy_gavel_hierarchical = {
     .init = hierarchical_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

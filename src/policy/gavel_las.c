@@ -57,5 +57,6 @@ const struct policy policy_gavel_las = {
     .init = las_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

@@ -50,5 +50,6 @@ const struct policy policy_gavel_makespan = {
     .init = makespan_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

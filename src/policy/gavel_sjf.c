@@ -87,5 +87,6 @@ const struct policy policy_gavel_sjf = {
     .init = sjf_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

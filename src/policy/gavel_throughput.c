@@ -46,5 +46,6 @@ const struct policy policy_gavel_throughput = {
     .init = throughput_start,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_lp_fini,
 };

@@ -44,5 +44,6 @@ const struct policy policy_isolated = {
     .init = isolated_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

@@ -23,6 +23,8 @@
 
 #include "base/arena.h"
 #include "base/tree.h"
+#include "base/units.h"
+#include "model/reasons.h"
 #include "policy/evict.h"
 #include "policy/gate.h"
 #include "policy/sizes.h"
@@ -231,6 +233,22 @@ static void las_fini(void *self)
     sizes_release(&las->waiting);
 }
 
+static void las_explain(const void *self, const struct view *view, job_id job,
+                        struct reasons *reasons)
+{
+    const struct las *las = self;
+    char had[32];
+    uint32_t count = sizes_ahead(&las->waiting, view, job, reasons);
+    double served_s = (double)service_ns(las, view, job) * 1e-9;
+    if (count > 0)
+        reasons_add(reasons, "order",
+                    "it has had %s of GPU-time and is in queue %u; %u others wait "
+                    "before it",
+                    units_show_time(had, sizeof had, served_s), las->jobs[job].queue,
+                    count);
+    gate_explain(&las->gate, view, job, reasons);
+}
+
 static const struct param las_params[] = {
     { "quantum", PARAM_TIME, offsetof(struct las, quantum_ns), "300s", "GPU-time",
       "service at which the first queue ends", 1e-3, 1e9 },
@@ -253,5 +271,6 @@ const struct policy policy_las = {
     .init = las_init,
     .observe = las_observe,
     .decide = las_decide,
+    .explain = las_explain,
     .fini = las_fini,
 };

@@ -42,7 +42,7 @@ static void enter_running(struct lrtp *lrtp, const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
     leave_running(lrtp, id);
-    if (job->class != CLASS_BE || !job_runs(job) || trial_is_safe(&lrtp->trial, job))
+    if (job->class != CLASS_BE || !job_may_leave(job) || trial_is_safe(&lrtp->trial, job))
         return;
     int64_t left_ns = view_remaining_ns(view, id);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
@@ -106,6 +106,13 @@ static void lrtp_fini(void *self)
     trial_release(&lrtp->trial);
 }
 
+static void lrtp_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct lrtp *lrtp = self;
+    trial_explain(&lrtp->trial, view, job, reasons);
+}
+
 static const struct param lrtp_params[] = {
     { "max_preemptions", PARAM_COUNT, offsetof(struct lrtp, preempt_max), "0", NULL,
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
@@ -124,5 +131,6 @@ const struct policy policy_lrtp = {
     .init = lrtp_init,
     .observe = lrtp_observe,
     .decide = lrtp_decide,
+    .explain = lrtp_explain,
     .fini = lrtp_fini,
 };

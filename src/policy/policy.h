@@ -16,6 +16,7 @@
 struct arena;
 struct error;
 struct event;
+struct reasons;
 
 struct policy {
     const char *name;           /* as written in config, CLI, API and docs   */
@@ -48,6 +49,13 @@ struct policy {
      */
     int (*decide)(void *self, const struct view *view, struct plan *plan,
                   struct arena *scratch, struct error *err);
+
+    /*
+     * Optional.  Say why a waiting job waits, in this policy's own terms, and who is ahead of
+     * it.  Asked between decisions; changes nothing.
+     */
+    void (*explain)(const void *self, const struct view *view, job_id job,
+                    struct reasons *reasons);
 
     /* Optional.  Release what does not live in an arena, such as an LP model. */
     void (*fini)(void *self);

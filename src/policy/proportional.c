@@ -44,5 +44,6 @@ const struct policy policy_proportional = {
     .init = proportional_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
+    .explain = gavel_explain,
     .fini = gavel_fini,
 };

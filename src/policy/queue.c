@@ -2,6 +2,7 @@
 #include "policy/queue.h"
 
 #include "base/arena.h"
+#include "model/reasons.h"
 
 void queue_init(struct queue *queue, struct arena *run, uint32_t job_max)
 {
@@ -62,4 +63,14 @@ void queue_remove(struct queue *queue, job_id job)
         queue->links[link->next].prev = link->prev;
     link->inside = false;
     queue->count--;
+}
+
+job_id queue_ahead(const struct queue *queue, const struct view *view, job_id job,
+                   struct reasons *reasons)
+{
+    if (!queue->links[job].inside)
+        return JOB_NONE;
+    for (job_id id = queue->first; id != job; id = queue->links[id].next)
+        reasons_add_ahead(reasons, view->jobs[id].submit_ns, view->jobs[id].id);
+    return queue->first == job ? JOB_NONE : queue->first;
 }

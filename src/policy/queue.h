@@ -6,6 +6,7 @@
 #include "model/view.h"
 
 struct arena;
+struct reasons;
 
 /* A list through an array; a job that comes back gets its old place. */
 struct queue {
@@ -27,3 +28,7 @@ static inline job_id queue_next(const struct queue *queue, job_id job)
 {
     return queue->links[job].next;
 }
+
+/* All who are before 'job', which is inside; returns the first of them, or JOB_NONE. */
+job_id queue_ahead(const struct queue *queue, const struct view *view, job_id job,
+                   struct reasons *reasons);

@@ -66,6 +66,13 @@ static void rand_fini(void *self)
     trial_release(&rand->trial);
 }
 
+static void rand_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct rand *rand = self;
+    trial_explain(&rand->trial, view, job, reasons);
+}
+
 static const struct param rand_params[] = {
     { "max_preemptions", PARAM_COUNT, offsetof(struct rand, preempt_max), "0", NULL,
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
@@ -84,5 +91,6 @@ const struct policy policy_rand = {
     .init = rand_init,
     .observe = rand_observe,
     .decide = rand_decide,
+    .explain = rand_explain,
     .fini = rand_fini,
 };

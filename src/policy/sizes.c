@@ -2,6 +2,8 @@
 #include "policy/sizes.h"
 
 #include "base/arena.h"
+#include "base/units.h"
+#include "model/reasons.h"
 
 #define NONE UINT32_MAX
 
@@ -224,4 +226,35 @@ void sizes_unskip(struct sizes *sizes)
         drop_if_empty(sizes, at);
     }
     sizes->skipped_count = 0;
+}
+
+uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id job,
+                     struct reasons *reasons)
+{
+    uint32_t count = 0;
+    if (!sizes->size_of[job])
+        return 0;
+    for (job_id id = 0; id < view->job_max; id++) {
+        if (!sizes->size_of[id] || id == job || !is_ahead(sizes, id, job))
+            continue;
+        reasons_add_ahead(reasons, sizes->job_pool.nodes[id].key, view->jobs[id].id);
+        count++;
+    }
+    return count;
+}
+
+void sizes_explain_left(const struct sizes *sizes, const struct view *view, job_id job,
+                        struct reasons *reasons)
+{
+    char left[32];
+    uint32_t count = sizes_ahead(sizes, view, job, reasons);
+    if (count == 0)
+        return;
+    int64_t key_ns = sizes_key(sizes, job);
+    if (key_ns == INT64_MAX)
+        reasons_add(reasons, "order",
+                    "nobody knows how long it takes: it comes after %u others", count);
+    else
+        reasons_add(reasons, "order", "it has %s left, and %u others have less",
+                    units_show_time(left, sizeof left, (double)key_ns * 1e-9), count);
 }

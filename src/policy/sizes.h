@@ -21,6 +21,7 @@
 #include "model/view.h"
 
 struct arena;
+struct reasons;
 struct size;
 
 struct sizes {
@@ -75,3 +76,11 @@ void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit);
 
 /* End a decision: nothing is set aside any more. */
 void sizes_unskip(struct sizes *sizes);
+
+/* All whose key is smaller than that of 'job'; how many there are. */
+uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id job,
+                     struct reasons *reasons);
+
+/* The same in words, where keys are times: it comes after those who have less left. */
+void sizes_explain_left(const struct sizes *sizes, const struct view *view, job_id job,
+                        struct reasons *reasons);

@@ -61,6 +61,13 @@ static void sjf_fini(void *self)
     sizes_release(&sjf->waiting);
 }
 
+static void sjf_explain(const void *self, const struct view *view, job_id job,
+                        struct reasons *reasons)
+{
+    const struct sjf *sjf = self;
+    sizes_explain_left(&sjf->waiting, view, job, reasons);
+}
+
 const struct policy policy_sjf = {
     .name = "sjf",
     .brief = "shortest job first, without preemption",
@@ -69,5 +76,6 @@ const struct policy policy_sjf = {
     .init = sjf_init,
     .observe = sjf_observe,
     .decide = sjf_decide,
+    .explain = sjf_explain,
     .fini = sjf_fini,
 };

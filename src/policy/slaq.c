@@ -297,6 +297,13 @@ static void slaq_fini(void *self)
     free(slaq->pupils);
 }
 
+static void slaq_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct slaq *slaq = self;
+    elastic_explain(&slaq->elastic, view, job, reasons);
+}
+
 static const struct param slaq_params[] = {
     ELASTIC_PARAMS(struct slaq, elastic),
     { "floor", PARAM_NUMBER, offsetof(struct slaq, floor), "0.7", "share",
@@ -321,5 +328,6 @@ const struct policy policy_slaq = {
     .init = slaq_init,
     .observe = slaq_observe,
     .decide = slaq_decide,
+    .explain = slaq_explain,
     .fini = slaq_fini,
 };

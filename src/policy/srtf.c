@@ -42,6 +42,8 @@ static void leave_running(struct srtf *srtf, job_id job)
 
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
+    if (!job_may_leave(&view->jobs[job]))
+        return; /* it is about to go on with another size */
     int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
     if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
@@ -134,6 +136,14 @@ static void srtf_fini(void *self)
     sizes_release(&srtf->waiting);
 }
 
+static void srtf_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct srtf *srtf = self;
+    sizes_explain_left(&srtf->waiting, view, job, reasons);
+    gate_explain(&srtf->gate, view, job, reasons);
+}
+
 static const struct param srtf_params[] = {
     GATE_PARAM(struct srtf, gate.choice),
     { NULL },
@@ -148,5 +158,6 @@ const struct policy policy_srtf = {
     .init = srtf_init,
     .observe = srtf_observe,
     .decide = srtf_decide,
+    .explain = srtf_explain,
     .fini = srtf_fini,
 };

@@ -1,8 +1,11 @@
 /* trial.c - two queues, trial jobs before the others. */
 #include "policy/trial.h"
 
+#include <inttypes.h>
+
 #include "base/arena.h"
 #include "model/event.h"
+#include "model/reasons.h"
 
 #define NONE UINT32_MAX
 
@@ -176,4 +179,52 @@ void trial_decide(struct trial *trial, const struct view *view, struct plan *pla
          job = queue_next(&trial->others, job))
         if (!start_now(plan, job))
             break;
+}
+
+/* --- why -------------------------------------------------------------------------------- */
+
+static void explain_trial(const struct trial *trial, const struct view *view,
+                          job_id job, struct reasons *reasons)
+{
+    uint32_t count = sizes_ahead(&trial->trials, view, job, reasons);
+    if (count > 0)
+        reasons_add(reasons, "order", "%u trial jobs came before it", count);
+    if (trial->running_count == 0)
+        reasons_add(reasons, "no_victim",
+                    "no best-effort job runs that may be asked to yield");
+    else
+        reasons_add(
+            reasons, "no_victim",
+            "%u best-effort jobs run that may be asked to yield; that would not "
+            "make room for it, or not pay",
+            trial->running_count);
+    gate_explain(&trial->gate, view, job, reasons);
+}
+
+static void all_trials_are_ahead(const struct trial *trial, const struct view *view,
+                                 struct reasons *reasons)
+{
+    for (job_id id = 0; id < view->job_max; id++)
+        if (trial->trials.size_of[id]) /* whatever their time: before all others */
+            reasons_add_ahead(reasons, INT64_MIN, view->jobs[id].id);
+}
+
+void trial_explain(const struct trial *trial, const struct view *view, job_id job,
+                   struct reasons *reasons)
+{
+    if (view->jobs[job].class == CLASS_TE) {
+        explain_trial(trial, view, job, reasons);
+        return;
+    }
+    if (trial->trials.job_count > 0)
+        reasons_add(reasons, "order",
+                    "trial jobs go first, and %u of them look for room",
+                    trial->trials.job_count);
+    all_trials_are_ahead(trial, view, reasons);
+    job_id first = queue_ahead(&trial->others, view, job, reasons);
+    if (first != JOB_NONE)
+        reasons_add(reasons, "order",
+                    "job %" PRIu64 " came before it and has not got room; best-effort "
+                    "jobs start in order",
+                    view->jobs[first].id);
 }

@@ -21,6 +21,7 @@
 #include "policy/sizes.h"
 
 struct arena;
+struct reasons;
 
 /*
  * The running best-effort job to revoke after 'last' (JOB_NONE: the first of a new round);
@@ -81,3 +82,7 @@ static inline bool trial_is_safe(const struct trial *trial, const struct job *jo
 
 /* The next of 'running', drawn at random, without repetition within a round. */
 job_id trial_draw(struct trial *trial, job_id last);
+
+/* For 'explain' of a policy that begins to wait in here. */
+void trial_explain(const struct trial *trial, const struct view *view, job_id job,
+                   struct reasons *reasons);

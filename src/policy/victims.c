@@ -307,7 +307,8 @@ void victims_observe(struct victims *v, const struct view *view,
         return;
     const struct job *job = &view->jobs[event->job];
     bool runs = job->class == CLASS_BE && job_runs(job);
-    bool yields = runs && !(v->preempt_max && job->preemptions >= v->preempt_max);
+    bool yields = runs && job_may_leave(job) &&
+                  !(v->preempt_max && job->preemptions >= v->preempt_max);
     resettle(v, view, event->job, yields);
     uncount(v, event->job);
     if (runs)

@@ -149,14 +149,18 @@ static void note_promises(struct worth *worth, const struct view *view,
 static void observe_running(struct worth *worth, const struct view *view,
                             const struct event *event)
 {
-    bool placed =
-        event->kind == EVENT_PLACED && view->jobs[event->job].state == JOB_PLACED;
+    const struct job *job = &view->jobs[event->job];
+    bool placed = event->kind == EVENT_PLACED && job->state == JOB_PLACED;
+    bool adopted =
+        event->kind == EVENT_ADOPTED && (job->state == JOB_PLACED || job_runs(job));
     if (placed)
         note_promises(worth, view, event);
-    if (placed || event_makes_running(event, view) || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+    if (placed || adopted || event->kind == EVENT_STARTED ||
+        event->kind == EVENT_LOADED || event->kind == EVENT_PROGRESS ||
+        event->kind == EVENT_RESIZED)
         enter_running(worth, view, event->job);
-    else if (event_ends_running(event, view) || event->kind == EVENT_CANCELLED)
+    else if ((event_ends_running(event, view) && !job_runs(job)) ||
+             event->kind == EVENT_CANCELLED)
         leave_running(worth, event->job);
 }
 

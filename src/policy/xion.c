@@ -44,7 +44,7 @@ static int64_t left_ns(const struct xion *xion, job_id job)
 static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
     const struct xion *xion = self;
-    return job_runs(&xion->view->jobs[job]) &&
+    return job_may_leave(&xion->view->jobs[job]) &&
            worth_key_ns(&xion->gate.worth, xion->view, job) > claim_ns;
 }
 
@@ -137,6 +137,14 @@ static void xion_fini(void *self)
     sizes_release(&xion->waiting);
 }
 
+static void xion_explain(const void *self, const struct view *view, job_id job,
+                         struct reasons *reasons)
+{
+    const struct xion *xion = self;
+    sizes_explain_left(&xion->waiting, view, job, reasons);
+    gate_explain(&xion->gate, view, job, reasons);
+}
+
 #define AT(field) .offset = offsetof(struct xion, gate.worth.settings.field)
 
 static const struct param xion_params[] = {
@@ -167,5 +175,6 @@ const struct policy policy_xion = {
     .init = xion_init,
     .observe = xion_observe,
     .decide = xion_decide,
+    .explain = xion_explain,
     .fini = xion_fini,
 };

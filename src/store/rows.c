@@ -343,10 +343,11 @@ uint32_t rows_read_losses(struct db_query *query, uint64_t id, double *steps,
 struct db_query *rows_prepare_entry(struct db *db)
 {
     return db_prepare(
-        db, "INSERT OR REPLACE INTO ledger (at_ns, victim, newcomer, rule, gpus, "
-            "predicted_cost_ns, predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
-            "rate_per_s, started_ns, shared_by, wait_saved_s, open) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        db,
+        "INSERT OR REPLACE INTO ledger (at_ns, victim, number, newcomer, rule, gpus, "
+        "predicted_cost_ns, predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
+        "rate_per_s, started_ns, shared_by, wait_saved_s, open) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
 void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
@@ -355,6 +356,7 @@ void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
     int n = 0;
     db_int(query, ++n, entry->at_ns);
     db_int(query, ++n, (int64_t)entry->victim);
+    db_int(query, ++n, entry->number);
     if (entry->newcomer)
         db_int(query, ++n, (int64_t)entry->newcomer);
     else
@@ -382,8 +384,8 @@ struct db_query *rows_select_open(struct db *db)
     return db_prepare(db,
                       "SELECT at_ns, victim, newcomer, rule, gpus, predicted_cost_ns, "
                       "predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
-                      "rate_per_s, started_ns, shared_by FROM ledger WHERE open "
-                      "ORDER BY victim, at_ns");
+                      "rate_per_s, started_ns, shared_by, number FROM ledger "
+                      "WHERE open ORDER BY victim, number");
 }
 
 static enum rule rule_of(const char *text)
@@ -415,6 +417,7 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
         .rate_per_s = db_get_real(query, 11),
         .started_ns = db_is_null(query, 12) ? -1 : db_get_int(query, 12),
         .with = (uint32_t)db_get_int(query, 13),
+        .number = (uint32_t)db_get_int(query, 14),
         .for_whom = JOB_NONE,
     };
     return 1;

@@ -87,6 +87,7 @@ CREATE TABLE live (
 CREATE TABLE ledger (
     at_ns       INTEGER NOT NULL,
     victim      INTEGER NOT NULL,
+    number      INTEGER NOT NULL,   -- of the victim's preemptions: 1, 2, …
     newcomer    INTEGER,
     rule        TEXT NOT NULL,
     gpus        INTEGER NOT NULL,
@@ -101,7 +102,7 @@ CREATE TABLE ledger (
     shared_by   INTEGER NOT NULL DEFAULT 1,
     wait_saved_s REAL,              -- known when the victim has ended
     open        INTEGER NOT NULL,
-    PRIMARY KEY (victim, at_ns)
+    PRIMARY KEY (victim, number)
 ) WITHOUT ROWID;
 CREATE INDEX ledger_open ON ledger (victim) WHERE open;
 

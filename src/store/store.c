@@ -350,13 +350,11 @@ static void write_event(struct store *store, const struct view *view,
         store->told(store->context, seq, id, store->text.bytes, store->text.count);
 }
 
-/* Others whose rows an event changes: who is to share. */
-static void mark_others(struct store *store, const struct event *event)
+/* Others whose rows an event changes: who shares, who was promised something. */
+static void mark_others(struct store *store)
 {
-    if (event->kind != EVENT_PLACED && event->kind != EVENT_RESIZING)
-        return;
-    if (event->beside != JOB_NONE)
-        mark_dirty(store, event->beside);
+    for (uint32_t i = 0; i < store->state->touched_count; i++)
+        mark_dirty(store, store->state->touched[i]);
 }
 
 void store_event(void *self, const struct view *view, const struct event *event)
@@ -369,7 +367,7 @@ void store_event(void *self, const struct view *view, const struct event *event)
         event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP ||
         event->kind == EVENT_FOREIGN)
         return;
-    mark_others(store, event);
+    mark_others(store);
     if (view->jobs[event->job].state != JOB_FREE) {
         mark_dirty(store, event->job);
         return;

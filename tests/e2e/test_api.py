@@ -207,6 +207,18 @@ class Api(unittest.TestCase):
         self.assertIn("application/openmetrics-text", reply.headers["Content-Type"])
         self.assertTrue(text.endswith("# EOF\n"))
         self.assertIn('berth_jobs{state="pending"}', text)
+        parser = "/usr/lib/python3/dist-packages/prometheus_client/openmetrics/parser.py"
+        if not os.path.exists(parser):
+            self.skipTest("python3-prometheus-client is not installed")
+        done = subprocess.run(
+            ["/usr/bin/python3", "-c",
+             "import sys; from prometheus_client.openmetrics import parser; "
+             "print(len(list(parser.text_string_to_metric_families(sys.stdin.read()))))"],
+            input=text, text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(int(done.stdout), 10)
+
+    def test_promtool_finds_nothing_wrong_with_them(self):
         if not shutil.which("promtool"):
             self.skipTest("promtool is not installed")
         _, text = self.ask("GET", "/metrics")

@@ -7,9 +7,7 @@
 
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/error.h"
-#include "base/rng.h"
 #include "model/sharing.h"
 #include "policy/policy.h"
 
@@ -17,9 +15,6 @@
 #define SEEDS 20
 #endif
 #define JOBS 60
-#define NAMES 6
-
-static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };
 
 static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
@@ -42,41 +37,6 @@ static const char *const policies[] = {
     "gavel-las,sharing=true,compat=released",
 };
 #define POLICIES (sizeof policies / sizeof *policies)
-
-/* Rates of all kinds on all types, alone and with each other; some do not fit. */
-static void make_rates(struct worlds *world, struct rng *rng)
-{
-    struct buf csv;
-    struct error err = { "" };
-    buf_init(&csv, 1 << 20);
-    buf_text(&csv, "kind,type,gpus,rate,beside,rate_beside\n");
-    for (uint32_t t = 0; t < world->cluster.type_count; t++)
-        for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) {
-            double rate[NAMES];
-            for (uint32_t a = 0; a < NAMES; a++) {
-                rate[a] = (0.5 + rng_unit(rng)) * gpus / (t + 1);
-                buf_print(&csv, "%s,%s,%u,%.6f,,\n", names[a],
-                          world->cluster.types[t].name, gpus, rate[a]);
-            }
-            for (uint32_t a = 0; a < NAMES; a++)
-                for (uint32_t b = a; b < NAMES; b++) {
-                    bool fits = rng_below(rng, 10) >= 3;
-                    double kept_a = fits ? 0.3 + 0.7 * rng_unit(rng) : 0;
-                    double kept_b = a == b ? kept_a
-                                    : fits ? 0.3 + 0.7 * rng_unit(rng)
-                                           : 0;
-                    buf_print(&csv, "%s,%s,%u,%.6f,%s,%.6f\n", names[a],
-                              world->cluster.types[t].name, gpus, kept_a * rate[a],
-                              names[b], kept_b * rate[b]);
-                }
-        }
-    if (throughput_parse(&world->rates, &world->arena, "rates", csv.bytes,
-                         strlen(csv.bytes), &err) < 0)
-        fail_msg("%s", err.text);
-    buf_release(&csv);
-    for (uint32_t i = 0; i < JOBS; i++)
-        world->specs[i].kind = names[rng_below(rng, NAMES)];
-}
 
 struct seen {
     uint64_t shared, exchanged;
@@ -102,17 +62,15 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
 {
     struct worlds world;
     struct run run;
-    struct rng rng;
     struct error err = { "" };
     const struct policy *policy;
     const char *settings;
     if (policy_parse(text, &policy, &settings, &err) < 0)
         fail_msg("%s", err.text);
-    rng_init(&rng, seed, "sharing");
     /* The published rules know nothing of CPU and memory, and some jobs never end. */
     bool released = strstr(text, "compat=released") != NULL;
     worlds_make(&world, &kinds[released ? 0 : seed % KINDS], seed);
-    make_rates(&world, &rng);
+    worlds_share(&world, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
     world.setup.listener = (struct listener){ .event = see, .self = seen };

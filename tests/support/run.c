@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/store.h"
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -28,6 +29,7 @@ uint64_t run_hash_event(uint64_t hash, const struct view *view,
         return mix(hash, event->spec->id);
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
         return mix(hash, event->node);
     case EVENT_CLOSED:
         return hash;
@@ -76,33 +78,27 @@ static void admit(void *self, const struct view *view, const struct event *event
     sim_cluster_admit(&run->sim, event->job, &truth);
 }
 
+static bool is_of_job(const struct event *event)
+{
+    return event->kind != EVENT_REJECTED && event->job != JOB_NONE &&
+           event->kind != EVENT_NODE_DOWN && event->kind != EVENT_NODE_UP;
+}
+
 static void count(struct run *run, const struct view *view, const struct event *event)
 {
-    switch (event->kind) {
-    case EVENT_SUBMITTED:
-        run->accepted++;
-        break;
-    case EVENT_REJECTED:
-        run->rejected++;
-        break;
-    case EVENT_FINISHED:
-    case EVENT_FAILED:
-    case EVENT_DROPPED:
-        run->ended++;
-        run->ends[view->jobs[event->job].id]++;
-        break;
-    default:
-        break;
-    }
+    run->accepted += event->kind == EVENT_SUBMITTED;
+    run->rejected += event->kind == EVENT_REJECTED;
+    if (!is_of_job(event) || view->jobs[event->job].state != JOB_FREE)
+        return;
+    run->ended++;
+    run->ends[view->jobs[event->job].id]++;
 }
 
 /* With BERTH_EVENTS set: a line per event, for whoever looks for a failure's cause. */
 static void print_event(const struct view *view, const struct event *event)
 {
-    bool of_job = event->kind != EVENT_REJECTED && event->kind != EVENT_NODE_DOWN &&
-                  event->kind != EVENT_NODE_UP && event->kind != EVENT_CLOSED;
     printf("# %.9f %s", (double)event->at_ns * 1e-9, event_name(event->kind));
-    if (of_job)
+    if (is_of_job(event))
         printf(" %llu/%u", (unsigned long long)view->jobs[event->job].id,
                view->jobs[event->job].attempt);
     if (event->kind == EVENT_PLACED)
@@ -139,6 +135,40 @@ static void watch(void *self, const struct view *view, const struct event *event
 
 /* --- what comes next --------------------------------------------------------------- */
 
+static void remember(struct run *run, const struct job_spec *spec, bool fits)
+{
+    struct error err = { "" };
+    struct store_job row = { .id = spec->id,
+                             .user = "somebody",
+                             .class = spec->class,
+                             .gpus = spec->gpus,
+                             .submit_ns = spec->submit_ns,
+                             .rejected = fits ? NULL : "it does not fit",
+                             .request = "{}" };
+    if (store_accept(run->store, &row, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+struct event *run_say(struct run *run, enum event_kind kind, job_id job, int64_t now_ns)
+{
+    struct event *event = outbox_add(&run->outboxes[run->reading]);
+    event->at_ns = now_ns;
+    event->kind = kind;
+    event->job = job;
+    if (job != JOB_NONE)
+        event->generation = run->engine.state.jobs[job].generation;
+    return event;
+}
+
+void run_set_policy(struct run *run, const struct policy *policy, const char *settings)
+{
+    struct error err = { "" };
+    run->policy = policy;
+    run->settings = settings;
+    if (engine_set_policy(&run->engine, policy, settings, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
 static void arrive(struct run *run, const struct job_spec *truth)
 {
     struct job_spec spec = *truth;
@@ -152,7 +182,13 @@ static void arrive(struct run *run, const struct job_spec *truth)
     event->job = JOB_NONE;
     event->spec = job;
     event->kind = EVENT_SUBMITTED;
-    if (intake_job(&run->intake, &spec, job, NULL) == 0) {
+    bool fits = intake_job(&run->intake, &spec, job, NULL) == 0;
+    const struct interference *other = run->setup->interference;
+    if (fits && other && other->arrives)
+        other->arrives(other->self, run, job);
+    if (run->store)
+        remember(run, &spec, fits);
+    if (fits) {
         run->arrived[run->arrived_count++] = truth;
     } else {
         event->kind = EVENT_REJECTED;
@@ -196,6 +232,9 @@ static int64_t earliest(struct run *run)
     if (run->next < run->setup->spec_count &&
         run->setup->specs[run->next].submit_ns < at_ns)
         at_ns = run->setup->specs[run->next].submit_ns;
+    const struct interference *other = run->setup->interference;
+    if (other && other->next_ns && other->next_ns(other->self) < at_ns)
+        at_ns = other->next_ns(other->self);
     sim_cluster_communicate(&run->sim, at_ns);
     int64_t next_ns = sim_cluster_next_ns(&run->sim);
     return next_ns < at_ns ? next_ns : at_ns;
@@ -204,6 +243,9 @@ static int64_t earliest(struct run *run)
 static bool is_over(const struct run *run)
 {
     if (run->next < run->setup->spec_count)
+        return false;
+    const struct interference *other = run->setup->interference;
+    if (other && other->next_ns && other->next_ns(other->self) < INT64_MAX)
         return false;
     if (run->engine.state.live_count == 0)
         return true;
@@ -243,28 +285,68 @@ static void step(struct run *run, int64_t now_ns)
     arena_reset(&run->instant);
 }
 
-static void set_up(struct run *run, const struct run_setup *setup)
+static void listen(struct run *run)
 {
+    struct engine *engine = &run->engine;
+    engine_listen(engine, (struct listener){ .event = admit, .self = run });
+    if (!run->store)
+        engine_listen(
+            engine, (struct listener){ .event = metrics_event, .self = &run->metrics });
+    engine_listen(engine, (struct listener){ .event = sim_cluster_levelled,
+                                             .self = &run->sim,
+                                             .kinds = 1u << EVENT_LEVELLED });
+    engine_listen(engine, (struct listener){ .event = watch, .self = run });
+    if (!run->store)
+        return;
+    engine_listen(engine,
+                  (struct listener){ .event = ledger_event, .self = &run->ledger });
+    engine_listen(engine, (struct listener){ .event = store_event,
+                                             .commit = store_commit,
+                                             .self = run->store });
+}
+
+void run_begin_life(struct run *run)
+{
+    const struct run_setup *setup = run->setup;
     struct error err = { "" };
-    memset(run, 0, sizeof *run);
-    run->setup = setup;
-    arena_init(&run->arena, 0);
-    arena_init(&run->instant, 0);
-    throughput_init(&run->no_rates, setup->cluster);
-    const struct throughput *rates = setup->rates ? setup->rates : &run->no_rates;
-    intake_init(&run->intake, setup->cluster, rates);
+    arena_init(&run->life, 0);
     struct engine_setup engine = { .cluster = setup->cluster,
-                                   .rates = rates,
-                                   .policy = setup->policy,
-                                   .settings = setup->settings,
+                                   .rates =
+                                       setup->rates ? setup->rates : &run->no_rates,
+                                   .policy = run->policy,
+                                   .settings = run->settings,
                                    .flow = setup->flow,
                                    .flow_settings = setup->flow_settings,
                                    .executor = &executor_sim,
                                    .executor_self = &run->sim,
                                    .job_max = setup->spec_count ? setup->spec_count : 1,
                                    .seed = setup->seed };
-    if (engine_init(&run->engine, &run->arena, &engine, &err) < 0)
+    if (engine_init(&run->engine, &run->life, &engine, &err) < 0)
         fail_msg("%s", err.text);
+    listen(run);
+    if (!run->store)
+        return;
+    store_attach(run->store, &run->engine.state);
+    ledger_init(&run->ledger, &run->life, &run->engine.state.view, NULL);
+    run->ledger.note = store_entry;
+    run->ledger.context = run->store;
+}
+
+static void set_up(struct run *run, const struct run_setup *setup)
+{
+    struct error err = { "" };
+    memset(run, 0, sizeof *run);
+    run->setup = setup;
+    run->policy = setup->policy;
+    run->settings = setup->settings;
+    arena_init(&run->arena, 0);
+    arena_init(&run->instant, 0);
+    throughput_init(&run->no_rates, setup->cluster);
+    intake_init(&run->intake, setup->cluster,
+                setup->rates ? setup->rates : &run->no_rates);
+    if (setup->store_path && store_open(&run->store, setup->store_path, &err) < 0)
+        fail_msg("%s", err.text);
+    run_begin_life(run);
     const struct view *view = &run->engine.state.view;
     sim_cluster_init(&run->sim, &run->arena, view, &run->outboxes[0], &setup->faults,
                      setup->seed);
@@ -272,13 +354,6 @@ static void set_up(struct run *run, const struct run_setup *setup)
     run->arrived =
         arena_array(&run->arena, const struct job_spec *, setup->spec_count + 1);
     run->ends = arena_array(&run->arena, uint8_t, setup->spec_count + 2);
-    engine_listen(&run->engine, (struct listener){ .event = admit, .self = run });
-    engine_listen(&run->engine,
-                  (struct listener){ .event = metrics_event, .self = &run->metrics });
-    engine_listen(&run->engine, (struct listener){ .event = sim_cluster_levelled,
-                                                   .self = &run->sim,
-                                                   .kinds = 1u << EVENT_LEVELLED });
-    engine_listen(&run->engine, (struct listener){ .event = watch, .self = run });
     for (uint32_t i = 0; i < setup->outage_count; i++)
         schedule_outage(run, &setup->outages[i], setup->outages[i].down_ns);
 }
@@ -302,7 +377,11 @@ void run_play(struct run *run, const struct run_setup *setup)
             arrive(run, &setup->specs[run->next]);
         if (run->next == setup->spec_count && !run->closed)
             close_list(run, now_ns);
+        if (setup->interference)
+            setup->interference->before(setup->interference->self, run, now_ns);
         step(run, now_ns);
+        if (setup->interference)
+            setup->interference->after(setup->interference->self, run, now_ns);
     }
     metrics_end(&run->metrics, &run->engine.state.view);
 }
@@ -315,6 +394,10 @@ void run_release(struct run *run)
     metrics_release(&run->metrics);
     outbox_release(&run->outboxes[0]);
     outbox_release(&run->outboxes[1]);
+    if (run->store)
+        ledger_release(&run->ledger);
+    store_close(run->store);
+    arena_release(&run->life);
     arena_release(&run->instant);
     arena_release(&run->arena);
 }

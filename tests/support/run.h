@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "executor/sim.h"
 #include "flow/flow.h"
+#include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
 #include "model/intake.h"
@@ -26,6 +27,23 @@
 struct outage {
     node_id node;
     int64_t down_ns, up_ns;
+};
+
+struct run;
+
+/* Somebody who interferes: people, the machine, whoever runs the daemon. */
+struct interference {
+    void *self;
+
+    /* When there is something to do next; INT64_MAX: nothing. */
+    int64_t (*next_ns)(void *self);
+
+    /* A job is about to arrive: what is said of it may be changed. */
+    void (*arrives)(void *self, struct run *run, struct job *job);
+
+    /* Before and after each step, with run_say() and run_rebuild() at hand. */
+    void (*before)(void *self, struct run *run, int64_t now_ns);
+    void (*after)(void *self, struct run *run, int64_t now_ns);
 };
 
 struct run_setup {
@@ -46,11 +64,14 @@ struct run_setup {
     bool unchecked;     /* leave state_check() out: for speed                       */
     uint32_t turns_max; /* give up after so many; 0: 20,000                        */
     struct listener listener; /* or zero: told of every event, after the books' check */
+    const struct interference *interference; /* or NULL */
+    const char *store_path; /* remember everything there, no figures then; or NULL    */
 };
 
 struct run {
     const struct run_setup *setup;
     struct arena arena, instant;
+    struct arena life; /* of the engine */
     struct throughput no_rates;
     struct engine engine;
     struct sim_cluster sim;
@@ -71,11 +92,32 @@ struct run {
     uint32_t ended;
     uint8_t *ends; /* by public id: times it ended; ids are at most spec_count   */
     bool gave_up;
+
+    const struct policy *policy; /* in office */
+    const char *settings;
+    struct store *store; /* or NULL */
+    struct ledger ledger;
 };
 
 /* Ids of the specs are 1 … spec_count; where one is 0 it is filled in. */
 void run_play(struct run *run, const struct run_setup *setup);
 void run_release(struct run *run);
+
+/* Something is said now, to be heard in the next step; job may be JOB_NONE. */
+struct event *run_say(struct run *run, enum event_kind kind, job_id job,
+                      int64_t now_ns);
+
+/* Another policy takes office. */
+void run_set_policy(struct run *run, const struct policy *policy, const char *settings);
+
+/*
+ * Throw the engine away and build it again from the store, as after a crash between two
+ * steps.  Fails the test unless everything is as it was.
+ */
+void run_rebuild(struct run *run, int64_t now_ns);
+
+/* For run_rebuild(): a new engine with all who listen to it. */
+void run_begin_life(struct run *run);
 
 /* Seats of all placements, steps, rules, for whom: a number for one event. */
 uint64_t run_hash_event(uint64_t hash, const struct view *view,

@@ -93,7 +93,8 @@ bool world_apply(struct world *w, struct event event)
     end_plan(w);
     event.at_ns = w->state.view.now_ns;
     bool of_job = event.kind != EVENT_SUBMITTED && event.kind != EVENT_NODE_DOWN &&
-                  event.kind != EVENT_NODE_UP && event.kind != EVENT_CLOSED;
+                  event.kind != EVENT_NODE_UP && event.kind != EVENT_CLOSED &&
+                  event.kind != EVENT_FOREIGN;
     if (of_job && event.generation == 0)
         event.generation = world_job(w, event.job)->generation;
     if (of_job && event.attempt == 0)

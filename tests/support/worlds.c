@@ -1,8 +1,13 @@
 /* worlds.c - random clusters and the jobs for them, from a seed. */
 #include "support/worlds.h"
 
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
 #include "base/rng.h"
 
+#define NAMES 6
 #define SECOND INT64_C(1000000000)
 
 static bool chance(struct rng *rng, uint32_t percent)
@@ -153,6 +158,45 @@ void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_
         world->setup.faults.mttr_ns = (int64_t)between(&rng, 1, 200) * SECOND;
         world->setup.turns_max = 2000; /* some can never end */
     }
+}
+
+/* Rates of all kinds on all types, alone and with each other; some do not fit. */
+void worlds_share(struct worlds *world, uint64_t seed)
+{
+    static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };
+    struct rng all;
+    struct rng *rng = &all;
+    struct buf csv;
+    struct error err = { "" };
+    rng_init(rng, seed, "sharing");
+    buf_init(&csv, 1 << 20);
+    buf_text(&csv, "kind,type,gpus,rate,beside,rate_beside\n");
+    for (uint32_t t = 0; t < world->cluster.type_count; t++)
+        for (uint32_t gpus = 1; gpus <= 8; gpus *= 2) {
+            double rate[NAMES];
+            for (uint32_t a = 0; a < NAMES; a++) {
+                rate[a] = (0.5 + rng_unit(rng)) * gpus / (t + 1);
+                buf_print(&csv, "%s,%s,%u,%.6f,,\n", names[a],
+                          world->cluster.types[t].name, gpus, rate[a]);
+            }
+            for (uint32_t a = 0; a < NAMES; a++)
+                for (uint32_t b = a; b < NAMES; b++) {
+                    bool fits = rng_below(rng, 10) >= 3;
+                    double kept_a = fits ? 0.3 + 0.7 * rng_unit(rng) : 0;
+                    double kept_b = a == b ? kept_a
+                                    : fits ? 0.3 + 0.7 * rng_unit(rng)
+                                           : 0;
+                    buf_print(&csv, "%s,%s,%u,%.6f,%s,%.6f\n", names[a],
+                              world->cluster.types[t].name, gpus, kept_a * rate[a],
+                              names[b], kept_b * rate[b]);
+                }
+        }
+    if (throughput_parse(&world->rates, &world->arena, "rates", csv.bytes,
+                         strlen(csv.bytes), &err) < 0)
+        fail_msg("%s", err.text);
+    buf_release(&csv);
+    for (uint32_t i = 0; i < world->setup.spec_count; i++)
+        world->specs[i].kind = names[rng_below(rng, NAMES)];
 }
 
 void worlds_release(struct worlds *world)

@@ -27,4 +27,7 @@ struct worlds {
 
 /* The same seed makes the same world. */
 void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed);
+
+/* Give all jobs kinds whose rates are known, alone and with each other: they may share. */
+void worlds_share(struct worlds *world, uint64_t seed);
 void worlds_release(struct worlds *world);

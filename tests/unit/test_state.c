@@ -590,6 +590,171 @@ static void events_that_make_no_sense_now_change_nothing(void **state)
                                        .attempt = 0 });
 }
 
+/* --- what its owner says anew --------------------------------------------------------- */
+
+static void a_job_may_be_submitted_as_held(void **state)
+{
+    struct world *w = *state;
+    job_id held = world_queued(w, (struct job){ .gpus = 1, .state = JOB_HELD });
+    assert_int_equal(world_job(w, held)->state, JOB_HELD);
+    assert_int_equal(w->state.waiting_count, 0);
+    assert_false(plan_grant(world_plan(w), held, NULL));
+
+    assert_true(world_apply(w, (struct event){ .kind = EVENT_RELEASED, .job = held }));
+    assert_int_equal(w->state.waiting_count, 1);
+    assert_true(plan_grant(world_plan(w), held, NULL));
+}
+
+static void what_is_said_anew_of_a_held_job_holds(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_queued(w, (struct job){ .gpus = 1, .steps_total = 10 });
+    struct job spec = *world_job(w, id);
+    spec.class = CLASS_TE;
+    spec.weight = 3;
+    spec.deadline_ns = MINUTES(9);
+    spec.grace_ns = SECONDS(7);
+    spec.steps_total = 500;
+    spec.gpus = 4; /* not for its owner to say any more */
+    struct event change = { .kind = EVENT_CHANGED, .job = id, .spec = &spec };
+
+    assert_false(world_apply(w, change)); /* it waits: somebody counts on what it is */
+    world_apply(w, (struct event){ .kind = EVENT_HELD, .job = id });
+    assert_true(world_apply(w, change));
+
+    const struct job *job = world_job(w, id);
+    assert_int_equal(job->class, CLASS_TE);
+    assert_near(job->weight, 3, 0);
+    assert_int_equal(job->deadline_ns, MINUTES(9));
+    assert_int_equal(job->grace_ns, SECONDS(7));
+    assert_near(job->steps_total, 500, 0);
+    assert_int_equal(job->gpus, 1);
+    assert_int_equal(job->state, JOB_HELD);
+}
+
+static void a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_queued(w, (struct job){ .gpus = 2 });
+    plan_grant(world_plan(w), id, NULL);
+    world_carry_out(w);
+    world_apply(w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
+    assert_int_equal(world_job(w, id)->state, JOB_PLACED);
+    assert_true(world_apply(w, (struct event){ .kind = EVENT_LOST, .job = id }));
+
+    assert_int_equal(world_job(w, id)->state, JOB_FREE);
+    assert_int_equal(w->state.live_count, 0);
+    assert_int_equal(w->state.free.gpu_count, 4);
+    state_check(&w->state);
+}
+
+static void nobody_is_granted_seats_whose_owner_wants_him_gone(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_running(w, (struct job){ .gpus = 2 });
+    world_apply(w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
+    world_apply(w, (struct event){ .kind = EVENT_RECALLED,
+                                   .job = id,
+                                   .rule = RULE_CANCEL,
+                                   .for_whom = JOB_NONE });
+    assert_false(plan_grant(world_plan(w), id, NULL));
+    assert_int_equal(world_job(w, id)->preemptions, 0);
+}
+
+static void a_second_cancellation_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_running(w, (struct job){ .gpus = 2 });
+    struct event cancel = { .kind = EVENT_CANCELLED, .job = id };
+    assert_true(world_apply(w, cancel));
+    assert_false(world_apply(w, cancel));
+}
+
+/* --- accelerators of others -------------------------------------------------------------- */
+
+static void accelerators_that_others_use_are_not_free(void **state)
+{
+    struct world *w = *state;
+    struct event foreign = { .kind = EVENT_FOREIGN, .job = JOB_NONE, .gpus = 7 };
+    assert_true(world_apply(w, foreign));
+    assert_int_equal(w->state.free.gpu_count, 1);
+    foreign.gpus = 4; /* replaces what was so */
+    assert_true(world_apply(w, foreign));
+    assert_int_equal(w->state.free.gpu_count, 3);
+    assert_int_equal(w->state.free.rooms[0].gpus, 0xb);
+    state_check(&w->state);
+}
+
+static void a_job_keeps_an_accelerator_that_others_use_too(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_running(w, (struct job){ .gpus = 4 });
+    struct event foreign = { .kind = EVENT_FOREIGN, .job = JOB_NONE, .gpus = 1 };
+    world_apply(w, foreign);
+    assert_int_equal(world_job(w, id)->gpus_now, 4);
+    state_check(&w->state);
+
+    world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = id });
+    assert_int_equal(w->state.free.gpu_count, 3); /* it is theirs from now on */
+    foreign.gpus = 0;
+    world_apply(w, foreign);
+    assert_int_equal(w->state.free.gpu_count, 4);
+    state_check(&w->state);
+}
+
+/* --- after a restart -------------------------------------------------------------------- */
+
+static void what_no_other_event_brings_back_is_restored(void **state)
+{
+    struct world *w = *state;
+    job_id id = world_running(w, (struct job){ .gpus = 2 });
+    struct job kept = *world_job(w, id);
+    kept.attempt = 3;
+    kept.steps = 40;
+    kept.waited_ns = SECONDS(5);
+    kept.served_ns = SECONDS(70);
+    kept.preemptions = 2;
+    kept.failures = 1;
+    kept.load_ns = SECONDS(4);
+    kept.loss = 0.25;
+    const int64_t served_ns[1] = { SECONDS(70) };
+    const double steps[2] = { 10, 20 };
+    const double losses[2] = { 0.5, 0.25 };
+    struct restored history = { served_ns, steps, losses, 2 };
+    assert_true(world_apply(w, (struct event){ .kind = EVENT_RESTORED,
+                                               .job = id,
+                                               .spec = &kept,
+                                               .history = &history }));
+
+    const struct job *job = world_job(w, id);
+    assert_int_equal(job->attempt, 3);
+    assert_near(job->steps, 40, 0);
+    assert_int_equal(job->waited_ns, SECONDS(5));
+    assert_int_equal(job->served_ns, SECONDS(70));
+    assert_int_equal(job->preemptions, 2);
+    assert_int_equal(job->failures, 1);
+    assert_int_equal(job->load_ns, SECONDS(4));
+    assert_int_equal(w->state.served_ns[id], SECONDS(70));
+    assert_int_equal(w->state.losses[job->loss_ring].count, 2);
+    assert_int_equal(job->state, JOB_RUNNING);
+    state_check(&w->state);
+}
+
+static void whoever_else_an_event_changes_is_named(void **state)
+{
+    struct world *w = *state;
+    job_id victim = world_running(w, (struct job){ .gpus = 4 });
+    job_id heir = world_queued(w, (struct job){ .gpus = 4 });
+    plan_revoke(world_plan(w), victim, RULE_ORDER, heir);
+    assert_true(plan_grant(w->plan, heir, NULL));
+    world_carry_out(w);
+    world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = victim });
+    assert_true(w->state.is_touched[heir]); /* nobody owes it anything any more */
+
+    world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = heir });
+    assert_int_equal(w->state.touched_count, 0);
+}
+
 /* --- ceilings -------------------------------------------------------------------------------------- */
 
 /* A seat on every node for every job: many more seats than jobs. */
@@ -693,6 +858,15 @@ int main(void)
         CASE(a_job_given_up_on_is_gone),
         CASE(no_more_are_expected_until_one_comes),
         CASE(events_that_make_no_sense_now_change_nothing),
+        CASE(a_job_may_be_submitted_as_held),
+        CASE(what_is_said_anew_of_a_held_job_holds),
+        CASE(a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come),
+        CASE(nobody_is_granted_seats_whose_owner_wants_him_gone),
+        CASE(a_second_cancellation_changes_nothing),
+        CASE(accelerators_that_others_use_are_not_free),
+        CASE(a_job_keeps_an_accelerator_that_others_use_too),
+        CASE(what_no_other_event_brings_back_is_restored),
+        CASE(whoever_else_an_event_changes_is_named),
         CASE(there_are_seats_for_gangs_over_every_node),
     };
     return cmocka_run_group_tests_name("state", tests, NULL, NULL);

@@ -1,0 +1,28 @@
+/* why_change.h - what would start a job now, by trying.  For why.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/job.h"
+
+struct reasons;
+struct why_scene;
+
+/*
+ * There is room for 'job' now, if it were as 'as' says; 'gone' (or JOB_NONE) has left.  Asks
+ * no policy.
+ */
+bool change_fits(const struct why_scene *scene, job_id job, const struct job *as,
+                 job_id gone);
+
+/* The same, and the policy gives it to this job; 'absent' (or JOB_NONE) does not wait. */
+bool change_starts(const struct why_scene *scene, job_id job, const struct job *as,
+                   job_id gone, job_id absent);
+
+/*
+ * The smallest change that would start a waiting job now, as a sentence; "" if none of those
+ * that were tried does.  'reasons' knows who is ahead.
+ */
+void change_find(const struct why_scene *scene, job_id job,
+                 const struct reasons *reasons, char *text, size_t size);

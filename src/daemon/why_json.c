@@ -1,0 +1,115 @@
+/* why_json.c - what holds a job back, for the routes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "daemon/daemon.h"
+#include "daemon/why.h"
+#include "engine/engine.h"
+#include "policy/policy.h"
+#include "store/db.h"
+#include "store/rows.h"
+#include "store/store.h"
+
+static struct why_scene scene_of(struct daemon *daemon)
+{
+    struct daemon_facts facts;
+    daemon_look(daemon, &facts);
+    const struct policy *policy;
+    const char *settings = NULL;
+    if (!facts.policy || policy_parse(facts.policy, &policy, &settings, NULL) < 0)
+        settings = NULL;
+    return (struct why_scene){ .engine = facts.engine,
+                               .settings = settings,
+                               .gates = facts.gates,
+                               .reader = store_reader(facts.store),
+                               .now_ns = facts.now_ns };
+}
+
+static struct json *begin(uint64_t id, const char *state, bool can_ever_run)
+{
+    struct json *json = json_new_object();
+    json_put_count(json, "id", (int64_t)id);
+    json_put_text(json, "state", state);
+    json_put_flag(json, "can_ever_run", can_ever_run);
+    return json;
+}
+
+static void put_reasons(struct json *json, const struct reasons *reasons)
+{
+    struct json *list = json_new_array();
+    struct json *ahead = json_new_array();
+    for (uint32_t i = 0; i < reasons->count; i++) {
+        struct json *reason = json_new_object();
+        json_put_text(reason, "token", reasons->list[i].token);
+        json_put_text(reason, "text", reasons->list[i].text);
+        json_add(list, reason);
+    }
+    for (uint32_t i = 0; i < reasons->ahead_count; i++)
+        json_add_count(ahead, (int64_t)reasons->ahead[i].id);
+    json_put(json, "reasons", list);
+    json_put(json, "ahead", ahead);
+    if (reasons->ahead_more > 0)
+        json_put_count(json, "ahead_more", reasons->ahead_more);
+}
+
+/* One that is no longer there, from the store. */
+static int of_the_past(struct db *reader, uint64_t id, struct json **ret_json,
+                       struct error *err)
+{
+    struct reasons reasons;
+    struct db_query *query =
+        db_prepare(reader, "SELECT state, reason FROM job WHERE id = ?");
+    db_int(query, 1, (int64_t)id);
+    if (db_next(query, NULL) != 1) {
+        db_finish(query);
+        return error_set(err, -ENOENT, "no job %" PRIu64, id);
+    }
+    const char *state = db_get_text(query, 0);
+    const char *reason = db_get_text(query, 1);
+    bool never = strcmp(state, "REJECTED") == 0;
+    reasons_reset(&reasons);
+    if (never)
+        reasons_add(&reasons, "never", "it can never run: %s", reason ? reason : "");
+    else
+        reasons_add(&reasons, "ended", "it has ended%s%s", reason ? ": " : "",
+                    reason ? reason : "");
+    *ret_json = begin(id, state, !never);
+    put_reasons(*ret_json, &reasons);
+    db_finish(query);
+    return 0;
+}
+
+int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
+             struct error *err)
+{
+    struct why_scene scene = scene_of(daemon);
+    if (!scene.engine)
+        return error_set(err, -EAGAIN, "the store cannot be written just now");
+    job_id job = daemon_find(daemon, id);
+    if (job == JOB_NONE)
+        return of_the_past(scene.reader, id, ret_json, err);
+    struct why why;
+    why_find(&why, &scene, job);
+    *ret_json = begin(id, rows_state(&scene.engine->state.jobs[job]), why.can_ever_run);
+    put_reasons(*ret_json, &why.reasons);
+    if (why.change[0])
+        json_put_text(*ret_json, "smallest_change", why.change);
+    return 0;
+}
+
+void why_short(struct daemon *daemon, job_id job, char *text, size_t size,
+               const char **ret_token)
+{
+    struct daemon_facts facts;
+    daemon_look(daemon, &facts);
+    struct why_scene scene = { .engine = facts.engine,
+                               .gates = facts.gates,
+                               .now_ns = facts.now_ns };
+    text[0] = '\0';
+    *ret_token = "";
+    if (scene.engine)
+        why_brief(&scene, job, text, size, ret_token);
+}

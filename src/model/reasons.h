@@ -1,0 +1,48 @@
+/*
+ * reasons.h - why a job waits: a few sentences, each with a word for programs, and who is
+ * ahead of it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define REASONS_MAX 16
+#define AHEAD_MAX 100 /* of those ahead that are named; the others are counted */
+
+struct reason {
+    const char
+        *token;     /* a word that stays the same: "order", "resources"; not copied */
+    char text[240]; /* a sentence without a full stop */
+};
+
+struct reasons {
+    struct reason list[REASONS_MAX];
+    uint32_t count;
+    struct reasons_ahead {
+        int64_t key;
+        uint64_t id; /* public */
+    } ahead[AHEAD_MAX];
+    uint32_t ahead_count;
+    uint32_t ahead_more; /* not named */
+};
+
+void reasons_reset(struct reasons *reasons);
+
+/* What does not fit any more is left out. */
+void reasons_add(struct reasons *reasons, const char *token, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * Somebody is ahead, and has not been said to be; those with the smallest keys are named, in
+ * that order, then by id.
+ */
+void reasons_add_ahead(struct reasons *reasons, int64_t key, uint64_t id);
+
+static inline uint32_t reasons_ahead_total(const struct reasons *reasons)
+{
+    return reasons->ahead_count + reasons->ahead_more;
+}
+
+/* The first reason with this word, or NULL. */
+const struct reason *reasons_find(const struct reasons *reasons, const char *token);

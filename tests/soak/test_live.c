@@ -1,0 +1,4 @@
+/* Worlds in which people interfere, with many more seeds. */
+#define SEEDS 500
+
+#include "../property/test_live.c"

@@ -1,0 +1,156 @@
+/* wild.c - a policy that does everything at random. */
+#include "support/wild.h"
+
+#include "base/arena.h"
+#include "base/bits.h"
+#include "base/rng.h"
+#include "model/cluster.h"
+
+#define WILD_DECISIONS 300
+
+struct wild {
+    struct rng rng;
+    uint32_t decisions;
+    struct bits avoid;
+};
+
+static int wild_init(void *self, const struct view *view, uint64_t seed,
+                     struct arena *run, struct error *err)
+{
+    struct wild *wild = self;
+    rng_init(&wild->rng, seed, "wild");
+    bits_init(&wild->avoid, run, view->cluster->node_count);
+    return 0;
+}
+
+static job_id any_job(struct wild *wild, const struct view *view)
+{
+    for (int i = 0; i < 8; i++) {
+        job_id job = rng_below(&wild->rng, view->job_max);
+        if (view->jobs[job].state != JOB_FREE)
+            return job;
+    }
+    return JOB_NONE;
+}
+
+static void grant_somehow(struct wild *wild, const struct view *view, struct plan *plan,
+                          job_id job)
+{
+    struct rng *rng = &wild->rng;
+    const struct job *j = &view->jobs[job];
+    struct ask ask = ASK_DEFAULT;
+    if (job_is_elastic(j) && rng_below(rng, 2))
+        ask.gpus = j->gpus_min + rng_below(rng, j->gpus_max - j->gpus_min + 1);
+    if (rng_below(rng, 4) == 0)
+        ask.types = (uint32_t)1 << rng_below(rng, view->cluster->type_count);
+    ask.spread = rng_below(rng, 3) == 0;
+    if (rng_below(rng, 3) == 0)
+        ask.beside = any_job(wild, view);
+    if (rng_below(rng, 3) == 0)
+        ask.steps_max = 1 + rng_below(rng, 50);
+    ask.together = rng_below(rng, 2);
+    plan_grant(plan, job, &ask);
+}
+
+/* Two who share move elsewhere together, if there is room. */
+static void move_two(struct wild *wild, const struct view *view, struct plan *plan,
+                     job_id job)
+{
+    job_id partner = view->jobs[job].partner;
+    if (partner == JOB_NONE || !job_may_leave(&view->jobs[job]) ||
+        !job_may_leave(&view->jobs[partner]))
+        return;
+    struct ask ask = ASK_DEFAULT;
+    node_id here = view_seats(view, job)->node;
+    bits_set(&wild->avoid, here);
+    ask.avoid = &wild->avoid;
+    size_t mark = plan_mark(plan);
+    bool moved = plan_grant(plan, job, &ask);
+    ask.beside = job;
+    if (!moved || !plan_grant(plan, partner, &ask))
+        plan_undo(plan, mark);
+    bits_clear(&wild->avoid, here);
+}
+
+/*
+ * As at the end of a round: everybody who runs is kept or told to leave, in any order;
+ * then everybody is put somewhere, alone, beside whom he was, or beside another.
+ */
+static void reshuffle(struct wild *wild, const struct view *view, struct plan *plan)
+{
+    struct rng *rng = &wild->rng;
+    for (job_id job = 0; job < view->job_max; job++)
+        if (rng_below(rng, 2) && !plan_changes(plan, job))
+            move_two(wild, view, plan, job);
+    for (job_id job = 0; job < view->job_max; job++)
+        if (!plan_changes(plan, job) && job_may_leave(&view->jobs[job]) &&
+            rng_below(rng, 2))
+            plan_revoke(plan, job, RULE_ROUND, JOB_NONE);
+    job_id last = JOB_NONE; /* who was put somewhere just now */
+    uint32_t first = rng_below(rng, view->job_max);
+    for (uint32_t i = 0; i < view->job_max; i++) {
+        job_id job = (first + i) % view->job_max;
+        const struct job *j = &view->jobs[job];
+        if (j->state == JOB_FREE || rng_below(rng, 4) == 0)
+            continue;
+        struct ask ask = ASK_DEFAULT;
+        uint32_t how = rng_below(rng, 4);
+        ask.beside = how == 0                             ? last
+                     : how == 1 && j->partner != JOB_NONE ? j->partner
+                     : how == 2                           ? any_job(wild, view)
+                                                          : JOB_NONE;
+        ask.together = rng_below(rng, 2);
+        ask.steps_max = 1 + rng_below(rng, 50);
+        size_t mark = plan_mark(plan);
+        if (plan_grant(plan, job, &ask))
+            last = job;
+        if (rng_below(rng, 10) == 0)
+            plan_undo(plan, mark);
+    }
+}
+
+/* In the end everybody is to get what he asks for, and nobody is to idle. */
+static void be_reasonable(const struct view *view, struct plan *plan)
+{
+    for (job_id job = 0; job < view->job_max; job++)
+        if (view->jobs[job].state == JOB_WAITING || view->jobs[job].state == JOB_IDLE)
+            plan_grant(plan, job, NULL);
+}
+
+static int wild_decide(void *self, const struct view *view, struct plan *plan,
+                       struct arena *scratch, struct error *err)
+{
+    struct wild *wild = self;
+    if (wild->decisions++ >= WILD_DECISIONS) {
+        be_reasonable(view, plan);
+        return 0;
+    }
+    if (rng_below(&wild->rng, 8) == 0) {
+        reshuffle(wild, view, plan);
+        plan_wake(plan, view->now_ns + 1 + rng_below(&wild->rng, 2000000000));
+        return 0;
+    }
+    uint32_t tries = rng_below(&wild->rng, 6);
+    for (uint32_t i = 0; i < tries; i++) {
+        job_id job = any_job(wild, view);
+        if (job == JOB_NONE)
+            break;
+        size_t mark = plan_mark(plan);
+        if (rng_below(&wild->rng, 3) == 0 && job_may_leave(&view->jobs[job]) &&
+            !plan_changes(plan, job))
+            plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
+        else
+            grant_somehow(wild, view, plan, job);
+        if (rng_below(&wild->rng, 4) == 0)
+            plan_undo(plan, mark);
+    }
+    plan_wake(plan, view->now_ns + 1 + rng_below(&wild->rng, 2000000000));
+    return 0;
+}
+
+const struct policy policy_wild = {
+    .name = "wild",
+    .self_size = sizeof(struct wild),
+    .init = wild_init,
+    .decide = wild_decide,
+};

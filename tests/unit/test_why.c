@@ -1,0 +1,597 @@
+/* What holds a job back: each reason by its token, and changes that really start it. */
+#include "support/cases.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "daemon/gates.h"
+#include "daemon/why.h"
+#include "engine/engine.h"
+#include "executor/sim.h"
+#include "metrics/ledger.h"
+#include "model/cluster.h"
+#include "model/intake.h"
+#include "model/outbox.h"
+#include "model/throughput.h"
+#include "policy/policy.h"
+#include "store/store.h"
+
+#define SECOND INT64_C(1000000000)
+#define JOBS_MAX 64
+
+/* An engine over a simulated cluster, moved by hand. */
+struct stage {
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    struct intake intake;
+    struct engine engine;
+    struct sim_cluster sim;
+    struct outbox outboxes[2];
+    uint32_t reading;
+    int64_t now_ns;
+    uint64_t id_next;
+    struct gates gates;
+    struct store *store; /* or NULL */
+    struct ledger ledger;
+    char settings[64];
+    struct why why;
+};
+
+static void admit(void *self, const struct view *view, const struct event *event)
+{
+    struct stage *stage = self;
+    if (event->kind == EVENT_SUBMITTED)
+        sim_cluster_admit(&stage->sim, event->job,
+                          &(struct sim_truth){ .steps = 1e9,
+                                               .pause_ns = 10 * SECOND,
+                                               .load_ns = 2 * SECOND });
+}
+
+static void set_up(struct stage *stage, const char *cluster, const char *policy_text,
+                   uint32_t job_max)
+{
+    struct error err = { "" };
+    const struct policy *policy;
+    const char *settings;
+    memset(stage, 0, sizeof *stage);
+    arena_init(&stage->arena, 0);
+    if (cluster_load(&stage->cluster, &stage->arena, cluster, &err) < 0 ||
+        policy_parse(policy_text, &policy, &settings, &err) < 0)
+        fail_msg("%s", err.text);
+    for (uint32_t t = 0; t < stage->cluster.type_count; t++)
+        stage->cluster.types[t].usd_per_hour = 1; /* some policies want a price */
+    snprintf(stage->settings, sizeof stage->settings, "%s", settings ? settings : "");
+    throughput_init(&stage->rates, &stage->cluster);
+    intake_init(&stage->intake, &stage->cluster, &stage->rates);
+    struct engine_setup setup = { .cluster = &stage->cluster,
+                                  .rates = &stage->rates,
+                                  .policy = policy,
+                                  .settings = stage->settings,
+                                  .executor = &executor_sim,
+                                  .executor_self = &stage->sim,
+                                  .job_max = job_max,
+                                  .seed = 1 };
+    if (engine_init(&stage->engine, &stage->arena, &setup, &err) < 0)
+        fail_msg("%s", err.text);
+    sim_cluster_init(&stage->sim, &stage->arena, &stage->engine.state.view,
+                     &stage->outboxes[0], &(struct sim_faults){ 0 }, 1);
+    engine_listen(&stage->engine, (struct listener){ .event = admit, .self = stage });
+    stage->id_next = 1;
+    stage->now_ns = SECOND;
+}
+
+static void tear_down(struct stage *stage)
+{
+    engine_release(&stage->engine);
+    intake_release(&stage->intake);
+    sim_cluster_release(&stage->sim);
+    outbox_release(&stage->outboxes[0]);
+    outbox_release(&stage->outboxes[1]);
+    gates_release(&stage->gates);
+    arena_release(&stage->arena);
+}
+
+/* Everything that was said, and what comes of it in this instant. */
+static void settle(struct stage *stage)
+{
+    struct error err = { "" };
+    sim_cluster_advance(&stage->sim, stage->now_ns);
+    do {
+        struct outbox *inbox = &stage->outboxes[stage->reading];
+        stage->reading ^= 1;
+        stage->sim.outbox = &stage->outboxes[stage->reading];
+        if (engine_step(&stage->engine, stage->now_ns, inbox->events, inbox->count,
+                        &err) < 0)
+            fail_msg("%s", err.text);
+        inbox->count = 0;
+    } while (stage->outboxes[stage->reading].count > 0);
+}
+
+static void pass(struct stage *stage, int64_t ns)
+{
+    int64_t until_ns = stage->now_ns + ns;
+    while (sim_cluster_next_ns(&stage->sim) <= until_ns) {
+        stage->now_ns = sim_cluster_next_ns(&stage->sim);
+        settle(stage);
+    }
+    stage->now_ns = until_ns;
+    settle(stage);
+}
+
+static struct event *say(struct stage *stage, enum event_kind kind, job_id job)
+{
+    struct event *event = outbox_add(&stage->outboxes[stage->reading]);
+    *event = (struct event){ .at_ns = stage->now_ns, .kind = kind, .job = job };
+    if (job != JOB_NONE)
+        event->generation = stage->engine.state.jobs[job].generation;
+    return event;
+}
+
+static job_id submit(struct stage *stage, struct job_spec spec)
+{
+    struct error err = { "" };
+    struct job job;
+    spec.id = stage->id_next++;
+    spec.submit_ns = stage->now_ns += SECOND;
+    spec.steps = spec.steps > 0 ? spec.steps : 1e9;
+    spec.pause_ns = 10 * SECOND;
+    spec.grace_ns = 60 * SECOND;
+    if (intake_job(&stage->intake, &spec, &job, &err) < 0)
+        fail_msg("%s", err.text);
+    say(stage, EVENT_SUBMITTED, JOB_NONE)->spec = &job;
+    settle(stage);
+    return state_find(&stage->engine.state, spec.id);
+}
+
+static void cancel(struct stage *stage, job_id job)
+{
+    say(stage, EVENT_CANCELLED, job);
+    settle(stage);
+}
+
+static void foreign(struct stage *stage, node_id node, uint64_t gpus)
+{
+    struct event *event = say(stage, EVENT_FOREIGN, JOB_NONE);
+    event->node = node;
+    event->gpus = gpus;
+    settle(stage);
+}
+
+static const struct job *job_of(const struct stage *stage, job_id job)
+{
+    return &stage->engine.state.jobs[job];
+}
+
+static struct why_scene scene_of(struct stage *stage)
+{
+    return (struct why_scene){ .engine = &stage->engine,
+                               .settings = stage->settings,
+                               .gates = &stage->gates,
+                               .reader =
+                                   stage->store ? store_reader(stage->store) : NULL,
+                               .now_ns = stage->now_ns };
+}
+
+/* Asking changes nothing, whoever asks. */
+static void ask(struct stage *stage, job_id job)
+{
+    struct why_scene scene = scene_of(stage);
+    struct job before = *job_of(stage, job);
+    uint32_t free = stage->engine.state.free.gpu_count;
+    int64_t now_ns = stage->engine.state.view.now_ns;
+    why_find(&stage->why, &scene, job);
+    for (uint32_t i = 0; i < stage->why.reasons.count; i++)
+        print_message("# %s: %s\n", stage->why.reasons.list[i].token,
+                      stage->why.reasons.list[i].text);
+    print_message("# change: %s\n", stage->why.change);
+    assert_memory_equal(&before, job_of(stage, job), sizeof before);
+    assert_int_equal(stage->engine.state.free.gpu_count, free);
+    assert_int_equal(stage->engine.state.view.now_ns, now_ns);
+    state_check(&stage->engine.state);
+}
+
+static const char *text_of(const struct stage *stage, const char *token)
+{
+    const struct reason *reason = reasons_find(&stage->why.reasons, token);
+    if (!reason)
+        fail_msg("no reason '%s'", token);
+    return reason->text;
+}
+
+static void assert_says(const struct stage *stage, const char *token, const char *words)
+{
+    if (!strstr(text_of(stage, token), words))
+        fail_msg("'%s' is not in '%s'", words, text_of(stage, token));
+}
+
+static void assert_brief(struct stage *stage, job_id job, const char *token)
+{
+    char text[64];
+    const char *got;
+    struct why_scene scene = scene_of(stage);
+    why_brief(&scene, job, text, sizeof text, &got);
+    assert_string_equal(got, token);
+}
+
+/* --- reasons --------------------------------------------------------------------------- */
+
+static void too_few_accelerators_and_who_holds_them(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    job_id holder = submit(stage, (struct job_spec){ .gpus = 3 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 2 });
+    assert_true(job_runs(job_of(stage, holder)));
+
+    ask(stage, waits);
+    assert_says(stage, "resources", "it needs 2 v100, and 1 of 4 are free");
+    assert_says(stage, "resources", "3 held by job 1");
+    assert_true(stage->why.can_ever_run);
+    assert_brief(stage, waits, "resources");
+}
+
+static void accelerators_of_others_and_nodes_that_are_down(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "2xv100:4", "fifo", JOBS_MAX);
+    foreign(stage, 0, 0xf);
+    struct event *down = say(stage, EVENT_NODE_DOWN, JOB_NONE);
+    down->node = 1;
+    settle(stage);
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 2 });
+
+    ask(stage, waits);
+    assert_says(stage, "foreign", "4 v100 are in use");
+    assert_says(stage, "node_down", "4 v100 are on nodes that are down");
+}
+
+static void room_in_pieces(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "2xv100:4", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 2, .nodes = 1 });
+    foreign(stage, 1, 3);
+    foreign(stage, 0, 0);
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 4 });
+    ask(stage, waits);
+    assert_says(stage, "resources", "it needs 4 v100");
+    assert_string_equal(stage->why.change, "spread over nodes it would start now");
+
+    cancel(stage, waits);
+    waits = submit(stage, (struct job_spec){ .gpus = 4, .spread = true });
+    assert_true(job_runs(job_of(stage, waits)));
+}
+
+static void cpus_and_memory(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    stage->engine.state.free.rooms[0].mem_mib = 1024; /* of a machine with that much */
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 1, .mem_mib = 2048 });
+    assert_int_equal(job_of(stage, waits)->state, JOB_WAITING);
+
+    struct why_scene scene = scene_of(stage);
+    why_find(&stage->why, &scene, waits);
+    assert_says(stage, "resources", "2 GiB");
+    assert_string_equal(stage->why.change,
+                        "with less memory than 2 GiB it would start now");
+}
+
+static void the_order_of_the_queue(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 2 });
+    job_id large = submit(stage, (struct job_spec){ .gpus = 4 });
+    job_id small = submit(stage, (struct job_spec){ .gpus = 1 });
+
+    ask(stage, small);
+    assert_says(stage, "order", "job 2 came before it");
+    assert_null(reasons_find(&stage->why.reasons, "resources"));
+    assert_int_equal(stage->why.reasons.ahead_count, 1);
+    assert_int_equal(stage->why.reasons.ahead[0].id, 2);
+    assert_brief(stage, small, "order");
+    assert_string_equal(stage->why.change,
+                        "cancelling job 2, which waits, would start it");
+
+    cancel(stage, large);
+    assert_true(job_runs(job_of(stage, small)));
+}
+
+static void best_effort_behind_trials(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fitgpp", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 4, .class = CLASS_TE });
+    job_id trial = submit(stage, (struct job_spec){ .gpus = 2, .class = CLASS_TE });
+    job_id other = submit(stage, (struct job_spec){ .gpus = 1 });
+
+    ask(stage, other);
+    assert_says(stage, "order", "trial jobs go first, and 1 of them look for room");
+    ask(stage, trial);
+    assert_says(stage, "no_victim", "no best-effort job runs");
+}
+
+static void a_victim_has_still_to_leave(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fitgpp", JOBS_MAX);
+    job_id victim = submit(stage, (struct job_spec){ .gpus = 4 });
+    pass(stage, 5 * SECOND);
+    job_id trial = submit(stage, (struct job_spec){ .gpus = 2, .class = CLASS_TE });
+
+    ask(stage, trial);
+    assert_says(stage, "victim_leaving", "job 1 has still to leave");
+    assert_brief(stage, trial, "victim_leaving");
+    ask(stage, victim);
+    assert_says(stage, "stopping", "told to leave");
+    pass(stage, 20 * SECOND);
+    ask(stage, trial);
+    assert_says(stage, "running", "v100 0,1");
+    assert_brief(stage, trial, "");
+}
+
+static void a_swap_that_does_not_pay(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "xion", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 4, .steps = 40, .load_ns = 500 * SECOND });
+    pass(stage, 4 * SECOND);
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 4, .steps = 20 });
+
+    ask(stage, waits);
+    assert_says(stage, "worth", "sending job 1 away");
+    assert_says(stage, "worth", "not worth it");
+}
+
+static void shares_and_rounds(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:1", "gavel-las", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 1 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 1 });
+    pass(stage, 10 * SECOND);
+
+    ask(stage, waits);
+    assert_says(stage, "share", "of the time on v100");
+    assert_says(stage, "round", "round");
+}
+
+static void what_stands_before_the_queue(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    job_id id = submit(stage, (struct job_spec){ .gpus = 4 });
+    id = submit(stage, (struct job_spec){ .gpus = 1 });
+    say(stage, EVENT_HELD, id);
+    settle(stage);
+    ask(stage, id);
+    assert_says(stage, "held", "held");
+    assert_brief(stage, id, "held");
+
+    struct dependency after = { .kind = DEPENDS_OK, .id = 1 };
+    struct request request = { .spec.id = job_of(stage, id)->id,
+                               .hold = true,
+                               .begin_ns = stage->now_ns + 90 * SECOND,
+                               .dependencies = &after,
+                               .dependency_count = 1 };
+    gates_add(&stage->gates, &request, id, 0);
+    ask(stage, id);
+    assert_says(stage, "held", "its owner holds it");
+    assert_says(stage, "begin", "90 s");
+    assert_says(stage, "dependency", "job 1 has completed");
+    assert_int_equal(stage->why.reasons.count, 3);
+
+    gates_drop(&stage->gates, request.spec.id);
+    gates_add(&stage->gates, &(struct request){ .spec.id = request.spec.id }, id, 2);
+    ask(stage, id);
+    assert_says(stage, "array_limit", "2 jobs of its array");
+    assert_brief(stage, id, "array_limit");
+}
+
+/* --- changes that start it -------------------------------------------------------------- */
+
+static void with_fewer_accelerators(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 1 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 4 });
+    ask(stage, waits);
+    assert_string_equal(stage->why.change,
+                        "with 3 GPUs instead of 4 it would start now");
+
+    cancel(stage, waits);
+    job_id smaller = submit(stage, (struct job_spec){ .gpus = 3 });
+    assert_true(job_runs(job_of(stage, smaller)));
+}
+
+static void on_another_type(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:2,1xk80:2", "sjf", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 2, .types = "v100" });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 2, .types = "v100" });
+    ask(stage, waits);
+    assert_string_equal(stage->why.change, "on type k80 it would start now");
+
+    cancel(stage, waits);
+    job_id other = submit(stage, (struct job_spec){ .gpus = 2, .types = "k80" });
+    assert_true(job_runs(job_of(stage, other)));
+}
+
+static void as_a_trial_job(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fitgpp", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 4 });
+    pass(stage, 5 * SECOND);
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 4 });
+    ask(stage, waits);
+    assert_string_equal(stage->why.change, "as class te it would get seats now");
+
+    struct job spec = *job_of(stage, waits);
+    spec.class = CLASS_TE;
+    say(stage, EVENT_HELD, waits);
+    say(stage, EVENT_CHANGED, waits)->spec = &spec;
+    say(stage, EVENT_RELEASED, waits);
+    settle(stage);
+    assert_int_equal(job_of(stage, waits)->state, JOB_PLACED);
+    pass(stage, 20 * SECOND);
+    assert_true(job_runs(job_of(stage, waits)));
+}
+
+static void without_somebody_who_runs(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    job_id small = submit(stage, (struct job_spec){ .gpus = 1 });
+    submit(stage, (struct job_spec){ .gpus = 3 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 1 });
+    ask(stage, waits);
+    assert_string_equal(stage->why.change, "cancelling job 1 would start it");
+
+    cancel(stage, small);
+    assert_true(job_runs(job_of(stage, waits)));
+}
+
+static void nothing_helps_where_others_would_take_it(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:2", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 2 });
+    for (int i = 0; i < 3; i++)
+        submit(stage, (struct job_spec){ .gpus = 2 });
+    job_id last = submit(stage, (struct job_spec){ .gpus = 2 });
+    ask(stage, last);
+    assert_string_equal(stage->why.change, "");
+    assert_int_equal(stage->why.reasons.ahead_count, 3);
+}
+
+/* --- who sent it away ---------------------------------------------------------------------- */
+
+static void by_whom_it_was_preempted_and_at_what_price(void **state)
+{
+    struct stage *stage = *state;
+    struct error err = { "" };
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/berth-why-%d.db", (int)getpid());
+    set_up(stage, "1xv100:4", "fitgpp", JOBS_MAX);
+    if (store_open(&stage->store, path, &err) < 0)
+        fail_msg("%s", err.text);
+    store_attach(stage->store, &stage->engine.state);
+    ledger_init(&stage->ledger, &stage->arena, &stage->engine.state.view, NULL);
+    stage->ledger.note = store_entry;
+    stage->ledger.context = stage->store;
+    engine_listen(&stage->engine,
+                  (struct listener){ .event = ledger_event, .self = &stage->ledger });
+    engine_listen(&stage->engine, (struct listener){ .event = store_event,
+                                                     .commit = store_commit,
+                                                     .self = stage->store });
+    for (uint64_t id = 1; id <= 2; id++)
+        store_accept(stage->store,
+                     &(struct store_job){ .id = id, .user = "u", .request = "{}" },
+                     NULL);
+
+    job_id victim = submit(stage, (struct job_spec){ .gpus = 4 });
+    pass(stage, 5 * SECOND);
+    submit(stage, (struct job_spec){ .gpus = 4, .class = CLASS_TE });
+    pass(stage, 30 * SECOND);
+    ask(stage, victim);
+    assert_says(stage, "preempted", "for job 2");
+    assert_says(stage, "preempted", "'trial'");
+    assert_says(stage, "preempted", "cost 40"); /* 10 s of pause on 4 GPUs */
+
+    ledger_release(&stage->ledger);
+    store_close(stage->store);
+    stage->store = NULL;
+    static const char *const ends[] = { "", "-wal", "-shm" };
+    for (size_t i = 0; i < 3; i++) {
+        char file[80];
+        snprintf(file, sizeof file, "%s%s", path, ends[i]);
+        unlink(file);
+    }
+}
+
+/* --- everybody says something -------------------------------------------------------------- */
+
+static void every_policy_has_a_reason(void **state)
+{
+    struct stage *stage = *state;
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        set_up(stage, "1xv100:2", (*p)->name, JOBS_MAX);
+        for (int i = 0; i < 5; i++)
+            submit(stage, (struct job_spec){ .gpus = 2,
+                                             .class = i % 2 ? CLASS_TE : CLASS_BE });
+        pass(stage, 30 * SECOND);
+        print_message("# --- %s\n", (*p)->name);
+        assert_non_null((*p)->explain);
+        for (job_id id = 0; id < stage->engine.state.job_count; id++) {
+            ask(stage, id);
+            assert_true(stage->why.reasons.count > 0);
+        }
+        tear_down(stage);
+    }
+    set_up(stage, "1xv100:2", "fifo", JOBS_MAX);
+}
+
+static void of_many_ahead_the_first_are_named(void **state)
+{
+    struct reasons reasons;
+    reasons_reset(&reasons);
+    for (uint64_t id = 1000; id > 0; id--)
+        reasons_add_ahead(&reasons, (int64_t)(id % 500), id);
+    assert_int_equal(reasons_ahead_total(&reasons), 1000);
+    assert_int_equal(reasons.ahead_count, AHEAD_MAX);
+    assert_int_equal(reasons.ahead[0].id, 500);
+    assert_int_equal(reasons.ahead[1].id, 1000);
+    assert_int_equal(reasons.ahead[2].id, 1);
+    assert_int_equal(reasons.ahead[AHEAD_MAX - 1].id, 549);
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:2", "fifo", JOBS_MAX);
+}
+
+static int setup(void **state)
+{
+    static struct stage stage;
+    *state = &stage;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    tear_down(*state);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(too_few_accelerators_and_who_holds_them),
+        CASE(accelerators_of_others_and_nodes_that_are_down),
+        CASE(room_in_pieces),
+        CASE(cpus_and_memory),
+        CASE(the_order_of_the_queue),
+        CASE(best_effort_behind_trials),
+        CASE(a_victim_has_still_to_leave),
+        CASE(a_swap_that_does_not_pay),
+        CASE(shares_and_rounds),
+        CASE(what_stands_before_the_queue),
+        CASE(with_fewer_accelerators),
+        CASE(on_another_type),
+        CASE(as_a_trial_job),
+        CASE(without_somebody_who_runs),
+        CASE(nothing_helps_where_others_would_take_it),
+        CASE(by_whom_it_was_preempted_and_at_what_price),
+        CASE(every_policy_has_a_reason),
+        CASE(of_many_ahead_the_first_are_named),
+    };
+    return cmocka_run_group_tests_name("why", tests, NULL, NULL);
+}
