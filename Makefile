@@ -1,7 +1,7 @@
 # What people type; the build itself is Meson's.
 #
 #   make              build into build/
-#   make demo         install what is missing, build, compare two policies
+#   make demo         install what is missing, build, show it live and simulated
 #   make check        install what is missing, build, run every test
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
@@ -28,6 +28,8 @@ $(BUILD)/build.ninja:
 demo:
 	@tools/setup build
 	@$(MAKE) --no-print-directory all
+	@tools/demo $(BUILD)
+	@echo; echo "The same engine, simulated: two policies over a made-up week"
 	$(DEMO)
 
 check:

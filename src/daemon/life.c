@@ -11,9 +11,11 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/units.h"
 #include "daemon/daemon_own.h"
 #include "engine/recover.h"
 #include "executor/local.h"
@@ -331,6 +333,14 @@ static void listen_all(struct daemon *daemon)
                                              .self = daemon->local });
 }
 
+/* For how long decisions take. */
+static int64_t steady_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
 static int init_engine(struct daemon *daemon, struct error *err)
 {
     const struct policy *policy;
@@ -351,7 +361,9 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .executor = &executor_local,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
-    return engine_init(&daemon->engine, &daemon->life, &setup, err);
+    r = engine_init(&daemon->engine, &daemon->life, &setup, err);
+    daemon->engine.clock_ns = steady_now;
+    return r;
 }
 
 /* The engine, from what is on disk. */

@@ -254,6 +254,20 @@ static void put_jobs(struct prometheus *out, const struct tally *tally)
                      tally->gpus - tally->gpus_held - tally->gpus_foreign);
 }
 
+static void put_decisions(struct prometheus *out, const struct histogram *decide_ns)
+{
+    static const struct {
+        const char *name;
+        double share;
+    } rows[] = { { "0.5", 0.5 }, { "0.99", 0.99 }, { "1", 1 } };
+    prometheus_gauge(out, "berth_decision_seconds", "seconds",
+                     "How long the given share of decisions took at most.");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        prometheus_value(out,
+                         (const struct label[]){ { "share", rows[i].name }, { NULL } },
+                         (double)histogram_quantile(decide_ns, rows[i].share) * 1e-9);
+}
+
 static void put_engine(struct prometheus *out, const struct engine *engine)
 {
     struct tally tally;
@@ -264,6 +278,7 @@ static void put_engine(struct prometheus *out, const struct engine *engine)
     prometheus_counter(out, "berth_plans_refused", NULL,
                        "Plans of the policy that broke the rules.");
     prometheus_count(out, NULL, engine->refused_count);
+    put_decisions(out, &engine->decide_ns);
 }
 
 static void put_events(struct prometheus *out, const struct routes *routes)

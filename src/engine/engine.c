@@ -394,11 +394,18 @@ static int carry_cancels(struct engine *engine, const struct event *events,
     return r;
 }
 
-/* That a job is up, or has loaded, is what was ordered: it calls for no new decision. */
-static bool only_confirms(const struct event *events, uint32_t count)
+/*
+ * That a job is up, or has loaded, is what was ordered: it calls for no new decision.  But
+ * where a start takes time, somebody may have come meanwhile who could have its seats, and
+ * only a job that runs can be told to leave.
+ */
+static bool only_confirms(const struct engine *engine, const struct event *events,
+                          uint32_t count)
 {
+    bool at_once = engine->decided_ns == engine->state.view.now_ns;
     for (uint32_t i = 0; i < count; i++)
-        if (events[i].kind != EVENT_STARTED && events[i].kind != EVENT_LOADED)
+        if (events[i].kind != EVENT_LOADED &&
+            !(events[i].kind == EVENT_STARTED && at_once))
             return false;
     return count > 0;
 }
@@ -436,6 +443,7 @@ static int decide(struct engine *engine, struct error *err)
     struct plan *plan = engine->plan;
     plan_begin(plan);
     engine->decision_count++;
+    engine->decided_ns = state->view.now_ns;
     bool timed = engine->clock_ns && engine->decision_count % TIMED_EVERY == 0;
     int64_t begin_ns = timed ? engine->clock_ns() : 0;
     int r = engine->policy->decide(engine->policy_self, &state->view, plan,
@@ -470,7 +478,7 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
             order_leave(engine, events[i].job);
     }
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
-    int r = (idle || only_confirms(events, count)) && engine->wake_ns > now_ns
+    int r = (idle || only_confirms(engine, events, count)) && engine->wake_ns > now_ns
                 ? commit(engine, err)
                 : decide(engine, err);
     if (r == 0)

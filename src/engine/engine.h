@@ -58,6 +58,7 @@ struct engine {
     uint64_t refused_count; /* plans that were thrown away     */
     struct error *refusal;  /* why the last of them was        */
     int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
+    int64_t decided_ns;     /* when it was asked last                             */
     int64_t flow_wake_ns;   /* when the flow policy does                          */
     uint64_t level_count;   /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */

@@ -819,6 +819,7 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
         free(local);
         return r;
     }
+    local_drop_spares(local);
     find_cgroup(local);
     local->slots = calloc(setup->view->job_max, sizeof(struct local_run *));
     if (!local->slots)
@@ -845,6 +846,7 @@ void local_close(struct local *local)
     local->closing = true;
     while (local->runs)
         local_forget(local->runs);
+    local_drop_spares(local);
     if (local->cgroup[0])
         cgroup_remove(local->cgroup); /* only if no job is left in it */
     uv_close((uv_handle_t *)&local->timer, timer_closed);

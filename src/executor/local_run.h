@@ -76,6 +76,7 @@ struct local {
     pid_t *zombies; /* supervisors that have been let go */
     uint32_t zombie_count, zombie_room;
     uint32_t open_handles;
+    uint32_t spare_count; /* checkpoint folders that nobody put anything into */
     bool closing;
 };
 
@@ -89,6 +90,7 @@ void local_reported(struct local_run *run);
 void local_forget(struct local_run *run);
 
 /* local_start.c: the folder of an attempt, and its supervisor */
+void local_drop_spares(struct local *local);
 void local_dir(const struct local_run *run, char path[JOB_DIR_MAX]);
 bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX]);
 int local_spawn(struct local_run *run, struct error *err);

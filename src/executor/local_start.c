@@ -80,13 +80,73 @@ static void find_groups(struct order *order, const char *user)
 }
 
 /* Where it keeps its state across attempts, unless it has a place of its own. */
-static int make_ckpt_dir(const struct local *local, const struct launch *launch,
-                         char *path, struct error *err)
+/*
+ * Most short jobs leave nothing in their checkpoint folder, and making and removing one
+ * for each is dear on some file systems (ext4 passes over what was removed within
+ * seconds, one by one).  So a few empty ones are kept and handed on.  Not where jobs have
+ * different owners.
+ */
+#define SPARES_MAX 64
+
+static void spare_path(const struct local *local, uint32_t number, char *path)
+{
+    snprintf(path, PATH_MAX, "%s/ckpt/.spare-%" PRIu32, local->state_dir, number);
+}
+
+void local_drop_spares(struct local *local)
+{
+    char path[PATH_MAX];
+    local->spare_count = 0;
+    for (uint32_t i = 0; i < SPARES_MAX; i++) {
+        spare_path(local, i, path);
+        rmdir(path);
+    }
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    uint32_t count = 0;
+    if (!dir)
+        return false;
+    while (count < 3 && readdir(dir))
+        count++;
+    closedir(dir);
+    return count == 2; /* itself and the one above */
+}
+
+/* True: there is an empty one of that name now. */
+static bool take_spare(struct local *local, const char *path)
+{
+    char spare[PATH_MAX];
+    if (local->spare_count == 0 || access(path, F_OK) == 0)
+        return false;
+    spare_path(local, --local->spare_count, spare);
+    return is_empty(spare) &&
+           renameat2(AT_FDCWD, spare, AT_FDCWD, path, RENAME_NOREPLACE) == 0;
+}
+
+/* It has ended: its folder goes if there is nothing in it. */
+static void give_up_ckpt_dir(struct local *local, const char *path)
+{
+    char spare[PATH_MAX];
+    spare_path(local, local->spare_count, spare);
+    if (!local->setup.system && local->spare_count < SPARES_MAX && is_empty(path) &&
+        renameat2(AT_FDCWD, path, AT_FDCWD, spare, RENAME_NOREPLACE) == 0)
+        local->spare_count++;
+    else
+        rmdir(path);
+}
+
+static int make_ckpt_dir(struct local *local, const struct launch *launch, char *path,
+                         struct error *err)
 {
     int length =
         snprintf(path, PATH_MAX, "%s/ckpt/%" PRIu64, local->state_dir, launch->id);
     if (length < 0 || length >= PATH_MAX)
         return error_set(err, -ENAMETOOLONG, "%s: too long", local->state_dir);
+    if (take_spare(local, path))
+        return 0;
     if (mkdir(path, 0700) < 0) {
         if (errno == EEXIST)
             return 0;
@@ -100,7 +160,7 @@ static int make_ckpt_dir(const struct local *local, const struct launch *launch,
 static int make_order(struct local_run *run, const struct launch *launch,
                       struct order *order, struct texts *texts, struct error *err)
 {
-    const struct local *local = run->local;
+    struct local *local = run->local;
     const struct job *job = &local->setup.view->jobs[run->job];
     const struct cluster *cluster = local->setup.view->cluster;
     *order = (struct order){ .launch = *launch,
@@ -310,5 +370,5 @@ void local_remove(struct local_run *run)
     int length =
         snprintf(ckpt, sizeof ckpt, "%s/ckpt/%" PRIu64, run->local->state_dir, run->id);
     if (length > 0 && (size_t)length < sizeof ckpt)
-        rmdir(ckpt); /* only if there is nothing in it */
+        give_up_ckpt_dir(run->local, ckpt);
 }

@@ -56,7 +56,12 @@ class Runs(Case):
     def play(self, page, blocks):
         os.symlink(os.path.join(ROOT, "examples"), self.path("examples"))
         env = {**os.environ, "PATH": os.path.dirname(BERTH) + os.pathsep + os.environ["PATH"],
-               "NO_COLOR": "1"}
+               "NO_COLOR": "1", "XDG_STATE_HOME": self.path("state"),
+               "XDG_RUNTIME_DIR": self.path("run")}
+        env.pop("BERTH_ADDR", None)
+        os.mkdir(self.path("run"), 0o700)
+        self.addCleanup(subprocess.run, [BERTH, "down", "--kill"], env=env,
+                        stdout=subprocess.DEVNULL, timeout=60)
         for line, body in blocks:
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=self.scratch,
                                   env=env, stdin=subprocess.DEVNULL, text=True, timeout=240,

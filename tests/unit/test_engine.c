@@ -185,9 +185,21 @@ static void that_a_job_is_up_calls_for_no_decision(void **state)
     bench->wish = grant_0;
     submit(1);
     assert_int_equal(bench->asked, 1);
-    started(0);
+    step(0, (struct event){ .kind = EVENT_STARTED, .job = 0, .loaded = true });
     assert_int_equal(bench->asked, 1);
     assert_string_equal(bench->said, "started 0, commit");
+}
+
+static void whoever_came_while_it_started_is_not_forgotten(void **state)
+{
+    bench->wish = grant_0;
+    submit(1);
+    bench->wish = swap_0_for_1;
+    submit(2);
+    assert_string_equal(bench->said, "submitted 1, commit");
+    started(0);
+    assert_string_equal(bench->said, "started 0, recalled 0, placed 1, commit, "
+                                     "start 1, after 0, stop 0");
 }
 
 static void unless_it_is_time_to_wake(void **state)
@@ -292,6 +304,7 @@ int main(void)
         CASE(recalls_come_before_placements_and_starts_before_stops),
         CASE(nothing_is_launched_that_is_not_durable),
         CASE(that_a_job_is_up_calls_for_no_decision),
+        CASE(whoever_came_while_it_started_is_not_forgotten),
         CASE(unless_it_is_time_to_wake),
         CASE(late_events_are_told_to_nobody),
         CASE(a_policy_that_fails_is_set_aside),

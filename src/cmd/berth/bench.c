@@ -2,7 +2,7 @@
  * bench.c - berth bench: how fast, as figures.
  *
  * Figures, never verdicts: machines differ and have neighbours.  Times are CPU time of
- * this process.
+ * this process; those of 'live', where others do the work, are of the wall clock.
  */
 #include "cmd/berth/bench.h"
 
@@ -15,9 +15,10 @@
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 
-static const struct bench_suite *const suites[] = {
-    &bench_sim, &bench_fit, &bench_fitgpp, &bench_flow, &bench_solve, &bench_gavel, NULL
-};
+static const struct bench_suite *const suites[] = { &bench_sim,    &bench_fit,
+                                                    &bench_fitgpp, &bench_flow,
+                                                    &bench_solve,  &bench_gavel,
+                                                    &bench_live,   NULL };
 
 #define SUITES_MAX 16
 
@@ -85,7 +86,8 @@ static int bench_run(const struct flags *flags)
 {
     if (flags->word_count != 1)
         return command_wrong(
-            flags, "want one suite: sim, fit, fitgpp, flow, solve, gavel, or all");
+            flags,
+            "want one suite: sim, fit, fitgpp, flow, solve, gavel, live, or all");
     struct bench bench = { .rows = flags_get(flags, "json") ? json_new_array() : NULL };
     int status = run_suites(flags, flags->words[0], &bench);
     if (bench.rows) {
@@ -102,7 +104,7 @@ const struct command command_bench = {
     .name = "bench",
     .group = "Study",
     .brief = "measure how fast it is",
-    .usage = "sim|fit|fitgpp|flow|solve|gavel|all [--json]",
+    .usage = "sim|fit|fitgpp|flow|solve|gavel|live|all [--json]",
     .flags = bench_flags,
     .more =
         "sim    replay of 100,000 and of 1,000,000 jobs, cost of a decision, reading\n"
@@ -111,6 +113,7 @@ const struct command command_bench = {
         "fitgpp choosing a victim among 80,000 jobs, the whole study\n"
         "flow   whose packets go first, for 1,000 jobs on 1,000 hosts; the network\n"
         "solve  shares of 100,000 jobs by prices, and CLP beside it\n"
+        "live   berthd itself: submissions, starts, preemptions, restarts\n"
         "all    everything there is",
     .run = bench_run,
 };

@@ -23,7 +23,7 @@ struct bench_suite {
 };
 
 extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
-    bench_solve, bench_gavel;
+    bench_solve, bench_gavel, bench_live;
 
 /* A part of the suite 'solve': sums, floors, ratios and pairs. */
 int bench_solve_sums(struct bench *bench, struct error *err);

@@ -1,0 +1,567 @@
+/*
+ * check_ckpt.c - berth check-ckpt: does this command stop and resume as it should?
+ *
+ * It is run as a best-effort job of a berthd of its own with one slot, and preempted for
+ * real: a trial job wants the slot.  What the job does about it is seen from outside, in
+ * berthd's events, in its checkpoint folder and in its output, and said line by line.
+ *
+ *     runs, until it has made progress
+ *       │ a trial job comes: warning, grace
+ *     leaves: in time? with which status? did it save?
+ *       │ the trial job ends
+ *     runs again: from which step?
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/units.h"
+#include "cmd/berth/check_signs.h"
+#include "cmd/berth/draft.h"
+#include "cmd/berth/live.h"
+#include "cmd/berth/scratch.h"
+
+#define GRACE_S 30.0
+#define STEPS_ENOUGH 1e12 /* so that steps are its own and not seconds */
+#define SLACK_S 30.0      /* for berthd to do its part */
+#define EVENT_BYTES_MAX (1 << 20)
+
+static const struct flag check_flags[] = {
+    { "grace", 0, "T", "time to leave after the warning; 30s" },
+    { "signal", 0, "S", "asks it to stop; TERM" },
+    { "pattern", 0, "REGEX", "finds (step) and (loss) in its output" },
+    { "ckpt-dir", 0, "DIR", "where it saves; one of Berth's own" },
+    { "chdir", 'D', "DIR", "runs in this folder; the present one" },
+    { "export", 0, "LIST", "variables it sees: ALL, NONE, or A,B=value; ALL" },
+    { "after", 0, "T", "preempts it so long after its first progress; 2s" },
+    { "within", 0, "T", "waits so long for a sign of progress; 60s" },
+    LIVE_JSON,
+    { 0 },
+};
+
+enum phase { RUNS, WARNED, WAITS, RUNS_AGAIN, KNOWN };
+
+struct check {
+    const struct flags *flags;
+    struct scratch scratch;
+    struct call *stream;
+    struct signs signs;
+    struct buf line; /* of the event stream, as it comes */
+    struct json *evidence;
+    struct error err; /* why it could not be found out; "": nothing went wrong */
+    bool quiet;       /* for programs */
+    double after_s, within_s, grace_s;
+
+    uint64_t victim, trial;
+    enum phase phase;
+    double zero, since;        /* on our clock: the beginning; of this phase     */
+    double sign;               /* of the first progress; NAN: none yet           */
+    double start_at, warn_at;  /* by berthd's events                             */
+    double left_s, lead_s;     /* how long it took to leave, and to make progress */
+    double reached, saved;     /* steps; 0: none are known                        */
+    double resumed;            /* the first step of the second attempt            */
+    int64_t output_before;     /* bytes, of the first attempt                     */
+    int left_code, end_code;   /* of the first attempt; of the last                */
+    bool warned, clean, wrote; /* the first attempt                               */
+    bool again, read, failed;  /* the second                                      */
+    bool stops, resumes;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    interrupted = number;
+}
+
+static double now_s(const struct check *check)
+{
+    return scratch_clock_s() - check->zero;
+}
+
+/* One line of what was seen. */
+static void say(struct check *check, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(struct check *check, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    json_add_text(check->evidence, text);
+    if (check->quiet)
+        return;
+    printf("%6.1f s  %s\n", now_s(check), text);
+    fflush(stdout);
+}
+
+static void enter(struct check *check, enum phase phase)
+{
+    check->phase = phase;
+    check->since = scratch_clock_s();
+}
+
+/* ---- what berthd says ---- */
+
+static void on_started(struct check *check, double at, int64_t attempt)
+{
+    signs_watch(&check->signs);
+    if (attempt == 0) {
+        check->start_at = at;
+        say(check, "started");
+        return;
+    }
+    check->again = true;
+    say(check, "started again, with BERTH_RESUME=1");
+    enter(check, RUNS_AGAIN);
+}
+
+static void on_progress(struct check *check, const struct json *event)
+{
+    double step = live_number(event, "step", NAN);
+    if (check->phase == RUNS || check->phase == WARNED)
+        check->reached = fmax(check->reached, step);
+    if (check->phase == RUNS && isnan(check->sign)) {
+        check->sign = scratch_clock_s();
+        say(check, "its first report: step %.0f", step);
+    }
+    if (check->phase == RUNS_AGAIN && isnan(check->resumed)) {
+        check->resumed = step;
+        say(check, "its first report: step %.0f", step);
+    }
+}
+
+static void on_recalled(struct check *check, double at)
+{
+    check->warned = true;
+    check->warn_at = at;
+    signs_begin(&check->signs);
+    if (check->reached > 0)
+        say(check, "told to stop, with %.3g s of grace, past step %.0f", check->grace_s,
+            check->reached);
+    else
+        say(check, "told to stop, with %.3g s of grace", check->grace_s);
+    enter(check, WARNED);
+}
+
+static bool look_at_the_second(struct check *check);
+
+/* How it left, in words. */
+static void on_left(struct check *check, double at, int code)
+{
+    const char *meaning = code == 85 || code == 99 ? ": saved, put me back"
+                          : code == 0              ? ": done"
+                          : code == 128 + SIGKILL  ? ": killed"
+                          : code == 128 + SIGTERM  ? ": the signal ended it"
+                                                   : "";
+    signs_look(&check->signs);
+    check->left_code = code;
+    check->left_s = at - check->warn_at;
+    check->wrote = check->signs.written > 0;
+    check->output_before = signs_output_bytes(&check->signs);
+    say(check, "left after %.2f s with status %d%s", check->left_s, code, meaning);
+    if (check->wrote)
+        say(check, "wrote %s between the warning and its end",
+            check->signs.written_name);
+}
+
+static void on_stopped(struct check *check, const struct json *event)
+{
+    double first, last;
+    check->saved = live_number(event, "step", 0);
+    check->reached = fmax(check->reached, live_number(event, "reached", check->saved));
+    json_as_flag(json_get(event, "clean"), &check->clean);
+    if (check->reached == 0 &&
+        signs_steps(&check->signs, 0, check->output_before, &first, &last))
+        check->reached = last;
+    signs_begin(&check->signs);
+    enter(check, WAITS);
+}
+
+/* It is over, before we asked it to or after it was started again. */
+static void on_end(struct check *check, bool finished, int code)
+{
+    char line[160];
+    signs_last_line(&check->signs, line, sizeof line);
+    say(check, "ended with status %d", code);
+    if (*line)
+        say(check, "its last line: %s", line);
+    check->end_code = code;
+    check->failed = !finished;
+    if (check->again)
+        look_at_the_second(check);
+    enter(check, KNOWN);
+}
+
+static void on_event(struct check *check, const struct json *event)
+{
+    int64_t job = 0, attempt = 0, code = 0;
+    const char *kind = live_text(event, "kind", "");
+    double at = live_number(event, "at", NAN);
+    json_as_count(json_get(event, "job"), &job);
+    json_as_count(json_get(event, "attempt"), &attempt);
+    if ((uint64_t)job != check->victim)
+        return;
+    bool ended = json_as_count(json_get(event, "exit_code"), &code);
+    if (ended && check->phase == WARNED)
+        on_left(check, at, (int)code);
+    if (strcmp(kind, "started") == 0)
+        on_started(check, at, attempt);
+    else if (strcmp(kind, "progress") == 0)
+        on_progress(check, event);
+    else if (strcmp(kind, "recalled") == 0)
+        on_recalled(check, at);
+    else if (ended && check->phase != WARNED)
+        on_end(check, strcmp(kind, "finished") == 0, (int)code);
+    else if (strcmp(kind, "stopped") == 0)
+        on_stopped(check, event);
+    else if (ended || strcmp(kind, "lost") == 0)
+        enter(check, KNOWN); /* it says that it is done, and will not come back */
+}
+
+/* Lines of the event stream; those that carry an event begin with "data:". */
+static bool on_bytes(void *context, const char *bytes, size_t count)
+{
+    struct check *check = context;
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != '\n') {
+            buf_add(&check->line, bytes + i, 1);
+            continue;
+        }
+        struct json *event = NULL;
+        if (check->line.count > 5 && memcmp(check->line.bytes, "data:", 5) == 0 &&
+            json_parse(check->line.bytes + 5, check->line.count - 5, &event, NULL) == 0)
+            on_event(check, event);
+        json_free(event);
+        buf_reset(&check->line);
+    }
+    return check->phase != KNOWN && !interrupted;
+}
+
+/* ---- what is to be done now ---- */
+
+/* A short job that is to start at once, and has the slot of the other one. */
+static int send_trial(struct check *check)
+{
+    struct json *request = json_new_object(), *command = json_new_array();
+    json_add_text(command, "sleep");
+    json_add_text(command, "0.1");
+    json_put(request, "command", command);
+    json_put_text(request, "name", "trial");
+    json_put_text(request, "class", "te");
+    json_put_text(request, "cwd", "/");
+    json_put_count(request, "gpus", 1);
+    int r = scratch_submit(&check->scratch, request, &check->trial, &check->err);
+    json_free(request);
+    return r;
+}
+
+static bool look_while_it_runs(struct check *check)
+{
+    double now = scratch_clock_s(), first, last;
+    signs_look(&check->signs);
+    if (isnan(check->start_at) || check->trial)
+        return true;
+    if (isnan(check->sign) && check->signs.written > 0) {
+        check->sign = now;
+        say(check, "wrote %s", check->signs.written_name);
+    } else if (isnan(check->sign) &&
+               signs_steps(&check->signs, 0, INT64_MAX, &first, &last) && last > 0) {
+        check->sign = now;
+        say(check, "printed that it is at step %.0f", last);
+    }
+    bool late = isnan(check->sign) && now - check->since > check->within_s;
+    if (late)
+        say(check, "no report, no step in its output, no file in %.3g s",
+            check->within_s);
+    if (!late && !(now - check->sign >= check->after_s))
+        return true;
+    check->lead_s = late ? check->within_s : check->sign - check->since;
+    return send_trial(check) == 0;
+}
+
+/* How long the second attempt may take to show where it begins. */
+static double patience_s(const struct check *check)
+{
+    return isnan(check->sign) ? check->after_s + 3
+                              : 3 * check->lead_s + check->after_s + 5;
+}
+
+static bool look_at_the_second(struct check *check)
+{
+    double first, last;
+    signs_look(&check->signs);
+    if (check->signs.read > 0 && !check->read) {
+        check->read = true;
+        say(check, "read %s", check->signs.read_name);
+    }
+    if (isnan(check->resumed) &&
+        signs_steps(&check->signs, check->output_before, INT64_MAX, &first, &last)) {
+        check->resumed = first;
+        say(check, "printed that it is at step %.0f", first);
+    }
+    double waited_s = scratch_clock_s() - check->since;
+    if (!isnan(check->resumed) && (check->read || waited_s > 0.5))
+        enter(check, KNOWN);
+    else if (waited_s > patience_s(check) + check->within_s * isnan(check->resumed) *
+                                                (check->reached > 0))
+        enter(check, KNOWN);
+    return check->phase != KNOWN;
+}
+
+static bool on_idle(void *context)
+{
+    struct check *check = context;
+    double waited_s = scratch_clock_s() - check->since;
+    if (interrupted)
+        return false;
+    switch (check->phase) {
+    case RUNS:
+        return look_while_it_runs(check);
+    case RUNS_AGAIN:
+        return look_at_the_second(check);
+    case KNOWN:
+        return false;
+    case WARNED:
+    case WAITS:
+        signs_look(&check->signs);
+        if (waited_s < check->grace_s + SLACK_S)
+            return true;
+        error_set(&check->err, -ETIME, "it did not %s in %.0f s",
+                  check->phase == WARNED ? "go away" : "start again", waited_s);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the verdict ---- */
+
+/*
+ * Where it began again, against where it had been.  A job that left cleanly is held to the
+ * step it had reached, any other to what it had saved before.  Some count steps from 0 and
+ * some from 1, so one step is nothing.
+ */
+static bool went_on(const struct check *check)
+{
+    double want = check->clean ? check->reached : check->saved;
+    if (!check->again || check->failed)
+        return false;
+    if (isnan(check->resumed))
+        return check->read; /* it tells no steps, but it used its checkpoint */
+    if (want > 1)
+        return check->resumed >= want - 1;
+    return check->read && check->resumed > 1;
+}
+
+/* Why not, for somebody who wants to mend it; NULL if there is nothing to mend. */
+static const char *what_is_wrong(const struct check *check)
+{
+    if (!check->warned && check->end_code == 0)
+        return "it was done before it could be told to stop: give it more to do";
+    if (!check->warned)
+        return "it failed before it could be told to stop";
+    if (!check->stops)
+        return "it did not leave within the grace and was killed: catch the signal, "
+               "save, and exit with status 85";
+    if (!check->again)
+        return "it ended with status 0 when it was told to stop, which says that it is "
+               "done: exit with 85 after saving";
+    if (check->failed)
+        return "it failed when it was started again";
+    if (!check->resumes && isnan(check->resumed))
+        return "it did not read its checkpoint folder when it was started again: save "
+               "into BERTH_CKPT_DIR and begin from there";
+    if (!check->resumes)
+        return "it did not go on where it was: save into BERTH_CKPT_DIR before leaving "
+               "and begin from there";
+    return NULL;
+}
+
+static void judge(struct check *check)
+{
+    check->stops = check->warned && check->left_code != 128 + SIGKILL &&
+                   check->left_s <= check->grace_s + 1;
+    check->resumes = went_on(check);
+    double lost = check->reached - check->resumed + 1;
+    if (check->again && check->stops && lost > 1)
+        say(check, "%.0f steps of %.0f were made in vain", lost, check->reached);
+}
+
+static int print_verdict(struct check *check)
+{
+    const char *wrong = what_is_wrong(check);
+    bool honours = check->stops && check->resumes;
+    if (!check->quiet) {
+        if (honours)
+            printf("Honours the contract: it stops in time and resumes from where it "
+                   "was.\n");
+        else
+            printf("Does not honour the contract: %s.\n", wrong ? wrong : "see above");
+        return honours ? 0 : 1;
+    }
+    struct json *root = json_new_object();
+    json_put_flag(root, "honours", honours);
+    json_put_flag(root, "stops_in_time", check->stops);
+    json_put_flag(root, "resumes", check->resumes);
+    json_put_number(root, "grace_s", check->grace_s);
+    if (check->warned) {
+        json_put_number(root, "left_after_s", check->left_s);
+        json_put_count(root, "exit_code", check->left_code);
+        json_put_flag(root, "saved_after_warning", check->wrote);
+        json_put_number(root, "step_reached", check->reached);
+    } else {
+        json_put_count(root, "exit_code", check->end_code);
+    }
+    if (!isnan(check->resumed))
+        json_put_number(root, "step_resumed", check->resumed);
+    if (wrong)
+        json_put_text(root, "wrong", wrong);
+    json_put(root, "evidence", json_copy_of(check->evidence));
+    live_print_json(root);
+    return honours ? 0 : 1;
+}
+
+/* ---- beginning and end ---- */
+
+/* The command as a request: best effort, one slot. */
+static int make_request(struct check *check, struct arena *arena, struct json **ret)
+{
+    struct draft draft;
+    draft_init(&draft, arena);
+    int r = draft_read(&draft, check->flags, "check-ckpt", &check->err);
+    if (r == 0) {
+        json_put_text(draft.fields, "class", "be");
+        json_put_number(draft.fields, "steps", STEPS_ENOUGH);
+        json_put_count(draft.fields, "gpus", 1);
+        if (!json_get(draft.fields, "grace_s"))
+            json_put_number(draft.fields, "grace_s", GRACE_S);
+        check->grace_s = live_number(draft.fields, "grace_s", GRACE_S);
+        r = draft_body(&draft, ret, &check->err);
+    }
+    draft_release(&draft);
+    return r;
+}
+
+static int open_signs(struct check *check, const struct json *request)
+{
+    char folder[4096], output[4096];
+    const char *given = json_as_text(json_get(request, "ckpt_dir"));
+    snprintf(folder, sizeof folder, "%s/ckpt/%" PRIu64, check->scratch.state,
+             check->victim);
+    snprintf(output, sizeof output, "%s/log/%" PRIu64 ".out", check->scratch.state,
+             check->victim);
+    return signs_open(&check->signs, given ? given : folder, output,
+                      flags_get(check->flags, "pattern"), &check->err);
+}
+
+static int watch(struct check *check, const struct json *request)
+{
+    struct call_stream stream = { on_bytes, on_idle, check };
+    int r = scratch_start(&check->scratch, &check->err);
+    if (r == 0)
+        r = call_open(&check->stream, check->scratch.socket, &check->err);
+    if (r == 0)
+        r = scratch_submit(&check->scratch, request, &check->victim, &check->err);
+    if (r == 0)
+        r = open_signs(check, request);
+    check->zero = check->since = scratch_clock_s();
+    if (r == 0)
+        r = call_stream(check->stream, "/v1/events?since=0", &stream, &check->err);
+    if (r == 0 && check->err.text[0])
+        r = -EIO;
+    return r;
+}
+
+static int run_check(struct check *check)
+{
+    static const char *const args[] = { "--fake-gpus", "slot:1", "--policy", "fitgpp",
+                                        NULL };
+    struct arena arena;
+    struct json *request = NULL;
+    arena_init(&arena, 0);
+    int r = make_request(check, &arena, &request);
+    int status = live_status(check->flags, r, &check->err);
+    if (r == 0) {
+        struct sigaction action = { .sa_handler = on_signal };
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+        r = scratch_open(&check->scratch, args, &check->err);
+        if (r == 0)
+            r = watch(check, request);
+        if (interrupted)
+            status = 128 + interrupted;
+        else if (r < 0)
+            status = live_status(check->flags, r, &check->err);
+        else
+            judge(check);
+        scratch_close(&check->scratch);
+        if (r == 0 && !interrupted)
+            status = print_verdict(check);
+        json_free(request);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static int read_time(const struct flags *flags, const char *name, double fallback_s,
+                     double *ret_s)
+{
+    int64_t ns;
+    const char *text = flags_get(flags, name);
+    *ret_s = fallback_s;
+    if (!text)
+        return 0;
+    if (!units_time(text, &ns) || ns > 86400 * NS_PER_S)
+        return command_wrong(flags, "--%s is \"%.40s\", want a time up to a day", name,
+                             text);
+    *ret_s = (double)ns * 1e-9;
+    return 0;
+}
+
+static int check_run(const struct flags *flags)
+{
+    struct check check = { .flags = flags,
+                           .quiet = flags_get(flags, "json"),
+                           .signs = { .watch = -1 },
+                           .sign = NAN,
+                           .start_at = NAN,
+                           .warn_at = NAN,
+                           .left_s = NAN,
+                           .resumed = NAN };
+    if (flags->word_count == 0)
+        return command_wrong(flags, "want a command: berth check-ckpt -- CMD…");
+    int status = read_time(flags, "after", 2, &check.after_s);
+    if (status == 0)
+        status = read_time(flags, "within", 60, &check.within_s);
+    if (status)
+        return status;
+    check.evidence = json_new_array();
+    buf_init(&check.line, EVENT_BYTES_MAX);
+    status = run_check(&check);
+    signs_close(&check.signs);
+    call_close(check.stream);
+    buf_release(&check.line);
+    json_free(check.evidence);
+    return status;
+}
+
+const struct command command_check_ckpt = {
+    .name = "check-ckpt",
+    .group = "Use",
+    .brief = "preempt a command for real: does it stop and resume as it should?",
+    .usage = "[flags] [--] CMD…",
+    .flags = check_flags,
+    .more = "Runs it under a berthd of its own, with one slot and in a folder that is "
+            "thrown\n"
+            "away. Status 0: it honours the contract; 1: it does not; 2: wrong usage.",
+    .flags_first = true,
+    .run = check_run,
+};

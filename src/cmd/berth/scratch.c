@@ -1,0 +1,222 @@
+/* scratch.c - a berthd in a temporary folder. */
+#include "cmd/berth/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/call.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/berth/start.h"
+
+#define READY_MS 30000
+#define GONE_TRIES 1000 /* for it to end all jobs, 20 ms apart */
+#define ARGS_MAX 16
+
+double scratch_clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+int scratch_open(struct scratch *scratch, const char *const *args, struct error *err)
+{
+    const char *temporary = getenv("TMPDIR");
+    *scratch = (struct scratch){ .args = args, .pid = -1 };
+    if (!temporary || temporary[0] != '/' || strlen(temporary) > 60)
+        temporary = "/tmp"; /* a socket's path has to be short */
+    snprintf(scratch->dir, sizeof scratch->dir, "%s/berth-scratch-XXXXXX", temporary);
+    if (!mkdtemp(scratch->dir)) {
+        int code = -errno;
+        scratch->dir[0] = '\0';
+        return error_set(err, code, "a folder below %s: %s", temporary,
+                         strerror(-code));
+    }
+    snprintf(scratch->state, sizeof scratch->state, "%s/s", scratch->dir);
+    snprintf(scratch->socket, sizeof scratch->socket, "%s/api.sock", scratch->dir);
+    int r = call_open(&scratch->call, scratch->socket, err);
+    if (r < 0)
+        scratch_close(scratch);
+    return r;
+}
+
+void scratch_use_memory(struct scratch *scratch)
+{
+    const char *const places[] = { getenv("XDG_RUNTIME_DIR"), "/dev/shm" };
+    for (size_t i = 0; i < 2 && !scratch->runtime[0]; i++) {
+        if (!places[i] || places[i][0] != '/' || strlen(places[i]) > 30)
+            continue;
+        snprintf(scratch->runtime, sizeof scratch->runtime, "%s/berth-scratch-XXXXXX",
+                 places[i]);
+        if (!mkdtemp(scratch->runtime))
+            scratch->runtime[0] = '\0';
+    }
+    if (scratch->runtime[0])
+        snprintf(scratch->state, sizeof scratch->state, "%s/berth", scratch->dir);
+}
+
+/* In the child: berthd, which ends when we do. */
+static void become(const struct scratch *scratch, pid_t parent, int ready)
+{
+    const char *argv[ARGS_MAX + 6] = { "berthd", "--socket", scratch->socket };
+    uint32_t count = 3;
+    if (scratch->runtime[0]) {
+        setenv("XDG_RUNTIME_DIR", scratch->runtime, 1);
+        setenv("XDG_STATE_HOME", scratch->dir, 1);
+    } else {
+        argv[count++] = "--state";
+        argv[count++] = scratch->state;
+    }
+    for (uint32_t i = 0; scratch->args[i] && i < ARGS_MAX; i++)
+        argv[count++] = scratch->args[i];
+    char path[sizeof scratch->dir + 16];
+    snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int nothing = open("/dev/null", O_RDONLY);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(1);
+    setsid(); /* Ctrl-C is for us */
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    dup2(nothing, STDIN_FILENO);
+    dup2(ready, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    const char *program = start_program("berthd");
+    if (program)
+        execv(program, (char *const *)argv);
+    else
+        execvp("berthd", (char *const *)argv);
+    dprintf(STDERR_FILENO, "berthd: %s\n", strerror(errno));
+    _exit(127);
+}
+
+/* The last thing it said. */
+static void last_words(const struct scratch *scratch, char *line, size_t size)
+{
+    char path[sizeof scratch->dir + 16], next[256];
+    snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
+    FILE *file = fopen(path, "re");
+    snprintf(line, size, "it said nothing");
+    while (file && fgets(next, sizeof next, file))
+        snprintf(line, size, "%.*s", (int)strcspn(next, "\n"), next);
+    if (file)
+        fclose(file);
+}
+
+/* Its one line comes when it listens; end of file if it has ended instead. */
+static bool wait_ready(int fd)
+{
+    struct pollfd poller = { .fd = fd, .events = POLLIN };
+    char bytes[512];
+    double end_s = scratch_clock_s() + READY_MS / 1e3;
+    for (double now_s; (now_s = scratch_clock_s()) < end_s;) {
+        int r = poll(&poller, 1, (int)((end_s - now_s) * 1e3) + 1);
+        if (r < 0 && errno == EINTR)
+            continue;
+        ssize_t count = r > 0 ? read(fd, bytes, sizeof bytes) : 0;
+        return count > 0 && memchr(bytes, '\n', (size_t)count);
+    }
+    return false;
+}
+
+int scratch_start(struct scratch *scratch, struct error *err)
+{
+    int ready[2];
+    char said[200];
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "a pipe: %s", strerror(errno));
+    pid_t parent = getpid();
+    scratch->pid = fork();
+    if (scratch->pid == 0)
+        become(scratch, parent, ready[1]);
+    int code = -errno;
+    close(ready[1]);
+    bool up = scratch->pid > 0 && wait_ready(ready[0]);
+    close(ready[0]);
+    if (up)
+        return 0;
+    if (scratch->pid < 0)
+        return error_set(err, code, "fork: %s", strerror(-code));
+    scratch_stop(scratch, SIGKILL);
+    last_words(scratch, said, sizeof said);
+    return error_set(err, -ECONNREFUSED, "berthd did not start: %s", said);
+}
+
+void scratch_stop(struct scratch *scratch, int signal_number)
+{
+    if (scratch->pid <= 0)
+        return;
+    kill(scratch->pid, signal_number);
+    while (waitpid(scratch->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    scratch->pid = -1;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind,
+                      struct FTW *where)
+{
+    (void)status;
+    (void)kind;
+    (void)where;
+    remove(path);
+    return 0;
+}
+
+void scratch_end_jobs(struct scratch *scratch)
+{
+    if (scratch->pid <= 0)
+        return;
+    int r =
+        call_json(scratch->call, "DELETE", "/v1/server?kill=true", NULL, NULL, NULL);
+    for (int i = 0; r == 0 && i < GONE_TRIES; i++) {
+        if (waitpid(scratch->pid, NULL, WNOHANG) != 0) {
+            scratch->pid = -1;
+            return;
+        }
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    }
+    scratch_stop(scratch, SIGTERM);
+}
+
+void scratch_close(struct scratch *scratch)
+{
+    scratch_end_jobs(scratch);
+    call_close(scratch->call);
+    scratch->call = NULL;
+    if (scratch->dir[0])
+        nftw(scratch->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (scratch->runtime[0])
+        nftw(scratch->runtime, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    scratch->dir[0] = scratch->runtime[0] = '\0';
+}
+
+int scratch_submit(struct scratch *scratch, const struct json *request,
+                   uint64_t *ret_id, struct error *err)
+{
+    struct json *answer = NULL;
+    int64_t id = 0;
+    int r = call_json(scratch->call, "POST", "/v1/jobs", request, &answer, err);
+    if (r < 0)
+        return r;
+    const char *rejected = json_as_text(json_get(answer, "rejected"));
+    json_as_count(json_get(answer, "id"), &id);
+    if (rejected)
+        r = error_set(err, -EINVAL, "%s", rejected);
+    json_free(answer);
+    *ret_id = (uint64_t)id;
+    return r;
+}
