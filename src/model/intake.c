@@ -192,6 +192,8 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
                        .overlap = spec->overlap };
+    if (job.gpus > 0 && job.gpus_min < job.nodes)
+        job.gpus_min = job.nodes; /* fewer do not stand on so many nodes */
     if (spec->kind) {
         job.kind = throughput_find(intake->rates, spec->kind);
         if (job.kind == KIND_NONE)
