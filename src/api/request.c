@@ -380,11 +380,13 @@ static int read_field(struct reading *reading, const struct field *field,
                                        : wrong(reading, field->key, "true or false");
     case FIELD_COUNT:
         r = read_count(reading, field, value, &count);
-        *(uint32_t *)at = (uint32_t)count;
+        if (r == 0)
+            *(uint32_t *)at = (uint32_t)count;
         return r;
     case FIELD_BYTES:
         r = read_count(reading, field, value, &count);
-        *(uint32_t *)at = (uint32_t)((count + (1 << 20) - 1) >> 20);
+        if (r == 0)
+            *(uint32_t *)at = (uint32_t)((count + (1 << 20) - 1) >> 20);
         return r;
     case FIELD_NUMBER:
     case FIELD_TIME:

@@ -43,7 +43,7 @@ struct request {
     struct job_spec spec;
     struct launch launch;
 
-    bool in_array; /* launch.array_index was given; whose array, berthd says */
+    bool in_array;        /* launch.array_index was given; whose array, berthd says */
     uint32_t array_limit; /* so many of its array at once; 0: all */
     bool hold;
     int64_t begin_ns; /* not before; 0: at once */

@@ -52,9 +52,36 @@ struct json *json_new_array(void)
     return outer(json_array());
 }
 
+struct json *json_new_text(const char *text)
+{
+    return outer(text_value(text));
+}
+
+struct json *json_new_number(double number)
+{
+    return outer(number_value(number));
+}
+
+struct json *json_new_count(int64_t count)
+{
+    return outer(json_integer(count));
+}
+
+struct json *json_new_flag(bool flag)
+{
+    return outer(json_boolean(flag));
+}
+
 void json_free(struct json *json)
 {
     json_decref(inner(json));
+}
+
+bool json_can_say(const char *text)
+{
+    json_t *value = json_string(text);
+    json_decref(value);
+    return value != NULL;
 }
 
 struct json *json_copy_of(const struct json *json)
@@ -89,6 +116,11 @@ void json_put_flag(struct json *object, const char *key, bool flag)
     must(json_object_set_new(inner(object), key, json_boolean(flag)));
 }
 
+void json_remove(struct json *object, const char *key)
+{
+    json_object_del(inner(object), key);
+}
+
 void json_add(struct json *array, struct json *child)
 {
     must(json_array_append_new(inner(array), inner(child)));
@@ -115,6 +147,12 @@ void json_print(const struct json *json, FILE *file, bool indented)
     fputc('\n', file);
 }
 
+void json_print_fine(const struct json *json, FILE *file)
+{
+    json_dumpf(inner(json), file, JSON_REAL_PRECISION(15) | JSON_INDENT(2));
+    fputc('\n', file);
+}
+
 void json_print_exact(const struct json *json, FILE *file)
 {
     json_dumpf(inner(json), file, JSON_REAL_PRECISION(17) | JSON_COMPACT);
@@ -123,7 +161,7 @@ void json_print_exact(const struct json *json, FILE *file)
 
 char *json_text(const struct json *json)
 {
-    char *text = json_dumps(inner(json), DIGITS | JSON_COMPACT);
+    char *text = json_dumps(inner(json), DIGITS | JSON_COMPACT | JSON_ENCODE_ANY);
     must(text ? 0 : -1);
     return text;
 }

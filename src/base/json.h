@@ -11,7 +11,14 @@ struct json; /* an object, an array or a value; owned by whoever it was put into
 
 struct json *json_new_object(void);
 struct json *json_new_array(void);
+struct json *json_new_text(const char *text);
+struct json *json_new_number(double number);
+struct json *json_new_count(int64_t count);
+struct json *json_new_flag(bool flag);
 void json_free(struct json *json);
+
+/* Whether JSON can say this text: it is UTF-8. */
+bool json_can_say(const char *text);
 
 /* A copy of all of it. */
 struct json *json_copy_of(const struct json *json);
@@ -23,6 +30,9 @@ void json_put_number(struct json *object, const char *key, double number);
 void json_put_count(struct json *object, const char *key, int64_t count);
 void json_put_flag(struct json *object, const char *key, bool flag);
 
+/* Take out of an object, if it is there. */
+void json_remove(struct json *object, const char *key);
+
 /* Append to an array. */
 void json_add(struct json *array, struct json *child);
 void json_add_text(struct json *array, const char *text);
@@ -31,6 +41,9 @@ void json_add_count(struct json *array, int64_t count);
 
 /* One line, or indented for people.  Numbers have 12 digits, so they stay readable. */
 void json_print(const struct json *json, FILE *file, bool indented);
+
+/* Indented, with 15 digits: times since 1970 to the microsecond. */
+void json_print_fine(const struct json *json, FILE *file);
 
 /* One line with all digits: what is read back is equal. */
 void json_print_exact(const struct json *json, FILE *file);

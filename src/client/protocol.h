@@ -4,7 +4,7 @@
  * A UNIX stream socket, named by BERTH_SOCKET; lines of text.  The job says
  *
  *     hello 1              first, once per connection
- *     total 10000          steps there will be in all
+ *     total 10000          steps there will be in all, at least 1
  *     report 120 0.693     step, loss; '-' for a loss that is not there
  *     saved 100            a checkpoint up to this step is on disk
  *     rate 3.5             steps per second, where the job knows better than the clock

@@ -10,17 +10,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/places.h"
 #include "version.h"
 
 #define JOBS_MAX 200000
+#define KEEP_DAYS 30
 
 static const char help[] =
     "Usage: berthd [--state DIR] [--socket PATH] [--executor local]\n"
     "              [--fake-gpus TYPE:N,…] [--policy P] [--flow F]\n"
-    "              [--listen HOST:PORT] [--system]\n"
+    "              [--listen HOST:PORT] [--config FILE] [--system]\n"
     "\n"
     "Decides who runs on this machine's accelerators, and runs them. Needs no rights "
     "and no\n"
@@ -30,10 +33,11 @@ static const char help[] =
     "      --state DIR            where jobs, logs and checkpoints are kept\n"
     "      --socket PATH          of the API\n"
     "      --executor NAME        what carries orders out: local\n"
-    "      --fake-gpus TYPE:N,…   slots that stand in for accelerators\n"
+    "      --fake-gpus TYPE:N,…   slots that stand in for accelerators; none\n"
     "      --policy P             NAME[,setting=value…]; see 'berth policies'\n"
     "      --flow F               whose packets go first\n"
     "      --listen HOST:PORT     HTTP over TCP as well, with the token in DIR/token\n"
+    "      --config FILE          all of this in a file; see berthd.yaml(5)\n"
     "      --system               as root: everybody's jobs, each as himself\n"
     "      --version\n"
     "      --help                 show this\n"
@@ -50,6 +54,7 @@ enum {
     OPTION_POLICY,
     OPTION_FLOW,
     OPTION_LISTEN,
+    OPTION_CONFIG,
     OPTION_SYSTEM,
     OPTION_VERSION,
     OPTION_HELP
@@ -63,6 +68,7 @@ static const struct option options[] = {
     { "policy", required_argument, NULL, OPTION_POLICY },
     { "flow", required_argument, NULL, OPTION_FLOW },
     { "listen", required_argument, NULL, OPTION_LISTEN },
+    { "config", required_argument, NULL, OPTION_CONFIG },
     { "system", no_argument, NULL, OPTION_SYSTEM },
     { "version", no_argument, NULL, OPTION_VERSION },
     { "help", no_argument, NULL, OPTION_HELP },
@@ -70,7 +76,8 @@ static const struct option options[] = {
 };
 
 /* 0: go on; else the exit status plus 1. */
-static int read_options(int argc, char **argv, struct daemon_setup *setup)
+static int read_options(int argc, char **argv, struct daemon_setup *setup,
+                        const char **ret_config)
 {
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -95,6 +102,9 @@ static int read_options(int argc, char **argv, struct daemon_setup *setup)
         case OPTION_LISTEN:
             setup->listen = optarg;
             break;
+        case OPTION_CONFIG:
+            *ret_config = optarg;
+            break;
         case OPTION_SYSTEM:
             setup->system = true;
             break;
@@ -112,14 +122,21 @@ static int read_options(int argc, char **argv, struct daemon_setup *setup)
         fprintf(stderr, "berthd: unexpected \"%s\"; see --help\n", argv[optind]);
         return 3;
     }
-    if (setup->executor && strcmp(setup->executor, "local") != 0) {
-        fprintf(stderr, "berthd: --executor is \"%s\", want local\n", setup->executor);
-        return 3;
-    }
-    if (setup->system && geteuid() != 0) {
-        fprintf(stderr, "berthd: --system needs root\n");
-        return 3;
-    }
+    return 0;
+}
+
+/* What the options and the file say together. */
+static int check_setup(struct daemon_setup *setup, struct error *err)
+{
+    if (setup->executor && strcmp(setup->executor, "local") != 0)
+        return error_set(err, -EINVAL, "--executor is \"%.40s\", want local",
+                         setup->executor);
+    if (setup->system && geteuid() != 0)
+        return error_set(err, -EINVAL, "--system needs root");
+    if (setup->job_max == 0)
+        setup->job_max = JOBS_MAX;
+    if (setup->keep_days == 0)
+        setup->keep_days = KEEP_DAYS;
     return 0;
 }
 
@@ -156,8 +173,9 @@ static const char *beside(const char *name, char *path, size_t size)
 
 int main(int argc, char **argv)
 {
-    struct daemon_setup setup = { .job_max = JOBS_MAX };
-    int status = read_options(argc, argv, &setup);
+    struct daemon_setup setup = { 0 };
+    const char *config = NULL;
+    int status = read_options(argc, argv, &setup, &config);
     if (status)
         return status - 1;
     signal(SIGPIPE, SIG_IGN);
@@ -168,7 +186,13 @@ int main(int argc, char **argv)
     char run_program[4200];
     setup.run_program = beside("berth-run", run_program, sizeof run_program);
     struct daemon *daemon = NULL;
-    int r = places_make(&places, setup.state_dir, setup.socket, setup.system, &err);
+    struct arena texts;
+    arena_init(&texts, 0);
+    int r = config ? config_load(&setup, &texts, config, &err) : 0;
+    if (r == 0)
+        r = check_setup(&setup, &err);
+    if (r == 0)
+        r = places_make(&places, setup.state_dir, setup.socket, setup.system, &err);
     if (r == 0) {
         setup.state_dir = places.state_dir;
         setup.run_dir = places.run_dir;
@@ -185,5 +209,6 @@ int main(int argc, char **argv)
     fflush(stdout);
     r = daemon_run(daemon, &err);
     daemon_free(daemon);
+    arena_release(&texts);
     return r < 0;
 }

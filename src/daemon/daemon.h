@@ -23,6 +23,13 @@ struct gates;
 struct request;
 struct store;
 
+/* What is said of a type of accelerator; 0: nothing. */
+struct daemon_type {
+    const char *name;
+    double usd_per_hour;
+    double speed; /* relative to others, of jobs whose rates are not known */
+};
+
 struct daemon_setup {
     const char *state_dir; /* absolute; exists                                     */
     const char *run_dir;   /* absolute; exists                                     */
@@ -33,8 +40,11 @@ struct daemon_setup {
     const char *flow;      /* or NULL                                              */
     const char *executor;  /* "local"                                              */
     const char *run_program;
-    bool system; /* root: everybody's jobs, each as himself */
-    uint32_t job_max;
+    bool system;        /* root: everybody's jobs, each as himself */
+    uint32_t job_max;   /* waiting and running at once                  */
+    uint32_t keep_days; /* how long reports of ended jobs stay in the log */
+    struct daemon_type types[TYPES_MAX];
+    uint32_t type_count;
 };
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,

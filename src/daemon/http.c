@@ -58,6 +58,7 @@ struct guest {
 
     enum phase phase;
     uint64_t since_ms; /* it owes us a whole request since then */
+    bool deferred;     /* complete, and suspended until a flush is over */
     bool asleep;       /* a stream that is suspended  */
     bool left;         /* and whose client hung up    */
     bool cut;          /* we have shut it down        */
@@ -96,6 +97,7 @@ struct http {
     size_t bodies; /* bytes in all of them */
     bool paused;   /* no descriptors left: not accepting */
     bool inside;   /* the library is running */
+    bool flushing; /* and must not call the handler */
     bool closing;
     struct arena arena;
     struct http_counts counts;
@@ -176,6 +178,7 @@ static void forget_request(struct guest *guest)
     fresh_reply(guest);
     guest->phase = IDLE;
     guest->asleep = false;
+    guest->deferred = false;
     guest->target_long = false;
     guest->body_status = 0;
     guest->thrown = 0;
@@ -224,6 +227,7 @@ static void resume(struct guest *guest)
 {
     struct http *http = guest->http;
     guest->asleep = false;
+    guest->deferred = false;
     MHD_resume_connection(guest->connection);
     if (!http->inside)
         uv_timer_start(&http->timer, on_timer, 0, 0);
@@ -418,6 +422,14 @@ static enum MHD_Result receive(struct guest *guest, const char *data, size_t *si
     return guest->thrown > http->limits.body_max ? MHD_NO : MHD_YES;
 }
 
+/* Whoever flushes is in the middle of something: the handler is called later. */
+static enum MHD_Result defer(struct guest *guest)
+{
+    guest->deferred = true;
+    MHD_suspend_connection(guest->connection);
+    return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
                                   const char *url, const char *method,
                                   const char *version, const char *data, size_t *size,
@@ -428,8 +440,10 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         return MHD_NO;
     if (guest->phase == IDLE)
         return begin(guest);
+    if (guest->phase == RECEIVING && *size > 0)
+        return receive(guest, data, size);
     if (guest->phase == RECEIVING)
-        return *size > 0 ? receive(guest, data, size) : handle(guest, method);
+        return guest->http->flushing ? defer(guest) : handle(guest, method);
     return MHD_NO; /* its reply could not be queued */
 }
 
@@ -647,15 +661,21 @@ void http_flush(struct http *http, bool durable)
         if (!durable)
             http_reply_error(&guest->reply, 503, NULL,
                              "it could not be written to disk, and is not accepted");
+        else if (guest->reply.finish)
+            guest->reply.finish(http->setup.context, guest->reply.finish_id,
+                                &guest->reply);
         http->held--;
         guest->phase = SENDING;
         send_reply(guest); /* if that fails on_request() is asked again, and hangs up */
         resume(guest);
     }
     assert(http->held == 0);
+    http->flushing = true;
     run(http);
-    if (http->held > 0) /* the next requests were there already: do not sleep on them */
-        uv_timer_start(&http->timer, on_timer, 0, 0);
+    http->flushing = false;
+    for (uint32_t i = 0; i < http->limits.guests_max; i++)
+        if (http->guests[i].fd >= 0 && http->guests[i].deferred)
+            resume(&http->guests[i]);
 }
 
 bool http_waiting(const struct http *http)
@@ -818,7 +838,8 @@ void http_close(struct http *http)
     http->closing = true;
     for (uint32_t i = 0; i < http->limits.guests_max; i++) {
         struct guest *guest = &http->guests[i];
-        if (guest->fd >= 0 && (guest->phase == HELD || guest->asleep))
+        if (guest->fd >= 0 &&
+            (guest->phase == HELD || guest->asleep || guest->deferred))
             resume(guest); /* the library must not be stopped with some suspended */
     }
     MHD_run(http->library);

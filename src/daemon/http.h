@@ -69,6 +69,10 @@ struct http_reply {
     const char *type; /* borrowed for good; "application/json" unless set */
     struct buf body;  /* taken                                           */
     bool after_commit;
+    /* Optional, with after_commit: write the reply only when all is on disk.  The context
+     * is the handler's. */
+    void (*finish)(void *context, uint64_t id, struct http_reply *reply);
+    uint64_t finish_id;
     struct http_stream *stream; /* instead of a body */
     struct {
         const char *name; /* borrowed for good             */
@@ -122,8 +126,8 @@ void http_close(struct http *http);
 
 /*
  * Replies marked after_commit go out now.  'durable' false: what they promise could not
- * be kept, and they are 503 instead.  To be called before the loop sleeps, from a
- * uv_prepare: handlers run in its timers as well as in its polling.
+ * be kept, and they are 503 instead.  No handler is called meanwhile.  To be called
+ * before the loop sleeps: handlers run in its timers as well as in its polling.
  */
 void http_flush(struct http *http, bool durable);
 

@@ -7,28 +7,33 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/cluster.h"
 
 struct arena;
 struct error;
+struct gpus;
 
 struct machine {
     struct cluster cluster;
-    uint32_t
-        *gpu_index; /* by node * NODE_GPUS_MAX + bit: what CUDA_VISIBLE_DEVICES says */
-    const char *source; /* where the accelerators come from, for people */
-    void *found;        /* of who looks for other people's use of them */
+    struct gpus *gpus;
+    const uint32_t *gpu_index; /* for struct local_setup                              */
+    const uint32_t *gpu_item;  /* by node * NODE_GPUS_MAX + bit: which of 'gpus'      */
+    const char *source; /* where they come from, for people: "NVML", "CPU slots" */
 };
 
-/*
- * 'fake' is "TYPE:N,…" or NULL: then GPUs by NVML or ROCm; else a slot per CPU, of type
- * "cpu".
- */
+/* 'fake' is "TYPE:N,…", or NULL: then what there is. */
 int machine_find(struct machine *machine, struct arena *arena, const char *fake,
                  struct error *err);
 void machine_release(struct machine *machine);
 
+/* Others could use them: they are real. */
+bool machine_is_shared(const struct machine *machine);
+
+/* See who uses them now; below 'run_dir' are ours. */
+void machine_look(struct machine *machine, const char *run_dir);
+
 /* Accelerators of a node in use by processes that we did not start, as bits. */
-uint64_t machine_foreign(struct machine *machine, node_id node);
+uint64_t machine_foreign(const struct machine *machine, node_id node);

@@ -14,6 +14,12 @@
 #define ROUND_BYTES (256 * 1024)
 #define TIMED_EVERY 4 /* decisions: asking the clock takes longer than many of them */
 
+/* What a plan has in mind with a job; noted for all of its jobs, and wiped when done. */
+struct course {
+    uint32_t grant; /* 1 + the first change that gives it seats; 0: none */
+    bool goes_on;   /* elsewhere or with another size                    */
+};
+
 static int init_flow(struct engine *engine, struct arena *run,
                      const struct engine_setup *setup, struct error *err)
 {
@@ -66,6 +72,7 @@ int engine_init(struct engine *engine, struct arena *run,
                                .flow_wake_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
     engine->plan = plan_new(&engine->state, run);
+    engine->courses = arena_array(run, struct course, setup->job_max);
     engine->refusal = arena_new(run, struct error);
     arena_init(&engine->round, ROUND_BYTES);
 
@@ -170,15 +177,25 @@ bool engine_replay(struct engine *engine, struct event *event)
     return state_apply(&engine->state, event);
 }
 
-/* This plan has the job go on elsewhere or with another size. */
-static bool goes_on(const struct plan *plan, job_id job)
+/* One pass, so that asking about a job does not take another one. */
+static void note_courses(struct engine *engine)
 {
-    for (size_t i = plan_change_count(plan); i-- > 0;) {
+    const struct plan *plan = engine->plan;
+    for (size_t i = 0; i < plan_change_count(plan); i++) {
         const struct change *change = plan_change(plan, i);
-        if (change->job == job && change->kind == CHANGE_REVOKE)
-            return change->rule == RULE_RESIZE && !change->undone;
+        struct course *course = &engine->courses[change->job];
+        if (change->kind == CHANGE_REVOKE)
+            course->goes_on = change->rule == RULE_RESIZE && !change->undone;
+        else if (change->kind == CHANGE_GRANT && course->grant == 0)
+            course->grant = (uint32_t)i + 1;
     }
-    return false;
+}
+
+static void wipe_courses(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+    for (size_t i = 0; i < plan_change_count(plan); i++)
+        engine->courses[plan_change(plan, i)->job] = (struct course){ 0 };
 }
 
 /*
@@ -188,22 +205,19 @@ static bool goes_on(const struct plan *plan, job_id job)
 static bool can_resize(const struct engine *engine, const struct change *revoke)
 {
     const struct plan *plan = engine->plan;
+    const struct course *course = &engine->courses[revoke->job];
     if (!engine->executor->resize || revoke->rule != RULE_RESIZE ||
-        !job_is_elastic(&engine->state.jobs[revoke->job]))
+        !job_is_elastic(&engine->state.jobs[revoke->job]) || course->grant == 0)
         return false;
-    for (size_t i = 0; i < plan_change_count(plan); i++) {
-        const struct change *grant = plan_change(plan, i);
-        if (grant->kind != CHANGE_GRANT || grant->job != revoke->job)
-            continue;
-        if (grant->beside != JOB_NONE || grant->shared)
+    const struct change *grant = plan_change(plan, course->grant - 1);
+    if (grant->beside != JOB_NONE || grant->shared)
+        return false;
+    const struct promise_part *promises = plan_promises(plan, grant);
+    for (uint32_t p = 0; p < grant->promise_count; p++)
+        if (promises[p].victim != grant->job &&
+            engine->courses[promises[p].victim].goes_on)
             return false;
-        const struct promise_part *promises = plan_promises(plan, grant);
-        for (uint32_t p = 0; p < grant->promise_count; p++)
-            if (promises[p].victim != grant->job && goes_on(plan, promises[p].victim))
-                return false;
-        return true;
-    }
-    return false;
+    return true;
 }
 
 static void order_recall(struct engine *engine, const struct change *change)
@@ -261,6 +275,7 @@ static void record_orders(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
     size_t count = plan_change_count(plan);
+    note_courses(engine);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind != CHANGE_REVOKE || change->undone)
@@ -268,6 +283,7 @@ static void record_orders(struct engine *engine)
         if (!can_resize(engine, change))
             order_recall(engine, change);
     }
+    wipe_courses(engine);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind == CHANGE_GRANT)

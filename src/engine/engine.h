@@ -16,6 +16,7 @@ struct error;
 struct executor;
 struct flow_plan;
 struct flow_policy;
+struct course;
 struct plan;
 struct policy;
 
@@ -37,8 +38,9 @@ struct listener {
 struct engine {
     struct state state;
     struct plan *plan;
-    struct arena round; /* emptied after every step */
-    struct arena own;   /* of the policy in office  */
+    struct arena round;     /* emptied after every step                          */
+    struct arena own;       /* of the policy in office                           */
+    struct course *courses; /* by slot, while a plan becomes orders: what it says */
 
     const struct policy *policy;
     void *policy_self;

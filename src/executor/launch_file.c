@@ -55,7 +55,6 @@ static const struct field fields[] = {
     FIELD("attempt", FIELD_U32, attempt),
     FIELD("own_out", FIELD_BOOL, own_out),
     FIELD("become", FIELD_BOOL, become),
-    FIELD("user", FIELD_TEXT, user),
     FIELD("gpus", FIELD_TEXT, gpus),
     FIELD("type", FIELD_TEXT, type),
     FIELD("cgroup", FIELD_TEXT, cgroup),

@@ -25,7 +25,6 @@ struct order {
     uint32_t attempt;
     bool own_out;       /* the output's folder is ours: opened before the user is */
     bool become;        /* run it as launch.uid and launch.gid                    */
-    const char *user;   /* its name, or NULL                                      */
     const char *gpus;   /* "0,3": what the job may see; "": none                  */
     const char *type;   /* of them, or NULL                                       */
     const char *cgroup; /* folder to put the job into, or NULL                   */

@@ -33,8 +33,8 @@
 
 #define MS INT64_C(1000000)
 #define CANCEL_GRACE_NS (5 * NS_PER_S)
-#define LOAD_MAX_NS (10 * NS_PER_S)   /* then it is taken to make steps             */
-#define START_AGAIN_NS (1 * NS_PER_S) /* an order that failed is not failed in a spin */
+#define LOAD_MAX_NS (10 * NS_PER_S) /* then it is taken to make steps             */
+#define START_AGAIN_NS (1 * NS_PER_S)
 #define CONNECT_NS (20 * MS)
 #define CONNECT_TRIES 250
 #define CLEAR_NS (20 * MS)
@@ -152,7 +152,7 @@ static void plan_ahead(struct local_run *run)
 }
 
 /* Without a word from it: after the load time that was declared, or at once. */
-void local_started(struct local_run *run)
+void local_started(struct local_run *run, double ago_s)
 {
     if (run->phase > PHASE_RUNS)
         return;
@@ -164,7 +164,7 @@ void local_started(struct local_run *run)
     if (load_ns == 0 && run->expects_reports)
         load_ns = LOAD_MAX_NS;
     run->started = true;
-    run->started_ns = local_now(run->local);
+    run->started_ns = local_now(run->local) - (int64_t)(ago_s * 1e9);
     run->loaded = load_ns == 0;
     run->loaded_at_ns =
         run->started_ns + (load_ns < LOAD_MAX_NS ? load_ns : LOAD_MAX_NS);
@@ -193,6 +193,8 @@ static void begin(struct local_run *run);
 static void depart(struct local *local, job_id job)
 {
     struct local_run *next;
+    if (run_in(local, job))
+        return; /* that was a later attempt, which had no seats yet */
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
         if (run->phase != PHASE_WAITS)
@@ -226,11 +228,9 @@ static struct event *tell_end(struct local_run *run, enum event_kind kind)
 
 void local_lose(struct local_run *run, const char *why)
 {
-    bool waited = run->phase == PHASE_WAITS;
     snprintf(run->why, sizeof run->why, "%s", why);
     tell_end(run, EVENT_LOST);
-    if (!waited)
-        depart(run->local, run->job);
+    depart(run->local, run->job);
 }
 
 void local_ended(struct local_run *run, const struct run_end *end)
@@ -243,7 +243,7 @@ void local_ended(struct local_run *run, const struct run_end *end)
     };
     if (run->phase >= PHASE_OVER)
         return;
-    local_started(run);
+    local_started(run, 0);
     run->steps = end->steps;
     run->saved = end->saved;
     snprintf(run->why, sizeof run->why, "%s", end->why);
@@ -265,14 +265,22 @@ static bool clear_all(const struct local_run *run)
     return leftovers_kill(grouped ? cgroup : NULL, mark) == 0;
 }
 
+/* An order that came to nothing is told late, so that it is not repeated in a spin. */
+static void lose_later(struct local_run *run, const char *why)
+{
+    run->phase = PHASE_WAITS; /* until it is due */
+    snprintf(run->why, sizeof run->why, "%.*s", RUN_WHY_MAX - 1, why);
+    local_due(run, local_now(run->local) + START_AGAIN_NS);
+}
+
 static void clear(struct local_run *run)
 {
-    if (!clear_all(run)) {
+    if (!clear_all(run))
         local_due(run, local_now(run->local) + CLEAR_NS);
-        return;
-    }
-    local_lose(run, run->started ? "its supervisor was killed"
-                                 : "its supervisor did not start");
+    else if (run->started)
+        local_lose(run, "its supervisor was killed");
+    else
+        lose_later(run, "its supervisor is not there");
 }
 
 /* Its supervisor is gone: it has left word how the job ended, or it has not. */
@@ -318,7 +326,6 @@ static void look_for(struct local_run *run)
 
 /* --- starting ---------------------------------------------------------------------------- */
 
-/* Its start failed, or it was begun by an earlier berthd. */
 static void begin(struct local_run *run)
 {
     struct error err;
@@ -326,13 +333,11 @@ static void begin(struct local_run *run)
     int r = local_spawn(run, &err);
     if (r == 0)
         return;
-    if (r == -EEXIST) {
+    if (r == -EEXIST) { /* an earlier berthd began it */
         look_for(run);
         return;
     }
-    run->phase = PHASE_WAITS; /* until it is due: then it is lost */
-    snprintf(run->why, sizeof run->why, "%.*s", RUN_WHY_MAX - 1, err.text);
-    local_due(run, local_now(run->local) + START_AGAIN_NS);
+    lose_later(run, err.text);
 }
 
 static void keep_after(struct local_run *run, const struct lease *lease)

@@ -23,22 +23,26 @@ struct uv_loop_s;
 
 struct local_setup {
     struct uv_loop_s *loop;
-    const char *state_dir,
-        *run_dir;                /* absolute; they exist                           */
-    const char *run_program;     /* path of berth-run                              */
-    bool system;                 /* we are root: jobs run as their users           */
-    const struct view *view;     /* jobs by slot                                   */
-    struct outbox **outbox;      /* who feeds the engine swaps them: add to *outbox */
-    void (*wake)(void *context); /* something was put into the outbox              */
+    const char *state_dir;   /* absolute, and there                             */
+    const char *run_dir;     /* the same                                        */
+    const char *run_program; /* path of berth-run                               */
+    bool system;             /* we are root: jobs run as their users            */
+    const struct view *view; /* jobs by slot                                    */
+    struct outbox **outbox;  /* who feeds the engine swaps them: add to *outbox */
+
+    /* Something was put into the outbox: have the loop turn, and read it there. */
+    void (*wake)(void *context);
 
     /* What it takes to run this job; valid until the next call.  Negative: it is gone. */
     int (*launch)(void *context, uint64_t id, const struct launch **ret,
                   struct error *err);
     int64_t (*now_ns)(void *context);
-    void (*total)(void *context, job_id job,
-                  double steps); /* a job said how many; or NULL */
-    const uint32_t
-        *gpu_index; /* by node * NODE_GPUS_MAX + bit: what a job is told; or NULL */
+
+    /* Optional.  A job said how many steps there will be. */
+    void (*total)(void *context, job_id job, double steps);
+
+    /* By node * NODE_GPUS_MAX + bit: what a job is told; NULL: the bit. */
+    const uint32_t *gpu_index;
     void *context;
 };
 

@@ -71,7 +71,12 @@ static bool heard(void *context, char *line)
     if (!word)
         return true;
     if (strcmp(word, "started") == 0) {
-        local_started(run);
+        double ago_s = 0;
+        run_word(&rest); /* its process: for people who look */
+        run_number(run_word(&rest), &ago_s);
+        if (run_number(run_word(&rest), &number))
+            run->steps_kept = number;
+        local_started(run, ago_s);
     } else if (strcmp(word, "report") == 0) {
         heard_report(run, rest);
     } else if (strcmp(word, "saved") == 0 && run_number(run_word(&rest), &number)) {

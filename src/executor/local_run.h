@@ -84,7 +84,7 @@ int64_t local_now(const struct local *local);
 void local_due(struct local_run *run, int64_t at_ns);
 void local_lose(struct local_run *run, const char *why);
 void local_ended(struct local_run *run, const struct run_end *end);
-void local_started(struct local_run *run);
+void local_started(struct local_run *run, double ago_s);
 void local_reported(struct local_run *run);
 void local_forget(struct local_run *run);
 

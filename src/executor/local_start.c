@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "executor/cgroup.h"
 #include "executor/launch_file.h"
+#include "executor/output_path.h"
 
 #define LINK_FD 3
 #define DEPTH_MAX 8 /* of folders that a job may have made in ours */
@@ -49,57 +50,6 @@ struct texts {
     char out[PATH_MAX], err[PATH_MAX], ckpt_dir[PATH_MAX], cgroup[CGROUP_MAX], user[64];
 };
 
-/* %j its number, %x name, %u user, %A and %a array and index in it, %n node. */
-static void expand_one(struct buf *buf, char what, const struct launch *launch,
-                       const char *user)
-{
-    switch (what) {
-    case 'j':
-        buf_print(buf, "%" PRIu64, launch->id);
-        break;
-    case 'A':
-        buf_print(buf, "%" PRIu64, launch->array_id ? launch->array_id : launch->id);
-        break;
-    case 'a':
-        buf_print(buf, "%" PRIu32, launch->array_index);
-        break;
-    case 'x':
-        buf_text(buf, launch->name ? launch->name : "job");
-        break;
-    case 'u':
-        buf_text(buf, user);
-        break;
-    case 'n':
-        buf_text(buf, "0");
-        break;
-    case '%':
-        buf_text(buf, "%");
-        break;
-    default:
-        buf_print(buf, "%%%c", what);
-    }
-}
-
-static int expand(char *path, const char *pattern, const struct launch *launch,
-                  const char *user, struct error *err)
-{
-    struct buf buf;
-    buf_init(&buf, PATH_MAX);
-    if (pattern[0] != '/')
-        buf_print(&buf, "%s/", launch->cwd);
-    for (const char *at = pattern; *at; at++) {
-        if (at[0] == '%' && at[1])
-            expand_one(&buf, *++at, launch, user);
-        else
-            buf_add(&buf, at, 1);
-    }
-    bool fits = !buf.full && buf.count < PATH_MAX;
-    snprintf(path, PATH_MAX, "%s", buf.bytes);
-    buf_release(&buf);
-    return fits ? 0
-                : error_set(err, -ENAMETOOLONG, "output '%.80s': too long", pattern);
-}
-
 static void find_user(const struct launch *launch, char *user, size_t size)
 {
     struct passwd entry, *found = NULL;
@@ -109,6 +59,11 @@ static void find_user(const struct launch *launch, char *user, size_t size)
         snprintf(user, size, "%s", found->pw_name);
     else
         snprintf(user, size, "%" PRIu32, launch->uid);
+}
+
+static bool names_user(const char *pattern)
+{
+    return pattern && strstr(pattern, "%u");
 }
 
 /* The groups that its owner is in, as when they log in. */
@@ -159,20 +114,20 @@ static int make_order(struct local_run *run, const struct launch *launch,
                              .grace_ns = job->grace_ns };
     if (run->type < cluster->type_count)
         order->type = cluster->types[run->type].name;
-    find_user(launch, texts->user, sizeof texts->user);
-    order->user = texts->user;
+    if (order->become || names_user(launch->out) || names_user(launch->err))
+        find_user(launch, texts->user, sizeof texts->user);
     if (order->become)
         find_groups(order, texts->user);
     order->own_out = !launch->out;
     int r = 0;
     if (launch->out)
-        r = expand(texts->out, launch->out, launch, texts->user, err);
+        r = output_path(texts->out, launch->out, launch, texts->user, err);
     else
         snprintf(texts->out, PATH_MAX, "%s/log/%" PRIu64 ".out", local->state_dir,
                  launch->id);
     order->launch.out = texts->out;
     if (r == 0 && launch->err) {
-        r = expand(texts->err, launch->err, launch, texts->user, err);
+        r = output_path(texts->err, launch->err, launch, texts->user, err);
         order->launch.err = texts->err;
     }
     if (r == 0 && !launch->ckpt_dir) {
@@ -258,7 +213,7 @@ int local_spawn(struct local_run *run, struct error *err)
     const struct launch *launch;
     const struct local_setup *setup = &run->local->setup;
     struct order order;
-    struct texts texts;
+    struct texts texts = { .user = "" };
     char dir[JOB_DIR_MAX];
     local_dir(run, dir);
     int r = setup->launch(setup->context, run->id, &launch, err);

@@ -2,6 +2,9 @@
 #include "executor/reports.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
 
 #define REPORTS 100 /* in its life, besides those at its beginning and at marks */
 #define MARKS (LEARNING_LEVELS + LEARNING_ACCURACIES)
@@ -16,14 +19,38 @@ static void sort_marks(double *marks)
         }
 }
 
+/* Bits of a number, mixed into others. */
+static uint64_t stir(uint64_t salt, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    salt = (salt ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+    return salt ^ salt >> 29;
+}
+
+static uint64_t salt_of(const struct learning *curve, double steps)
+{
+    const double numbers[] = { curve->mu,  curve->a,     curve->b,    curve->c,
+                               curve->tau, curve->first, curve->last, steps };
+    uint64_t salt = curve->family;
+    for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        salt = stir(salt, numbers[i]);
+    return salt;
+}
+
 void reports_init(struct reports *reports, const struct learning *curve, double steps)
 {
-    *reports = (struct reports){ .every = fmax(ceil(steps / REPORTS), 1) };
+    *reports =
+        (struct reports){ .every = fmax(ceil(steps / REPORTS), 1), .total = steps };
     for (uint32_t i = 0; i < MARKS; i++)
         reports->marks[i] = INFINITY;
     if (!curve || curve->family == LEARNING_NONE)
         return;
     reports->curve = *curve;
+    reports->curve.points = NULL; /* they may be moved: see reports_loss() */
+    for (uint32_t i = 0; i < curve->point_count; i++)
+        reports->points[i] = curve->points[i];
+    reports->salt = salt_of(curve, steps);
     double first = learning_loss(curve, 0);
     double last = learning_loss(curve, steps);
     for (uint32_t i = 0; i < LEARNING_LEVELS; i++)
@@ -50,9 +77,23 @@ double reports_next(const struct reports *reports, double steps)
     return next;
 }
 
+static double noise_at(const struct reports *reports, double steps)
+{
+    const struct learning *curve = &reports->curve;
+    if (curve->noise == 0 || steps <= 0 || steps >= reports->total)
+        return 0;
+    struct rng rng;
+    rng_init(&rng, stir(reports->salt, steps), "reports");
+    return curve->noise * fabs(curve->first - curve->last) * rng_normal(&rng);
+}
+
 double reports_loss(const struct reports *reports, double steps)
 {
-    return reports->curve.family == LEARNING_NONE
-               ? NAN
-               : learning_loss(&reports->curve, steps);
+    if (reports->curve.family == LEARNING_NONE)
+        return NAN;
+    if (reports->curve.family != LEARNING_POINTS)
+        return learning_loss(&reports->curve, steps) + noise_at(reports, steps);
+    struct learning curve = reports->curve;
+    curve.points = reports->points;
+    return learning_loss(&curve, steps) + noise_at(reports, steps);
 }

@@ -12,8 +12,11 @@
 #include "model/learning.h"
 
 struct reports {
-    struct learning curve; /* LEARNING_NONE: it reports steps only */
-    double every;          /* steps */
+    struct learning curve;             /* LEARNING_NONE: it reports steps only */
+    float points[LEARNING_POINTS_MAX]; /* of the curve, if it is made of such */
+    double every;                      /* steps */
+    double total;                      /* steps */
+    uint64_t salt;                     /* of its noise */
     double marks[LEARNING_LEVELS + LEARNING_ACCURACIES]; /* steps, in order */
 };
 
@@ -23,5 +26,9 @@ void reports_init(struct reports *reports, const struct learning *curve, double 
 /* After how many steps it reports next, if it has made so many. */
 double reports_next(const struct reports *reports, double steps);
 
-/* What it reports then; NAN: no loss. */
+/*
+ * What it reports then; NAN: no loss.  Noise depends on the curve and the step alone, so a
+ * job reports the same whoever schedules it.  The first and the last report are exact:
+ * progress is measured between them.
+ */
 double reports_loss(const struct reports *reports, double steps);

@@ -2,8 +2,8 @@
  * run_words.h - what a supervisor tells berthd, and is told: lines over run.sock.
  *
  *     to berth-run:    stop GRACE_MS    cancel GRACE_MS    kill    collected
- *     from berth-run:  started PID      report STEP LOSS RATE      loaded
- *                      saved STEP       total STEPS
+ *     from berth-run:  started PID SECONDS_AGO STEPS_KEPT    report STEP LOSS RATE
+ *                      saved STEP    total STEPS
  *                      ended HOW CODE SIGNAL STEPS SAVED CLEAN WHY…
  *
  * LOSS is '-' where there is none.  Whoever connects is told all that is known, and then

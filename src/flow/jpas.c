@@ -36,6 +36,9 @@
 #include "flow/learner.h"
 #include "model/event.h"
 
+#define FITS_MAX 1024 /* at a decision, so that it stays short; the others follow */
+#define FIT_COLD 3    /* times the work of a fit that starts from the last one    */
+
 enum { EARLY_GAIN, EARLY_NEAREST };
 enum { LATE_GAIN, LATE_SHORTEST };
 enum { CLASS_FIRST, CLASS_EARLY, CLASS_LATE, CLASS_LAST };
@@ -62,7 +65,8 @@ struct jpas {
     struct senders senders;
     struct pupil *pupils; /* by the sender's slot */
     uint32_t pupil_room;
-    int64_t next_ns; /* end of the period */
+    uint32_t next_fit; /* place of the sender whose turn it is to be fitted */
+    int64_t next_ns;   /* end of the period */
 };
 
 static int jpas_init(void *self, const struct view *view, struct arena *run,
@@ -140,6 +144,25 @@ static void age(struct jpas *jpas, const struct view *view, const struct sender 
     }
 }
 
+/*
+ * Fit those that have reported since, in turn, as far as the time of a decision goes.
+ * One that has to wait for its turn is judged by its last fit, or as it went lately.
+ */
+static void refit(struct jpas *jpas)
+{
+    const struct senders *senders = &jpas->senders;
+    uint32_t work = 0;
+    for (uint32_t n = 0; n < senders->count && work < FITS_MAX; n++) {
+        uint32_t place = jpas->next_fit < senders->count ? jpas->next_fit : 0;
+        struct learner *learner = &jpas->pupils[senders->list[place].slot].learner;
+        jpas->next_fit = place + 1;
+        if (!learner_wants_fit(learner))
+            continue;
+        work += learner->fitted ? 1 : FIT_COLD;
+        learner_fit(learner);
+    }
+}
+
 /* Steps it makes in a period at the first level. */
 static double steps_ahead(const struct jpas *jpas, const struct sender *sender)
 {
@@ -180,7 +203,7 @@ static void put(struct sender *sender, uint32_t class, double score)
 static void judge(struct jpas *jpas, const struct view *view, struct sender *sender)
 {
     struct pupil *pupil = &jpas->pupils[sender->slot];
-    struct learner *learner = &pupil->learner;
+    const struct learner *learner = &pupil->learner;
     const struct job *job = &view->jobs[sender->job];
     age(jpas, view, sender, pupil);
     if (pupil->silent) {
@@ -191,7 +214,6 @@ static void judge(struct jpas *jpas, const struct view *view, struct sender *sen
         put(sender, CLASS_FIRST, 0);
         return;
     }
-    learner_fit(learner);
     double step = job_steps(job, view->now_ns);
     double share = learner_knows(learner) ? learner_share(learner, step) : 0;
     bool late = share >= jpas->goal && jpas->late == LATE_SHORTEST;
@@ -218,6 +240,7 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
         return 0;
     }
     if (view->now_ns >= jpas->next_ns) {
+        refit(jpas);
         for (uint32_t i = 0; i < senders->count; i++)
             judge(jpas, view, &senders->list[i]);
         jpas->next_ns = view->now_ns + jpas->period_ns;

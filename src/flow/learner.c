@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define WEIGHT_PER_POINT 0.95 /* of a report, for each one after it */
+#define LEARNER_NEW 8         /* newest reports that stay as they are */
 #define AHEAD_MAX 1e9         /* steps: nobody looks further */
 
 void learner_init(struct learner *learner)
@@ -13,17 +14,36 @@ void learner_init(struct learner *learner)
     learner->fitted = learner->stale = false;
 }
 
-/* Every second point of the older half goes: recent ones stay dense. */
+/*
+ * Put two neighbours together: those that lie closest for their age.  So points get
+ * sparser with age as on a logarithmic scale, each a mean of all it stands for, and noise
+ * gets less.  The first stays as it is, and so do the newest.
+ */
 static void thin_out(struct learner *learner)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < learner->count; i++) {
-        if (i > 0 && i < LEARNER_POINTS / 2 && i % 2 == 1)
-            continue;
-        learner->steps[kept] = learner->steps[i];
-        learner->losses[kept++] = learner->losses[i];
+    uint32_t last = learner->count - 1;
+    uint32_t best = 1;
+    double least = INFINITY;
+    for (uint32_t i = 1; i + LEARNER_NEW < learner->count; i++) {
+        double apart = learner->steps[i + 1] - learner->steps[i - 1];
+        double age = learner->steps[last] - learner->steps[i];
+        if (apart < least * age) {
+            least = apart / age;
+            best = i;
+        }
     }
-    learner->count = kept;
+    double all = learner->many[best] + learner->many[best + 1];
+    double share = learner->many[best + 1] / all;
+    learner->steps[best] += share * (learner->steps[best + 1] - learner->steps[best]);
+    learner->losses[best] +=
+        share * (learner->losses[best + 1] - learner->losses[best]);
+    learner->many[best] = all;
+    for (uint32_t i = best + 1; i < last; i++) {
+        learner->steps[i] = learner->steps[i + 1];
+        learner->losses[i] = learner->losses[i + 1];
+        learner->many[i] = learner->many[i + 1];
+    }
+    learner->count--;
 }
 
 void learner_add(struct learner *learner, double steps, double loss)
@@ -36,20 +56,24 @@ void learner_add(struct learner *learner, double steps, double loss)
         learner->first = learner->least = loss;
     learner->least = fmin(learner->least, loss);
     learner->steps[learner->count] = steps;
+    learner->many[learner->count] = 1;
     learner->losses[learner->count++] = loss;
     learner->stale = true;
 }
 
+bool learner_wants_fit(const struct learner *learner)
+{
+    return learner->stale && learner->count >= LEARNER_POINTS_LEAST;
+}
+
 void learner_fit(struct learner *learner)
 {
-    if (!learner->stale || learner->count < LEARNER_POINTS_LEAST)
+    if (!learner_wants_fit(learner))
         return;
     double weights[LEARNER_POINTS];
-    double weight = 1;
-    for (uint32_t i = learner->count; i-- > 0;) {
-        weights[i] = weight;
-        weight *= WEIGHT_PER_POINT;
-    }
+    family_weights(weights, learner->count, WEIGHT_PER_POINT);
+    for (uint32_t i = 0; i < learner->count; i++)
+        weights[i] *= learner->many[i];
     struct family_points points = { .step = learner->steps,
                                     .value = learner->losses,
                                     .weight = weights,

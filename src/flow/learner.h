@@ -17,6 +17,7 @@
 
 struct learner {
     double steps[LEARNER_POINTS], losses[LEARNER_POINTS];
+    double many[LEARNER_POINTS]; /* reports that each is the mean of */
     uint32_t count;
     double first; /* loss                                            */
     double least; /* seen so far                                     */
@@ -29,6 +30,9 @@ void learner_init(struct learner *learner);
 
 /* A report.  Steps that go back mean a restart: what was reported beyond is forgotten. */
 void learner_add(struct learner *learner, double steps, double loss);
+
+/* Points have come since the last fit, and they are enough for one. */
+bool learner_wants_fit(const struct learner *learner);
 
 /* Fit again if there is something new. */
 void learner_fit(struct learner *learner);

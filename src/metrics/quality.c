@@ -14,6 +14,7 @@
 struct quality_job {
     int64_t at_ns[POINTS_MAX];
     double losses[POINTS_MAX];
+    int64_t served_ns[POINTS_MAX]; /* GPU-time it had had by then */
     uint32_t count;
     uint32_t stride; /* one report of so many is kept */
     uint32_t passed; /* since the last that was kept  */
@@ -30,10 +31,12 @@ void quality_init(struct quality *quality, struct arena *run, const struct view 
     quality->tracks = arena_array(run, uint32_t, view->job_max);
     quality->counted = arena_array(run, bool, view->job_max);
     series_init(&quality->series);
+    loss_groups_init(&quality->groups);
 }
 
 void quality_release(struct quality *quality)
 {
+    loss_groups_release(&quality->groups);
     free(quality->jobs);
     quality->jobs = NULL;
 }
@@ -75,25 +78,29 @@ static void thin_out(struct quality_job *job)
     for (uint32_t i = 2; i < job->count; i += 2, kept++) {
         job->at_ns[kept] = job->at_ns[i];
         job->losses[kept] = job->losses[i];
+        job->served_ns[kept] = job->served_ns[i];
     }
     job->count = kept;
     job->stride *= 2;
 }
 
-static void keep(struct quality_job *job, int64_t at_ns, double loss)
+static void keep(struct quality_job *job, const struct event *event,
+                 const struct view *view)
 {
     if (job->count == POINTS_MAX)
         thin_out(job);
-    job->at_ns[job->count] = at_ns;
-    job->losses[job->count++] = loss;
+    job->at_ns[job->count] = event->at_ns;
+    job->served_ns[job->count] = job_served_ns(&view->jobs[event->job], event->at_ns);
+    job->losses[job->count++] = event->loss;
 }
 
-static void report(struct quality_job *job, int64_t at_ns, double loss)
+static void report(struct quality_job *job, const struct event *event,
+                   const struct view *view)
 {
     if (++job->passed < job->stride)
         return;
     job->passed = 0;
-    keep(job, at_ns, loss);
+    keep(job, event, view);
 }
 
 /* --- when it is done ------------------------------------------------------------------ */
@@ -106,6 +113,25 @@ static double time_to_s(const struct quality_job *job, int64_t submit_ns, double
     while (i + 1 < job->count && job->losses[i] > loss + slack)
         i++;
     return (double)(job->at_ns[i] - submit_ns) * 1e-9;
+}
+
+/* From one report to the next: what its loss was, and how many units it held. */
+static void book_stretch(struct quality *quality, const struct quality_job *job,
+                         uint32_t i, double last, double way)
+{
+    int64_t from_ns = job->at_ns[i - 1] - quality->first_ns;
+    int64_t to_ns = job->at_ns[i] - quality->first_ns;
+    if (to_ns <= from_ns)
+        return;
+    double before = (job->losses[i - 1] - last) / way;
+    double after = (job->losses[i] - last) / way;
+    double loss = (before + after) / 2;
+    double units =
+        (double)(job->served_ns[i] - job->served_ns[i - 1]) / (double)(to_ns - from_ns);
+    const double values[SERIES_ROWS] = { [QUALITY_LOSS] = loss, [QUALITY_RUNNING] = 1 };
+    quality->loss_s += loss * (double)(to_ns - from_ns) * 1e-9;
+    series_spread(&quality->series, from_ns, to_ns, values);
+    loss_groups_add(&quality->groups, from_ns, to_ns, before, after, units);
 }
 
 static void book(struct quality *quality, const struct quality_job *job,
@@ -128,16 +154,8 @@ static void book(struct quality *quality, const struct quality_job *job,
             time_to_s(job, submit_ns,
                       learning_accuracy_loss(last, learning_accuracies[i]), way * 1e-9);
     quality->loss_s += (double)(job->at_ns[0] - submit_ns) * 1e-9;
-    for (uint32_t i = 1; i < job->count; i++) {
-        double loss = ((job->losses[i - 1] + job->losses[i]) / 2 - last) / way;
-        double s = (double)(job->at_ns[i] - job->at_ns[i - 1]) * 1e-9;
-        quality->loss_s += loss * s;
-        const double values[SERIES_ROWS] = {
-            [QUALITY_LOSS] = loss, [QUALITY_RUNNING] = 1
-        };
-        series_spread(&quality->series, job->at_ns[i - 1] - quality->first_ns,
-                      job->at_ns[i] - quality->first_ns, values);
-    }
+    for (uint32_t i = 1; i < job->count; i++)
+        book_stretch(quality, job, i, last, way);
 }
 
 static void submitted(struct quality *quality, const struct event *event)
@@ -162,13 +180,13 @@ void quality_event(void *self, const struct view *view, const struct event *even
         break;
     case EVENT_PROGRESS:
         if (isfinite(event->loss) && quality->counted[event->job])
-            report(track(quality, event->job), event->at_ns, event->loss);
+            report(track(quality, event->job), event, view);
         break;
     case EVENT_FINISHED:
         if (quality->tracks[event->job] == 0)
             break;
         if (isfinite(event->loss))
-            keep(track(quality, event->job), event->at_ns, event->loss);
+            keep(track(quality, event->job), event, view);
         book(quality, track(quality, event->job), view->jobs[event->job].submit_ns);
         untrack(quality, event->job);
         break;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "metrics/loss_groups.h"
 #include "metrics/series.h"
 #include "model/event.h"
 #include "model/learning.h"
@@ -37,6 +38,7 @@ struct quality {
     uint64_t accuracy_count;
     int64_t first_ns;
     struct series series; /* sums over jobs from first report to end */
+    struct loss_groups groups;
 
     uint32_t *tracks; /* by slot: 1 + place in 'jobs', 0: none */
     bool *counted;    /* by slot: in the window                */

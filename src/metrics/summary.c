@@ -92,6 +92,11 @@ const struct figure summary_figures[] = {
       false },
     { "quality.time_to_accuracy.95", "time to 95 % of last accuracy", "s", BETTER_LESS,
       false },
+    { "quality.unit_share.high", "GPU-time, quarter with most to learn", "share",
+      BETTER_NONE, false },
+    { "quality.unit_share.medium", "GPU-time, next quarter", "share", BETTER_NONE,
+      false },
+    { "quality.unit_share.low", "GPU-time, other half", "share", BETTER_NONE, false },
     { NULL },
 };
 
@@ -291,6 +296,18 @@ static void set_ledger(struct summary *summary, const struct ledger *ledger)
     }
 }
 
+static void set_losses(struct summary *summary, const struct series *series)
+{
+    for (uint32_t i = 0; i < series->bin_count; i++) {
+        double job_s = series->sums[QUALITY_RUNNING][i];
+        if (!(job_s > 0))
+            continue;
+        uint32_t at = summary->quality.count++;
+        summary->quality.t_s[at] = (double)series->bin_ns * 1e-9 * i;
+        summary->quality.loss[at] = series->sums[QUALITY_LOSS][i] / job_s;
+    }
+}
+
 static void set_quality(struct summary *summary, const struct quality *quality)
 {
     double count = (double)quality->job_count;
@@ -298,6 +315,7 @@ static void set_quality(struct summary *summary, const struct quality *quality)
         return;
     set(summary, "quality.mean_running_loss", quality_mean_loss(quality));
     set(summary, "quality.loss_seconds_per_job", quality->loss_s / count);
+    set_losses(summary, &quality->series);
     for (uint32_t i = 0; i < LEARNING_LEVELS; i++) {
         char percent[16];
         snprintf(percent, sizeof percent, "%.0f", learning_levels[i] * 100);
@@ -308,6 +326,12 @@ static void set_quality(struct summary *summary, const struct quality *quality)
         snprintf(percent, sizeof percent, "%.0f", learning_accuracies[i] * 100);
         set_in(summary, "quality.time_to_accuracy", percent,
                quality->accuracy_s[i] / (double)quality->accuracy_count);
+    }
+    double shares[LOSS_GROUPS];
+    if (loss_groups_shares(&quality->groups, shares)) {
+        set(summary, "quality.unit_share.high", shares[LOSS_HIGH]);
+        set(summary, "quality.unit_share.medium", shares[LOSS_MEDIUM]);
+        set(summary, "quality.unit_share.low", shares[LOSS_LOW]);
     }
 }
 

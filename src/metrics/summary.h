@@ -55,6 +55,10 @@ struct summary {
         double t_s[SERIES_BINS], preemptions[SERIES_BINS], predicted_gpu_s[SERIES_BINS],
             actual_gpu_s[SERIES_BINS];
     } ledger; /* sums over stretches of time, by when a preemption was */
+    struct {
+        uint32_t count;
+        double t_s[SERIES_BINS], loss[SERIES_BINS];
+    } quality; /* mean loss over stretches of time in which anybody learnt */
 };
 
 /* The list, ended by a row whose id is NULL. */

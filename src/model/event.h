@@ -85,7 +85,8 @@ struct event {
     uint32_t attempt;
     bool loaded;
     bool clean;    /* STOPPED: saved its state before it left                    */
-    bool measured; /* LOADED: by its first step; STOPPED: by its own leaving    */
+    bool measured; /* LOADED: by its first step; STOPPED: by its own leaving;
+                      PROGRESS: its rate, by a clock                            */
     enum rule rule;
     int exit_code; /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
     const char
@@ -109,6 +110,7 @@ struct event {
             double steps_reached; /* had been made when it left: more than kept  */
             double rate_per_s;    /* 0: not known                                */
             double loss;          /* NAN: none                                   */
+            double steps_total;   /* PROGRESS: says how many in all; 0: does not */
         };
         struct { /* RECALLED */
             int64_t grace_ns;

@@ -191,9 +191,12 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .fixed_s = spec->fixed_s,
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
-                       .overlap = spec->overlap };
+                       .overlap = spec->overlap,
+                       .curve = spec->curve };
+    if (job.curve.family == LEARNING_POINTS)
+        job.curve = (struct learning){ 0 }; /* nobody can say them beforehand */
     if (job.gpus > 0 && job.gpus_min < job.nodes)
-        job.gpus_min = job.nodes; /* fewer do not stand on so many nodes */
+        job.gpus_min = job.nodes; /* however small it is, one on each of them */
     if (spec->kind) {
         job.kind = throughput_find(intake->rates, spec->kind);
         if (job.kind == KIND_NONE)

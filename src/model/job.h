@@ -160,6 +160,9 @@ struct job {
     enum sync sync;
     double overlap;
     uint32_t level; /* of its packets: 0 goes first */
+
+    struct learning
+        curve; /* how it says its loss will go; LEARNING_NONE: does not say */
 };
 
 static inline bool job_is_elastic(const struct job *job)

@@ -20,12 +20,18 @@ const double learning_accuracies[LEARNING_ACCURACIES] = { 0.90, 0.95 };
     { \
         "kmax", PARAM_NUMBER, AT(kmax), "0", NULL, "step at which it is done", 0, 1e18 \
     }
+#define NOISE \
+    { \
+        "noise", PARAM_NUMBER, AT(noise), "0", "share", \
+            "deviation of what is reported, of the way from first to last", 0, 10 \
+    }
 
 static const struct param exp_params[] = {
     { "mu", PARAM_NUMBER, AT(mu), "0.9", NULL, "factor per step", 1e-9, 1 - 1e-12 },
     { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
     { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
+    NOISE,
     { 0 },
 };
 
@@ -36,6 +42,7 @@ static const struct param inv_params[] = {
     { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
     { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
+    NOISE,
     { 0 },
 };
 
@@ -44,6 +51,7 @@ static const struct param acc_params[] = {
     { "first", PARAM_NUMBER, AT(first), "0", NULL, "accuracy at step 0", 0, 1 },
     { "last", PARAM_NUMBER, AT(last), "1", NULL, "accuracy at the end", 0, 1 },
     KMAX,
+    NOISE,
     { 0 },
 };
 
@@ -56,10 +64,53 @@ static const struct {
     [LEARNING_ACC] = { "acc", acc_params },
 };
 
+#define POINTS "points:"
+#define LOSS_MAX 1e30
+#define KMAX_MAX 1e18
+
 #define FAMILIES (sizeof families / sizeof *families)
+
+/* "40/2.3/1.7/1.5": numbers with strokes between them. */
+static int parse_points(struct learning *learning, const char *text, float *points,
+                        struct error *err)
+{
+    struct learning parsed = { .family = LEARNING_POINTS, .points = points };
+    char *end;
+    parsed.kmax = strtod(text, &end);
+    if (end == text || !(parsed.kmax > 0 && parsed.kmax <= KMAX_MAX))
+        return error_set(err, -EINVAL,
+                         "points: '%.40s' does not begin with the last step", text);
+    for (; *end == '/'; text = end) {
+        text = end + 1;
+        double loss = strtod(text, &end);
+        if (end == text || !(fabs(loss) <= LOSS_MAX))
+            return error_set(err, -EINVAL, "points: '%.40s' is no loss", text);
+        if (parsed.point_count == LEARNING_POINTS_MAX)
+            return error_set(err, -EINVAL, "points: more than %d of them",
+                             LEARNING_POINTS_MAX);
+        points[parsed.point_count++] = (float)loss;
+    }
+    if (*end || parsed.point_count < 2)
+        return error_set(err, -EINVAL,
+                         "points: want the last step and two losses or more");
+    parsed.first = points[0];
+    parsed.last = points[parsed.point_count - 1];
+    if (parsed.first <= parsed.last)
+        return error_set(err, -EINVAL, "points: the last loss is not below the first");
+    *learning = parsed;
+    return 0;
+}
 
 int learning_parse(struct learning *learning, const char *text, struct error *err)
 {
+    return learning_parse_points(learning, text, NULL, err);
+}
+
+int learning_parse_points(struct learning *learning, const char *text,
+                          float points[LEARNING_POINTS_MAX], struct error *err)
+{
+    if (points && strncmp(text, POINTS, strlen(POINTS)) == 0)
+        return parse_points(learning, text + strlen(POINTS), points, err);
     size_t bytes = strcspn(text, ":");
     struct learning parsed = { 0 };
     for (uint32_t i = LEARNING_EXP; i < FAMILIES; i++)
@@ -94,9 +145,39 @@ static void put_number(struct buf *buf, double number)
     buf_text(buf, text);
 }
 
+/* The same that reads as the same float. */
+static void put_float(struct buf *buf, float number)
+{
+    char text[40];
+    for (int digits = 3; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)number);
+        if (strtof(text, NULL) == number)
+            break;
+    }
+    buf_text(buf, text);
+}
+
+static const char *points_text(const struct learning *learning,
+                               char text[LEARNING_TEXT_BYTES])
+{
+    struct buf buf;
+    buf_init(&buf, LEARNING_TEXT_BYTES);
+    buf_text(&buf, POINTS);
+    put_number(&buf, learning->kmax);
+    for (uint32_t i = 0; i < learning->point_count; i++) {
+        buf_text(&buf, "/");
+        put_float(&buf, learning->points[i]);
+    }
+    snprintf(text, LEARNING_TEXT_BYTES, "%s", buf.bytes);
+    buf_release(&buf);
+    return text;
+}
+
 const char *learning_text(const struct learning *learning,
                           char text[LEARNING_TEXT_BYTES])
 {
+    if (learning->family == LEARNING_POINTS)
+        return points_text(learning, text);
     struct learning standard = { 0 };
     const struct param *params = families[learning->family].params;
     param_defaults(params, &standard);
@@ -127,6 +208,7 @@ static double shape(const struct learning *l, double k)
         return l->c / (l->a * k * k + l->b * k + l->c);
     case LEARNING_ACC:
         return exp(-k / l->tau);
+    case LEARNING_POINTS:
     case LEARNING_NONE:
         break;
     }
@@ -148,6 +230,7 @@ static double shape_step(const struct learning *l, double at)
     }
     case LEARNING_ACC:
         return -l->tau * log(at);
+    case LEARNING_POINTS:
     case LEARNING_NONE:
         break;
     }
@@ -160,8 +243,21 @@ static double rest_of(const struct learning *l)
     return l->kmax > 0 ? shape(l, l->kmax) : 0;
 }
 
+static double points_loss(const struct learning *l, double steps)
+{
+    double at = steps / l->kmax * (l->point_count - 1);
+    if (!(at < l->point_count - 1))
+        return l->points[l->point_count - 1];
+    uint32_t before = at > 0 ? (uint32_t)at : 0;
+    double part = at > 0 ? at - before : 0;
+    double loss = l->points[before];
+    return loss + part * (l->points[before + 1] - loss);
+}
+
 double learning_loss(const struct learning *l, double steps)
 {
+    if (l->family == LEARNING_POINTS)
+        return points_loss(l, steps);
     double rest = rest_of(l);
     double share = (shape(l, steps) - rest) / (1 - rest);
     if (l->kmax > 0 && steps >= l->kmax)
@@ -170,8 +266,23 @@ double learning_loss(const struct learning *l, double steps)
     return l->family == LEARNING_ACC ? 1 - value : value;
 }
 
+/* Up to a step later where the curve dips between two whole steps only. */
+static double points_step(const struct learning *l, double loss)
+{
+    uint32_t i = 0;
+    while (i < l->point_count && !(l->points[i] <= loss))
+        i++;
+    if (i == 0 || i == l->point_count)
+        return i == 0 ? 0 : INFINITY;
+    double above = l->points[i - 1];
+    double part = (above - loss) / (above - l->points[i]);
+    return ceil((i - 1 + part) * l->kmax / (l->point_count - 1) - 1e-9);
+}
+
 double learning_step(const struct learning *l, double loss)
 {
+    if (l->family == LEARNING_POINTS)
+        return points_step(l, loss);
     double value = l->family == LEARNING_ACC ? 1 - loss : loss;
     double share = (value - l->last) / (l->first - l->last);
     if (share >= 1)

@@ -356,6 +356,9 @@ static void restored(struct state *state, struct job *job, const struct event *e
     job->failures = kept->failures;
     job->pause_ns = kept->pause_ns;
     job->load_ns = kept->load_ns;
+    job->rate_best_per_s *= job->step_s / kept->step_s;
+    job->fixed_s *= kept->step_s / job->step_s;
+    job->step_s = kept->step_s;
     job->steps_total = kept->steps_total;
     job->level = kept->level;
     job->leaving = kept->leaving;
@@ -365,6 +368,26 @@ static void restored(struct state *state, struct job *job, const struct event *e
         state->served_ns[(size_t)event->job * types + t] = history->served_ns[t];
     for (uint32_t i = 0; history && i < history->report_count; i++)
         loss_add(state, job, history->steps[i], history->losses[i]);
+}
+
+/*
+ * How long a step really takes.  Without a row in the table of throughputs a job's rates
+ * on all types stand in proportion, so what is measured on one says something of all.
+ */
+static void learn_rate(const struct state *state, struct job *job,
+                       const struct event *event)
+{
+    if (!event->measured || event->rate_per_s <= 0 || job->kind != KIND_NONE ||
+        job->type_now == TYPE_NONE || job->partner != JOB_NONE)
+        return;
+    double expected = throughput_rate(state->view.rates, job, job->type_now,
+                                      job->gpus_now, job->spread_now);
+    if (expected <= 0)
+        return;
+    double factor = event->rate_per_s / expected;
+    job->step_s /= factor;
+    job->fixed_s /= factor;
+    job->rate_best_per_s *= factor;
 }
 
 /* What it took to leave is what it will take the next time. */
@@ -481,6 +504,9 @@ bool state_apply(struct state *state, struct event *event)
     case EVENT_PROGRESS:
         anchor(job, event->at_ns, job->rate_per_s);
         job->steps = event->steps;
+        learn_rate(state, job, event);
+        if (event->steps_total > 0)
+            job->steps_total = event->steps_total;
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))

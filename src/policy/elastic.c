@@ -7,10 +7,12 @@
 
 #include "base/arena.h"
 #include "base/grow.h"
+#include "base/sort.h"
 #include "model/free.h"
 #include "model/reasons.h"
 
 #define EPOCH_PER_RESIZE 10
+#define PRESSED_MAX 16 /* who wait, for whom room is made before the epoch */
 
 struct member {
     job_id job;
@@ -19,6 +21,7 @@ struct member {
 
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run)
 {
+    elastic->grow_ns = INT64_MAX;
     queue_init(&elastic->waiting, run, view->job_max);
     elastic->cpu_only = arena_array(run, bool, view->job_max);
 }
@@ -29,6 +32,9 @@ void elastic_release(struct elastic *elastic)
     free(elastic->shares);
     free(elastic->jobs);
     free(elastic->heap);
+    free(elastic->shrinks);
+    free(elastic->grows);
+    free(elastic->scratch);
 }
 
 /* --- who is there -------------------------------------------------------------------- */
@@ -62,6 +68,12 @@ static void join(struct elastic *elastic, const struct view *view, job_id job)
         grow(elastic->jobs, &elastic->job_room, want, sizeof *elastic->jobs);
     elastic->heap =
         grow(elastic->heap, &elastic->heap_room, want, sizeof *elastic->heap);
+    elastic->shrinks =
+        grow(elastic->shrinks, &elastic->shrink_room, want, sizeof *elastic->shrinks);
+    elastic->grows =
+        grow(elastic->grows, &elastic->grow_room, want, sizeof *elastic->grows);
+    elastic->scratch =
+        grow(elastic->scratch, &elastic->scratch_room, want, sizeof *elastic->scratch);
     elastic->members[elastic->member_count++] =
         (struct member){ job, view->jobs[job].generation };
 }
@@ -92,15 +104,36 @@ void elastic_observe(struct elastic *elastic, const struct view *view,
         wait_in_line(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
         leave_the_line(elastic, event->job);
+    /* A newcomer, or one who can be asked to make room for one who waits. */
+    if (elastic->waiting.count <= PRESSED_MAX &&
+        (event_makes_waiting(event, view) || event->kind == EVENT_LOADED ||
+         event->kind == EVENT_RESIZED))
+        elastic->arrived = true;
+    bool ended = event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED;
+    if (ended && elastic->length_ns > elastic->epoch_ns)
+        elastic->grow_ns = view->now_ns; /* the next epoch is too far */
     if (event->kind != EVENT_WAKE)
         elastic->changed = true;
 }
 
 /* --- an epoch ------------------------------------------------------------------------ */
 
+/* Somebody has come and not half of an equal share is free. */
+static bool is_pressed(const struct elastic *elastic, const struct view *view)
+{
+    if (!elastic->arrived || !elastic->any)
+        return false;
+    job_id id = elastic->waiting.first;
+    while (id != JOB_NONE && elastic->cpu_only[id])
+        id = queue_next(&elastic->waiting, id);
+    return id != JOB_NONE &&
+           view->free->gpu_count < fmin(elastic->fair, view->jobs[id].gpus_max) / 2;
+}
+
 bool elastic_begins(const struct elastic *elastic, const struct view *view)
 {
-    return elastic->changed && view->now_ns >= elastic->next_ns;
+    return (elastic->changed && view->now_ns >= elastic->next_ns) ||
+           view->now_ns >= elastic->grow_ns || is_pressed(elastic, view);
 }
 
 static int64_t resize_ns(const struct job *job)
@@ -150,6 +183,7 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
 {
     uint32_t least = 0;
     bool unsettled = false;
+    elastic->any = false;
     elastic->count = 0;
     elastic->units = view->free->gpu_count;
     elastic->length_ns = elastic->epoch_ns;
@@ -157,6 +191,7 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     for (uint32_t i = 0; i < elastic->member_count; i++) {
         job_id id = elastic->members[i].job;
         const struct job *job = &view->jobs[id];
+        elastic->any = elastic->any || job_is_elastic(job);
         int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
         if (job_is_elastic(job) && enough_ns > elastic->length_ns)
             elastic->length_ns = enough_ns;
@@ -172,122 +207,17 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     gather_waiting(elastic, view, elastic->units - least);
     elastic->fair =
         elastic->count > 0 ? (double)elastic->units / elastic->count : elastic->units;
+    elastic->reason = view->now_ns >= elastic->next_ns   ? ELASTIC_EPOCH
+                      : view->now_ns >= elastic->grow_ns ? ELASTIC_SHRUNK
+                                                         : ELASTIC_ARRIVAL;
+    if (elastic->reason != ELASTIC_EPOCH)
+        return;
+    elastic->began = true;
     elastic->next_ns = view->now_ns + elastic->length_ns;
     elastic->changed = unsettled;
 }
 
-/* --- what follows -------------------------------------------------------------------- */
-
-static bool grant(struct plan *plan, job_id job, uint32_t units)
-{
-    struct ask ask = ASK_DEFAULT;
-    ask.gpus = units;
-    return plan_grant(plan, job, &ask);
-}
-
-/* The newest change in the plan is a grant of seats that others have yet to leave. */
-static bool waits_for_others(const struct plan *plan, job_id job)
-{
-    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
-    const struct promise_part *promises = plan_promises(plan, change);
-    for (uint32_t i = 0; i < change->promise_count; i++)
-        if (promises[i].victim != job)
-            return true;
-    return false;
-}
-
-/*
- * A job that runs goes on with another size.  For seats that others leave it has to stop
- * and start; one that has no time to save its state then is not resized for them.
- */
-static bool resize(const struct view *view, struct plan *plan, job_id id,
-                   uint32_t units)
-{
-    const struct job *job = &view->jobs[id];
-    size_t mark = plan_mark(plan);
-    if (!grant(plan, id, units))
-        return false;
-    if (job->pause_ns <= job->grace_ns || !waits_for_others(plan, id))
-        return true;
-    plan_undo(plan, mark);
-    return false;
-}
-
-/* Above 'least' as much as can be of 'units', halved until it fits; 0: not even that. */
-static uint32_t grant_up_to(struct plan *plan, job_id job, uint32_t units,
-                            uint32_t least)
-{
-    for (;;) {
-        if (grant(plan, job, units))
-            return units;
-        if (units <= least)
-            return 0;
-        units = least + (units - least) / 2;
-    }
-}
-
-static bool is_worth(const struct elastic *elastic, uint32_t now, uint32_t units)
-{
-    double by = fabs((double)units - now);
-    return by > 0 && by >= elastic->hysteresis * now;
-}
-
-/* More units for the rest of the epoch are worth the time it takes to get them. */
-static bool pays(const struct elastic *elastic, const struct job *job,
-                 const struct gains_job *share, uint32_t units)
-{
-    double epoch_s = (double)elastic->length_ns * 1e-9;
-    double rest_s = epoch_s - (double)resize_ns(job) * 1e-9;
-    if (share->family == FAMILY_FLAT)
-        return units * rest_s > job->gpus_now * epoch_s;
-    return gains_of(share, units, rest_s) > gains_of(share, job->gpus_now, epoch_s);
-}
-
-static uint32_t shrink(struct elastic *elastic, const struct view *view,
-                       struct plan *plan, bool needed)
-{
-    uint32_t room = view->free->gpu_count;
-    for (uint32_t i = 0; i < elastic->running; i++) {
-        uint32_t now = view->jobs[elastic->jobs[i]].gpus_now;
-        uint32_t units = elastic->shares[i].units;
-        if (units < now && (needed || is_worth(elastic, now, units)) &&
-            resize(view, plan, elastic->jobs[i], units))
-            room += now - units;
-    }
-    return room;
-}
-
-static uint32_t start(struct elastic *elastic, const struct view *view,
-                      struct plan *plan, uint32_t room)
-{
-    for (uint32_t i = elastic->running; i < elastic->count; i++) {
-        job_id id = elastic->jobs[i];
-        uint32_t least = view->jobs[id].gpus_min;
-        uint32_t units = elastic->shares[i].units;
-        uint32_t got = 0;
-        if (least <= room)
-            got = grant_up_to(plan, id, units < room ? units : room, least);
-        if (got == 0)
-            break; /* nobody passes it */
-        room -= got;
-    }
-    return room;
-}
-
-static void extend(struct elastic *elastic, const struct view *view, struct plan *plan,
-                   uint32_t room)
-{
-    for (uint32_t i = 0; i < elastic->running && room > 0; i++) {
-        const struct job *job = &view->jobs[elastic->jobs[i]];
-        const struct gains_job *share = &elastic->shares[i];
-        uint32_t now = job->gpus_now;
-        uint32_t units = share->units < now + room ? share->units : now + room;
-        if (units > now && is_worth(elastic, now, units) &&
-            pays(elastic, job, share, units) &&
-            resize(view, plan, elastic->jobs[i], units))
-            room -= units - now;
-    }
-}
+/* --- between epochs ------------------------------------------------------------------ */
 
 /* Jobs that idle since a lease was over, which another policy gave, go on. */
 static void wake_idle(struct elastic *elastic, const struct view *view,
@@ -305,22 +235,12 @@ static void wake_idle(struct elastic *elastic, const struct view *view,
     }
 }
 
-void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan)
-{
-    uint32_t room = shrink(elastic, view, plan, elastic->waiting.count > 0);
-    room = start(elastic, view, plan, room);
-    extend(elastic, view, plan, room);
-    wake_idle(elastic, view, plan);
-}
-
-/* --- between epochs ------------------------------------------------------------------ */
-
 static bool start_at_once(const struct elastic *elastic, struct plan *plan,
                           const struct job *job, job_id id)
 {
     double fair = fmin(fmax(elastic->fair, job->gpus_min), job->gpus_max);
     return !plan_is_full(plan) &&
-           grant_up_to(plan, id, (uint32_t)fair, job->gpus_min) > 0;
+           elastic_start(plan, id, (uint32_t)fair, job->gpus_min) > 0;
 }
 
 void elastic_between(struct elastic *elastic, const struct view *view,
@@ -338,8 +258,14 @@ void elastic_between(struct elastic *elastic, const struct view *view,
         else
             blocked = blocked || !start_at_once(elastic, plan, job, id);
     }
-    if (elastic->changed && elastic->member_count > 0)
-        plan_wake(plan, elastic->next_ns);
+    if (elastic->began)
+        wake_idle(elastic, view, plan);
+    elastic->began = elastic->arrived = false;
+    int64_t wake_ns = elastic->changed ? elastic->next_ns : INT64_MAX;
+    if (elastic->grow_ns < wake_ns)
+        wake_ns = elastic->grow_ns;
+    if (wake_ns < INT64_MAX && elastic->member_count > 0)
+        plan_wake(plan, wake_ns);
 }
 
 void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,

@@ -11,9 +11,12 @@
  *     elastic_between(&elastic, view, plan);
  *
  * Jobs that run are never told to leave, only resized, and not for small change; jobs that
- * wait start in order of submission.  A resize costs a job the time to save and to load,
- * so an epoch is at least ten times the longest of these.  Gangs of a fixed size run
- * beside, and what they hold is not shared out.
+ * wait start in order of submission.  A resize costs a job the time to save and to load:
+ * so an epoch is at least ten times the longest of these, and a resize is made where it
+ * brings more than it costs (elastic_moves.c).  A job that arrives and finds no room does
+ * not wait for the epoch: one that runs gives it half of its units.  Where epochs are long,
+ * what a job leaves at its end is shared out at once.  Gangs of a fixed size run beside,
+ * and what they hold is not shared out.
  */
 #pragma once
 
@@ -25,6 +28,14 @@
 #include "policy/queue.h"
 
 struct reasons;
+struct sort_item;
+
+/* Why sizes are looked at. */
+enum elastic_reason {
+    ELASTIC_EPOCH,   /* an epoch begins                                          */
+    ELASTIC_SHRUNK,  /* those who had to shrink have: others can grow            */
+    ELASTIC_ARRIVAL, /* somebody has come who should not wait for the next epoch */
+};
 
 struct elastic {
     /* settings */
@@ -38,14 +49,22 @@ struct elastic {
     uint32_t units;           /* there are      */
     double fair;              /* units each, were all treated alike */
     int64_t length_ns;
+    enum elastic_reason reason;
+    bool any; /* somebody's size can be set at all */
 
     struct queue waiting;
     bool *cpu_only; /* by slot, of those who wait: asks for no GPU */
     uint32_t cpu_only_count;
     struct member *members; /* who is alive, and perhaps some who are not */
     struct gains_heap *heap;
-    uint32_t member_count, member_room, share_room, job_room, heap_room;
+    struct sort_item *shrinks, *grows, *scratch; /* who is to be resized, in order */
+    uint32_t shrink_count, shrink_next;
+    uint32_t member_count, member_room, share_room, job_room, heap_room, shrink_room,
+        grow_room, scratch_room;
     int64_t next_ns; /* the next epoch begins                                 */
+    int64_t grow_ns; /* those who shrink will have done so; INT64_MAX: nobody */
+    bool arrived;    /* somebody may be made room for before the epoch       */
+    bool began;      /* an epoch, at this decision                            */
     bool changed;    /* something happened that could change who has how much */
 };
 
@@ -68,7 +87,7 @@ void elastic_release(struct elastic *elastic);
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event);
 
-/* An epoch begins, and there is something to do. */
+/* An epoch begins and there is something to do, or somebody has come and has no room. */
 bool elastic_begins(const struct elastic *elastic, const struct view *view);
 
 /* Say who may have units, and how many there are: 'least' and 'most' are set, flat. */
@@ -76,6 +95,9 @@ void elastic_gather(struct elastic *elastic, const struct view *view);
 
 /* Resize and start jobs so that they have the units of 'shares', as far as that goes. */
 void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);
+
+/* Start a job with as many of 'units' as it can get, halved until it fits; 0: with none. */
+uint32_t elastic_start(struct plan *plan, job_id job, uint32_t units, uint32_t least);
 
 /* At any decision: start who fits into what is free, and ask for the next epoch. */
 void elastic_between(struct elastic *elastic, const struct view *view,

@@ -30,6 +30,27 @@ double gains_of(const struct gains_job *job, double units, double seconds)
     return job->scale * ahead / (job->c * (ahead + job->c));
 }
 
+void gains_declared(struct gains_job *job, const struct learning *curve, double at,
+                    double end)
+{
+    bool is_inv = curve->family == LEARNING_INV;
+    double a = curve->a / curve->c;
+    double b = curve->b / curve->c;
+    double rest = 0; /* of its way, when it ends */
+    job->family = is_inv ? FAMILY_INV : FAMILY_EXP;
+    job->rate = curve->family == LEARNING_ACC ? 1 / curve->tau : -log(curve->mu);
+    job->height = exp(-job->rate * at);
+    if (is_inv) {
+        job->a = a;
+        job->b = 2 * a * at + b;
+        job->c = (a * at + b) * at + 1;
+    }
+    if (end < INFINITY)
+        rest = is_inv ? 1 / ((a * end + b) * end + 1) : exp(-job->rate * end);
+    job->scale = 1 / (1 - rest);
+    job->left = fmax(end - at, 0);
+}
+
 /* Its curve bends upwards from here on, so each further unit brings less. */
 static bool is_concave(const struct gains_job *job)
 {

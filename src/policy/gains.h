@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/learning.h"
 #include "predict/family.h"
 
 struct gains_job {
@@ -32,6 +33,13 @@ struct gains_job {
     double left;            /* steps to its end; INFINITY: not known            */
     double work_s, fixed_s; /* of a step: divided by units, and not    */
 };
+
+/*
+ * Its curve as it was declared, from step 'at' on, to its end after so many steps
+ * (INFINITY: none), which is all it has to learn.
+ */
+void gains_declared(struct gains_job *job, const struct learning *curve, double at,
+                    double end);
 
 /* Room for the heap of so many jobs. */
 struct gains_heap {

@@ -1,7 +1,7 @@
 /*
  * slaq.c - GPUs go where they improve a model most.
  *
- * Once an epoch T, for each job:
+ * Once an epoch, for each job, over the time T to come:
  *
  *     q(a) = T / (w/a + t0)              steps it makes with a GPUs
  *     G(a) = l(k) - l(k + q(a))          what they take off its normalised loss
@@ -16,12 +16,16 @@
  * - 'floor': nobody has less than this part of an equal share.  The paper has none, so
  *   that a job which is nearly done lives on one core; it gets its last percent late, and
  *   stays long.  Most of the gain is to be had without that harm;
+ * - 'horizon': T.  In the paper it is the epoch, and who learns slowly and long gains too
+ *   little in one to get anything;
  * - t0: with it a job does not profit from GPUs without end;
  * - a job with too few reports to tell is taken to learn quickly ('young'), as models do
  *   at first, and has an equal share at least; so has one that reports nothing;
  * - sizes change by a tenth at least, and where the resize pays (elastic.h).
  *
- * It knows what jobs have reported, nothing else.
+ * It knows what jobs have reported, nothing else.  With 'forecast=declared' it believes
+ * what a job has said beforehand of its curve and its steps: in a simulation that is the
+ * truth, which shows what the best of forecasts would bring.
  */
 #include "policy/policy.h"
 
@@ -38,6 +42,9 @@
 #define POINTS_LEAST 4   /* reports from which a curve says something            */
 #define POINTS_ENOUGH 12 /* and from which one without a trend will not get better */
 
+enum forecast_from { FORECAST_REPORTED, FORECAST_DECLARED };
+static const char *const forecast_names[] = { "reported", "declared", NULL };
+
 /* What is remembered of a job that reports losses. */
 struct pupil {
     struct curve curve;
@@ -51,6 +58,8 @@ struct pupil {
 struct slaq {
     struct elastic elastic;
     double floor, young;
+    int64_t horizon_ns;
+    uint32_t forecast;
 
     uint32_t *of_job; /* by slot: 1 + its pupil; 0: none */
     struct pupil *pupils;
@@ -193,6 +202,23 @@ static void set_young(struct gains_job *share, const struct pupil *pupil,
     share->fixed_s = paced ? pupil->pace.fixed_s : 0;
 }
 
+/* It has said beforehand how it will learn, and we are to believe it. */
+static bool declares(const struct slaq *slaq, const struct job *job)
+{
+    return slaq->forecast == FORECAST_DECLARED && job->curve.family != LEARNING_NONE &&
+           job->kind == KIND_NONE;
+}
+
+static void set_declared(struct gains_job *share, const struct job *job, double at)
+{
+    double end = job->steps_total > 0  ? job->steps_total
+                 : job->curve.kmax > 0 ? job->curve.kmax
+                                       : INFINITY;
+    gains_declared(share, &job->curve, at, end);
+    share->work_s = (job->step_s - job->fixed_s) * job->gpus;
+    share->fixed_s = job->fixed_s;
+}
+
 /* At least that part of an equal share, within what it can have. */
 static uint32_t part_of(double fair, double part, const struct gains_job *share)
 {
@@ -208,7 +234,10 @@ static void judge(struct slaq *slaq, const struct view *view, uint32_t index)
     double fair = slaq->elastic.fair;
     if (pupil)
         refit(pupil);
-    if (pupil && is_known(pupil)) {
+    if (declares(slaq, job)) {
+        set_declared(share, job, job_steps(job, view->now_ns));
+        share->least = part_of(fair, slaq->floor, share);
+    } else if (pupil && is_known(pupil)) {
         set_curve(share, pupil, job, job_steps(job, view->now_ns));
         share->least = part_of(fair, slaq->floor, share);
     } else if (pupil && pupil->curve.count >= POINTS_ENOUGH) {
@@ -236,6 +265,13 @@ static void fit_least(struct elastic *elastic, const struct view *view)
     }
 }
 
+/* Over how long gains are compared: an epoch at least. */
+static double horizon_s(const struct slaq *slaq)
+{
+    int64_t ns = slaq->elastic.length_ns;
+    return (double)(ns > slaq->horizon_ns ? ns : slaq->horizon_ns) * 1e-9;
+}
+
 static int slaq_decide(void *self, const struct view *view, struct plan *plan,
                        struct arena *scratch, struct error *err)
 {
@@ -246,8 +282,8 @@ static int slaq_decide(void *self, const struct view *view, struct plan *plan,
         for (uint32_t i = 0; i < elastic->count; i++)
             judge(slaq, view, i);
         fit_least(elastic, view);
-        gains_share(elastic->shares, elastic->count, elastic->units,
-                    (double)elastic->length_ns * 1e-9, elastic->heap);
+        gains_share(elastic->shares, elastic->count, elastic->units, horizon_s(slaq),
+                    elastic->heap);
         elastic_apply(elastic, view, plan);
     }
     elastic_between(elastic, view, plan);
@@ -274,6 +310,12 @@ static const struct param slaq_params[] = {
       "of an equal share that nobody falls below; 0 as in the paper", 0, 1 },
     { "young", PARAM_NUMBER, offsetof(struct slaq, young), "0.3", "share",
       "of what is left to learn that a step brings, until reports say", 0, 0.99 },
+    { "horizon", PARAM_TIME, offsetof(struct slaq, horizon_ns), "30s", NULL,
+      "over how long gains are compared, an epoch at least; 0 as in the paper", 0,
+      1e9 },
+    { "forecast", PARAM_CHOICE, offsetof(struct slaq, forecast), "reported", NULL,
+      "curves as fitted to reports, or as declared by jobs that do so",
+      .choices = forecast_names },
     { NULL },
 };
 

@@ -163,9 +163,7 @@ static struct curve_fit fit_arrays(const double *step, const double *value,
 {
     double weights[FIT_POINTS];
     uint32_t used = count < FIT_POINTS ? count : FIT_POINTS;
-    double w = 1;
-    for (uint32_t i = used; i-- > 0; w *= KEEP)
-        weights[i] = w;
+    family_weights(weights, used, KEEP);
     struct family_points points = { .step = step + count - used,
                                     .value = value + count - used,
                                     .weight = weights,

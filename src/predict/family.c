@@ -6,14 +6,29 @@
 
 #include "predict/sample.h"
 
+/* Four at a time, so that one product does not wait for the other. */
+void family_weights(double *weights, uint32_t count, double keep)
+{
+    double w[4] = { 1, keep, keep * keep, keep * keep * keep };
+    double keep_4 = w[2] * w[2];
+    uint32_t i = count;
+    for (; i >= 4; i -= 4)
+        for (uint32_t lane = 0; lane < 4; lane++) {
+            weights[i - 1 - lane] = w[lane];
+            w[lane] *= keep_4;
+        }
+    for (uint32_t lane = 0; i > 0; lane++)
+        weights[--i] = w[lane];
+}
+
 struct family_fit family_fit_best(const struct family_points *points,
                                   struct family_fit *inv, struct family_fit *exp,
                                   bool warm)
 {
     struct family_points signed_points = *points;
     signed_points.sign = sample_sign(points);
-    *inv = family_fit_inv(&signed_points, warm ? inv : NULL);
     *exp = family_fit_exp(&signed_points, warm ? exp : NULL);
+    *inv = sample_fit_inv(&signed_points, warm ? inv : NULL, exp->sse);
     return exp->sse < inv->sse ? *exp : *inv;
 }
 

@@ -47,6 +47,9 @@ struct family_fit {
     double weight;  /* sum of weights                                   */
 };
 
+/* Weights of points of which each counts 'keep' times as much as the next, the last 1. */
+void family_weights(double *weights, uint32_t count, double keep);
+
 /*
  * Fit one family.  'warm' may be an earlier fit of the same family to nearly the same
  * points: the search then starts there, which takes a third of the time.  NULL: cold.

@@ -16,26 +16,25 @@
 #define RATE_STEPS 14 /* doublings of RATE_MIN on the grid */
 #define ROUNDS_MAX 8
 
-/* e^-z for z from 0 to 700, to about 1e-14: the library's is not made for pairs. */
-static inline pair exp_minus(pair z)
+/* e^-z for z from 0 to 700, to about 1e-14: the library's is not made for four. */
+static inline void exp_minus(const quad *z, quad *ret_e)
 {
-    const pair round = both(0x1.8p52);
-    pair t = z * both(-0x1.71547652b82fep0) + round; /* the power of two, at its end */
-    pair n = t - round;
-    pair r = -z - n * both(0x1.62e42fefa39efp-1) - n * both(0x1.abc9e3b39803fp-56);
-    pair p = both(1.0 / 39916800);
-    p = p * r + both(1.0 / 3628800);
-    p = p * r + both(1.0 / 362880);
-    p = p * r + both(1.0 / 40320);
-    p = p * r + both(1.0 / 5040);
-    p = p * r + both(1.0 / 720);
-    p = p * r + both(1.0 / 120);
-    p = p * r + both(1.0 / 24);
-    p = p * r + both(1.0 / 6);
-    p = p * r + both(0.5);
-    p = p * r + both(1);
-    p = p * r + both(1);
-    return (pair)((bits)p + ((bits)t << 52));
+    const quad round = QUAD(0x1.8p52);
+    quad t = *z * -0x1.71547652b82fep0 + round; /* the power of two, at its end */
+    quad n = t - round;
+    quad r = -*z - n * 0x1.62e42fefa39efp-1 - n * 0x1.abc9e3b39803fp-56;
+    quad p = r * (1.0 / 39916800) + 1.0 / 3628800;
+    p = p * r + 1.0 / 362880;
+    p = p * r + 1.0 / 40320;
+    p = p * r + 1.0 / 5040;
+    p = p * r + 1.0 / 720;
+    p = p * r + 1.0 / 120;
+    p = p * r + 1.0 / 24;
+    p = p * r + 1.0 / 6;
+    p = p * r + 0.5;
+    p = p * r + 1;
+    p = p * r + 1;
+    *ret_e = (quad)((quad_bits)p + ((quad_bits)t << 52));
 }
 
 struct exp {
@@ -48,16 +47,16 @@ struct exp_known {
     double y, yy;
 };
 
-static struct exp_known exp_known(const struct sample *s)
+WIDE static struct exp_known exp_known(const struct sample *s)
 {
-    pair y = both(0);
-    pair yy = both(0);
-    for (uint32_t i = 0; i < s->pairs; i++) {
-        pair wy = s->w[i] * s->y[i];
+    quad y = QUAD(0);
+    quad yy = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad wy = s->w[i] * s->y[i];
         y += wy;
         yy += wy * s->y[i];
     }
-    return (struct exp_known){ sum_of(y), sum_of(yy) };
+    return (struct exp_known){ sum_of(&y), sum_of(&yy) };
 }
 
 /* Amplitude and limit for given sums of w e, w e^2 and w e y, within the bounds. */
@@ -83,29 +82,48 @@ static void exp_given_rate(const struct sample *s, const struct exp_known *k, do
     m->sse = sse > 0 ? sse : 0;
 }
 
-/* The best of the grid: every rate is twice the one before, so e is its square. */
+/* Sums over points of w e, w e^2 and w e y. */
+struct exp_grid {
+    double e1, e2, ey;
+};
+
+WIDE static void exp_powers(const struct sample *s, double rate, quad *e)
+{
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad z = s->x[i] * rate;
+        exp_minus(&z, &e[i]);
+    }
+}
+
+/* The sums for these powers, which are left squared: as they are for twice the rate. */
+WIDE static void exp_square(const struct sample *s, quad *e, struct exp_grid *sums)
+{
+    quad e1 = QUAD(0);
+    quad e2 = QUAD(0);
+    quad ey = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad we = s->w[i] * e[i];
+        e1 += we;
+        ey += we * s->y[i];
+        quad square = e[i] * e[i];
+        e2 += s->w[i] * square;
+        e[i] = square;
+    }
+    *sums = (struct exp_grid){ sum_of(&e1), sum_of(&e2), sum_of(&ey) };
+}
+
+/* The best of the grid, on which every rate is twice the one before. */
 static void exp_start(const struct sample *s, const struct exp_known *k,
                       struct exp *best)
 {
-    pair e[SAMPLE_PAIRS_MAX];
-    pair rate = both(RATE_MIN);
+    quad e[SAMPLE_QUADS_MAX];
     best->sse = HUGE_VAL;
-    for (uint32_t i = 0; i < s->pairs; i++)
-        e[i] = exp_minus(s->x[i] * rate);
+    exp_powers(s, RATE_MIN, e);
     for (int step = 0; step < RATE_STEPS; step++) {
-        pair e1 = both(0);
-        pair e2 = both(0);
-        pair ey = both(0);
-        for (uint32_t i = 0; i < s->pairs; i++) {
-            pair we = s->w[i] * e[i];
-            e1 += we;
-            ey += we * s->y[i];
-            pair square = e[i] * e[i];
-            e2 += s->w[i] * square;
-            e[i] = square;
-        }
+        struct exp_grid sums;
+        exp_square(s, e, &sums);
         struct exp m = { .rate = RATE_MIN * (double)(1 << step) };
-        exp_given_rate(s, k, sum_of(e1), sum_of(e2), sum_of(ey), &m);
+        exp_given_rate(s, k, sums.e1, sums.e2, sums.ey, &m);
         if (m.sse < best->sse)
             *best = m;
     }
@@ -116,46 +134,59 @@ struct exp_slope {
     double slope, curve;
 };
 
-/* One pass at m->rate: amplitude, limit, error, and where to go from there. */
-static struct exp_slope exp_pass(const struct sample *s, const struct exp_known *k,
-                                 struct exp *m)
+/* Sums over points of w times e, e^2, e y, and of these with x and x^2. */
+struct exp_sums {
+    double e1, e2, ey;
+    double x1, x2, xx, xy;
+};
+
+WIDE static void exp_sum(const struct sample *s, double rate, struct exp_sums *sums)
 {
-    pair zero = both(0);
-    pair rate = both(m->rate);
-    pair e1 = zero, e2 = zero, ey = zero;
-    pair x1 = zero, x2 = zero, xx = zero, xy = zero;
-    for (uint32_t i = 0; i < s->pairs; i++) {
-        pair x = s->x[i];
-        pair e = exp_minus(x * rate);
-        pair we = s->w[i] * e;
-        pair wxe = we * x;
-        pair y = s->y[i];
+    quad e1 = QUAD(0), e2 = QUAD(0), ey = QUAD(0);
+    quad x1 = QUAD(0), x2 = QUAD(0), xx = QUAD(0), xy = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad x = s->x[i];
+        quad z = x * rate;
+        quad e;
+        exp_minus(&z, &e);
+        quad we = s->w[i] * e;
+        quad wxe = we * x;
+        quad y = s->y[i];
         e1 += we;
         e2 += we * e;
         ey += we * y;
         x1 += wxe;
-        pair wxee = wxe * e;
+        quad wxee = wxe * e;
         x2 += wxee;
         xx += wxee * x;
         xy += wxe * y;
     }
-    double c1 = sum_of(e1);
-    double c2 = sum_of(e2);
-    exp_given_rate(s, k, c1, c2, sum_of(ey), m);
-    double d1 = sum_of(x1);
-    double d2 = sum_of(x2);
+    *sums = (struct exp_sums){ sum_of(&e1), sum_of(&e2), sum_of(&ey), sum_of(&x1),
+                               sum_of(&x2), sum_of(&xx), sum_of(&xy) };
+}
+
+/* One pass at m->rate: amplitude, limit, error, and where to go from there. */
+static struct exp_slope exp_pass(const struct sample *s, const struct exp_known *k,
+                                 struct exp *m)
+{
+    struct exp_sums of;
+    exp_sum(s, m->rate, &of);
+    exp_given_rate(s, k, of.e1, of.e2, of.ey, m);
     /* Amplitude and limit follow the rate, so what of xe lies in the plane of e and 1
      * bends nothing. */
     double w = s->weight;
-    double det = w * c2 - c1 * c1;
-    double plane = det > 0 ? (w * d2 * d2 - 2 * c1 * d1 * d2 + c2 * d1 * d1) / det : 0;
-    double bent = sum_of(xx) - plane;
-    if (!(bent > 1e-12 * sum_of(xx)))
+    double det = w * of.e2 - of.e1 * of.e1;
+    double plane =
+        det > 0
+            ? (w * of.x2 * of.x2 - 2 * of.e1 * of.x1 * of.x2 + of.e2 * of.x1 * of.x1) /
+                  det
+            : 0;
+    double bent = of.xx - plane;
+    if (!(bent > 1e-12 * of.xx))
         return (struct exp_slope){ 0, 1 };
     double a = m->amplitude * m->rate;
-    return (struct exp_slope){ .slope =
-                                   a * (sum_of(xy) - m->amplitude * d2 - m->limit * d1),
-                               .curve = a * a * bent };
+    double slope = of.xy - m->amplitude * of.x2 - m->limit * of.x1;
+    return (struct exp_slope){ .slope = a * slope, .curve = a * a * bent };
 }
 
 /*

@@ -15,6 +15,9 @@
 #define C_MIN 1e-4    /* 1/c is the value at k = 0, in ranges                    */
 #define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
 #define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
+#define STRAIGHT -1.0 /* a limit below that, in ranges: nearly a straight line      */
+#define CATCH_UP 10   /* times the last gain: further behind another family is lost  */
+#define HOPELESS 10.0 /* times the error of another family: no valley is so deep    */
 #define DAMPING 1e-3
 #define ROUNDS_MAX 24
 
@@ -29,47 +32,48 @@ struct inv_sums {
     double g[4];    /* J'Wr */
 };
 
-static double inv_error(const struct sample *s, const struct inv *m)
+WIDE static double inv_error(const struct sample *s, const struct inv *m)
 {
-    pair a = both(m->p[0]);
-    pair b = both(m->p[1]);
-    pair c = both(m->p[2]);
-    pair d = both(m->p[3]);
-    pair sse = both(0);
-    for (uint32_t i = 0; i < s->pairs; i++) {
-        pair r = s->y[i] - d - 1 / ((a * s->x[i] + b) * s->x[i] + c);
+    quad a = QUAD(m->p[0]);
+    quad b = QUAD(m->p[1]);
+    quad c = QUAD(m->p[2]);
+    quad d = QUAD(m->p[3]);
+    quad sse = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad r = s->y[i] - d - 1 / ((a * s->x[i] + b) * s->x[i] + c);
         sse += s->w[i] * r * r;
     }
-    return sum_of(sse);
+    return sum_of(&sse);
 }
 
-static void inv_pass(const struct sample *s, const struct inv *m, struct inv_sums *sums)
+WIDE static void inv_pass(const struct sample *s, const struct inv *m,
+                          struct inv_sums *sums)
 {
-    pair a = both(m->p[0]);
-    pair b = both(m->p[1]);
-    pair c = both(m->p[2]);
-    pair d = both(m->p[3]);
-    pair zero = both(0);
-    pair sse = zero;
-    pair q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero; /* w p^2 x^i */
-    pair p0 = zero, p1 = zero, p2 = zero;                       /* w p x^i   */
-    pair r0 = zero, r1 = zero, r2 = zero, rd = zero;            /* w r p x^i */
-    for (uint32_t i = 0; i < s->pairs; i++) {
-        pair x = s->x[i];
-        pair w = s->w[i];
-        pair f = 1 / ((a * x + b) * x + c);
-        pair r = s->y[i] - d - f;
-        pair p = f * f; /* how much less f is where the polynomial is more */
-        pair wr = w * r;
+    quad a = QUAD(m->p[0]);
+    quad b = QUAD(m->p[1]);
+    quad c = QUAD(m->p[2]);
+    quad d = QUAD(m->p[3]);
+    quad zero = QUAD(0);
+    quad sse = zero;
+    quad q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero; /* w p^2 x^i */
+    quad p0 = zero, p1 = zero, p2 = zero;                       /* w p x^i   */
+    quad r0 = zero, r1 = zero, r2 = zero, rd = zero;            /* w r p x^i */
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad x = s->x[i];
+        quad w = s->w[i];
+        quad f = 1 / ((a * x + b) * x + c);
+        quad r = s->y[i] - d - f;
+        quad p = f * f; /* how much less f is where the polynomial is more */
+        quad wr = w * r;
         sse += wr * r;
         rd += wr;
-        pair t = wr * p;
+        quad t = wr * p;
         r0 += t;
         t *= x;
         r1 += t;
         r2 += t * x;
         t = w * p;
-        pair u = t * p;
+        quad u = t * p;
         p0 += t;
         t *= x;
         p1 += t;
@@ -83,10 +87,10 @@ static void inv_pass(const struct sample *s, const struct inv *m, struct inv_sum
         q3 += u;
         q4 += u * x;
     }
-    sums->sse = sum_of(sse);
-    double q[5] = { sum_of(q0), sum_of(q1), sum_of(q2), sum_of(q3), sum_of(q4) };
-    double p[3] = { sum_of(p0), sum_of(p1), sum_of(p2) };
-    double r[3] = { sum_of(r0), sum_of(r1), sum_of(r2) };
+    sums->sse = sum_of(&sse);
+    double q[5] = { sum_of(&q0), sum_of(&q1), sum_of(&q2), sum_of(&q3), sum_of(&q4) };
+    double p[3] = { sum_of(&p0), sum_of(&p1), sum_of(&p2) };
+    double r[3] = { sum_of(&r0), sum_of(&r1), sum_of(&r2) };
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 3; j++)
             sums->h[i][j] = q[4 - i - j];
@@ -94,50 +98,43 @@ static void inv_pass(const struct sample *s, const struct inv *m, struct inv_sum
         sums->g[i] = -r[2 - i];
     }
     sums->h[3][3] = s->weight;
-    sums->g[3] = sum_of(rd);
+    sums->g[3] = sum_of(&rd);
 }
 
 static const double inv_min[4] = { 0, 0, C_MIN, SAMPLE_LIMIT_MIN };
 
-/* Solve h x = g over the unknowns in 'open', by Cholesky; false if it is singular. */
+/*
+ * Solve h x = g over the unknowns in 'open', by h = L D L'; false if it is singular.
+ * Those not in it are given a row of their own, which makes them 0.
+ */
 static bool solve4(double h[4][4], const double *g, double damping, unsigned open,
                    double *x)
 {
-    double l[4][4];
+    double l[4][4]; /* below its diagonal; on and above it, times d */
     double y[4];
-    for (int i = 0; i < 4; i++) {
-        x[i] = y[i] = 0;
-        if (!(open & 1u << i))
-            continue;
-        double sum = g[i];
-        for (int j = 0; j <= i; j++) {
-            if (!(open & 1u << j))
-                continue;
-            double v = h[i][j];
-            if (i == j)
-                v += damping * h[i][i] + 1e-300;
-            for (int k = 0; k < j; k++)
-                if (open & 1u << k)
-                    v -= l[i][k] * l[j][k];
-            if (i == j) {
-                if (!(v > 1e-14 * h[i][i]) || !(v > 0))
-                    return false;
-                l[i][i] = sqrt(v);
-            } else {
-                l[i][j] = v / l[j][j];
-                sum -= l[i][j] * y[j];
-            }
+    for (unsigned i = 0; i < 4; i++) {
+        bool in = open >> i & 1;
+        double sum = in ? g[i] : 0;
+        for (unsigned j = 0; j < i; j++) {
+            double v = in && open >> j & 1 ? h[i][j] : 0;
+            for (unsigned k = 0; k < j; k++)
+                v -= l[k][i] * l[j][k];
+            l[j][i] = v;
+            l[i][j] = v * l[j][j];
+            sum -= l[i][j] * y[j];
         }
-        y[i] = sum / l[i][i];
+        double d = in ? h[i][i] + (damping * h[i][i] + 1e-300) : 1;
+        for (unsigned k = 0; k < i; k++)
+            d -= l[k][i] * l[i][k];
+        if (in && (!(d > 1e-14 * h[i][i]) || !(d > 0)))
+            return false;
+        l[i][i] = 1 / d;
+        y[i] = sum;
     }
-    for (int i = 3; i >= 0; i--) {
-        if (!(open & 1u << i))
-            continue;
-        double sum = y[i];
-        for (int j = i + 1; j < 4; j++)
-            if (open & 1u << j)
-                sum -= l[j][i] * x[j];
-        x[i] = sum / l[i][i];
+    for (unsigned i = 4; i-- > 0;) {
+        x[i] = y[i] * l[i][i];
+        for (unsigned j = i + 1; j < 4; j++)
+            x[i] -= l[j][i] * x[j];
     }
     return true;
 }
@@ -192,7 +189,8 @@ static double inv_promise(const struct inv *m, const struct inv *next,
     return gain;
 }
 
-static double inv_search(const struct sample *s, struct inv *m)
+/* Search from 'm' on; 'rival' is an error that another family has reached, or 0. */
+static double inv_search(const struct sample *s, struct inv *m, double rival)
 {
     struct inv_sums sums;
     inv_pass(s, m, &sums);
@@ -220,25 +218,20 @@ static double inv_search(const struct sample *s, struct inv *m)
         damping *= 0.1;
         if (gain < SAMPLE_ENOUGH * sums.sse || sums.sse < SAMPLE_NOTHING * s->weight)
             break;
+        if (sums.sse - CATCH_UP * gain > rival && rival > 0)
+            break;
     }
     return sums.sse;
 }
 
 /* Least squares of three unknowns that are not negative: the best of all subsets. */
-static void nnls3(double h[3][3], const double *g, double *x)
+static void nnls3(double h[4][4], const double *g, double *x)
 {
     double best = 0; /* the error is a constant minus this */
     x[0] = x[1] = x[2] = 0;
     for (unsigned open = 7; open > 0; open--) {
-        double h4[4][4] = { { 0 } };
-        double g4[4] = { 0 };
         double y[4];
-        for (int i = 0; i < 3; i++) {
-            g4[i] = g[i];
-            for (int j = 0; j < 3; j++)
-                h4[i][j] = h[i][j];
-        }
-        if (!solve4(h4, g4, 1e-10, open, y) || y[0] < 0 || y[1] < 0 || y[2] < 0)
+        if (!solve4(h, g, 1e-10, open, y) || y[0] < 0 || y[1] < 0 || y[2] < 0)
             continue;
         double gain = g[0] * y[0] + g[1] * y[1] + g[2] * y[2];
         if (gain > best) {
@@ -259,18 +252,22 @@ static void inv_lower(const struct sample *s, struct inv *m)
     m->p[2] = m->p[2] > inv_min[2] ? m->p[2] : inv_min[2];
 }
 
-/* The polynomial for a given d. */
-static void inv_given_limit(const struct sample *s, double d, struct inv *m)
+/* Sums over points, with u = y - d: of w u^4 x^i in q, of w u^3 x^i in r. */
+struct inv_moments {
+    double q[5], r[3];
+};
+
+WIDE static void inv_moments(const struct sample *s, double d, struct inv_moments *of)
 {
-    pair zero = both(0);
-    pair q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero;
-    pair r0 = zero, r1 = zero, r2 = zero;
-    for (uint32_t i = 0; i < s->pairs; i++) {
-        pair x = s->x[i];
-        pair u = s->y[i] - both(d);
-        u = (pair)((bits)u & (bits)(u > zero)); /* what lies below d says nothing */
-        pair t = s->w[i] * u * u * u;
-        pair q = t * u;
+    quad zero = QUAD(0);
+    quad q0 = zero, q1 = zero, q2 = zero, q3 = zero, q4 = zero;
+    quad r0 = zero, r1 = zero, r2 = zero;
+    for (uint32_t i = 0; i < s->quads; i++) {
+        quad x = s->x[i];
+        quad u = s->y[i] - d;
+        u = (quad)((quad_bits)u & (quad_bits)(u > zero)); /* below d says nothing */
+        quad t = s->w[i] * u * u * u;
+        quad q = t * u;
         r0 += t;
         t *= x;
         r1 += t;
@@ -284,12 +281,22 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
         q3 += q;
         q4 += q * x;
     }
-    double q[5] = { sum_of(q0), sum_of(q1), sum_of(q2), sum_of(q3), sum_of(q4) };
-    double g[3] = { sum_of(r2), sum_of(r1), sum_of(r0) };
-    double h[3][3];
+    *of = (struct inv_moments){
+        .q = { sum_of(&q0), sum_of(&q1), sum_of(&q2), sum_of(&q3), sum_of(&q4) },
+        .r = { sum_of(&r0), sum_of(&r1), sum_of(&r2) },
+    };
+}
+
+/* The polynomial for a given d. */
+static void inv_given_limit(const struct sample *s, double d, struct inv *m)
+{
+    struct inv_moments of;
+    inv_moments(s, d, &of);
+    double h[4][4] = { { 0 } };
+    double g[4] = { of.r[2], of.r[1], of.r[0], 0 };
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            h[i][j] = q[4 - i - j];
+            h[i][j] = of.q[4 - i - j];
     nnls3(h, g, m->p);
     m->p[3] = d;
     inv_lower(s, m);
@@ -301,8 +308,8 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
  */
 static void inv_start(const struct sample *s, struct inv *best, struct inv *square)
 {
-    static const double limits[] = { 0.06, 0.02, -0.003, -0.01, -0.03,
-                                     -0.1, -0.3, -1,     -2.9 };
+    static const double limits[] = { 0.25,  0.12, 0.06, 0.02, -0.003, -0.01,
+                                     -0.03, -0.1, -0.3, -1,   -2.9 };
     struct sample thin;
     sample_thin(&thin, s);
     double least = HUGE_VAL;
@@ -326,18 +333,35 @@ static void inv_start(const struct sample *s, struct inv *best, struct inv *squa
     inv_lower(s, square);
 }
 
-/* Without a square there may be a second valley: look there as well. */
-static double inv_search_cold(const struct sample *s, struct inv *m)
+/* Search from 'other' as well, and keep the better. */
+static double inv_search_also(const struct sample *s, struct inv *m, double sse,
+                              struct inv *other, double rival)
 {
-    struct inv square;
-    inv_start(s, m, &square);
-    double sse = inv_search(s, m);
-    if (m->p[0] > 0 || square.p[0] == 0)
+    double there = inv_search(s, other, rival);
+    if (there < sse)
+        *m = *other;
+    return there < sse ? there : sse;
+}
+
+/*
+ * There may be other valleys.  One has a square where this one has none.  One has its
+ * limit where the newest points are, where this one is nearly straight: a curve that fell
+ * at once and is noise since, which a thinned sample does not show.
+ */
+static double inv_search_cold(const struct sample *s, struct inv *m, double rival)
+{
+    struct inv other;
+    inv_start(s, m, &other);
+    double sse = inv_search(s, m, rival);
+    if (rival > 0 && sse > HOPELESS * rival)
         return sse;
-    double other = inv_search(s, &square);
-    if (other < sse)
-        *m = square;
-    return other < sse ? other : sse;
+    if (m->p[0] == 0 && other.p[0] > 0)
+        sse = inv_search_also(s, m, sse, &other, rival);
+    if (m->p[3] < STRAIGHT) {
+        inv_given_limit(s, sample_mean(s), &other);
+        sse = inv_search_also(s, m, sse, &other, rival);
+    }
+    return sse;
 }
 
 /* An earlier fit on this sample's scale. */
@@ -354,8 +378,8 @@ static void inv_from(const struct sample *s, const struct family_fit *warm,
     inv_lower(s, m);
 }
 
-struct family_fit family_fit_inv(const struct family_points *points,
-                                 const struct family_fit *warm)
+struct family_fit sample_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm, double rival)
 {
     assert(points->count <= FAMILY_POINTS_MAX);
     double sign = sample_sign(points);
@@ -366,12 +390,13 @@ struct family_fit family_fit_inv(const struct family_points *points,
 
     struct inv m;
     double sse;
+    rival /= s.scale * s.scale;
     if (warm && warm->family == FAMILY_INV && warm->sign == sign &&
         warm->origin == points->origin) {
         inv_from(&s, warm, &m);
-        sse = inv_search(&s, &m);
+        sse = inv_search(&s, &m, rival);
     } else {
-        sse = inv_search_cold(&s, &m);
+        sse = inv_search_cold(&s, &m, rival);
     }
     double size = fabs(s.scale);
     return (struct family_fit){ .family = FAMILY_INV,
@@ -383,4 +408,10 @@ struct family_fit family_fit_inv(const struct family_points *points,
                                 .limit = s.base + s.scale * m.p[3],
                                 .sse = sse * size * size,
                                 .weight = s.weight };
+}
+
+struct family_fit family_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm)
+{
+    return sample_fit_inv(points, warm, 0);
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "predict/calibration.h"
 #include "predict/family.h"
 
 #define TRIALS_MAX 48 /* earlier points at which opinions are put to the test       */
@@ -377,14 +378,6 @@ static double bar(const struct series *s, const struct trial *trials, uint32_t f
 
 /* --- all of it ---------------------------------------------------------------------- */
 
-/* Weights of a window, the newest 1. */
-static void fade(double *weights, double keep)
-{
-    double w = 1;
-    for (uint32_t i = WINDOW; i-- > 0; w *= keep)
-        weights[i] = w;
-}
-
 /*
  * Ask at earlier points, oldest first, and at the newest.  While the curve is short the
  * trials look less far ahead than is asked for: half of its length.
@@ -394,8 +387,8 @@ static void put_to_test(struct series *s, double there, struct trial *trials,
 {
     double fast[WINDOW];
     double slow[WINDOW];
-    fade(fast, FAST);
-    fade(slow, SLOW);
+    family_weights(fast, WINDOW, FAST);
+    family_weights(slow, WINDOW, SLOW);
     uint32_t half = (s->count - 1) / 2;
     s->ahead = s->ahead < half ? s->ahead : half ? half : 1;
     uint32_t trial_max = s->count > s->ahead + 2 ? s->count - s->ahead - 2 : 0;
@@ -448,6 +441,7 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
                   pow(larger(reach, 1), FAR_POWER);
     if (ahead > NEAR) /* points that were put together are less uneven than one */
         half = hypot(half, NOISE_SHARE * unevenness(value, count));
+    half *= calibration_width(count, ahead);
     return (struct forecast){ .step = there,
                               .value = now.mixed,
                               .low = now.mixed - half,

@@ -3,30 +3,27 @@
 
 #include <math.h>
 
-/*
- * Which way values go with the step, by their covariance: 1 down, -1 up, 0 neither.
- * Four sums each, so that one addition does not wait for the other.
- */
-static double sign_of(const struct family_points *points)
+/* Four of them, from wherever they stand. */
+typedef double quad_there __attribute__((vector_size(32), aligned(8), may_alias));
+#define LOAD(from) (*(const quad_there *)(from))
+
+/* Which way values go with the step, by their covariance: 1 down, -1 up, 0 neither. */
+WIDE static double sign_of(const struct family_points *points)
 {
-    pair sums[2][4] = { { { 0 } } }; /* w, wx, wy, wxy */
+    quad w1 = { 0 }, wx = { 0 }, wy = { 0 }, wxy = { 0 };
     double x0 = points->step[0];
     double y0 = points->value[0];
     uint32_t i = 0;
-    for (; i + 4 <= points->count; i += 4)
-        for (uint32_t lane = 0; lane < 2; lane++) {
-            uint32_t j = i + 2 * lane;
-            pair w = { points->weight[j], points->weight[j + 1] };
-            pair x = { points->step[j] - x0, points->step[j + 1] - x0 };
-            pair y = { points->value[j] - y0, points->value[j + 1] - y0 };
-            sums[lane][0] += w;
-            sums[lane][1] += w * x;
-            sums[lane][2] += w * y;
-            sums[lane][3] += w * x * y;
-        }
-    double all[4];
-    for (uint32_t n = 0; n < 4; n++)
-        all[n] = sum_of(sums[0][n] + sums[1][n]);
+    for (; i + 4 <= points->count; i += 4) {
+        quad w = LOAD(points->weight + i);
+        quad x = LOAD(points->step + i) - x0;
+        quad y = LOAD(points->value + i) - y0;
+        w1 += w;
+        wx += w * x;
+        wy += w * y;
+        wxy += w * x * y;
+    }
+    double all[4] = { sum_of(&w1), sum_of(&wx), sum_of(&wy), sum_of(&wxy) };
     for (; i < points->count; i++) {
         double w = points->weight[i];
         double x = points->step[i] - x0;
@@ -45,68 +42,118 @@ double sample_sign(const struct family_points *points)
     return points->sign != 0 || points->count == 0 ? points->sign : sign_of(points);
 }
 
+/* The lowest and the highest of values. */
+WIDE static void range_of(const double *value, uint32_t count, double *ret_low,
+                          double *ret_high)
+{
+    double low[4] = { value[0], value[0], value[0], value[0] };
+    double high[4] = { value[0], value[0], value[0], value[0] };
+    uint32_t whole = count & ~UINT32_C(3);
+    for (uint32_t i = 0; i < whole; i += 4)
+        for (uint32_t lane = 0; lane < 4; lane++) {
+            double v = value[i + lane];
+            low[lane] = v < low[lane] ? v : low[lane];
+            high[lane] = v > high[lane] ? v : high[lane];
+        }
+    for (uint32_t i = whole; i < count; i++) {
+        low[0] = value[i] < low[0] ? value[i] : low[0];
+        high[0] = value[i] > high[0] ? value[i] : high[0];
+    }
+    for (uint32_t lane = 1; lane < 4; lane++) {
+        low[0] = low[lane] < low[0] ? low[lane] : low[0];
+        high[0] = high[lane] > high[0] ? high[lane] : high[0];
+    }
+    *ret_low = low[0];
+    *ret_high = high[0];
+}
+
+/* Points onto the sample's scale; what fills up the last quad repeats the last point. */
+WIDE static void fill(struct sample *s, const struct family_points *points)
+{
+    double origin = s->origin;
+    double base = s->base;
+    double to_x = 1 / s->span;
+    double to_y = 1 / s->scale;
+    uint32_t count = points->count;
+    uint32_t whole = count / 4;
+    quad weight = { 0 };
+    for (uint32_t i = 0; i < whole; i++) {
+        quad w = LOAD(points->weight + 4 * i);
+        s->x[i] = (LOAD(points->step + 4 * i) - origin) * to_x;
+        s->y[i] = (LOAD(points->value + 4 * i) - base) * to_y;
+        s->w[i] = w;
+        weight += w;
+    }
+    for (uint32_t lane = 0; lane < 4 && count % 4; lane++) {
+        uint32_t i = 4 * whole + lane;
+        uint32_t at = i < count ? i : count - 1;
+        s->x[whole][lane] = (points->step[at] - origin) * to_x;
+        s->y[whole][lane] = (points->value[at] - base) * to_y;
+        s->w[whole][lane] = i < count ? points->weight[at] : 0;
+    }
+    if (count % 4)
+        weight += s->w[whole];
+    s->count = count;
+    s->quads = (count + 3) / 4;
+    s->weight = sum_of(&weight);
+}
+
 bool sample_make(struct sample *s, const struct family_points *points, double origin,
                  double sign)
 {
-    uint32_t count = points->count;
-    double low = points->value[0];
-    double high = low;
-    for (uint32_t i = 1; i < count; i++) {
-        low = points->value[i] < low ? points->value[i] : low;
-        high = points->value[i] > high ? points->value[i] : high;
-    }
+    double low;
+    double high;
+    range_of(points->value, points->count, &low, &high);
     s->origin = origin;
-    s->span = points->step[count - 1] - origin;
+    s->span = points->step[points->count - 1] - origin;
     s->base = sign > 0 ? low : high;
     s->scale = sign * (high - low);
     if (!(high - low > 1e-12 * (fabs(high) + fabs(low))) || !(s->span > 0))
         return false;
-
-    double to_x = 1 / s->span;
-    double to_y = 1 / s->scale;
-    s->pairs = (count + 1) / 2;
-    s->weight = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        s->x[i / 2][i % 2] = (points->step[i] - origin) * to_x;
-        s->y[i / 2][i % 2] = (points->value[i] - s->base) * to_y;
-        s->w[i / 2][i % 2] = points->weight[i];
-        s->weight += points->weight[i];
-    }
-    if (count % 2) {
-        s->x[count / 2][1] = s->x[count / 2][0];
-        s->y[count / 2][1] = s->y[count / 2][0];
-        s->w[count / 2][1] = 0;
-    }
+    fill(s, points);
     return s->weight > 0;
 }
 
 void sample_thin(struct sample *thin, const struct sample *s)
 {
-    uint32_t group = (s->pairs + SAMPLE_THIN_POINTS - 1) / SAMPLE_THIN_POINTS;
-    thin->pairs = 0;
+    /* Two at least, which takes the edge off noise. */
+    uint32_t most = 2 * SAMPLE_THIN_POINTS;
+    uint32_t group = 2 * ((s->count + most - 1) / most);
     uint32_t out = 0;
-    for (uint32_t i = 0; i < s->pairs; i += group) {
-        pair w = both(0);
-        pair x = both(0);
-        pair y = both(0);
-        for (uint32_t j = i; j < i + group && j < s->pairs; j++) {
-            w += s->w[j];
-            x += s->w[j] * s->x[j];
-            y += s->w[j] * s->y[j];
+    for (uint32_t i = 0; i < s->count; i += group, out++) {
+        double w = 0;
+        double x = 0;
+        double y = 0;
+        for (uint32_t j = i; j < i + group && j < s->count; j++) {
+            w += s->w[j / 4][j % 4];
+            x += s->w[j / 4][j % 4] * s->x[j / 4][j % 4];
+            y += s->w[j / 4][j % 4] * s->y[j / 4][j % 4];
         }
-        double weight = sum_of(w);
-        double inverse = weight > 0 ? 1 / weight : 0;
-        thin->w[out / 2][out % 2] = weight;
-        thin->x[out / 2][out % 2] = sum_of(x) * inverse;
-        thin->y[out / 2][out % 2] = sum_of(y) * inverse;
-        out++;
+        double inverse = w > 0 ? 1 / w : 0;
+        thin->w[out / 4][out % 4] = w;
+        thin->x[out / 4][out % 4] = x * inverse;
+        thin->y[out / 4][out % 4] = y * inverse;
     }
-    if (out % 2) {
-        thin->w[out / 2][1] = 0;
-        thin->x[out / 2][1] = 1;
-        thin->y[out / 2][1] = 0;
+    thin->count = out;
+    thin->quads = (out + 3) / 4;
+    for (; out < 4 * thin->quads; out++) {
+        thin->w[out / 4][out % 4] = 0;
+        thin->x[out / 4][out % 4] = 1;
+        thin->y[out / 4][out % 4] = 0;
     }
-    thin->pairs = (out + 1) / 2;
+}
+
+WIDE static double weighted_sum(const struct sample *s)
+{
+    quad sum = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++)
+        sum += s->w[i] * s->y[i];
+    return sum_of(&sum);
+}
+
+double sample_mean(const struct sample *s)
+{
+    return weighted_sum(s) / s->weight;
 }
 
 struct family_fit sample_flat(const struct family_points *points, double sign)

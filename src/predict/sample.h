@@ -2,8 +2,10 @@
  * sample.h - points on one scale, for the files that fit families to them.
  *
  * Steps go to 0..1 and values to 0..1 with the limit below, whatever their units and
- * whichever way they go.  Sums run over pairs of points, which is how wide the machine is
- * where nothing is said about it; the order of additions is the same everywhere.
+ * whichever way they go.  Sums run over four points at a time.  Functions that are WIDE
+ * are compiled twice, for machines with vectors of four numbers and for any; both do the
+ * same operations in the same order, and give the same bits.
+ * They call nothing: wide registers are tidied up where they return.
  */
 #pragma once
 
@@ -12,7 +14,7 @@
 
 #include "predict/family.h"
 
-#define SAMPLE_PAIRS_MAX (FAMILY_POINTS_MAX / 2)
+#define SAMPLE_QUADS_MAX (FAMILY_POINTS_MAX / 4)
 #define SAMPLE_THIN_POINTS 24 /* of a sample on which starting points are tried */
 
 #define SAMPLE_LIMIT_MIN \
@@ -20,26 +22,30 @@
 #define SAMPLE_ENOUGH 1e-4   /* share of the error: a search that gains less is over */
 #define SAMPLE_NOTHING 1e-14 /* of the range, squared: the points lie on the curve  */
 
-typedef double pair __attribute__((vector_size(16)));
-typedef uint64_t bits __attribute__((vector_size(16)));
+#if defined(__x86_64__) && defined(__gnu_linux__)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
 
-/* Points on one scale, two by two; the last pair may have a point of weight 0. */
+typedef double quad __attribute__((vector_size(32)));
+typedef uint64_t quad_bits __attribute__((vector_size(32)));
+
+/* Points on one scale, four by four; the last quad may have points of weight 0. */
 struct sample {
-    pair x[SAMPLE_PAIRS_MAX], y[SAMPLE_PAIRS_MAX], w[SAMPLE_PAIRS_MAX];
-    uint32_t pairs;
+    quad x[SAMPLE_QUADS_MAX], y[SAMPLE_QUADS_MAX], w[SAMPLE_QUADS_MAX];
+    uint32_t count, quads;
     double weight;       /* sum of w                                     */
     double origin, span; /* step = origin + span * x                     */
     double base, scale;  /* value = base + scale * y; scale has the sign */
 };
 
-static inline pair both(double value)
-{
-    return (pair){ value, value };
-}
+/* Macros and pointers: how a quad is passed by value depends on the machine. */
+#define QUAD(v) ((quad){ (v), (v), (v), (v) })
 
-static inline double sum_of(pair p)
+static inline double sum_of(const quad *q)
 {
-    return p[0] + p[1];
+    return ((*q)[0] + (*q)[1]) + ((*q)[2] + (*q)[3]);
 }
 
 /* Which way they go: as it is said, or as the points say; 0 if they stand still. */
@@ -52,5 +58,15 @@ bool sample_make(struct sample *s, const struct family_points *points, double or
 /* Means of neighbours, so that at most SAMPLE_THIN_POINTS are left. */
 void sample_thin(struct sample *thin, const struct sample *s);
 
+/* The weighted mean of y. */
+double sample_mean(const struct sample *s);
+
 /* The weighted mean, for points of which no family says more. */
 struct family_fit sample_flat(const struct family_points *points, double sign);
+
+/*
+ * family_fit_inv() beside another family that has left the error 'rival': where it is far
+ * behind that and gains little, it stops early.  A fit that starts from there goes on.
+ */
+struct family_fit sample_fit_inv(const struct family_points *points,
+                                 const struct family_fit *warm, double rival);

@@ -35,6 +35,7 @@
 #include "executor/cgroup.h"
 #include "executor/launch_file.h"
 #include "executor/run_words.h"
+#include "predict/rate.h"
 #include "run/folder.h"
 #include "run/follow.h"
 #include "run/start.h"
@@ -49,6 +50,7 @@
 #define KILL_AGAIN (20 * MS)      /* between two goes at what is left                */
 #define UNCOLLECTED (60 * SECOND) /* then nobody is waited for any longer       */
 #define DURABLE (1 * SECOND) /* an end that is not collected by then goes to disk */
+#define RATE_MEMORY_S 30.0   /* what is older says little of how fast it is now */
 #define REPORT_EVERY (1 * SECOND)
 #define LIMIT_GRACE (30 * SECOND) /* the most there is after a time limit       */
 #define OWN_GRACE (30 * SECOND)   /* when the machine goes down and we are told   */
@@ -68,10 +70,11 @@ struct run {
     bool saved_code;    /* one of the processes said "saved, put me back" */
 
     int64_t started_ns, started_wall_ns;
-    double step, loss, rate_per_s, total, saved;
-    bool own_steps; /* progress is in its steps, not in seconds */
+    double step, loss, total, saved;
+    struct rate rate;  /* of its steps, by the clock */
+    double rate_per_s; /* as it says itself; 0: it does not */
+    bool own_steps;    /* progress is in its steps, not in seconds */
     bool reported, to_tell;
-    double told_step;
     int64_t told_ns;
 
     struct folder folder;
@@ -131,8 +134,17 @@ static size_t write_report(const struct run *run, char *line, size_t size)
     char loss[32] = PROTOCOL_NO_LOSS;
     if (!isnan(run->loss))
         snprintf(loss, sizeof loss, "%.9g", run->loss);
+    double speed = run->rate_per_s > 0 ? run->rate_per_s : rate_per_s(&run->rate);
     return (size_t)snprintf(line, size, "report %.17g %s %.9g\n", steps_now(run), loss,
-                            run->rate_per_s);
+                            speed);
+}
+
+/* With how long ago that was, and from which step on: berthd may be a new one. */
+static size_t write_started(const struct run *run, char *line, size_t size)
+{
+    double ago_s = (double)(now_ns() - run->started_ns) * 1e-9;
+    return (size_t)snprintf(line, size, "started %d %.9f %.17g\n", (int)run->pids[0],
+                            ago_s, run->order.steps_kept);
 }
 
 /* At most one a second: the newest. */
@@ -147,30 +159,16 @@ static void tell_report(struct run *run)
     run->told_ns = at_ns;
 }
 
-/* Its speed since it was told last, unless it says so itself. */
-static void measure(struct run *run)
-{
-    int64_t at_ns = now_ns();
-    int64_t since_ns = run->told_ns ? run->told_ns : run->started_ns;
-    if (run->own_steps && run->told_ns && at_ns - since_ns >= SECOND / 2 &&
-        run->step > run->told_step)
-        run->rate_per_s =
-            (run->step - run->told_step) / ((double)(at_ns - since_ns) * 1e-9);
-}
-
 static void report(struct run *run, double step, double loss)
 {
     if (!isnan(step))
         run->step = step;
     if (!isnan(loss))
         run->loss = loss;
-    if (!run->reported)
-        run->told_step = run->step;
-    measure(run);
+    if (run->own_steps)
+        rate_report(&run->rate, now_ns(), run->step);
     run->reported = true;
     run->to_tell = true;
-    if (!run->told_ns || now_ns() >= run->told_ns + REPORT_EVERY)
-        run->told_step = run->step;
     tell_report(run);
 }
 
@@ -473,8 +471,8 @@ static void greet_berthd(void *context, struct talker *talker)
 {
     struct run *run = context;
     char line[RUN_LINE_MAX];
-    int length = snprintf(line, sizeof line, "started %d\n", (int)run->pids[0]);
-    talk_send(talker, line, (size_t)length);
+    talk_send(talker, line, write_started(run, line, sizeof line));
+    int length;
     if (run->total > 0) {
         length = snprintf(line, sizeof line, "total %.17g\n", run->total);
         talk_send(talker, line, (size_t)length);
@@ -683,7 +681,8 @@ static void fail(struct run *run, const struct error *err)
                            .steps = run->order.steps_kept,
                            .saved = run->order.steps_kept };
     snprintf(end.why, sizeof end.why, "%.*s", RUN_WHY_MAX - 1, err->text);
-    tell(run, "started 0\n");
+    char line[RUN_LINE_MAX];
+    talk_send_links(&run->talk, line, write_started(run, line, sizeof line));
     finish(run, &end);
 }
 
@@ -717,13 +716,15 @@ static void begin_job(struct run *run)
         return;
     }
     run->pids_left = run->pid_count;
-    tell(run, "started %d\n", (int)run->pids[0]);
+    char line[RUN_LINE_MAX];
+    talk_send_links(&run->talk, line, write_started(run, line, sizeof line));
 }
 
 int run_job(const char *dir, int link, struct error *err)
 {
     static struct run run; /* large, and there is one */
     run = (struct run){ .dir = dir, .loss = NAN, .follow.fd = -1, .folder.fd = -1 };
+    rate_init(&run.rate, RATE_MEMORY_S);
     run.talk = (struct talk){ .job_line = heard_job,
                               .run_line = heard_berthd,
                               .job_greet = greet_job,
@@ -731,6 +732,7 @@ int run_job(const char *dir, int link, struct error *err)
                               .context = &run };
     if (chdir(dir) < 0)
         return error_set(err, -errno, "%s: %s", dir, strerror(errno));
+    umask(022); /* of the job's files, whatever berthd's is */
     run.signals = take_signals();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int r = claim(err);

@@ -76,7 +76,7 @@ static int open_output(const struct order *order, const char *path, struct error
     bool ours = order->own_out && path == order->launch.out;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
     flags |= order->attempt == 0 ? O_TRUNC : 0;
-    flags |= ours ? O_NOFOLLOW : 0;
+    flags |= ours ? O_NOFOLLOW : O_NONBLOCK; /* nobody waits for a pipe's reader */
     if (ours && order->become && seteuid(0) < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
     int fd = open(path, flags, ours ? 0600 : 0666);
@@ -89,6 +89,8 @@ static int open_output(const struct order *order, const char *path, struct error
     }
     if (fd < 0)
         return error_set(err, -code, "cannot write %s: %s", path, strerror(code));
+    if (!ours)
+        fcntl(fd, F_SETFL, O_APPEND);
     return fd;
 }
 

@@ -110,6 +110,16 @@ static struct sim_truth *truth_add(struct sim *sim)
     return &sim->truths[sim->truth_count++];
 }
 
+/* Points are borrowed until the next job is read, and are needed until it is admitted. */
+static const float *points_kept(struct sim *sim, const struct learning *curve)
+{
+    if (curve->point_count == 0)
+        return NULL;
+    float *points = arena_array(&sim->instant, float, curve->point_count);
+    memcpy(points, curve->points, curve->point_count * sizeof *points);
+    return points;
+}
+
 /* The next job arrives: what is so goes to the cluster, what is said to the engine. */
 static int arrive(struct sim *sim, struct error *err)
 {
@@ -122,8 +132,11 @@ static int arrive(struct sim *sim, struct error *err)
     if (spec.curve.family != LEARNING_NONE) {
         struct learning *curve = arena_new(&sim->instant, struct learning);
         *curve = spec.curve;
+        curve->points = points_kept(sim, &spec.curve);
         truth.curve = curve;
     }
+    if (!sim->setup->declare_curves)
+        spec.curve.family = LEARNING_NONE;
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
     double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
     spec.steps *= work;

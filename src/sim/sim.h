@@ -29,6 +29,7 @@ struct sim_setup {
     struct sim_faults faults;
     double cost_error;     /* sigma of the factor on believed pause and load */
     double estimate_error; /* sigma of the factor on believed work           */
+    bool declare_curves;   /* jobs say beforehand how they will learn        */
     FILE *jobs_out;        /* a line per job, or NULL                        */
     FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */

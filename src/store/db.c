@@ -244,6 +244,11 @@ bool db_is_null(struct db_query *query, int column)
     return sqlite3_column_type(query->statement, column) == SQLITE_NULL;
 }
 
+int64_t db_changes(struct db *db)
+{
+    return sqlite3_changes64(db->handle);
+}
+
 int db_commit(struct db *db, struct error *err)
 {
     if (!db->open)

@@ -47,5 +47,7 @@ double db_get_real(struct db_query *query, int column);      /* null: NAN */
 const char *db_get_text(struct db_query *query, int column); /* null: NULL */
 bool db_is_null(struct db_query *query, int column);
 
+int64_t db_changes(struct db *db); /* rows that the last write touched */
+
 int db_commit(struct db *db, struct error *err); /* nothing to do: 0 at once */
 void db_rollback(struct db *db);

@@ -67,13 +67,13 @@ void rows_placement(struct buf *buf, const struct view *view,
 struct db_query *rows_prepare_live(struct db *db)
 {
     return db_prepare(
-        db, "INSERT OR REPLACE INTO live (id, phase, class, attempt, leaving, steps, "
-            "steps_total, rate_per_s, anchor_ns, loss, since_ns, first_start_ns, "
-            "waited_ns, served_ns, recalled_ns, preemptions, failures, pause_ns, "
-            "load_ns, grace_ns, weight, deadline_ns, level, steps_max, spread, beside, "
-            "next_beside, seats, next, promises, served) VALUES (?, ?, ?, ?, ?, ?, ?, "
-            "?, ?, ?, ?, "
-            "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        db,
+        "INSERT OR REPLACE INTO live (id, phase, class, attempt, leaving, steps, "
+        "steps_total, step_s, rate_per_s, anchor_ns, loss, since_ns, first_start_ns, "
+        "waited_ns, served_ns, recalled_ns, preemptions, failures, pause_ns, "
+        "load_ns, grace_ns, weight, deadline_ns, level, steps_max, spread, beside, "
+        "next_beside, seats, next, promises, served) VALUES (?, ?, ?, ?, ?, ?, ?, "
+        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 }
 
 static void write_seats(struct buf *buf, const struct state *state,
@@ -148,6 +148,7 @@ void rows_write_live(struct db_query *query, const struct state *state, job_id i
     db_int(query, ++n, job->leaving);
     db_real(query, ++n, job->steps);
     db_real(query, ++n, job->steps_total);
+    db_real(query, ++n, job->step_s);
     db_real(query, ++n, job->rate_per_s);
     db_int(query, ++n, job->anchor_ns);
     db_real(query, ++n, job->loss);
@@ -180,6 +181,7 @@ struct db_query *rows_select_live(struct db *db)
 {
     return db_prepare(
         db, "SELECT id, phase, l.class, l.attempt, leaving, l.steps, steps_total, "
+            "step_s, "
             "l.rate_per_s, anchor_ns, l.loss, since_ns, first_start_ns, l.waited_ns, "
             "l.served_ns, recalled_ns, l.preemptions, l.failures, pause_ns, load_ns, "
             "grace_ns, weight, deadline_ns, level, steps_max, spread, beside, "
@@ -275,6 +277,7 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     job->leaving = db_get_int(query, n++);
     job->steps = db_get_real(query, n++);
     job->steps_total = db_get_real(query, n++);
+    job->step_s = db_get_real(query, n++);
     job->rate_per_s = db_get_real(query, n++);
     job->anchor_ns = db_get_int(query, n++);
     job->loss = db_get_real(query, n++);

@@ -9,6 +9,7 @@ CREATE TABLE event (
     text    TEXT NOT NULL           -- JSON, one line
 );
 CREATE INDEX event_by_job ON event (job, seq) WHERE job IS NOT NULL;
+CREATE INDEX event_progress ON event (at_ns) WHERE kind = 'progress';
 
 -- Every job that was ever accepted or rejected, as people see it.
 CREATE TABLE job (
@@ -55,6 +56,7 @@ CREATE TABLE live (
     leaving     INTEGER NOT NULL,
     steps       REAL NOT NULL,
     steps_total REAL NOT NULL,
+    step_s      REAL NOT NULL,
     rate_per_s  REAL NOT NULL,
     anchor_ns   INTEGER NOT NULL,
     loss        REAL,

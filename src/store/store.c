@@ -24,6 +24,7 @@
 #include "store/schema.h"
 
 #define STORE_VERSION 1
+#define PRUNE_AT_ONCE 2000
 #define TEXT_MAX (16u << 20)
 
 struct store {
@@ -66,7 +67,8 @@ static void prepare(struct store *store)
     store->end_job = db_prepare(
         db, "UPDATE job SET state = ?, reason = ?, exit_code = ?, end_ns = ?, "
             "waited_ns = ?, served_ns = ?, step = coalesce(?, step), preemptions = ?, "
-            "failures = ?, rate_per_s = NULL WHERE id = ?");
+            "failures = ?, start_ns = coalesce(start_ns, ?), "
+            "attempt = coalesce(?, attempt), rate_per_s = NULL WHERE id = ?");
     store->set_live = rows_prepare_live(db);
     store->drop_live = db_prepare(db, "DELETE FROM live WHERE id = ?");
     store->set_entry = rows_prepare_entry(db);
@@ -210,6 +212,15 @@ static void positive_or_null(struct db_query *query, int parameter, double numbe
     db_real(query, parameter, number > 0 ? number : (double)NAN);
 }
 
+static void attempt_or_null(struct db_query *query, int parameter,
+                            const struct job *job)
+{
+    if (job->attempt == UINT32_MAX)
+        db_null(query, parameter);
+    else
+        db_int(query, parameter, job->attempt);
+}
+
 /* As people see it. */
 static void write_job(struct store *store, job_id id)
 {
@@ -220,16 +231,13 @@ static void write_job(struct store *store, job_id id)
     if (!job_seated(job))
         waited_ns += now_ns - job->since_ns;
     buf_reset(&store->text);
-    if (job->seats.count)
-        rows_placement(&store->text, view, &job->seats);
+    if (job->seats.count || job->next.count)
+        rows_placement(&store->text, view, job->seats.count ? &job->seats : &job->next);
     struct db_query *query = store->set_job;
     db_text(query, 1, job->class == CLASS_TE ? "te" : "be");
     db_text(query, 2, rows_state(job));
     text_or_null(query, 3, &store->text);
-    if (job->attempt == UINT32_MAX)
-        db_null(query, 4);
-    else
-        db_int(query, 4, job->attempt);
+    attempt_or_null(query, 4, job);
     db_int(query, 5, job->preemptions);
     db_int(query, 6, job->failures);
     time_or_null(query, 7, job->first_start_ns);
@@ -280,7 +288,9 @@ static void write_end(struct store *store, const struct view *view,
     db_real(query, 7, event->kind == EVENT_FINISHED ? event->steps : (double)NAN);
     db_int(query, 8, job->preemptions);
     db_int(query, 9, job->failures);
-    db_int(query, 10, (int64_t)job->id);
+    time_or_null(query, 10, job->first_start_ns);
+    attempt_or_null(query, 11, job);
+    db_int(query, 12, (int64_t)job->id);
     run(store, query);
     db_int(store->drop_live, 1, (int64_t)job->id);
     run(store, store->drop_live);
@@ -446,7 +456,9 @@ void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *
     db_null(query, 7);
     db_int(query, 8, 0);
     db_int(query, 9, 0);
-    db_int(query, 10, (int64_t)id);
+    db_null(query, 10);
+    db_null(query, 11);
+    db_int(query, 12, (int64_t)id);
     run(store, query);
     db_int(store->drop_live, 1, (int64_t)id);
     run(store, store->drop_live);
@@ -457,6 +469,20 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
     db_int(store->set_hold, 1, held);
     db_int(store->set_hold, 2, (int64_t)id);
     return db_run(store->set_hold, err);
+}
+
+int64_t store_prune(struct store *store, int64_t before_ns, struct error *err)
+{
+    struct db_query *query = db_prepare(
+        store->db, "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE "
+                   "at_ns < ? AND kind = 'progress' AND job NOT IN (SELECT id FROM "
+                   "live) ORDER BY seq LIMIT ?)");
+    db_int(query, 1, before_ns);
+    db_int(query, 2, PRUNE_AT_ONCE);
+    int r = db_run(query, err);
+    int64_t count = r < 0 ? r : db_changes(store->db);
+    db_finish(query);
+    return count;
 }
 
 int store_set_fact(struct store *store, const char *name, const char *value,

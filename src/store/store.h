@@ -63,6 +63,12 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 /* A live job can never run here any more: it has failed. */
 void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why);
 
+/*
+ * Forget what ended jobs reported of their progress before that time, a piece at a call;
+ * the rest of their events stays.  Returns how many went; 0: there is no more.
+ */
+int64_t store_prune(struct store *store, int64_t before_ns, struct error *err);
+
 int store_set_fact(struct store *store, const char *name, const char *value,
                    struct error *err);
 /* A copy, to be freed; NULL where there is none. */

@@ -226,6 +226,15 @@ static struct json *ledger_page(const struct summary *summary)
     return object;
 }
 
+static struct json *quality_page(const struct summary *summary)
+{
+    struct json *object = json_new_object();
+    uint32_t count = summary->quality.count;
+    json_put(object, "t_s", numbers(summary->quality.t_s, count));
+    json_put(object, "loss", numbers(summary->quality.loss, count));
+    return object;
+}
+
 static struct json *gantt_gpus(const struct cluster *cluster)
 {
     struct json *array = json_new_array();
@@ -336,6 +345,8 @@ struct json *comparison_page(const struct comparison *comparison)
         json_put(run, "series", series_page(&result->summary));
         if (result->summary.ledger.count > 0)
             json_put(run, "ledger", ledger_page(&result->summary));
+        if (result->summary.quality.count > 0)
+            json_put(run, "quality", quality_page(&result->summary));
         if (result->chart_count > 0)
             json_put(run, "gantt", gantt_page(comparison, result));
         json_add(runs, run);

@@ -6,6 +6,10 @@
  * one figure, "up to 38 %" less time to 90 or 95 % of the converged accuracy, over
  * settings that are not all known to us; what late jobs pay for it is not in it.  Both
  * are measured, and so is our own variant, which is to pay less.
+ *
+ * The workload, aging and our variant were chosen with an eye on what came out for seeds 1
+ * to 4.  So the figures are of seeds from 11 on, which nobody looked at then; those of the
+ * first four stand beside them, and so do figures with noise in what jobs report.
  */
 #include <errno.h>
 #include <math.h>
@@ -48,6 +52,18 @@ static const struct contender quick_contenders[] = {
 };
 static const double quick_gaps[] = { 90, 120 };
 
+/* Beside the main experiment: the paper's order and our variant. */
+static const struct contender core_contenders[] = {
+    { "fair", "fair", 0 },
+    { "", "jpas,levels=8", 8 },
+    { "_berth", BERTH ",levels=8", 8 },
+};
+static const double noise_gaps[] = { 90, 130 };
+
+#define SEED_SEEN 1 /* the first of those that settings were chosen by */
+#define SEEDS_SEEN 4
+#define SEED_UNSEEN 11
+
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof *(array)))
 #define GAPS_MAX 8
 
@@ -69,6 +85,9 @@ struct experiment {
     const struct contender *contenders;
     const double *gaps;
     uint32_t contender_count, gap_count, seeds;
+    uint64_t seed_first;
+    double noise;
+    const char *id_end, *what_end; /* of its rows */
     char (*workloads)[64];
     struct sweep_run *runs; /* [gap][contender][seed] */
 };
@@ -97,7 +116,8 @@ static int run_all(struct experiment *e, const struct reproduction *r,
     if (!e->runs || !e->workloads)
         return error_set(err, -ENOMEM, "out of memory");
     for (uint32_t g = 0; g < e->gap_count; g++)
-        snprintf(e->workloads[g], sizeof *e->workloads, "jpas:gap=%g", e->gaps[g]);
+        snprintf(e->workloads[g], sizeof *e->workloads, "jpas:gap=%g,noise=%g",
+                 e->gaps[g], e->noise);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t contender = i / e->seeds % e->contender_count;
         e->runs[i].setup = (struct sim_setup){
@@ -107,7 +127,7 @@ static int run_all(struct experiment *e, const struct reproduction *r,
             .policy = "fifo",
             .flow = e->contenders[contender].flow,
             .network = { .mode = FLUID_EXACT },
-            .seed = 1 + i % e->seeds,
+            .seed = e->seed_first + i % e->seeds,
         };
     }
     return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
@@ -125,9 +145,10 @@ static void add_mean(struct reproduction *r, const struct experiment *e,
             values[s] += change(e, figure, g, contender, s) / e->gap_count;
     char id[64];
     char what[160];
-    snprintf(id, sizeof id, "%s%s", figure_ids[figure], e->contenders[contender].id);
-    snprintf(what, sizeof what, "%s, mean over loads: %s against fair sharing",
-             figure_names[figure], e->contenders[contender].flow);
+    snprintf(id, sizeof id, "%s%s%s", figure_ids[figure], e->contenders[contender].id,
+             e->id_end);
+    snprintf(what, sizeof what, "%s, mean over loads%s: %s against fair sharing",
+             figure_names[figure], e->what_end, e->contenders[contender].flow);
     reproduction_row(r, id, what, "change", NAN, 0, values, e->seeds);
 }
 
@@ -249,37 +270,93 @@ static void describe(struct reproduction *r)
     reproduction_note(
         r, "The published figure is a maximum over settings (\"up to\"), so it is set "
            "beside the best of the settings here; means over loads stand below it. "
-           "Curves are without noise, which favours every policy that predicts them.");
+           "Curves are without noise, which favours every policy that predicts them, "
+           "except in the rows that say so; there, times are to the first report of so "
+           "much, which noise makes earlier for everybody.");
+    reproduction_note(
+        r,
+        "The workload, aging and our variant were chosen after looking at results for "
+        "seeds 1 to 4. Figures are of seeds from 11 on, which played no part in that; "
+        "rows that end in _seen are of the first four.");
     reproduction_note(
         r, "A fluid keeps the phase between two jobs for ever; real flows drift apart "
            "where there is room. Fair sharing is therefore somewhat better in reality "
            "than here.");
 }
 
+/* Run one, and add rows of it; 'main' is the one with charts and a row for everything. */
+static int experiment_run(struct experiment *e, struct reproduction *r, bool main,
+                          struct error *err)
+{
+    arena_init(&e->arena, 0);
+    int status = cluster_load(&e->cluster, &e->arena, "jpas-13", err);
+    if (status == 0) {
+        throughput_init(&e->rates, &e->cluster);
+        status = run_all(e, r, err);
+    }
+    if (status == 0 && main) {
+        add_rows(r, e);
+        for (uint32_t f = 0; f < FIGURES; f++)
+            add_chart(r, e, f);
+    } else if (status == 0) {
+        for (uint32_t c = 1; c < e->contender_count; c++)
+            for (uint32_t f = T90; f <= JCT; f++)
+                add_mean(r, e, c, f);
+    }
+    free(e->runs);
+    free(e->workloads);
+    arena_release(&e->arena);
+    return status;
+}
+
 static int jpas_run(struct reproduction *r, struct error *err)
 {
-    struct experiment e = {
+    struct experiment main = {
         .contenders = r->quick ? quick_contenders : full_contenders,
         .contender_count = r->quick ? COUNT(quick_contenders) : COUNT(full_contenders),
         .gaps = r->quick ? quick_gaps : full_gaps,
         .gap_count = r->quick ? COUNT(quick_gaps) : COUNT(full_gaps),
         .seeds = r->seed_count,
+        .seed_first = SEED_UNSEEN,
+        .id_end = "",
+        .what_end = "",
     };
-    arena_init(&e.arena, 0);
-    int status = cluster_load(&e.cluster, &e.arena, "jpas-13", err);
-    if (status == 0) {
-        throughput_init(&e.rates, &e.cluster);
-        status = run_all(&e, r, err);
-    }
-    if (status == 0) {
-        describe(r);
-        add_rows(r, &e);
-        for (uint32_t f = 0; f < FIGURES; f++)
-            add_chart(r, &e, f);
-    }
-    free(e.runs);
-    free(e.workloads);
-    arena_release(&e.arena);
+    struct experiment seen = {
+        .contenders = core_contenders,
+        .contender_count = COUNT(core_contenders),
+        .gaps = full_gaps,
+        .gap_count = COUNT(full_gaps),
+        .seeds = SEEDS_SEEN,
+        .seed_first = SEED_SEEN,
+        .id_end = "_seen",
+        .what_end = ", seeds that settings were chosen by",
+    };
+    struct experiment noisy = {
+        .contenders = core_contenders,
+        .contender_count = COUNT(core_contenders),
+        .gaps = noise_gaps,
+        .gap_count = COUNT(noise_gaps),
+        .seeds = r->seed_count,
+        .seed_first = SEED_UNSEEN,
+        .noise = 0.02,
+        .id_end = "_noise_2",
+        .what_end = ", 2 % noise in reports",
+    };
+    struct experiment noisier = noisy;
+    noisier.noise = 0.05;
+    noisier.id_end = "_noise_5";
+    noisier.what_end = ", 5 % noise in reports";
+
+    describe(r);
+    int status = experiment_run(&main, r, true, err);
+    if (r->quick)
+        return status;
+    if (status == 0)
+        status = experiment_run(&seen, r, false, err);
+    if (status == 0)
+        status = experiment_run(&noisy, r, false, err);
+    if (status == 0)
+        status = experiment_run(&noisier, r, false, err);
     return status;
 }
 

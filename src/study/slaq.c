@@ -2,15 +2,19 @@
  * slaq.c - SLAQ's question: how much better are models if GPUs go to those that learn?
  *
  * 160 jobs that learn share 640 units, equally or by what they gain.  The paper shows the
- * mean loss of the jobs that run and the time to 90 and 95 % of a model.  Jobs that are
- * nearly done and hardly get anything stay long, and their low losses make that mean
- * better, so the loss over time per job and the time to the end are measured as well;
- * and how these go with the floor, below which no job's share falls.
+ * mean loss of the jobs that run, the time to 90 and 95 % of a model, and which part of
+ * the units goes to jobs with much to learn.  Jobs that are nearly done and hardly get
+ * anything stay long, and their low losses make that mean better, so the loss over time
+ * per job and the time to the end are measured as well; and how these go with the floor,
+ * below which no job's share falls, with better forecasts, with resizes that take time,
+ * with curves of real training, and on jobs that nobody saw when settings were chosen.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "model/cluster.h"
@@ -20,25 +24,38 @@
 /* What is compared; equal shares first, then the paper, then ours. */
 struct contender {
     const char *id, *policy;
-    double floor;
+    double floor; /* of the chart; NAN: not in it */
 };
 
 static const struct contender contenders[] = {
     { "", "fair", 1 },
-    { "", "slaq,floor=0", 0 },
+    { "", "slaq,floor=0,horizon=0", NAN },
     { "_berth", "slaq", 0.7 },
+    { "_oracle", "slaq,floor=0,horizon=0,forecast=declared", NAN },
+    { "_berth_oracle", "slaq,forecast=declared", NAN },
+    { "_floor_0", "slaq,floor=0", 0 },
     { "_floor_20", "slaq,floor=0.2", 0.2 },
     { "_floor_50", "slaq,floor=0.5", 0.5 },
     { "_floor_80", "slaq,floor=0.8", 0.8 },
 };
-enum { FAIR, PAPER, BERTH, FULL = 6, QUICK = 3 };
+enum { FAIR, PAPER, BERTH, MAIN, QUICK = 4, FULL = 9 };
 
-/* Time to start and to go on with another size; the paper has none. */
-static const char *const full_workloads[] = { "slaq", "slaq:load_cost=1s",
-                                              "slaq:load_cost=5s" };
-static const char *const workload_ids[] = { "", "_load_1s", "_load_5s" };
-static const char *const workload_names[] = { "", ", a resize takes 1 s",
-                                              ", a resize takes 5 s" };
+/* On which jobs.  All contenders play on the first, the main ones on the others. */
+struct setting {
+    const char *workload, *id, *name;
+    uint64_t seed_first;
+};
+
+static const struct setting settings[] = {
+    { "slaq", "", "", 1 },
+    { "slaq:curves=real", "_real", ", curves of real training", 1 },
+    { "slaq", "_new", ", other jobs", 1001 },
+    { "slaq:curves=real", "_real_new", ", curves of real training, other jobs", 1001 },
+    { "slaq:load_cost=1s", "_load_1s", ", a resize takes 1 s", 1 },
+    { "slaq:load_cost=5s", "_load_5s", ", a resize takes 5 s", 1 },
+    { "slaq:load_cost=20s", "_load_20s", ", a resize takes 20 s", 1 },
+};
+enum { SETTINGS = sizeof settings / sizeof *settings, SETTINGS_QUICK = 2 };
 
 enum { LOSS, T90, T95, LOSS_S, END, FIGURES };
 static const struct {
@@ -56,63 +73,111 @@ static const struct {
     [END] = { "jct_s.mean", "converged_change", "time to the end", NAN, 0 },
 };
 
+/* The paper's groups of jobs: a quarter, a quarter and the rest. */
+enum { GROUPS = 3 };
+static const struct {
+    const char *id, *name;
+    double published;
+} groups[GROUPS] = {
+    { "high", "the quarter of jobs with the highest loss", 0.60 },
+    { "medium", "the next quarter", 0.22 },
+    { "low", "the other half", 0.18 },
+};
+
 struct experiment {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
-    uint32_t contender_count, workload_count, seeds;
-    struct sweep_run *runs; /* [workload][contender][seed] */
+    const struct setting *settings[SETTINGS]; /* those there is data for */
+    uint32_t contender_count, setting_count, seeds;
+    struct sweep_run *runs; /* of the first setting, then of the others */
+    bool has_real;
 };
 
-static const struct sweep_run *run_of(const struct experiment *e, uint32_t workload,
-                                      uint32_t contender, uint32_t seed)
+static struct sweep_run *run_of(const struct experiment *e, uint32_t setting,
+                                uint32_t contender, uint32_t seed)
 {
-    return &e->runs[(workload * e->contender_count + contender) * e->seeds + seed];
+    uint32_t before =
+        setting == 0 ? 0 : e->contender_count + (setting - 1) * (uint32_t)MAIN;
+    return &e->runs[(before + contender) * e->seeds + seed];
+}
+
+static uint32_t contenders_in(const struct experiment *e, uint32_t setting)
+{
+    return setting == 0 ? e->contender_count : MAIN;
 }
 
 /* Against equal shares for the same jobs. */
-static double change(const struct experiment *e, uint32_t figure, uint32_t workload,
+static double change(const struct experiment *e, uint32_t figure, uint32_t setting,
                      uint32_t contender, uint32_t seed)
 {
     const char *id = figures[figure].figure;
-    return reproduction_figure(run_of(e, workload, contender, seed), id) /
-               reproduction_figure(run_of(e, workload, FAIR, seed), id) -
+    return reproduction_figure(run_of(e, setting, contender, seed), id) /
+               reproduction_figure(run_of(e, setting, FAIR, seed), id) -
            1;
+}
+
+static bool is_real(const struct setting *setting)
+{
+    return strstr(setting->workload, "curves=real") != NULL;
+}
+
+/* Curves of real training are not part of Berth. */
+static bool has_curves(void)
+{
+    const char *data = getenv("BERTH_DATA");
+    char path[4096];
+    if (!data || !*data)
+        return false;
+    snprintf(path, sizeof path, "%s/curves/curves.csv.gz", data);
+    return access(path, R_OK) == 0;
+}
+
+static void choose_settings(struct experiment *e, bool quick)
+{
+    e->has_real = has_curves();
+    for (uint32_t i = 0; i < (quick ? SETTINGS_QUICK : SETTINGS); i++)
+        if (e->has_real || !is_real(&settings[i]))
+            e->settings[e->setting_count++] = &settings[i];
 }
 
 static int run_all(struct experiment *e, const struct reproduction *r,
                    struct error *err)
 {
-    uint32_t count = e->workload_count * e->contender_count * e->seeds;
+    uint32_t count =
+        (e->contender_count + (e->setting_count - 1) * (uint32_t)MAIN) * e->seeds;
     e->runs = calloc(count, sizeof *e->runs);
     if (!e->runs)
         return error_set(err, -ENOMEM, "out of memory");
-    for (uint32_t i = 0; i < count; i++)
-        e->runs[i].setup = (struct sim_setup){
-            .cluster = &e->cluster,
-            .rates = &e->rates,
-            .workload = full_workloads[i / e->seeds / e->contender_count],
-            .policy = contenders[i / e->seeds % e->contender_count].policy,
-            .seed = 1 + i % e->seeds,
-        };
+    for (uint32_t w = 0; w < e->setting_count; w++)
+        for (uint32_t c = 0; c < contenders_in(e, w); c++)
+            for (uint32_t s = 0; s < e->seeds; s++)
+                run_of(e, w, c, s)->setup = (struct sim_setup){
+                    .cluster = &e->cluster,
+                    .rates = &e->rates,
+                    .workload = e->settings[w]->workload,
+                    .policy = contenders[c].policy,
+                    .declare_curves = true, /* to those who ask for it */
+                    .seed = e->settings[w]->seed_first + s,
+                };
     return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
 }
 
 /* --- findings ------------------------------------------------------------------------- */
 
 static void add_change(struct reproduction *r, const struct experiment *e,
-                       uint32_t workload, uint32_t contender, uint32_t figure)
+                       uint32_t setting, uint32_t contender, uint32_t figure)
 {
-    bool paper = workload == 0 && contender == PAPER;
+    bool paper = setting == 0 && contender == PAPER;
     double values[SEEDS_MAX];
     for (uint32_t s = 0; s < e->seeds; s++)
-        values[s] = change(e, figure, workload, contender, s);
+        values[s] = change(e, figure, setting, contender, s);
     char id[64];
     char what[160];
     snprintf(id, sizeof id, "%s%s%s", figures[figure].id, contenders[contender].id,
-             workload_ids[workload]);
+             e->settings[setting]->id);
     snprintf(what, sizeof what, "%s: %s against fair%s", figures[figure].name,
-             contenders[contender].policy, workload_names[workload]);
+             contenders[contender].policy, e->settings[setting]->name);
     reproduction_row(r, id, what, "change", paper ? figures[figure].published : NAN,
                      figures[figure].tolerance, values, e->seeds);
 }
@@ -131,28 +196,64 @@ static void add_time(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "s", published, 0.15 * published, values, e->seeds);
 }
 
+static double unit_share(const struct experiment *e, uint32_t contender, uint32_t group,
+                         uint32_t seed)
+{
+    char id[64];
+    snprintf(id, sizeof id, "quality.unit_share.%s", groups[group].id);
+    return reproduction_figure(run_of(e, 0, contender, seed), id);
+}
+
+static void add_unit_shares(struct reproduction *r, const struct experiment *e)
+{
+    struct json *chart = reproduction_chart(r, "bars", "who holds the units", NULL,
+                                            "share of all units");
+    for (uint32_t g = 0; g < GROUPS; g++)
+        chart_group(chart, groups[g].name);
+    for (uint32_t c = FAIR; c < MAIN; c++) {
+        double values[GROUPS * SEEDS_MAX];
+        for (uint32_t g = 0; g < GROUPS; g++) {
+            double *row = &values[g * e->seeds];
+            for (uint32_t s = 0; s < e->seeds; s++)
+                row[s] = unit_share(e, c, g, s);
+            char id[64];
+            char what[160];
+            snprintf(id, sizeof id, "unit_share_%s%s", groups[g].id,
+                     c == FAIR ? "_fair" : contenders[c].id);
+            snprintf(what, sizeof what, "share of units of %s: %s", groups[g].name,
+                     contenders[c].policy);
+            reproduction_row(r, id, what, "share",
+                             c == PAPER ? groups[g].published : NAN, 0.05, row,
+                             e->seeds);
+        }
+        chart_series(chart, contenders[c].policy, NULL, values, GROUPS, e->seeds);
+    }
+}
+
 static void add_rows(struct reproduction *r, const struct experiment *e)
 {
-    for (uint32_t w = 0; w < e->workload_count; w++)
-        for (uint32_t c = PAPER; c < e->contender_count; c++)
-            for (uint32_t f = 0; f < FIGURES && (w == 0 || c <= BERTH); f++)
+    for (uint32_t w = 0; w < e->setting_count; w++)
+        for (uint32_t c = PAPER; c < contenders_in(e, w); c++)
+            for (uint32_t f = 0; f < FIGURES; f++)
                 add_change(r, e, w, c, f);
     add_time(r, e, FAIR, "t90_fair", 71);
     add_time(r, e, PAPER, "t90_slaq", 39);
+    add_unit_shares(r, e);
 }
 
-/* What each floor does, from the paper's to equal shares. */
-static void add_chart(struct reproduction *r, const struct experiment *e)
+/* What each floor does, from none to equal shares. */
+static void add_floors(struct reproduction *r, const struct experiment *e)
 {
-    static const uint32_t order[FULL] = { PAPER, 3, 4, BERTH, 5, FAIR };
-    double floors[FULL];
-    double values[FULL * SEEDS_MAX];
+    static const uint32_t order[] = { 5, 6, 7, BERTH, 8, FAIR };
+    enum { POINTS = sizeof order / sizeof *order };
+    double floors[POINTS];
+    double values[POINTS * SEEDS_MAX];
     struct json *chart =
         reproduction_chart(r, "lines", "what a floor does, against equal shares",
                            "floor, share of an equal share", "change");
     for (uint32_t f = 0; f < FIGURES; f++) {
         uint32_t points = 0;
-        for (uint32_t i = 0; i < FULL; i++) {
+        for (uint32_t i = 0; i < POINTS; i++) {
             if (order[i] >= e->contender_count)
                 continue;
             floors[points] = contenders[order[i]].floor;
@@ -164,7 +265,25 @@ static void add_chart(struct reproduction *r, const struct experiment *e)
     }
 }
 
-static void describe(struct reproduction *r)
+/* What is left of the gain elsewhere. */
+static void add_settings(struct reproduction *r, const struct experiment *e)
+{
+    struct json *chart =
+        reproduction_chart(r, "bars", "time to 90 % of a model elsewhere", NULL,
+                           "change against equal shares");
+    double values[SETTINGS * SEEDS_MAX];
+    for (uint32_t w = 0; w < e->setting_count; w++)
+        chart_group(chart, w == 0 ? "as above" : e->settings[w]->name + strlen(", "));
+    for (uint32_t c = PAPER; c <= BERTH; c++) {
+        for (uint32_t w = 0; w < e->setting_count; w++)
+            for (uint32_t s = 0; s < e->seeds; s++)
+                values[w * e->seeds + s] = change(e, T90, w, c, s);
+        chart_series(chart, contenders[c].policy, NULL, values, e->setting_count,
+                     e->seeds);
+    }
+}
+
+static void describe(struct reproduction *r, const struct experiment *e)
 {
     reproduction_setup(r,
                        "20 machines of 32 cores; 160 jobs, one in 15 s; epochs of 3 s; "
@@ -174,11 +293,21 @@ static void describe(struct reproduction *r)
                        "curves of the two families the paper fits, without noise; a "
                        "step takes w/a + 1 s on a cores, w from 18 to 102 core-s",
                        "reconstructed");
+    reproduction_setup(
+        r,
+        e->has_real ? "rows with 'real': curves of real training, "
+                      "noise and all, from BERTH_DATA; a point is a step"
+                    : "curves of real training are left out, as BERTH_DATA has none",
+        "ours");
     reproduction_setup(r,
                        "what a job has reported is all that is known of its curve; "
-                       "with fewer than four reports it is taken to learn quickly",
+                       "with fewer than four reports it is taken to learn quickly; "
+                       "oracle: it declares its curve and the time of its steps",
                        "ours");
-    reproduction_setup(r, "variant: nobody falls below 0.7 of an equal share", "ours");
+    reproduction_setup(r,
+                       "variant: nobody falls below 0.7 of an equal share, and gains "
+                       "are compared over 30 s",
+                       "ours");
     reproduction_note(
         r,
         "The fixed second of a step was chosen so that gains are near the published "
@@ -189,15 +318,27 @@ static void describe(struct reproduction *r)
         "The mean loss of jobs that run flatters a policy that keeps nearly finished "
         "jobs waiting: they stay in the mean. Loss over time per job does not, and "
         "the time to the end shows what late jobs pay.");
+    reproduction_note(
+        r,
+        "The floor, the 30 s and what a newcomer is taken to learn were chosen after "
+        "results of seeds 1 to 5 had been seen, of drawn curves and of real ones. Rows "
+        "with 'new' are of seeds from 1001 on, which were not looked at before.");
+    if (e->has_real)
+        reproduction_note(
+            r,
+            "On curves of real training the paper's rule does harm: some models learn "
+            "slowly to their end, or in steps when their rate of learning is lowered, "
+            "and have one core meanwhile. The rule counts the gain of one epoch; no "
+            "forecast, however good, changes that.");
 }
 
 static int slaq_run(struct reproduction *r, struct error *err)
 {
     struct experiment e = {
         .contender_count = r->quick ? QUICK : FULL,
-        .workload_count = r->quick ? 1 : sizeof full_workloads / sizeof *full_workloads,
         .seeds = r->seed_count,
     };
+    choose_settings(&e, r->quick);
     arena_init(&e.arena, 0);
     int status = cluster_load(&e.cluster, &e.arena, "slaq-20", err);
     if (status == 0) {
@@ -205,9 +346,10 @@ static int slaq_run(struct reproduction *r, struct error *err)
         status = run_all(&e, r, err);
     }
     if (status == 0) {
-        describe(r);
+        describe(r, &e);
         add_rows(r, &e);
-        add_chart(r, &e);
+        add_floors(r, &e);
+        add_settings(r, &e);
     }
     free(e.runs);
     arena_release(&e.arena);
@@ -221,5 +363,6 @@ const struct study study_slaq = {
              "Distributed Machine Learning, SoCC 2017",
     .seeds_full = 5,
     .seeds_quick = 2,
+    .seed_first = 1,
     .run = slaq_run,
 };

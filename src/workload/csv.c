@@ -62,6 +62,8 @@ struct csv {
     /* Ids seen: a run without gaps costs nothing, the others stand in a map. */
     uint64_t run_first, run_end;
     struct map ids;
+
+    float points[LEARNING_POINTS_MAX]; /* of the curve of the last job */
 };
 
 static bool csv_sniff(const char *bytes, size_t count)
@@ -230,13 +232,15 @@ static int read_overlap(const struct table *table, uint32_t at, double *ret_over
 }
 
 static int read_curve(const struct table *table, uint32_t at,
-                      struct learning *ret_curve, struct error *err)
+                      struct learning *ret_curve, float points[LEARNING_POINTS_MAX],
+                      struct error *err)
 {
     const char *text;
     int r = table_text(table, at, &text, err);
-    if (r == 0 && learning_parse(ret_curve, text, NULL) < 0)
-        return table_wrong(table, at,
-                           "exp:mu=…, inv:a=…,b=… or acc:tau=…, see the guide", err);
+    if (r == 0 && learning_parse_points(ret_curve, text, points, NULL) < 0)
+        return table_wrong(
+            table, at, "exp:mu=…, inv:a=…,b=…, acc:tau=… or points:…, see the guide",
+            err);
     return r;
 }
 
@@ -337,7 +341,7 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
     case COLUMN_OVERLAP:
         return read_overlap(table, at, &spec->overlap, err);
     case COLUMN_CURVE:
-        return read_curve(table, at, &spec->curve, err);
+        return read_curve(table, at, &spec->curve, csv->points, err);
     case COLUMN_FAILS:
         return read_flag(table, at, &spec->fails, err);
     case COLUMN_COUNT:

@@ -33,7 +33,7 @@
 struct jpas {
     /* settings */
     uint32_t jobs;
-    double gap_s, volume, ring, overlap;
+    double gap_s, volume, ring, overlap, noise;
 
     struct rng arrival_rng, shape_rng, curve_rng;
     double at_s;
@@ -88,7 +88,9 @@ static int jpas_next(void *self, struct job_spec *spec, struct error *err)
     spec->submit_ns = units_ns(rounded(jpas->at_s, 1000));
     draw_shape(jpas, spec);
     double tau = rounded(uniform(&jpas->curve_rng, 60, 200), 100);
-    spec->curve = (struct learning){ .family = LEARNING_ACC, .tau = tau, .last = 1 };
+    spec->curve = (struct learning){
+        .family = LEARNING_ACC, .tau = tau, .last = 1, .noise = jpas->noise
+    };
     spec->steps = ceil(tau * uniform(&jpas->curve_rng, 5, 8));
     return 1;
 }
@@ -104,6 +106,8 @@ static const struct param jpas_params[] = {
       1 },
     { "overlap", PARAM_NUMBER, AT(overlap), "0", "share",
       "of computing that goes on beside communication", 0, 1 },
+    { "noise", PARAM_NUMBER, AT(noise), "0", "share",
+      "of the way to the last accuracy: deviation of what jobs report", 0, 10 },
     { "jobs", PARAM_COUNT, AT(jobs), "60", NULL, "how many jobs", 1, 1e8 },
     { 0 },
 };

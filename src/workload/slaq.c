@@ -9,8 +9,9 @@
  *     half       c/(a k^2 + b k + c), a U[.002, .022], b U[.1, .5], c 1; U[80, 160] steps
  *     half       mu^k, mu U[.80, .95]; U[1.2, 2] times the steps to a thousandth
  *
- * from 1 to 0, reached at the last step.  A job can have from one unit to all of them.  The
- * same seed gives the same jobs at every gap.
+ * from 1 to 0, reached at the last step; or, with curves=real, those of training that
+ * was (trained.h), as many steps as they have points.  A job can have from one unit to
+ * all of them.  The same seed gives the same jobs at every gap.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,17 +24,23 @@
 #include "model/job.h"
 #include "workload/csv.h"
 #include "workload/preset.h"
+#include "workload/trained.h"
 #include "workload/workload.h"
 
 #define UNITS_ASKED 16 /* by policies that do not resize */
 #define UNITS_MAX 640
+
+enum curves_from { CURVES_DRAWN, CURVES_REAL };
+static const char *const curves_names[] = { "drawn", "real", NULL };
 
 struct slaq {
     /* settings */
     uint32_t jobs;
     double gap_s, work_s, fixed_s;
     int64_t load_ns;
+    uint32_t curves;
 
+    struct trained trained;
     struct rng arrival_rng, shape_rng, curve_rng;
     double at_s;
     uint32_t yielded;
@@ -59,12 +66,23 @@ static int slaq_open(void *self, uint64_t seed, uint32_t gpus,
     rng_init(&slaq->curve_rng, seed, "curves");
     facts->expected = slaq->jobs;
     facts->cluster = "slaq-20";
-    return 0;
+    return slaq->curves == CURVES_REAL ? trained_load(&slaq->trained, err) : 0;
+}
+
+static void slaq_close(void *self)
+{
+    struct slaq *slaq = self;
+    trained_release(&slaq->trained);
 }
 
 static void draw_curve(struct slaq *slaq, struct job_spec *spec)
 {
     struct rng *rng = &slaq->curve_rng;
+    if (slaq->curves == CURVES_REAL) {
+        spec->curve = trained_draw(&slaq->trained, rng);
+        spec->steps = spec->curve.kmax;
+        return;
+    }
     if (rng_unit(rng) < 0.5) {
         spec->curve = (struct learning){ .family = LEARNING_INV,
                                          .a = rounded(uniform(rng, 0.002, 0.022), 1e6),
@@ -114,6 +132,9 @@ static const struct param slaq_params[] = {
       1e6 },
     { "load_cost", PARAM_TIME, AT(load_ns), "0", NULL,
       "time to start, and to go on with another size", 0, 1e6 },
+    { "curves", PARAM_CHOICE, AT(curves), "drawn", NULL,
+      "drawn from two families, or of real training, in BERTH_DATA",
+      .choices = curves_names },
     { "jobs", PARAM_COUNT, AT(jobs), "160", NULL, "how many jobs", 1, 1e8 },
     { 0 },
 };
@@ -130,4 +151,5 @@ const struct preset preset_slaq = {
     .self_size = sizeof(struct slaq),
     .open = slaq_open,
     .next = slaq_next,
+    .close = slaq_close,
 };

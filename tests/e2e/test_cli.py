@@ -9,7 +9,9 @@ import unittest
 
 from support import BERTH, ROOT, Case
 
-COMMANDS = ["sim", "compare", "gen", "import", "fit", "policies", "reproduce", "bench"]
+COMMANDS = ["sim", "compare", "gen", "import", "fit", "policies", "reproduce", "bench",
+            "run", "submit", "queue", "show", "why", "logs", "cancel", "hold", "release", "set",
+            "top", "nodes", "history", "ledger", "flows", "ui", "up", "down", "doctor"]
 SMALL = ("--cluster", "4xv100:8", "--workload", "synthetic:jobs=50,load=0.8")
 
 
@@ -50,6 +52,7 @@ class Mistakes(Case):
     def test_a_wrong_command_suggests_the_nearest(self):
         self.assert_refused("smi", says="did you mean 'sim'")
         self.assert_refused("polices", says="did you mean 'policies'")
+        self.assert_refused("sumbit", says="did you mean 'submit'")
         self.assert_refused("frobnicate", says="no command 'frobnicate'")
         self.assert_refused("", says="no command")
 

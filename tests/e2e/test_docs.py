@@ -152,6 +152,8 @@ class Installed(Case):
 
         self.assertEqual(completed("berth co"), ["compare"])
         self.assertEqual(completed("berth sim --clu"), ["--cluster"])
+        self.assertEqual(completed("berth sub"), ["submit"])
+        self.assertEqual(completed("berth submit --gpus-p"), ["--gpus-per-node"])
         self.assertIn("srtf", completed("berth sim --policy s"))
         self.assertIn("fifo", completed("berth policies f"))
 

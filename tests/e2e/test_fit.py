@@ -50,6 +50,13 @@ class Fit(Case):
         self.assertAlmostEqual(params["mu"] ** (5 - params["b"]) + params["c"],
                                2 * 0.9 ** 5 - 3, delta=0.01)
 
+    def test_losses_may_be_negative(self):
+        above, = self.fit(self.write_curve(range(1, 61)))
+        below, = self.fit(self.write_curve(range(1, 61), lambda k: loss(k) - 100))
+        self.assertTrue(below["predictable"])
+        self.assertAlmostEqual(below["predicted"], above["predicted"] - 100, delta=1e-3)
+        self.assertLess(below["high"], 0)
+
     def test_at_looks_no_further(self):
         whole = self.write_curve(range(1, 101))
         start = self.write_curve(range(1, 41), name="start.csv")

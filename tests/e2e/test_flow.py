@@ -26,7 +26,7 @@ class Flow(Case):
         for found in (fair, jpas):
             quality = found["quality"]
             self.assertEqual(sorted(quality), ["loss_seconds_per_job", "mean_running_loss",
-                                               "time_to", "time_to_accuracy"])
+                                               "time_to", "time_to_accuracy", "unit_share"])
             times = [quality["time_to"][level] for level in ("25", "50", "80", "90", "95", "99")]
             self.assertEqual(times, sorted(times))
             self.assertLess(times[-1], found["jct_s"]["mean"])
@@ -53,6 +53,31 @@ class Flow(Case):
         self.write("jobs.csv", HEAD + "0,2,2,10,1.5,597774108,ring,\n")
         found = self.sim("--cluster", "jpas-13", "--workload", "jobs.csv", "--policy", "fifo")
         self.assertAlmostEqual(found["jct_s"]["mean"], 20, delta=0.001)
+
+    def test_a_job_alone_has_nobody_to_go_before(self):
+        for steps in (1, 10): # a single iteration too
+            self.write("jobs.csv", HEAD + f"0,2,2,{steps},1.5,597774108,ring,exp:mu=0.8\n")
+            words = ("--cluster", "jpas-13", "--workload", "jobs.csv", "--policy", "fifo")
+            for flow in ("fair", "jpas", "crux", "smallest-first", "las-flow"):
+                with self.subTest(steps=steps, flow=flow):
+                    found = self.sim(*words, "--flow", flow)
+                    self.assertAlmostEqual(found["jct_s"]["mean"], 2 * steps, delta=0.001)
+
+    def test_noise_in_reports_does_not_turn_the_order_round(self):
+        def run(flow, noise):
+            return self.sim("--workload", f"jpas:jobs=30,gap=80,noise={noise}",
+                            "--policy", "fifo", "--flow", flow)
+        fair = {noise: run("fair", noise) for noise in (0, 0.02, 0.05)}
+        # It is noise in what is said, not in what is done.
+        self.assertEqual(fair[0.05]["jct_s"], fair[0]["jct_s"])
+        self.assertNotEqual(fair[0.05]["quality"], fair[0]["quality"])
+        for noise in (0.02, 0.05):
+            for flow in ("jpas", "jpas,early=nearest,late=shortest"):
+                with self.subTest(noise=noise, flow=flow):
+                    found = run(flow, noise)
+                    self.assertLess(found["quality"]["time_to_accuracy"]["90"],
+                                    0.9 * fair[noise]["quality"]["time_to_accuracy"]["90"])
+                    self.assertEqual(found, run(flow, noise))
 
     def test_what_is_generated_runs_the_same_from_a_file(self):
         done = self.berth("gen", "--preset", "jpas:jobs=12", "-o", "jobs.csv")

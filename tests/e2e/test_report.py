@@ -76,6 +76,20 @@ def with_ledger(run, preemptions):
     }
 
 
+def with_quality(run):
+    """The same with jobs that learn."""
+    levels = (25, 50, 80, 90, 95, 99)
+    return {
+        **run,
+        "figures": run["figures"] + [
+            {"id": f"quality.time_to.{level}", "label": f"time to {level} % less loss", "unit": "s",
+             "better": "less", "mean": 10 * level, "low": 8 * level, "high": 12 * level, "n": 3}
+            for level in levels
+        ],
+        "quality": {"t_s": [60 * n for n in range(100)], "loss": [1 / (n + 1) for n in range(100)]},
+    }
+
+
 def row(name, unit, measured, verdict, **more):
     return {"id": name, "what": f"the {name}", "unit": unit, "measured": measured,
             "spread": [measured - 0.01, measured + 0.01], "seeds": 8, "verdict": verdict, **more}
@@ -245,6 +259,27 @@ class Report(unittest.TestCase):
     def test_no_price_where_nobody_is_preempted(self):
         self.write(report([with_ledger(run("fifo", 2), 0)]))
         self.assertNotIn("their price", self.drawn())
+
+    def test_how_soon_models_are_good(self):
+        self.write(report([with_quality(run("fifo", 2)), with_quality(run(EVIL, 1))]))
+        dom = self.drawn()
+        self.assertEqual(dom.count("<canvas"), 7)
+        part = dom[dom.index("How soon models are good") : dom.index("Over time")]
+        self.assertEqual(part.count("<canvas"), 2)
+        self.assertIn("times the mean of 3 seeds", part)
+        self.assertIn("time to 90 % less loss", dom[dom.index("At a glance") : dom.index("How soon")])
+        self.assertNotIn("<img", part)
+
+    def test_losses_that_cannot_be_drawn_do_no_harm(self):
+        odd = with_quality(run("fifo", 1))
+        odd["quality"] = {"t_s": [0, 60], "loss": [None]}
+        zero = with_quality(run("las", 1))
+        zero["quality"] = {"t_s": [0, 60], "loss": [0, -1]}
+        zero["figures"] = run("las", 1)["figures"]
+        self.write(report([odd, zero, run("srtf", 1)]))
+        self.assertIn("How soon models are good", self.drawn())
+        self.write(report([odd, run("srtf", 1)]))
+        self.assertNotIn("How soon models are good", self.drawn())
 
     def test_a_reproduced_study_is_drawn_and_markup_stays_text(self):
         self.write(study(ROWS, CHARTS))

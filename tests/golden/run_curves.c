@@ -34,8 +34,13 @@ struct tally {
     double means[GUESSES]; /* sums over curves of their mean error */
 };
 
+/* Questions by how many points were known. */
+static const uint32_t lengths[] = { 4, 7, 10, 15, 20, 30, 50, 100 };
+#define LENGTHS (sizeof lengths / sizeof *lengths)
+
 struct study {
     struct tally all[2]; /* by half */
+    uint32_t asked[2][LENGTHS], held[2][LENGTHS];
     struct tally kinds[KINDS_MAX];
     uint32_t kind_count;
     double *errors[2]; /* ours, to find the median */
@@ -52,6 +57,14 @@ static struct tally *tally_of(const char *kind)
     struct tally *tally = &study.kinds[study.kind_count++];
     snprintf(tally->kind, sizeof tally->kind, "%s", kind);
     return tally;
+}
+
+static uint32_t length_of(uint32_t known)
+{
+    uint32_t i = 0;
+    while (i + 1 < LENGTHS && known >= lengths[i + 1])
+        i++;
+    return i;
 }
 
 static double off_by(double guess, double came, double range)
@@ -108,6 +121,8 @@ static void play(const struct curves_one *one, uint32_t questions_max)
         bool in;
         ask(&curve, one, known, errors, &in);
         within += in;
+        study.asked[half][length_of(known)]++;
+        study.held[half][length_of(known)] += in;
         for (int g = 0; g < GUESSES; g++)
             sums[g] += errors[g];
         assert_true(study.all[half].questions + q < ERRORS_MAX);
@@ -135,6 +150,18 @@ static void show(const struct tally *tally)
            tally->curves, tally->questions, tally->means[OURS] / tally->curves,
            tally->means[STAYS] / tally->curves, tally->means[SLOPE] / tally->curves,
            tally->means[OURS] / naive(tally), (double)tally->within / tally->questions);
+}
+
+static void show_lengths(void)
+{
+    printf("# points known, questions and share held: first half, second half\n");
+    for (uint32_t i = 0; i < LENGTHS; i++) {
+        printf("# %4u and more", lengths[i]);
+        for (uint32_t half = 0; half < 2; half++)
+            printf(" %8u %7.3f", study.asked[half][i],
+                   (double)study.held[half][i] / study.asked[half][i]);
+        puts("");
+    }
 }
 
 static void play_all(const char *data)
@@ -186,8 +213,14 @@ static void real_curves_are_foretold(void **state)
         show(&study.kinds[i]);
     show(&study.all[0]);
     show(&study.all[1]);
+    show_lengths();
     check_half(0);
     check_half(1);
+    for (uint32_t i = 0; i < LENGTHS; i++)
+        for (uint32_t half = 0; half < 2; half++) {
+            double held = (double)study.held[half][i] / study.asked[half][i];
+            assert_true(held >= 0.7 && held <= 0.9);
+        }
     for (uint32_t i = 0; i < study.kind_count; i++) {
         const struct tally *kind = &study.kinds[i];
         if (kind->curves < 10)

@@ -37,6 +37,12 @@ static void heard_total(void *context, job_id job, double steps)
     ((struct bench *)context)->total = steps;
 }
 
+/* There is something to be read before the loop sleeps. */
+static void wake(void *context)
+{
+    uv_stop(&((struct bench *)context)->loop);
+}
+
 static void open_local(struct bench *b)
 {
     struct error err;
@@ -47,6 +53,7 @@ static void open_local(struct bench *b)
                                  .system = b->system,
                                  .view = &b->view,
                                  .outbox = &b->outbox_now,
+                                 .wake = wake,
                                  .launch = find_launch,
                                  .now_ns = clock_ns,
                                  .total = heard_total,
@@ -63,10 +70,11 @@ static void find_program(char *path, size_t size)
     path[length] = '\0';
     for (int up = 0; up < 2; up++)
         *strrchr(path, '/') = '\0';
-    strcat(path, "/berth-run");
+    size_t used = strlen(path);
+    snprintf(path + used, size - used, "/berth-run");
 }
 
-struct bench *bench_new(void)
+static struct bench *make_bench(bool system)
 {
     struct bench *b = calloc(1, sizeof *b);
     assert_non_null(b);
@@ -85,10 +93,21 @@ struct bench *bench_new(void)
     b->view =
         (struct view){ .jobs = b->jobs, .job_max = BENCH_JOBS, .cluster = &b->cluster };
     b->outbox_now = &b->outbox;
+    b->system = system;
     uv_loop_init(&b->loop);
     uv_timer_init(&b->loop, &b->watchdog);
     open_local(b);
     return b;
+}
+
+struct bench *bench_new(void)
+{
+    return make_bench(false);
+}
+
+struct bench *bench_new_system(void)
+{
+    return make_bench(true);
 }
 
 static int remove_one(const char *path, const struct stat *stat, int kind,
@@ -117,6 +136,8 @@ void bench_free(struct bench *b)
     assert_int_equal(uv_loop_close(&b->loop), 0);
     nftw(b->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     outbox_release(&b->outbox);
+    for (uint32_t i = 0; i < b->event_count; i++)
+        free((void *)b->events[i].why);
     free(b->events);
     free(b);
 }

@@ -56,7 +56,8 @@ struct bench {
 };
 
 struct bench *bench_new(void);
-void bench_free(struct bench *b); /* ends all that still runs */
+struct bench *bench_new_system(void); /* as root: jobs run as their users */
+void bench_free(struct bench *b);     /* ends all that still runs */
 
 /* A job that runs "sh -c command"; change it before it is started. */
 job_id bench_job(struct bench *b, const char *command);

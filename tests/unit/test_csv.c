@@ -25,7 +25,8 @@ static const char everything[] =
     "64),120000,0,0,0,0,0.1,,,,"
     "102400000,ring,0.25,,0\n"
     "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,0.25,75000000,ps,,"
-    "\"acc:tau=120.5,last=0.76\",0\n";
+    "\"acc:tau=120.5,last=0.76\",0\n"
+    "10,,,,be,14,1,,,,0,,,,90,,,0,0,0,0,,,,,,,,points:90/2.5/-0.25/0.125,0\n";
 
 static struct workload *open_text(const char *text)
 {
@@ -80,6 +81,11 @@ static void every_column_arrives(void **state)
     assert_int_equal(job.curve.family, LEARNING_ACC);
     assert_true(job.curve.tau == 120.5);
     assert_true(job.curve.last == 0.76);
+
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.curve.family, LEARNING_POINTS);
+    assert_int_equal(job.curve.point_count, 3);
+    assert_true(job.curve.points[1] == -0.25F);
     assert_int_equal(workload_next(workload, &job, &err), 0);
     assert_false(workload_facts(workload)->gpu_time_known);
     workload_close(workload);
@@ -163,8 +169,8 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
     assert_wrong(FIXED "0,4,100,0.5,0.75\n",
                  "j:3: fixed_s is \"\", want at most step_s");
     assert_wrong(NET "0,4,100,0.5,,,exp:mu=1.5\n",
-                 "j:3: curve is \"exp:mu=1.5\", want exp:mu=…, inv:a=…,b=… or "
-                 "acc:tau=…, see the guide");
+                 "j:3: curve is \"exp:mu=1.5\", want exp:mu=…, inv:a=…,b=…, "
+                 "acc:tau=… or points:…, see the guide");
     assert_wrong(HEAD "1,5m,1,5\n",
                  "j:3: submit_s is \"5m\", want a number of seconds");
     assert_wrong(HEAD "1,-1,1,5\n",

@@ -210,6 +210,35 @@ static void the_better_family_is_taken(void **state)
     assert_true(right >= 170);
 }
 
+static void a_family_that_is_far_behind_catches_up_when_asked_again(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 1, "behind");
+    for (uint32_t n = 0; n < 50; n++) {
+        struct drawn d;
+        struct family_fit one;
+        struct family_fit other;
+        draw_exp(&d, 60, &rng, 0);
+        struct family_points points = points_of(&d, 1);
+        double best = family_fit_inv(&points, NULL).sse;
+        family_fit_best(&points, &one, &other, false);
+        assert_true(other.sse < one.sse);
+        for (uint32_t again = 0; again < 40; again++)
+            family_fit_best(&points, &one, &other, true);
+        assert_true(one.sse < 1.05 * best);
+    }
+}
+
+static void weights_fall_off_evenly(void **state)
+{
+    double weights[11];
+    for (uint32_t count = 0; count <= 11; count++) {
+        family_weights(weights, count, 0.9);
+        for (uint32_t i = 0; i < count; i++)
+            assert_near(weights[i], pow(0.9, count - 1.0 - i), 1e-14);
+    }
+}
+
 static void accuracy_saturates(void **state)
 {
     struct drawn d = { .count = 40 };
@@ -267,6 +296,8 @@ int main(void)
         cmocka_unit_test(parameters_keep_to_their_bounds),
         cmocka_unit_test(warm_is_as_good_as_cold),
         cmocka_unit_test(the_better_family_is_taken),
+        cmocka_unit_test(a_family_that_is_far_behind_catches_up_when_asked_again),
+        cmocka_unit_test(weights_fall_off_evenly),
         cmocka_unit_test(accuracy_saturates),
         cmocka_unit_test(what_does_not_go_that_way_is_flat),
         cmocka_unit_test(constants_and_single_points_are_flat),

@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "flow/flow.h"
+#include "flow/learner.h"
 #include "model/event.h"
 
 /* A flow policy at work in a world. */
@@ -395,7 +397,10 @@ static void odd_losses_do_no_harm(void **state)
                                      { 1, 2, 4, 8 },
                                      { -1, -2, -2.5, -2.75 },
                                      { 1e300, 1, 1e-300, 0 },
-                                     { 1, 1e308, -1e308, 0 } };
+                                     { 1, 1e308, -1e308, 0 },
+                                     { NAN, NAN, NAN, NAN }, /* none */
+                                     { 1, NAN, INFINITY, -INFINITY },
+                                     { -INFINITY, 1, NAN, 0.5 } };
     for (uint32_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         struct scene s;
         begin(&s, "2xv100:8", "jpas,early=nearest,late=shortest");
@@ -404,6 +409,7 @@ static void odd_losses_do_no_harm(void **state)
         for (uint32_t k = 0; k < 4; k++) {
             report(&s, a, k, odd[i][k]);
             report(&s, b, 3 - k, odd[i][k]); /* steps go back */
+            report(&s, b, 3 - k, odd[i][k]); /* and come twice */
         }
         for (uint32_t n = 0; n < 5; n++) {
             pass(&s, 10);
@@ -412,6 +418,75 @@ static void odd_losses_do_no_harm(void **state)
         }
         end(&s);
     }
+}
+
+static void without_bandwidth_there_is_still_an_order(void **state)
+{
+    for (const struct flow_policy *const *f = flow_list; *f; f++) {
+        struct scene s;
+        begin_as(&s, "2xv100:8", (*f)->name);
+        for (node_id n = 0; n < s.w.cluster.node_count; n++)
+            s.w.cluster.nodes[n].link_bps = 0;
+        if (s.flow->init)
+            s.flow->init(s.self, &s.w.state.view, &s.w.arena, NULL);
+        job_id a = send_on(&s, 1, 100);
+        job_id b = send_on(&s, 1, 300);
+        learn(&s, a, 5, 10);
+        for (uint32_t n = 0; n < 10; n++) {
+            pass(&s, 10);
+            decide(&s);
+            assert_true(level(&s, a) + level(&s, b) <= 1);
+        }
+        end(&s);
+    }
+}
+
+static void one_alone_goes_first_under_everybody(void **state)
+{
+    for (const struct flow_policy *const *f = flow_list; *f; f++) {
+        struct scene s;
+        begin(&s, "2xv100:8", (*f)->name);
+        job_id alone = send_on(&s, 1, 100);
+        report(&s, alone, 1, 0.5); /* a single iteration, and nothing more */
+        for (uint32_t n = 0; n < 20; n++) {
+            pass(&s, 10);
+            decide(&s);
+            assert_int_equal(level(&s, alone), 0);
+        }
+        end(&s);
+    }
+}
+
+static void a_million_reports_take_no_more_room(void **state)
+{
+    struct learner learner;
+    learner_init(&learner);
+    for (uint32_t k = 0; k < 1000000; k++)
+        learner_add(&learner, k, 0.2 + exp(-(double)k / 2e5));
+    assert_true(learner.count <= LEARNER_POINTS);
+    assert_near(learner.steps[0], 0, 0); /* it remembers where it began */
+    assert_near(learner.steps[learner.count - 1], 999999, 0);
+    assert_true(learner.steps[2] < 900000); /* and the way since */
+    learner_fit(&learner);
+    assert_true(learner_knows(&learner));
+    assert_near(learner_share(&learner, 999999), 1 - exp(-5), 0.01);
+}
+
+static void noise_hides_little_of_how_far_a_job_is(void **state)
+{
+    struct rng rng;
+    rng_init(&rng, 1, "noise");
+    double off = 0;
+    for (uint32_t n = 0; n < 50; n++) {
+        struct learner learner;
+        learner_init(&learner);
+        for (uint32_t k = 0; k <= 300; k++)
+            learner_add(&learner, k, exp(-(double)k / 60) + 0.05 * rng_normal(&rng));
+        learner_fit(&learner);
+        assert_true(learner_knows(&learner));
+        off += fabs(learner_share(&learner, 300) - (1 - exp(-5))) / 50;
+    }
+    assert_true(off < 0.03);
 }
 
 /* --- the registry ------------------------------------------------------------------------- */
@@ -450,6 +525,10 @@ int main(void)
         cmocka_unit_test(past_the_goal_the_least_left_to_send_goes_first),
         cmocka_unit_test(nearest_to_the_goal_goes_first_if_asked_for),
         cmocka_unit_test(odd_losses_do_no_harm),
+        cmocka_unit_test(without_bandwidth_there_is_still_an_order),
+        cmocka_unit_test(one_alone_goes_first_under_everybody),
+        cmocka_unit_test(a_million_reports_take_no_more_room),
+        cmocka_unit_test(noise_hides_little_of_how_far_a_job_is),
         cmocka_unit_test(a_wrong_name_or_setting_is_said),
     };
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);

@@ -188,6 +188,26 @@ static void without_room_for_all_the_first_have_it(void **state)
     assert_int_equal(jobs[2].units, 2);
 }
 
+static void a_declared_curve_gains_what_its_losses_say(void **state)
+{
+    static const char *const texts[] = { "exp:mu=0.9,kmax=60", "inv:a=0.01,b=0.2,c=3",
+                                         "inv:a=0.02,b=0.4,kmax=60",
+                                         "acc:tau=12,last=0.8" };
+    for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct learning curve;
+        assert_int_equal(learning_parse(&curve, texts[i], NULL), 0);
+        double way = learning_loss(&curve, 0) - learning_loss(&curve, 60);
+        for (double at = 0; at < 60; at += 7) {
+            struct gains_job job = { .work_s = 8 };
+            gains_declared(&job, &curve, at, 60);
+            double then = fmin(at + 5, 60); /* on 4 units a step takes 2 s */
+            double want =
+                (learning_loss(&curve, at) - learning_loss(&curve, then)) / way;
+            assert_near(gains_of(&job, 4, 10), want, 1e-12);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +217,7 @@ int main(void)
         cmocka_unit_test(what_brings_nothing_is_shared_evenly),
         cmocka_unit_test(the_smallest_share_is_as_large_as_can_be),
         cmocka_unit_test(without_room_for_all_the_first_have_it),
+        cmocka_unit_test(a_declared_curve_gains_what_its_losses_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,21 @@ static void what_is_left_out_has_a_default(void **state)
     close_desk(&desk);
 }
 
+static void an_elastic_job_has_one_on_each_of_its_nodes(void **state)
+{
+    struct desk desk;
+    open_desk(&desk, "2xv100:4");
+    struct job_spec spec = { .gpus = 4, .gpus_min = 1, .gpus_max = 8, .steps = 9 };
+    assert_int_equal(accept(&desk, spec).gpus_min, 1);
+    spec.nodes = 2;
+    assert_int_equal(accept(&desk, spec).gpus_min, 2);
+    spec.gpus_min = 3;
+    assert_int_equal(accept(&desk, spec).gpus_min, 3);
+    spec = (struct job_spec){ .gpus = 0, .nodes = 1, .steps = 9 };
+    assert_int_equal(accept(&desk, spec).gpus_min, 0);
+    close_desk(&desk);
+}
+
 static void entities_are_numbered_as_they_are_met(void **state)
 {
     struct desk desk;
@@ -135,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_out_has_a_default),
+        cmocka_unit_test(an_elastic_job_has_one_on_each_of_its_nodes),
         cmocka_unit_test(entities_are_numbered_as_they_are_met),
         cmocka_unit_test(only_types_it_fits_on_are_kept),
         cmocka_unit_test(what_can_never_run_is_refused_with_the_reason),

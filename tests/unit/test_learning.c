@@ -1,6 +1,7 @@
 /* Curves of simulated jobs: what they say, when they get somewhere, how they are written. */
 #include "support/cases.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,8 +76,11 @@ static void what_is_never_reached_is_infinitely_far(void **state)
 
 static void what_is_written_reads_the_same(void **state)
 {
-    static const char *const texts[] = { "exp:mu=0.1", "inv:a=0.013,b=0.25,kmax=87.5",
-                                         "acc:tau=133.33333333333334,last=0.762", "exp",
+    static const char *const texts[] = { "exp:mu=0.1",
+                                         "inv:a=0.013,b=0.25,kmax=87.5",
+                                         "acc:tau=133.33333333333334,last=0.762",
+                                         "exp",
+                                         "acc:noise=0.05",
                                          "exp:mu=0.5,first=2.302585092994046" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char text[LEARNING_TEXT_BYTES];
@@ -100,6 +104,8 @@ static void nonsense_is_refused(void **state)
                                          "acc:first=0.9,last=0.5",
                                          "exp:nu=0.5",
                                          "exp:mu=0.5,,",
+                                         "exp:noise=-0.1",
+                                         "exp:noise=nan",
                                          "exp:kmax=inf" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct learning learning = { 0 };
@@ -107,6 +113,64 @@ static void nonsense_is_refused(void **state)
             fail_msg("accepted: %s", texts[i]);
         assert_true(strlen(err.text) > 0);
     }
+}
+
+static void points_are_losses_of_a_training_that_was(void **state)
+{
+    float room[LEARNING_POINTS_MAX];
+    char text[LEARNING_TEXT_BYTES];
+    struct learning l;
+    assert_int_equal(learning_parse(&l, "points:4/3/2/1", &err), -EINVAL); /* no room */
+    assert_int_equal(learning_parse_points(&l, "points:8/3/1/2/0.5/1", room, &err), 0);
+    assert_near(learning_loss(&l, 0), 3, 0);
+    assert_near(learning_loss(&l, 1), 2, 1e-12);
+    assert_near(learning_loss(&l, 5), 1.25, 1e-12);
+    assert_near(learning_loss(&l, 100), 1, 0);
+    assert_near(learning_step(&l, 3), 0, 0);
+    assert_near(learning_step(&l, 2), 1, 0);
+    assert_near(learning_step(&l, 1), 2, 0); /* the first time, though it rises again */
+    assert_near(learning_step(&l, 0.6), 6, 0);
+    assert_true(isinf(learning_step(&l, 0.4)));
+    assert_string_equal(learning_text(&l, text), "points:8/3/1/2/0.5/1");
+}
+
+static void points_that_are_none_are_refused(void **state)
+{
+    static const char *const texts[] = {
+        "points:",        "points:4",       "points:4/1",      "points:0/2/1",
+        "points:-1/2/1",  "points:nan/2/1", "points:4/1/2",    "points:4/2/x",
+        "points:4/2/nan", "points:4/2/1/",  "points:4/1e31/1", "points:4/2/1 ",
+        "points:4/inf/1", "points:4//1",    "points:4,2,1",    "points:1e19/2/1",
+    };
+    float room[LEARNING_POINTS_MAX];
+    struct learning l;
+    for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(learning_parse_points(&l, texts[i], room, &err), -EINVAL);
+    char text[16 + 4 * LEARNING_POINTS_MAX] = "points:5/9";
+    size_t used = strlen(text);
+    for (uint32_t i = 1; i < LEARNING_POINTS_MAX; i++, used += 2)
+        memcpy(text + used, "/1", 3);
+    assert_int_equal(learning_parse_points(&l, text, room, &err), 0);
+    memcpy(text + used, "/1", 3);
+    assert_int_equal(learning_parse_points(&l, text, room, &err), -EINVAL);
+}
+
+static void the_longest_text_there_is_has_room(void **state)
+{
+    float room[LEARNING_POINTS_MAX];
+    float again[LEARNING_POINTS_MAX];
+    char text[LEARNING_TEXT_BYTES];
+    struct learning l = { .family = LEARNING_POINTS,
+                          .kmax = 1.0 / 3,
+                          .points = room,
+                          .point_count = LEARNING_POINTS_MAX };
+    for (uint32_t i = 0; i < LEARNING_POINTS_MAX; i++)
+        room[i] = -1.23456789e-20F * (float)(i + 1);
+    struct learning read;
+    assert_int_equal(learning_parse_points(&read, learning_text(&l, text), again, &err),
+                     0);
+    assert_memory_equal(room, again, sizeof room);
+    assert_true(read.kmax == l.kmax);
 }
 
 int main(void)
@@ -118,6 +182,9 @@ int main(void)
         cmocka_unit_test(what_is_never_reached_is_infinitely_far),
         cmocka_unit_test(what_is_written_reads_the_same),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(points_are_losses_of_a_training_that_was),
+        cmocka_unit_test(points_that_are_none_are_refused),
+        cmocka_unit_test(the_longest_text_there_is_has_room),
     };
     return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
 }

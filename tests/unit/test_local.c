@@ -1,8 +1,11 @@
 /* Jobs as real processes: how they start, what they tell, how they end. */
 #include "support/bench.h"
 
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "executor/local.h"
@@ -29,6 +32,596 @@ static void the_end_of_a_job_is_told_as_it_was(void **state)
     assert_int_equal(local_count(b->local), 0);
 }
 
+static void a_job_gets_the_environment_that_is_promised(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "env; test -d $BERTH_CKPT_DIR");
+    b->more[job].seat.gpus = 1 << 2 | 1 << 5;
+    b->more[job].env[2] = "RANK=7"; /* of the job that submitted this one */
+    b->more[job].env[3] = "MINE=a b";
+    bench_launch(b, job)->slurm_names = true;
+    b->jobs[job].attempt = 3;
+
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    const char *env = bench_output(b, job);
+    static const char *const wanted[] = {
+        "BERTH_JOB_ID=1\n",
+        "BERTH_ATTEMPT=3\n",
+        "BERTH_RESUME=1\n",
+        "BERTH_CLASS=be\n",
+        "MINE=a b\n",
+        "CUDA_VISIBLE_DEVICES=2,5\n",
+        "HIP_VISIBLE_DEVICES=2,5\n",
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID\n",
+        "MASTER_ADDR=127.0.0.1\n",
+        "NNODES=1\n",
+        "SLURM_JOB_ID=1\n",
+        "/jobs/1.3/job.sock\n",
+        "/jobs/1.3/preempt\n",
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!strstr(env, wanted[i]))
+            fail_msg("no %s in %s", wanted[i], env);
+    assert_null(strstr(env, "RANK=7"));
+    assert_null(strstr(env, "WORLD_SIZE"));
+}
+
+static void ranks_are_numbered_and_fail_together(void **state)
+{
+    struct bench *b = *state;
+    job_id good = bench_job(b, "echo rank $RANK of $WORLD_SIZE");
+    job_id bad = bench_job(b, "test $RANK = 1 && exit 7; sleep 1000");
+    bench_launch(b, good)->tasks_per_node = 2;
+    bench_launch(b, bad)->tasks_per_node = 3;
+
+    bench_start(b, good);
+    bench_start(b, bad);
+
+    bench_until(b, good, EVENT_FINISHED);
+    assert_non_null(strstr(bench_output(b, good), "rank 0 of 2\n"));
+    assert_non_null(strstr(bench_output(b, good), "rank 1 of 2\n"));
+    assert_int_equal(bench_until(b, bad, EVENT_FAILED).exit_code, 7);
+}
+
+static void a_script_is_run_by_its_first_line(void **state)
+{
+    struct bench *b = *state;
+    static const char *const words[] = { "a b", "c", NULL };
+    job_id plain = bench_job(b, ""), named = bench_job(b, "");
+    bench_launch(b, plain)->script = "echo plain $1-$2\n";
+    bench_launch(b, plain)->argv = words;
+    bench_launch(b, named)->script = "#! /bin/sh -e\nfalse\necho not reached\n";
+    bench_launch(b, named)->argv = words + 2;
+
+    bench_start(b, plain);
+    bench_start(b, named);
+
+    bench_until(b, plain, EVENT_FINISHED);
+    assert_string_equal(bench_output(b, plain), "plain a b-c\n");
+    assert_int_equal(bench_until(b, named, EVENT_FAILED).exit_code, 1);
+    assert_string_equal(bench_output(b, named), "");
+}
+
+static void output_goes_where_it_was_asked_for(void **state)
+{
+    struct bench *b = *state;
+    char path[128];
+    job_id job = bench_job(b, "echo out; echo err >&2");
+    bench_launch(b, job)->name = "try";
+    bench_launch(b, job)->cwd = b->dir;
+    bench_launch(b, job)->out = "%x-%j-100%%.out";
+    bench_launch(b, job)->err = "%A.err";
+
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    snprintf(path, sizeof path, "%s/try-1-100%%.out", b->dir);
+    assert_string_equal(bench_read(path), "out\n");
+    snprintf(path, sizeof path, "%s/1.err", b->dir);
+    assert_string_equal(bench_read(path), "err\n");
+}
+
+static void what_cannot_be_started_says_why(void **state)
+{
+    struct bench *b = *state;
+    static const char *const absent[] = { "/no/such/program", NULL };
+    job_id program = bench_job(b, ""), folder = bench_job(b, ""),
+           out = bench_job(b, "");
+    job_id pattern = bench_job(b, "echo hello");
+    bench_launch(b, program)->argv = absent;
+    bench_launch(b, folder)->cwd = "/no/such/folder";
+    bench_launch(b, out)->out = "/no/such/folder/out";
+    bench_launch(b, pattern)->pattern = "([0-9]+";
+    static const char *const whys[] = {
+        "cannot run /no/such/program: No such file or directory",
+        "cannot enter /no/such/folder: No such file or directory",
+        "cannot write /no/such/folder/out: No such file or directory",
+        "pattern '([0-9]+': Unmatched ( or \\(",
+    };
+
+    for (job_id job = program; job <= pattern; job++)
+        bench_start(b, job);
+
+    for (job_id job = program; job <= pattern; job++) {
+        struct event end = bench_until(b, job, EVENT_FAILED);
+        assert_int_equal(end.exit_code, 127);
+        assert_string_equal(end.why, whys[job]);
+        assert_int_equal(bench_count(b, job, EVENT_STARTED), 1);
+    }
+    assert_non_null(strstr(bench_output(b, program), whys[0]));
+    assert_string_equal(bench_output(b, pattern), "");
+}
+
+/* A shell has no UNIX sockets; the interpreter that the tests need anyway has. */
+#define SAY(words) \
+    "exec python3 -c 'import os,socket,sys,time\n" \
+    "s=socket.socket(socket.AF_UNIX); s.connect(os.environ[\"BERTH_SOCKET\"])\n" words \
+    "'"
+
+static void reports_through_the_socket_become_progress(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, SAY("s.sendall(b\"hello 1\\ntotal 500\\nmystery 1 2\\n"
+                                  "report 120 0.693\\nsaved 100\\n\")\n"
+                                  "time.sleep(0.2); sys.exit(3)"));
+    bench_launch(b, job)->has_steps = true;
+
+    bench_start(b, job);
+
+    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    assert_near(progress.steps, 120, 0);
+    assert_near(progress.loss, 0.693, 1e-9);
+    assert_int_equal(bench_count(b, job, EVENT_LOADED), 1);
+    struct event end = bench_until(b, job, EVENT_FAILED);
+    assert_near(end.steps, 100, 0);
+    assert_near(end.steps_reached, 120, 0);
+    assert_near(b->total, 500, 0);
+}
+
+static void a_connection_with_rubbish_is_closed_and_hurts_nobody(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, SAY("s.sendall(b\"report x y\\n\" + b\"z\" * 5000)\n"
+                                  "try: assert s.recv(10) == b\"\"\n"
+                                  "except ConnectionResetError: pass\n"
+                                  "t=socket.socket(socket.AF_UNIX)\n"
+                                  "t.connect(os.environ[\"BERTH_SOCKET\"])\n"
+                                  "t.sendall(b\"report 5 -\\n\"); time.sleep(0.2)"));
+    bench_launch(b, job)->has_steps = true;
+
+    bench_start(b, job);
+
+    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    assert_near(progress.steps, 5, 0);
+    assert_true(isnan(progress.loss));
+    bench_until(b, job, EVENT_FINISHED);
+}
+
+static void lines_of_output_become_progress(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "echo step 10 loss 0.5; echo step 20 loss 2.5e-1");
+    bench_launch(b, job)->has_steps = true;
+    bench_launch(b, job)->pattern = "step (?<step>\\d+) loss (?<loss>[-0-9.e]+)";
+
+    bench_start(b, job);
+
+    struct event end = bench_until(b, job, EVENT_FINISHED);
+    assert_near(end.steps_reached, 20, 0);
+    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    assert_near(progress.loss, 0.25, 1e-9);
+}
+
+static void a_warning_comes_by_signal_file_and_socket(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(
+        b, SAY("import signal\n"
+               "got=[]\n"
+               "signal.signal(signal.SIGUSR2, lambda *a: got.append(1))\n"
+               "print(\"ready\", flush=True)\n"
+               "line=b\"\"\n"
+               "while not line.endswith(b\"\\n\"): line += s.recv(1)\n"
+               "while not got: time.sleep(0.01)\n"
+               "print(line, open(os.environ[\"BERTH_PREEMPT_FILE\"]).read())\n"
+               "sys.exit(85)"));
+    bench_launch(b, job)->signal = SIGUSR2;
+
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "ready");
+    executor_local.stop(b->local, job, 7 * INT64_C(1000000000), NULL);
+
+    struct event end = bench_until(b, job, EVENT_STOPPED);
+    assert_true(end.clean);
+    assert_int_equal(end.exit_code, 85);
+    assert_non_null(strstr(bench_output(b, job), "stop 7"));
+    assert_non_null(strstr(bench_output(b, job), " 7\n"));
+}
+
+static void who_does_not_leave_is_killed_after_the_grace(void **state)
+{
+    struct bench *b = *state;
+    job_id job =
+        bench_job(b, "trap '' TERM; echo pid $$; while :; do sleep 0.05; done");
+
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "pid");
+    int pid = bench_number(b, job, "pid");
+    executor_local.stop(b->local, job, INT64_C(100000000), NULL);
+
+    struct event end = bench_until(b, job, EVENT_STOPPED);
+    assert_false(end.clean);
+    assert_int_equal(end.exit_code, 137);
+    assert_near(end.steps, 0, 0); /* nothing was saved */
+    assert_true(end.steps_reached > 0.09);
+    assert_false(bench_lives(pid));
+}
+
+static void a_file_written_after_the_warning_makes_it_clean(void **state)
+{
+    struct bench *b = *state;
+    job_id job =
+        bench_job(b, "trap 'echo x >$BERTH_CKPT_DIR/a; exit 1' TERM; echo ready;"
+                     "while :; do sleep 0.02; done");
+    job_id old =
+        bench_job(b, "echo x >$BERTH_CKPT_DIR/a; trap 'exit 1' TERM; echo ready;"
+                     "while :; do sleep 0.02; done");
+
+    bench_start(b, job);
+    bench_start(b, old);
+    bench_wait_for_output(b, job, "ready");
+    bench_wait_for_output(b, old, "ready");
+    bench_pass(b, 30);
+    executor_local.stop(b->local, job, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, old, INT64_C(5000000000), NULL);
+
+    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
+    assert_false(bench_until(b, old, EVENT_STOPPED).clean);
+}
+
+static void a_program_may_save_though_its_shell_is_gone(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "sh -c 'trap \"sleep 0.2; exit 85\" TERM; echo ready;"
+                              "while :; do sleep 0.02; done'; echo not reached");
+
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "ready");
+    executor_local.stop(b->local, job, INT64_C(5000000000), NULL);
+
+    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
+}
+
+static void nothing_of_a_job_survives_its_end(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "setsid sh -c 'echo one $$; sleep 1000' &"
+                              "(setsid env -i /bin/sh -c 'echo two $$; sleep 1000' &) &"
+                              "sh -c 'trap \"\" TERM HUP; echo three $$; sleep 1000' &"
+                              "sleep 0.3; exit 0");
+
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    assert_false(bench_lives(bench_number(b, job, "one")));
+    assert_false(bench_lives(bench_number(b, job, "two")));
+    assert_false(bench_lives(bench_number(b, job, "three")));
+}
+
+static void a_cancelled_job_ends_as_cancelled(void **state)
+{
+    struct bench *b = *state;
+    job_id polite = bench_job(b, "echo ready; sleep 1000");
+    job_id deaf =
+        bench_job(b, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    b->jobs[deaf].grace_ns = INT64_C(100000000);
+
+    bench_start(b, polite);
+    bench_start(b, deaf);
+    bench_wait_for_output(b, polite, "ready");
+    bench_wait_for_output(b, deaf, "ready");
+    executor_local.cancel(b->local, polite, NULL);
+    executor_local.cancel(b->local, deaf, NULL);
+
+    assert_string_equal(bench_until(b, polite, EVENT_FAILED).why, "cancelled");
+    assert_string_equal(bench_until(b, deaf, EVENT_FAILED).why, "cancelled");
+}
+
+static void a_killed_supervisor_takes_its_job_along(void **state)
+{
+    struct bench *b = *state;
+    char path[128];
+    job_id job =
+        bench_job(b, "setsid sh -c 'echo one $$; exec sleep 1000' & echo two $$;"
+                     "while :; do sleep 0.05; done");
+
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "one");
+    bench_wait_for_output(b, job, "two");
+    snprintf(path, sizeof path, "%s/jobs/1.0/claim", b->run_dir);
+    int supervisor = atoi(bench_read(path));
+    assert_true(supervisor > 1);
+    kill(supervisor, SIGKILL);
+
+    struct event end = bench_until(b, job, EVENT_LOST);
+    assert_string_equal(end.why, "its supervisor was killed");
+    assert_false(bench_lives(bench_number(b, job, "one")));
+    assert_false(bench_lives(bench_number(b, job, "two")));
+}
+
+static void jobs_go_on_while_nobody_looks(void **state)
+{
+    struct bench *b = *state;
+    job_id ends = bench_job(b, "echo ready; sleep 0.2; exit 4");
+    job_id stays = bench_job(b, "echo pid $$; sleep 1000");
+
+    bench_start(b, ends);
+    bench_start(b, stays);
+    bench_until(b, ends, EVENT_STARTED);
+    bench_until(b, stays, EVENT_STARTED);
+    bench_wait_for_output(b, stays, "pid");
+    bench_reopen(b);
+    bench_pass(b, 400);
+    bench_reattach(b, ends, false);
+    bench_reattach(b, stays, false);
+
+    assert_int_equal(bench_until(b, ends, EVENT_FAILED).exit_code, 4);
+    assert_true(bench_lives(bench_number(b, stays, "pid")));
+    executor_local.stop(b->local, stays, INT64_C(5000000000), NULL);
+    bench_until(b, stays, EVENT_STOPPED);
+}
+
+static void an_end_that_was_not_recorded_is_told_again(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "echo once; exit 6");
+
+    b->uncollected = true;
+    bench_start(b, job);
+    assert_int_equal(bench_until(b, job, EVENT_FAILED).exit_code, 6);
+    bench_reopen(b);
+    b->uncollected = false;
+    uint32_t before = bench_count(b, job, EVENT_FAILED);
+    bench_reattach(b, job, false);
+    bench_pass(b, 200);
+
+    assert_int_equal(bench_count(b, job, EVENT_FAILED), before + 1);
+    assert_string_equal(bench_output(b, job), "once\n");
+    assert_int_equal(local_count(b->local), 0);
+}
+
+static void an_order_that_is_repeated_starts_nothing_twice(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "echo once; sleep 0.3");
+
+    bench_start(b, job);
+    bench_start(b, job);
+    bench_reopen(b); /* before its supervisor has even begun, perhaps */
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    assert_string_equal(bench_output(b, job), "once\n");
+    assert_int_equal(bench_count(b, job, EVENT_FINISHED), 1);
+}
+
+static void a_job_is_told_to_stop_though_berthd_was_restarted(void **state)
+{
+    struct bench *b = *state;
+    job_id job =
+        bench_job(b, "trap 'exit 85' TERM; echo ready; while :; do sleep 0.02; done");
+
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "ready");
+    bench_reopen(b);
+    bench_reattach(b, job, true);
+
+    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
+}
+
+static void a_job_that_vanished_is_lost(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "true");
+    b->jobs[job].state = JOB_RUNNING;
+
+    bench_reattach(b, job, false);
+
+    bench_until(b, job, EVENT_LOST);
+}
+
+static void a_successor_starts_when_all_before_it_have_left(void **state)
+{
+    struct bench *b = *state;
+    job_id first = bench_job(b, "echo ready; exec sleep 1000");
+    job_id second = bench_job(b, "echo ready; exec sleep 1000");
+    job_id next = bench_job(b, "true");
+    b->more[next].after[0] = first;
+    b->more[next].after[1] = second;
+    b->more[next].after_count = 2;
+
+    bench_start(b, first);
+    bench_start(b, second);
+    bench_wait_for_output(b, first, "ready");
+    bench_wait_for_output(b, second, "ready");
+    bench_start(b, next);
+    executor_local.stop(b->local, first, INT64_C(5000000000), NULL);
+    bench_until(b, first, EVENT_STOPPED);
+    bench_pass(b, 50);
+    assert_int_equal(bench_count(b, next, EVENT_STARTED), 0);
+    executor_local.stop(b->local, second, INT64_C(5000000000), NULL);
+
+    bench_until(b, next, EVENT_FINISHED);
+    bench_until(b, second, EVENT_STOPPED);
+}
+
+static void a_successor_still_waits_after_a_restart(void **state)
+{
+    struct bench *b = *state;
+    job_id victim = bench_job(
+        b, "trap 'sleep 0.3; exit 85' TERM; echo ready; while :; do sleep 0.02; done");
+    job_id next = bench_job(b, "true");
+    b->more[next].after[0] = victim;
+    b->more[next].after_count = 1;
+
+    bench_start(b, victim);
+    bench_wait_for_output(b, victim, "ready");
+    bench_start(b, next);
+    executor_local.stop(b->local, victim, INT64_C(5000000000), NULL);
+    bench_reopen(b);
+    bench_reattach(b, next, false); /* before the one that it waits for */
+    bench_reattach(b, victim, true);
+
+    bench_until(b, victim, EVENT_STOPPED);
+    bench_until(b, next, EVENT_FINISHED);
+    for (uint32_t i = 0, left = 0; i < b->event_count; i++) {
+        left += b->events[i].job == victim && b->events[i].kind == EVENT_STOPPED;
+        if (b->events[i].job == next)
+            assert_int_equal(left, 1);
+    }
+}
+
+static void one_that_waits_can_be_cancelled(void **state)
+{
+    struct bench *b = *state;
+    job_id first = bench_job(b, "sleep 1000"), next = bench_job(b, "true");
+    b->more[next].after[0] = first;
+    b->more[next].after_count = 1;
+
+    bench_start(b, first);
+    bench_start(b, next);
+    executor_local.cancel(b->local, next, NULL);
+
+    assert_string_equal(bench_until(b, next, EVENT_LOST).why, "cancelled");
+}
+
+static void a_time_limit_ends_a_job_in_failure(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(
+        b, "trap 'echo warned' USR2; echo ready; while :; do sleep 0.02; done");
+    bench_launch(b, job)->limit_ns = INT64_C(600000000);
+    bench_launch(b, job)->limit_warns = true;
+    bench_launch(b, job)->warn_ns = INT64_C(300000000);
+    bench_launch(b, job)->signal = SIGUSR2;
+    b->jobs[job].grace_ns = INT64_C(100000000);
+
+    bench_start(b, job);
+
+    assert_string_equal(bench_until(b, job, EVENT_FAILED).why, "time limit");
+    assert_non_null(strstr(bench_output(b, job), "warned"));
+}
+
+static void a_lease_in_seconds_is_done_and_renewed(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "sleep 1000");
+    b->more[job].steps_max = 1;
+
+    bench_start(b, job);
+    struct event done = bench_until(b, job, EVENT_LEASE_DONE);
+    assert_true(done.steps >= 1);
+    executor_local.renew(b->local, job, 1, false, NULL);
+    bench_pass(b, 100);
+    assert_int_equal(bench_count(b, job, EVENT_LEASE_DONE), 1);
+    while (bench_count(b, job, EVENT_LEASE_DONE) < 2)
+        bench_pass(b, 50);
+}
+
+static void a_full_disk_fails_the_job_alone(void **state)
+{
+    struct bench *b = *state;
+    char path[128], out[160];
+    if (getuid() != 0)
+        SKIP("only root can mount a small disk");
+    snprintf(path, sizeof path, "%s/small", b->dir);
+    snprintf(out, sizeof out, "%s/out", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    if (mount("none", path, "tmpfs", 0, "size=16k") < 0)
+        SKIP("no tmpfs here");
+    job_id job = bench_job(b, "head -c 100000 /dev/zero || exit 5");
+    bench_launch(b, job)->out = out;
+
+    bench_start(b, job);
+
+    struct event end = bench_until(b, job, EVENT_FAILED);
+    assert_int_equal(umount2(path, MNT_DETACH), 0);
+    assert_int_equal(end.exit_code, 5);
+}
+
+static void a_job_begins_with_nothing_of_ours(void **state)
+{
+    struct bench *b = *state;
+    job_id job = bench_job(b, "ls /proc/$$/fd; umask; grep SigBlk /proc/self/status;"
+                              "readlink /proc/$$/cwd; grep SigIgn /proc/self/status");
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN);
+
+    bench_start(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    const char *text = bench_output(b, job);
+    static const char begins[] =
+        "0\n1\n2\n0022\nSigBlk:\t0000000000000000\n/\nSigIgn:\t";
+    assert_int_equal(strncmp(text, begins, strlen(begins)), 0);
+    assert_false(strtoull(text + strlen(begins), NULL, 16) >> (SIGPIPE - 1) & 1);
+}
+
+static void a_full_runtime_folder_loses_the_start_alone(void **state)
+{
+    struct bench *b = *state;
+    char path[128];
+    if (getuid() != 0)
+        SKIP("only root can mount a small disk");
+    snprintf(path, sizeof path, "%s/jobs", b->run_dir);
+    if (mount("none", path, "tmpfs", 0, "nr_inodes=2") < 0)
+        SKIP("no tmpfs here");
+    job_id job = bench_job(b, "true");
+
+    bench_start(b, job);
+    struct event lost = bench_until(b, job, EVENT_LOST);
+    umount2(path, MNT_DETACH);
+    b->jobs[job].attempt++;
+    bench_start(b, job);
+
+    assert_non_null(strstr(lost.why, "No space left on device"));
+    bench_until(b, job, EVENT_FINISHED);
+}
+
+static void another_user_runs_as_itself(void **state)
+{
+    struct bench *b = *state;
+    if (getuid() != 0)
+        SKIP("only root can run jobs as others");
+    bench_free(b);
+    *state = b = bench_new_system();
+    job_id job = bench_job(b, "id -u; id -g; cat /proc/self/status | grep Cap;"
+                              "echo x >$BERTH_CKPT_DIR/file; touch /etc/berth-test;"
+                              "kill -0 $PPID && echo supervised");
+    job_id denied = bench_job(b, "true");
+    bench_launch(b, job)->uid = bench_launch(b, denied)->uid = 65534;
+    bench_launch(b, job)->gid = bench_launch(b, denied)->gid = 65534;
+    bench_launch(b, denied)->out = "/etc/berth-test.out";
+
+    bench_start(b, job);
+    bench_start(b, denied);
+
+    bench_until(b, job, EVENT_FINISHED);
+    const char *text = bench_output(b, job);
+    assert_int_equal(strncmp(text, "65534\n65534\n", 12), 0);
+    assert_non_null(strstr(text, "CapEff:\t0000000000000000\n"));
+    assert_non_null(strstr(text, "supervised\n"));
+    assert_int_not_equal(access("/etc/berth-test", F_OK), 0);
+    assert_string_equal(bench_until(b, denied, EVENT_FAILED).why,
+                        "cannot write /etc/berth-test.out: Permission denied");
+}
+
 static int setup(void **state)
 {
     *state = bench_new();
@@ -47,6 +640,35 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(the_end_of_a_job_is_told_as_it_was),
+        CASE(a_job_gets_the_environment_that_is_promised),
+        CASE(ranks_are_numbered_and_fail_together),
+        CASE(a_script_is_run_by_its_first_line),
+        CASE(output_goes_where_it_was_asked_for),
+        CASE(what_cannot_be_started_says_why),
+        CASE(reports_through_the_socket_become_progress),
+        CASE(a_connection_with_rubbish_is_closed_and_hurts_nobody),
+        CASE(lines_of_output_become_progress),
+        CASE(a_warning_comes_by_signal_file_and_socket),
+        CASE(who_does_not_leave_is_killed_after_the_grace),
+        CASE(a_file_written_after_the_warning_makes_it_clean),
+        CASE(a_program_may_save_though_its_shell_is_gone),
+        CASE(nothing_of_a_job_survives_its_end),
+        CASE(a_cancelled_job_ends_as_cancelled),
+        CASE(a_killed_supervisor_takes_its_job_along),
+        CASE(jobs_go_on_while_nobody_looks),
+        CASE(an_end_that_was_not_recorded_is_told_again),
+        CASE(an_order_that_is_repeated_starts_nothing_twice),
+        CASE(a_job_is_told_to_stop_though_berthd_was_restarted),
+        CASE(a_job_that_vanished_is_lost),
+        CASE(a_successor_starts_when_all_before_it_have_left),
+        CASE(a_successor_still_waits_after_a_restart),
+        CASE(one_that_waits_can_be_cancelled),
+        CASE(a_time_limit_ends_a_job_in_failure),
+        CASE(a_lease_in_seconds_is_done_and_renewed),
+        CASE(a_full_disk_fails_the_job_alone),
+        CASE(a_job_begins_with_nothing_of_ours),
+        CASE(a_full_runtime_folder_loses_the_start_alone),
+        CASE(another_user_runs_as_itself),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

@@ -171,6 +171,60 @@ static void a_job_that_reports_for_ever_takes_no_more_room(void **state)
     end();
 }
 
+/* --- who holds how much ---------------------------------------------------------------- */
+
+static void units_are_shared_out_by_how_much_is_to_be_learnt(void **state)
+{
+    static const double losses[] = { 0.1, 1, 0.01, 0.5 };
+    static const double units[] = { 1, 6, 1, 2 };
+    double shares[LOSS_GROUPS];
+    struct loss_groups groups;
+    loss_groups_init(&groups);
+    assert_false(loss_groups_shares(&groups, shares));
+    for (uint32_t i = 0; i < 4; i++)
+        loss_groups_add(&groups, 0, 10000 * S, losses[i], losses[i], units[i]);
+    assert_true(loss_groups_shares(&groups, shares));
+    assert_near(shares[LOSS_HIGH], 0.6, 1e-9);
+    assert_near(shares[LOSS_MEDIUM], 0.2, 1e-9);
+    assert_near(shares[LOSS_LOW], 0.2, 1e-9);
+    loss_groups_release(&groups);
+}
+
+static void fractions_of_jobs_and_losses_beyond_the_ends_are_no_trouble(void **state)
+{
+    double shares[LOSS_GROUPS];
+    struct loss_groups groups;
+    loss_groups_init(&groups);
+    for (uint32_t i = 0; i < 5; i++) /* a job and a quarter in each of the first two */
+        loss_groups_add(&groups, 0, S, 2.0 - i, 2.0 - i, i == 0 ? 4 : 1);
+    assert_true(loss_groups_shares(&groups, shares));
+    assert_near(shares[LOSS_HIGH] + shares[LOSS_MEDIUM] + shares[LOSS_LOW], 1, 1e-9);
+    /* 2 and 1 are one class, as nothing is above 1: 5 units of two jobs, 1.25 of them */
+    assert_near(shares[LOSS_HIGH], 1.25 * 5 / 2 / 8, 1e-9);
+    loss_groups_release(&groups);
+}
+
+static void units_are_those_held_between_reports(void **state)
+{
+    static const uint32_t units[] = { 7, 1, 1, 1 };
+    double shares[LOSS_GROUPS];
+    begin(0, UINT64_MAX);
+    for (job_id job = 0; job < 4; job++) {
+        tell(EVENT_SUBMITTED, job, 0, 0);
+        jobs[job].state = JOB_RUNNING;
+        jobs[job].gpus_now = units[job];
+        tell(EVENT_PROGRESS, job, 0, 1);
+        tell(EVENT_PROGRESS, job, 10, job == 0 ? 1 : 0.1);
+    }
+    for (job_id job = 0; job < 4; job++) {
+        jobs[job].served_ns = 20 * S * units[job];
+        tell(EVENT_FINISHED, job, 20, 0);
+    }
+    assert_true(loss_groups_shares(&quality.groups, shares));
+    assert_true(shares[LOSS_HIGH] > 0.6 && shares[LOSS_HIGH] < 0.7 + 1e-9);
+    end();
+}
+
 /* --- a whole run ------------------------------------------------------------------------- */
 
 static void a_run_says_when_a_job_gets_where(void **state)
@@ -214,6 +268,9 @@ int main(void)
         cmocka_unit_test(
             who_is_not_in_the_window_failed_or_learnt_nothing_does_not_count),
         cmocka_unit_test(a_job_that_reports_for_ever_takes_no_more_room),
+        cmocka_unit_test(units_are_shared_out_by_how_much_is_to_be_learnt),
+        cmocka_unit_test(fractions_of_jobs_and_losses_beyond_the_ends_are_no_trouble),
+        cmocka_unit_test(units_are_those_held_between_reports),
         cmocka_unit_test(a_run_says_when_a_job_gets_where),
     };
     return cmocka_run_group_tests_name("quality", tests, NULL, NULL);

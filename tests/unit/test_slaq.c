@@ -26,15 +26,20 @@ static job_id queued(struct world *w, uint32_t gpus, uint32_t min, uint32_t max)
                                          .rate_best_per_s = 1 });
 }
 
-/* Reports of exp(-k / tau) at ten steps from 'from' on. */
-static void learn(struct world *w, job_id job, double from, double tau)
+/* Reports of exp(-k / tau) at ten steps from 'from' on, at so many steps per second. */
+static void learn_at(struct world *w, job_id job, double from, double tau, double rate)
 {
     for (double k = from; k < from + 10; k++)
         assert_true(world_apply(w, (struct event){ .kind = EVENT_PROGRESS,
                                                    .job = job,
                                                    .steps = k,
-                                                   .rate_per_s = 1,
+                                                   .rate_per_s = rate,
                                                    .loss = exp(-k / tau) }));
+}
+
+static void learn(struct world *w, job_id job, double from, double tau)
+{
+    learn_at(w, job, from, tau, 1);
 }
 
 /* GPUs it will have: of its grant, or those it has. */
@@ -220,6 +225,138 @@ static void small_change_is_not_worth_a_resize(void **state)
     assert_false(plan_changes(w->plan, small));
 }
 
+static void a_newcomer_does_not_wait_for_the_epoch(void **state)
+{
+    struct world *w = *state;
+    job_id small = running(w, 2);
+    job_id large = running(w, 6);
+    world_job(w, small)->gpus_max = 2; /* so that there is nothing to do at first */
+    world_decide(w, &policy_fair);
+    assert_int_equal(plan_change_count(w->plan), 0);
+
+    world_pass(w, SECONDS(1));
+    job_id newcomer = queued(w, 4, 1, 8);
+    world_decide_again(w);
+
+    assert_int_equal(size_of(w, large), 3); /* one gives half of what it has */
+    assert_int_equal(size_of(w, newcomer), 3);
+    assert_false(plan_changes(w->plan, small));
+}
+
+static void of_two_the_one_that_learns_less_makes_room(void **state)
+{
+    struct world *w = *state;
+    job_id young = running(w, 4);
+    job_id old = running(w, 4);
+    world_job(w, young)->gpus_max = world_job(w, old)->gpus_max = 4;
+    world_decide_with(w, &policy_slaq, "floor=1");
+    learn(w, young, 0, 20);
+    learn(w, old, 0, 2);
+    world_pass(w, SECONDS(1));
+    job_id newcomer = queued(w, 4, 1, 8);
+    world_decide_again(w);
+
+    assert_false(plan_changes(w->plan, young));
+    assert_int_equal(size_of(w, old), 2);
+    assert_int_equal(size_of(w, newcomer), 2);
+}
+
+/* One that will have learnt all it can in seconds, and one that goes on for minutes. */
+static uint32_t size_of_the_slow(const char *settings)
+{
+    struct world w;
+    world_init(&w, 2, 4);
+    job_id quick = running(&w, 4);
+    job_id slow = running(&w, 4);
+    for (job_id id = quick; id <= slow; id++) {
+        world_job(&w, id)->curve =
+            (struct learning){ .family = LEARNING_EXP, .mu = id == quick ? 0.9 : 0.99 };
+        world_job(&w, id)->step_s = 1;
+    }
+    world_decide_with(&w, &policy_slaq, settings);
+    uint32_t size = size_of(&w, slow);
+    world_release(&w);
+    return size;
+}
+
+static void who_looks_further_ahead_gives_more_to_those_who_learn_long(void **state)
+{
+    assert_int_equal(size_of_the_slow("floor=0,forecast=declared,horizon=0"), 1);
+    assert_true(size_of_the_slow("floor=0,forecast=declared,horizon=30s") > 3);
+}
+
+/* Two jobs whose resize takes a second: epochs are of ten. */
+static void make_dear(struct world *w, job_id one, job_id other)
+{
+    world_job(w, one)->load_ns = world_job(w, other)->load_ns = SECONDS(1);
+}
+
+static void who_grows_goes_on_until_others_have_shrunk(void **state)
+{
+    struct world *w = *state;
+    job_id young = running(w, 4);
+    job_id old = running(w, 4);
+    make_dear(w, young, old);
+    world_decide_with(w, &policy_slaq, "floor=0");
+    learn(w, young, 0, 20);
+    learn(w, old, 0, 2);
+    world_pass(w, SECONDS(10));
+    world_decide_again(w);
+    assert_int_equal(size_of(w, old), 1);
+    assert_false(plan_changes(w->plan, young));
+    assert_int_equal(plan_next_wake(w->plan), SECONDS(11));
+
+    world_carry_out(w);
+    world_pass(w, SECONDS(1));
+    world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = old, .steps = 10 });
+    world_apply(w,
+                (struct event){
+                    .kind = EVENT_STARTED, .job = old, .attempt = 1, .loaded = true });
+    world_decide_again(w);
+
+    assert_int_equal(size_of(w, young), 7);
+}
+
+static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
+{
+    for (int dear = 0; dear <= 1; dear++) {
+        struct world w;
+        world_init(&w, 2, 4);
+        job_id large = running(&w, 5);
+        job_id small = running(&w, 3); /* both learn alike: four each were best */
+        if (dear)
+            make_dear(&w, large, small);
+        world_decide_with(&w, &policy_slaq, "floor=0");
+        world_pass(&w, SECONDS(10));
+        learn_at(&w, large, 0, 20, 5); /* a step a second and GPU */
+        learn_at(&w, small, 0, 20, 3);
+        world_decide_again(&w);
+        assert_int_equal(size_of(&w, large), dear ? 5 : 4);
+        assert_int_equal(size_of(&w, small), dear ? 3 : 4);
+        world_release(&w);
+    }
+}
+
+static void a_declared_curve_is_believed_where_that_is_asked_for(void **state)
+{
+    for (int believed = 0; believed <= 1; believed++) {
+        struct world w;
+        world_init(&w, 2, 4);
+        job_id quick = running(&w, 4);
+        job_id slow = running(&w, 4);
+        for (job_id id = quick; id <= slow; id++)
+            world_job(&w, id)->curve =
+                (struct learning){ .family = LEARNING_EXP,
+                                   .mu = id == quick ? 0.9 : 0.9999 };
+        world_job(&w, quick)->step_s = world_job(&w, slow)->step_s = 1;
+        world_decide_with(&w, &policy_slaq,
+                          believed ? "floor=0,horizon=0,forecast=declared" : "floor=0");
+        assert_int_equal(size_of(&w, quick), believed ? 7 : 4);
+        assert_int_equal(size_of(&w, slow), believed ? 1 : 4);
+        world_release(&w);
+    }
+}
+
 static int setup(void **state)
 {
     static struct world world;
@@ -251,6 +388,12 @@ int main(void)
         CASE(sizes_stay_within_an_epoch),
         CASE(an_epoch_is_ten_times_what_a_resize_takes),
         CASE(small_change_is_not_worth_a_resize),
+        CASE(a_newcomer_does_not_wait_for_the_epoch),
+        CASE(of_two_the_one_that_learns_less_makes_room),
+        cmocka_unit_test(who_looks_further_ahead_gives_more_to_those_who_learn_long),
+        CASE(who_grows_goes_on_until_others_have_shrunk),
+        cmocka_unit_test(a_declared_curve_is_believed_where_that_is_asked_for),
+        cmocka_unit_test(a_resize_that_costs_more_than_it_brings_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

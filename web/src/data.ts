@@ -57,6 +57,12 @@ export interface Ledger {
   actual_gpu_s: number[];
 }
 
+/** How far the models of running jobs are, by stretches of time. */
+export interface Quality {
+  t_s: number[]; // where each begins, since the first submission
+  loss: number[]; // mean over jobs: 1 at their first step, 0 at their last
+}
+
 export interface Run {
   policy: string;
   brief: string;
@@ -65,6 +71,7 @@ export interface Run {
   series: Series | undefined;
   gantt: Gantt | undefined;
   ledger: Ledger | undefined;
+  quality: Quality | undefined;
 }
 
 export interface Report {
@@ -145,6 +152,13 @@ function readLedger(value: unknown): Ledger | undefined {
   };
 }
 
+function readQuality(value: unknown): Quality | undefined {
+  const from = fields(value);
+  const t_s = numbers(from["t_s"]);
+  const loss = aligned(from["loss"], t_s.length);
+  return loss.length > 0 ? { t_s, loss } : undefined;
+}
+
 function readSpan(value: unknown): Span {
   const [gpu = 0, start = 0, end = 0, job = 0, kind = 0, ended = 0, lane = 0] = numbers(value);
   return { gpu, start, end, job, class: kind, ended, lane };
@@ -174,6 +188,7 @@ function readRun(value: unknown): Run {
     series: readSeries(from["series"]),
     gantt: readGantt(from["gantt"]),
     ledger: readLedger(from["ledger"]),
+    quality: readQuality(from["quality"]),
   };
 }
 

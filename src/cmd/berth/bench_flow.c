@@ -4,7 +4,7 @@
  *
  * Each job is on four of the hosts and has reported a loss that goes down, 40 times.  A
  * decision is the order and the levels; with new reports of every job it is also a fit
- * of every curve.
+ * of every curve.  Rows are the longest of several decisions.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@
 #define JOBS 1000
 #define GANG 4
 #define REPORTS 40
+#define FIRST 4 /* decisions over which the first fits of all curves may spread */
 #define TIMES 20
 #define PERIOD_NS INT64_C(10000000000)
 
@@ -160,7 +161,10 @@ static int bench_decisions(struct bench *bench, const char *flow, struct error *
     if (r == 0) {
         const char *name = strchr(flow, ',') ? "jpas_berth" : crowd.flow->name;
         snprintf(id, sizeof id, "decide_first.%s", name);
-        bench_row(bench, id, decide_ms(&crowd, err), "ms", JOBS, NULL, 0);
+        double first_ms = 0;
+        for (uint32_t i = 0; i < FIRST; i++)
+            first_ms = fmax(first_ms, decide_ms(&crowd, err));
+        bench_row(bench, id, first_ms, "ms", JOBS, NULL, 0);
         double worst[2] = { 0, 0 };
         for (uint32_t i = 0; i < TIMES; i++) {
             worst[0] = fmax(worst[0], decide_ms(&crowd, err));

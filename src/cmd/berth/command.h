@@ -30,6 +30,7 @@ struct flags {
     uint32_t given_count;
     char **words; /* what is not a flag */
     uint32_t word_count;
+    bool dashes; /* "--" stands before the words */
 };
 
 struct command {
@@ -53,16 +54,14 @@ extern const struct command *const command_list[];
 int flags_read(struct flags *flags, int argc, char **argv);
 
 /*
- * Walk over the flags of 'table' in argv[1 …], calling 'take' for each; 'unknown', if not
- * NULL, for those that are not in it.  Returns 0 and where the words begin, FLAGS_HELP,
- * or negative with a sentence.
+ * Walk over the flags of 'table' in argv[1 …], calling 'take' for each.  Returns 0 and
+ * where the words begin, FLAGS_HELP, or negative with a sentence.
  */
 #define FLAGS_HELP 1
 int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
                int (*take)(void *context, const struct flag *flag, const char *value,
                            struct error *err),
-               int (*unknown)(void *context, const char *word), void *context,
-               uint32_t *ret_words, struct error *err);
+               void *context, uint32_t *ret_words, struct error *err);
 
 /* The last value given for a flag, "" for one without value; NULL if it was not given. */
 const char *flags_get(const struct flags *flags, const char *name);

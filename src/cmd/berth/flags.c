@@ -116,7 +116,7 @@ static int unknown_flag(const struct flag *table, const char *word, struct error
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     char hint[160];
     const char *bare = name + strspn(name, "-");
-    return error_set(err, -ENOENT, "no flag '%s'%s", name,
+    return error_set(err, -EINVAL, "no flag '%s'%s", name,
                      suggest(hint, sizeof hint, bare, names));
 }
 
@@ -144,8 +144,7 @@ static void getopt_tables(const struct flag *table, bool in_front,
 int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
                int (*take)(void *context, const struct flag *flag, const char *value,
                            struct error *err),
-               int (*unknown)(void *context, const char *word), void *context,
-               uint32_t *ret_words, struct error *err)
+               void *context, uint32_t *ret_words, struct error *err)
 {
     struct option options[FLAGS_MAX + 2] = { 0 };
     char letters[2 * FLAGS_MAX + 4] = "";
@@ -170,14 +169,7 @@ int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
                                              : flag_by_letter(table, c);
         if (!flag) {
             char letter[3] = { '-', (char)optopt, '\0' }; /* 0 unless it was a letter */
-            const char *word = optopt ? letter : argv[optind - 1];
-            int r = unknown_flag(table, word, err);
-            if (r != -ENOENT || !unknown)
-                return -EINVAL;
-            r = unknown(context, word);
-            if (r < 0)
-                return r;
-            continue;
+            return unknown_flag(table, optopt ? letter : argv[optind - 1], err);
         }
         int r = take(context, flag, optarg ? optarg : "", err);
         if (r < 0)
@@ -203,13 +195,14 @@ int flags_read(struct flags *flags, int argc, char **argv)
     struct error err;
     uint32_t words = 0;
     int r = flags_walk(flags->command->flags, flags->command->flags_first, argc, argv,
-                       take_flag, NULL, flags, &words, &err);
+                       take_flag, flags, &words, &err);
     if (r < 0)
         return command_wrong(flags, "%s; see 'berth %s --help'", err.text,
                              flags->command->name);
     if (r == FLAGS_HELP)
         return -1;
     flags->words = argv + words;
+    flags->dashes = words > 1 && strcmp(argv[words - 1], "--") == 0;
     flags->word_count = (uint32_t)argc - words;
     return 0;
 }

@@ -117,6 +117,7 @@ int setup_read(struct setup *setup, const struct flags *flags)
     setup->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
     setup->sim.estimate_error =
         flags_number(flags, "estimate-error", 0, ERROR_SIGMA_MAX, 0);
+    setup->sim.declare_curves = flags_get(flags, "declare-curves") != NULL;
     if (!setup->sim.workload)
         return command_wrong(flags, "--workload is missing: a trace file, or a preset "
                                     "such as synthetic:jobs=1000,load=0.9");

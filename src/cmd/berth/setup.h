@@ -23,6 +23,7 @@
         { "cost-error", 0, "X", \
           "believed pause and load times err by so much (sigma)" }, \
         { "estimate-error", 0, "X", "believed run times err by so much (sigma)" }, \
+        { "declare-curves", 0, NULL, "policies are told how jobs will learn" }, \
         { "format", 0, "F", "of the trace; by default recognised by its content" }, \
         { "json", 0, NULL, "for programs: one object" }, \
     { \

@@ -11,6 +11,7 @@ import { highlights } from "../parts/highlights";
 import { ledger } from "../parts/ledger";
 import { legend, type Hidden } from "../parts/legend";
 import { preempts } from "../parts/price";
+import { learns, quality } from "../parts/quality";
 import { table } from "../parts/table";
 import { usage } from "../parts/usage";
 
@@ -43,6 +44,12 @@ function priceNote(report: Report): string {
   return seeds > 1 ? `${what} The chart shows seed ${report.seeds[0] ?? ""}, the table the mean of ${seeds} seeds.` : what;
 }
 
+function qualityNote(report: Report): string {
+  const what = "Loss is 1 at a job's first step and 0 at its last.";
+  const seeds = report.seeds.length;
+  return seeds > 1 ? `${what} Losses over time are of seed ${report.seeds[0] ?? ""}, times the mean of ${seeds} seeds.` : what;
+}
+
 export function comparison(report: Report): HTMLElement[] {
   const { runs } = report;
   const hidden = new Cell<Hidden>(new Set());
@@ -55,6 +62,7 @@ export function comparison(report: Report): HTMLElement[] {
       {}, // the legend stays in sight as far as this goes
       runs.length > 1 && legend(names, hidden),
       distributions(report, hidden),
+      runs.some(learns) && section("How soon models are good", qualityNote(report), quality(runs, hidden)),
       runs.some((run) => run.series) &&
         section("Over time", ofSeed(report), usage(runs, report.cluster.gpus, hidden)),
       runs.some(preempts) && section("Preemptions and their price", priceNote(report), ledger(runs, hidden)),

@@ -1,5 +1,5 @@
 /* pattern.c - progress in a job's output. */
-#include "run/pattern.h"
+#include "executor/pattern.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,11 +9,16 @@
 
 #include "base/error.h"
 
+#define REPEATS_MAX 2
+#define REPEAT_MAX 100
+
 /* A POSIX expression while it is put together from what people write. */
 struct draft {
     char text[2 * PATTERN_MAX + 8];
     size_t count;
     int group_count, step, loss;
+    int repeat_count;
+    long repeat_max;
 };
 
 static void put(struct draft *draft, const char *text, size_t count)
@@ -61,9 +66,21 @@ static size_t copy_set(const char *at, struct draft *draft)
     return at[end] == ']' ? end + 1 : end;
 }
 
+/* "{3,5}": counted, since a few large ones within each other take all memory there is. */
+static void note_repeat(const char *at, struct draft *draft)
+{
+    draft->repeat_count++;
+    for (const char *number = at + 1; *number && *number != '}'; number++) {
+        long value = strtol(number, NULL, 10);
+        draft->repeat_max = value > draft->repeat_max ? value : draft->repeat_max;
+    }
+}
+
 static void translate(const char *text, struct draft *draft)
 {
     for (const char *at = text; *at;) {
+        if (at[0] == '{')
+            note_repeat(at, draft);
         if (at[0] == '\\' && at[1] == 'd') {
             put(draft, "[0-9]", 5);
             at += 2;
@@ -90,6 +107,9 @@ int pattern_init(struct pattern *pattern, const char *text, struct error *err)
                          PATTERN_MAX / 3);
     struct draft draft = { 0 };
     translate(text, &draft);
+    if (draft.repeat_count > REPEATS_MAX || draft.repeat_max > REPEAT_MAX)
+        return error_set(err, -EINVAL, "pattern '%.80s': at most %d of {…}, up to %d",
+                         text, REPEATS_MAX, REPEAT_MAX);
     int r = regcomp(&pattern->regex, draft.text, REG_EXTENDED);
     if (r != 0) {
         char why[128];

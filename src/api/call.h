@@ -1,0 +1,52 @@
+/*
+ * call.h - a request to berthd, and its answer; for the command line.
+ *
+ * One call is one daemon's address and a connection that is kept.  Calls wait for their
+ * answer; those that stream hand on what comes as it comes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct call;
+struct error;
+struct json;
+
+/*
+ * Find the daemon: 'address' (a socket's path or a URL; NULL: BERTH_ADDR, else this user's
+ * own, else the system's).  Only the address is settled here; nothing is sent.  For URLs
+ * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or where this
+ * user's own daemon puts it, in the state folder.
+ */
+int call_open(struct call **ret_call, const char *address, struct error *err);
+void call_close(struct call *call);
+
+/* Where it is, for people; and whether nobody said so: then a daemon may be started. */
+const char *call_address(const struct call *call);
+bool call_is_standard(const struct call *call);
+
+/* Whether a daemon answers there. */
+bool call_answers(struct call *call);
+
+/*
+ * Send 'body' (NULL: none) and read the answer, which the caller frees (NULL 'ret': it is
+ * not wanted).  What berthd refuses comes back with its sentence: -EINVAL (400), -EACCES
+ * (401, 403), -ESRCH (404), -EBUSY (409), -E2BIG (413), else -EIO; -ECONNREFUSED if
+ * nobody answers.
+ */
+int call_json(struct call *call, const char *method, const char *path,
+              const struct json *body, struct json **ret, struct error *err);
+
+/*
+ * GET something that goes on.  'take' gets the bytes as they come and returns false to
+ * end it; 'idle', if not NULL, is asked several times a second whether to go on.  0 when
+ * it has ended, by either side; errors as above.
+ */
+struct call_stream {
+    bool (*take)(void *context, const char *bytes, size_t count);
+    bool (*idle)(void *context);
+    void *context;
+};
+int call_stream(struct call *call, const char *path, const struct call_stream *stream,
+                struct error *err);

@@ -1,0 +1,21 @@
+/* place.h - where a daemon keeps its things and where it is to be found. */
+#pragma once
+
+#include <stddef.h>
+
+struct error;
+
+#define PLACE_MAX 4096
+
+/* The state folder of this user: $XDG_STATE_HOME/berth, else ~/.local/state/berth. */
+int place_state(char *path, size_t size, struct error *err);
+
+/* The socket of this user's daemon: $XDG_RUNTIME_DIR/berth/api.sock, else
+ * /tmp/berth-UID/api.sock. */
+int place_socket(char *path, size_t size, struct error *err);
+
+/* The socket of the daemon of a state folder that was named. */
+int place_socket_of(char *path, size_t size, const char *state, struct error *err);
+
+/* The system's daemon. */
+#define PLACE_SYSTEM_SOCKET "/run/berth/api.sock"

@@ -1,0 +1,222 @@
+/* words.c - what there is to see, as JSON. */
+#include "api/words.h"
+
+#include <math.h>
+
+#include "base/buf.h"
+#include "base/jot.h"
+#include "model/cluster.h"
+#include "model/state.h"
+
+/* ---- jobs ---- */
+
+static void put_time(struct buf *buf, const char *key, int64_t ns)
+{
+    if (ns >= 0)
+        jot_time(buf, key, ns);
+}
+
+static void put_number(struct buf *buf, const char *key, double number)
+{
+    if (isfinite(number))
+        jot_number(buf, key, number);
+}
+
+static void put_progress(struct buf *buf, const struct words_job *job)
+{
+    bool counts = job->steps > 0;
+    if (!counts && !isfinite(job->loss))
+        return;
+    jot_open(buf, "progress", '{');
+    if (counts) {
+        put_number(buf, "step", job->step);
+        jot_number(buf, "steps", job->steps);
+        if (job->rate_per_s > 0) {
+            jot_number(buf, "steps_per_s", job->rate_per_s);
+            double left = job->steps - job->step;
+            put_number(buf, "eta_s", left > 0 ? left / job->rate_per_s : 0);
+        }
+    }
+    put_number(buf, "loss", job->loss);
+    jot_close(buf, '}');
+}
+
+/* What a job is and how it fares: for its owner. */
+static void put_private(struct buf *buf, const struct words_job *job)
+{
+    jot_text_if(buf, "name", job->name);
+    jot_text_if(buf, "reason", job->reason);
+    jot_text_if(buf, "entity", job->entity);
+    if (job->has_exit_code)
+        jot_count(buf, "exit_code", job->exit_code);
+    put_progress(buf, job);
+    if (job->command)
+        jot_json(buf, "command", job->command);
+    jot_text_if(buf, "cwd", job->cwd);
+    jot_text_if(buf, "output", job->output);
+}
+
+void words_job(struct buf *buf, const char *key, const struct words_job *job)
+{
+    jot_open(buf, key, '{');
+    jot_count(buf, "id", (int64_t)job->id);
+    jot_text_if(buf, "user", job->user);
+    jot_text(buf, "class", job->class);
+    jot_text(buf, "state", job->state);
+    jot_count(buf, "gpus", job->gpus);
+    jot_text_if(buf, "types", job->types);
+    if (job->placement)
+        jot_json(buf, "placement", job->placement);
+    if (job->attempt >= 0)
+        jot_count(buf, "attempt", job->attempt);
+    jot_count(buf, "preemptions", job->preemptions);
+    jot_time(buf, "submit", job->submit_ns);
+    put_time(buf, "start", job->start_ns);
+    put_time(buf, "end", job->end_ns);
+    put_time(buf, "waited_s", job->waited_ns);
+    put_time(buf, "served_gpu_s", job->served_ns);
+    if (job->array_id) {
+        jot_count(buf, "array_id", (int64_t)job->array_id);
+        jot_count(buf, "array_index", job->array_index);
+    }
+    if (!job->private)
+        put_private(buf, job);
+}
+
+void words_end(struct buf *buf)
+{
+    jot_close(buf, '}');
+}
+
+/* ---- nodes ---- */
+
+/* Who holds this accelerator. */
+static void put_holders(struct buf *buf, const struct state *state, node_id node,
+                        uint64_t gpu)
+{
+    for (job_id id = 0; id < state->job_count; id++) {
+        const struct job *job = &state->jobs[id];
+        if (job->state == JOB_FREE || !job_seated(job))
+            continue;
+        const struct seat *seats = view_seats(&state->view, id);
+        for (uint32_t i = 0; i < job->seats.count; i++)
+            if (seats[i].node == node && (seats[i].gpus & gpu))
+                jot_count(buf, NULL, (int64_t)job->id);
+    }
+}
+
+static void put_gpu(struct buf *buf, const struct state *state, node_id node,
+                    uint32_t gpu)
+{
+    jot_open(buf, NULL, '{');
+    jot_count(buf, "gpu", gpu);
+    jot_open(buf, "jobs", '[');
+    put_holders(buf, state, node, UINT64_C(1) << gpu);
+    jot_close(buf, ']');
+    if (state->foreign[node] >> gpu & 1)
+        jot_flag(buf, "foreign", true);
+    jot_close(buf, '}');
+}
+
+static void put_node(struct buf *buf, const struct state *state, node_id id)
+{
+    const struct cluster *cluster = state->view.cluster;
+    const struct node *node = &cluster->nodes[id];
+    const struct room *room = &state->free.rooms[id];
+    char name[64];
+
+    jot_open(buf, NULL, '{');
+    jot_text(buf, "name", cluster_node_name(cluster, id, name, sizeof name));
+    if (node->type != TYPE_NONE)
+        jot_text(buf, "type", cluster->types[node->type].name);
+    jot_count(buf, "gpus", node->gpu_count);
+    jot_flag(buf, "up", !state->node_down[id]);
+    jot_open(buf, "held", '[');
+    for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
+        if (!(room->gpus >> gpu & 1)) /* free ones need no word */
+            put_gpu(buf, state, id, gpu);
+    jot_close(buf, ']');
+    jot_number(buf, "cpus", node->cpu_milli / 1000.0);
+    jot_number(buf, "cpus_free", room->cpu_milli / 1000.0);
+    jot_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
+    jot_count(buf, "mem_free_bytes", (int64_t)room->mem_mib << 20);
+    jot_close(buf, '}');
+}
+
+void words_nodes(struct buf *buf, const char *key, const struct state *state)
+{
+    jot_open(buf, key, '[');
+    for (node_id id = 0; id < state->view.cluster->node_count; id++)
+        put_node(buf, state, id);
+    jot_close(buf, ']');
+}
+
+static void put_flow(struct buf *buf, const struct state *state, job_id id)
+{
+    const struct job *job = &state->jobs[id];
+    const struct seat *seats = view_seats(&state->view, id);
+    jot_open(buf, NULL, '{');
+    jot_count(buf, "job", (int64_t)job->id);
+    jot_count(buf, "level", job->level);
+    jot_open(buf, "hosts", '[');
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        char name[64];
+        jot_text(
+            buf, NULL,
+            cluster_node_name(state->view.cluster, seats[i].node, name, sizeof name));
+    }
+    jot_close(buf, ']');
+    jot_close(buf, '}');
+}
+
+void words_flows(struct buf *buf, const char *key, const struct state *state)
+{
+    jot_open(buf, key, '[');
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE && job_seated(&state->jobs[id]))
+            put_flow(buf, state, id);
+    jot_close(buf, ']');
+}
+
+/* ---- the ledger ---- */
+
+static double seconds(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static void put_price(struct buf *buf, const struct words_entry *entry)
+{
+    jot_number(buf, "predicted_cost_gpu_s", seconds(entry->predicted_cost_ns));
+    jot_number(buf, "actual_cost_gpu_s",
+               seconds(entry->pause_ns + entry->load_ns + entry->redo_ns));
+    put_number(buf, "wait_saved_s", entry->wait_saved_s);
+}
+
+void words_entry(struct buf *buf, const struct words_entry *entry)
+{
+    jot_open(buf, NULL, '{');
+    jot_time(buf, "at", entry->at_ns);
+    jot_count(buf, "victim", (int64_t)entry->victim);
+    if (entry->newcomer)
+        jot_count(buf, "for", (int64_t)entry->newcomer);
+    jot_text(buf, "rule", entry->rule);
+    jot_count(buf, "gpus", entry->gpus);
+    put_price(buf, entry);
+    jot_number(buf, "pause_gpu_s", seconds(entry->pause_ns));
+    jot_number(buf, "load_gpu_s", seconds(entry->load_ns));
+    jot_number(buf, "redo_gpu_s", seconds(entry->redo_ns));
+    jot_flag(buf, "open", entry->open);
+    jot_close(buf, '}');
+}
+
+void words_preempted(struct buf *buf, const struct words_entry *entry)
+{
+    jot_open(buf, NULL, '{');
+    if (entry->newcomer)
+        jot_count(buf, "job", (int64_t)entry->newcomer);
+    jot_text(buf, "rule", entry->rule);
+    jot_time(buf, "at", entry->at_ns);
+    put_price(buf, entry);
+    jot_close(buf, '}');
+}

@@ -1,0 +1,61 @@
+/*
+ * words.h - what there is to see, in the words of docs/api/openapi.yaml.
+ *
+ * A job's record is gathered from what the store keeps and, while it lives, from what
+ * the engine knows right now; here it becomes JSON.  What does not apply is absent.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/event.h"
+
+struct buf;
+struct state;
+
+/* Texts are borrowed; NULL, NAN, a time below 0: does not apply. */
+struct words_job {
+    uint64_t id;
+    const char *name, *user, *class, *state, *reason, *types, *entity;
+    uint32_t gpus;
+    const char *placement; /* JSON */
+    int64_t attempt;       /* -1: never started */
+    uint32_t preemptions;
+    bool has_exit_code;
+    int exit_code;
+    int64_t submit_ns, start_ns, end_ns, waited_ns, served_ns;
+    uint64_t array_id; /* 0: none */
+    uint32_t array_index;
+    double step, steps, loss, rate_per_s;
+
+    const char *command; /* JSON; of one job that was asked for by its id */
+    const char *cwd, *output;
+    bool private; /* somebody else asks: what it is stays its owner's */
+};
+
+/* One object without its closing brace, so that more can be added; then words_end(). */
+void words_job(struct buf *buf, const char *key, const struct words_job *job);
+void words_end(struct buf *buf);
+
+/* Nodes, who holds which of their accelerators, what is free on them: an array. */
+void words_nodes(struct buf *buf, const char *key, const struct state *state);
+
+/* Whose packets go at which level, of the jobs in their seats: an array. */
+void words_flows(struct buf *buf, const char *key, const struct state *state);
+
+/* What one preemption cost and brought. */
+struct words_entry {
+    int64_t at_ns;
+    uint64_t victim, newcomer; /* newcomer 0: for nobody in particular */
+    const char *rule;
+    uint32_t gpus;
+    int64_t predicted_cost_ns, pause_ns, load_ns, redo_ns;
+    double wait_saved_s; /* NAN: not known yet */
+    bool open;
+};
+
+void words_entry(struct buf *buf, const struct words_entry *entry);
+
+/* The same, seen by its victim. */
+void words_preempted(struct buf *buf, const struct words_entry *entry);

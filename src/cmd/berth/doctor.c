@@ -1,0 +1,247 @@
+/* doctor.c - berth doctor: what this machine offers, and what is missing. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "api/place.h"
+#include "cmd/berth/live.h"
+#include "cmd/berth/start.h"
+#include "cmd/berth/sheet.h"
+#include "version.h"
+
+static const struct flag doctor_flags[] = {
+    LIVE_JSON,
+    LIVE_FLAGS,
+    { 0 },
+};
+
+enum verdict { FINE, LESS, BAD }; /* as it should be; goes without; does not work */
+
+static const char *const verdicts[] = { [FINE] = "ok", [LESS] = "less", [BAD] = "bad" };
+
+static void add(struct json *checks, const char *what, enum verdict verdict,
+                const char *text, const char *hint)
+{
+    struct json *row = json_new_object();
+    json_put_text(row, "what", what);
+    json_put_text(row, "verdict", verdicts[verdict]);
+    json_put_text(row, "text", text);
+    if (verdict != FINE && hint)
+        json_put_text(row, "hint", hint);
+    json_add(checks, row);
+}
+
+static void check_programs(struct json *checks)
+{
+    static const char *const names[] = { "berthd", "berth-run" };
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = start_program(names[i]);
+        char text[200];
+        snprintf(text, sizeof text, "%.190s", path ? path : "not beside berth");
+        add(checks, names[i], path ? FINE : LESS, text,
+            "it is looked for in PATH; 'make install' puts it beside berth");
+    }
+}
+
+static void check_daemon(struct json *checks, const struct flags *flags)
+{
+    struct call *call = NULL;
+    struct json *server = NULL;
+    struct error err;
+    char text[400];
+    int r = call_open(&call, flags_get(flags, "socket"), &err);
+    if (r < 0) {
+        add(checks, "daemon", BAD, err.text, "see --socket and BERTH_ADDR");
+        return;
+    }
+    r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
+    if (r < 0) {
+        add(checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
+            "'berth up' starts it, and so does the first verb that needs it");
+    } else {
+        const char *version = live_text(server, "version", "?");
+        snprintf(text, sizeof text, "runs at %.200s, policy %.60s", call_address(call),
+                 live_text(server, "policy", "?"));
+        add(checks, "daemon", FINE, text, NULL);
+        snprintf(text, sizeof text, "berth %s, berthd %.40s", BERTH_VERSION, version);
+        add(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS, text,
+            "'berth down' and 'berth up': jobs go on meanwhile");
+        json_free(server);
+    }
+    call_close(call);
+}
+
+/* Names in a folder that begin so and go on with a digit. */
+static uint32_t count_names(const char *folder, const char *prefix)
+{
+    DIR *dir = opendir(folder);
+    uint32_t count = 0;
+    size_t length = strlen(prefix);
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += strncmp(entry->d_name, prefix, length) == 0 &&
+                 entry->d_name[length] >= '0' && entry->d_name[length] <= '9';
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static void check_gpus(struct json *checks)
+{
+    char text[120];
+    uint32_t nvidia = count_names("/dev", "nvidia");
+    uint32_t amd = count_names("/sys/class/kfd/kfd/topology/nodes", "");
+    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+    bool rocm = access("/dev/kfd", F_OK) == 0 && amd > 0;
+    if (nvidia > 0 || rocm)
+        snprintf(text, sizeof text, "%u of NVIDIA%s", nvidia,
+                 rocm ? ", and some of AMD" : "");
+    else
+        snprintf(text, sizeof text, "none");
+    add(checks, "accelerators", nvidia > 0 || rocm ? FINE : LESS, text,
+        "jobs run on CPUs; 'berth up --fake-gpus v100:4' makes slots that stand in");
+    add(checks, "NVML", nvml ? FINE : LESS, nvml ? "libnvidia-ml.so.1" : "not found",
+        "needed to see NVIDIA's accelerators and who uses them: comes with the driver");
+    if (nvml)
+        dlclose(nvml);
+}
+
+/* Our own cgroup below the unified hierarchy, if we may make others in it. */
+static void check_cgroups(struct json *checks)
+{
+    char line[512] = "", path[600];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    bool unified = false;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "0::", 3) == 0) {
+            unified = true;
+            break;
+        }
+    if (file)
+        fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(path, sizeof path, "/sys/fs/cgroup%s", unified ? line + 3 : "");
+    bool ours = unified && access(path, W_OK) == 0;
+    add(checks, "cgroups", ours ? FINE : LESS,
+        ours      ? "version 2, ours to divide"
+        : unified ? "version 2, not delegated to us"
+                  : "no version 2",
+        "without them a job's processes are found by their session and environment; "
+        "'systemd-run --user --scope -p Delegate=yes berth up' gives them");
+}
+
+static void check_rights(struct json *checks)
+{
+    char text[120];
+    snprintf(text, sizeof text, "user %u%s", (unsigned)getuid(),
+             geteuid() == 0 ? ", root: may serve everybody (berthd --system)"
+                            : ": serves this user alone");
+    add(checks, "rights", FINE, text, NULL);
+    struct utsname name;
+    if (uname(&name) == 0) {
+        snprintf(text, sizeof text, "%.30s %.60s", name.sysname, name.release);
+        add(checks, "kernel", FINE, text, NULL);
+    }
+    struct sysinfo info;
+    if (sysinfo(&info) == 0) {
+        snprintf(text, sizeof text, "%ld CPUs, %.1f GiB", sysconf(_SC_NPROCESSORS_ONLN),
+                 (double)info.totalram * info.mem_unit / 0x1p30);
+        add(checks, "machine", FINE, text, NULL);
+    }
+}
+
+/* The nearest folder above that is there already. */
+static void check_folder(struct json *checks, const char *what, const char *folder)
+{
+    char path[PLACE_MAX], text[400];
+    struct statvfs space;
+    snprintf(path, sizeof path, "%s", folder);
+    while (access(path, F_OK) < 0 && strrchr(path, '/') && strrchr(path, '/') != path)
+        *strrchr(path, '/') = '\0';
+    if (access(path, W_OK) < 0 || statvfs(path, &space) < 0) {
+        snprintf(text, sizeof text, "%.200s: %s", path, strerror(errno));
+        add(checks, what, BAD, text,
+            "berthd has to write there; or 'berth up --state'");
+        return;
+    }
+    double free_bytes = (double)space.f_bavail * (double)space.f_frsize;
+    snprintf(text, sizeof text, "%.200s, %.1f GiB free", folder, free_bytes / 0x1p30);
+    add(checks, what, free_bytes > 0x1p30 ? FINE : LESS, text,
+        "jobs' output and checkpoints go there: make room");
+}
+
+static void check_places(struct json *checks)
+{
+    char path[PLACE_MAX];
+    struct error err;
+    if (place_state(path, sizeof path, &err) == 0)
+        check_folder(checks, "state", path);
+    else
+        add(checks, "state", BAD, err.text, "set HOME or XDG_STATE_HOME");
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    add(checks, "runtime", runtime ? FINE : LESS,
+        runtime ? runtime : "XDG_RUNTIME_DIR is not set",
+        "sockets go to a folder in /tmp instead");
+}
+
+static void print(const struct json *checks)
+{
+    static const struct sheet_column columns[] = { { "" }, { "" }, { "" } };
+    struct sheet sheet;
+    sheet_init(&sheet, columns, 3);
+    for (size_t i = 0; i < json_count(checks); i++) {
+        const struct json *row = json_item(checks, i);
+        const char *verdict = live_text(row, "verdict", "");
+        const char *hint = json_as_text(json_get(row, "hint"));
+        sheet_add(&sheet, "%s", verdict);
+        sheet_colour(&sheet, verdict[0] == 'o'   ? "32"
+                             : verdict[0] == 'l' ? "33"
+                                                 : "31");
+        sheet_add(&sheet, "%s", live_text(row, "what", ""));
+        sheet_add(&sheet, "%s%s%s", live_text(row, "text", ""), hint ? "; " : "",
+                  hint ? hint : "");
+    }
+    sheet_print(&sheet, stdout, 0, sheet_coloured(stdout));
+    sheet_release(&sheet);
+}
+
+static int doctor_run(const struct flags *flags)
+{
+    if (flags->word_count > 0)
+        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    struct json *checks = json_new_array();
+    check_programs(checks);
+    check_daemon(checks, flags);
+    check_gpus(checks);
+    check_cgroups(checks);
+    check_rights(checks);
+    check_places(checks);
+    bool bad = false;
+    for (size_t i = 0; i < json_count(checks); i++)
+        bad |= live_text(json_item(checks, i), "verdict", "")[0] == 'b';
+    if (flags_get(flags, "json")) {
+        struct json *root = json_new_object();
+        json_put(root, "checks", checks);
+        live_print_json(root);
+    } else {
+        print(checks);
+        json_free(checks);
+    }
+    return bad ? 1 : 0;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .group = "Use",
+    .brief = "what this machine offers, and what is missing",
+    .usage = "[--json]",
+    .flags = doctor_flags,
+    .run = doctor_run,
+};

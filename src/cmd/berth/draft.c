@@ -1,0 +1,456 @@
+/* draft.c - what flags say of a job, a row each; how they are put together. */
+#include "cmd/berth/draft.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/request.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "cmd/berth/expand.h"
+
+/* A flag: how its value is read, and the field it goes to. */
+struct setter {
+    const char *flag;
+    int (*set)(struct draft *draft, const char *key, const char *value,
+               struct error *err);
+    const char *key;
+};
+
+static int set_text(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    if (!*value)
+        return error_set(err, -EINVAL, "is empty");
+    if (!json_can_say(value))
+        return error_set(err, -EINVAL, "is not UTF-8");
+    json_put_text(draft->fields, key, value);
+    return 0;
+}
+
+static int set_count(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    uint64_t count;
+    if (!form_count(value, INT32_MAX, &count))
+        return error_set(err, -EINVAL, "is \"%.60s\", want a whole number", value);
+    json_put_count(draft->fields, key, (int64_t)count);
+    return 0;
+}
+
+static int set_number(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    double number;
+    if (!units_number(value, &number) || number < 0)
+        return error_set(err, -EINVAL, "is \"%.60s\", want a number", value);
+    json_put_number(draft->fields, key, number);
+    return 0;
+}
+
+static int set_time(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    int64_t ns;
+    if (!units_time(value, &ns))
+        return error_set(err, -EINVAL, "is \"%.60s\", want a time like 90s, 10m or 2h",
+                         value);
+    json_put_number(draft->fields, key, (double)ns * 1e-9);
+    return 0;
+}
+
+static int set_limit(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    double seconds;
+    int r = form_limit(value, &seconds, err);
+    if (r == 0)
+        json_put_number(draft->fields, key, seconds);
+    return r;
+}
+
+static int set_moment(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    double seconds;
+    int r = form_moment(value, time(NULL), &seconds, err);
+    if (r == 0)
+        json_put_number(draft->fields, key, seconds);
+    return r;
+}
+
+static int set_true(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    json_put_flag(draft->fields, key, true);
+    return 0;
+}
+
+static int set_false(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    json_put_flag(draft->fields, key, false);
+    return 0;
+}
+
+/* "2", or "2-2" as sbatch writes it. */
+static int set_nodes(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    char first[16];
+    size_t length = strcspn(value, "-");
+    snprintf(first, sizeof first, "%.*s", (int)length, value);
+    if (value[length] == '-' && strcmp(first, value + length + 1) != 0)
+        return error_set(err, -EINVAL, "is \"%.60s\", want one number of nodes", value);
+    return set_count(draft, key, first, err);
+}
+
+static int set_gpus_as(struct draft *draft, const char *value, bool gres, bool per_node,
+                       struct error *err)
+{
+    int r = form_gpus(draft->arena, value, gres, &draft->gpus, &draft->type, err);
+    draft->gpus_said = true;
+    draft->gpus_per_node = per_node;
+    return r;
+}
+
+static int set_gpus(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    return set_gpus_as(draft, value, false, false, err);
+}
+
+static int set_gpus_per_node(struct draft *draft, const char *key, const char *value,
+                             struct error *err)
+{
+    return set_gpus_as(draft, value, false, true, err);
+}
+
+static int set_gres(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    return set_gpus_as(draft, value, true, true, err);
+}
+
+static int set_own_count(uint32_t *ret_count, const char *value, struct error *err)
+{
+    uint64_t count;
+    if (!form_count(value, 1000000, &count) || count == 0)
+        return error_set(err, -EINVAL, "is \"%.60s\", want a whole number above 0",
+                         value);
+    *ret_count = (uint32_t)count;
+    return 0;
+}
+
+static int set_ntasks(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    return set_own_count(&draft->ntasks, value, err);
+}
+
+static int set_cpus(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    return set_own_count(&draft->cpus_per_task, value, err);
+}
+
+/* 'key' says of what: the first letter of node, cpu, gpu. */
+static int set_memory(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    draft->mem_per = key[0];
+    return form_memory(value, &draft->mem_bytes, err);
+}
+
+static int set_export(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    draft->exports = value;
+    return 0;
+}
+
+static int set_wrap(struct draft *draft, const char *key, const char *value,
+                    struct error *err)
+{
+    if (!*value)
+        return error_set(err, -EINVAL, "is empty");
+    if (!json_can_say(value))
+        return error_set(err, -EINVAL, "is not UTF-8");
+    draft->wrap = value;
+    return 0;
+}
+
+static int set_array(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    return form_array(draft->arena, value, &draft->array, err);
+}
+
+static int set_param(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    struct form_param param;
+    int r = form_param(draft->arena, value, &param, err);
+    if (r < 0)
+        return r;
+    if (!json_can_say(value))
+        return error_set(err, -EINVAL, "is not UTF-8");
+    for (uint32_t i = 0; i < draft->param_count; i++)
+        if (strcmp(draft->params[i].name, param.name) == 0) {
+            draft->params[i] = param; /* said again: the later one counts */
+            return 0;
+        }
+    if (draft->param_count == DRAFT_PARAMS_MAX)
+        return error_set(err, -EINVAL, "more than %d names", DRAFT_PARAMS_MAX);
+    draft->params[draft->param_count++] = param;
+    return 0;
+}
+
+static int set_signal(struct draft *draft, const char *key, const char *value,
+                      struct error *err)
+{
+    struct form_signal asked;
+    int r = form_signal(value, &asked, err);
+    if (r < 0)
+        return r;
+    json_put_text(draft->fields, key, asked.name);
+    json_remove(draft->fields, "warn_s");
+    if (asked.warns)
+        json_put_number(draft->fields, "warn_s", asked.warn_s);
+    return 0;
+}
+
+static int set_pattern(struct draft *draft, const char *key, const char *value,
+                       struct error *err)
+{
+    regex_t regex;
+    char why[128];
+    int r = regcomp(&regex, value, REG_EXTENDED);
+    if (r != 0) {
+        regerror(r, &regex, why, sizeof why);
+        return error_set(err, -EINVAL, "\"%.60s\": %s", value, why);
+    }
+    regfree(&regex);
+    return set_text(draft, key, value, err);
+}
+
+static int set_chdir(struct draft *draft, const char *key, const char *value,
+                     struct error *err)
+{
+    char path[PATH_MAX];
+    if (!realpath(value, path))
+        return error_set(err, -EINVAL, "%.100s: %s", value, strerror(errno));
+    return set_text(draft, key, path, err);
+}
+
+/* "afterok:1:2,afterany:3", "singleton"; "5" is "after 5 has ended, however". */
+static int set_dependency(struct draft *draft, const char *key, const char *value,
+                          struct error *err)
+{
+    struct json *list = json_new_array();
+    char *save, *save_id, *copy = arena_text(draft->arena, value);
+    int r = *value ? 0 : -EINVAL;
+    for (char *part = strtok_r(copy, ",", &save); part && r == 0;
+         part = strtok_r(NULL, ",", &save)) {
+        char *ids = strchr(part, ':');
+        uint64_t id;
+        bool bare = form_count(part, INT64_MAX, &id);
+        if (ids)
+            *ids++ = '\0';
+        if (!ids && !bare && strcmp(part, "singleton") != 0)
+            r = -EINVAL;
+        if (!ids && r == 0) {
+            struct json *item = json_new_object();
+            json_put_text(item, "kind", bare ? "afterany" : part);
+            if (bare)
+                json_put_count(item, "id", (int64_t)id);
+            json_add(list, item);
+        }
+        for (char *one = ids ? strtok_r(ids, ":", &save_id) : NULL; one && r == 0;
+             one = strtok_r(NULL, ":", &save_id)) {
+            struct json *item = json_new_object();
+            json_put_text(item, "kind", part);
+            if (form_count(one, INT64_MAX, &id))
+                json_put_count(item, "id", (int64_t)id);
+            else
+                r = -EINVAL;
+            json_add(list, item);
+        }
+    }
+    if (r < 0) {
+        json_free(list);
+        return error_set(err, -EINVAL,
+                         "is \"%.60s\", want afterok:ID[:ID…], afterany:ID, after:ID, "
+                         "afternotok:ID or singleton",
+                         value);
+    }
+    json_put(draft->fields, key, list);
+    return 0;
+}
+
+static const struct setter setters[] = {
+    { "job-name", set_text, "name" },
+    { "gpus", set_gpus },
+    { "gpus-per-node", set_gpus_per_node },
+    { "gres", set_gres },
+    { "constraint", set_text, "types" },
+    { "min-gpus", set_count, "min_gpus" },
+    { "max-gpus", set_count, "max_gpus" },
+    { "nodes", set_nodes, "nodes" },
+    { "ntasks", set_ntasks },
+    { "ntasks-per-node", set_count, "tasks_per_node" },
+    { "cpus-per-task", set_cpus },
+    { "mem", set_memory, "node" },
+    { "mem-per-cpu", set_memory, "cpu" },
+    { "mem-per-gpu", set_memory, "gpu" },
+    { "time", set_limit, "time_limit_s" },
+    { "array", set_array },
+    { "param", set_param },
+    { "dependency", set_dependency, "dependency" },
+    { "begin", set_moment, "begin" },
+    { "deadline", set_moment, "deadline" },
+    { "hold", set_true, "hold" },
+    { "chdir", set_chdir, "cwd" },
+    { "output", set_text, "output" },
+    { "error", set_text, "error" },
+    { "export", set_export },
+    { "wrap", set_wrap },
+    { "signal", set_signal, "signal" },
+    { "requeue", set_true, "requeue" },
+    { "no-requeue", set_false, "requeue" },
+    { "retries", set_count, "retries" },
+    { "class", set_text, "class" },
+    { "grace", set_time, "grace_s" },
+    { "cost-pause", set_time, "pause_s" },
+    { "cost-load", set_time, "load_s" },
+    { "ckpt-every", set_time, "ckpt_s" },
+    { "ckpt-dir", set_text, "ckpt_dir" },
+    { "steps", set_number, "steps" },
+    { "pattern", set_pattern, "pattern" },
+    { "kind", set_text, "kind" },
+    { "weight", set_number, "weight" },
+    { "entity", set_text, "entity" },
+    { "slurm-names", set_true, "slurm_names" },
+};
+
+void draft_init(struct draft *draft, struct arena *arena)
+{
+    *draft = (struct draft){ .arena = arena, .fields = json_new_object() };
+}
+
+void draft_release(struct draft *draft)
+{
+    json_free(draft->fields);
+    json_free(draft->lines);
+}
+
+int draft_set(struct draft *draft, const char *flag, const char *value,
+              struct error *err)
+{
+    for (size_t i = 0; i < sizeof setters / sizeof *setters; i++) {
+        if (strcmp(setters[i].flag, flag) != 0)
+            continue;
+        struct error inner;
+        int r = setters[i].set(draft, setters[i].key, value, &inner);
+        return r == 0 ? 0 : error_set(err, r, "--%s: %s", flag, inner.text);
+    }
+    return 0;
+}
+
+static int64_t field_count(const struct draft *draft, const char *key, int64_t fallback)
+{
+    int64_t count;
+    return json_as_count(json_get(draft->fields, key), &count) ? count : fallback;
+}
+
+/* Fields that depend on several flags. */
+static int put_sizes(struct draft *draft, struct error *err)
+{
+    struct json *fields = draft->fields;
+    int64_t nodes = field_count(draft, "nodes", 1);
+    int64_t per_node = field_count(draft, "tasks_per_node", 0);
+    if (draft->gpus_said)
+        json_put_count(fields, "gpus",
+                       (int64_t)draft->gpus * (draft->gpus_per_node ? nodes : 1));
+    if (draft->gpus_said && draft->type)
+        json_put_text(fields, "types", draft->type);
+    if (draft->ntasks || draft->cpus_per_task) {
+        int64_t tasks = draft->ntasks ? draft->ntasks : per_node ? per_node * nodes : 1;
+        json_put_number(fields, "cpus",
+                        (double)tasks *
+                            (draft->cpus_per_task ? draft->cpus_per_task : 1));
+    }
+    if (draft->mem_bytes) {
+        double cpus = 1;
+        json_as_number(json_get(fields, "cpus"), &cpus);
+        double times = draft->mem_per == 'n'   ? (double)nodes
+                       : draft->mem_per == 'c' ? cpus
+                                               : (double)field_count(draft, "gpus", 0);
+        double bytes = (double)draft->mem_bytes * times;
+        if (bytes > 0x1p50)
+            return error_set(err, -EINVAL, "--mem: is more than a petabyte");
+        json_put_count(fields, "mem_bytes", (int64_t)bytes);
+    }
+    return 0;
+}
+
+static int put_folder(struct draft *draft, struct error *err)
+{
+    char path[PATH_MAX];
+    if (json_get(draft->fields, "cwd"))
+        return 0;
+    if (!getcwd(path, sizeof path))
+        return error_set(err, -errno, "the present folder: %s", strerror(errno));
+    if (!json_can_say(path))
+        return error_set(err, -EINVAL, "the present folder's name is not UTF-8");
+    json_put_text(draft->fields, "cwd", path);
+    return 0;
+}
+
+/* A request that berthd would refuse is refused here, with the line where it was said. */
+static int check(struct draft *draft, const struct json *request, struct error *err)
+{
+    struct request read;
+    struct error inner;
+    int r = request_read(&read, draft->arena, request, &inner);
+    if (r == 0)
+        return 0;
+    char key[64];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(inner.text, ":"), inner.text);
+    int64_t line;
+    if (json_as_count(json_get(draft->lines, key), &line))
+        return error_set(err, r, "%s:%lld: %s", draft->file, (long long)line,
+                         inner.text);
+    return error_set(err, r, "%s", inner.text);
+}
+
+int draft_body(struct draft *draft, struct json **ret_body, struct error *err)
+{
+    int r = put_sizes(draft, err);
+    if (r == 0)
+        r = put_folder(draft, err);
+    if (r < 0)
+        return r;
+    struct json *body = NULL;
+    r = expand(draft, &body, err);
+    if (r < 0)
+        return r;
+    const struct json *jobs = json_get(body, "jobs");
+    r = check(draft, jobs ? json_item(jobs, 0) : body, err);
+    for (size_t i = 1; jobs && i < json_count(jobs) && r == 0; i++)
+        if (draft->param_count > 0) /* otherwise they differ in a number only */
+            r = check(draft, json_item(jobs, i), err);
+    if (r < 0)
+        json_free(body);
+    else
+        *ret_body = body;
+    return r;
+}

@@ -1,0 +1,107 @@
+/*
+ * draft.h - a job's request in the making: from a script's lines or a job file, then from
+ * flags, which come last and win; and what it becomes: one request, or one per index of
+ * an array and point of a grid.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cmd/berth/command.h"
+#include "cmd/berth/forms.h"
+
+struct arena;
+struct error;
+struct json;
+
+#define DRAFT_PARAMS_MAX 16
+
+/* The flags themselves, for the commands' tables. */
+#define DRAFT_FLAGS \
+    { "job-name", 'J', "NAME", "what it is called" }, \
+        { "gpus", 'G', "[TYPE:]N", "accelerators of the whole job; 0" }, \
+        { "gpus-per-node", 0, "[TYPE:]N", "the same, on each of its nodes" }, \
+        { "gres", 0, "gpu[:TYPE]:N", "the same, in another spelling" }, \
+        { "constraint", 'C', "T|T", "types of accelerator it may use" }, \
+        { "min-gpus", 0, "N", "may be shrunk to so many" }, \
+        { "max-gpus", 0, "N", "may be grown to so many" }, \
+        { "nodes", 'N', "N", "on exactly so many nodes" }, \
+        { "ntasks", 'n', "N", "processes, for which it wants CPUs; 1" }, \
+        { "ntasks-per-node", 0, "N", "ranks that Berth starts on each node" }, \
+        { "cpus-per-task", 'c', "N", "CPUs for each of them; 1" }, \
+        { "mem", 0, "SIZE", "memory on each node: 512M, 20G" }, \
+        { "mem-per-cpu", 0, "SIZE", "memory for each CPU" }, \
+        { "mem-per-gpu", 0, "SIZE", "memory for each accelerator" }, \
+        { "time", 't', "T", "longest run: 30 (minutes), 1:00:00, 1-12:00:00, 2h" }, \
+        { "array", 'a', "LIST", "one job per index: 0-9, 1,3,5, 0-20:5, 0-99%4" }, \
+        { "param", 0, "K=V,V…", "one job per value; several: per combination" }, \
+        { "dependency", 'd', "LIST", "afterok:ID[:ID…],afterany:ID, singleton" }, \
+        { "begin", 'b', "WHEN", "not before: now+1hour, 16:30, 2031-02-28T16:30" }, \
+        { "deadline", 0, "WHEN", "wants to be done by then" }, \
+        { "hold", 'H', NULL, "waits until it is released" }, \
+        { "chdir", 'D', "DIR", "runs in this folder; the present one" }, \
+        { "output", 'o', "FILE", "its output; %j id, %x name, %u user, %A %a array" }, \
+        { "error", 'e', "FILE", "its errors; with its output" }, \
+        { "export", 0, "LIST", "variables it sees: ALL, NONE, or A,B=value; ALL" }, \
+        { "wrap", 0, "LINE", "runs this line by a shell" }, \
+        { "signal", 0, "[B:]S[@T]", "asks it to stop; T seconds before the limit" }, \
+        { "requeue", 0, NULL, "goes back to the queue if its node fails" }, \
+        { "no-requeue", 0, NULL, "does not" }, \
+        { "retries", 0, "N", "starts again after its own failure; 0" }, \
+        { "class", 0, "te|be", "trial: somebody waits for it; best effort: yields" }, \
+        { "grace", 0, "T", "time to leave after the warning; 60s" }, \
+        { "cost-pause", 0, "T", "how long it takes to save its state" }, \
+        { "cost-load", 0, "T", "how long from its start to its first step" }, \
+        { "ckpt-every", 0, "T", "saves by itself so often" }, \
+        { "ckpt-dir", 0, "DIR", "where it saves; one of Berth's own" }, \
+        { "steps", 0, "N", "how many steps it makes" }, \
+        { "pattern", 0, "REGEX", "finds (step) and (loss) in its output" }, \
+        { "kind", 0, "KIND", "row of the throughput table" }, \
+        { "weight", 0, "W", "share relative to others; 1" }, \
+        { "entity", 0, "NAME", "group for sharing" }, \
+    { \
+        "slurm-names", 0, NULL, "wants the usual SLURM_* variables" \
+    }
+
+struct draft {
+    struct arena *arena;
+    struct json *fields; /* of the request, as said so far                     */
+    struct json *lines;  /* where they stand in a job file, or NULL            */
+    const char *file;    /* the job file or script, or NULL                    */
+
+    /* What takes more than one field to know. */
+    bool gpus_said, gpus_per_node;
+    uint32_t gpus;
+    const char *type;
+    uint32_t ntasks, cpus_per_task; /* 0: not said */
+    uint64_t mem_bytes;             /* 0: not said */
+    char mem_per;                   /* 'n'ode, 'c'pu or 'g'pu */
+    const char *exports;            /* NULL: ALL   */
+    const char *wrap;
+    struct form_array array;
+    struct form_param params[DRAFT_PARAMS_MAX];
+    uint32_t param_count;
+};
+
+void draft_init(struct draft *draft, struct arena *arena);
+void draft_release(struct draft *draft);
+
+/* What a flag of DRAFT_FLAGS says; "--flag: …" if it is wrong.  Others: nothing. */
+int draft_set(struct draft *draft, const char *flag, const char *value,
+              struct error *err);
+
+/* What a job file says; its keys are those of a request, and 'array' and 'param'. */
+int draft_file(struct draft *draft, const char *path, struct error *err);
+
+/*
+ * What is to be run: 'words' as they are, or (unless 'dashes') a job file, a script or "-"
+ * for one on standard input.  A script's own lines count less than 'flags', so they are
+ * read here, and the flags after them.  'who' is said before warnings.
+ */
+int draft_read(struct draft *draft, const struct flags *flags, const char *who,
+               struct error *err);
+
+/* The body to send: a request, or {"jobs": […]}.  Checked, and owned by
+ * the caller. */
+int draft_body(struct draft *draft, struct json **ret_body, struct error *err);

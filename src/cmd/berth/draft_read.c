@@ -1,0 +1,329 @@
+/* draft_read.c - what is to be run: words, a script, a job file; and what it sees. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/yaml.h"
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "cmd/berth/draft.h"
+#include "cmd/berth/source.h"
+
+extern char **environ;
+
+static bool ends_in(const char *text, const char *ending)
+{
+    size_t length = strlen(text), end = strlen(ending);
+    return length > end && strcmp(text + length - end, ending) == 0;
+}
+
+static bool is_job_file(const char *path)
+{
+    return (ends_in(path, ".yaml") || ends_in(path, ".yml")) && access(path, F_OK) == 0;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The last part of the program's name; of "python -u train.py" that of the script. */
+static const char *name_of(char *const *words, uint32_t count)
+{
+    static const char *const runners[] = { "python", "bash",  "sh",   "torchrun",
+                                           "perl",   "julia", "node", "Rscript" };
+    const char *base = base_name(words[0]);
+    for (size_t i = 0; i < sizeof runners / sizeof *runners; i++) {
+        size_t length = strlen(runners[i]);
+        if (strncmp(base, runners[i], length) != 0 ||
+            base[length + strspn(base + length, "0123456789.")] != '\0')
+            continue;
+        for (uint32_t w = 1; w < count; w++) {
+            if (strcmp(words[w], "-c") == 0)
+                return base;
+            if (strcmp(words[w], "-m") == 0 && w + 1 < count)
+                return words[w + 1];
+            if (words[w][0] != '-' && strchr(base_name(words[w]), '.'))
+                return base_name(words[w]);
+        }
+    }
+    return base;
+}
+
+/* Its name unless one is given: of visible characters, and not too long. */
+static void put_name(struct draft *draft, const char *name)
+{
+    char text[120];
+    size_t count = 0;
+    for (; *name && count < sizeof text - 1; name++)
+        text[count++] = iscntrl((unsigned char)*name) ? '?' : *name;
+    while (*name && count > 0 && (text[count - 1] & 0x80))
+        count--; /* cut within a letter, perhaps */
+    text[count] = '\0';
+    if (count > 0 && json_can_say(text) && !json_get(draft->fields, "name"))
+        json_put_text(draft->fields, "name", text);
+}
+
+static int put_words(struct draft *draft, char *const *words, uint32_t count,
+                     struct error *err)
+{
+    struct json *array = json_new_array();
+    for (uint32_t i = 0; i < count; i++) {
+        if (!json_can_say(words[i])) {
+            json_free(array);
+            return error_set(err, -EINVAL, "word %u of the command is not UTF-8",
+                             i + 1);
+        }
+        json_add_text(array, words[i]);
+    }
+    json_put(draft->fields, "command", array);
+    return 0;
+}
+
+/* "param: {lr: [0.1, 0.01], seed: 1..3}" as if it were flags. */
+static int take_params(struct draft *draft, const struct json *params,
+                       struct error *err)
+{
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; (at = json_member(params, at, &key, &value));) {
+        char text[4096];
+        size_t count = (size_t)snprintf(text, sizeof text, "%.60s=", key);
+        size_t values = json_is_array(value) ? json_count(value) : 1;
+        for (size_t i = 0; i < values && count < sizeof text; i++) {
+            const struct json *item =
+                json_is_array(value) ? json_item(value, i) : value;
+            char *said =
+                json_is_text(item) ? strdup(json_as_text(item)) : json_text(item);
+            count += (size_t)snprintf(text + count, sizeof text - count, "%s%s",
+                                      i ? "," : "", said ? said : "");
+            free(said);
+        }
+        if (count >= sizeof text)
+            return error_set(err, -EINVAL, "--param: %.60s: is too long", key);
+        int r = draft_set(draft, "param", arena_text(draft->arena, text), err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Keys of a job file that are more than a field. */
+static int take_apart(struct draft *draft, struct error *err)
+{
+    const struct json *array = json_get(draft->fields, "array");
+    const struct json *params = json_get(draft->fields, "param");
+    const struct json *command = json_get(draft->fields, "command");
+    int r = 0;
+    if (array) {
+        char *text =
+            json_is_text(array) ? strdup(json_as_text(array)) : json_text(array);
+        r = draft_set(draft, "array", arena_text(draft->arena, text), err);
+        free(text);
+    }
+    if (r == 0 && params)
+        r = take_params(draft, params, err);
+    if (r == 0 && json_is_text(command)) {
+        draft->wrap = arena_text(draft->arena, json_as_text(command));
+        json_remove(draft->fields, "command");
+    }
+    json_remove(draft->fields, "array");
+    json_remove(draft->fields, "param");
+    return r;
+}
+
+int draft_file(struct draft *draft, const char *path, struct error *err)
+{
+    const char *text;
+    struct json *fields, *lines;
+    int r = source_read(draft->arena, path, &text, err);
+    if (r == 0)
+        r = yaml_read(text, strlen(text), path, &fields, &lines, err);
+    if (r < 0)
+        return r;
+    json_free(draft->fields);
+    draft->fields = fields;
+    draft->lines = lines;
+    draft->file = path;
+    struct error inner;
+    r = take_apart(draft, &inner);
+    if (r < 0)
+        return error_set(err, r, "%s: %s", path, inner.text);
+    return 0;
+}
+
+static int take_script(struct draft *draft, const struct flags *flags, const char *text,
+                       const char *who, struct error *err)
+{
+    const char *file =
+        strcmp(flags->words[0], "-") == 0 ? "standard input" : flags->words[0];
+    draft->file = file;
+    if (strncmp(text, "#!", 2) != 0)
+        return error_set(err, -EINVAL, "%s:1: want a first line \"#!…\"", file);
+    int r = source_lines(draft, text, file, who, err);
+    if (r == 0)
+        json_put_text(draft->fields, "script", text);
+    if (r == 0 && flags->word_count > 1)
+        r = put_words(draft, flags->words + 1, flags->word_count - 1, err);
+    return r;
+}
+
+/* Whether the first word is a file in this place that is a batch script. */
+static bool names_script(struct draft *draft, const char *word, const char **ret_text)
+{
+    struct stat status;
+    char head[2] = "";
+    FILE *file =
+        stat(word, &status) == 0 && S_ISREG(status.st_mode) ? fopen(word, "re") : NULL;
+    if (!file)
+        return false;
+    bool begins = fread(head, 1, 2, file) == 2 && head[0] == '#' && head[1] == '!';
+    fclose(file);
+    return begins && source_read(draft->arena, word, ret_text, NULL) == 0 &&
+           source_is_script(*ret_text);
+}
+
+/* Named like a file that people submit: if there is none of that name, it is a slip. */
+static int check_slip(const char *word, struct error *err)
+{
+    static const char *const endings[] = { ".yaml",   ".yml",   ".sh",
+                                           ".sbatch", ".slurm", ".job" };
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends_in(word, endings[i]) && access(word, F_OK) != 0)
+            return error_set(err, -EINVAL, "%.200s: %s", word, strerror(errno));
+    return 0;
+}
+
+static int take_source(struct draft *draft, const struct flags *flags, const char *who,
+                       struct error *err)
+{
+    const char *text;
+    if (flags->word_count == 0)
+        return 0;
+    if (!flags->dashes && strcmp(flags->words[0], "-") == 0) {
+        int r = source_read(draft->arena, "-", &text, err);
+        return r < 0 ? r : take_script(draft, flags, text, who, err);
+    }
+    if (!flags->dashes && is_job_file(flags->words[0])) {
+        if (flags->word_count > 1)
+            return error_set(err, -EINVAL, "%s: a job file takes no words after it",
+                             flags->words[0]);
+        return draft_file(draft, flags->words[0], err);
+    }
+    if (!flags->dashes && names_script(draft, flags->words[0], &text))
+        return take_script(draft, flags, text, who, err);
+    int r = flags->dashes ? 0 : check_slip(flags->words[0], err);
+    return r < 0 ? r : put_words(draft, flags->words, flags->word_count, err);
+}
+
+/* One line for a shell takes the place of a script. */
+static int put_wrap(struct draft *draft, struct error *err)
+{
+    if (!draft->wrap)
+        return 0;
+    if (json_get(draft->fields, "script") || json_get(draft->fields, "command"))
+        return error_set(err, -EINVAL, "--wrap: there is a command already");
+    size_t size = strlen(draft->wrap) + 16;
+    char *script = arena_array(draft->arena, char, size);
+    snprintf(script, size, "#!/bin/sh\n%s\n", draft->wrap);
+    json_put_text(draft->fields, "script", script);
+    put_name(draft, "wrap");
+    return 0;
+}
+
+/* Whether a variable is named in "A,B=c"; its value there, or NULL for our own. */
+static bool exported(const char *list, const char *name, size_t length)
+{
+    for (const char *at = list; at && *at;) {
+        size_t part = strcspn(at, ",");
+        if (part == length && strncmp(at, name, length) == 0)
+            return true;
+        at += part + (at[part] == ',');
+    }
+    return false;
+}
+
+static bool always_seen(const char *name, size_t length)
+{
+    return exported("HOME,LOGNAME,PATH,SHELL,USER", name, length);
+}
+
+/* Values that --export itself gives. */
+static int put_given(struct draft *draft, struct json *env, struct error *err)
+{
+    char *save, *copy = arena_text(draft->arena, draft->exports);
+    for (char *part = strtok_r(copy, ",", &save); part;
+         part = strtok_r(NULL, ",", &save)) {
+        char *equals = strchr(part, '=');
+        if (!equals)
+            continue;
+        *equals = '\0';
+        if (!*part || !json_can_say(part) || !json_can_say(equals + 1))
+            return error_set(err, -EINVAL, "--export: want NAME=value, in UTF-8");
+        json_put_text(env, part, equals + 1);
+    }
+    return 0;
+}
+
+/* ALL is sbatch's default; a list leaves out all that is not in it, but for a few. */
+static int put_environment(struct draft *draft, const char *who, struct error *err)
+{
+    const char *list = draft->exports;
+    bool all = !list || exported(list, "ALL", 3);
+    const struct json *given = json_get(draft->fields, "env");
+    if (given && !json_is_object(given))
+        return 0; /* a mistake in a job file, found when the request is checked */
+    struct json *env = json_new_object();
+    uint32_t left_out = 0;
+    for (char **variable = environ; *variable; variable++) {
+        const char *equals = strchr(*variable, '=');
+        size_t length = equals ? (size_t)(equals - *variable) : 0;
+        if (length == 0 || (length == 1 && **variable == '_'))
+            continue;
+        if (!all && !always_seen(*variable, length) &&
+            !exported(list, *variable, length))
+            continue;
+        char *name = strndup(*variable, length);
+        if (name && json_can_say(*variable))
+            json_put_text(env, name, equals + 1);
+        else
+            left_out++;
+        free(name);
+    }
+    if (left_out && who)
+        fprintf(stderr, "berth %s: %u variables that are not UTF-8 are left out\n", who,
+                left_out);
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; given && (at = json_member(given, at, &key, &value));)
+        json_put(env, key, json_copy_of(value)); /* a job file's own */
+    int r = list ? put_given(draft, env, err) : 0;
+    if (r < 0)
+        json_free(env);
+    else
+        json_put(draft->fields, "env", env);
+    return r;
+}
+
+int draft_read(struct draft *draft, const struct flags *flags, const char *who,
+               struct error *err)
+{
+    int r = take_source(draft, flags, who, err);
+    for (uint32_t i = 0; i < flags->given_count && r == 0; i++)
+        r = draft_set(draft, flags->given[i].flag->name, flags->given[i].value, err);
+    if (r == 0)
+        r = put_wrap(draft, err);
+    if (r == 0 && draft->file)
+        put_name(draft, base_name(draft->file));
+    else if (r == 0 && flags->word_count > 0)
+        put_name(draft, name_of(flags->words, flags->word_count));
+    if (r == 0)
+        r = put_environment(draft, who, err);
+    return r;
+}

@@ -1,0 +1,267 @@
+/* run.c - berth run: a job in front of you, as if it ran in this terminal. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "cmd/berth/draft.h"
+#include "cmd/berth/live.h"
+
+#define ASK_AFTER_NS \
+    INT64_C(700000000) /* a job that starts at once is not asked about */
+#define ASK_AGAIN_NS INT64_C(3000000000) /* why a job waits may change */
+#define AWAY_MAX 120 /* tries, half a second apart, while berthd is away */
+
+static const struct flag run_flags[] = {
+    DRAFT_FLAGS,
+    LIVE_FLAGS,
+    { 0 },
+};
+
+static volatile sig_atomic_t asked_to_stop; /* times */
+
+static void on_signal(int number)
+{
+    asked_to_stop++;
+}
+
+struct watch {
+    const struct flags *flags;
+    struct call *call; /* for questions while the other one streams */
+    uint64_t id;
+    uint64_t bytes; /* of its output that were shown */
+    bool cancelled;
+    bool waited; /* and we said so */
+    bool lost_output;
+    int64_t ask_ns;
+    char reason[320]; /* said last */
+};
+
+static int64_t clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int ask(struct watch *watch, const char *method, const char *more,
+               struct json **ret, struct error *err)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "%s", watch->id, more);
+    return call_json(watch->call, method, path, NULL, ret, err);
+}
+
+static void cancel(struct watch *watch)
+{
+    struct error err;
+    watch->cancelled = true;
+    int r = ask(watch, "DELETE", "", NULL, &err);
+    if (r == 0)
+        fprintf(stderr,
+                "berth run: cancelling job %" PRIu64 "; once more to leave it\n",
+                watch->id);
+    else if (r != -EBUSY && r != -ESRCH) /* it has ended meanwhile */
+        fprintf(stderr, "berth run: %s\n", err.text);
+}
+
+/* What holds it back, if that is new. */
+static void say_why(struct watch *watch)
+{
+    struct json *why = NULL;
+    if (ask(watch, "GET", "/why", &why, NULL) < 0)
+        return;
+    const char *text =
+        live_text(json_item(json_get(why, "reasons"), 0), "text", "waits");
+    const char *change = json_as_text(json_get(why, "smallest_change"));
+    if (strcmp(watch->reason, text) != 0) {
+        snprintf(watch->reason, sizeof watch->reason, "%s", text);
+        fprintf(stderr, "berth run: job %" PRIu64 " waits: %s%s%s\n", watch->id, text,
+                change ? "; to start it now: " : "", change ? change : "");
+    }
+    watch->waited = true;
+    json_free(why);
+}
+
+static void look(struct watch *watch)
+{
+    struct json *job = NULL;
+    if (ask(watch, "GET", "", &job, NULL) < 0)
+        return;
+    const char *state = live_text(job, "state", "");
+    if (strcmp(state, "PENDING") == 0 || strcmp(state, "HELD") == 0) {
+        say_why(watch);
+    } else if (watch->waited && strcmp(state, "RUNNING") == 0) {
+        fprintf(stderr, "berth run: job %" PRIu64 " runs\n", watch->id);
+        watch->waited = false;
+        watch->reason[0] = '\0';
+    }
+    json_free(job);
+}
+
+static bool on_idle(void *context)
+{
+    struct watch *watch = context;
+    if (asked_to_stop >= 2)
+        return false;
+    if (asked_to_stop == 1 && !watch->cancelled)
+        cancel(watch);
+    int64_t now = clock_ns();
+    if (now >= watch->ask_ns && !watch->cancelled) {
+        look(watch);
+        watch->ask_ns = now + ASK_AGAIN_NS;
+    }
+    return true;
+}
+
+static bool on_output(void *context, const char *bytes, size_t count)
+{
+    struct watch *watch = context;
+    watch->bytes += count;
+    if (fwrite(bytes, 1, count, stdout) != count || fflush(stdout) != 0)
+        watch->lost_output = true; /* the job goes on; its output is in its file */
+    return !watch->lost_output && asked_to_stop < 2;
+}
+
+/* Its output until it has ended; berthd may go away and come back meanwhile. */
+static int follow(struct watch *watch, const char *address, struct error *err)
+{
+    struct call_stream stream = { on_output, on_idle, watch };
+    struct call *call = NULL;
+    int r = call_open(&call, address, err);
+    for (int away = 0; r == 0 && away < AWAY_MAX && asked_to_stop < 2;) {
+        char path[96];
+        uint64_t before = watch->bytes;
+        snprintf(path, sizeof path,
+                 "/v1/jobs/%" PRIu64 "/log?follow=true&offset=%" PRIu64, watch->id,
+                 watch->bytes);
+        r = call_stream(call, path, &stream, err);
+        if (r != -EIO && r != -ECONNREFUSED)
+            break;
+        away = watch->bytes > before ? 0 : away + 1;
+        r = away == AWAY_MAX ? r : 0;
+        nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
+    }
+    call_close(call);
+    return r;
+}
+
+/* The job as it ended: its own exit code, 128 + n for signals. */
+static int exit_status(struct watch *watch)
+{
+    struct json *job = NULL;
+    struct error err;
+    int r = ask(watch, "GET", "", &job, &err);
+    for (int i = 0; r == 0 && i < 50 && !live_ended(live_text(job, "state", "")); i++) {
+        json_free(job); /* its output has ended; its end is about to be written down */
+        nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+        r = ask(watch, "GET", "", &job, &err);
+    }
+    if (r < 0)
+        return live_status(watch->flags, r, &err);
+    const char *state = live_text(job, "state", "");
+    const char *reason = live_text(job, "reason", "");
+    int64_t code = -1;
+    json_as_count(json_get(job, "exit_code"), &code);
+    if (strcmp(state, "COMPLETED") == 0)
+        code = 0;
+    else if (strcmp(state, "CANCELLED") == 0)
+        code = asked_to_stop ? 130 : code > 0 ? code : 1;
+    else if (code <= 0 || code > 255)
+        code = 1;
+    bool own = strncmp(reason, "exit status", 11) == 0; /* it has said so itself */
+    if (code != 0 && !asked_to_stop && *reason && !own)
+        fprintf(stderr, "berth run: job %" PRIu64 ": %s\n", watch->id, reason);
+    json_free(job);
+    return (int)code;
+}
+
+static int watch_job(struct watch *watch, const char *address)
+{
+    struct error err;
+    struct sigaction action = { .sa_handler = on_signal };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    watch->ask_ns = clock_ns() + ASK_AFTER_NS;
+    int r = follow(watch, address, &err);
+    if (r < 0)
+        return live_status(watch->flags, r, &err);
+    if (watch->lost_output) { /* nobody reads it: as if we had been the job */
+        cancel(watch);
+        return 128 + SIGPIPE;
+    }
+    if (asked_to_stop >= 2) {
+        fprintf(stderr, "berth run: left job %" PRIu64 " to itself\n", watch->id);
+        return 130;
+    }
+    return exit_status(watch);
+}
+
+static int start(const struct flags *flags, const struct json *body)
+{
+    struct watch watch = { .flags = flags };
+    struct json *answer = NULL;
+    struct error err;
+    int64_t id = 0;
+    int status = live_open(&watch.call, flags);
+    if (status)
+        return status;
+    int r = call_json(watch.call, "POST", "/v1/jobs", body, &answer, &err);
+    if (r < 0) {
+        call_close(watch.call);
+        return live_status(flags, r, &err);
+    }
+    const char *rejected = live_text(answer, "rejected", "");
+    json_as_count(json_get(answer, "id"), &id);
+    watch.id = (uint64_t)id;
+    status = *rejected ? command_failed(flags, "it can never run: %s", rejected)
+                       : watch_job(&watch, flags_get(flags, "socket"));
+    json_free(answer);
+    call_close(watch.call);
+    return status;
+}
+
+static int run_run(const struct flags *flags)
+{
+    struct arena arena;
+    struct draft draft;
+    struct json *body = NULL;
+    struct error err;
+    if (flags->word_count == 0 && !flags_get(flags, "wrap"))
+        return command_wrong(flags, "want a command, a script or a job file");
+    arena_init(&arena, 0);
+    draft_init(&draft, &arena);
+    int r = draft_read(&draft, flags, flags->command->name, &err);
+    if (r == 0 && !json_get(draft.fields, "class"))
+        json_put_text(draft.fields, "class", "te"); /* somebody is waiting for it */
+    if (r == 0)
+        r = draft_body(&draft, &body, &err);
+    int status = live_status(flags, r, &err);
+    if (status == 0 && json_get(body, "jobs"))
+        status = command_wrong(flags, "one job at a time; 'berth submit' takes many");
+    else if (status == 0)
+        status = start(flags, body);
+    if (r == 0)
+        json_free(body);
+    draft_release(&draft);
+    arena_release(&arena);
+    return status;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .group = "Use",
+    .brief = "run a job, show its output, return its exit code",
+    .usage = "[flags] [--] CMD…",
+    .flags = run_flags,
+    .more =
+        "Flags stand before the command; what follows is the command's own. Ctrl-C\n"
+        "cancels the job; a second one leaves it to itself.",
+    .flags_first = true,
+    .run = run_run,
+};

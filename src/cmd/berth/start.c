@@ -1,0 +1,159 @@
+/* start.c - berthd in the background. */
+#include "cmd/berth/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/call.h"
+#include "api/place.h"
+#include "base/error.h"
+
+#define READY_MS 20000 /* a long history takes a moment to read */
+#define ARGS_MAX 32
+
+const char *start_program(const char *name)
+{
+    static char path[PATH_MAX + 32];
+    ssize_t count = readlink("/proc/self/exe", path, PATH_MAX);
+    if (count <= 0)
+        return NULL;
+    path[count] = '\0';
+    char *slash = strrchr(path, '/');
+    snprintf(slash + 1, 32, "%s", name);
+    return access(path, X_OK) == 0 ? path : NULL;
+}
+
+/* A folder for nobody else's eyes, and those above it. */
+static int make_folders(const char *path, struct error *err)
+{
+    char part[PLACE_MAX];
+    for (const char *at = path; *at; at++) {
+        size_t length = (size_t)(at - path) + strcspn(at + 1, "/") + 1;
+        if (at != path && *at != '/')
+            continue;
+        if (length >= sizeof part)
+            return error_set(err, -ENAMETOOLONG, "%.100s…: is too long", path);
+        snprintf(part, sizeof part, "%.*s", (int)length, path);
+        if (mkdir(part, path[length] ? 0755 : 0700) < 0 && errno != EEXIST)
+            return error_set(err, -errno, "%s: %s", part, strerror(errno));
+    }
+    return 0;
+}
+
+static int open_log(const char *state, char *path, size_t size, struct error *err)
+{
+    char folder[PLACE_MAX];
+    int r = 0;
+    if (state)
+        snprintf(folder, sizeof folder, "%s", state);
+    else
+        r = place_state(folder, sizeof folder, err);
+    if (r == 0)
+        r = make_folders(folder, err);
+    if (r < 0)
+        return r;
+    if ((size_t)snprintf(path, size, "%s/berthd.log", folder) >= size)
+        return error_set(err, -ENAMETOOLONG, "%.100s…: is too long", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : error_set(err, -errno, "%s: %s", path, strerror(errno));
+}
+
+/* In the child: leave this terminal and become berthd. */
+static void become(const char *const *args, int ready, int log)
+{
+    const char *argv[ARGS_MAX + 2] = { "berthd" };
+    for (uint32_t i = 0; args && args[i] && i < ARGS_MAX; i++)
+        argv[i + 1] = args[i];
+    int nothing = open("/dev/null", O_RDONLY);
+    setsid();
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    dup2(nothing, STDIN_FILENO);
+    dup2(ready, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    const char *program = start_program("berthd");
+    if (program)
+        execv(program, (char *const *)argv);
+    else
+        execvp("berthd", (char *const *)argv);
+    dprintf(STDERR_FILENO, "berthd: %s\n", strerror(errno));
+    _exit(127);
+}
+
+/* Its one line, or the end of it; false if neither comes in time. */
+static bool wait_for_line(int fd)
+{
+    struct pollfd poller = { .fd = fd, .events = POLLIN };
+    for (int left_ms = READY_MS; left_ms > 0; left_ms -= 100) {
+        int r = poll(&poller, 1, 100);
+        char bytes[256];
+        ssize_t count = r > 0 ? read(fd, bytes, sizeof bytes) : -1;
+        if (r > 0 && (count == 0 || (count > 0 && memchr(bytes, '\n', (size_t)count))))
+            return count > 0;
+    }
+    return false;
+}
+
+/* The last thing it said. */
+static void last_line(const char *path, long from, char *line, size_t size)
+{
+    char next[256];
+    FILE *file = fopen(path, "re");
+    line[0] = '\0';
+    if (!file)
+        return;
+    fseek(file, from, SEEK_SET);
+    while (fgets(next, sizeof next, file))
+        snprintf(line, size, "%.*s", (int)strcspn(next, "\n"), next);
+    fclose(file);
+}
+
+/* Somebody else may have started it at the same moment: then that one is as good. */
+static bool answers_soon(struct call *call, int tries)
+{
+    for (int i = 0; i < tries; i++) {
+        if (call_answers(call))
+            return true;
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    }
+    return false;
+}
+
+int start_daemon(struct call *call, const char *state, const char *const *args,
+                 struct error *err)
+{
+    char path[PLACE_MAX + 16], said[256];
+    int ready[2];
+    int log = open_log(state, path, sizeof path, err);
+    if (log < 0)
+        return log;
+    long from = lseek(log, 0, SEEK_END);
+    if (pipe2(ready, O_CLOEXEC) < 0) {
+        close(log);
+        return error_set(err, -errno, "a pipe: %s", strerror(errno));
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become(args, ready[1], log);
+    close(ready[1]);
+    close(log);
+    bool up = pid > 0 && wait_for_line(ready[0]);
+    close(ready[0]);
+    if (answers_soon(call, up ? 100 : 20))
+        return 0;
+    last_line(path, from, said, sizeof said);
+    return error_set(err, -ECONNREFUSED, "berthd did not start%s%s; see %.150s",
+                     said[0] ? ": " : "", said, path);
+}

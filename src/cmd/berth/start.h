@@ -1,0 +1,16 @@
+/* start.h - starting berthd in the background and waiting until it answers. */
+#pragma once
+
+struct call;
+struct error;
+
+/*
+ * Start it with these arguments (ended by NULL; or NULL: none), detached from this
+ * terminal, and wait until 'call' is answered.  What it says goes to berthd.log in
+ * 'state' (NULL: the usual state folder).
+ */
+int start_daemon(struct call *call, const char *state, const char *const *args,
+                 struct error *err);
+
+/* The program: beside this one, or NULL: wherever PATH finds it.  In static memory. */
+const char *start_program(const char *name);

@@ -1,0 +1,103 @@
+/* submit.c - berth submit: a job, or many, into the queue. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "cmd/berth/draft.h"
+#include "cmd/berth/live.h"
+
+static const struct flag submit_flags[] = {
+    DRAFT_FLAGS, { "parsable", 0, NULL, "print the number and nothing else" },
+    LIVE_JSON,   LIVE_FLAGS,
+    { 0 },
+};
+
+/* Numbers in a row are one range; a job that can never run is said on stderr. */
+static void print_ids(const struct json *ids)
+{
+    int64_t first = 0, last = 0, id;
+    for (size_t i = 0; i <= json_count(ids); i++) {
+        if (!json_as_count(json_item(ids, i), &id))
+            id = 0; /* the end */
+        if (last != 0 && id == last + 1) {
+            last = id;
+            continue;
+        }
+        if (last != 0 && first == last)
+            printf("%" PRId64 "\n", first);
+        else if (last != 0)
+            printf("%" PRId64 "-%" PRId64 "\n", first, last);
+        first = last = id;
+    }
+}
+
+static int say(const struct flags *flags, struct json *answer)
+{
+    const char *rejected = json_as_text(json_get(answer, "rejected"));
+    const struct json *ids = json_get(answer, "ids");
+    bool plain = flags_get(flags, "parsable") != NULL;
+    int64_t id = 0;
+    if (flags_get(flags, "json"))
+        json_print(answer, stdout, true);
+    else if (ids && plain)
+        for (size_t i = 0; i < json_count(ids); i++)
+            printf("%" PRId64 "\n", json_as_count(json_item(ids, i), &id) ? id : 0);
+    else if (ids)
+        print_ids(ids);
+    else if (json_as_count(json_get(answer, "id"), &id))
+        printf("%" PRId64 "\n", id);
+    int status = 0;
+    if (rejected && *rejected)
+        status = command_failed(flags, "it can never run: %s", rejected);
+    json_free(answer);
+    return status;
+}
+
+static int send(const struct flags *flags, const struct json *body)
+{
+    struct call *call = NULL;
+    struct json *answer = NULL;
+    struct error err;
+    int status = live_open(&call, flags);
+    if (status)
+        return status;
+    int r = call_json(call, "POST", "/v1/jobs", body, &answer, &err);
+    call_close(call);
+    return r < 0 ? live_status(flags, r, &err) : say(flags, answer);
+}
+
+static int submit_run(const struct flags *flags)
+{
+    struct arena arena;
+    struct draft draft;
+    struct json *body = NULL;
+    struct error err;
+    if (flags->word_count == 0 && !flags_get(flags, "wrap"))
+        return command_wrong(flags, "want a command, a script, a job file or -");
+    arena_init(&arena, 0);
+    draft_init(&draft, &arena);
+    int r = draft_read(&draft, flags, flags->command->name, &err);
+    if (r == 0)
+        r = draft_body(&draft, &body, &err);
+    int status = live_status(flags, r, &err);
+    if (status == 0) {
+        status = send(flags, body);
+        json_free(body);
+    }
+    draft_release(&draft);
+    arena_release(&arena);
+    return status;
+}
+
+const struct command command_submit = {
+    .name = "submit",
+    .group = "Use",
+    .brief = "put a job into the queue and print its number",
+    .usage = "[flags] [--] CMD… | SCRIPT | FILE.yaml | -",
+    .flags = submit_flags,
+    .more = "Flags stand before the command; what follows is the command's own. "
+            "#SBATCH and\n"
+            "#BERTH lines in a script are read; flags win over them.",
+    .flags_first = true,
+    .run = submit_run,
+};

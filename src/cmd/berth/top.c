@@ -1,0 +1,210 @@
+/* top.c - berth top: the cluster as it lives, on the whole screen. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/berth/gantt.h"
+#include "cmd/berth/jobs.h"
+#include "cmd/berth/live.h"
+#include "cmd/berth/sheet.h"
+
+#define SLOT_S 2.0     /* of the chart */
+#define SOONEST_S 0.25 /* between two looks, however much happens */
+#define LATEST_S 2.0   /* times and progress go on even if nothing happens */
+#define JOBS_ASKED 200
+
+static const struct flag top_flags[] = {
+    LIVE_FLAGS,
+    { 0 },
+};
+
+struct top {
+    struct call *call; /* for questions while the other one streams */
+    struct gantt gantt;
+    double looked_s;
+    bool news; /* something happened since */
+    bool done;
+    bool away;
+};
+
+static struct termios before;
+static volatile sig_atomic_t ended;
+
+static void on_end(int number)
+{
+    ended = 1;
+}
+
+static void restore(void)
+{
+    fputs("\033[?7h\033[?25h\033[?1049l", stdout);
+    fflush(stdout);
+    tcsetattr(STDIN_FILENO, TCSANOW, &before);
+}
+
+/* The other screen, no cursor, keys as they are pressed. */
+static int take_screen(const struct flags *flags)
+{
+    if (tcgetattr(STDIN_FILENO, &before) < 0)
+        return command_failed(flags, "this terminal cannot be set up");
+    struct termios raw = before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+    atexit(restore);
+    struct sigaction action = { .sa_handler = on_end };
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* and no wrapping */
+    return 0;
+}
+
+static double clock_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static struct json *get(struct top *top, const char *path)
+{
+    struct json *json = NULL;
+    if (call_json(top->call, "GET", path, NULL, &json, NULL) < 0)
+        top->away = true;
+    return json;
+}
+
+static void print_head(FILE *file, const struct json *server, bool away)
+{
+    const struct json *jobs = json_get(server, "jobs"),
+                      *gpus = json_get(server, "gpus");
+    char now[32];
+    time_t at = time(NULL);
+    struct tm tm;
+    strftime(now, sizeof now, "%H:%M:%S", localtime_r(&at, &tm));
+    if (away)
+        fprintf(file, "berth top  %s  berthd is away; jobs go on  (q quits)\n\n", now);
+    else
+        fprintf(file,
+                "berth top  %s  %s  %.0f run, %.0f wait, %.0f held  "
+                "accelerators %.0f/%.0f  (q quits)\n\n",
+                now, live_text(server, "policy", ""), live_number(jobs, "running", 0),
+                live_number(jobs, "pending", 0), live_number(jobs, "held", 0),
+                live_number(gpus, "held", 0), live_number(gpus, "total", 0));
+}
+
+/* Put a drawn page on the screen: no more lines than it has, each erased to its end. */
+static void put_page(const char *page, uint32_t rows)
+{
+    fputs("\033[H", stdout);
+    for (uint32_t row = 0; *page && row + 1 < rows; row++) {
+        size_t length = strcspn(page, "\n");
+        fwrite(page, 1, length, stdout);
+        fputs("\033[K\n", stdout);
+        page += length + (page[length] == '\n');
+    }
+    fputs("\033[J", stdout);
+    fflush(stdout);
+}
+
+static void draw(struct top *top)
+{
+    struct winsize size = { 0 };
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col)
+        size = (struct winsize){ .ws_row = 24, .ws_col = 80 };
+    char path[64], *page = NULL;
+    size_t count;
+    FILE *file = open_memstream(&page, &count);
+    if (!file)
+        return;
+    top->away = false;
+    snprintf(path, sizeof path, "/v1/jobs?limit=%d", JOBS_ASKED);
+    struct json *server = get(top, "/v1/server");
+    struct json *nodes = top->away ? NULL : get(top, "/v1/nodes");
+    struct json *jobs = top->away ? NULL : get(top, path);
+    bool colour = sheet_coloured(stdout);
+    print_head(file, server, top->away);
+    if (!top->away)
+        gantt_add(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
+                  clock_s());
+    gantt_print(&top->gantt, file, size.ws_col, size.ws_row / 2, colour);
+    fputc('\n', file);
+    jobs_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
+    fclose(file);
+    put_page(page, size.ws_row);
+    free(page);
+    json_free(server);
+    json_free(nodes);
+    json_free(jobs);
+}
+
+/* Keys, the end, and a look if it is time. */
+static bool on_idle(void *context)
+{
+    struct top *top = context;
+    char key;
+    while (read(STDIN_FILENO, &key, 1) == 1)
+        top->done |= key == 'q' || key == 'Q';
+    top->done |= ended;
+    double now = clock_s(), since = now - top->looked_s;
+    if (!top->done &&
+        (since >= LATEST_S || since < 0 || (top->news && since >= SOONEST_S))) {
+        top->looked_s = now;
+        top->news = false;
+        draw(top);
+    }
+    return !top->done;
+}
+
+static bool on_event(void *context, const char *bytes, size_t count)
+{
+    ((struct top *)context)->news = true;
+    return true;
+}
+
+static int top_run(const struct flags *flags)
+{
+    struct top top = { .call = NULL };
+    struct call *events = NULL;
+    struct error err;
+    if (flags->word_count > 0)
+        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return command_wrong(flags, "wants a terminal; 'berth queue' does not");
+    int status = live_open(&top.call, flags);
+    if (status)
+        return status;
+    int r = call_open(&events, flags_get(flags, "socket"), &err);
+    if (r < 0) {
+        call_close(top.call);
+        return live_status(flags, r, &err);
+    }
+    gantt_init(&top.gantt, SLOT_S);
+    status = take_screen(flags);
+    struct call_stream stream = { on_event, on_idle, &top };
+    while (status == 0 && on_idle(&top)) {
+        call_stream(events, "/v1/events", &stream, NULL);
+        if (!top.done) /* berthd went away: look again, not too often */
+            nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+    }
+    gantt_release(&top.gantt);
+    call_close(events);
+    call_close(top.call);
+    return status;
+}
+
+const struct command command_top = {
+    .name = "top",
+    .group = "Use",
+    .brief = "jobs and accelerators on the whole screen, as they change",
+    .usage = "[flags]",
+    .flags = top_flags,
+    .run = top_run,
+};

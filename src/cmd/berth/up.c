@@ -1,0 +1,189 @@
+/* up.c - berth up, berth down: start and stop this user's berthd. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/place.h"
+#include "cmd/berth/live.h"
+#include "cmd/berth/start.h"
+
+#define WAIT_TRIES 600 /* for it to be gone, 50 ms apart */
+
+static const struct flag up_flags[] = {
+    { "state", 0, "DIR", "where it keeps jobs, logs and checkpoints" },
+    { "executor", 0, "NAME", "what carries orders out: local" },
+    { "fake-gpus", 0, "TYPE:N,…", "slots that stand in for accelerators" },
+    { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" },
+    { "flow", 0, "F", "whose packets go first" },
+    { "listen", 0, "HOST:PORT", "HTTP over TCP as well, with a token" },
+    LIVE_JSON,
+    LIVE_FLAGS,
+    { 0 },
+};
+
+static const struct flag down_flags[] = {
+    { "kill", 0, NULL, "end the jobs too" },
+    LIVE_FLAGS,
+    { 0 },
+};
+
+static int say(const struct flags *flags, struct call *call, bool started)
+{
+    struct json *server = NULL;
+    struct error err;
+    int r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
+    if (r < 0)
+        return live_status(flags, r, &err);
+    if (flags_get(flags, "json")) {
+        json_put_text(server, "socket", call_address(call));
+        json_put_flag(server, "was_started", started);
+        return live_print_json(server);
+    }
+    printf("berthd %s at %s: %s, %.0f accelerators\n", started ? "is up" : "was up",
+           call_address(call), live_text(server, "policy", "?"),
+           live_number(json_get(server, "gpus"), "total", 0));
+    json_free(server);
+    return 0;
+}
+
+/* The flags that are berthd's own, as it spells them. */
+static void daemon_args(const struct flags *flags, const char *state, const char **args)
+{
+    static const char *const passed[] = { "--executor", "--fake-gpus", "--policy",
+                                          "--flow",     "--listen",    "--socket" };
+    uint32_t count = 0;
+    if (state) {
+        args[count++] = "--state";
+        args[count++] = state;
+    }
+    for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+        const char *value = flags_get(flags, passed[i] + 2);
+        if (value) {
+            args[count++] = passed[i];
+            args[count++] = value;
+        }
+    }
+    args[count] = NULL;
+}
+
+static bool wants_something(const struct flags *flags)
+{
+    for (uint32_t i = 0; i < flags->given_count; i++)
+        if (strcmp(flags->given[i].flag->name, "json") != 0 &&
+            strcmp(flags->given[i].flag->name, "socket") != 0 &&
+            strcmp(flags->given[i].flag->name, "state") != 0)
+            return true;
+    return false;
+}
+
+/* A folder as an absolute path, whether it is there or not. */
+static int absolute(const struct flags *flags, const char *path, char *whole,
+                    size_t size)
+{
+    char here[PATH_MAX];
+    if (!*path)
+        return command_wrong(flags, "--state is empty");
+    if (path[0] == '/')
+        snprintf(whole, size, "%s", path);
+    else if (getcwd(here, sizeof here))
+        snprintf(whole, size, "%s/%s", here, path);
+    else
+        return command_failed(flags, "the present folder: %s", strerror(errno));
+    return 0;
+}
+
+/* A named state folder has its own socket. */
+static int find(const struct flags *flags, const char *state, struct call **ret_call)
+{
+    char path[PLACE_MAX];
+    struct error err;
+    const char *address = flags_get(flags, "socket");
+    int r = 0;
+    if (!address && state) {
+        r = place_socket_of(path, sizeof path, state, &err);
+        address = path;
+    }
+    if (r == 0)
+        r = call_open(ret_call, address, &err);
+    return live_status(flags, r, &err);
+}
+
+static int up_run(const struct flags *flags)
+{
+    const char *args[32], *state = flags_get(flags, "state");
+    char whole[2 * PATH_MAX];
+    struct call *call = NULL;
+    struct error err;
+    if (flags->word_count > 0)
+        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    int status = state ? absolute(flags, state, whole, sizeof whole) : 0;
+    state = state ? whole : NULL;
+    if (status == 0)
+        status = find(flags, state, &call);
+    if (status)
+        return status;
+    bool there = call_answers(call);
+    if (there && wants_something(flags)) {
+        status = command_failed(flags,
+                                "berthd is up already at %s; 'berth down' first, "
+                                "or 'berth set --policy'",
+                                call_address(call));
+        call_close(call);
+        return status;
+    }
+    if (!there) {
+        daemon_args(flags, state, args);
+        int r = start_daemon(call, state, args, &err);
+        if (r < 0) {
+            call_close(call);
+            return command_failed(flags, "%s", err.text);
+        }
+    }
+    status = say(flags, call, !there);
+    call_close(call);
+    return status;
+}
+
+static int down_run(const struct flags *flags)
+{
+    struct call *call = NULL;
+    struct error err;
+    if (flags->word_count > 0)
+        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    int r = call_open(&call, flags_get(flags, "socket"), &err);
+    if (r < 0)
+        return live_status(flags, r, &err);
+    r = call_json(call, "DELETE",
+                  flags_get(flags, "kill") ? "/v1/server?kill=true" : "/v1/server",
+                  NULL, NULL, &err);
+    int status = 0;
+    if (r == -ECONNREFUSED)
+        printf("No berthd runs at %s.\n", call_address(call));
+    else if (r < 0)
+        status = live_status(flags, r, &err);
+    for (int i = 0; r == 0 && i < WAIT_TRIES && call_answers(call); i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    call_close(call);
+    return status;
+}
+
+const struct command command_up = {
+    .name = "up",
+    .group = "Use",
+    .brief = "start berthd for this user",
+    .usage = "[flags]",
+    .flags = up_flags,
+    .run = up_run,
+};
+
+const struct command command_down = {
+    .name = "down",
+    .group = "Use",
+    .brief = "stop it; jobs go on, unless --kill",
+    .usage = "[--kill]",
+    .flags = down_flags,
+    .run = down_run,
+};

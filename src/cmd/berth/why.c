@@ -1,0 +1,73 @@
+/* why.c - berth why: what holds a job back, who is ahead, what would start it. */
+#include <inttypes.h>
+
+#include "cmd/berth/live.h"
+
+#define AHEAD_SHOWN 12
+
+static const struct flag why_flags[] = {
+    LIVE_JSON,
+    LIVE_FLAGS,
+    { 0 },
+};
+
+static void print_ahead(const struct json *ahead)
+{
+    size_t count = json_count(ahead);
+    if (count == 0)
+        return;
+    printf("Ahead of it:");
+    for (size_t i = 0; i < count && i < AHEAD_SHOWN; i++) {
+        int64_t id = 0;
+        json_as_count(json_item(ahead, i), &id);
+        printf("%s %" PRId64, i ? "," : "", id);
+    }
+    if (count > AHEAD_SHOWN)
+        printf(" and %zu more", count - AHEAD_SHOWN);
+    putchar('\n');
+}
+
+static void print_why(const struct json *why)
+{
+    const struct json *reasons = json_get(why, "reasons");
+    const char *change = json_as_text(json_get(why, "smallest_change"));
+    bool ever = true;
+    json_as_flag(json_get(why, "can_ever_run"), &ever);
+    printf("Job %.0f is %s%s\n", live_number(why, "id", 0), live_text(why, "state", ""),
+           ever ? "." : " and can never run here.");
+    for (size_t i = 0; i < json_count(reasons); i++) {
+        fputs("  - ", stdout);
+        live_put(live_text(json_item(reasons, i), "text", ""));
+        putchar('\n');
+    }
+    print_ahead(json_get(why, "ahead"));
+    if (change && *change)
+        printf("To start it now: %s\n", change);
+}
+
+static int why_run(const struct flags *flags)
+{
+    uint64_t id;
+    char path[64];
+    struct json *why = NULL;
+    int status = live_id(flags, &id);
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
+    if (status == 0)
+        status = live_get(flags, path, &why);
+    if (status)
+        return status;
+    if (flags_get(flags, "json"))
+        return live_print_json(why);
+    print_why(why);
+    json_free(why);
+    return 0;
+}
+
+const struct command command_why = {
+    .name = "why",
+    .group = "Use",
+    .brief = "what holds a job back, who is ahead, what would start it",
+    .usage = "ID [--json]",
+    .flags = why_flags,
+    .run = why_run,
+};

@@ -1,0 +1,359 @@
+/*
+ * routes.c - requests to berthd, answered: the table of routes, and events on their way
+ * to those who watch.
+ */
+#include "daemon/routes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/units.h"
+#include "daemon/records.h"
+#include "daemon/routes_own.h"
+#include "daemon/stream.h"
+#include "daemon/tail.h"
+#include "daemon/target.h"
+#include "store/store.h"
+
+#define TOLD_MAX (64u << 20) /* bytes of events in one pass that the stream can tell */
+
+static void show_events(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    stream_reply(routes->stream, request, reply);
+}
+
+/* One row per operation of docs/api/openapi.yaml; 'keys' are those its query may have. */
+static const struct route {
+    const char *method, *path, *keys;
+    route_fn *answer;
+} table[] = {
+    { "GET", "/v1/jobs", "state user since until name limit before history",
+      list_jobs },
+    { "POST", "/v1/jobs", "", submit_jobs },
+    { "GET", "/v1/jobs/{id}", "", show_job },
+    { "PATCH", "/v1/jobs/{id}", "", change_job },
+    { "DELETE", "/v1/jobs/{id}", "", cancel_job },
+    { "GET", "/v1/jobs/{id}/why", "", explain_job },
+    { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
+    { "GET", "/v1/nodes", "", show_nodes },
+    { "GET", "/v1/ledger", "job since limit", show_ledger },
+    { "GET", "/v1/flows", "", show_flows },
+    { "GET", "/v1/events", "since", show_events },
+    { "GET", "/v1/server", "", show_server },
+    { "PATCH", "/v1/server", "", change_server },
+    { "DELETE", "/v1/server", "kill", stop_server },
+    { "GET", "/metrics", "", show_metrics },
+};
+
+#define ROUTES (sizeof table / sizeof table[0])
+
+/* ---- finding the row ---- */
+
+enum match { MATCH_NOT, MATCH_BAD_ID, MATCH_YES };
+
+static enum match matches(const char *pattern, const char *path, uint64_t *ret_id)
+{
+    static const char hole[] = "{id}";
+    const char *at = strstr(pattern, hole);
+    *ret_id = 0;
+    if (!at)
+        return strcmp(pattern, path) == 0 ? MATCH_YES : MATCH_NOT;
+    size_t before = (size_t)(at - pattern);
+    if (strncmp(pattern, path, before) != 0)
+        return MATCH_NOT;
+    size_t count = strcspn(path + before, "/");
+    if (count == 0 || strcmp(path + before + count, at + strlen(hole)) != 0)
+        return MATCH_NOT;
+    return target_id(path + before, count, ret_id) ? MATCH_YES : MATCH_BAD_ID;
+}
+
+/* Is 'word' one of the words in 'words'? */
+static bool among(const char *words, const char *word)
+{
+    size_t count = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += count)
+        if ((at == words || at[-1] == ' ') && (at[count] == ' ' || !at[count]))
+            return count > 0;
+    return false;
+}
+
+static bool query_is_known(const struct route *route,
+                           const struct http_request *request, struct http_reply *reply)
+{
+    for (uint32_t i = 0; i < request->target->count; i++) {
+        const char *key = request->target->keys[i];
+        if (among(route->keys, key) && !strchr(key, ' '))
+            continue;
+        struct error err;
+        error_set(&err, 0, "%.60s: there is no such key here", key);
+        http_reply_error(reply, 400, NULL, err.text);
+        return false;
+    }
+    return true;
+}
+
+static void refuse_method(const char *path, struct http_reply *reply)
+{
+    char allowed[64] = "";
+    for (size_t i = 0; i < ROUTES; i++) {
+        uint64_t id;
+        size_t used = strlen(allowed);
+        if (matches(table[i].path, path, &id) == MATCH_YES)
+            snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
+                     table[i].method);
+    }
+    http_reply_error(reply, 405, NULL, "this cannot be done here");
+    http_reply_header(reply, "Allow", allowed);
+}
+
+void routes_handle(void *context, const struct http_request *request,
+                   struct http_reply *reply)
+{
+    enum match best = MATCH_NOT;
+    for (size_t i = 0; i < ROUTES; i++) {
+        uint64_t id;
+        enum match match = matches(table[i].path, request->path, &id);
+        best = match > best ? match : best;
+        if (match != MATCH_YES || strcmp(table[i].method, request->method) != 0)
+            continue;
+        if (query_is_known(&table[i], request, reply))
+            table[i].answer(context, request, id, reply);
+        return;
+    }
+    if (best == MATCH_YES)
+        refuse_method(request->path, reply);
+    else if (best == MATCH_BAD_ID)
+        http_reply_error(reply, 400, "id", "id: want a job's number");
+    else
+        http_reply_error(reply, 404, NULL, "there is nothing of that name");
+}
+
+/* ---- what routes share ---- */
+
+void reply_failure(struct http_reply *reply, int code, const struct error *err)
+{
+    static const struct {
+        int code, status;
+    } statuses[] = {
+        { -EINVAL, 400 },   { -ERANGE, 400 }, { -ENOENT, 404 },
+        { -EPERM, 403 },    { -EACCES, 403 }, { -ELOOP, 403 },
+        { -EALREADY, 409 }, { -EAGAIN, 503 }, { -ENOBUFS, 503 },
+    };
+    int status = 500;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (statuses[i].code == code)
+            status = statuses[i].status;
+
+    /* "gpus: want a number": the word before the colon is the field. */
+    char field[64] = "";
+    size_t count = strspn(err->text, "abcdefghijklmnopqrstuvwxyz_0123456789[].");
+    if (status == 400 && count > 0 && count < sizeof field && err->text[count] == ':')
+        snprintf(field, sizeof field, "%.*s", (int)count, err->text);
+    http_reply_error(reply, status, *field ? field : NULL, err->text);
+    if (status == 503)
+        http_reply_header(reply, "Retry-After", "1");
+}
+
+static bool refuse_key(const char *key, const char *want, struct http_reply *reply)
+{
+    struct error err;
+    error_set(&err, 0, "%s: want %s", key, want);
+    http_reply_error(reply, 400, key, err.text);
+    return false;
+}
+
+bool read_flag(const struct http_request *request, const char *key, bool *ret_flag,
+               struct http_reply *reply)
+{
+    const char *text = http_query(request, key);
+    if (!text)
+        return true;
+    bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
+        return refuse_key(key, "true or false", reply);
+    *ret_flag = yes;
+    return true;
+}
+
+bool read_count(const struct http_request *request, const char *key, int64_t min,
+                int64_t max, int64_t *ret_count, struct http_reply *reply)
+{
+    const char *text = http_query(request, key);
+    if (!text)
+        return true;
+    const char *digits = text + (*text == '-');
+    char *end;
+    errno = 0;
+    int64_t count = strtoll(text, &end, 10);
+    if (*digits < '0' || *digits > '9' || *end || errno || count < min || count > max) {
+        char want[80];
+        snprintf(want, sizeof want, "a whole number, %" PRId64 " to %" PRId64, min,
+                 max);
+        return refuse_key(key, want, reply);
+    }
+    *ret_count = count;
+    return true;
+}
+
+bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
+               struct http_reply *reply)
+{
+    const char *text = http_query(request, key);
+    double seconds;
+    if (!text)
+        return true;
+    if (!units_number(text, &seconds) || seconds < 0 || seconds > 9e9)
+        return refuse_key(key, "seconds since 1970", reply);
+    *ret_ns = units_ns(seconds);
+    return true;
+}
+
+/* ---- events on their way to those who watch ---- */
+
+/* Whose job it is; nobody's but root's if that cannot be known any more. */
+static uint32_t owner_of(struct routes *routes, uint64_t id)
+{
+    if (id == 0)
+        return STREAM_EVERYONE;
+    job_id job = daemon_find(routes->daemon, id);
+    if (job != JOB_NONE)
+        return daemon_owner(routes->daemon, job);
+    uint32_t owner = map_find(&routes->owners, id); /* it has ended just now */
+    if (owner != MAP_NONE) {
+        map_remove(&routes->owners, id);
+        return owner;
+    }
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return records_owner(store_reader(facts.store), id);
+}
+
+/* Its line names its kind. */
+static void count_kind(struct routes *routes, const char *text)
+{
+    static const char key[] = "\"kind\":\"";
+    const char *at = strstr(text, key);
+    if (!at)
+        return;
+    at += strlen(key);
+    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+        const char *name = event_name(kind);
+        size_t count = strlen(name);
+        if (strncmp(at, name, count) == 0 && at[count] == '"')
+            routes->kinds[kind]++;
+    }
+}
+
+static void on_text(void *context, uint64_t seq, uint64_t job, const char *text,
+                    size_t size)
+{
+    struct routes *routes = context;
+    uint32_t owner = owner_of(routes, job);
+    size_t at = routes->told_text.count;
+    buf_add(&routes->told_text, text, size);
+    if (size > STREAM_LINE_MAX || routes->told_text.count != at + size)
+        return; /* who watches misses one; the store has it */
+    buf_add(&routes->told_text, "", 1);
+    if (routes->told_count == routes->told_room)
+        routes->told = grow(routes->told, &routes->told_room, routes->told_count + 1,
+                            sizeof *routes->told);
+    routes->told[routes->told_count++] = (struct told){
+        .seq = seq, .job = job, .owner = owner, .at = at, .count = size
+    };
+}
+
+void routes_flush(struct routes *routes, bool durable)
+{
+    for (uint32_t i = 0; durable && i < routes->told_count; i++) {
+        const struct told *told = &routes->told[i];
+        const char *text = routes->told_text.bytes + told->at;
+        stream_add(routes->stream, told->seq, told->owner, text, told->count);
+        count_kind(routes, text);
+        if (told->job && tails_count(routes->tails) > 0)
+            tails_wake(routes->tails, told->job);
+    }
+    routes->told_count = 0;
+    if (routes->told_text.room > 1u << 20)
+        buf_release(&routes->told_text); /* an unusual pass; do not keep its memory */
+    else
+        buf_reset(&routes->told_text);
+}
+
+static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put,
+                      void *sink)
+{
+    struct routes *routes = context;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return records_events(store_reader(facts.store), seq, max, put, sink);
+}
+
+static bool may_see(void *context, uint32_t uid, uint32_t owner)
+{
+    const struct routes *routes = context;
+    const struct caller caller = { .uid = uid };
+    return daemon_may(routes->daemon, &caller, owner);
+}
+
+/* Will this job write no more? */
+static bool has_ended(void *context, uint64_t job)
+{
+    const struct routes *routes = context;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return facts.engine && daemon_find(routes->daemon, job) == JOB_NONE;
+}
+
+/* ---- beginning and end ---- */
+
+int routes_new(struct routes **ret_routes, struct daemon *daemon,
+               struct uv_loop_s *loop, struct error *err)
+{
+    struct routes *routes = calloc(1, sizeof *routes);
+    assert(routes);
+    routes->daemon = daemon;
+    struct daemon_facts facts;
+    daemon_look(daemon, &facts);
+    int r = http_token_load(facts.setup->state_dir, routes->token, err);
+    if (r < 0) {
+        free(routes);
+        return r;
+    }
+    buf_init(&routes->told_text, TOLD_MAX);
+    struct stream_setup setup = { .loop = loop,
+                                  .last_seq = store_seq(facts.store),
+                                  .older = read_older,
+                                  .may_see = may_see,
+                                  .context = routes };
+    stream_open(&routes->stream, &setup);
+    tails_open(&routes->tails, loop, has_ended, routes);
+    store_on_text(facts.store, on_text, routes);
+    *ret_routes = routes;
+    return 0;
+}
+
+void routes_free(struct routes *routes)
+{
+    if (!routes)
+        return;
+    stream_close(routes->stream);
+    tails_close(routes->tails);
+    buf_release(&routes->told_text);
+    free(routes->told);
+    map_release(&routes->owners);
+    free(routes);
+}
+
+const char *routes_token(const struct routes *routes)
+{
+    return routes->token;
+}

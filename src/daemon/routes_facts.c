@@ -1,0 +1,344 @@
+/* routes_facts.c - nodes, the ledger, flows, the server itself, figures for machines. */
+#include "daemon/routes_own.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/words.h"
+#include "base/bits.h"
+#include "base/error.h"
+#include "base/jot.h"
+#include "base/json.h"
+#include "daemon/records.h"
+#include "daemon/stream.h"
+#include "daemon/tail.h"
+#include "engine/engine.h"
+#include "metrics/prometheus.h"
+#include "model/cluster.h"
+#include "store/db.h"
+#include "store/store.h"
+#include "version.h"
+
+/* The state, or NULL with a reply: the store cannot be written and we start over. */
+static const struct state *living(struct routes *routes, struct daemon_facts *facts,
+                                  struct http_reply *reply)
+{
+    daemon_look(routes->daemon, facts);
+    if (facts->engine)
+        return &facts->engine->state;
+    struct error err;
+    int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
+    reply_failure(reply, r, &err);
+    return NULL;
+}
+
+static void end_object(struct http_reply *reply)
+{
+    jot_close(&reply->body, '}');
+    buf_text(&reply->body, "\n");
+}
+
+void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,
+                struct http_reply *reply)
+{
+    (void)request;
+    (void)id;
+    struct daemon_facts facts;
+    const struct state *state = living(routes, &facts, reply);
+    if (!state)
+        return;
+    jot_open(&reply->body, NULL, '{');
+    words_nodes(&reply->body, "nodes", state);
+    end_object(reply);
+}
+
+void show_flows(struct routes *routes, const struct http_request *request, uint64_t id,
+                struct http_reply *reply)
+{
+    (void)request;
+    (void)id;
+    struct daemon_facts facts;
+    const struct state *state = living(routes, &facts, reply);
+    if (!state)
+        return;
+    jot_open(&reply->body, NULL, '{');
+    jot_text_if(&reply->body, "flow", facts.setup->flow);
+    words_flows(&reply->body, "flows", state);
+    end_object(reply);
+}
+
+/* ---- the ledger ---- */
+
+void show_ledger(struct routes *routes, const struct http_request *request, uint64_t id,
+                 struct http_reply *reply)
+{
+    (void)id;
+    int64_t job = 0, limit = 1000, since_ns = 0;
+    if (!read_count(request, "job", 1, INT64_MAX, &job, reply) ||
+        !read_count(request, "limit", 1, 100000, &limit, reply) ||
+        !read_time(request, "since", &since_ns, reply))
+        return;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    struct db_query *query =
+        records_ledger(store_reader(facts.store), job, since_ns, limit);
+    struct words_entry entry;
+    jot_open(&reply->body, NULL, '{');
+    jot_open(&reply->body, "entries", '[');
+    while (records_next_entry(query, &entry))
+        words_entry(&reply->body, &entry);
+    db_finish(query);
+    jot_close(&reply->body, ']');
+    end_object(reply);
+}
+
+/* ---- the server ---- */
+
+struct tally {
+    uint32_t held, waiting, running, stopping; /* jobs         */
+    uint32_t gpus, gpus_held, gpus_foreign;    /* accelerators */
+};
+
+static void count_all(const struct state *state, struct tally *tally)
+{
+    *tally = (struct tally){ .waiting = state->waiting_count,
+                             .gpus = state->view.cluster->gpu_count };
+    for (job_id id = 0; id < state->job_count; id++) {
+        const struct job *job = &state->jobs[id];
+        tally->held += job->state == JOB_HELD;
+        tally->waiting += job->state == JOB_PLACED;
+        tally->running += job_runs(job);
+        tally->stopping += job->state == JOB_STOPPING;
+    }
+    for (node_id node = 0; node < state->view.cluster->node_count; node++) {
+        uint64_t foreign = state->foreign[node];
+        uint32_t count = state->view.cluster->nodes[node].gpu_count;
+        uint64_t all = count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+        uint64_t taken = all & ~state->free.rooms[node].gpus;
+        tally->gpus_foreign += bits_count(foreign);
+        tally->gpus_held += bits_count(taken & ~foreign);
+    }
+}
+
+static void write_server(struct routes *routes, struct http_reply *reply)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    struct buf *body = &reply->body;
+    jot_open(body, NULL, '{');
+    jot_text(body, "version", BERTH_VERSION);
+    jot_count(body, "pid", getpid());
+    jot_text(body, "policy", facts.policy);
+    jot_text_if(body, "flow", facts.setup->flow);
+    jot_text(body, "executor", facts.setup->executor ? facts.setup->executor : "local");
+    jot_flag(body, "system", facts.setup->system);
+    jot_text(body, "state_dir", facts.setup->state_dir);
+    jot_time(body, "started", facts.started_ns);
+    if (facts.engine) {
+        struct tally tally;
+        count_all(&facts.engine->state, &tally);
+        jot_open(body, "jobs", '{');
+        jot_count(body, "pending", tally.waiting);
+        jot_count(body, "running", tally.running + tally.stopping);
+        jot_count(body, "held", tally.held);
+        jot_close(body, '}');
+        jot_open(body, "gpus", '{');
+        jot_count(body, "total", tally.gpus);
+        jot_count(body, "held", tally.gpus_held);
+        jot_count(body, "foreign", tally.gpus_foreign);
+        jot_close(body, '}');
+    }
+    end_object(reply);
+}
+
+void show_server(struct routes *routes, const struct http_request *request, uint64_t id,
+                 struct http_reply *reply)
+{
+    (void)request;
+    (void)id;
+    write_server(routes, reply);
+}
+
+static void finish_server(void *context, uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    write_server(context, reply);
+}
+
+/* The policy that is asked for: borrowed from 'json'. */
+static int read_policy(const struct json *json, const char **ret_policy,
+                       struct error *err)
+{
+    const char *key;
+    const struct json *value;
+    *ret_policy = NULL;
+    if (!json_is_object(json))
+        return error_set(err, -EINVAL, "want an object");
+    for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
+        if (strcmp(key, "flow") == 0)
+            return error_set(err, -EINVAL, "flow: cannot be changed while berthd runs");
+        if (strcmp(key, "policy") != 0)
+            return error_set(err, -EINVAL, "%.60s: there is no such field", key);
+        *ret_policy = json_as_text(value);
+        if (!*ret_policy || strlen(*ret_policy) > 1000)
+            return error_set(err, -EINVAL, "policy: want NAME[,setting=value…]");
+    }
+    return *ret_policy ? 0 : error_set(err, -EINVAL, "policy: is missing");
+}
+
+void change_server(struct routes *routes, const struct http_request *request,
+                   uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct error err = { "" };
+    struct json *json = NULL;
+    const char *policy;
+    struct caller caller = caller_of(request);
+    int r = json_parse(request->body, request->body_size, &json, &err);
+    if (r == 0)
+        r = read_policy(json, &policy, &err);
+    if (r == 0)
+        r = daemon_set_policy(routes->daemon, &caller, policy, &err);
+    json_free(json);
+    if (r < 0) {
+        reply_failure(reply, r, &err);
+        return;
+    }
+    reply->after_commit = true;
+    reply->finish = finish_server;
+}
+
+void stop_server(struct routes *routes, const struct http_request *request, uint64_t id,
+                 struct http_reply *reply)
+{
+    (void)id;
+    bool kill = false;
+    struct error err = { "" };
+    struct caller caller = caller_of(request);
+    if (!read_flag(request, "kill", &kill, reply))
+        return;
+    int r = daemon_stop(routes->daemon, &caller, kill, &err);
+    if (r < 0) {
+        reply_failure(reply, r, &err);
+        return;
+    }
+    reply->status = 202;
+    buf_print(&reply->body, "{\"pid\":%d}\n", (int)getpid());
+}
+
+/* ---- figures ---- */
+
+static void put_jobs(struct prometheus *out, const struct tally *tally)
+{
+    const struct {
+        const char *state;
+        uint32_t count;
+    } rows[] = { { "held", tally->held },
+                 { "pending", tally->waiting },
+                 { "running", tally->running },
+                 { "stopping", tally->stopping } };
+    prometheus_gauge(out, "berth_jobs", NULL, "Jobs that have not ended, by state.");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        prometheus_count(out,
+                         (const struct label[]){ { "state", rows[i].state }, { NULL } },
+                         rows[i].count);
+    prometheus_gauge(out, "berth_gpus", NULL, "Accelerators, by what they do.");
+    prometheus_count(out, (const struct label[]){ { "use", "held" }, { NULL } },
+                     tally->gpus_held);
+    prometheus_count(out, (const struct label[]){ { "use", "foreign" }, { NULL } },
+                     tally->gpus_foreign);
+    prometheus_count(out, (const struct label[]){ { "use", "free" }, { NULL } },
+                     tally->gpus - tally->gpus_held - tally->gpus_foreign);
+}
+
+static void put_engine(struct prometheus *out, const struct engine *engine)
+{
+    struct tally tally;
+    count_all(&engine->state, &tally);
+    put_jobs(out, &tally);
+    prometheus_counter(out, "berth_decisions", NULL, "Times the policy was asked.");
+    prometheus_count(out, NULL, engine->decision_count);
+    prometheus_counter(out, "berth_plans_refused", NULL,
+                       "Plans of the policy that broke the rules.");
+    prometheus_count(out, NULL, engine->refused_count);
+}
+
+static void put_events(struct prometheus *out, const struct routes *routes)
+{
+    prometheus_counter(out, "berth_events", NULL, "What happened, by kind.");
+    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+        if (routes->kinds[kind])
+            prometheus_count(
+                out, (const struct label[]){ { "kind", event_name(kind) }, { NULL } },
+                routes->kinds[kind]);
+}
+
+static void put_http(struct prometheus *out, const struct http_counts *counts)
+{
+    prometheus_counter(out, "berth_http_requests", NULL, "Requests answered.");
+    prometheus_count(out, NULL, counts->requests);
+    prometheus_counter(out, "berth_http_refusals", NULL,
+                       "Requests answered with a status of 400 or more.");
+    prometheus_count(out, NULL, counts->refused);
+    prometheus_counter(out, "berth_http_turned_away", NULL,
+                       "Connections above a limit.");
+    prometheus_count(out, NULL, counts->turned_away);
+    prometheus_gauge(out, "berth_http_connections", NULL, "Connections that are open.");
+    prometheus_count(out, NULL, counts->guests);
+}
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void put_daemon(struct prometheus *out, const struct daemon_facts *facts)
+{
+    prometheus_gauge(out, "berth_build_info", NULL, "What runs; always 1.");
+    prometheus_count(out,
+                     (const struct label[]){ { "version", BERTH_VERSION },
+                                             { "policy", facts->policy },
+                                             { NULL } },
+                     1);
+    prometheus_gauge(out, "berth_start_time_seconds", "seconds",
+                     "When berthd was started, since 1970.");
+    prometheus_value(out, NULL, (double)facts->started_ns * 1e-9);
+    prometheus_gauge(out, "berth_resident_memory_bytes", "bytes",
+                     "Memory of berthd itself.");
+    prometheus_count(out, NULL, resident_bytes());
+    prometheus_gauge(out, "berth_attempts", NULL, "Attempts of jobs under way.");
+    prometheus_count(out, NULL, facts->attempts);
+    prometheus_counter(out, "berth_passes", NULL, "Batches of events dealt with.");
+    prometheus_count(out, NULL, facts->pass_count);
+    prometheus_counter(out, "berth_store_failures", NULL,
+                       "Batches that could not be written to disk.");
+    prometheus_count(out, NULL, facts->failures);
+}
+
+void show_metrics(struct routes *routes, const struct http_request *request,
+                  uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    bool open = prometheus_accepts_open(http_header(request, "Accept"));
+    struct prometheus out;
+    prometheus_begin(&out, &reply->body, open);
+    put_daemon(&out, &facts);
+    if (facts.engine)
+        put_engine(&out, facts.engine);
+    put_events(&out, routes);
+    put_http(&out, http_counts(facts.http));
+    prometheus_end(&out);
+    reply->type = open ? OPENMETRICS_TYPE : PROMETHEUS_TYPE;
+}

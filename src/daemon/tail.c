@@ -1,0 +1,211 @@
+/* tail.c - a job's output as a stream. */
+#include "daemon/tail.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <uv.h>
+
+#include "base/error.h"
+#include "daemon/as_user.h"
+#include "daemon/http.h"
+
+#define LOOK_MS 250
+
+struct tail {
+    struct http_stream http;
+    struct tails *tails;
+    struct tail *next;
+    struct tail_setup setup;
+    char *path;
+    int fd; /* -1: not there yet */
+    off_t position;
+    uv_fs_event_t notice;
+    bool noticing; /* 'notice' was set up */
+};
+
+struct tails {
+    uv_loop_t *loop;
+    uv_timer_t timer; /* while somebody follows */
+    struct tail *first;
+    uint32_t count;
+    bool (*ended)(void *context, uint64_t job);
+    void *context;
+};
+
+static void on_notice(uv_fs_event_t *notice, const char *name, int events, int status)
+{
+    struct tail *tail = notice->data;
+    http_stream_wake(&tail->http);
+}
+
+/* By descriptor, not by path: the file that was opened, whatever its name leads to now. */
+static void ask_for_notice(struct tail *tail)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", tail->fd);
+    uv_fs_event_init(tail->tails->loop, &tail->notice);
+    tail->notice.data = tail;
+    tail->noticing = true;
+    uv_fs_event_start(&tail->notice, on_notice, self, 0); /* or the timer finds it */
+}
+
+static int open_file(struct tail *tail, struct error *err)
+{
+    const struct tail_setup *setup = &tail->setup;
+    int fd = setup->ours ? open_as_user(tail->path, geteuid(), getegid(), err)
+                         : open_as_user(tail->path, setup->uid, setup->gid, err);
+    if (fd < 0)
+        return fd;
+    struct stat file;
+    if (fstat(fd, &file) < 0 ||
+        (setup->ours && file.st_uid != setup->uid && file.st_uid != geteuid())) {
+        close(fd);
+        return error_set(err, -EACCES, "%.200s: belongs to somebody else", tail->path);
+    }
+    int64_t offset = tail->setup.offset;
+    if (offset < 0)
+        offset = offset > -file.st_size ? file.st_size + offset : 0;
+    tail->fd = fd;
+    tail->position = offset;
+    if (tail->setup.follow)
+        ask_for_notice(tail);
+    return 0;
+}
+
+/* What is there from the position on: bytes, 0: nothing, or a negative errno. */
+static ssize_t read_on(struct tail *tail, char *room, size_t size)
+{
+    if (tail->fd < 0) {
+        int r = open_file(tail, NULL);
+        if (r < 0)
+            return r == -ENOENT || r == -EACCES ? 0 : r;
+    }
+    ssize_t count = pread(tail->fd, room, size, tail->position);
+    if (count == 0 && tail->setup.follow) {
+        struct stat file;
+        if (fstat(tail->fd, &file) == 0 && file.st_size < tail->position &&
+            tail->setup.offset <= file.st_size) {
+            tail->position = 0; /* cut short: it is being written anew */
+            count = pread(tail->fd, room, size, 0);
+        }
+    }
+    if (count < 0)
+        return -errno;
+    tail->position += count;
+    return count;
+}
+
+static ssize_t tail_more(void *self, char *room, size_t size)
+{
+    struct tail *tail = self;
+    const struct tails *tails = tail->tails;
+    /* Asked first: what it wrote before its end is found by the look that follows. */
+    bool last = !tail->setup.follow || tails->ended(tails->context, tail->setup.job);
+    ssize_t count = read_on(tail, room, size);
+    if (count < 0 || (count == 0 && last))
+        return -1;
+    return count;
+}
+
+static void free_tail(struct tail *tail)
+{
+    if (tail->fd >= 0)
+        close(tail->fd);
+    free(tail->path);
+    free(tail);
+}
+
+static void on_notice_closed(uv_handle_t *handle)
+{
+    free_tail(handle->data);
+}
+
+static void tail_gone(void *self)
+{
+    struct tail *tail = self;
+    struct tails *tails = tail->tails;
+    struct tail **at = &tails->first;
+    while (*at != tail)
+        at = &(*at)->next;
+    *at = tail->next;
+    if (--tails->count == 0)
+        uv_timer_stop(&tails->timer);
+    if (tail->noticing)
+        uv_close((uv_handle_t *)&tail->notice, on_notice_closed);
+    else
+        free_tail(tail);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct tails *tails = timer->data;
+    for (struct tail *tail = tails->first; tail; tail = tail->next)
+        http_stream_wake(&tail->http);
+}
+
+int tail_reply(struct tails *tails, const struct tail_setup *setup,
+               struct http_reply *reply, struct error *err)
+{
+    struct tail *tail = calloc(1, sizeof *tail);
+    assert(tail);
+    *tail = (struct tail){
+        .http = { .more = tail_more, .gone = tail_gone, .self = tail },
+        .tails = tails,
+        .setup = *setup,
+        .path = strdup(setup->path),
+        .fd = -1,
+    };
+    assert(tail->path);
+    int r = open_file(tail, err);
+    if (r < 0 && !(r == -ENOENT && setup->follow)) {
+        free_tail(tail);
+        return r;
+    }
+    tail->next = tails->first;
+    tails->first = tail;
+    if (tails->count++ == 0)
+        uv_timer_start(&tails->timer, on_timer, LOOK_MS, LOOK_MS);
+    reply->type = "application/octet-stream";
+    reply->stream = &tail->http;
+    return 0;
+}
+
+void tails_wake(struct tails *tails, uint64_t job)
+{
+    for (struct tail *tail = tails->first; tail; tail = tail->next)
+        if (tail->setup.job == job)
+            http_stream_wake(&tail->http);
+}
+
+uint32_t tails_count(const struct tails *tails)
+{
+    return tails->count;
+}
+
+void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
+                bool (*ended)(void *context, uint64_t job), void *context)
+{
+    struct tails *tails = calloc(1, sizeof *tails);
+    assert(tails);
+    *tails = (struct tails){ .loop = loop, .ended = ended, .context = context };
+    uv_timer_init(loop, &tails->timer);
+    tails->timer.data = tails;
+    *ret_tails = tails;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void tails_close(struct tails *tails)
+{
+    assert(!tails->first);
+    uv_close((uv_handle_t *)&tails->timer, on_closed);
+}

@@ -1,0 +1,44 @@
+/*
+ * tail.h - a job's output as a stream: what is there, and what comes.
+ *
+ * A follower is told of new bytes by inotify and looks four times a second besides, for
+ * file systems that do not tell.  It waits for a file that is not there yet, starts over
+ * in one that was cut short, and ends when its job has ended and all was sent.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct error;
+struct http_reply;
+struct tails;
+struct uv_loop_s;
+
+struct tail_setup {
+    const char *path;  /* absolute                                       */
+    uint32_t uid, gid; /* whose file it is: opened with these rights     */
+    uint64_t job;      /* for tails_wake()                               */
+    int64_t offset;    /* bytes to leave out; negative: so many from the end */
+    bool follow;       /* until the job has ended                            */
+    bool ours; /* in a folder of ours: opened with our rights, if it is theirs */
+};
+
+/* 'ended' says whether a job will write no more; it is asked before the last look. */
+void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
+                bool (*ended)(void *context, uint64_t job), void *context);
+
+/* After http_close().  Freed when the loop has run. */
+void tails_close(struct tails *tails);
+
+/*
+ * Answer with a file.  -ENOENT if it is not there (unless following), -EACCES, -ELOOP,
+ * -EINVAL if it cannot or must not be read; then the reply is as it was.
+ */
+int tail_reply(struct tails *tails, const struct tail_setup *setup,
+               struct http_reply *reply, struct error *err);
+
+/* Something happened to this job: those who follow it look at once. */
+void tails_wake(struct tails *tails, uint64_t job);
+
+uint32_t tails_count(const struct tails *tails);

@@ -1,0 +1,130 @@
+"""live - a real berthd in a scratch folder, for tests: start it, ask it, kill it."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+BUILD = os.environ.get("BERTH_BUILD") or os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build")
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "REJECTED"}
+
+
+class Wire(http.client.HTTPConnection):
+    """HTTP over a UNIX socket."""
+
+    def __init__(self, path, timeout=30):
+        super().__init__("berth", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Daemon:
+    """A berthd of our own; everything it leaves is below 'dir'."""
+
+    def __init__(self, *flags, gpus="v100:4", folder=None):
+        self.dir = folder or tempfile.mkdtemp(prefix="berth-live-")
+        self.state = os.path.join(self.dir, "s")
+        self.flags = ["--fake-gpus", gpus, *flags] if gpus else list(flags)
+        self.log = os.path.join(self.dir, "berthd.log")
+        self.process = None
+        self.socket = None
+
+    def start(self, **kwargs):
+        command = [os.path.join(BUILD, "berthd"), "--state", self.state, *self.flags]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, **kwargs)
+        line = self.process.stdout.readline().decode()
+        if " ready on " not in line:
+            self.process.wait()
+            raise AssertionError(f"berthd did not start: {line}{self.words()}")
+        self.socket = line.split(" ready on ")[1].strip()
+        return self
+
+    def words(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.kill(signal.SIGTERM)
+
+    def wipe(self):
+        """End every job and berthd, and remove the folder."""
+        if self.process and self.process.poll() is None:
+            try:
+                self.ask("DELETE", "/v1/server?kill=true")
+                self.process.wait(20)
+            except (OSError, http.client.HTTPException, subprocess.TimeoutExpired):
+                pass
+        self.stop()
+        words = self.words() if os.path.exists(self.log) else ""
+        shutil.rmtree(self.dir, True)
+        if self.process and self.process.returncode not in (0, 1, 2, -signal.SIGKILL):
+            raise AssertionError(f"berthd ended with {self.process.returncode}: {words}")
+
+    def ask(self, method, path, body=None, timeout=30):
+        """Status and answer."""
+        wire = Wire(self.socket, timeout)
+        try:
+            text = json.dumps(body) if isinstance(body, (dict, list)) else body
+            wire.request(method, path, body=text)
+            reply = wire.getresponse()
+            data = reply.read()
+        finally:
+            wire.close()
+        try:
+            return reply.status, json.loads(data)
+        except ValueError:
+            return reply.status, data.decode("utf-8", "replace")
+
+    def submit(self, *command, **request):
+        request.setdefault("cwd", self.dir)
+        request.setdefault("env", {"PATH": os.environ["PATH"]})
+        request.setdefault("gpus", 1)
+        status, answer = self.ask("POST", "/v1/jobs", {"command": list(command), **request})
+        if status != 201:
+            raise AssertionError(f"{status} {answer}")
+        return answer["id"]
+
+    def sh(self, script, **request):
+        return self.submit("sh", "-c", script, **request)
+
+    def job(self, ident):
+        status, answer = self.ask("GET", f"/v1/jobs/{ident}")
+        if status != 200:
+            raise AssertionError(f"{status} {answer}")
+        return answer
+
+    def wait(self, ident, states=ENDED, seconds=30):
+        """The job, once it is in one of these states."""
+        end = time.monotonic() + seconds
+        while True:
+            job = self.job(ident)
+            if job["state"] in states:
+                return job
+            if time.monotonic() > end:
+                raise AssertionError(f"job {ident} is {job}\n{self.words()}")
+            time.sleep(0.02)
+
+    def events(self, ident=None):
+        """What happened, in order, from the log itself."""
+        import sqlite3
+        base = sqlite3.connect(f"file:{self.state}/berth.db?mode=ro", uri=True)
+        rows = base.execute("SELECT text FROM event ORDER BY seq").fetchall()
+        base.close()
+        events = [json.loads(text) for (text,) in rows]
+        return [e for e in events if ident is None or e.get("job") == ident]

@@ -1,0 +1,121 @@
+"""The same workload of short jobs, run live with real processes and simulated: the same
+order of starts, the same preemptions, and completion times within a tolerance.
+
+Arrivals, run times and costs are far apart compared with how exact a busy machine is, so
+that there is one right order; how exact it was is printed.
+"""
+import csv
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+from live import BUILD, Daemon
+
+TOLERANCE_S = 1.5
+
+# submitted at, class, GPUs, seconds of work
+MIXED = [
+    (0.0, "be", 2, 6.0),
+    (0.3, "be", 1, 7.0),
+    (0.6, "be", 1, 3.0),
+    (1.5, "te", 1, 1.0),
+    (1.8, "be", 2, 2.0),
+    (3.5, "te", 2, 1.0),
+    (5.0, "be", 1, 1.5),
+    (6.2, "te", 4, 0.8),
+]
+
+# Counts its work in a file, a tenth of a second at a time; told to stop, it keeps it.
+JOB = r"""
+import os, signal, sys, time
+work, place = float(sys.argv[1]), os.path.join(os.environ["BERTH_CKPT_DIR"], "done")
+done = float(open(place).read()) if os.path.exists(place) else 0.0
+begin = time.monotonic() - done
+def stop(*_):
+    with open(place, "w") as file:
+        file.write(str(time.monotonic() - begin))
+    os._exit(85)
+signal.signal(signal.SIGTERM, stop)
+while time.monotonic() - begin < work:
+    time.sleep(0.02)
+"""
+
+
+class Twin(unittest.TestCase):
+    def live(self, policy):
+        daemon = Daemon("--policy", policy, gpus="v100:4")
+        self.addCleanup(daemon.wipe)
+        daemon.start()
+        script = os.path.join(daemon.dir, "job.py")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(JOB)
+        ids = {}
+        begin = time.monotonic() + 0.3
+
+        def arrive(number, at, kind, gpus, work):
+            time.sleep(max(0, begin + at - time.monotonic()))
+            ids[daemon.submit("python3", "-S", script, str(work), gpus=gpus, steps=work,
+                              grace_s=5, pause_s=0.01, load_s=0.01, **{"class": kind})] = number
+
+        threads = [threading.Thread(target=arrive, args=(i + 1, *job))
+                   for i, job in enumerate(MIXED)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for ident in ids:
+            self.assertEqual(daemon.wait(ident, seconds=60)["state"], "COMPLETED")
+        events = daemon.events()
+        zero = min(e["at"] - MIXED[ids[e["job"]] - 1][0] for e in events
+                   if e["kind"] == "submitted")
+        starts, stops, ends = [], {}, {}
+        for event in events:
+            number = ids.get(event.get("job"))
+            if event["kind"] == "started":
+                starts.append(number)
+            elif event["kind"] == "recalled":
+                stops[number] = stops.get(number, 0) + 1
+            elif event["kind"] == "finished":
+                ends[number] = event["at"] - zero
+        return starts, stops, ends
+
+    def simulated(self, policy):
+        folder = Daemon().dir
+        jobs, out = os.path.join(folder, "jobs.csv"), os.path.join(folder, "out.csv")
+        trace = os.path.join(folder, "trace.json")
+        with open(jobs, "w", encoding="utf-8") as file:
+            file.write("#berth-jobs 1\nid,class,submit_s,gpus,work_s,grace_s,pause_s,load_s\n")
+            for number, (at, kind, gpus, work) in enumerate(MIXED, 1):
+                file.write(f"{number},{kind},{at},{gpus},{work},5,0.01,0.01\n")
+        subprocess.run([os.path.join(BUILD, "berth"), "sim", "--cluster", "1xv100:4",
+                        "--workload", jobs, "--policy", policy, "--jobs-out", out,
+                        "--trace-out", trace], check=True, stdout=subprocess.DEVNULL)
+        with open(out, encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        firsts = sorted((float(row["first_start_s"]), int(row["id"])) for row in rows)
+        stops = {int(r["id"]): int(r["preemptions"]) for r in rows if int(r["preemptions"])}
+        ends = {int(r["id"]): float(r["end_s"]) for r in rows}
+        return [number for _, number in firsts], stops, ends
+
+    def compare(self, policy):
+        starts, stops, ends = self.live(policy)
+        firsts, sim_stops, sim_ends = self.simulated(policy)
+        live_firsts = list(dict.fromkeys(starts))
+        off = {n: round(ends[n] - sim_ends[n], 3) for n in sorted(ends)}
+        print(f"# {policy}: live less simulated, s: {off}", flush=True)
+        self.assertEqual(live_firsts, firsts)
+        self.assertEqual(stops, sim_stops)
+        for number, seconds in off.items():
+            self.assertLess(abs(seconds), TOLERANCE_S, f"job {number}")
+
+    def test_trial_jobs_preempt(self):
+        self.compare("fitgpp")
+
+    def test_the_shortest_goes_first(self):
+        self.compare("srtf")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+"""One berthd for everybody: jobs run as their users, and nobody reads, cancels or runs as
+another.  As root, with two users that every Debian has; elsewhere it is skipped."""
+import json
+import os
+import pwd
+import stat
+import subprocess
+import sys
+import unittest
+
+from live import Daemon
+
+# A request in a process of its own that has become somebody else.
+ASK = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+uid, gid, socket, method, path, body = int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:8]
+import encodings.idna
+from live import Wire
+os.setgroups([]); os.setgid(gid); os.setuid(uid)  # all it needs of Python is loaded
+wire = Wire(socket)
+wire.request(method, path, body=body or None)
+reply = wire.getresponse()
+print(json.dumps([reply.status, reply.read().decode("utf-8", "replace")]))
+"""
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to be two other users")
+class Users(unittest.TestCase):
+    def setUp(self):
+        self.ada, self.bob = pwd.getpwnam("nobody"), pwd.getpwnam("daemon")
+        self.daemon = Daemon("--system", gpus="v100:4")
+        os.chmod(self.daemon.dir, 0o755)
+        self.addCleanup(self.daemon.wipe)
+        self.daemon.start()
+
+    def ask(self, user, method, path, body=None):
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", ASK, os.path.dirname(os.path.abspath(__file__)),
+             str(user.pw_uid), str(user.pw_gid), self.daemon.socket, method, path,
+             json.dumps(body) if body else ""], stdout=subprocess.PIPE, check=True, cwd="/")
+        status, text = json.loads(done.stdout)
+        try:
+            return status, json.loads(text)
+        except ValueError:
+            return status, text
+
+    def submit(self, user, script, **request):
+        status, answer = self.ask(user, "POST", "/v1/jobs", {
+            "command": ["/bin/sh", "-c", script], "cwd": "/", "gpus": 1,
+            "env": {"PATH": "/usr/bin:/bin"}, **request})
+        self.assertEqual(status, 201, answer)
+        return answer["id"]
+
+    def test_a_job_runs_as_who_submitted_it(self):
+        for user in (self.ada, self.bob):
+            ident = self.submit(user, "id -u; id -g; id -G; touch $BERTH_CKPT_DIR/mine")
+            job = self.daemon.wait(ident)
+            self.assertEqual((job["state"], job["user"]), ("COMPLETED", user.pw_name))
+            status, text = self.ask(user, "GET", f"/v1/jobs/{ident}/log")
+            self.assertEqual(status, 200)
+            lines = text.split("\n")
+            self.assertEqual(lines[:2], [str(user.pw_uid), str(user.pw_gid)])
+
+    def test_nobody_can_say_that_he_is_another(self):
+        status, answer = self.ask(self.ada, "POST", "/v1/jobs", {
+            "command": ["id"], "cwd": "/", "gpus": 1, "user": "root"})
+        self.assertEqual(status, 400, answer)
+        status, answer = self.ask(self.ada, "POST", "/v1/jobs", {
+            "command": ["id"], "cwd": "/", "gpus": 1, "uid": 0})
+        self.assertEqual(status, 400, answer)
+
+    def test_neither_can_read_cancel_or_change_the_others_job(self):
+        ident = self.submit(self.ada, "echo secret; sleep 30", name="quiet",
+                            env={"PATH": "/usr/bin:/bin", "TOKEN": "hidden"})
+        self.daemon.wait(ident, {"RUNNING"})
+        for method, path, body in (
+                ("GET", f"/v1/jobs/{ident}/log", None),
+                ("DELETE", f"/v1/jobs/{ident}", None),
+                ("PATCH", f"/v1/jobs/{ident}", {"hold": True}),
+                ("PATCH", f"/v1/jobs/{ident}", {"class": "te"}),
+                ("PATCH", "/v1/server", {"policy": "fifo"}),
+                ("DELETE", "/v1/server", None)):
+            status, answer = self.ask(self.bob, method, path, body)
+            self.assertIn(status, (403, 404), f"{method} {path}: {answer}")
+        status, answer = self.ask(self.bob, "GET", f"/v1/jobs/{ident}")
+        self.assertNotIn("hidden", json.dumps(answer))
+        self.assertNotIn("secret", json.dumps(answer))
+        self.assertEqual(self.daemon.job(ident)["state"], "RUNNING")
+        self.assertEqual(self.ask(self.ada, "DELETE", f"/v1/jobs/{ident}")[0], 200)
+        self.assertEqual(self.daemon.wait(ident)["state"], "CANCELLED")
+
+    def test_files_are_opened_as_their_user(self):
+        secret = os.path.join(self.daemon.dir, "secret")
+        with open(secret, "w", encoding="utf-8") as file:
+            file.write("of root\n")
+        os.chmod(secret, 0o600)
+        ident = self.submit(self.ada, "true", output=secret)
+        self.assertEqual(self.daemon.wait(ident)["state"], "FAILED")
+        status, text = self.ask(self.ada, "GET", f"/v1/jobs/{ident}/log")
+        self.assertNotIn("of root", str(text))
+        with open(secret, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "of root\n")
+        folder = os.path.join(self.daemon.dir, "open")
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        link = os.path.join(folder, "link")
+        ident = self.submit(self.ada, "echo mine", output=link)
+        self.daemon.wait(ident)
+        os.remove(link)
+        os.symlink(secret, link)
+        status, text = self.ask(self.ada, "GET", f"/v1/jobs/{ident}/log")
+        self.assertNotIn("of root", str(text))
+
+    def test_what_is_kept_is_not_for_others(self):
+        ident = self.submit(self.ada, "sleep 0.2")
+        self.daemon.wait(ident)
+        for name in ("berth.db", "token"):
+            path = os.path.join(self.daemon.state, name)
+            if os.path.exists(path):
+                self.assertEqual(stat.S_IMODE(os.stat(path).st_mode) & 0o077, 0, name)
+        for folder in ("log", "ckpt"):
+            done = subprocess.run(["ls", os.path.join(self.daemon.state, folder)],
+                                  user=self.bob.pw_uid, group=self.bob.pw_gid, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.assertNotEqual(done.returncode, 0, folder)
+
+
+class Own(unittest.TestCase):
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be another user")
+    def test_a_berthd_of_ones_own_serves_nobody_else(self):
+        daemon = Daemon()
+        self.addCleanup(daemon.wipe)
+        os.chmod(daemon.dir, 0o755)
+        daemon.start()
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", ASK, os.path.dirname(os.path.abspath(__file__)),
+             "65534", "65534", daemon.socket, "GET", "/v1/jobs", ""],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, cwd="/")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"PermissionError", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

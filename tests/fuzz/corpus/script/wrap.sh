@@ -1,0 +1,2 @@
+#!/bin/sh
+#BERTH --wrap "x y" -G 1

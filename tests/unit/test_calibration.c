@@ -1,0 +1,47 @@
+/* How wide error bars have to be: a table, and what lies between its fields. */
+#include "support/cases.h"
+
+#include <math.h>
+
+#include "predict/calibration.h"
+
+static void surprises_come_to_curves_of_a_middling_length(void **state)
+{
+    for (double ahead = 10; ahead <= 40; ahead += 10) {
+        double young = calibration_width(5, ahead);
+        double middling = calibration_width(25, ahead);
+        double old = calibration_width(200, ahead);
+        assert_true(middling > 1.2);
+        assert_true(young < old && old < middling);
+    }
+    assert_true(calibration_width(25, 10) < calibration_width(25, 40));
+}
+
+static void there_are_no_jumps(void **state)
+{
+    for (double ahead = 0.5; ahead < 100; ahead *= 1.05)
+        for (uint32_t count = 2; count < 600; count++) {
+            double here = calibration_width(count, ahead);
+            assert_true(here >= 0.5 && here <= 2);
+            assert_near(calibration_width(count + 1, ahead), here, 0.15);
+            assert_near(calibration_width(count, ahead * 1.05), here, 0.06);
+        }
+}
+
+static void beyond_the_table_its_edge_holds(void **state)
+{
+    assert_near(calibration_width(0, 10), calibration_width(5, 10), 0);
+    assert_near(calibration_width(1, 0), calibration_width(5, 1), 0);
+    assert_near(calibration_width(512, 1e9), calibration_width(150, 40), 0);
+    assert_near(calibration_width(UINT32_MAX, 1), calibration_width(150, 1), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(surprises_come_to_curves_of_a_middling_length),
+        cmocka_unit_test(there_are_no_jumps),
+        cmocka_unit_test(beyond_the_table_its_edge_holds),
+    };
+    return cmocka_run_group_tests_name("calibration", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* Progress without a client: patterns over the output, files in the checkpoint folder. */
+#include "support/cases.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "run/folder.h"
+#include "run/follow.h"
+#include "executor/pattern.h"
+
+static void patterns_find_step_and_loss(void **state)
+{
+    static const struct {
+        const char *pattern, *line;
+        double step, loss;
+    } cases[] = {
+        { "step (?<step>\\d+).*loss (?<loss>[\\d.e-]+)", "step 12, loss 3.5e-1", 12,
+          0.35 },
+        { "(?P<loss>[0-9.]+) at (?P<step>[0-9]+)", "0.5 at 7", 7, 0.5 },
+        { "iter ([0-9]+) .* ([0-9.]+)$", "iter 3 of 9 0.25", 3, 0.25 },
+        { "^(?:epoch|step)=(?<step>\\d+)", "epoch=4", 4, NAN },
+        { "([0-9]+)/[0-9]+ \\[", " 50%|#####   | 40/80 [00:01", 40, NAN },
+        { "(a|b)x(?<loss>-?\\d+)", "bx-2", NAN, -2 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pattern pattern;
+        struct error err;
+        double step, loss;
+        assert_int_equal(pattern_init(&pattern, cases[i].pattern, &err), 0);
+        assert_true(pattern_match(&pattern, cases[i].line, &step, &loss));
+        assert_true(isnan(cases[i].step) ? isnan(step) : step == cases[i].step);
+        assert_true(isnan(cases[i].loss) ? isnan(loss)
+                                         : fabs(loss - cases[i].loss) < 1e-12);
+        assert_false(pattern_match(&pattern, "nothing", &step, &loss));
+        pattern_release(&pattern);
+    }
+}
+
+static void bad_patterns_are_refused(void **state)
+{
+    static char huge[2000];
+    memset(huge, 'a', sizeof huge - 1);
+    const char *const bad[] = { "",         "no group", "([0-9]+",
+                                "[",        "(?<step",  "(((a{99}){99}){99})",
+                                "(a{101})", huge };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct pattern pattern;
+        struct error err;
+        if (pattern_init(&pattern, bad[i], &err) == 0)
+            fail_msg("'%s' was taken", bad[i]);
+    }
+}
+
+static void output_is_followed_as_it_grows(void **state)
+{
+    char path[] = "/tmp/berth-follow-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    struct follow follow;
+    struct error err;
+    double step = 0, loss = 0;
+    dprintf(fd, "s 1\n");
+    assert_int_equal(follow_init(&follow, "^s (\\d+)", &err), 0);
+    follow_open(&follow, path, 4); /* behind what an earlier attempt wrote */
+
+    assert_false(follow_look(&follow, &step, &loss));
+    dprintf(fd, "s 2\nother\ns 3\rs 4");
+    assert_true(follow_look(&follow, &step, &loss));
+    assert_near(step, 3, 0); /* the last line is not whole yet */
+    dprintf(fd, "0\n");
+    assert_true(follow_look(&follow, &step, &loss));
+    assert_near(step, 40, 0);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    lseek(fd, 0, SEEK_SET);
+    dprintf(fd, "s 5\n");
+    assert_true(follow_look(&follow, &step, &loss));
+    assert_near(step, 5, 0);
+    dprintf(fd, "%*d\n", FOLLOW_LOOK_MAX, 1); /* more than one look takes */
+    dprintf(fd, "s 6\n");
+    assert_true(follow_look(&follow, &step, &loss));
+    assert_near(step, 6, 0);
+
+    follow_release(&follow);
+    close(fd);
+    unlink(path);
+}
+
+static void write_in(const char *folder, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "x", 1), 1);
+    close(fd);
+}
+
+static void files_that_are_written_are_noticed(void **state)
+{
+    char path[] = "/tmp/berth-folder-XXXXXX", inner[64], command[64];
+    assert_non_null(mkdtemp(path));
+    struct folder folder;
+    write_in(path, "old");
+    folder_watch(&folder, path, INT64_MAX / 2); /* what is there is older than that */
+
+    assert_false(folder_written(&folder));
+    assert_false(folder_written(&folder));
+    write_in(path, "new");
+    assert_true(folder_written(&folder));
+    assert_false(folder_written(&folder));
+    folder.newest_ns = 0;
+    snprintf(inner, sizeof inner, "%s/step-100", path);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    folder_written(&folder);
+    write_in(inner, "weights");
+    assert_true(folder_written(&folder));
+
+    folder_release(&folder);
+    snprintf(command, sizeof command, "rm -r %s", path);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_find_step_and_loss),
+        cmocka_unit_test(bad_patterns_are_refused),
+        cmocka_unit_test(output_is_followed_as_it_grows),
+        cmocka_unit_test(files_that_are_written_are_noticed),
+    };
+    return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
+}

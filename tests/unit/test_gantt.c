@@ -1,0 +1,86 @@
+/* The chart in a terminal: who held what when, and what is free. */
+#include "support/cases.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "cmd/berth/gantt.h"
+
+static struct json *parsed(const char *text)
+{
+    struct json *json;
+    assert_int_equal(json_parse(text, strlen(text), &json, NULL), 0);
+    return json;
+}
+
+/* Look at 'at_s': job 'id' holds accelerator 0 of two; 0: nobody does. */
+static void look(struct gantt *gantt, double at_s, int id, const char *jobs_text)
+{
+    char text[200];
+    snprintf(text, sizeof text,
+             id ? "[{\"name\":\"n\",\"type\":\"v\",\"gpus\":2,"
+                  "\"held\":[{\"gpu\":0,\"jobs\":[%d]}]}]"
+                : "[{\"name\":\"n\",\"type\":\"v\",\"gpus\":2,\"held\":[]}]",
+             id);
+    struct json *nodes = parsed(text), *jobs = parsed(jobs_text);
+    gantt_add(gantt, nodes, jobs, at_s);
+    json_free(nodes);
+    json_free(jobs);
+}
+
+static void assert_drawn(const struct gantt *gantt, const char *want)
+{
+    char text[1000] = "";
+    FILE *file = fmemopen(text, sizeof text, "w");
+    gantt_print(gantt, file, 40, 10, false);
+    fclose(file);
+    if (!strstr(text, want))
+        fail_msg("want \"%s\" in\n%s", want, text);
+}
+
+static void time_goes_to_the_left(void **state)
+{
+    struct gantt gantt;
+    gantt_init(&gantt, 1);
+    look(&gantt, 1000, 17, "[]");
+    look(&gantt, 1003, 18, "[]");
+    look(&gantt, 1004, 0, "[]");
+    assert_drawn(&gantt, "n v 0            .......7778. free\n");
+    assert_drawn(&gantt, "n v 1            ............ free\n");
+    gantt_release(&gantt);
+}
+
+static void one_that_runs_already_is_seen_from_its_start(void **state)
+{
+    struct gantt gantt;
+    gantt_init(&gantt, 1);
+    look(&gantt, 1000, 5, "[{\"id\":5,\"start\":997.5,\"preemptions\":0}]");
+    assert_drawn(&gantt, "........5555 5\n");
+    gantt_release(&gantt);
+    gantt_init(&gantt, 1);
+    look(&gantt, 1000, 5, "[{\"id\":5,\"start\":2,\"preemptions\":1}]");
+    assert_drawn(&gantt, "...........5 5\n"); /* it may have been away meanwhile */
+    gantt_release(&gantt);
+}
+
+static void after_a_long_absence_nothing_is_made_up(void **state)
+{
+    struct gantt gantt;
+    gantt_init(&gantt, 1);
+    look(&gantt, 1000, 5, "[]");
+    look(&gantt, 1003 + 10 * GANTT_SLOTS, 6, "[]");
+    assert_drawn(&gantt, "n v 0            ...........6 6\n");
+    gantt_release(&gantt);
+}
+
+#define CASE(name) cmocka_unit_test(name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(time_goes_to_the_left),
+        CASE(one_that_runs_already_is_seen_from_its_start),
+        CASE(after_a_long_absence_nothing_is_made_up),
+    };
+    return cmocka_run_group_tests_name("gantt", tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* JSON written straight into a buffer: what is read back is what was written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/jot.h"
+#include "base/json.h"
+
+static void commas_come_by_themselves(void **state)
+{
+    struct buf buf;
+    buf_init(&buf, 1000);
+    jot_open(&buf, NULL, '{');
+    jot_count(&buf, "a", -1);
+    jot_open(&buf, "list", '[');
+    jot_count(&buf, NULL, 1);
+    jot_open(&buf, NULL, '{');
+    jot_close(&buf, '}');
+    jot_open(&buf, NULL, '[');
+    jot_close(&buf, ']');
+    jot_text(&buf, NULL, "{");
+    jot_count(&buf, NULL, 2);
+    jot_close(&buf, ']');
+    jot_flag(&buf, "yes", true);
+    jot_text_if(&buf, "absent", NULL);
+    jot_json(&buf, "as", "[null]");
+    jot_number(&buf, "n", 0.125);
+    jot_close(&buf, '}');
+    assert_string_equal(buf.bytes, "{\"a\":-1,\"list\":[1,{},[],\"{\",2],\"yes\":true,"
+                                   "\"as\":[null],\"n\":0.125}");
+    buf_release(&buf);
+}
+
+static void numbers_are_exact(void **state)
+{
+    struct buf buf;
+    buf_init(&buf, 1000);
+    jot_open(&buf, NULL, '[');
+    jot_count(&buf, NULL, 0);
+    jot_count(&buf, NULL, INT64_MAX);
+    jot_count(&buf, NULL, INT64_MIN);
+    jot_time(&buf, NULL, 0);
+    jot_time(&buf, NULL, 1999);
+    jot_time(&buf, NULL, INT64_C(1750000000250001000));
+    jot_time(&buf, NULL, INT64_MAX);
+    jot_close(&buf, ']');
+    assert_string_equal(buf.bytes,
+                        "[0,9223372036854775807,-9223372036854775808,0.000000,0.000001,"
+                        "1750000000.250001,9223372036.854775]");
+    buf_release(&buf);
+}
+
+static void any_text_is_read_back(void **state)
+{
+    char text[400] = "\" \\ / \xc3\xa4 \xe2\x82\xac";
+    size_t count = strlen(text);
+    for (char c = 1; c < 0x7f; c++)
+        text[count++] = c;
+    struct buf buf;
+    buf_init(&buf, 10000);
+    jot_open(&buf, NULL, '{');
+    jot_text(&buf, "text", text);
+    jot_text(&buf, "empty", "");
+    jot_close(&buf, '}');
+    struct json *json;
+    assert_int_equal(json_parse(buf.bytes, buf.count, &json, NULL), 0);
+    assert_string_equal(json_as_text(json_get(json, "text")), text);
+    assert_string_equal(json_as_text(json_get(json, "empty")), "");
+    json_free(json);
+    buf_release(&buf);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(commas_come_by_themselves),
+        cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(any_text_is_read_back),
+    };
+    return cmocka_run_group_tests_name("jot", tests, NULL, NULL);
+}

@@ -1,0 +1,197 @@
+/* What a supervisor and berthd write to each other: lines, ends, orders. */
+#include "support/cases.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "executor/launch_file.h"
+#include "executor/run_words.h"
+
+static void an_end_is_read_as_it_was_written(void **state)
+{
+    struct run_end end = { .how = RUN_STOPPED,
+                           .code = 143,
+                           .signal = 15,
+                           .steps = 1234.5678901234567,
+                           .saved = 0.1,
+                           .clean = true,
+                           .why = "a reason\nin two lines" };
+    struct run_end got;
+    char line[RUN_LINE_MAX];
+
+    size_t length = run_end_write(&end, line, sizeof line);
+
+    assert_int_equal(line[length - 1], '\n');
+    assert_true(run_end_read(&got, line));
+    assert_int_equal(got.how, RUN_STOPPED);
+    assert_int_equal(got.code, 143);
+    assert_int_equal(got.signal, 15);
+    assert_near(got.steps, end.steps, 0);
+    assert_near(got.saved, end.saved, 0);
+    assert_true(got.clean);
+    assert_string_equal(got.why, "a reason in two lines");
+}
+
+static void what_is_no_end_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "ended",
+        "ended finished",
+        "ended gone 0 0 0 0 1",
+        "ended finished 0 0 0 0",
+        "ended finished 256 0 0 0 1",
+        "ended finished -1 0 0 0 1",
+        "ended finished 0 0 nan 0 1",
+        "ended finished 0 0 inf 0 1",
+        "ended finished 0 0 0x 0 1",
+        "started 5",
+    };
+    struct run_end end;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(run_end_read(&end, bad[i]));
+}
+
+#define JOINED_MAX 64
+
+static bool join(void *context, char *text)
+{
+    char *got = context;
+    size_t used = strlen(got);
+    snprintf(got + used, JOINED_MAX - used, "%s|", text);
+    return strcmp(text, "enough") != 0;
+}
+
+static void lines_come_whole_however_they_arrive(void **state)
+{
+    static const char text[] = "one\ntwo words\n\nthree\nfo";
+    for (size_t piece = 1; piece < sizeof text; piece++) {
+        struct run_lines lines = { .count = 0 };
+        char got[JOINED_MAX] = "";
+        for (size_t at = 0; at < sizeof text - 1; at += piece) {
+            size_t left = sizeof text - 1 - at;
+            assert_true(run_lines_add(&lines, text + at, left < piece ? left : piece,
+                                      16, join, got));
+        }
+        assert_string_equal(got, "one|two words||three|");
+    }
+}
+
+static void long_lines_and_rubbish_are_refused(void **state)
+{
+    struct run_lines lines = { .count = 0 };
+    char got[JOINED_MAX] = "";
+    assert_true(run_lines_add(&lines, "123456789012345\n", 16, 16, join, got));
+    assert_false(run_lines_add(&lines, "1234567890123456\n", 17, 16, join, got));
+    lines.count = 0;
+    assert_false(run_lines_add(&lines, "a\0b\n", 4, 16, join, got));
+    lines.count = 0;
+    assert_false(run_lines_add(&lines, "enough\nmore\n", 12, 16, join, got));
+    assert_null(strstr(got, "more"));
+}
+
+static const char *const argv_of[] = { "sh", "-c", "echo a=b\nc", "", NULL };
+static const char *const env_of[] = { "A=1", "B=x=y\n", "EMPTY=", NULL };
+
+static struct order an_order(void)
+{
+    return (struct order){ .launch = { .id = UINT64_MAX,
+                                       .argv = argv_of,
+                                       .env = env_of,
+                                       .cwd = "/a folder",
+                                       .out = "/o",
+                                       .ckpt_dir = "/c",
+                                       .limit_ns = INT64_MAX,
+                                       .signal = 10,
+                                       .uid = UINT32_MAX - 1,
+                                       .te = true },
+                           .attempt = 7,
+                           .gpus = "",
+                           .steps_kept = 0.1,
+                           .groups = { 5, 6 },
+                           .group_count = 2 };
+}
+
+static void an_order_is_read_as_it_was_written(void **state)
+{
+    struct order order = an_order(), got;
+    struct error err;
+    struct buf buf;
+    buf_init(&buf, LAUNCH_FILE_MAX);
+
+    order_write(&order, &buf);
+
+    assert_int_equal(order_read(&got, buf.bytes, buf.count, &err), 0);
+    assert_true(got.launch.id == UINT64_MAX);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(got.launch.argv[i], argv_of[i]);
+    assert_null(got.launch.argv[4]);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(got.launch.env[i], env_of[i]);
+    assert_null(got.launch.env[3]);
+    assert_string_equal(got.launch.cwd, "/a folder");
+    assert_null(got.launch.script);
+    assert_true(got.launch.limit_ns == INT64_MAX);
+    assert_true(got.launch.uid == UINT32_MAX - 1);
+    assert_true(got.launch.te);
+    assert_false(got.become);
+    assert_int_equal(got.attempt, 7);
+    assert_near(got.steps_kept, 0.1, 0);
+    assert_int_equal(got.group_count, 2);
+    assert_int_equal(got.groups[1], 6);
+    order_release(&got);
+    buf_release(&buf);
+}
+
+static void an_order_cut_short_is_refused_wherever_it_is_cut(void **state)
+{
+    struct order order = an_order(), got;
+    struct error err;
+    struct buf buf;
+    buf_init(&buf, LAUNCH_FILE_MAX);
+    order_write(&order, &buf);
+    char *copy = malloc(buf.count + 1);
+    assert_non_null(copy);
+    for (size_t count = 0; count < buf.count; count++) {
+        memcpy(copy, buf.bytes, count);
+        copy[count] = '\0';
+        assert_int_equal(order_read(&got, copy, count, &err), -EINVAL);
+    }
+    free(copy);
+    buf_release(&buf);
+}
+
+static void a_bad_value_is_named(void **state)
+{
+    static char text[] = "id=-1\0arg=x\0end=";
+    static char number[] = "attempt=4x\0end=";
+    static char bare[] = "rubbish\0end=";
+    static char empty[] = "id=1\0end=";
+    struct order got;
+    struct error err;
+    assert_int_equal(order_read(&got, text, sizeof text, &err), -EINVAL);
+    assert_string_equal(err.text, "launch file: id is '-1'");
+    assert_int_equal(order_read(&got, number, sizeof number, &err), -EINVAL);
+    assert_string_equal(err.text, "launch file: attempt is '4x'");
+    assert_int_equal(order_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_int_equal(order_read(&got, empty, sizeof empty, &err), -EINVAL);
+    assert_string_equal(err.text, "launch file: no command");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_end_is_read_as_it_was_written),
+        cmocka_unit_test(what_is_no_end_is_refused),
+        cmocka_unit_test(lines_come_whole_however_they_arrive),
+        cmocka_unit_test(long_lines_and_rubbish_are_refused),
+        cmocka_unit_test(an_order_is_read_as_it_was_written),
+        cmocka_unit_test(an_order_cut_short_is_refused_wherever_it_is_cut),
+        cmocka_unit_test(a_bad_value_is_named),
+    };
+    return cmocka_run_group_tests_name("run_words", tests, NULL, NULL);
+}

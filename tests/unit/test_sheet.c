@@ -1,0 +1,78 @@
+/* Sheets: as wide as they need to be, cut where they may be, empty columns left out. */
+#include "support/cases.h"
+
+#include <string.h>
+
+#include "cmd/berth/sheet.h"
+
+static const struct sheet_column columns[] = {
+    { "ID", .right = true }, { "NAME", .min = 4 }, { "LOSS" }, { "REASON", .min = 6 }
+};
+
+static void print(const struct sheet *sheet, uint32_t width, bool colour, char *text,
+                  size_t size)
+{
+    FILE *file = fmemopen(text, size, "w");
+    sheet_print(sheet, file, width, colour);
+    fclose(file);
+}
+
+static void fill(struct sheet *sheet)
+{
+    sheet_init(sheet, columns, 4);
+    sheet_add(sheet, "%d", 7);
+    sheet_add(sheet, "%s", "größer");
+    sheet_add(sheet, "%s", "");
+    sheet_add(sheet, "%s", "waits for room");
+    sheet_add(sheet, "%d", 12);
+    sheet_colour(sheet, "31");
+    sheet_add(sheet, "%s", "a\033[31mb");
+    sheet_add(sheet, "%s", "");
+    sheet_add(sheet, "%s", "");
+}
+
+static void columns_line_up_and_empty_ones_are_left_out(void **state)
+{
+    struct sheet sheet;
+    char text[512] = "";
+    fill(&sheet);
+    print(&sheet, 0, false, text, sizeof text);
+    assert_string_equal(text, "ID  NAME     REASON\n"
+                              " 7  größer   waits for room\n"
+                              "12  a?[31mb  \n");
+    sheet_release(&sheet);
+}
+
+static void what_is_too_wide_is_cut(void **state)
+{
+    struct sheet sheet;
+    char text[512] = "";
+    fill(&sheet);
+    print(&sheet, 20, false, text, sizeof text);
+    for (char *save, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save))
+        assert_true(sheet_length(line) <= 20);
+    sheet_release(&sheet);
+}
+
+static void colours_are_only_there_when_wanted(void **state)
+{
+    struct sheet sheet;
+    char text[512] = "";
+    fill(&sheet);
+    print(&sheet, 0, true, text, sizeof text);
+    assert_non_null(strstr(text, "\033[31m12\033[0m"));
+    sheet_release(&sheet);
+}
+
+#define CASE(name) cmocka_unit_test(name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(columns_line_up_and_empty_ones_are_left_out),
+        CASE(what_is_too_wide_is_cut),
+        CASE(colours_are_only_there_when_wanted),
+    };
+    return cmocka_run_group_tests_name("sheet", tests, NULL, NULL);
+}

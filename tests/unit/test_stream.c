@@ -1,0 +1,307 @@
+/* Events as they happen: who gets which, from where, and what happens to who lags. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/stream.h"
+#include "support/talk.h"
+
+static struct scene {
+    struct talk talk;
+    struct stream *stream;
+    uint64_t stored; /* events 1 to this one are in the store */
+    int reads;
+    bool broken;    /* the store cannot be read */
+    uint32_t blind; /* may not see events of 7 */
+} scene;
+
+static void add(uint64_t seq, uint32_t owner)
+{
+    char json[64];
+    int count = snprintf(json, sizeof json, "{\"seq\":%" PRIu64 "}", seq);
+    stream_add(scene.stream, seq, owner, json, (size_t)count);
+}
+
+static int older(void *context, uint64_t seq, uint32_t max, stream_put *put, void *sink)
+{
+    scene.reads++;
+    if (scene.broken)
+        return -5;
+    int count = 0;
+    for (uint64_t i = seq + 1; i <= scene.stored && count < (int)max; i++, count++) {
+        char json[64];
+        int size = snprintf(json, sizeof json, "{\"old\":%" PRIu64 "}", i);
+        put(sink, i, STREAM_EVERYONE, json, (size_t)size);
+    }
+    return count;
+}
+
+static bool may_see(void *context, uint32_t uid, uint32_t owner)
+{
+    return !(scene.blind && owner == 7);
+}
+
+static void serve(void *context, const struct http_request *request,
+                  struct http_reply *reply)
+{
+    stream_reply(scene.stream, request, reply);
+}
+
+static void open_scene(struct stream_setup setup)
+{
+    scene = (struct scene){ .stored = setup.last_seq };
+    talk_open(&scene.talk, (struct http_setup){ .handler = serve });
+    setup.loop = &scene.talk.loop;
+    setup.may_see = may_see;
+    stream_open(&scene.stream, &setup);
+}
+
+static int setup(void **state)
+{
+    open_scene(
+        (struct stream_setup){ .lines_max = 8, .older = older, .last_seq = 100 });
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    http_close(scene.talk.http);
+    scene.talk.http = NULL;
+    stream_close(scene.stream);
+    talk_close(&scene.talk);
+    return 0;
+}
+
+static int watch(const char *query)
+{
+    char request[200];
+    snprintf(request, sizeof request, "GET /v1/events%s HTTP/1.1\r\nHost: x\r\n\r\n",
+             query);
+    int fd = talk_connect(&scene.talk);
+    talk_say(&scene.talk, fd, request);
+    talk_turn(&scene.talk, 20);
+    return fd;
+}
+
+/* What came, without the chunks' sizes. */
+static const char *heard(int fd, struct buf *got)
+{
+    talk_drain(&scene.talk, fd, got, 60);
+    return got->bytes;
+}
+
+static void who_watches_gets_what_happens_from_now_on(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    add(101, 5);
+    int fd = watch("");
+    assert_null(strstr(heard(fd, &got), "101"));
+    assert_non_null(strstr(got.bytes, "text/event-stream"));
+    add(102, 5);
+    add(105, 5); /* numbers may leave some out */
+    assert_non_null(
+        strstr(heard(fd, &got),
+               "id: 102\ndata: {\"seq\":102}\n\nid: 105\ndata: {\"seq\":105}\n\n"));
+    assert_int_equal(scene.reads, 0);
+    buf_release(&got);
+    close(fd);
+}
+
+static void who_comes_back_goes_on_where_it_was(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    for (uint64_t seq = 101; seq <= 105; seq++)
+        add(seq, 5);
+    int fd = watch("?since=103");
+    assert_null(strstr(heard(fd, &got), "id: 103"));
+    assert_non_null(strstr(got.bytes, "id: 104"));
+    assert_non_null(strstr(got.bytes, "id: 105"));
+    close(fd);
+
+    buf_reset(&got);
+    fd = talk_connect(&scene.talk);
+    talk_say(&scene.talk, fd,
+             "GET /v1/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 104\r\n\r\n");
+    assert_null(strstr(heard(fd, &got), "id: 104"));
+    assert_non_null(strstr(got.bytes, "id: 105"));
+    buf_release(&got);
+    close(fd);
+}
+
+static void what_the_ring_has_lost_comes_from_the_store(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    for (uint64_t seq = 101; seq <= 120; seq++) /* 113 to 120 are left in the ring */
+        add(seq, 5);
+    scene.stored = 112;
+    int fd = watch("?since=0");
+    heard(fd, &got);
+    const char *at = got.bytes;
+    for (uint64_t seq = 1; seq <= 120; seq++) {
+        char want[80];
+        snprintf(want, sizeof want, "id: %" PRIu64 "\ndata: {\"%s\":%" PRIu64 "}\n\n",
+                 seq, seq <= 112 ? "old" : "seq", seq);
+        at = strstr(at, want);
+        assert_non_null(at);
+    }
+    assert_int_equal(scene.reads, 2); /* in pieces */
+    buf_release(&got);
+    close(fd);
+}
+
+static void what_is_kept_nowhere_is_passed_over(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    scene.stored = 0;
+    add(101, 5);
+    int fd = watch("?since=50");
+    assert_non_null(strstr(heard(fd, &got), "id: 101"));
+    assert_null(strstr(got.bytes, "lagged"));
+    buf_release(&got);
+    close(fd);
+}
+
+static void where_nothing_older_can_be_read_the_client_is_told_and_let_go(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    scene.broken = true;
+    int fd = watch("?since=50");
+    assert_non_null(strstr(heard(fd, &got), "event: lagged\ndata: {\"after\":50}\n\n"));
+    assert_memory_equal(got.bytes + got.count - 5, "0\r\n\r\n", 5);
+    assert_int_equal(stream_clients(scene.stream), 0);
+    buf_release(&got);
+    close(fd);
+}
+
+static void nobody_sees_what_is_not_theirs(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    scene.blind = true;
+    int fd = watch("");
+    add(101, 7);
+    add(102, 8);
+    add(103, STREAM_EVERYONE);
+    assert_null(strstr(heard(fd, &got), "id: 101"));
+    assert_non_null(strstr(got.bytes, "id: 102"));
+    assert_non_null(strstr(got.bytes, "id: 103"));
+    buf_release(&got);
+    close(fd);
+}
+
+static void a_quiet_stream_has_a_heartbeat(void **state)
+{
+    teardown(state);
+    open_scene((struct stream_setup){ .heartbeat_ms = 30 });
+    struct buf got;
+    buf_init(&got, 100000);
+    int fd = watch("");
+    assert_non_null(strstr(heard(fd, &got), "\r\n:\n\n\r\n"));
+    buf_release(&got);
+    close(fd);
+}
+
+static void lines_survive_the_seam_of_the_ring(void **state)
+{
+    teardown(state);
+    open_scene(
+        (struct stream_setup){ .lines_max = 1000, .bytes_max = STREAM_LINE_MAX });
+    static char json[30001];
+    struct buf got;
+    buf_init(&got, 10000000);
+    int fd = watch("");
+    heard(fd, &got);
+    buf_reset(&got);
+    for (uint64_t seq = 1; seq <= 20; seq++) {
+        memset(json, 'a' + (int)seq, sizeof json - 1);
+        stream_add(scene.stream, seq, 5, json, sizeof json - 1);
+        heard(fd, &got);
+    }
+    size_t counts[26] = { 0 };
+    for (size_t i = 0; i < got.count; i++)
+        if (got.bytes[i] > 'd' && got.bytes[i] <= 'u' && got.bytes[i] != 't')
+            counts[got.bytes[i] - 'a']++;
+    for (int c = 'g'; c <= 's'; c++)
+        assert_true(counts[c - 'a'] >= 30000);
+    buf_release(&got);
+    close(fd);
+}
+
+static void a_slow_reader_is_served_in_the_end(void **state)
+{
+    int fd = watch("");
+    for (uint64_t seq = 101; seq <= 20000;
+         seq++) { /* far more than socket and ring hold */
+        scene.stored = seq;
+        add(seq, 5);
+        if (seq % 100 == 0)
+            talk_turn(&scene.talk, 0);
+    }
+    struct buf got;
+    buf_init(&got, 10000000);
+    for (int i = 0; i < 100 && !(got.bytes && strstr(got.bytes, "id: 20000\n")); i++)
+        heard(fd, &got);
+    uint64_t want = 101;
+    for (const char *at = strstr(got.bytes, "id: "); at; at = strstr(at + 1, "id: "))
+        assert_int_equal(strtoull(at + 4, NULL, 10), want++);
+    assert_int_equal(want, 20001);
+    buf_release(&got);
+    close(fd);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    static const char *const bad[] = { "?since=x", "?since=-1", "?since=01",
+                                       "?since=99999999999999999999" };
+    for (size_t i = 0; i < 4; i++) {
+        char request[200];
+        snprintf(request, sizeof request, "GET /e%s HTTP/1.1\r\nHost: x\r\n\r\n",
+                 bad[i]);
+        assert_int_equal(talk_ask(&scene.talk, request, NULL), 400);
+    }
+}
+
+static void the_number_of_watchers_is_limited(void **state)
+{
+    teardown(state);
+    open_scene((struct stream_setup){ .clients_max = 2 });
+    int a = watch(""), b = watch("");
+    assert_int_equal(stream_clients(scene.stream), 2);
+    assert_int_equal(talk_ask(&scene.talk, "GET /e HTTP/1.1\r\nHost: x\r\n\r\n", NULL),
+                     503);
+    close(a);
+    close(b);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(who_watches_gets_what_happens_from_now_on),
+        CASE(who_comes_back_goes_on_where_it_was),
+        CASE(what_the_ring_has_lost_comes_from_the_store),
+        CASE(what_is_kept_nowhere_is_passed_over),
+        CASE(where_nothing_older_can_be_read_the_client_is_told_and_let_go),
+        CASE(nobody_sees_what_is_not_theirs),
+        CASE(a_quiet_stream_has_a_heartbeat),
+        CASE(lines_survive_the_seam_of_the_ring),
+        CASE(a_slow_reader_is_served_in_the_end),
+        CASE(nonsense_is_refused),
+        CASE(the_number_of_watchers_is_limited),
+    };
+    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
+}

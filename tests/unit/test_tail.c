@@ -1,0 +1,261 @@
+/* A job's output as a stream: from where, until when, and whose files may be read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "daemon/as_user.h"
+#include "daemon/tail.h"
+#include "support/cases.h"
+#include "support/talk.h"
+
+static struct scene {
+    struct talk talk;
+    struct tails *tails;
+    char path[80];
+    struct tail_setup asked;
+    bool ended;
+    int result;
+} scene;
+
+static bool job_ended(void *context, uint64_t job)
+{
+    return scene.ended;
+}
+
+static void serve(void *context, const struct http_request *request,
+                  struct http_reply *reply)
+{
+    struct error err;
+    scene.asked.path = scene.path;
+    scene.result = tail_reply(scene.tails, &scene.asked, reply, &err);
+    if (scene.result < 0)
+        http_reply_error(reply, 404, NULL, err.text);
+}
+
+static int setup(void **state)
+{
+    scene = (struct scene){ .asked = { .uid = getuid(), .gid = getgid(), .job = 7 } };
+    talk_open(&scene.talk, (struct http_setup){ .handler = serve });
+    tails_open(&scene.tails, &scene.talk.loop, job_ended, NULL);
+    snprintf(scene.path, sizeof scene.path, "%s/7.out", scene.talk.folder);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    http_close(scene.talk.http);
+    scene.talk.http = NULL;
+    tails_close(scene.tails);
+    talk_close(&scene.talk);
+    return 0;
+}
+
+static void write_file(const char *text, int flags)
+{
+    int fd = open(scene.path, O_WRONLY | O_CREAT | flags, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+#define REQUEST "GET /log HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static void assert_reads(int64_t offset, const char *want)
+{
+    struct buf body;
+    buf_init(&body, 1000000);
+    scene.asked.offset = offset;
+    assert_int_equal(talk_ask(&scene.talk, REQUEST, &body), 200);
+    assert_string_equal(body.bytes ? body.bytes : "", want);
+    buf_release(&body);
+}
+
+static void a_file_is_read_from_any_offset(void **state)
+{
+    write_file("0123456789", 0);
+    assert_reads(0, "0123456789");
+    assert_reads(3, "3456789");
+    assert_reads(10, "");
+    assert_reads(1000, "");
+    assert_reads(INT64_MAX, "");
+    assert_reads(-4, "6789");
+    assert_reads(-1000, "0123456789");
+    assert_reads(INT64_MIN, "0123456789");
+    assert_int_equal(tails_count(scene.tails), 0);
+}
+
+static void a_follower_sees_what_is_added_until_the_job_ends(void **state)
+{
+    write_file("one ", 0);
+    scene.asked.follow = true;
+    int fd = talk_connect(&scene.talk);
+    struct buf got;
+    buf_init(&got, 100000);
+    talk_say(&scene.talk, fd, REQUEST);
+    talk_drain(&scene.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "one "));
+
+    write_file("two ", O_APPEND);
+    talk_drain(&scene.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "two "));
+
+    write_file("three ", O_APPEND);
+    scene.ended = true;
+    tails_wake(scene.tails, 7);
+    struct buf rest;
+    buf_init(&rest, 100000);
+    talk_drain(&scene.talk, fd, &rest, 50);
+    assert_non_null(strstr(rest.bytes, "three "));
+    assert_non_null(strstr(rest.bytes, "0\r\n\r\n"));
+    assert_int_equal(tails_count(scene.tails), 0);
+    buf_release(&got);
+    buf_release(&rest);
+    close(fd);
+}
+
+static void a_follower_waits_for_a_file_that_is_not_there_yet(void **state)
+{
+    scene.asked.follow = true;
+    int fd = talk_connect(&scene.talk);
+    struct buf got;
+    buf_init(&got, 100000);
+    talk_say(&scene.talk, fd, REQUEST);
+    talk_drain(&scene.talk, fd, &got, 50);
+    assert_non_null(strstr(got.bytes, "200 OK"));
+    write_file("late", 0);
+    talk_drain(&scene.talk, fd, &got, 400);
+    assert_non_null(strstr(got.bytes, "late"));
+    buf_release(&got);
+    close(fd);
+
+    /* Without following it is simply not there. */
+    unlink(scene.path);
+    scene.asked.follow = false;
+    assert_int_equal(talk_ask(&scene.talk, REQUEST, NULL), 404);
+    assert_int_equal(scene.result, -ENOENT);
+
+    /* A job that ended without one. */
+    scene.asked.follow = scene.ended = true;
+    assert_reads(0, "");
+}
+
+static void a_file_that_was_cut_short_is_read_anew(void **state)
+{
+    write_file("a long beginning", 0);
+    scene.asked.follow = true;
+    int fd = talk_connect(&scene.talk);
+    struct buf got;
+    buf_init(&got, 100000);
+    talk_say(&scene.talk, fd, REQUEST);
+    talk_drain(&scene.talk, fd, &got, 50);
+    write_file("anew", O_TRUNC);
+    talk_drain(&scene.talk, fd, &got, 400);
+    assert_non_null(strstr(got.bytes, "anew"));
+    buf_release(&got);
+    close(fd);
+}
+
+static void a_large_file_arrives_whole(void **state)
+{
+    struct buf text;
+    buf_init(&text, 4000000);
+    for (int i = 0; i < 300000; i++)
+        buf_print(&text, "%09d\n", i);
+    write_file(text.bytes, 0);
+    int fd = talk_connect(&scene.talk);
+    talk_say(&scene.talk, fd, REQUEST);
+    struct answer answer;
+    talk_hear(&scene.talk, fd, &answer);
+    assert_int_equal(answer.body_size, text.count);
+    assert_memory_equal(answer.body, text.bytes, text.count);
+    answer_free(&answer);
+    buf_release(&text);
+    close(fd);
+}
+
+static void a_follower_that_leaves_is_forgotten(void **state)
+{
+    write_file("x", 0);
+    scene.asked.follow = true;
+    int fd = talk_connect(&scene.talk);
+    talk_say(&scene.talk, fd, REQUEST);
+    talk_turn(&scene.talk, 30);
+    assert_int_equal(tails_count(scene.tails), 1);
+    close(fd);
+    for (int i = 0; i < 100 && tails_count(scene.tails) > 0; i++)
+        talk_turn(&scene.talk, 50);
+    assert_int_equal(tails_count(scene.tails), 0);
+}
+
+static void only_regular_files_are_read(void **state)
+{
+    struct error err;
+    char path[120];
+    snprintf(path, sizeof path, "%s/pipe", scene.talk.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -EINVAL);
+    snprintf(path, sizeof path, "%s/link", scene.talk.folder);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -ELOOP);
+    assert_int_equal(open_as_user("/tmp", getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(open_as_user("/dev/null", getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(open_as_user("7.out", getuid(), getgid(), &err), -EINVAL);
+}
+
+static void a_user_reads_nothing_that_is_not_theirs(void **state)
+{
+    if (getuid() != 0)
+        SKIP("needs root: it opens files as another user");
+    enum { SOMEBODY = 54321, ANOTHER = 54322 };
+    struct error err;
+    write_file("secret", 0);
+    assert_int_equal(chmod(scene.talk.folder, 0755), 0);
+    assert_int_equal(chown(scene.path, SOMEBODY, SOMEBODY), 0);
+
+    int fd = open_as_user(scene.path, SOMEBODY, SOMEBODY, &err);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(open_as_user(scene.path, ANOTHER, ANOTHER, &err), -EACCES);
+
+    /* A folder on the way that leads elsewhere changes nothing. */
+    char way[120], path[160];
+    snprintf(way, sizeof way, "%s/way", scene.talk.folder);
+    assert_int_equal(symlink(scene.talk.folder, way), 0);
+    snprintf(path, sizeof path, "%s/7.out", way);
+    assert_int_equal(open_as_user(path, ANOTHER, ANOTHER, &err), -EACCES);
+
+    assert_int_equal(chown(scene.path, 0, 0), 0);
+    assert_int_equal(open_as_user(scene.path, SOMEBODY, SOMEBODY, &err), -EACCES);
+    fd = open(scene.path, O_RDONLY); /* and we are ourselves again */
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(geteuid(), 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_file_is_read_from_any_offset),
+        CASE(a_follower_sees_what_is_added_until_the_job_ends),
+        CASE(a_follower_waits_for_a_file_that_is_not_there_yet),
+        CASE(a_file_that_was_cut_short_is_read_anew),
+        CASE(a_large_file_arrives_whole),
+        CASE(a_follower_that_leaves_is_forgotten),
+        CASE(only_regular_files_are_read),
+        CASE(a_user_reads_nothing_that_is_not_theirs),
+    };
+    return cmocka_run_group_tests_name("tail", tests, NULL, NULL);
+}
