@@ -91,9 +91,11 @@ static int open_both(struct store *store, const char *path, struct error *err)
 {
     size_t count;
     const char *bytes = store_schema(&count);
-    char *schema = strndup(bytes, count);
+    char *schema = malloc(count + 1);
     if (!schema)
         return error_set(err, -ENOMEM, "out of memory");
+    memcpy(schema, bytes, count);
+    schema[count] = '\0';
     int r = db_open(&store->db, path, schema, STORE_VERSION, err);
     free(schema);
     return r < 0 ? r : db_open_reader(&store->reader, path, err);

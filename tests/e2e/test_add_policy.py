@@ -13,7 +13,8 @@ import unittest
 from support import ROOT, Case
 
 PAGE = os.path.join(ROOT, "CONTRIBUTING.md")
-NEEDED = ("data", "meson.build", "meson_options.txt", "src", "tools", "docs", "tests", "web")
+NEEDED = ("contrib", "data", "docs", "include", "meson.build", "meson_options.txt", "python",
+          "src", "tests", "tools", "web")
 
 
 def steps():

@@ -87,7 +87,7 @@ static void see(void *self, const struct view *view, const struct event *event)
 static void whatever_is_ordered_the_books_add_up(void **state)
 {
     struct seen seen = { { 0 } };
-    FOR_EACH_SEED(seed, SEEDS)
+    FOR_EVERY_SEED(seed, SEEDS)
     {
         struct worlds world;
         struct run run;

@@ -175,7 +175,7 @@ static double root(double x)
 static void nobody_fits_inv_better(void **state)
 {
     struct match match = { 0 };
-    FOR_EACH_SEED(seed, SEEDS)
+    FOR_EVERY_SEED(seed, SEEDS)
     {
         struct rng rng;
         struct drawn d;
@@ -201,7 +201,7 @@ static void nobody_fits_inv_better(void **state)
 static void nobody_fits_exp_better(void **state)
 {
     struct match match = { 0 };
-    FOR_EACH_SEED(seed, SEEDS)
+    FOR_EVERY_SEED(seed, SEEDS)
     {
         struct rng rng;
         struct drawn d;

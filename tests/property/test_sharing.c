@@ -94,7 +94,7 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
 static void who_shares_is_in_the_books_and_ends_once(void **state)
 {
     struct seen seen[POLICIES] = { { 0 } };
-    FOR_EACH_SEED(seed, SEEDS)
+    FOR_EVERY_SEED(seed, SEEDS)
     for (size_t p = 0; p < POLICIES; p++) {
         print_message("# %s\n", policies[p]);
         uint64_t hash = play(policies[p], seed.now, &seen[p]);

@@ -33,15 +33,20 @@ struct seeds {
     uint64_t now, last;
 };
 
-static inline struct seeds seeds_first(uint64_t count)
+static inline struct seeds seeds_every(uint64_t count)
 {
     const char *text = getenv("BERTH_SEED");
     uint64_t only = text ? strtoull(text, NULL, 10) : 0;
+    return text ? (struct seeds){ only, only } : (struct seeds){ 1, count };
+}
+
+static inline struct seeds seeds_first(uint64_t count)
+{
 #ifdef __SANITIZE_ADDRESS__
     if (!getenv("BERTH_SOAK"))
         count = (count + 3) / 4;
 #endif
-    return text ? (struct seeds){ only, only } : (struct seeds){ 1, count };
+    return seeds_every(count);
 }
 
 static inline int seeds_more(const struct seeds *seeds)
@@ -55,3 +60,7 @@ static inline int seeds_more(const struct seeds *seeds)
 
 #define FOR_EACH_SEED(seed, count) \
     for (struct seeds seed = seeds_first(count); seeds_more(&seed); seed.now++)
+
+/* All of them, also with sanitizers: for a test that counts what turned up. */
+#define FOR_EVERY_SEED(seed, count) \
+    for (struct seeds seed = seeds_every(count); seeds_more(&seed); seed.now++)

@@ -1,8 +1,9 @@
 /*
  * fake_nvml.c - a machine with three GPUs, for tests: a library that looks like NVIDIA's.
  *
- * FAKE_NVML_PID is a process that computes on the second of them.
+ * FAKE_NVML_PID is a process that computes on the second of them, while it lives.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -63,7 +64,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process *list)
 {
     const char *pid = getenv("FAKE_NVML_PID");
-    *count = pid && device == (void *)&names[1];
+    *count = pid && device == (void *)&names[1] && kill(atoi(pid), 0) == 0;
     if (*count)
         list[0] = (struct process){ .pid = (unsigned)atoi(pid), .bytes = 1 };
     return 0;
