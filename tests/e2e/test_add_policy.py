@@ -13,7 +13,7 @@ import unittest
 from support import ROOT, Case
 
 PAGE = os.path.join(ROOT, "CONTRIBUTING.md")
-NEEDED = ("contrib", "data", "docs", "include", "meson.build", "meson_options.txt", "python",
+NEEDED = ("contrib", "data", "docs", "examples", "include", "meson.build", "meson_options.txt", "python",
           "src", "tests", "tools", "web")
 
 
