@@ -64,6 +64,8 @@ static void explain_held(struct why *why, const struct why_scene *scene, job_id 
     const struct gate *gate = scene->gates ? gates_find(scene->gates, known->id) : NULL;
     if (gate)
         explain_gate(why, scene, gate);
+    if (gate && gate->held && why->reasons.count == 1)
+        snprintf(why->change, sizeof why->change, "berth release %" PRIu64, known->id);
     if (why->reasons.count == 0)
         reasons_add(&why->reasons, "held", "it is held");
 }
@@ -346,6 +348,18 @@ static const char *held_token(const struct why_scene *scene, uint64_t id)
     return gate->array_limit ? "array_limit" : "held";
 }
 
+static void brief_gate(const struct why_scene *scene, uint64_t id, char *text,
+                       size_t size)
+{
+    const struct gate *gate = scene->gates ? gates_find(scene->gates, id) : NULL;
+    struct buf words;
+    buf_init(&words, WORDS_MAX);
+    if (gate)
+        gates_explain(gate, scene->now_ns, &words);
+    snprintf(text, size, "%s", words.count ? words.bytes : "it is held");
+    buf_release(&words);
+}
+
 static uint32_t free_for(const struct state *state, const struct job *job)
 {
     uint32_t most = 0;
@@ -364,7 +378,7 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
     *ret_token = "";
     if (job->state == JOB_HELD) {
         *ret_token = held_token(scene, job->id);
-        snprintf(text, size, "%s", *ret_token);
+        brief_gate(scene, job->id, text, size);
     } else if (job->state == JOB_PLACED) {
         bool waits = job->promised_by != UINT32_MAX;
         *ret_token = waits ? "victim_leaving" : "starting";
@@ -374,7 +388,8 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
         bool short_of = free < job->gpus_min;
         *ret_token = short_of ? "resources" : "order";
         if (short_of)
-            snprintf(text, size, "%u of %u GPUs are free", free, job->gpus);
+            snprintf(text, size, "needs %u GPU%s, %u %s free", job->gpus,
+                     job->gpus == 1 ? "" : "s", free, free == 1 ? "is" : "are");
         else
             snprintf(text, size, "others go first");
     }

@@ -83,16 +83,16 @@ class Api(unittest.TestCase):
         waits = self.daemon.submit(*SLEEPER, name="waiter")
         job = self.daemon.job(waits)
         self.assertEqual(job["state"], "PENDING")
-        self.assertIn("0 of 2 are free", job["reason"])
+        self.assertEqual(job["reason"], "needs 1 GPU, 0 are free")
         why = self.get(f"/v1/jobs/{waits}/why")
-        self.assertEqual(why["reasons"][0]["token"], "gpus")
+        self.assertEqual(why["reasons"][0]["token"], "resources")
         self.assertTrue(why["can_ever_run"])
         self.assertIn(str(runs[0]), str(why["reasons"]))
 
         status, job = self.ask("PATCH", f"/v1/jobs/{waits}", {"hold": True})
         self.assertEqual((status, job["state"]), (200, "HELD"))
         self.assertEqual(self.get(f"/v1/jobs/{waits}/why")["smallest_change"],
-                         f"that it is released: berth release {waits}")
+                         f"berth release {waits}")
         status, job = self.ask("PATCH", f"/v1/jobs/{waits}",
                                {"class": "te", "weight": 2, "grace_s": 5})
         self.assertEqual((status, job["class"]), (200, "te"))
@@ -396,26 +396,27 @@ class Why(unittest.TestCase):
         one = self.runs(types="v100")
         two = self.daemon.submit(*SLEEPER, types="v100", gpus=2)
         tokens, change, answer = self.why(two)
-        self.assertEqual(tokens, ["gpus", "held_by"])
-        self.assertIn("1 of 2 is free", answer["reasons"][0]["text"])
-        self.assertEqual(change, "that it asks for 1 instead of 2")
+        self.assertEqual(tokens[0], "resources")
+        self.assertIn(f"1 of 2 are free; 1 held by job {one}", answer["reasons"][0]["text"])
+        self.assertIn("with 1 GPU instead of 2", change)
 
         # Behind it, one for which there is room: by this policy it has to wait.
         three = self.daemon.submit(*SLEEPER, types="p100")
         tokens, change, answer = self.why(three)
-        self.assertEqual(tokens, ["turn", "ahead"])
+        self.assertIn("order", tokens)
         self.assertEqual(answer["ahead"], [two])
-        self.assertEqual(change, "that those ahead start or leave the queue")
+        self.assertIn(f"cancelling job {two}", change)
 
+        # What it says would help does.
         self.daemon.ask("DELETE", f"/v1/jobs/{two}")
         self.daemon.wait(three, {"RUNNING"})
         self.assertEqual(self.why(three)[0], ["running"])
         self.runs(types="v100")
         four = self.daemon.submit(*SLEEPER, types="p100")
-        self.assertEqual(self.why(four)[1], f"that job {three} ends or is cancelled")
+        self.assertIn(f"cancelling job {three}", self.why(four)[1])
         self.daemon.ask("DELETE", f"/v1/jobs/{one}")
         self.daemon.wait(one)
-        self.assertEqual(self.why(four)[1], "that it may use v100: there is room")
+        self.assertIn("on type v100", self.why(four)[1])
 
     def test_a_trial_job_would_start(self):
         self.daemon.ask("PATCH", "/v1/server", {"policy": "fitgpp"})
@@ -423,20 +424,22 @@ class Why(unittest.TestCase):
         waits = self.daemon.submit(*SLEEPER, types="p100|v100", gpus=2)
         self.daemon.wait(waits, {"RUNNING"})
         last = self.daemon.submit(*SLEEPER, types="p100")
-        self.assertEqual(self.why(last)[1],
-                         f"that it is a trial job: berth set {last} --class te")
+        self.assertIn("as class te", self.why(last)[1])
+        self.assertEqual(self.daemon.ask("PATCH", f"/v1/jobs/{last}", {"class": "te"})[0], 200)
+        self.daemon.wait(last, {"RUNNING"})
 
     def test_gates(self):
         first = self.runs()
-        for more, says in [({"hold": True}, "its owner holds it"),
-                           ({"begin": time.time() + 1000}, "may not begin"),
-                           ({"dependency": [{"kind": "afterok", "id": first}]},
-                            f"job {first}")]:
+        for more, token, says in [
+                ({"hold": True}, "held", "its owner holds it"),
+                ({"begin": time.time() + 1000}, "begin", "may not begin"),
+                ({"dependency": [{"kind": "afterok", "id": first}]}, "dependency",
+                 f"job {first}")]:
             ident = self.daemon.submit(*SLEEPER, **more)
             tokens, _, answer = self.why(ident)
-            self.assertEqual((answer["state"], tokens), ("HELD", ["held"]))
+            self.assertEqual((answer["state"], tokens), ("HELD", [token]))
             self.assertIn(says, answer["reasons"][0]["text"])
-            self.assertEqual(self.daemon.job(ident)["reason"], answer["reasons"][0]["text"])
+            self.assertIn(says, self.daemon.job(ident)["reason"])
 
 
 @unittest.skipIf(os.getuid() != 0, "needs root: it takes two users")

@@ -126,6 +126,10 @@ static void what_just_fits_is_accepted(void **state)
     open_desk(&desk, "2xv100:4,3xp100:2");
     accept(&desk, (struct job_spec){ .gpus = 8 });
     accept(&desk, (struct job_spec){ .gpus = 3, .nodes = 3 });
+    struct job wide = accept(
+        &desk,
+        (struct job_spec){ .gpus = 3, .gpus_min = 1, .gpus_max = 4, .nodes = 2 });
+    assert_int_equal(wide.gpus_min, 2); /* one on each node at least */
     accept(&desk, (struct job_spec){ .gpus = 6, .types = "p100" });
     accept(&desk, (struct job_spec){ .gpus = 0, .cpu_milli = 1000 });
     close_desk(&desk);

@@ -42,7 +42,7 @@ static void print_why(const struct json *why)
     }
     print_ahead(json_get(why, "ahead"));
     if (change && *change)
-        printf("To start it now: %s\n", change);
+        printf("What would help: %s\n", change);
 }
 
 static int why_run(const struct flags *flags)
