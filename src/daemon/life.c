@@ -366,6 +366,17 @@ static int init_engine(struct daemon *daemon, struct error *err)
     return r;
 }
 
+/* Accelerators that others use, by node: known before the first decision. */
+static const uint64_t *foreign_now(struct daemon *daemon)
+{
+    uint32_t count = daemon->machine.cluster.node_count;
+    uint64_t *foreign = arena_array(&daemon->life, uint64_t, count);
+    machine_look(&daemon->machine, daemon->setup.run_dir);
+    for (node_id node = 0; node < count; node++)
+        foreign[node] = machine_foreign(&daemon->machine, node);
+    return foreign;
+}
+
 /* The engine, from what is on disk. */
 int life_begin(struct daemon *daemon, struct error *err)
 {
@@ -399,6 +410,7 @@ int life_begin(struct daemon *daemon, struct error *err)
                                    .ledger = &daemon->ledger,
                                    .store = daemon->store,
                                    .now_ns = daemon_now_ns(daemon),
+                                   .foreign = foreign_now(daemon),
                                    .spec = spec_for,
                                    .back = back_for,
                                    .gone = gone_for,

@@ -6,6 +6,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -243,6 +244,47 @@ class Yielding(Live):
         daemon.kill()
         daemon.start()
         self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "sjf")
+
+
+class Machine(Live):
+    """GPUs that NVML names: a library that looks like NVIDIA's stands in for it."""
+
+    def setUp(self):
+        library = os.path.join(BUILD, "tests", "libfake_nvml.so")
+        if not os.path.exists(library):
+            self.skipTest("the library that looks like NVIDIA's is not built")
+        self.folder = tempfile.mkdtemp(prefix="berth-nvml-")
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        shutil.copy(library, os.path.join(self.folder, "libnvidia-ml.so.1"))
+        self.daemon = Daemon(gpus=None)
+        self.addCleanup(self.daemon.wipe)
+
+    def up(self, **env):
+        self.daemon.start(env={**os.environ, "LD_LIBRARY_PATH": self.folder, **env})
+        return self.daemon.ask("GET", "/v1/nodes")[1]["nodes"]
+
+    def test_types_and_numbers_are_the_machines(self):
+        nodes = self.up()
+        self.assertEqual(sorted((n["type"], n["gpus"]) for n in nodes),
+                         [("rtx2080ti", 1), ("v100", 2)])
+        ident = self.daemon.sh("echo $CUDA_VISIBLE_DEVICES", gpus=2, types="v100")
+        self.daemon.wait(ident)
+        self.assertEqual(self.output(self.daemon, ident).strip(), "0,2")
+
+    def test_what_others_use_is_left_alone(self):
+        stranger = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        self.up(FAKE_NVML_PID=str(stranger.pid))
+        other = self.daemon.sh("true", types="v100")
+        ident = self.daemon.sh("true", types="rtx2080ti")
+        self.assertEqual(self.daemon.wait(other)["state"], "COMPLETED")
+        self.assertEqual(self.daemon.job(ident)["state"], "PENDING")
+        why = self.daemon.ask("GET", f"/v1/jobs/{ident}/why")[1]
+        self.assertIn("foreign", [reason["token"] for reason in why["reasons"]])
+        stranger.kill()
+        stranger.wait()
+        self.assertEqual(self.daemon.wait(ident, seconds=20)["state"], "COMPLETED")
 
 
 class EveryPolicy(Live):
