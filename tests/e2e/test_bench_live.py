@@ -1,0 +1,32 @@
+"""berth bench live: every figure is there, and nothing is left behind.  Slow: soak only."""
+import json
+import os
+import unittest
+
+from support import Case
+
+ROWS = {"submit.p50": "ms", "submit.p99": "ms", "submit_8_clients": "jobs/s",
+        "submit_batch": "jobs/s", "freed_to_running.p50": "ms", "trial_to_warning.p50": "ms",
+        "trivial_jobs": "jobs/s", "trivial_jobs_singly": "jobs/s", "decision_10000.p99": "ms",
+        "why_10000.p50": "ms", "can_never_run.p50": "ms", "restart_100000": "s",
+        "restart_100000_waiting": "s", "idle_rss": "MB", "idle_cpu": "%"}
+
+
+class BenchLive(Case):
+    def test_every_figure_is_there(self):
+        if not os.environ.get("BERTH_SOAK"):
+            self.skipTest("takes a minute; make soak runs it")
+        os.mkdir("/tmp/berth-b", 0o700)
+        self.addCleanup(os.rmdir, "/tmp/berth-b")  # fails if something was left in it
+        done = self.berth("bench", "live", "--json", env={"TMPDIR": "/tmp/berth-b"},
+                          timeout=600)
+        self.assertEqual(done.returncode, 0, done)
+        rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+        for name, unit in ROWS.items():
+            self.assertEqual(rows[name]["unit"], unit, name)
+            self.assertGreaterEqual(rows[name]["value"], 0, name)
+            self.assertGreater(rows[name]["n"], 0, name)
+
+
+if __name__ == "__main__":
+    unittest.main()
