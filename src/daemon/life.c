@@ -198,12 +198,21 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
         return r;
     request.spec.id = kept->job.id;
     request.spec.submit_ns = kept->job.submit_ns;
-    return intake_job(&daemon->intake, &request.spec, ret_job, err);
+    r = intake_job(&daemon->intake, &request.spec, ret_job, err);
+    /* Nobody has left yet: whoever comes back next gets the next slot. */
+    if (r == 0)
+        daemon->residents[daemon->engine.state.job_count] =
+            (struct resident){ .uid = kept->uid,
+                               .retries = request.retries,
+                               .requeue = request.requeue,
+                               .array_id = kept->array_id,
+                               .limited = request.array_limit > 0 };
+    return r;
 }
 
-static void back_for(void *context, const struct kept_job *kept, job_id job)
+/* It stands at its gate again. */
+static void hold_back(struct daemon *daemon, const struct kept_job *kept, job_id job)
 {
-    struct daemon *daemon = context;
     struct request request;
     arena_reset(&daemon->launch);
     if (read_request(&daemon->launch, kept->request, &request, NULL) < 0)
@@ -212,15 +221,16 @@ static void back_for(void *context, const struct kept_job *kept, job_id job)
     request.launch.uid = kept->uid;
     request.launch.array_id = kept->array_id;
     request.hold = kept->held;
-    uint32_t limit = request.array_limit;
-    daemon->residents[job] = (struct resident){ .uid = kept->uid,
-                                                .retries = request.retries,
-                                                .requeue = request.requeue,
-                                                .array_id = kept->array_id,
-                                                .limited = limit > 0 };
+    gates_add(&daemon->gates, &request, job, request.array_limit);
+}
+
+static void back_for(void *context, const struct kept_job *kept, job_id job)
+{
+    struct daemon *daemon = context;
+    assert(daemon->residents[job].uid == kept->uid);
     if (daemon->engine.state.jobs[job].state == JOB_HELD)
-        gates_add(&daemon->gates, &request, job, limit);
-    else if (limit > 0)
+        hold_back(daemon, kept, job);
+    else if (daemon->residents[job].limited)
         gates_passed(&daemon->gates, kept->array_id);
 }
 
