@@ -84,24 +84,10 @@ static void become(const struct scratch *scratch, pid_t parent, int ready)
     char path[sizeof scratch->dir + 16];
     snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    int nothing = open("/dev/null", O_RDONLY);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
-    setsid(); /* Ctrl-C is for us */
-    signal(SIGPIPE, SIG_DFL);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    dup2(nothing, STDIN_FILENO);
-    dup2(ready, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    const char *program = start_program("berthd");
-    if (program)
-        execv(program, (char *const *)argv);
-    else
-        execvp("berthd", (char *const *)argv);
-    dprintf(STDERR_FILENO, "berthd: %s\n", strerror(errno));
-    _exit(127);
+    start_become(argv, ready, log); /* Ctrl-C is for us */
 }
 
 /* The last thing it said. */

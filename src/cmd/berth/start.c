@@ -69,12 +69,8 @@ static int open_log(const char *state, char *path, size_t size, struct error *er
     return fd >= 0 ? fd : error_set(err, -errno, "%s: %s", path, strerror(errno));
 }
 
-/* In the child: leave this terminal and become berthd. */
-static void become(const char *const *args, int ready, int log)
+_Noreturn void start_become(const char *const *argv, int ready, int log)
 {
-    const char *argv[ARGS_MAX + 2] = { "berthd" };
-    for (uint32_t i = 0; args && args[i] && i < ARGS_MAX; i++)
-        argv[i + 1] = args[i];
     int nothing = open("/dev/null", O_RDONLY);
     setsid();
     signal(SIGPIPE, SIG_DFL);
@@ -90,6 +86,15 @@ static void become(const char *const *args, int ready, int log)
         execvp("berthd", (char *const *)argv);
     dprintf(STDERR_FILENO, "berthd: %s\n", strerror(errno));
     _exit(127);
+}
+
+/* In the child. */
+static void become(const char *const *args, int ready, int log)
+{
+    const char *argv[ARGS_MAX + 2] = { "berthd" };
+    for (uint32_t i = 0; args && args[i] && i < ARGS_MAX; i++)
+        argv[i + 1] = args[i];
+    start_become(argv, ready, log);
 }
 
 /* Its one line, or the end of it; false if neither comes in time. */

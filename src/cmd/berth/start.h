@@ -14,3 +14,9 @@ int start_daemon(struct call *call, const char *state, const char *const *args,
 
 /* The program: beside this one, or NULL: wherever PATH finds it.  In static memory. */
 const char *start_program(const char *name);
+
+/*
+ * In a child: leave this terminal and become berthd, whose one line goes to 'ready' and all
+ * else it says to 'log'.  'argv' is ended by NULL.
+ */
+_Noreturn void start_become(const char *const *argv, int ready, int log);
