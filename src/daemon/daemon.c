@@ -24,7 +24,8 @@
 #define STANDARD_POLICY "fitgpp,worth=xion"
 #define STEPS_AT_ONCE_MAX 64
 #define RETRY_STORE_MS 1000
-#define LOST_MAX 10 /* times in a row that a job may be lost before it has failed */
+#define LOST_MAX 10 /* times in a row that a job may be lost soon after its start */
+#define LOST_SOON_NS (60 * NS_PER_S)
 #define FOREIGN_EVERY_MS 5000
 #define PRUNE_EVERY_MS (3600 * 1000)
 #define PRUNE_SOON_MS 100
@@ -99,14 +100,19 @@ static void amend(struct daemon *daemon, struct event *event)
     if (event->kind != EVENT_FAILED && event->kind != EVENT_LOST)
         return;
     const struct job *job = &daemon->engine.state.jobs[event->job];
-    const struct resident *resident = &daemon->residents[event->job];
+    struct resident *resident = &daemon->residents[event->job];
+    if (event->attempt != job->attempt || event->generation != job->generation)
+        return; /* of an attempt that is over: nobody will hear of it */
     if (event->kind == EVENT_FAILED && job->failures < resident->retries &&
         !job->leaving) {
         event->kind = EVENT_LOST;
         event->steps = job->steps;
         event->steps_reached = job->steps;
-    } else if (event->kind == EVENT_LOST && job_seated(job) &&
-               (!resident->requeue || job->failures >= LOST_MAX + resident->retries)) {
+    } else if (event->kind == EVENT_LOST && job_seated(job)) {
+        bool soon = event->at_ns - job->since_ns < LOST_SOON_NS;
+        resident->losses = soon ? resident->losses + 1 : 0;
+        if (resident->requeue && resident->losses <= LOST_MAX)
+            return;
         event->kind = EVENT_FAILED;
         event->exit_code = -1;
     }

@@ -26,8 +26,9 @@ struct resident {
     uint32_t retries;
     bool requeue;
     uint64_t array_id;
-    bool limited; /* its array is */
-    double total; /* steps it says it will make; 0: has not said */
+    bool limited;    /* its array is */
+    double total;    /* steps it says it will make; 0: has not said */
+    uint32_t losses; /* in a row, each soon after its start */
 };
 
 /* Somebody who was accepted and whose first event is on its way. */
