@@ -46,7 +46,7 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
     end
     if not all then
         slurm.log_user("a job is either in partitions that Berth looks after, or in others")
-        return slurm.ESLURM_INVALID_PARTITION_NAME
+        return slurm.ERROR
     end
     if not is_set(job_desc.het_job_offset) then -- Slurm alone can start those
         job_desc.priority = 0

@@ -46,16 +46,17 @@ static const struct {
     { "already completing or completed", 2021, false },
     { "Job is pending execution", 2024, false },
     { "presently disabled", 2037, false },
-    { "no longer pending execution", 2057, false },
-    { "already finished", 2078, false },
+    { "no longer pending execution", 2073, false },
+    { "already finished", 2084, false },
+    { "batch jobs", 2039, false },
 };
 
 enum {
     SAYS_ALTERED = 2020,
     SAYS_DONE = 2021,
     SAYS_PENDING = 2024,
-    SAYS_NOT_PENDING = 2057,
-    SAYS_FINISHED = 2078,
+    SAYS_NOT_PENDING = 2073,
+    SAYS_FINISHED = 2084,
 };
 
 /* --- looking ------------------------------------------------------------------------ */
@@ -83,7 +84,7 @@ static int commands_look(void *own, bool afresh, const struct eyes *eyes,
     static const char *const jobs[] = { "scontrol", "-o",  "-d", "-a",
                                         "show",     "job", NULL };
     /* After the jobs, so that it knows them all. */
-    static const char *const owners[] = { "squeue", "-h", "-a",    "-t",
+    static const char *const owners[] = { "squeue", "-h", "-a",    "-r", "-t",
                                           "all",    "-o", "%A %U", NULL };
     struct commands *self = own;
     struct owners whose;
@@ -190,7 +191,7 @@ static struct sight peek(const struct request *request, struct arena *scratch)
     const struct eyes eyes = { .self = &sight, .job = see_job, .doubt = see_doubt };
     const char *const show[] = { "scontrol", "-o",         "-d", "show",
                                  "job",      request->job, NULL };
-    const char *const owner[] = { "squeue", "-h",         "-a", "-t",    "all",
+    const char *const owner[] = { "squeue", "-h",         "-a", "-r",    "-t", "all",
                                   "-j",     request->job, "-o", "%A %U", NULL };
     struct buf jobs, owners;
     struct owners whose;
@@ -334,6 +335,8 @@ static void script(const struct request *request, struct answer *answer,
     const char *const words[] = { "scontrol",   "write", "batch_script",
                                   request->job, "-",     NULL };
     order(words, answer, text);
+    if (answer->ok && text->count == 0) /* scontrol says why, and that all is well */
+        answer_no(answer, 0, false, "there is no script of job %s", request->job);
 }
 
 static void hold(const struct request *request, struct answer *answer,
