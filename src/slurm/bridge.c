@@ -6,8 +6,9 @@
  *             └── poll ──────► look ◄── bell, clock
  *     out ◄── done ─────────┴─────┘ what changed
  *
- * A call to Slurm can block for many seconds when slurmctld is away.  With a thread each,
- * neither looking nor working keeps the end of 'in' from being noticed.
+ * A call to Slurm can block for many seconds when slurmctld is away, and for most of a
+ * minute when munge is.  With a thread each, neither looking nor working keeps the end of
+ * 'in' from being noticed, and the reader says so when a look takes too long.
  */
 #include "slurm/bridge.h"
 
@@ -38,6 +39,7 @@
 #define MS_PER_S 1000
 #define LOOK_SLOW_MS 1000 /* when nothing happens                       */
 #define LOOK_FAST_MS 20   /* after something has: doubled from look to look */
+#define LOOK_LATE_MS 5000 /* a look that takes longer is no answer       */
 #define LEAVE_MS 5000     /* for what is still to be done when 'in' ends  */
 
 struct item {
@@ -57,6 +59,7 @@ struct bridge {
     struct item *first, *last;
     uint32_t queued;          /* with the one that is being carried out */
     bool away;                /* Slurm did not answer the last look      */
+    int64_t look_ms;          /* when the look in progress began; 0: none */
     int64_t polls[POLLS_MAX]; /* 'seq' of those who wait for a look */
     uint32_t poll_count;
 
@@ -156,11 +159,48 @@ static bool rest(struct bridge *bridge, int64_t ms)
     return true;
 }
 
-static void set_away(struct bridge *bridge, bool away)
+/* Said once, whoever notices it first. */
+static void went_away(struct bridge *bridge, const char *why)
 {
     pthread_mutex_lock(&bridge->lock);
-    bridge->away = away;
+    bool news = !bridge->away;
+    bridge->away = true;
     pthread_mutex_unlock(&bridge->lock);
+    if (news)
+        say_text(bridge, "away", why);
+}
+
+static bool is_away(struct bridge *bridge)
+{
+    pthread_mutex_lock(&bridge->lock);
+    bool away = bridge->away;
+    pthread_mutex_unlock(&bridge->lock);
+    return away;
+}
+
+static void came_back(struct bridge *bridge)
+{
+    say_flag(bridge, "back");
+    pthread_mutex_lock(&bridge->lock);
+    bridge->away = false;
+    pthread_mutex_unlock(&bridge->lock);
+}
+
+static void mark_look(struct bridge *bridge, int64_t begun_ms)
+{
+    pthread_mutex_lock(&bridge->lock);
+    bridge->look_ms = begun_ms;
+    pthread_mutex_unlock(&bridge->lock);
+}
+
+/* For whoever does not look himself. */
+static void notice_late_look(struct bridge *bridge)
+{
+    pthread_mutex_lock(&bridge->lock);
+    int64_t begun = bridge->look_ms;
+    pthread_mutex_unlock(&bridge->lock);
+    if (begun != 0 && now_ms() - begun > LOOK_LATE_MS)
+        went_away(bridge, "Slurm takes long to answer");
 }
 
 /* Those who asked before this look began are answered after it. */
@@ -199,27 +239,8 @@ struct looker {
     struct watch watch;
     struct arena scratch;
     bool greeted;
-    bool away;
     int64_t pause_ms; /* until the next look, if nothing happens */
 };
-
-static void went_away(struct bridge *bridge, struct looker *looker,
-                      const struct error *err)
-{
-    if (!looker->away)
-        say_text(bridge, "away", err->text);
-    looker->away = true;
-    set_away(bridge, true);
-    watch_forget(&looker->watch);
-}
-
-static void came_back(struct bridge *bridge, struct looker *looker)
-{
-    if (looker->away)
-        say_flag(bridge, "back");
-    looker->away = false;
-    set_away(bridge, false);
-}
 
 /* The first thing that is said; what the site is called has to be asked for. */
 static int greet(struct bridge *bridge, struct looker *looker, struct error *err)
@@ -242,21 +263,40 @@ static int look_once(struct bridge *bridge, struct looker *looker, struct error 
     int r = greet(bridge, looker, err);
     if (r < 0)
         return r;
-    if (looker->away) {
-        /* Only a look that works is a return; what it shows comes after the word. */
+    if (is_away(bridge)) {
+        /* First the word that it is back, then what it shows: so ask something small. */
         struct slurm_site site = { 0 };
         r = driver->site(bridge->driver, &site, err);
         if (r < 0)
             return r;
-        came_back(bridge, looker);
+        came_back(bridge);
     }
     struct eyes eyes = watch_begin(&looker->watch);
     r = driver->look(bridge->driver, !looker->watch.synced, &eyes, &look,
                      &looker->scratch, err);
+    arena_reset(&looker->scratch);
+    if (r == 0 && is_away(bridge)) /* it came so late that it was given up */
+        return error_set(err, -EAGAIN, "Slurm takes long to answer");
     if (r == 0)
         watch_end(&looker->watch, &look);
-    arena_reset(&looker->scratch);
     return r;
+}
+
+/* Often after something has happened, and then more and more rarely. */
+static int64_t next_pause(const struct looker *looker, bool away)
+{
+    if (away)
+        return LOOK_SLOW_MS;
+    if (looker->watch.said > 0 || looker->pause_ms <= 0)
+        return LOOK_FAST_MS;
+    return 2 * looker->pause_ms < LOOK_SLOW_MS ? 2 * looker->pause_ms : LOOK_SLOW_MS;
+}
+
+static void sleep_ms(int64_t ms)
+{
+    struct timespec nap = { ms / MS_PER_S, ms % MS_PER_S * 1000000 };
+    if (ms > 0)
+        nanosleep(&nap, NULL);
 }
 
 static void *keep_looking(void *self)
@@ -271,27 +311,21 @@ static void *keep_looking(void *self)
         struct answer answer = { .ok = true };
         uint32_t waiting = polls_waiting(bridge);
         int64_t begun = now_ms();
-        if (look_once(bridge, &looker, &err) < 0) {
-            went_away(bridge, &looker, &err);
+        mark_look(bridge, begun);
+        int r = look_once(bridge, &looker, &err);
+        mark_look(bridge, 0);
+        if (r < 0) {
+            went_away(bridge, err.text);
+            watch_forget(&looker.watch);
             answer_no(&answer, 0, true, "%s", err.text);
         }
         answer_polls(bridge, waiting, &answer);
+        looker.pause_ms = next_pause(&looker, r < 0);
         /* Looking may take a fifth of our time, and of slurmctld's, but no more. */
         int64_t least = 4 * (now_ms() - begun);
         if (least > LOOK_SLOW_MS)
             least = LOOK_SLOW_MS;
-        if (looker.away)
-            looker.pause_ms = LOOK_SLOW_MS;
-        else if (looker.watch.said > 0)
-            looker.pause_ms = LOOK_FAST_MS;
-        else if (looker.pause_ms < LOOK_SLOW_MS)
-            looker.pause_ms = looker.pause_ms > 0 ? 2 * looker.pause_ms : LOOK_FAST_MS;
-        if (looker.pause_ms > LOOK_SLOW_MS)
-            looker.pause_ms = LOOK_SLOW_MS;
-        if (least > 0) {
-            struct timespec nap = { least / MS_PER_S, least % MS_PER_S * 1000000 };
-            nanosleep(&nap, NULL);
-        }
+        sleep_ms(least);
         if (rest(bridge, looker.pause_ms - least))
             looker.pause_ms = LOOK_FAST_MS / 2;
     }
@@ -423,9 +457,17 @@ static void read_all(struct bridge *bridge)
     char bytes[65536];
     bool skip = false;
     buf_init(&line, LINE_MAX_BYTES);
-    for (ssize_t n; (n = read(bridge->setup->in, bytes, sizeof(bytes))) != 0;) {
+    for (;;) {
+        struct pollfd wait = { .fd = bridge->setup->in, .events = POLLIN };
+        int ready = poll(&wait, 1, LOOK_LATE_MS / 10);
+        notice_late_look(bridge);
+        if (ready == 0 || (ready < 0 && errno == EINTR))
+            continue;
+        ssize_t n = read(bridge->setup->in, bytes, sizeof(bytes));
         if (n < 0 && errno == EINTR)
             continue;
+        if (n == 0)
+            break;
         if (n < 0)
             break;
         for (const char *at = bytes, *end = bytes + n; at < end;) {

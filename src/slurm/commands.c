@@ -142,7 +142,7 @@ static void forgive(struct answer *answer, int code)
 struct sight {
     const struct request *request;
     struct arena *scratch;
-    bool there;
+    bool running;
     bool completing;
     bool runs_there;
     bool bad_constraints;
@@ -173,10 +173,10 @@ static void see_job(void *self, const struct slurm_job *job)
     if (task ? job->array_task != strtoul(task + 1, NULL, 10)
              : job->id != request_id(sight->request))
         return;
-    sight->there = true;
+    sight->running = strcmp(job->state, "RUNNING") == 0;
     sight->completing = job->completing;
-    sight->runs_there = strcmp(job->state, "RUNNING") == 0 &&
-                        same_nodes(job->nodes, sight->request, sight->scratch);
+    sight->runs_there =
+        sight->running && same_nodes(job->nodes, sight->request, sight->scratch);
     sight->bad_constraints = job->reason && strcmp(job->reason, "BadConstraints") == 0;
 }
 
@@ -299,12 +299,18 @@ static void evict(const struct request *request, struct answer *answer)
     forgive(answer, SAYS_ALTERED);
 }
 
-static void signal_job(const struct request *request, struct answer *answer)
+/* scancel tries again for half a minute where there is nobody to be told. */
+static void signal_job(const struct request *request, struct answer *answer,
+                       struct arena *scratch)
 {
     static const char *const flags[] = {
         [WHOM_BATCH] = "--batch", [WHOM_STEPS] = "--quiet", [WHOM_ALL] = "--full"
     };
     char number[32];
+    if (!peek(request, scratch).running) {
+        answer_no(answer, SAYS_ALTERED, true, "the job does not run");
+        return;
+    }
     snprintf(number, sizeof(number), "--signal=%d", request->signal);
     const char *const words[] = { "scancel", number, flags[request->to], request->job,
                                   NULL };
@@ -356,7 +362,7 @@ static void commands_carry_out(void *own, const struct request *request,
         start(request, answer, scratch);
         break;
     case VERB_SIGNAL:
-        signal_job(request, answer);
+        signal_job(request, answer, scratch);
         break;
     case VERB_EVICT:
         evict(request, answer);

@@ -69,13 +69,22 @@ static bool read_range(const char **at, struct range *range)
     return **at == ',' || **at == ']';
 }
 
+/* Names are plain ASCII: they become parts of lists, of commands and of JSON. */
+static bool is_plain(const char *word, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isalnum((unsigned char)word[i]) && !strchr("-._:", word[i]))
+            return false;
+    return true;
+}
+
 /* All names that 'word' (of 'count' bytes) stands for, behind what is in 'name'. */
 static int expand_word(struct work *work, char *name, size_t used, const char *word,
                        size_t count)
 {
     const char *open = memchr(word, '[', count);
     size_t plain = open ? (size_t)(open - word) : count;
-    if (used + plain + DIGITS_MAX >= NAME_MAX_BYTES || memchr(word, ']', plain))
+    if (used + plain + DIGITS_MAX >= NAME_MAX_BYTES || !is_plain(word, plain))
         return -EINVAL;
     memcpy(name + used, word, plain);
     used += plain;

@@ -20,7 +20,8 @@ def setUpModule():
         raise unittest.SkipTest(why)
     if not os.access(BERTH_SLURM, os.X_OK):
         raise unittest.SkipTest("berth-slurm is not built")
-    lab = Lab()
+    # Slurm looks for fulfilled dependencies once a minute otherwise.
+    lab = Lab(env={"BERTH_LAB_SCHEDULER": "batch_sched_delay=0,sched_interval=2"})
 
 
 def tearDownModule():
@@ -61,7 +62,6 @@ class Cases:
 
     def clean(self):
         if self.mine:
-            lab.run("scancel", "--signal=KILL", "--full", *map(str, self.mine))
             lab.run("scancel", *map(str, self.mine))
 
     def submit(self, *flags, script="sleep 1000"):
