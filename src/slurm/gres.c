@@ -96,13 +96,15 @@ static uint64_t read_indexes(struct piece inside)
     return bits;
 }
 
+/* Kept as plain ASCII: it goes into JSON. */
 static void add_type(struct gres *gres, struct piece type)
 {
-    size_t count = type.count < GRES_TYPE_BYTES - 1 ? type.count : GRES_TYPE_BYTES - 1;
-    if (gres->type[0] == '\0') {
-        memcpy(gres->type, type.at, count);
-        gres->type[count] = '\0';
-    } else if (!is(type, gres->type))
+    char name[GRES_TYPE_BYTES] = "";
+    for (size_t i = 0; i < type.count && i < GRES_TYPE_BYTES - 1; i++)
+        name[i] = isgraph((unsigned char)type.at[i]) ? type.at[i] : '?';
+    if (gres->type[0] == '\0')
+        memcpy(gres->type, name, sizeof(name));
+    else if (strcmp(gres->type, name) != 0)
         gres->mixed = true;
 }
 

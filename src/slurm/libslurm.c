@@ -33,6 +33,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "slurm/hash.h"
 #include "slurm/hostlist.h"
 #include "slurm/request.h"
 
@@ -290,17 +291,9 @@ static int look_at_jobs(struct libslurm *self, const struct eyes *eyes,
     return 0;
 }
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash;
-}
-
 static void add_partition(struct libslurm *self, const char *node, const char *name)
 {
-    uint64_t key = hash_of(node);
+    uint64_t key = hash_of(node, strlen(node));
     uint32_t place = map_find(&self->partition_of, key);
     if (place == MAP_NONE) {
         place = self->of_count++;
@@ -354,7 +347,8 @@ static bool is_up(uint32_t state)
 static void show_node(struct libslurm *self, const node_info_t *info,
                       const struct eyes *eyes)
 {
-    uint32_t place = map_find(&self->partition_of, hash_of(info->name));
+    uint32_t place =
+        map_find(&self->partition_of, hash_of(info->name, strlen(info->name)));
     struct slurm_node node = {
         .name = info->name,
         .partitions = place == MAP_NONE ? "" : self->of[place],

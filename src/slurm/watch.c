@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "slurm/words.h"
+#include "base/json.h"
+#include "slurm/hash.h"
 #include "slurm/request.h"
+#include "slurm/words.h"
 
 #define NODE_KEY (UINT64_C(1) << 63)
 #define UNSAID 0
 
-static uint64_t hash_of(const void *bytes, size_t count)
+/* Of a line; never UNSAID. */
+static uint64_t line_hash(const void *bytes, size_t count)
 {
-    const unsigned char *at = bytes;
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+    uint64_t hash = hash_of(bytes, count);
     return hash != UNSAID ? hash : 1;
 }
 
@@ -79,7 +79,7 @@ static void say_line(struct watch *watch)
 /* Say the line unless it is the one that was said last. */
 static void say_if_new(struct watch *watch, struct known *known)
 {
-    uint64_t line = hash_of(watch->line.bytes, watch->line.count);
+    uint64_t line = line_hash(watch->line.bytes, watch->line.count);
     if (known->line != line)
         say_line(watch);
     known->line = line;
@@ -100,7 +100,7 @@ static void see_job(void *self, const struct slurm_job *job)
 static void see_node(void *self, const struct slurm_node *node)
 {
     struct watch *watch = self;
-    if (!is_managed(watch, node->partitions))
+    if (!is_managed(watch, node->partitions) || !json_can_say(node->name))
         return;
     uint64_t key = NODE_KEY | hash_of(node->name, strlen(node->name));
     struct known *known = meet(watch, key, 0);
@@ -113,7 +113,7 @@ static void see_node(void *self, const struct slurm_node *node)
 static void see_doubt(void *self, uint32_t id, const char *why)
 {
     struct watch *watch = self;
-    uint64_t hash = hash_of(why, strlen(why));
+    uint64_t hash = line_hash(why, strlen(why));
     if (id == 0)
         return;
     struct known *known = meet(watch, id, id);

@@ -9,8 +9,10 @@
 #include "base/buf.h"
 #include "base/jot.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "slurm/driver.h"
 #include "slurm/gres.h"
+#include "slurm/hash.h"
 #include "slurm/hostlist.h"
 
 #define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
@@ -60,9 +62,11 @@ static void say_indexes(struct buf *line, const char *key, uint64_t indexes)
     jot_close(line, ']');
 }
 
+/* Each node once: JSON has no two keys of one name. */
 static void say_held(struct buf *line, const struct slurm_job *job,
                      struct arena *scratch)
 {
+    struct map said = { 0 };
     bool open = false;
     for (uint32_t i = 0; i < job->held_count; i++) {
         struct gres gpus, shards;
@@ -76,11 +80,16 @@ static void say_held(struct buf *line, const struct slurm_job *job,
         if (!open)
             jot_open(line, "gpu_index", '{');
         open = true;
-        for (uint32_t n = 0; n < list.count; n++)
-            say_indexes(line, list.names[n], indexes);
+        for (uint32_t n = 0; n < list.count; n++) {
+            uint64_t key = hash_of(list.names[n], strlen(list.names[n]));
+            if (map_find(&said, key) == MAP_NONE)
+                say_indexes(line, list.names[n], indexes);
+            map_put(&said, key, 1);
+        }
     }
     if (open)
         jot_close(line, '}');
+    map_release(&said);
 }
 
 static bool is_state(const struct slurm_job *job, const char *state)

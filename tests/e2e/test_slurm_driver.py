@@ -236,7 +236,7 @@ class Cases:
             (job for job in self.driver.jobs.values() if job.get("array_id") == array and
              job.get("array_task") == 3 and job["state"] == "RUNNING"), None))
         self.assertEqual(task["nodes"], ["n2"])
-        self.assertEqual(self.driver.jobs[array]["array_tasks"], "1-2,4-5")
+        self.driver.until(lambda: self.driver.jobs[array]["array_tasks"] == "1-2,4-5")
         self.assertTrue(self.driver.jobs[array]["held"])
         self.ok("evict", f"{array}_3")
         self.evicted(task["id"], restarts=1)
