@@ -321,8 +321,8 @@ static void *keep_looking(void *self)
         }
         answer_polls(bridge, waiting, &answer);
         looker.pause_ms = next_pause(&looker, r < 0);
-        /* Looking may take a fifth of our time, and of slurmctld's, but no more. */
-        int64_t least = 4 * (now_ms() - begun);
+        /* Looking may take a third of our time, and of slurmctld's, but no more. */
+        int64_t least = 2 * (now_ms() - begun);
         if (least > LOOK_SLOW_MS)
             least = LOOK_SLOW_MS;
         sleep_ms(least);

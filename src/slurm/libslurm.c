@@ -12,6 +12,7 @@
 #include "slurm/driver.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,6 +62,8 @@ struct libslurm {
     struct map user_of; /* uid to an index of 'user' */
     const char *user[4096];
     uint32_t user_count;
+    pthread_mutex_t lock;
+    struct map ran; /* jobs that have been started before; both threads ask */
 };
 
 /* --- what Slurm answers ------------------------------------------------------------- */
@@ -276,12 +279,31 @@ static void show_job(struct libslurm *self, const slurm_job_info_t *info,
     eyes->job(eyes->self, &job);
 }
 
+static bool has_run(const slurm_job_info_t *job)
+{
+    return job->restart_cnt > 0 || (job->job_state & JOB_COMPLETING) != 0 ||
+           (job->job_state & JOB_STATE_BASE) != JOB_PENDING;
+}
+
+/* A job that never ran cannot be leaving, and need not be asked about before its start. */
+static void remember_who_ran(struct libslurm *self, const job_info_msg_t *list)
+{
+    pthread_mutex_lock(&self->lock);
+    map_release(&self->ran);
+    self->ran = (struct map){ 0 };
+    for (uint32_t i = 0; i < list->record_count; i++)
+        if (has_run(&list->job_array[i]))
+            map_put(&self->ran, JOB_ID(&list->job_array[i]), 1);
+    pthread_mutex_unlock(&self->lock);
+}
+
 static int look_at_jobs(struct libslurm *self, const struct eyes *eyes,
                         struct look *look, struct arena *scratch, struct error *err)
 {
     job_info_msg_t *list = NULL;
     if (slurm_load_jobs(self->jobs_at, &list, SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL) != 0)
         return errno == SLURM_NO_CHANGE_IN_DATA ? 0 : ask_again(err, "jobs");
+    remember_who_ran(self, list);
     for (uint32_t i = 0; i < list->record_count; i++)
         if (JOB_ID(&list->job_array[i]) != 0)
             show_job(self, &list->job_array[i], eyes, scratch);
@@ -456,9 +478,15 @@ static bool holds_exactly(const char *nodes, const struct request *request,
 }
 
 /* Slurm would set its delay after a requeue again, and the job would lie there for it. */
-static bool still_leaving(const struct request *request)
+static bool still_leaving(struct libslurm *self, const struct request *request)
 {
     job_info_msg_t *message;
+    pthread_mutex_lock(&self->lock);
+    bool ran = strchr(request->job, '_') ||
+               map_find(&self->ran, request_id(request)) != MAP_NONE;
+    pthread_mutex_unlock(&self->lock);
+    if (!ran)
+        return false;
     const slurm_job_info_t *job = peek(request, &message);
     bool leaving = job && (job->job_state & JOB_COMPLETING) != 0;
     if (message)
@@ -481,12 +509,12 @@ static bool runs_there(const struct request *request, struct arena *scratch)
  * Exactly these nodes, now, and no longer held: one request.  As many nodes as are named:
  * with fewer Slurm would add some of its own choice.
  */
-static void start(const struct request *request, struct answer *answer,
-                  struct arena *scratch)
+static void start(struct libslurm *self, const struct request *request,
+                  struct answer *answer, struct arena *scratch)
 {
     job_desc_msg_t wish;
     char gpus[64];
-    if (still_leaving(request)) {
+    if (still_leaving(self, request)) {
         answer_no(answer, ESLURM_TRANSITION_STATE_NO_UPDATE, true,
                   "the job has not left its last nodes yet");
         return;
@@ -612,7 +640,7 @@ static void libslurm_carry_out(void *own, const struct request *request,
     };
     switch (request->verb) {
     case VERB_START:
-        start(request, answer, scratch);
+        start(own, request, answer, scratch);
         break;
     case VERB_SIGNAL:
         signal_job(request, request->signal, flags[request->to], answer);
@@ -679,6 +707,7 @@ static int libslurm_open(void *own, struct error *err)
     const char *conf = getenv("SLURM_CONF");
     if (conf && access(conf, R_OK) != 0)
         return error_set(err, -errno, "SLURM_CONF=%s: %s", conf, strerror(errno));
+    pthread_mutex_init(&self->lock, NULL);
     arena_init(&self->partitions, 65536);
     arena_init(&self->users, 4096);
     setenv("SLURM_BITSTR_LEN", "0", 1); /* task numbers in full */

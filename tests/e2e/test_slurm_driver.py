@@ -225,6 +225,16 @@ class Cases:
         self.evicted(job)
         self.started(job, "n1") # at once, not in two minutes
 
+    def test_a_job_that_is_held_while_it_runs_comes_back_held(self):
+        job = self.submit("--gres=gpu:1", script="trap 'exit 1' TERM; sleep 1000 & wait")
+        self.started(job, "n3")
+        self.ok("hold", job)
+        self.driver.look()
+        self.assertEqual(self.driver.jobs[job]["state"], "RUNNING")
+        done = lab.run("scontrol", "requeue", str(job), user=NOBODY)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.evicted(job, restarts=1)
+
     def test_tasks_of_an_array_one_by_one(self):
         array = self.submit("--array=1-5%2", "--gres=gpu:1")
         self.driver.look()
