@@ -29,6 +29,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "slurm/check.h"
 #include "slurm/driver.h"
 #include "slurm/request.h"
 #include "slurm/watch.h"
@@ -251,6 +252,9 @@ static int greet(struct bridge *bridge, struct looker *looker, struct error *err
     int r = bridge->setup->driver->site(bridge->driver, &site, err);
     if (r < 0)
         return r;
+    if (check_library_is_newer(&site))
+        fprintf(stderr, "berth-slurm: libslurm %s is newer than slurmctld %s\n",
+                site.built, site.version);
     say_hello(bridge, &site);
     looker->greeted = true;
     return 0;

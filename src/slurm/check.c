@@ -65,9 +65,21 @@ static int tell(FILE *file, bool good, const char *what, const char *advice)
     return good ? 0 : 1;
 }
 
+bool check_library_is_newer(const struct slurm_site *site)
+{
+    int major, minor, built_major, built_minor;
+    return sscanf(site->version, "%d.%d", &major, &minor) == 2 &&
+           sscanf(site->built, "%d.%d", &built_major, &built_minor) == 2 &&
+           built_major * 100 + built_minor > major * 100 + minor;
+}
+
 static int tell_settings(const struct slurm_site *site, FILE *file)
 {
     int wrong = 0;
+    if (site->built[0])
+        wrong |=
+            tell(file, !check_library_is_newer(site), "slurmctld knows our library",
+                 "libslurm is newer than slurmctld; take --driver commands");
     wrong |= tell(file, names(site->submit_plugins, "lua"), "jobs arrive held",
                   "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
     wrong |= tell(file, strstr(site->priority_type, "multifactor") != NULL,

@@ -684,6 +684,9 @@ static int libslurm_site(void *own, struct slurm_site *ret_site, struct error *e
     if (slurm_load_ctl_conf(0, &conf) != 0)
         return ask_again(err, "slurmctld");
     copy(ret_site->version, sizeof(ret_site->version), conf->version);
+    snprintf(ret_site->built, sizeof(ret_site->built), "%d.%02d",
+             (int)SLURM_VERSION_MAJOR(SLURM_VERSION_NUMBER),
+             (int)SLURM_VERSION_MINOR(SLURM_VERSION_NUMBER));
     copy(ret_site->cluster, sizeof(ret_site->cluster), conf->cluster_name);
     copy(ret_site->priority_type, sizeof(ret_site->priority_type), conf->priority_type);
     copy(ret_site->scheduler, sizeof(ret_site->scheduler), conf->sched_params);

@@ -73,18 +73,17 @@ struct slurm_node {
     uint64_t mem_mib;
     bool up;    /* it answers and may run jobs                        */
     bool drain; /* those that run may go on, but nothing is to start  */
-    const char *state;
     const char *reason;
 };
 
-/* What a site has set, as far as we care; NULL: not known. */
+/* What a site has set, as far as we care; "": nothing. */
 struct slurm_site {
-    char version[32];
+    char version[32]; /* of slurmctld, "22.05.8"                              */
+    char built[32];   /* of the library we were built with; "": there is none */
     char cluster[64];
     char priority_type[64];
     char scheduler[256];
     char submit_plugins[128];
-    char epilog[256];
     int64_t kill_wait_s;
     int64_t min_job_age_s;
     bool requeue;

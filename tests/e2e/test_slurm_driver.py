@@ -21,7 +21,8 @@ def setUpModule():
     if not os.access(BERTH_SLURM, os.X_OK):
         raise unittest.SkipTest("berth-slurm is not built")
     # Slurm looks for fulfilled dependencies once a minute otherwise.
-    lab = Lab(env={"BERTH_LAB_SCHEDULER": "batch_sched_delay=0,sched_interval=2"})
+    lab = Lab(env={"BERTH_LAB_SCHEDULER": "batch_sched_delay=0,sched_interval=2",
+                   "BERTH_LAB_KILL_WAIT": "1"})
 
 
 def tearDownModule():
