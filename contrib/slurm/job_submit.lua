@@ -1,0 +1,83 @@
+--[[
+job_submit.lua - jobs of the partitions that Berth looks after arrive held.
+
+Lies next to slurm.conf, which says JobSubmitPlugins=lua.  People keep plain sbatch; Berth
+decides when and where a job starts, so nobody else may lift its hold.  Everything in
+other partitions is none of our business.  Two lines to fill in:
+]]
+
+-- The partitions Berth looks after.
+local managed = { gpu = true }
+
+-- Who may start jobs besides root: the numeric user id that berth-slurm runs as, or nil.
+local berth_uid = nil
+
+-- A job without a partition goes to the default one.
+local function default_partition(part_list)
+    for name, part in pairs(part_list) do
+        if part.flag_default == 1 then
+            return name
+        end
+    end
+    return ""
+end
+
+-- Whether one of these partitions ("a,b") is managed, and whether all are.
+local function look_up(partitions, part_list)
+    local some, all = false, true
+    for name in string.gmatch(partitions or default_partition(part_list), "[^,]+") do
+        if managed[name] then
+            some = true
+        else
+            all = false
+        end
+    end
+    return some, some and all
+end
+
+local function is_set(number)
+    return number ~= nil and number ~= slurm.NO_VAL
+end
+
+function slurm_job_submit(job_desc, part_list, submit_uid)
+    local some, all = look_up(job_desc.partition, part_list)
+    if not some then
+        return slurm.SUCCESS
+    end
+    if not all then
+        slurm.log_user("a job is either in partitions that Berth looks after, or in others")
+        return slurm.ERROR
+    end
+    if not is_set(job_desc.het_job_offset) then -- Slurm alone can start those
+        job_desc.priority = 0
+    end
+    return slurm.SUCCESS
+end
+
+-- 'scontrol release' asks for the highest priority, 'scontrol hold' for 0.  A change of
+-- nice can lift even an administrator's hold, one of the partition leads away from us.
+-- Nothing can be said to the user here: slurm.log_user() is for submissions only.
+function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
+    if modify_uid == 0 or modify_uid == berth_uid then
+        return slurm.SUCCESS
+    end
+    local was = look_up(job_rec.partition, part_list)
+    if job_desc.partition ~= nil then
+        local some, all = look_up(job_desc.partition, part_list)
+        if some ~= was or all ~= was then
+            return slurm.ESLURM_ACCESS_DENIED
+        end
+    end
+    if not was then
+        return slurm.SUCCESS
+    end
+    if is_set(job_desc.priority) and job_desc.priority ~= 0 then
+        return slurm.ESLURM_ACCESS_DENIED
+    end
+    if is_set(job_desc.nice) then
+        return slurm.ESLURM_ACCESS_DENIED
+    end
+    return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

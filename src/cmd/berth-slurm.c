@@ -1,0 +1,91 @@
+/* berth-slurm.c - between berthd and Slurm: started by berthd, ends with it. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "slurm/bridge.h"
+#include "slurm/check.h"
+#include "slurm/driver.h"
+#include "slurm/watch.h"
+#include "version.h"
+
+static const char usage[] =
+    "berth-slurm [--driver DRIVER] [--partition NAME]... [--bell PATH] [--check]\n"
+    "\n"
+    "Speaks with berthd in lines of JSON on its standard input and output, and with\n"
+    "Slurm.  berthd starts it; there is no need to do so by hand, but for --check.\n"
+    "\n"
+    "  --driver DRIVER   libslurm, commands (scontrol and the like) or auto\n"
+    "  --partition NAME  look after this partition; without it, after all of them\n"
+    "  --bell PATH       a named pipe to make: what is written to it has us look at "
+    "once\n"
+    "  --check           say whether Slurm is set up for Berth, and end\n"
+    "  --help, --version\n";
+
+static int wrong(const char *why, const char *word)
+{
+    fprintf(stderr, "berth-slurm: %s%s\n", why, word);
+    return 2;
+}
+
+/* NULL with a sentence: there is no such driver here. */
+static const struct driver *find_driver(const char *name)
+{
+    if (strcmp(name, "commands") == 0)
+        return &driver_commands;
+#ifdef HAVE_LIBSLURM
+    if (strcmp(name, "auto") == 0 || strcmp(name, "libslurm") == 0)
+        return &driver_libslurm;
+#else
+    if (strcmp(name, "auto") == 0)
+        return &driver_commands;
+    if (strcmp(name, "libslurm") == 0) {
+        wrong("built without libslurm; take --driver commands", "");
+        return NULL;
+    }
+#endif
+    wrong("--driver: want auto, libslurm or commands, not ", name);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *partitions[WATCH_PARTITIONS_MAX];
+    const char *name = "auto";
+    bool check = false;
+    struct bridge_setup setup = { .partitions = partitions,
+                                  .in = STDIN_FILENO,
+                                  .out = STDOUT_FILENO };
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0)
+            return fputs(usage, stdout) < 0;
+        if (strcmp(argv[i], "--version") == 0)
+            return puts("berth-slurm " BERTH_VERSION) < 0;
+        if (strcmp(argv[i], "--check") == 0)
+            check = true;
+        else if (strcmp(argv[i], "--driver") == 0 && i + 1 < argc)
+            name = argv[++i];
+        else if (strcmp(argv[i], "--bell") == 0 && i + 1 < argc)
+            setup.bell = argv[++i];
+        else if (strcmp(argv[i], "--partition") == 0 && i + 1 < argc) {
+            if (setup.partition_count == WATCH_PARTITIONS_MAX)
+                return wrong("too many partitions", "");
+            partitions[setup.partition_count++] = argv[++i];
+        } else
+            return wrong("unknown word, or something is missing after it: ", argv[i]);
+    }
+    setup.driver = find_driver(name);
+    if (!setup.driver)
+        return 2;
+    if (check)
+        return check_site(setup.driver, partitions, setup.partition_count, stdout);
+    signal(SIGPIPE, SIG_IGN);
+    struct error err;
+    int r = bridge_run(&setup, &err);
+    fflush(stdout);
+    /* A thread may be deep in a call to Slurm: no handlers, no destructors. */
+    _exit(r < 0 ? wrong(err.text, "") / 2 : 0);
+}

@@ -1,0 +1,197 @@
+/* gres.c - reading generic resources. */
+#include "slurm/gres.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "slurm/record.h"
+
+/* Far beyond any machine, and small enough that products of three of them fit. */
+#define COUNT_MAX (UINT64_C(1) << 20)
+
+/* A piece of a text. */
+struct piece {
+    const char *at;
+    size_t count;
+};
+
+/* Where an item ends: at a comma or semicolon outside of parentheses. */
+static size_t item_length(const char *text)
+{
+    size_t i = 0;
+    for (bool inside = false; text[i] && (inside || (text[i] != ',' && text[i] != ';'));
+         i++)
+        if (text[i] == '(')
+            inside = true;
+        else if (text[i] == ')')
+            inside = false;
+    return i;
+}
+
+/* Up to the next separator, which is skipped as well. */
+static struct piece next_piece(struct piece *rest)
+{
+    struct piece piece = { rest->at, 0 };
+    while (piece.count < rest->count && !strchr(":=", rest->at[piece.count]))
+        piece.count++;
+    size_t used = piece.count + (piece.count < rest->count);
+    rest->at += used;
+    rest->count -= used;
+    return piece;
+}
+
+static bool is(struct piece piece, const char *word)
+{
+    return strlen(word) == piece.count && memcmp(piece.at, word, piece.count) == 0;
+}
+
+/* "4", "2K"; a type may begin with a digit ("2080ti"), so all of it has to be a number. */
+static bool read_count(struct piece piece, uint64_t *ret_count)
+{
+    static const char units[] = "KMGT";
+    uint64_t count = 0;
+    size_t i = 0;
+    for (; i < piece.count && isdigit((unsigned char)piece.at[i]); i++) {
+        count = count * 10 + (uint64_t)(piece.at[i] - '0');
+        if (count > COUNT_MAX)
+            return false;
+    }
+    if (i == 0)
+        return false;
+    if (i + 1 == piece.count) {
+        const char *unit = strchr(units, toupper((unsigned char)piece.at[i]));
+        if (!unit)
+            return false;
+        for (; unit >= units && count <= COUNT_MAX; unit--)
+            count *= 1024;
+        i++;
+    }
+    *ret_count = count;
+    return i == piece.count && count <= COUNT_MAX;
+}
+
+/* "(IDX:0-1,3)" to bits; other parentheses, such as sockets, say nothing of numbers. */
+static uint64_t read_indexes(struct piece inside)
+{
+    uint64_t bits = 0;
+    if (inside.count < 4 || memcmp(inside.at, "IDX:", 4) != 0)
+        return 0;
+    const char *end = inside.at + inside.count;
+    for (const char *at = inside.at + 4; at < end;) {
+        unsigned first = 0, last = 0, *number = &first;
+        bool range = false;
+        for (; at < end && *at != ','; at++) {
+            if (*at == '-' && !range) {
+                range = true;
+                number = &last;
+            } else if (isdigit((unsigned char)*at) && *number < 1000)
+                *number = *number * 10 + (unsigned)(*at - '0');
+            else
+                return bits;
+        }
+        at++;
+        for (unsigned i = first; i <= (range ? last : first) && i < GRES_INDEX_MAX; i++)
+            bits |= UINT64_C(1) << i;
+    }
+    return bits;
+}
+
+/* Kept as plain ASCII: it goes into JSON. */
+static void add_type(struct gres *gres, struct piece type)
+{
+    char name[GRES_TYPE_BYTES] = "";
+    for (size_t i = 0; i < type.count && i < GRES_TYPE_BYTES - 1; i++)
+        name[i] = isgraph((unsigned char)type.at[i]) ? type.at[i] : '?';
+    if (gres->type[0] == '\0')
+        memcpy(gres->type, name, sizeof(name));
+    else if (strcmp(gres->type, name) != 0)
+        gres->mixed = true;
+}
+
+static void add_item(struct gres *gres, const char *name, struct piece item)
+{
+    const char *open = memchr(item.at, '(', item.count);
+    if (open) {
+        size_t before = (size_t)(open - item.at);
+        struct piece inside = { open + 1, item.count - before - 1 };
+        if (inside.count > 0 && inside.at[inside.count - 1] == ')')
+            inside.count--;
+        item.count = before;
+        struct piece head = item, first = next_piece(&head);
+        if (is(first, name))
+            gres->indexes |= read_indexes(inside);
+    }
+    if (item.count >= 5 && memcmp(item.at, "gres", 4) == 0 &&
+        (item.at[4] == ':' || item.at[4] == '/')) {
+        item.at += 5;
+        item.count -= 5;
+    }
+    if (!is(next_piece(&item), name))
+        return;
+    uint64_t count = 1; /* "gpu" and "gpu:v100" are one */
+    if (item.count > 0) {
+        struct piece word = next_piece(&item);
+        if (!read_count(word, &count)) {
+            add_type(gres, word);
+            if (item.count > 0 && !read_count(next_piece(&item), &count))
+                return;
+        }
+    }
+    gres->count = count < COUNT_MAX - gres->count ? gres->count + count : COUNT_MAX;
+}
+
+void gres_read(const char *text, const char *name, struct gres *ret_gres)
+{
+    *ret_gres = (struct gres){ 0 };
+    while (text && *text) {
+        size_t length = item_length(text);
+        add_item(ret_gres, name, (struct piece){ text, length });
+        text += length;
+        if (*text)
+            text++;
+    }
+}
+
+static uint64_t at_least_one(uint32_t number)
+{
+    if (number == 0 || number == SLURM_NONE)
+        return 1;
+    return number < COUNT_MAX ? number : COUNT_MAX;
+}
+
+/* The number for the whole gang, from the first place that says one. */
+static uint64_t whole(const struct slurm_job *job, const char *name, struct gres *said)
+{
+    uint64_t nodes = at_least_one(job->min_nodes);
+    const struct {
+        const char *text;
+        uint64_t times;
+    } places[] = {
+        { job->tres_per_job, 1 },
+        { job->tres_per_node, nodes },
+        { job->tres_per_task, at_least_one(job->tasks) },
+        { job->tres_per_socket, nodes * at_least_one(job->sockets_per_node) },
+    };
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        gres_read(places[i].text, name, said);
+        if (said->count > 0)
+            return said->count * places[i].times;
+    }
+    return 0;
+}
+
+void gang_of(const struct slurm_job *job, struct gang *ret_gang)
+{
+    struct gres gpus, shards, node;
+    *ret_gang = (struct gang){ 0 };
+    ret_gang->gpus = whole(job, "gpu", &gpus);
+    ret_gang->shards = whole(job, "shard", &shards);
+    ret_gang->mixed = gpus.mixed;
+    memcpy(ret_gang->type, gpus.type, sizeof(gpus.type));
+    gres_read(job->tres_per_node, "gpu", &node);
+    ret_gang->gpus_per_node = node.count;
+    if (node.count == 0 && job->tasks_per_node > 0 && !job->tres_per_job) {
+        gres_read(job->tres_per_task, "gpu", &node);
+        ret_gang->gpus_per_node = node.count * job->tasks_per_node;
+    }
+}

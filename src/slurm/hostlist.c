@@ -1,0 +1,159 @@
+/*
+ * hostlist.c - "n[1-3,07]" to "n1 n2 n3 n07".
+ *
+ * A name may hold several brackets, "r[1-2]n[1-2]", which are gone through from the left.
+ * Numbers keep the width they are written with.
+ */
+#include "slurm/hostlist.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/grow.h"
+
+#define NAME_MAX_BYTES 256
+#define DIGITS_MAX 9
+
+struct work {
+    struct arena *arena;
+    const char **names; /* ours until the end */
+    uint32_t count;
+    uint32_t room;
+};
+
+struct range {
+    uint64_t first, last;
+    int width;
+};
+
+static int add_name(struct work *work, const char *name)
+{
+    if (work->count == HOSTLIST_MAX)
+        return -E2BIG;
+    if (work->count == work->room)
+        work->names = grow(work->names, &work->room, work->count + 1, sizeof(char *));
+    work->names[work->count++] = arena_text(work->arena, name);
+    return 0;
+}
+
+static bool read_number(const char **at, uint64_t *ret_number, int *ret_width)
+{
+    const char *from = *at;
+    uint64_t number = 0;
+    while (isdigit((unsigned char)**at) && *at - from < DIGITS_MAX)
+        number = number * 10 + (uint64_t)(*(*at)++ - '0');
+    *ret_number = number;
+    *ret_width = (int)(*at - from);
+    return *at > from;
+}
+
+/* "1" or "1-3", and what follows it: a comma or the end of the bracket. */
+static bool read_range(const char **at, struct range *range)
+{
+    int width;
+    if (!read_number(at, &range->first, &range->width))
+        return false;
+    range->last = range->first;
+    if (**at == '-') {
+        (*at)++;
+        if (!read_number(at, &range->last, &width) || range->last < range->first)
+            return false;
+    }
+    return **at == ',' || **at == ']';
+}
+
+/* Names are plain ASCII: they become parts of lists, of commands and of JSON. */
+static bool is_plain(const char *word, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isalnum((unsigned char)word[i]) && !strchr("-._:", word[i]))
+            return false;
+    return true;
+}
+
+/* All names that 'word' (of 'count' bytes) stands for, behind what is in 'name'. */
+static int expand_word(struct work *work, char *name, size_t used, const char *word,
+                       size_t count)
+{
+    const char *open = memchr(word, '[', count);
+    size_t plain = open ? (size_t)(open - word) : count;
+    if (used + plain + DIGITS_MAX >= NAME_MAX_BYTES || !is_plain(word, plain))
+        return -EINVAL;
+    memcpy(name + used, word, plain);
+    used += plain;
+    name[used] = '\0';
+    if (!open)
+        return used > 0 ? add_name(work, name) : -EINVAL;
+
+    const char *close = memchr(open, ']', count - plain);
+    if (!close)
+        return -EINVAL;
+    size_t rest = count - (size_t)(close + 1 - word);
+    for (const char *at = open + 1;; at++) {
+        struct range range;
+        if (!read_range(&at, &range) || at > close)
+            return -EINVAL;
+        for (uint64_t i = range.first; i <= range.last; i++) {
+            int wrote = snprintf(name + used, NAME_MAX_BYTES - used, "%0*" PRIu64,
+                                 range.width, i);
+            int r = expand_word(work, name, used + (size_t)wrote, close + 1, rest);
+            if (r < 0)
+                return r;
+        }
+        if (at == close)
+            return 0;
+    }
+}
+
+/* Where a word ends: at a comma that is not in a bracket. */
+static size_t word_length(const char *text)
+{
+    size_t depth = 0, i = 0;
+    for (; text[i] && (text[i] != ',' || depth > 0); i++)
+        if (text[i] == '[')
+            depth++;
+        else if (text[i] == ']' && depth > 0)
+            depth--;
+    return i;
+}
+
+static int expand_all(struct work *work, const char *text)
+{
+    char name[NAME_MAX_BYTES];
+    while (*text) {
+        size_t length = word_length(text);
+        int r = expand_word(work, name, 0, text, length);
+        if (r < 0)
+            return r;
+        text += length;
+        if (*text == ',' && *++text == '\0')
+            return -EINVAL;
+    }
+    return 0;
+}
+
+int hostlist_expand(const char *text, struct arena *arena, struct hostlist *ret_list,
+                    struct error *err)
+{
+    struct work work = { .arena = arena };
+    int r = expand_all(&work, text);
+    if (r == 0) {
+        ret_list->names = arena_array(arena, const char *, work.count);
+        ret_list->count = work.count;
+        if (work.count > 0)
+            memcpy(ret_list->names, work.names, work.count * sizeof(char *));
+    }
+    free(work.names);
+    if (r == -E2BIG)
+        return error_set(err, r, "more than %d nodes in a list", HOSTLIST_MAX);
+    if (r < 0)
+        return error_set(err, r, "'%.80s' is no list of nodes", text);
+    return 0;
+}

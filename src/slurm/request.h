@@ -1,0 +1,59 @@
+/* request.h - a line from berthd, checked: what is to be done with which job. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct error;
+
+#define LINE_MAX_BYTES (1u << 20) /* of a line of the protocol, either way */
+#define REQUEST_NODES_MAX 16384
+#define COMMENT_MAX_BYTES 4000
+
+enum verb {
+    VERB_START,
+    VERB_SIGNAL,
+    VERB_EVICT,
+    VERB_HOLD,
+    VERB_RELEASE,
+    VERB_CANCEL,
+    VERB_PARK,
+    VERB_COMMENT,
+    VERB_SCRIPT,
+    VERB_POLL,
+};
+
+enum whom {
+    WHOM_BATCH, /* the batch shell alone               */
+    WHOM_STEPS, /* what srun has started               */
+    WHOM_ALL,   /* both, and the children of the shell */
+};
+
+struct request {
+    int64_t seq; /* -1: none was given */
+    enum verb verb;
+    char job[24];      /* "123", or "123_4" for a task of an array */
+    const char *nodes; /* "n2,n4"; NULL: none                      */
+    uint32_t node_count;
+    uint32_t gpus_per_node; /* another shape; 0: as it was submitted */
+    uint32_t tasks;
+    uint32_t cpus;
+    bool unpin; /* release: forget the nodes it was started on */
+    int signal;
+    enum whom to;
+    const char *text;
+};
+
+const char *verb_name(enum verb verb);
+
+/* The number in front: 123 of "123_4". */
+uint32_t request_id(const struct request *request);
+
+/*
+ * -EINVAL with the reason; seq is set then too, if there was one to be found.  Text lives in
+ * the arena.
+ */
+int request_read(const char *line, size_t count, struct arena *arena,
+                 struct request *ret_request, struct error *err);

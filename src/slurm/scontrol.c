@@ -1,0 +1,544 @@
+/* scontrol.c - taking apart what scontrol printed. */
+#include "slurm/scontrol.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "slurm/driver.h"
+
+/* Values of one word.  The first ones must be there, once. */
+enum key {
+    KEY_USER,
+    KEY_PRIORITY,
+    KEY_STATE,
+    KEY_REASON,
+    KEY_DEPENDENCY,
+    KEY_REQUEUE,
+    KEY_RESTARTS,
+    KEY_BATCH,
+    KEY_EXIT,
+    KEY_TIME_LIMIT,
+    KEY_SUBMIT,
+    KEY_START,
+    KEY_END,
+    KEY_PARTITION,
+    KEY_REQ_NODES,
+    KEY_EXC_NODES,
+    KEY_NODES,
+    KEY_NUM_NODES,
+    KEY_CPUS,
+    KEY_TASKS,
+    KEY_MUST_COUNT,
+    KEY_ARRAY_ID = KEY_MUST_COUNT,
+    KEY_ARRAY_TASK,
+    KEY_ARRAY_LIMIT,
+    KEY_HET,
+    KEY_SOCKETS,
+    KEY_PER_NODE,
+    KEY_MEM_NODE,
+    KEY_MEM_CPU,
+    KEY_FEATURES,
+    KEY_TRES_JOB,
+    KEY_TRES_NODE,
+    KEY_TRES_SOCKET,
+    KEY_TRES_TASK,
+    KEY_COUNT,
+};
+
+static const char *const keys[KEY_COUNT] = {
+    [KEY_USER] = "UserId",
+    [KEY_PRIORITY] = "Priority",
+    [KEY_STATE] = "JobState",
+    [KEY_REASON] = "Reason",
+    [KEY_DEPENDENCY] = "Dependency",
+    [KEY_REQUEUE] = "Requeue",
+    [KEY_RESTARTS] = "Restarts",
+    [KEY_BATCH] = "BatchFlag",
+    [KEY_EXIT] = "ExitCode",
+    [KEY_TIME_LIMIT] = "TimeLimit",
+    [KEY_SUBMIT] = "SubmitTime",
+    [KEY_START] = "StartTime",
+    [KEY_END] = "EndTime",
+    [KEY_PARTITION] = "Partition",
+    [KEY_REQ_NODES] = "ReqNodeList",
+    [KEY_EXC_NODES] = "ExcNodeList",
+    [KEY_NODES] = "NodeList",
+    [KEY_NUM_NODES] = "NumNodes",
+    [KEY_CPUS] = "NumCPUs",
+    [KEY_TASKS] = "NumTasks",
+    [KEY_ARRAY_ID] = "ArrayJobId",
+    [KEY_ARRAY_TASK] = "ArrayTaskId",
+    [KEY_ARRAY_LIMIT] = "ArrayTaskThrottle",
+    [KEY_HET] = "HetJobId",
+    [KEY_SOCKETS] = "Socks/Node",
+    [KEY_PER_NODE] = "NtasksPerN:B:S:C",
+    [KEY_MEM_NODE] = "MinMemoryNode",
+    [KEY_MEM_CPU] = "MinMemoryCPU",
+    [KEY_FEATURES] = "Features",
+    [KEY_TRES_JOB] = "TresPerJob",
+    [KEY_TRES_NODE] = "TresPerNode",
+    [KEY_TRES_SOCKET] = "TresPerSocket",
+    [KEY_TRES_TASK] = "TresPerTask",
+};
+
+/* Where a value that may hold blanks ends: before one of these. */
+static const char *const after_text[] = {
+    "UserId",        "Comment",     "AdminComment", "SystemComment", "Extra",
+    "StdErr",        "StdIn",       "StdOut",       "Power",         "WorkDir",
+    "MailUser",      "MailType",    "TresPerJob",   "TresPerNode",   "TresPerSocket",
+    "TresPerTask",   "CpusPerTres", "MemPerTres",   "TresBind",      "TresFreq",
+    "NtasksPerTRES", "Switches",    "Nodes",        "SubmitLine",
+};
+#define AFTER_TEXT_COUNT (sizeof(after_text) / sizeof(after_text[0]))
+
+/* --- owners ------------------------------------------------------------------------- */
+
+void owners_read(const char *text, size_t count, struct owners *owners)
+{
+    const char *end = text + count;
+    *owners = (struct owners){ 0 };
+    while (text < end) {
+        unsigned long id, uid;
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        char line[64];
+        size_t length = (size_t)((stop ? stop : end) - text);
+        if (length < sizeof(line)) {
+            memcpy(line, text, length);
+            line[length] = '\0';
+            if (sscanf(line, "%lu %lu", &id, &uid) == 2 && id < SLURM_NONE &&
+                uid < MAP_NONE)
+                map_put(&owners->uid_of, id, (uint32_t)uid);
+        }
+        text += length + 1;
+    }
+}
+
+void owners_release(struct owners *owners)
+{
+    map_release(&owners->uid_of);
+}
+
+/* --- finding values ----------------------------------------------------------------- */
+
+/* The next "KEY=" at the beginning of a word; what follows it, or NULL. */
+static char *find_key(char *text, const char *key)
+{
+    size_t length = strlen(key);
+    for (char *at = text; (at = strstr(at, key)) != NULL; at += length)
+        if ((at == text || isspace((unsigned char)at[-1])) && at[length] == '=')
+            return at + length + 1;
+    return NULL;
+}
+
+/* A copy of one word; NULL where Slurm says that there is none. */
+static const char *word_at(const char *value, struct arena *scratch)
+{
+    size_t length = strcspn(value, " \t\n");
+    if (length == 0 || (length == 6 && memcmp(value, "(null)", 6) == 0) ||
+        (length == 3 && memcmp(value, "N/A", 3) == 0))
+        return NULL;
+    char *word = arena_array(scratch, char, length + 1);
+    memcpy(word, value, length);
+    return word;
+}
+
+/* A copy of a value that may hold blanks. */
+static const char *text_at(char *value, struct arena *scratch)
+{
+    char *end = value + strlen(value);
+    for (size_t i = 0; i < AFTER_TEXT_COUNT; i++) {
+        char *next = find_key(value, after_text[i]);
+        if (next && next - strlen(after_text[i]) - 1 < end && next > value)
+            end = next - strlen(after_text[i]) - 1;
+    }
+    while (end > value && isspace((unsigned char)end[-1]))
+        end--;
+    if (end == value || (end - value == 6 && memcmp(value, "(null)", 6) == 0))
+        return NULL;
+    char *text = arena_array(scratch, char, (size_t)(end - value) + 1);
+    memcpy(text, value, (size_t)(end - value));
+    return text;
+}
+
+static uint32_t number_at(const char *text)
+{
+    unsigned long number = text ? strtoul(text, NULL, 10) : 0;
+    return number < SLURM_NONE ? (uint32_t)number : 0;
+}
+
+/* Seconds since 1970, or a date in local time. */
+static int64_t time_at(const char *text)
+{
+    struct tm date = { .tm_isdst = -1 };
+    if (!text || !isdigit((unsigned char)*text))
+        return 0;
+    if (!strchr(text, '-'))
+        return strtoll(text, NULL, 10);
+    if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &date))
+        return 0;
+    return (int64_t)mktime(&date);
+}
+
+/* "10:00", "1:00:00", "2-00:00:00"; 0 for UNLIMITED. */
+static int64_t span_at(const char *text)
+{
+    int64_t days = 0, parts[3] = { 0, 0, 0 };
+    int count = 0;
+    if (!text || !isdigit((unsigned char)*text))
+        return 0;
+    const char *dash = strchr(text, '-');
+    if (dash) {
+        days = strtol(text, NULL, 10);
+        text = dash + 1;
+    }
+    for (; count < 3 && isdigit((unsigned char)*text); count++) {
+        char *end;
+        parts[count] = strtol(text, &end, 10);
+        text = *end == ':' ? end + 1 : "";
+    }
+    if (days > 36500 || parts[0] > 1000000 || parts[1] > 1000000 || parts[2] > 1000000)
+        return 0;
+    if (count == 2)
+        return days * 86400 + parts[0] * 60 + parts[1];
+    return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
+}
+
+/* "5G", "100M", "0"; Slurm's numbers are mebibytes. */
+static uint64_t mebibytes_at(const char *text)
+{
+    char *end;
+    double number = text ? strtod(text, &end) : 0;
+    if (!text || !(number >= 0) || number > 1e12)
+        return 0;
+    switch (toupper((unsigned char)*end)) {
+    case 'K':
+        return (uint64_t)(number / 1024);
+    case 'G':
+        return (uint64_t)(number * 1024);
+    case 'T':
+        return (uint64_t)(number * 1024 * 1024);
+    default:
+        return (uint64_t)number;
+    }
+}
+
+/* --- jobs --------------------------------------------------------------------------- */
+
+/* The words of scontrol hide what a job will be behind what it is doing. */
+static void read_state(struct slurm_job *job, const char *state)
+{
+    static const char *const pending[] = { "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL };
+    static const char *const running[] = { "CONFIGURING", "RESIZING",  "SIGNALING",
+                                           "STOPPED",     "STAGE_OUT", NULL };
+    static const char *const leaving[] = { "COMPLETING", "REQUEUED", "REQUEUE_HOLD",
+                                           "REQUEUE_FED", NULL };
+    job->state = state;
+    for (int i = 0; pending[i]; i++)
+        if (strcmp(state, pending[i]) == 0)
+            job->state = "PENDING";
+    for (int i = 0; running[i]; i++)
+        if (strcmp(state, running[i]) == 0)
+            job->state = "RUNNING";
+    for (int i = 0; leaving[i]; i++)
+        if (strcmp(state, leaving[i]) == 0) {
+            job->state = "COMPLETING";
+            job->completing = true;
+        }
+}
+
+/* "nobody(65534)" */
+static bool read_user(struct slurm_job *job, const char *text, struct arena *scratch)
+{
+    const char *open = text ? strrchr(text, '(') : NULL;
+    if (!open || open == text || !isdigit((unsigned char)open[1]))
+        return false;
+    char *name = arena_text(scratch, text);
+    name[open - text] = '\0';
+    job->user = name;
+    job->uid = number_at(open + 1);
+    return true;
+}
+
+/* "3" is a task; "1-3,5-9%3" are those without a record of their own, at most 3 at once. */
+static void read_array(struct slurm_job *job, const char *const *words,
+                       struct arena *scratch)
+{
+    const char *task = words[KEY_ARRAY_TASK];
+    job->array_task = SLURM_NONE;
+    if (!words[KEY_ARRAY_ID])
+        return;
+    job->array_id = number_at(words[KEY_ARRAY_ID]);
+    job->array_limit = number_at(words[KEY_ARRAY_LIMIT]);
+    if (!task)
+        return;
+    const char *limit = strchr(task, '%');
+    if (limit && job->array_limit == 0)
+        job->array_limit = number_at(limit + 1);
+    if (task[strspn(task, "0123456789")] == '\0') {
+        job->array_task = number_at(task);
+        return;
+    }
+    char *tasks = arena_text(scratch, task);
+    tasks[strcspn(tasks, "%")] = '\0';
+    job->array_tasks = tasks;
+}
+
+/* "Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=gpu:v100:2(IDX:0-1)", once for each kind of node. */
+static void read_held(struct slurm_job *job, char *record, struct arena *scratch)
+{
+    char *at = find_key(record, "CoreSpec"), *end = find_key(record, "MinCPUsNode");
+    uint32_t count = 0;
+    if (!at || !end || end < at)
+        return;
+    for (char *next = at; (next = find_key(next, "Nodes")) && next < end;)
+        count++;
+    struct slurm_held *held = arena_array(scratch, struct slurm_held, count);
+    for (uint32_t i = 0; i < count; i++) {
+        at = find_key(at, "Nodes");
+        char *gres = find_key(at, "GRES");
+        held[i].nodes = word_at(at, scratch);
+        if (!held[i].nodes)
+            held[i].nodes = "";
+        held[i].gres = gres && gres < end ? word_at(gres, scratch) : NULL;
+    }
+    job->held = held;
+    job->held_count = count;
+}
+
+static void read_wishes(struct slurm_job *job, const char *const *words)
+{
+    const char *range = words[KEY_NUM_NODES] ? strchr(words[KEY_NUM_NODES], '-') : NULL;
+    job->time_limit_s = span_at(words[KEY_TIME_LIMIT]);
+    job->min_nodes = number_at(words[KEY_NUM_NODES]);
+    job->max_nodes = range ? number_at(range + 1) : 0;
+    job->cpus = number_at(words[KEY_CPUS]);
+    job->tasks = number_at(words[KEY_TASKS]);
+    job->tasks_per_node = number_at(words[KEY_PER_NODE]);
+    job->sockets_per_node = number_at(words[KEY_SOCKETS]);
+    job->mem_per_cpu = words[KEY_MEM_CPU] != NULL;
+    job->mem_mib =
+        mebibytes_at(job->mem_per_cpu ? words[KEY_MEM_CPU] : words[KEY_MEM_NODE]);
+    job->tres_per_job = words[KEY_TRES_JOB];
+    job->tres_per_node = words[KEY_TRES_NODE];
+    job->tres_per_socket = words[KEY_TRES_SOCKET];
+    job->tres_per_task = words[KEY_TRES_TASK];
+    job->req_nodes = words[KEY_REQ_NODES];
+    job->exc_nodes = words[KEY_EXC_NODES];
+    job->features = words[KEY_FEATURES];
+    job->dependency = words[KEY_DEPENDENCY];
+}
+
+/* All values of one word; false: one is missing, or stands there twice. */
+static bool find_words(char *record, const char **words, struct arena *scratch)
+{
+    for (int i = 0; i < KEY_COUNT; i++) {
+        char *value = find_key(record, keys[i]);
+        words[i] = value ? word_at(value, scratch) : NULL;
+        if (value ? find_key(value, keys[i]) != NULL : i < KEY_MUST_COUNT)
+            return false;
+    }
+    return words[KEY_STATE] && words[KEY_PARTITION];
+}
+
+/* False: what it says cannot be trusted. */
+static bool read_job(char *record, struct slurm_job *job, struct arena *scratch)
+{
+    const char *words[KEY_COUNT];
+    if (!find_words(record, words, scratch) ||
+        !read_user(job, words[KEY_USER], scratch))
+        return false;
+    char *name = find_key(record, "JobName");
+    char *comment = find_key(record, "Comment");
+    char *admin = find_key(record, "AdminComment");
+    job->name = name ? text_at(name, scratch) : NULL;
+    job->comment = comment ? text_at(comment, scratch) : NULL;
+    job->admin_comment = admin ? text_at(admin, scratch) : NULL;
+    job->partition = words[KEY_PARTITION];
+    job->reason = words[KEY_REASON];
+    job->priority = number_at(words[KEY_PRIORITY]);
+    job->requeue = number_at(words[KEY_REQUEUE]) != 0;
+    job->batch = number_at(words[KEY_BATCH]) != 0;
+    job->restarts = number_at(words[KEY_RESTARTS]);
+    job->exit_code = number_at(words[KEY_EXIT]);
+    const char *colon = words[KEY_EXIT] ? strchr(words[KEY_EXIT], ':') : NULL;
+    job->signal = colon ? number_at(colon + 1) : 0;
+    job->submit = time_at(words[KEY_SUBMIT]);
+    job->start = time_at(words[KEY_START]);
+    job->end = time_at(words[KEY_END]);
+    job->nodes = words[KEY_NODES];
+    job->het_id = number_at(words[KEY_HET]);
+    read_state(job, words[KEY_STATE]);
+    read_array(job, words, scratch);
+    read_wishes(job, words);
+    read_held(job, record, scratch);
+    return true;
+}
+
+/* Where a record begins: "JobId=12 " at the start of a line. */
+static bool begins_record(const char *line)
+{
+    return strncmp(line, "JobId=", 6) == 0 && isdigit((unsigned char)line[6]);
+}
+
+static char *next_record(char *text)
+{
+    for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
+        if (begins_record(at + 1))
+            return at + 1;
+    return NULL;
+}
+
+/* A record, and whether it can be trusted by itself. */
+struct record {
+    struct slurm_job job;
+    bool good;
+};
+
+/* Take the text apart; records that are about somebody else's job are left out. */
+static uint32_t read_records(char *text, const struct owners *owners,
+                             struct record *records, struct map *seen,
+                             struct arena *scratch)
+{
+    uint32_t count = 0;
+    for (char *next; text; text = next) {
+        next = next_record(text);
+        if (next)
+            next[-1] = '\0';
+        struct record *record = &records[count];
+        *record = (struct record){ .job.id = number_at(text + 6) };
+        uint32_t id = record->job.id, uid = map_find(&owners->uid_of, id);
+        if (id == 0 || uid == MAP_NONE)
+            continue; /* it is gone by now, or never was */
+        record->good = read_job(text, &record->job, scratch);
+        if (record->good && record->job.uid != uid)
+            continue; /* somebody else's words about it */
+        uint32_t before = map_find(seen, id);
+        map_put(seen, id, before == MAP_NONE ? 1 : before + 1);
+        count++;
+    }
+    return count;
+}
+
+void scontrol_jobs(char *text, const struct owners *owners, const struct eyes *eyes,
+                   struct arena *scratch)
+{
+    struct map seen = { 0 }; /* how many records a job has */
+    uint32_t room = 1;
+    if (!begins_record(text))
+        text = next_record(text);
+    for (char *at = text; at && (at = next_record(at)) != NULL;)
+        room++;
+    struct record *records = arena_array(scratch, struct record, room);
+    uint32_t count = read_records(text, owners, records, &seen, scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct slurm_job *job = &records[i].job;
+        char why[160];
+        snprintf(why, sizeof(why),
+                 "job %u: its name or comment looks like words of Slurm's own",
+                 job->id);
+        /* Of two records one was made up by the job's owner, and neither counts. */
+        if (records[i].good && map_find(&seen, job->id) == 1)
+            eyes->job(eyes->self, job);
+        else
+            eyes->doubt(eyes->self, job->id, why);
+    }
+    map_release(&seen);
+}
+
+/* --- nodes -------------------------------------------------------------------------- */
+
+static bool has_flag(const char *state, const char *flag)
+{
+    const char *at = state ? strstr(state, flag) : NULL;
+    size_t length = strlen(flag);
+    return at && (at == state || at[-1] == '+') &&
+           (at[length] == '\0' || strchr("+*~#!%$@^-", at[length]));
+}
+
+/* "IDLE", "MIXED+DRAIN", "DOWN*": a star is a node that does not respond. */
+static bool is_up(const char *state)
+{
+    static const char *const gone[] = { "NOT_RESPONDING", "FAIL",        "POWERED_DOWN",
+                                        "POWERING_DOWN",  "INVALID_REG", NULL };
+    if (!state || strchr(state, '*'))
+        return false;
+    for (int i = 0; gone[i]; i++)
+        if (has_flag(state, gone[i]))
+            return false;
+    return has_flag(state, "IDLE") || has_flag(state, "ALLOCATED") ||
+           has_flag(state, "MIXED") || has_flag(state, "COMPLETING");
+}
+
+static const char *word_of(char *line, const char *key, struct arena *scratch)
+{
+    char *value = find_key(line, key);
+    return value ? word_at(value, scratch) : NULL;
+}
+
+/* The sentence, without who said so and when: "text [root@2026-…]". */
+static const char *node_reason(char *line, struct arena *scratch)
+{
+    char *value = find_key(line, "Reason");
+    if (!value)
+        return NULL;
+    char *text = arena_text(scratch, value), *who = strrchr(text, '[');
+    if (who && who > text && who[-1] == ' ')
+        who[-1] = '\0';
+    return *text ? text : NULL;
+}
+
+static void show_node(char *line, const struct eyes *eyes, struct arena *scratch)
+{
+    const char *state = word_of(line, "State", scratch);
+    struct slurm_node node = {
+        .name = word_of(line, "NodeName", scratch),
+        .partitions = word_of(line, "Partitions", scratch),
+        .gres = word_of(line, "Gres", scratch),
+        .gres_used = word_of(line, "GresUsed", scratch),
+        .cpus = number_at(word_of(line, "CPUTot", scratch)),
+        .mem_mib = number_at(word_of(line, "RealMemory", scratch)),
+        .up = is_up(state),
+        .drain = has_flag(state, "DRAIN") || has_flag(state, "MAINT") ||
+                 has_flag(state, "MAINTENANCE"),
+        .reason = node_reason(line, scratch),
+    };
+    if (node.name)
+        eyes->node(eyes->self, &node);
+}
+
+void scontrol_nodes(char *text, const struct eyes *eyes, struct arena *scratch)
+{
+    for (char *line = text; line && *line;) {
+        char *next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        if (strncmp(line, "NodeName=", 9) == 0)
+            show_node(line, eyes, scratch);
+        line = next;
+    }
+}
+
+/* --- settings ----------------------------------------------------------------------- */
+
+void scontrol_setting(const char *text, const char *key, char *value, size_t size)
+{
+    size_t length = strlen(key);
+    value[0] = '\0';
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n')
+            line++;
+        const char *equals = strstr(line, "= ");
+        if (strncmp(line, key, length) != 0 || !isspace((unsigned char)line[length]) ||
+            !equals)
+            continue;
+        size_t count = strcspn(equals + 2, "\n");
+        if (count >= 6 && memcmp(equals + 2, "(null)", 6) == 0)
+            return;
+        snprintf(value, size, "%.*s", (int)(count < 1024 ? count : 1024), equals + 2);
+        return;
+    }
+}

@@ -1,0 +1,177 @@
+/* watch.c - lines that differ from the last ones. */
+#include "slurm/watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "base/json.h"
+#include "slurm/hash.h"
+#include "slurm/request.h"
+#include "slurm/words.h"
+
+#define NODE_KEY (UINT64_C(1) << 63)
+#define UNSAID 0
+
+/* Of a line; never UNSAID. */
+static uint64_t line_hash(const void *bytes, size_t count)
+{
+    uint64_t hash = hash_of(bytes, count);
+    return hash != UNSAID ? hash : 1;
+}
+
+void watch_init(struct watch *watch, const char *const *partitions, uint32_t count,
+                void (*say)(void *self, const struct buf *line), void *self)
+{
+    *watch = (struct watch){
+        .partitions = partitions, .partition_count = count, .say = say, .self = self
+    };
+    buf_init(&watch->line, LINE_MAX_BYTES - 1);
+    arena_init(&watch->scratch, 65536);
+}
+
+void watch_release(struct watch *watch)
+{
+    map_release(&watch->places);
+    free(watch->known);
+    buf_release(&watch->line);
+    arena_release(&watch->scratch);
+}
+
+/* Whether one of these ("a,b") is ours. */
+static bool is_managed(const struct watch *watch, const char *partitions)
+{
+    if (watch->partition_count == 0)
+        return true;
+    for (const char *at = partitions; at && *at;) {
+        size_t length = strcspn(at, ",");
+        for (uint32_t i = 0; i < watch->partition_count; i++)
+            if (strlen(watch->partitions[i]) == length &&
+                memcmp(watch->partitions[i], at, length) == 0)
+                return true;
+        at += length + (at[length] == ',');
+    }
+    return false;
+}
+
+static struct known *meet(struct watch *watch, uint64_t key, uint32_t id)
+{
+    uint32_t place = map_find(&watch->places, key);
+    if (place == MAP_NONE) {
+        if (watch->known_count == watch->known_room)
+            watch->known = grow(watch->known, &watch->known_room,
+                                watch->known_count + 1, sizeof(*watch->known));
+        place = watch->known_count++;
+        watch->known[place] = (struct known){ .key = key, .id = id };
+        map_put(&watch->places, key, place);
+    }
+    watch->known[place].round = watch->round;
+    return &watch->known[place];
+}
+
+static void say_line(struct watch *watch)
+{
+    if (!watch->line.full)
+        watch->say(watch->self, &watch->line);
+    watch->said++;
+}
+
+/* Say the line unless it is the one that was said last. */
+static void say_if_new(struct watch *watch, struct known *known)
+{
+    uint64_t line = line_hash(watch->line.bytes, watch->line.count);
+    if (known->line != line)
+        say_line(watch);
+    known->line = line;
+}
+
+static void see_job(void *self, const struct slurm_job *job)
+{
+    struct watch *watch = self;
+    if (!is_managed(watch, job->partition))
+        return;
+    struct known *known = meet(watch, job->id, job->id);
+    buf_reset(&watch->line);
+    words_job(&watch->line, job, &watch->scratch);
+    arena_reset(&watch->scratch);
+    say_if_new(watch, known);
+}
+
+static void see_node(void *self, const struct slurm_node *node)
+{
+    struct watch *watch = self;
+    if (!is_managed(watch, node->partitions) || !json_can_say(node->name))
+        return;
+    uint64_t key = NODE_KEY | hash_of(node->name, strlen(node->name));
+    struct known *known = meet(watch, key, 0);
+    buf_reset(&watch->line);
+    words_node(&watch->line, node);
+    say_if_new(watch, known);
+}
+
+/* A job we cannot trust what is said of stays as it was; that much is said, once. */
+static void see_doubt(void *self, uint32_t id, const char *why)
+{
+    struct watch *watch = self;
+    uint64_t hash = line_hash(why, strlen(why));
+    if (id == 0)
+        return;
+    struct known *known = meet(watch, id, id);
+    if (known->line == hash)
+        return;
+    known->line = hash;
+    buf_reset(&watch->line);
+    words_text(&watch->line, "wrong", why);
+    say_line(watch);
+}
+
+struct eyes watch_begin(struct watch *watch)
+{
+    watch->round++;
+    watch->said = 0;
+    return (struct eyes){
+        .self = watch, .node = see_node, .job = see_job, .doubt = see_doubt
+    };
+}
+
+/* Forget one; the last takes its place. */
+static void drop(struct watch *watch, uint32_t place)
+{
+    map_remove(&watch->places, watch->known[place].key);
+    struct known *last = &watch->known[--watch->known_count];
+    if (place == watch->known_count)
+        return;
+    watch->known[place] = *last;
+    map_put(&watch->places, last->key, place);
+}
+
+void watch_end(struct watch *watch, const struct look *look)
+{
+    for (uint32_t i = 0; i < watch->known_count;) {
+        const struct known *known = &watch->known[i];
+        bool shown = known->id != 0 ? look->jobs : look->nodes;
+        if (!shown || known->round == watch->round) {
+            i++;
+            continue;
+        }
+        if (known->id != 0) {
+            buf_reset(&watch->line);
+            words_gone(&watch->line, known->id);
+            say_line(watch);
+        }
+        drop(watch, i);
+    }
+    if (!watch->synced) {
+        buf_reset(&watch->line);
+        words_flag(&watch->line, "synced");
+        say_line(watch);
+    }
+    watch->synced = true;
+}
+
+void watch_forget(struct watch *watch)
+{
+    for (uint32_t i = 0; i < watch->known_count; i++)
+        watch->known[i].line = UNSAID;
+    watch->synced = false;
+}

@@ -1,0 +1,55 @@
+/*
+ * watch.h - what has changed since the last look.
+ *
+ * Slurm shows everything or nothing; berthd wants to hear what is new.  So each record
+ * becomes its line, and a line goes out when it differs from the one before.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/map.h"
+#include "slurm/driver.h"
+
+#define WATCH_PARTITIONS_MAX 256
+
+/* A job or a node that was there at the last look. */
+struct known {
+    uint64_t key;
+    uint64_t line; /* a hash of what was said of it */
+    uint64_t round;
+    uint32_t id; /* of a job; 0: a node */
+};
+
+struct watch {
+    const char *const *partitions; /* those that count; none: all */
+    uint32_t partition_count;
+    void (*say)(void *self, const struct buf *line);
+    void *self;
+
+    struct map places; /* key to an index of 'known' */
+    struct known *known;
+    uint32_t known_count;
+    uint32_t known_room;
+    uint64_t round;
+    uint32_t said; /* lines since watch_begin() */
+    bool synced;
+    struct buf line;
+    struct arena scratch;
+};
+
+void watch_init(struct watch *watch, const char *const *partitions, uint32_t count,
+                void (*say)(void *self, const struct buf *line), void *self);
+void watch_release(struct watch *watch);
+
+/* Hand these to the driver's look. */
+struct eyes watch_begin(struct watch *watch);
+
+/* Say who is gone, and after the first whole list that it was whole. */
+void watch_end(struct watch *watch, const struct look *look);
+
+/* Nothing that was said counts any more: the next list is said in full. */
+void watch_forget(struct watch *watch);

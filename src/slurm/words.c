@@ -1,0 +1,274 @@
+/* words.c - records of Slurm's to lines of JSON. */
+#include "slurm/words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/jot.h"
+#include "base/json.h"
+#include "base/map.h"
+#include "slurm/driver.h"
+#include "slurm/gres.h"
+#include "slurm/hash.h"
+#include "slurm/hostlist.h"
+
+#define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
+
+/* What people wrote may be in any encoding; JSON is UTF-8. */
+static void say_text(struct buf *line, const char *key, const char *text,
+                     struct arena *scratch)
+{
+    if (!text || *text == '\0')
+        return;
+    if (strlen(text) > TEXT_MAX_BYTES || !json_can_say(text)) {
+        size_t count = strnlen(text, TEXT_MAX_BYTES);
+        char *plain = arena_array(scratch, char, count + 1);
+        for (size_t i = 0; i < count; i++)
+            plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
+        text = plain;
+    }
+    jot_text(line, key, text);
+}
+
+/* Absent where it is 0. */
+static void say_count(struct buf *line, const char *key, int64_t count)
+{
+    if (count > 0)
+        jot_count(line, key, count);
+}
+
+/* A hostlist as a list of names; one that cannot be read is as good as none. */
+static void say_nodes(struct buf *line, const char *key, const char *text,
+                      struct arena *scratch)
+{
+    struct hostlist list;
+    if (!text || *text == '\0' || hostlist_expand(text, scratch, &list, NULL) < 0)
+        return;
+    jot_open(line, key, '[');
+    for (uint32_t i = 0; i < list.count; i++)
+        jot_text(line, NULL, list.names[i]);
+    jot_close(line, ']');
+}
+
+static void say_indexes(struct buf *line, const char *key, uint64_t indexes)
+{
+    jot_open(line, key, '[');
+    for (int i = 0; i < GRES_INDEX_MAX; i++)
+        if (indexes >> i & 1)
+            jot_count(line, NULL, i);
+    jot_close(line, ']');
+}
+
+/* Each node once: JSON has no two keys of one name. */
+static void say_held(struct buf *line, const struct slurm_job *job,
+                     struct arena *scratch)
+{
+    struct map said = { 0 };
+    bool open = false;
+    for (uint32_t i = 0; i < job->held_count; i++) {
+        struct gres gpus, shards;
+        struct hostlist list;
+        gres_read(job->held[i].gres, "gpu", &gpus);
+        gres_read(job->held[i].gres, "shard", &shards);
+        uint64_t indexes = gpus.indexes | shards.indexes;
+        if (indexes == 0 ||
+            hostlist_expand(job->held[i].nodes, scratch, &list, NULL) < 0)
+            continue;
+        if (!open)
+            jot_open(line, "gpu_index", '{');
+        open = true;
+        for (uint32_t n = 0; n < list.count; n++) {
+            uint64_t key = hash_of(list.names[n], strlen(list.names[n]));
+            if (map_find(&said, key) == MAP_NONE)
+                say_indexes(line, list.names[n], indexes);
+            map_put(&said, key, 1);
+        }
+    }
+    if (open)
+        jot_close(line, '}');
+    map_release(&said);
+}
+
+static bool is_state(const struct slurm_job *job, const char *state)
+{
+    return job->state && strcmp(job->state, state) == 0;
+}
+
+static void say_identity(struct buf *line, const struct slurm_job *job,
+                         struct arena *scratch)
+{
+    jot_count(line, "id", job->id);
+    say_count(line, "array_id", job->array_id);
+    if (job->array_task != SLURM_NONE)
+        jot_count(line, "array_task", job->array_task);
+    else if (job->array_tasks) {
+        char *tasks = arena_text(scratch, job->array_tasks);
+        tasks[strcspn(tasks, "%")] = '\0'; /* "1-9%3": the limit is a key of its own */
+        say_text(line, "array_tasks", tasks, scratch);
+    }
+    say_count(line, "array_limit", job->array_limit);
+    say_count(line, "het", job->het_id);
+    say_text(line, "name", job->name, scratch);
+    say_text(line, "user", job->user, scratch);
+    jot_count(line, "uid", job->uid);
+    say_text(line, "partition", job->partition, scratch);
+}
+
+static void say_state(struct buf *line, const struct slurm_job *job,
+                      struct arena *scratch)
+{
+    bool pending = is_state(job, "PENDING");
+    bool running = is_state(job, "RUNNING") || is_state(job, "SUSPENDED");
+
+    say_text(line, "state", job->state, scratch);
+    if (job->reason && strcmp(job->reason, "None") != 0)
+        say_text(line, "reason", job->reason, scratch);
+    jot_flag(line, "held", pending && job->priority == 0);
+    if (pending) /* of others it says nothing, and changes by itself */
+        jot_count(line, "priority", job->priority);
+    jot_flag(line, "completing", job->completing);
+    jot_flag(line, "requeue", job->requeue);
+    jot_flag(line, "batch", job->batch);
+    jot_count(line, "restarts", job->restarts);
+    if (!pending && !running) {
+        jot_count(line, "exit_code", job->exit_code);
+        say_count(line, "signal", job->signal);
+        say_count(line, "end", job->end);
+    }
+    say_count(line, "submit", job->submit);
+    /* Slurm also guesses when a job will start; only its own limit is a fact. */
+    if (pending && job->reason && strcmp(job->reason, "BeginTime") == 0)
+        say_count(line, "begin", job->start);
+    else if (!pending)
+        say_count(line, "start", job->start);
+    if (running || job->completing)
+        say_nodes(line, "nodes", job->nodes, scratch);
+}
+
+static void say_wishes(struct buf *line, const struct slurm_job *job,
+                       struct arena *scratch)
+{
+    struct gang gang;
+    gang_of(job, &gang);
+    say_count(line, "time_limit_s", job->time_limit_s);
+    say_count(line, "min_nodes", job->min_nodes);
+    say_count(line, "max_nodes",
+              job->max_nodes > job->min_nodes ? job->max_nodes : job->min_nodes);
+    jot_count(line, "gpus", (int64_t)gang.gpus);
+    say_count(line, "gpus_per_node", (int64_t)gang.gpus_per_node);
+    say_text(line, "gpu_type", gang.type, scratch);
+    if (gang.mixed)
+        jot_flag(line, "gpu_types_mixed", true);
+    say_count(line, "shards", (int64_t)gang.shards);
+    say_count(line, "tasks", job->tasks);
+    say_count(line, "cpus", job->cpus);
+    uint64_t nodes = job->min_nodes > 0 ? job->min_nodes : 1;
+    uint64_t cpus = (job->cpus + nodes - 1) / nodes;
+    uint64_t mem_mib = job->mem_mib < UINT64_C(1) << 40 ? job->mem_mib : 0;
+    say_count(line, "mem_mib",
+              (int64_t)(job->mem_per_cpu ? mem_mib * (cpus ? cpus : 1) : mem_mib) &
+                  INT64_MAX);
+    say_nodes(line, "req_nodes", job->req_nodes, scratch);
+    say_nodes(line, "exc_nodes", job->exc_nodes, scratch);
+    say_text(line, "features", job->features, scratch);
+    say_text(line, "dependency", job->dependency, scratch);
+    say_text(line, "comment", job->comment, scratch);
+    say_text(line, "admin_comment", job->admin_comment, scratch);
+}
+
+void words_job(struct buf *line, const struct slurm_job *job, struct arena *scratch)
+{
+    jot_open(line, NULL, '{');
+    jot_open(line, "job", '{');
+    say_identity(line, job, scratch);
+    say_state(line, job, scratch);
+    say_wishes(line, job, scratch);
+    if (is_state(job, "RUNNING") || is_state(job, "SUSPENDED") || job->completing)
+        say_held(line, job, scratch);
+    jot_close(line, '}');
+    jot_close(line, '}');
+}
+
+void words_node(struct buf *line, const struct slurm_node *node)
+{
+    struct gres gpus, shards, used;
+    gres_read(node->gres, "gpu", &gpus);
+    gres_read(node->gres, "shard", &shards);
+    gres_read(node->gres_used, "gpu", &used);
+    jot_open(line, NULL, '{');
+    jot_open(line, "node", '{');
+    jot_text(line, "name", node->name);
+    if (gpus.type[0])
+        jot_text(line, "type", gpus.type);
+    if (gpus.mixed)
+        jot_flag(line, "gpu_types_mixed", true);
+    jot_count(line, "gpus", (int64_t)gpus.count);
+    say_count(line, "shards", (int64_t)shards.count);
+    say_count(line, "cpus", node->cpus);
+    say_count(line, "mem_mib", (int64_t)(node->mem_mib & INT64_MAX));
+    jot_flag(line, "up", node->up);
+    if (node->drain)
+        jot_flag(line, "drain", true);
+    if (node->reason && json_can_say(node->reason))
+        jot_text(line, "reason", node->reason);
+    if (node->gres_used)
+        say_indexes(line, "used", used.indexes);
+    jot_close(line, '}');
+    jot_close(line, '}');
+}
+
+void words_hello(struct buf *line, const struct slurm_site *site, const char *driver,
+                 int64_t now_s)
+{
+    jot_open(line, NULL, '{');
+    jot_count(line, "hello", 1);
+    if (json_can_say(site->version))
+        jot_text(line, "slurm", site->version);
+    if (json_can_say(site->cluster))
+        jot_text(line, "cluster", site->cluster);
+    jot_text(line, "driver", driver);
+    jot_count(line, "now", now_s);
+    jot_close(line, '}');
+}
+
+void words_done(struct buf *line, int64_t seq, const struct answer *answer,
+                const char *text)
+{
+    jot_open(line, NULL, '{');
+    jot_open(line, "done", '{');
+    jot_count(line, "seq", seq);
+    jot_flag(line, "ok", answer->ok);
+    if (!answer->ok) {
+        jot_text(line, "error", json_can_say(answer->error) ? answer->error : "?");
+        jot_count(line, "code", answer->code);
+        jot_flag(line, "transient", answer->transient);
+    }
+    if (text)
+        jot_text(line, "text", json_can_say(text) ? text : "");
+    jot_close(line, '}');
+    jot_close(line, '}');
+}
+
+void words_gone(struct buf *line, uint32_t id)
+{
+    jot_open(line, NULL, '{');
+    jot_count(line, "gone", id);
+    jot_close(line, '}');
+}
+
+void words_text(struct buf *line, const char *key, const char *text)
+{
+    jot_open(line, NULL, '{');
+    jot_text(line, key, json_can_say(text) ? text : "?");
+    jot_close(line, '}');
+}
+
+void words_flag(struct buf *line, const char *key)
+{
+    jot_open(line, NULL, '{');
+    jot_flag(line, key, true);
+    jot_close(line, '}');
+}

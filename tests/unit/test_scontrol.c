@@ -1,0 +1,225 @@
+/* What scontrol prints, read with care: values, jobs that are leaving, forged records. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "slurm/driver.h"
+#include "slurm/record.h"
+#include "slurm/scontrol.h"
+
+#define SEEN_MAX 8
+
+/* A record as scontrol prints it; the name, the state, what comes after the state, and what
+ * comes at the end are put in. */
+#define RECORD(id, name, state, more, end) \
+    "JobId=" id " JobName=" name " UserId=ann(1001) GroupId=ann(1001) MCS_label=N/A " \
+    "Priority=0 Nice=0 Account=(null) QOS=(null) JobState=" state \
+    " Reason=JobHeldUser " \
+    "Dependency=(null) Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=3:9 " \
+    "DerivedExitCode=0:0 RunTime=00:00:00 TimeLimit=1-02:00:00 TimeMin=N/A " \
+    "SubmitTime=1700000000 EligibleTime=Unknown StartTime=Unknown EndTime=Unknown " \
+    "Partition=gpu ReqNodeList=(null) ExcNodeList=n[3-4] NodeList=" more " " \
+    "NumNodes=1-3 NumCPUs=4 NumTasks=4 CPUs/Task=1 Socks/Node=* " \
+    "NtasksPerN:B:S:C=2:0:*:* CoreSpec=*   Nodes=n[1-2] CPU_IDs=0 Mem=0 " \
+    "GRES=gpu:v100:1(IDX:3) MinCPUsNode=1 MinMemoryNode=5G Features=(null) " \
+    "Command=(null) WorkDir=/tmp " end "StdErr=/dev/null StdIn=/dev/null " \
+    "StdOut=/dev/null Power= TresPerNode=gres:gpu:2 \n"
+
+static struct arena arena;
+static struct slurm_job seen[SEEN_MAX];
+static struct slurm_node nodes[SEEN_MAX];
+static uint32_t seen_count, node_count, doubts, doubted;
+
+static void see_job(void *self, const struct slurm_job *job)
+{
+    assert_true(seen_count < SEEN_MAX);
+    seen[seen_count++] = *job;
+}
+
+static void see_node(void *self, const struct slurm_node *node)
+{
+    assert_true(node_count < SEEN_MAX);
+    nodes[node_count++] = *node;
+}
+
+static void see_doubt(void *self, uint32_t id, const char *why)
+{
+    doubts++;
+    doubted = id;
+}
+
+static const struct eyes eyes = { NULL, see_node, see_job, see_doubt };
+
+static void read_jobs(const char *text, const char *owned)
+{
+    struct owners owners;
+    owners_read(owned, strlen(owned), &owners);
+    scontrol_jobs(arena_text(&arena, text), &owners, &eyes, &arena);
+    owners_release(&owners);
+}
+
+static void a_record_is_read(void **state)
+{
+    read_jobs(RECORD("7", "na me=x", "PENDING", "", "Comment=berth:a=b c  "),
+              "7 1001\n");
+    assert_int_equal(seen_count, 1);
+    const struct slurm_job *job = &seen[0];
+    assert_int_equal(job->id, 7);
+    assert_string_equal(job->name, "na me=x");
+    assert_string_equal(job->user, "ann");
+    assert_int_equal(job->uid, 1001);
+    assert_string_equal(job->state, "PENDING");
+    assert_string_equal(job->reason, "JobHeldUser");
+    assert_string_equal(job->comment, "berth:a=b c");
+    assert_null(job->admin_comment);
+    assert_null(job->dependency);
+    assert_null(job->req_nodes);
+    assert_null(job->nodes);
+    assert_string_equal(job->exc_nodes, "n[3-4]");
+    assert_int_equal(job->restarts, 2);
+    assert_int_equal(job->exit_code, 3);
+    assert_int_equal(job->signal, 9);
+    assert_int_equal(job->submit, 1700000000);
+    assert_int_equal(job->time_limit_s, 93600);
+    assert_int_equal(job->min_nodes, 1);
+    assert_int_equal(job->max_nodes, 3);
+    assert_int_equal(job->tasks_per_node, 2);
+    assert_int_equal(job->mem_mib, 5120);
+    assert_string_equal(job->tres_per_node, "gres:gpu:2");
+    assert_int_equal(job->held_count, 1);
+    assert_string_equal(job->held[0].gres, "gpu:v100:1(IDX:3)");
+}
+
+static void both_comments_are_told_apart(void **state)
+{
+    read_jobs(RECORD("7", "x", "PENDING", "", "AdminComment=ours  Comment=theirs  "),
+              "7 1001\n");
+    assert_string_equal(seen[0].comment, "theirs");
+    assert_string_equal(seen[0].admin_comment, "ours");
+}
+
+static void a_job_that_leaves_is_leaving(void **state)
+{
+    read_jobs(RECORD("7", "x", "COMPLETING", "n1", "")
+                  RECORD("8", "x", "CONFIGURING", "n1", ""),
+              "7 1001\n8 1001\n");
+    assert_true(seen[0].completing);
+    assert_string_equal(seen[1].state, "RUNNING");
+    assert_false(seen[1].completing);
+}
+
+static void a_name_cannot_make_up_the_state(void **state)
+{
+    read_jobs(RECORD("7", "x JobState=RUNNING", "PENDING", "", ""), "7 1001\n");
+    assert_int_equal(seen_count, 0);
+    assert_int_equal(doubts, 1);
+    assert_int_equal(doubted, 7);
+}
+
+static void a_name_cannot_make_up_another_job(void **state)
+{
+    /* Job 9 is bob's; ann's job 7 pretends to be it in its second line. */
+    read_jobs(RECORD("7", "x\nJobId=9 JobName=y", "PENDING", "", ""),
+              "7 1001\n9 1002\n");
+    assert_int_equal(seen_count, 0);
+    assert_int_equal(doubted, 7);
+}
+
+static void nor_a_second_record_of_ones_own(void **state)
+{
+    read_jobs(RECORD("7", "x\nJobId=9 JobName=y", "PENDING", "", "")
+                  RECORD("9", "z", "PENDING", "", ""),
+              "7 1001\n9 1001\n");
+    assert_int_equal(seen_count, 0);
+    assert_int_equal(doubts, 3);
+}
+
+static void a_job_nobody_knows_does_not_count(void **state)
+{
+    read_jobs(RECORD("7", "x", "PENDING", "", ""), "8 1001\n");
+    assert_int_equal(seen_count + doubts, 0);
+    read_jobs("No jobs in the system\n", "");
+    assert_int_equal(seen_count + doubts, 0);
+}
+
+static void nodes_are_read_with_their_states(void **state)
+{
+    static const struct {
+        const char *state;
+        bool up, drain;
+    } states[] = {
+        { "IDLE", true, false },       { "MIXED+DRAIN", true, true },
+        { "DOWN*", false, false },     { "IDLE*", false, false },
+        { "ALLOCATED", true, false },  { "IDLE+NOT_RESPONDING", false, false },
+        { "DOWN+DRAIN", false, true }, { "UNKNOWN", false, false },
+    };
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        char text[512];
+        node_count = 0;
+        snprintf(text, sizeof(text),
+                 "NodeName=n1 Arch=x86_64 CPUTot=64 Gres=gpu:v100:4 "
+                 "GresUsed=gpu:v100:1(IDX:2)"
+                 " RealMemory=1000 State=%s Partitions=gpu,wide  Reason=a b=c "
+                 "[root@2026-01-01]\n",
+                 states[i].state);
+        print_message("%s\n", states[i].state);
+        scontrol_nodes(arena_text(&arena, text), &eyes, &arena);
+        assert_int_equal(node_count, 1);
+        assert_int_equal(nodes[0].up, states[i].up);
+        assert_int_equal(nodes[0].drain, states[i].drain);
+        assert_string_equal(nodes[0].reason, "a b=c");
+        assert_string_equal(nodes[0].partitions, "gpu,wide");
+    }
+}
+
+static void settings_are_found(void **state)
+{
+    static const char text[] =
+        "Configuration data as of 2026\nKillWait                = 30 "
+        "sec\nJobSubmitPlugins        = (null)\n"
+        "KillWaitLonger          = 9\n";
+    char value[64];
+    scontrol_setting(text, "KillWait", value, sizeof(value));
+    assert_string_equal(value, "30 sec");
+    scontrol_setting(text, "JobSubmitPlugins", value, sizeof(value));
+    assert_string_equal(value, "");
+    scontrol_setting(text, "Nothing", value, sizeof(value));
+    assert_string_equal(value, "");
+}
+
+static int setup(void **state)
+{
+    arena_init(&arena, 4096);
+    seen_count = node_count = doubts = doubted = 0;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_record_is_read),
+        CASE(both_comments_are_told_apart),
+        CASE(a_job_that_leaves_is_leaving),
+        CASE(a_name_cannot_make_up_the_state),
+        CASE(a_name_cannot_make_up_another_job),
+        CASE(nor_a_second_record_of_ones_own),
+        CASE(a_job_nobody_knows_does_not_count),
+        CASE(nodes_are_read_with_their_states),
+        CASE(settings_are_found),
+    };
+    return cmocka_run_group_tests_name("scontrol", tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+/* Slurm's spellings: lists of nodes, resources, what a gang asks for; and berthd's lines. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "slurm/gres.h"
+#include "slurm/hostlist.h"
+#include "slurm/record.h"
+#include "slurm/request.h"
+#include "slurm/words.h"
+
+static struct arena arena;
+
+/* The names with blanks between, or "-" for a list that is none. */
+static const char *expanded(const char *text)
+{
+    static char joined[512];
+    struct hostlist list;
+    struct error err = { "" };
+    joined[0] = '\0';
+    if (hostlist_expand(text, &arena, &list, &err) < 0) {
+        assert_true(err.text[0]);
+        return "-";
+    }
+    for (uint32_t i = 0, used = 0; i < list.count; i++)
+        used += (uint32_t)snprintf(joined + used, sizeof(joined) - used, "%s%s",
+                                   i > 0 ? " " : "", list.names[i]);
+    return joined;
+}
+
+static void lists_of_nodes_are_expanded(void **state)
+{
+    assert_string_equal(expanded(""), "");
+    assert_string_equal(expanded("n1"), "n1");
+    assert_string_equal(expanded("n[1-3]"), "n1 n2 n3");
+    assert_string_equal(expanded("n[1,3-4],login"), "n1 n3 n4 login");
+    assert_string_equal(expanded("n[008-011]"), "n008 n009 n010 n011");
+    assert_string_equal(expanded("r[1-2]n[1-2]-ib"), "r1n1-ib r1n2-ib r2n1-ib r2n2-ib");
+    assert_string_equal(expanded("a,b,c"), "a b c");
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    static const char *const wrong[] = { "n[1-",   "n[",   "n]1",     "n[1-2",
+                                         "n[3-1]", "n[]",  "n[a]",    "a,",
+                                         ",a",     "a,,b", "n[1--2]", "n[1,]",
+                                         "n[1-2]]" };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        print_message("%s\n", wrong[i]);
+        assert_string_equal(expanded(wrong[i]), "-");
+    }
+}
+
+static void a_list_that_stands_for_too_many_is_refused(void **state)
+{
+    struct hostlist list;
+    assert_int_equal(hostlist_expand("n[0-999999999]", &arena, &list, NULL), -E2BIG);
+    assert_int_equal(hostlist_expand("a[0-999]b[0-999]c[0-999]", &arena, &list, NULL),
+                     -E2BIG);
+}
+
+static void assert_gres(const char *text, const char *name, uint64_t count,
+                        const char *type, uint64_t indexes)
+{
+    struct gres gres;
+    gres_read(text, name, &gres);
+    print_message("%s\n", text ? text : "NULL");
+    assert_int_equal(gres.count, count);
+    assert_string_equal(gres.type, type);
+    assert_int_equal(gres.indexes, indexes);
+}
+
+static void resources_are_read_in_every_spelling(void **state)
+{
+    assert_gres(NULL, "gpu", 0, "", 0);
+    assert_gres("", "gpu", 0, "", 0);
+    assert_gres("gpu", "gpu", 1, "", 0);
+    assert_gres("gres:gpu", "gpu", 1, "", 0);
+    assert_gres("gres:gpu:2", "gpu", 2, "", 0);
+    assert_gres("gres:gpu:v100:2", "gpu", 2, "v100", 0);
+    assert_gres("gres/gpu:v100=2", "gpu", 2, "v100", 0);
+    assert_gres("gres/gpu=2", "gpu", 2, "", 0);
+    assert_gres("gpu:v100", "gpu", 1, "v100", 0);
+    assert_gres("gpu:2080ti:1", "gpu", 1, "2080ti", 0);
+    assert_gres("gpu:2K", "gpu", 2048, "", 0);
+    assert_gres("gpu:v100:4(S:0-1),shard:v100:8(S:0-1)", "gpu", 4, "v100", 0);
+    assert_gres("gpu:v100:4(S:0-1),shard:v100:8(S:0-1)", "shard", 8, "v100", 0);
+    assert_gres("gpu:v100:3(IDX:0-1,3)", "gpu", 3, "v100", 0xb);
+    assert_gres("gpu:v100:0(IDX:N/A),shard:v100:0(IDX:N/A)", "gpu", 0, "v100", 0);
+    assert_gres("shard:v100:2(2/8,0/8)", "shard", 2, "v100", 0);
+    assert_gres("gpus:4", "gpu", 0, "", 0);
+    assert_gres("gpu:v100:many", "gpu", 0, "v100", 0);
+    assert_gres("gpu:99999999999999999999", "gpu", 1, "99999999999999999999", 0);
+    assert_gres("license:gpu:4,mps:100", "gpu", 0, "", 0);
+}
+
+static void several_types_are_noticed(void **state)
+{
+    struct gres gres;
+    gres_read("gres:gpu:v100:3,gres:gpu:k80:1", "gpu", &gres);
+    assert_int_equal(gres.count, 4);
+    assert_true(gres.mixed);
+    gres_read("gpu:v100:3,gpu:v100:1", "gpu", &gres);
+    assert_false(gres.mixed);
+}
+
+static uint64_t gang_gpus(struct slurm_job job)
+{
+    struct gang gang;
+    gang_of(&job, &gang);
+    return gang.gpus;
+}
+
+static void a_gang_is_summed_up_wherever_it_is_said(void **state)
+{
+    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 3 }), 0);
+    assert_int_equal(
+        gang_gpus((struct slurm_job){ .min_nodes = 3, .tres_per_node = "gres:gpu:2" }),
+        6);
+    assert_int_equal(
+        gang_gpus((struct slurm_job){ .min_nodes = 3, .tres_per_job = "gres:gpu:7" }),
+        7);
+    assert_int_equal(
+        gang_gpus((struct slurm_job){ .tasks = 5, .tres_per_task = "gres/gpu:1" }), 5);
+    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 2,
+                                                   .sockets_per_node = 2,
+                                                   .tres_per_socket = "gres:gpu:1" }),
+                     4);
+    /* The number for the job counts where there are several. */
+    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 2,
+                                                   .tres_per_job = "gres:gpu:6",
+                                                   .tres_per_node = "gres:gpu:3" }),
+                     6);
+    assert_int_equal(
+        gang_gpus((struct slurm_job){ .min_nodes = UINT32_MAX - 1,
+                                      .sockets_per_node = UINT32_MAX - 1,
+                                      .tres_per_socket = "gres:gpu:999999999" }) > 0,
+        1);
+}
+
+static int read_line(const char *line, struct request *request, struct error *err)
+{
+    return request_read(line, strlen(line), &arena, request, err);
+}
+
+static void what_berthd_asks_for_is_read(void **state)
+{
+    struct request request;
+    struct error err = { "" };
+    assert_int_equal(read_line("{\"seq\":4,\"verb\":\"start\",\"job\":17,\"nodes\":"
+                               "[\"n2\",\"n4\"],\"gpus_per_node\":2}",
+                               &request, &err),
+                     0);
+    assert_int_equal(request.seq, 4);
+    assert_int_equal(request.verb, VERB_START);
+    assert_string_equal(request.job, "17");
+    assert_string_equal(request.nodes, "n2,n4");
+    assert_int_equal(request.node_count, 2);
+    assert_int_equal(request.gpus_per_node, 2);
+
+    assert_int_equal(read_line("{\"seq\":5,\"verb\":\"signal\",\"job\":\"17_3\","
+                               "\"signal\":\"SIGUSR2\",\"to\":\"steps\"}",
+                               &request, &err),
+                     0);
+    assert_string_equal(request.job, "17_3");
+    assert_int_equal(request_id(&request), 17);
+    assert_int_equal(request.signal, SIGUSR2);
+    assert_int_equal(request.to, WHOM_STEPS);
+}
+
+static void what_cannot_be_read_is_refused_with_its_number(void **state)
+{
+    static const char *const wrong[] = {
+        "{\"seq\":9,\"verb\":\"hold\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":0}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":4294967295}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"1_\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"1_2_3\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"-1\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"99999999999\"}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1;rm\"]}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"--help\"]}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],\"cpus\":0}",
+        "{\"seq\":9,\"verb\":\"comment\",\"job\":1}",
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct request request;
+        struct error err = { "" };
+        print_message("%s\n", wrong[i]);
+        assert_int_equal(read_line(wrong[i], &request, &err), -EINVAL);
+        assert_int_equal(request.seq, 9);
+        assert_true(err.text[0]);
+    }
+}
+
+static void a_job_becomes_one_line_that_can_be_read_back(void **state)
+{
+    const struct slurm_held held[] = { { "n[1-2]", "gpu:v100:2(IDX:0,2)" } };
+    const struct slurm_job job = {
+        .id = 5,
+        .array_task = SLURM_NONE,
+        .name = "caf\xe9 \"x\"\n", /* not UTF-8 */
+        .state = "RUNNING",
+        .partition = "gpu",
+        .nodes = "n[1-2]",
+        .min_nodes = 2,
+        .cpus = 6,
+        .mem_mib = 100,
+        .mem_per_cpu = true,
+        .tres_per_node = "gres:gpu:2",
+        .held = held,
+        .held_count = 1,
+    };
+    struct buf line;
+    struct json *object;
+    struct error err = { "" };
+    int64_t number;
+    buf_init(&line, LINE_MAX_BYTES);
+    words_job(&line, &job, &arena);
+    assert_null(strchr(line.bytes, '\n'));
+    assert_int_equal(json_parse(line.bytes, line.count, &object, &err), 0);
+    const struct json *said = json_get(object, "job");
+    assert_string_equal(json_as_text(json_get(said, "name")), "caf? \"x\"\n");
+    assert_true(json_as_count(json_get(said, "gpus"), &number) && number == 4);
+    assert_true(json_as_count(json_get(said, "mem_mib"), &number) && number == 300);
+    assert_int_equal(json_count(json_get(said, "nodes")), 2);
+    const struct json *index = json_get(json_get(said, "gpu_index"), "n2");
+    assert_int_equal(json_count(index), 2);
+    assert_true(json_as_count(json_item(index, 1), &number) && number == 2);
+    json_free(object);
+    buf_release(&line);
+}
+
+static int setup(void **state)
+{
+    arena_init(&arena, 4096);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    arena_release(&arena);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(lists_of_nodes_are_expanded),
+        CASE(what_is_no_list_is_refused),
+        CASE(a_list_that_stands_for_too_many_is_refused),
+        CASE(resources_are_read_in_every_spelling),
+        CASE(several_types_are_noticed),
+        CASE(a_gang_is_summed_up_wherever_it_is_said),
+        CASE(what_berthd_asks_for_is_read),
+        CASE(what_cannot_be_read_is_refused_with_its_number),
+        CASE(a_job_becomes_one_line_that_can_be_read_back),
+    };
+    return cmocka_run_group_tests_name("slurm_words", tests, NULL, NULL);
+}
