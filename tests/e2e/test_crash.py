@@ -13,9 +13,10 @@ import threading
 import time
 import unittest
 
-from live import Daemon, ENDED
+from live import BUILD, Daemon, ENDED
 
-KILLS = int(os.environ.get("BERTH_KILLS") or (300 if os.environ.get("BERTH_SOAK") else 12))
+SOAK = os.environ.get("BERTH_SOAK")
+KILLS = int(os.environ.get("BERTH_KILLS") or (300 if SOAK else 6 if "asan" in BUILD else 12))
 SEED = int(os.environ.get("BERTH_SEED") or 1)
 
 # Two attempts of one job at the same time would find each other's lock.
