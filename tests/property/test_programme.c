@@ -266,7 +266,7 @@ static void a_kept_solver_gives_the_same_answers(void **state)
     static struct world world;
     static const enum goal goals[] = { GOAL_MAX_MIN, GOAL_MAX_MIN, GOAL_MAKESPAN,
                                        GOAL_WATER_FILLING, GOAL_FINISH_TIME };
-    FOR_EACH_SEED(seed, 20)
+    FOR_EACH_SEED(seed, 8)
     {
         struct rng rng;
         rng_init(&rng, seed.now, "kept");
@@ -335,7 +335,7 @@ static void the_ratio_is_that_of_another_method(void **state)
 {
     static struct world world;
     uint32_t compared = 0;
-    FOR_EACH_SEED(seed, 10)
+    FOR_EACH_SEED(seed, 6)
     {
         struct rng rng;
         rng_init(&rng, seed.now, "scaling");
