@@ -63,7 +63,8 @@ class CheckCkpt(Case):
 
     def test_a_job_that_dies_of_the_signal_but_saved_before_honours_it(self):
         answer = self.check("sh", "-c", f"step=0; {LOAD}; while :; do step=$((step + 1)); "
-                            f"echo $step > {FILE}; echo step $step; sleep 0.02; done")
+                            f"echo $step > {FILE}.new; mv {FILE}.new {FILE}; "
+                            "echo step $step; sleep 0.02; done")
         self.assertTrue(answer["honours"], answer)
         self.assertEqual(answer["exit_code"], 143)
 
