@@ -131,6 +131,19 @@ static int apply(struct daemon_setup *setup, struct arena *arena, const char *pa
     return 0;
 }
 
+/* Nothing but blanks and comments: then it says nothing. */
+static bool is_blank(const char *bytes)
+{
+    for (; *bytes; bytes++) {
+        bytes += strspn(bytes, " \t\r");
+        if (*bytes == '#')
+            bytes += strcspn(bytes, "\n");
+        if (*bytes != '\n')
+            return *bytes == '\0';
+    }
+    return true;
+}
+
 static int parse(struct daemon_setup *setup, struct arena *arena, const char *path,
                  const char *bytes, size_t count, struct error *err)
 {
@@ -159,5 +172,5 @@ int config_load(struct daemon_setup *setup, struct arena *arena, const char *pat
     if (count > FILE_BYTES_MAX)
         return error_set(err, -EINVAL, "%s: more than %d MiB", path,
                          FILE_BYTES_MAX >> 20);
-    return parse(setup, arena, path, bytes, count, err);
+    return is_blank(bytes) ? 0 : parse(setup, arena, path, bytes, count, err);
 }

@@ -340,6 +340,16 @@ class Config(Live):
         status, answer = daemon.ask("POST", "/v1/jobs", {"command": ["true"], "cwd": "/"})
         self.assertEqual((status, "no more fit" in answer["error"]), (503, True))
 
+    def test_a_file_that_says_nothing_changes_nothing(self):
+        for text in ("", "# only this\n\n  # and that"):
+            daemon = Daemon()
+            self.addCleanup(daemon.wipe)
+            path = os.path.join(daemon.dir, "berthd.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            daemon.flags += ["--config", path]
+            daemon.start()
+
     def test_what_is_wrong_is_said_with_its_line(self):
         self.refused("policy: fifo\nmax_job: 3\n", r"berthd.yaml:2: max_job: there is no such key")
         self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs: want a whole number")

@@ -3,6 +3,7 @@
  * network: the books add up and no link is overfull after every event, every job ends
  * once, the same seed gives the same run, and deciding allocates nothing.
  */
+#include "support/counting.h"
 #include "support/worlds.h"
 
 #include <math.h>
@@ -19,50 +20,14 @@
 
 /* --- allocations while deciding ------------------------------------------------------ */
 
-static bool deciding;
-static uint64_t allocations;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void __real_free(void *old);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-void __wrap_free(void *old);
-
-void *__wrap_malloc(size_t bytes)
-{
-    allocations += deciding;
-    return __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    allocations += deciding;
-    return __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    allocations += deciding;
-    return __real_realloc(old, bytes);
-}
-
-void __wrap_free(void *old)
-{
-    allocations += deciding;
-    __real_free(old);
-}
-
 static const struct flow_policy *watched;
 
 static int watched_decide(void *self, const struct view *view, struct flow_plan *plan,
                           struct error *err)
 {
-    deciding = true;
+    counting_now = true;
     int r = watched->decide(self, view, plan, err);
-    deciding = false;
+    counting_now = false;
     return r;
 }
 
@@ -72,7 +37,7 @@ static struct flow_policy watch(const struct flow_policy *flow)
     watched = flow;
     if (flow->decide)
         copy.decide = watched_decide;
-    allocations = 0;
+    counting_found = 0;
     return copy;
 }
 
@@ -172,7 +137,7 @@ static void check_flow(uint64_t seed, const struct flow_policy *flow, uint32_t n
                   policy->name);
     struct flow_policy copy = watch(flow);
     struct outcome once = play(seed, &copy, policy, settings);
-    assert_int_equal(allocations, 0);
+    assert_int_equal(counting_found, 0);
     assert_int_equal(once.ended + once.live, once.accepted);
     if (!kinds[seed % KINDS].faults) {
         assert_false(once.gave_up);

@@ -3,6 +3,7 @@
  * every event, every job ends once, the same seed gives the same run, and deciding
  * allocates nothing.
  */
+#include "support/counting.h"
 #include "support/worlds.h"
 
 #include <string.h>
@@ -20,50 +21,14 @@
 
 /* --- allocations while deciding ------------------------------------------------------ */
 
-static bool deciding;
-static uint64_t allocations;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void __real_free(void *old);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-void __wrap_free(void *old);
-
-void *__wrap_malloc(size_t bytes)
-{
-    allocations += deciding;
-    return __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    allocations += deciding;
-    return __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    allocations += deciding;
-    return __real_realloc(old, bytes);
-}
-
-void __wrap_free(void *old)
-{
-    allocations += deciding;
-    __real_free(old);
-}
-
 static const struct policy *watched;
 
 static int watched_decide(void *self, const struct view *view, struct plan *plan,
                           struct arena *scratch, struct error *err)
 {
-    deciding = true;
+    counting_now = true;
     int r = watched->decide(self, view, plan, scratch, err);
-    deciding = false;
+    counting_now = false;
     return r;
 }
 
@@ -73,7 +38,7 @@ static struct policy watch(const struct policy *policy)
     struct policy copy = *policy;
     watched = policy;
     copy.decide = watched_decide;
-    allocations = 0;
+    counting_found = 0;
     return copy;
 }
 
@@ -133,7 +98,7 @@ static void each_keeps_the_books(uint64_t seed, const char *name, const char *se
         assert_int_equal(run.accepted + run.rejected, run.next);
         assert_int_equal(run.engine.refused_count, 0);
         if (!has_solver(*p))
-            assert_int_equal(allocations, 0);
+            assert_int_equal(counting_found, 0);
         uint32_t ended = 0;
         for (uint32_t id = 1; id <= JOBS; id++) {
             assert_true(run.ends[id] <= 1);
@@ -240,7 +205,7 @@ static void jobs_that_learn_are_resized_and_end_once(void **state)
         run_play(&run, &world.setup); /* state_check() after every event */
 
         assert_int_equal(run.engine.refused_count, 0);
-        assert_int_equal(allocations, 0);
+        assert_int_equal(counting_found, 0);
         assert_int_equal(run.ended + run.engine.state.live_count, run.accepted);
         if (!kinds[seed.now % KINDS].faults)
             assert_int_equal(run.ended, run.accepted);

@@ -1,0 +1,11 @@
+/*
+ * counting.h - how often memory is asked for or given back, while somebody counts: deciding
+ * is to do neither.  Linked with --wrap, see tests/meson.build.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+extern bool counting_now;
+extern uint64_t counting_found;
