@@ -86,10 +86,10 @@ class Daemon:
             data = reply.read()
         finally:
             wire.close()
-        try:
+        # By what it says it is: the output of a job may be a number as well.
+        if "json" in (reply.getheader("Content-Type") or ""):
             return reply.status, json.loads(data)
-        except ValueError:
-            return reply.status, data.decode("utf-8", "replace")
+        return reply.status, data.decode("utf-8", "replace")
 
     def submit(self, *command, **request):
         request.setdefault("cwd", self.dir)
