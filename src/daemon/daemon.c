@@ -131,24 +131,36 @@ static void log_line(const char *fmt, ...)
 }
 
 static void on_retry(uv_timer_t *handle);
+static int find_machine(struct daemon *daemon, struct error *err);
 
-/* Nothing of this pass happened; begin again from what is on disk, a little later. */
-void daemon_fall_back(struct daemon *daemon, const struct error *err)
+/* What has not been written never happened; begin again from what is on disk. */
+static void begin_again(struct daemon *daemon, uint64_t in_ms)
 {
-    log_line("%s; nothing was changed", err->text);
-    daemon->failures++;
     store_rollback(daemon->store);
     routes_flush(daemon->routes, false);
     http_flush(daemon->http, false);
     life_end(daemon);
-    uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
+    uv_timer_start(&daemon->retry, on_retry, in_ms, 0);
+}
+
+void daemon_fall_back(struct daemon *daemon, const struct error *err)
+{
+    log_line("%s; nothing was changed", err->text);
+    daemon->failures++;
+    begin_again(daemon, RETRY_STORE_MS);
 }
 
 static void on_retry(uv_timer_t *handle)
 {
     struct daemon *daemon = handle->data;
     struct error err = { "" };
-    if (life_begin(daemon, &err) < 0) {
+    int r = 0;
+    if (daemon->outgrown) {
+        daemon->outgrown = false;
+        r = find_machine(daemon, &err);
+        throughput_init(&daemon->rates, &daemon->machine.cluster);
+    }
+    if (r < 0 || life_begin(daemon, &err) < 0) {
         log_line("%s", err.text);
         life_end(daemon);
         uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
@@ -231,7 +243,10 @@ static void on_check(uv_check_t *handle)
         return;
     daemon->wanted = false;
     uv_idle_stop(&daemon->due);
-    if (daemon->alive)
+    if (daemon->alive && daemon->outgrown) {
+        log_line("Slurm has other nodes than before");
+        begin_again(daemon, 0);
+    } else if (daemon->alive)
         run_pass(daemon);
 }
 
@@ -239,18 +254,19 @@ static void on_check(uv_check_t *handle)
 
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
 {
-    *facts = (struct daemon_facts){ .setup = &daemon->setup,
-                                    .engine = daemon->alive ? &daemon->engine : NULL,
-                                    .store = daemon->store,
-                                    .gates = &daemon->gates,
-                                    .http = daemon->http,
-                                    .policy = daemon->policy_text,
-                                    .started_ns = daemon->started_ns,
-                                    .now_ns = daemon_now_ns(daemon),
-                                    .attempts =
-                                        daemon->local ? local_count(daemon->local) : 0,
-                                    .pass_count = daemon->pass_count,
-                                    .failures = daemon->failures };
+    *facts = (struct daemon_facts){
+        .setup = &daemon->setup,
+        .engine = daemon->alive ? &daemon->engine : NULL,
+        .store = daemon->store,
+        .gates = &daemon->gates,
+        .http = daemon->http,
+        .policy = daemon->policy_text,
+        .started_ns = daemon->started_ns,
+        .now_ns = daemon_now_ns(daemon),
+        .attempts = daemon->executor ? daemon->carrier->count(daemon->executor) : 0,
+        .pass_count = daemon->pass_count,
+        .failures = daemon->failures
+    };
 }
 
 job_id daemon_find(const struct daemon *daemon, uint64_t id)
@@ -376,6 +392,11 @@ static int say_of_types(struct daemon *daemon, struct error *err)
 /* Slots that stood in the last time stand in again, unless it is told otherwise. */
 static int find_machine(struct daemon *daemon, struct error *err)
 {
+    if (daemon->setup.slurm) {
+        int r = slurm_desk_find(daemon, err);
+        return r < 0 ? r : say_of_types(daemon, err);
+    }
+    daemon->carrier = &carrier_local;
     char *fake = told(daemon, daemon->setup.fake_gpus, "fake_gpus");
     bool none = !fake || strcmp(fake, "none") == 0;
     int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);

@@ -38,8 +38,14 @@ struct daemon_setup {
     const char *fake_gpus; /* TYPE:N,…; NULL: what the machine has                 */
     const char *policy;    /* NULL: as before, else the standard one               */
     const char *flow;      /* or NULL                                              */
-    const char *executor;  /* "local"                                              */
+    const char *executor;  /* "local", "slurm", "slurm:partition=NAME,…"           */
     const char *run_program;
+    const char *slurm_program;
+    const char *slurm_driver; /* "auto"                                            */
+    const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
+    const char *const *partitions; /* up to a NULL: all                             */
+    bool slurm;
+    uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
     bool system;        /* root: everybody's jobs, each as himself */
     uint32_t job_max;   /* waiting and running at once                  */
     uint32_t keep_days; /* how long reports of ended jobs stay in the log */

@@ -17,7 +17,7 @@
 #include "model/outbox.h"
 #include "model/throughput.h"
 
-struct local;
+struct carrier;
 struct routes;
 
 /* What we know of a live job and no policy needs. */
@@ -58,7 +58,8 @@ struct daemon {
     struct engine engine;
     struct ledger ledger;
     struct intake intake;
-    struct local *local;
+    const struct carrier *carrier;
+    void *executor; /* its self; NULL: not open */
     struct gates gates;
     struct resident *residents; /* by slot */
     struct outbox outboxes[2];
@@ -80,6 +81,7 @@ struct daemon {
     uint64_t pass_count, failures;
     bool wanted; /* a pass */
     bool stopping, killing;
+    bool outgrown; /* Slurm has nodes that our cluster has not */
 };
 
 /* The wall clock at the start, carried on by one that never goes back. */
@@ -97,6 +99,24 @@ void daemon_fall_back(struct daemon *daemon, const struct error *err);
 /* life.c: the engine, the executor and all they know, from what is on disk. */
 int life_begin(struct daemon *daemon, struct error *err);
 void life_end(struct daemon *daemon);
+
+/*
+ * desk.c: somebody arrives, as 'request' says and 'text' will say again.  'held': not to be
+ * placed before something else is known of it.  Negative: the store cannot be written.
+ */
+int desk_take(struct daemon *daemon, const char *user, struct request *request,
+              const char *text, bool held, struct error *ret_rejected,
+              struct error *err);
+
+/* slurm_desk.c: the cluster that Slurm has, its jobs, and what carries orders out there. */
+int slurm_desk_find(struct daemon *daemon, struct error *err);
+int slurm_desk_open(struct daemon *daemon, struct error *err);
+
+/* For an executor; the context is the daemon. */
+int64_t life_now(void *context);
+void life_wake(void *context);
+int life_launch(void *context, uint64_t id, const struct launch **ret_launch,
+                struct error *err);
 
 /* How another job stands, for those who depend on it; the context is the daemon. */
 enum outcome life_outcome(void *context, uint64_t id);

@@ -47,6 +47,9 @@ static void explain_gate(struct why *why, const struct why_scene *scene,
     if (gate->begin_ns > now_ns)
         add_gate(reasons, "begin", &(struct gate){ .begin_ns = gate->begin_ns },
                  now_ns);
+    if (gate->outside)
+        add_gate(reasons, "dependency", &(struct gate){ .outside = gate->outside },
+                 now_ns);
     if (gate->dependency_count > 0)
         add_gate(reasons, gate->never ? "never" : "dependency",
                  &(struct gate){ .dependencies = gate->dependencies,
@@ -345,6 +348,8 @@ static const char *held_token(const struct why_scene *scene, uint64_t id)
         return "begin";
     if (gate->dependency_count > 0)
         return gate->never ? "never" : "dependency";
+    if (gate->outside)
+        return "dependency";
     return gate->array_limit ? "array_limit" : "held";
 }
 

@@ -259,7 +259,7 @@ static void order_drop(struct engine *engine, const struct change *change)
 /* Its owner wants it gone: whoever runs is told to leave at once. */
 static void order_leave(struct engine *engine, job_id job)
 {
-    if (!job_may_leave(&engine->state.jobs[job]))
+    if (!job_can_leave(&engine->state.jobs[job]))
         return; /* it waited and is gone, or leaves already, or has not come yet */
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,

@@ -535,9 +535,10 @@ const struct executor executor_local = {
     .renew = renew,
 };
 
-int local_reattach(struct local *local, const struct lease *lease, bool stopping,
+int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err)
 {
+    struct local *local = self;
     if (find_run(local, lease->job, lease->generation, lease->attempt))
         return 0;
     struct local_run *run = add_run(local, lease);
@@ -703,8 +704,9 @@ static void kill_listener(struct local_run *run)
     local_link_close(run);
 }
 
-void local_sweep(struct local *local)
+void local_sweep(void *self)
 {
+    struct local *local = self;
     char path[JOB_DIR_MAX];
     snprintf(path, sizeof path, "%s/jobs", local->run_dir);
     DIR *dir = opendir(path);
@@ -730,8 +732,9 @@ void local_sweep(struct local *local)
     closedir(dir);
 }
 
-uint32_t local_count(const struct local *local)
+uint32_t local_count(const void *self)
 {
+    const struct local *local = self;
     return local->count;
 }
 
@@ -839,8 +842,9 @@ static void timer_closed(uv_handle_t *handle)
     free(local);
 }
 
-void local_close(struct local *local)
+void local_close(void *self)
 {
+    struct local *local = self;
     if (!local)
         return;
     local->closing = true;
@@ -851,3 +855,13 @@ void local_close(struct local *local)
         cgroup_remove(local->cgroup); /* only if no job is left in it */
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
+
+const struct carrier carrier_local = {
+    .executor = &executor_local,
+    .close = local_close,
+    .reattach = local_reattach,
+    .settle = local_sweep,
+    .event = local_event,
+    .commit = local_commit,
+    .count = local_count,
+};

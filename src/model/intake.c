@@ -174,6 +174,7 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .gpus_min = spec->gpus_min ? spec->gpus_min : spec->gpus,
                        .gpus_max = spec->gpus_max ? spec->gpus_max : spec->gpus,
                        .nodes = spec->nodes,
+                       .stays = spec->stays,
                        .spread = spec->spread,
                        .cpu_milli = spec->cpu_milli,
                        .mem_mib = spec->mem_mib,

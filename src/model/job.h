@@ -71,6 +71,7 @@ struct job_spec {
     enum sync sync;              /* how they are exchanged                          */
     double overlap;              /* share of computing beside communication         */
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
+    bool stays;                  /* once it runs nobody may take its place          */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
@@ -111,6 +112,7 @@ struct job {
     uint32_t types;  /* bits: types it may use and can run on */
     uint32_t kind;   /* row of the throughput table, or KIND_NONE */
     uint32_t entity; /* 0: none */
+    bool stays;      /* once it runs, until it ends */
     bool spread;
     bool spread_now;    /* in more nodes than needed               */
     bool leaving;       /* its owner wants it gone; ends once it has left its seats */
@@ -182,10 +184,16 @@ static inline bool job_runs(const struct job *job)
     return job->state >= JOB_LOADING && job->state <= JOB_IDLE;
 }
 
-/* What a policy may revoke: one that runs and is not about to go on elsewhere. */
-static inline bool job_may_leave(const struct job *job)
+/* What can be told to leave: one that runs and is not about to go on elsewhere. */
+static inline bool job_can_leave(const struct job *job)
 {
     return job_runs(job) && job->next.count == 0;
+}
+
+/* What a policy may tell so. */
+static inline bool job_may_leave(const struct job *job)
+{
+    return job_can_leave(job) && !job->stays;
 }
 
 /* Steps done by 'now_ns'. */

@@ -142,7 +142,10 @@ static void forgive(struct answer *answer, int code)
 struct sight {
     const struct request *request;
     struct arena *scratch;
+    bool seen;
+    bool pending;
     bool running;
+    bool cancelled;
     bool completing;
     bool runs_there;
     bool bad_constraints;
@@ -173,7 +176,10 @@ static void see_job(void *self, const struct slurm_job *job)
     if (task ? job->array_task != strtoul(task + 1, NULL, 10)
              : job->id != request_id(sight->request))
         return;
+    sight->seen = true;
+    sight->pending = strcmp(job->state, "PENDING") == 0;
     sight->running = strcmp(job->state, "RUNNING") == 0;
+    sight->cancelled = strcmp(job->state, "CANCELLED") == 0;
     sight->completing = job->completing;
     sight->runs_there =
         sight->running && same_nodes(job->nodes, sight->request, sight->scratch);
@@ -299,6 +305,26 @@ static void evict(const struct request *request, struct answer *answer)
     forgive(answer, SAYS_ALTERED);
 }
 
+/* Only one that has ended, and not because somebody wanted it gone. */
+static void revive(const struct request *request, struct answer *answer,
+                   struct arena *scratch)
+{
+    struct sight sight = peek(request, scratch);
+    if (sight.running || sight.pending)
+        return;
+    if (sight.completing) {
+        answer_no(answer, SAYS_ALTERED, true, "the job has not left its nodes yet");
+        return;
+    }
+    if (!sight.seen || sight.cancelled) {
+        answer_no(answer, 0, false, "the job is gone for good");
+        return;
+    }
+    const char *const words[] = { "scontrol", "requeuehold", request->job, NULL };
+    order(words, answer, NULL);
+    forgive(answer, SAYS_PENDING);
+}
+
 /* scancel tries again for half a minute where there is nobody to be told. */
 static void signal_job(const struct request *request, struct answer *answer,
                        struct arena *scratch)
@@ -366,6 +392,9 @@ static void commands_carry_out(void *own, const struct request *request,
         break;
     case VERB_EVICT:
         evict(request, answer);
+        break;
+    case VERB_REVIVE:
+        revive(request, answer, scratch);
         break;
     case VERB_HOLD:
         hold(request, answer, scratch);

@@ -577,13 +577,11 @@ static void comment(const struct request *request, struct answer *answer)
         say_no(answer, code);
 }
 
-/* JOB_RUNNING: never bring back a job that has ended or was cancelled. */
-static void evict(const struct request *request, struct answer *answer)
+static int requeue(const struct request *request, uint32_t flags)
 {
     job_array_resp_msg_t *answers = NULL;
     int code = 0;
-    if (slurm_requeue2((char *)(uintptr_t)request->job, JOB_REQUEUE_HOLD | JOB_RUNNING,
-                       &answers) != 0)
+    if (slurm_requeue2((char *)(uintptr_t)request->job, flags, &answers) != 0)
         code = errno;
     if (answers) {
         for (uint32_t i = 0; i < answers->job_array_count; i++)
@@ -591,9 +589,37 @@ static void evict(const struct request *request, struct answer *answer)
                 code = (int)answers->error_code[i];
         slurm_free_job_array_resp(answers);
     }
+    return code;
+}
+
+/* JOB_RUNNING: never bring back a job that has ended or was cancelled. */
+static void evict(const struct request *request, struct answer *answer)
+{
+    int code = requeue(request, JOB_REQUEUE_HOLD | JOB_RUNNING);
     /* It does not run, or will not for long: that was asked for. */
     if (code == ESLURM_JOB_PENDING || code == ESLURM_ALREADY_DONE ||
         code == ESLURM_JOB_FINISHED || code == ESLURM_TRANSITION_STATE_NO_UPDATE)
+        code = 0;
+    if (code != 0)
+        say_no(answer, code);
+}
+
+/* The other way round: only one that has ended, and not because somebody wanted it gone. */
+static void revive(const struct request *request, struct answer *answer)
+{
+    job_info_msg_t *message;
+    const slurm_job_info_t *job = peek(request, &message);
+    uint32_t state = job ? job->job_state : JOB_CANCELLED;
+    bool gone = !job || (state & JOB_STATE_BASE) == JOB_CANCELLED;
+    bool alive = (state & JOB_STATE_BASE) < JOB_COMPLETE;
+    if (message)
+        slurm_free_job_info_msg(message);
+    if (gone)
+        answer_no(answer, ESLURM_INVALID_JOB_ID, false, "the job is gone for good");
+    if (gone || alive)
+        return;
+    int code = requeue(request, JOB_REQUEUE_HOLD);
+    if (code == ESLURM_JOB_PENDING)
         code = 0;
     if (code != 0)
         say_no(answer, code);
@@ -647,6 +673,9 @@ static void libslurm_carry_out(void *own, const struct request *request,
         break;
     case VERB_EVICT:
         evict(request, answer);
+        break;
+    case VERB_REVIVE:
+        revive(request, answer);
         break;
     case VERB_HOLD:
         set_priority(request, 0, 0, answer);

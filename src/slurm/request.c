@@ -15,10 +15,10 @@
 #include "base/json.h"
 
 static const char *const verbs[] = {
-    [VERB_START] = "start", [VERB_SIGNAL] = "signal",   [VERB_EVICT] = "evict",
-    [VERB_HOLD] = "hold",   [VERB_RELEASE] = "release", [VERB_CANCEL] = "cancel",
-    [VERB_PARK] = "park",   [VERB_COMMENT] = "comment", [VERB_SCRIPT] = "script",
-    [VERB_POLL] = "poll",
+    [VERB_START] = "start",   [VERB_SIGNAL] = "signal", [VERB_EVICT] = "evict",
+    [VERB_REVIVE] = "revive", [VERB_HOLD] = "hold",     [VERB_RELEASE] = "release",
+    [VERB_CANCEL] = "cancel", [VERB_PARK] = "park",     [VERB_COMMENT] = "comment",
+    [VERB_SCRIPT] = "script", [VERB_POLL] = "poll",
 };
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 

@@ -16,6 +16,7 @@ enum verb {
     VERB_START,
     VERB_SIGNAL,
     VERB_EVICT,
+    VERB_REVIVE,
     VERB_HOLD,
     VERB_RELEASE,
     VERB_CANCEL,

@@ -139,8 +139,10 @@ static void say_state(struct buf *line, const struct slurm_job *job,
         say_count(line, "end", job->end);
     }
     say_count(line, "submit", job->submit);
-    /* Slurm also guesses when a job will start; only its own limit is a fact. */
-    if (pending && job->reason && strcmp(job->reason, "BeginTime") == 0)
+    /* Slurm also guesses when a job will start, but not of one that is held. */
+    bool limited =
+        job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
+    if (pending && limited)
         say_count(line, "begin", job->start);
     else if (!pending)
         say_count(line, "start", job->start);

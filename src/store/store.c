@@ -438,6 +438,19 @@ int store_accept(struct store *store, const struct store_job *job, struct error 
     return db_run(query, err);
 }
 
+int store_retire(struct store *store, uint64_t id, struct error *err)
+{
+    struct db_query *query = db_prepare_once(
+        store->db,
+        "UPDATE job SET id = id + 4294967296 * (1 + (SELECT max(id) FROM job "
+        "WHERE id % 4294967296 = ?1) / 4294967296) "
+        "WHERE id = ?1 AND end_ns IS NOT NULL");
+    db_int(query, 1, (int64_t)id);
+    int r = db_run(query, err);
+    db_finish(query);
+    return r;
+}
+
 void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,
                  bool open)
 {

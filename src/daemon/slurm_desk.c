@@ -1,0 +1,376 @@
+/*
+ * slurm_desk.c - where jobs come from when they are submitted with sbatch.
+ *
+ * What Slurm says of a job becomes the same request that somebody would have sent us, and is
+ * kept like that one: from there on nobody knows the difference.  Its number is Slurm's.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "daemon/daemon_own.h"
+#include "executor/slurm.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define WORDS_MAX 64
+#define WARN_S 60        /* Slurm's own, where --signal names no time */
+#define COMMENT "berth:" /* wishes of a job to us begin so           */
+
+/* --- the program ---------------------------------------------------------------------- */
+
+/* How berth-slurm is started; lives as long as the daemon. */
+static struct slurm_program program_of(struct daemon *daemon)
+{
+    const struct daemon_setup *setup = &daemon->setup;
+    const char **words = arena_array(&daemon->fixed, const char *, WORDS_MAX + 1);
+    uint32_t count = 0;
+    char bell[4200];
+    snprintf(bell, sizeof bell, "%s/slurm.bell", setup->run_dir);
+    words[count++] = "--bell";
+    words[count++] =
+        setup->slurm_bell ? setup->slurm_bell : arena_text(&daemon->fixed, bell);
+    if (setup->slurm_driver) {
+        words[count++] = "--driver";
+        words[count++] = setup->slurm_driver;
+    }
+    for (uint32_t i = 0; setup->partitions && setup->partitions[i]; i++) {
+        if (count + 2 > WORDS_MAX)
+            break;
+        words[count++] = "--partition";
+        words[count++] = setup->partitions[i];
+    }
+    return (struct slurm_program){ setup->slurm_program, words };
+}
+
+int slurm_desk_find(struct daemon *daemon, struct error *err)
+{
+    struct slurm_program program = program_of(daemon);
+    char *known = store_fact(daemon->store, "slurm_nodes");
+    char *found = NULL;
+    daemon->machine = (struct machine){ .source = "Slurm" };
+    int r = slurm_nodes_find(&daemon->machine.cluster, &daemon->fixed, &daemon->loop,
+                             &program, known, &daemon->stopping, &found, err);
+    if (r == 0)
+        r = store_set_fact(daemon->store, "slurm_nodes", found, err);
+    free(known);
+    free(found);
+    daemon->carrier = &carrier_slurm;
+    return r;
+}
+
+/* --- what a job says -------------------------------------------------------------------- */
+
+static int64_t count_of(const struct json *object, const char *key)
+{
+    int64_t count = 0;
+    json_as_count(json_get(object, key), &count);
+    return count;
+}
+
+static const char *text_of(const struct json *object, const char *key)
+{
+    const char *text = json_as_text(json_get(object, key));
+    return text ? text : "";
+}
+
+static bool flag_of(const struct json *object, const char *key)
+{
+    bool flag = false;
+    json_as_flag(json_get(object, key), &flag);
+    return flag;
+}
+
+/* "[B:]SIG[@seconds]", as sbatch spells it. */
+static void put_signal(struct json *request, const char *text)
+{
+    char name[16];
+    int read = 0;
+    const char *to = "steps";
+    double seconds = WARN_S;
+    for (; (text[0] == 'B' || text[0] == 'R') && (text[1] == ':' || text[2] == ':');
+         text += text[1] == ':' ? 2 : 1)
+        if (text[0] == 'B')
+            to = "batch";
+    if (sscanf(text, "%15[A-Za-z0-9]%n", name, &read) != 1 || !request_signal(name))
+        return;
+    if (text[read] == '@')
+        seconds = atof(text + read + 1);
+    json_put_text(request, "signal", request_signal_name(request_signal(name)));
+    json_put_text(request, "signal_to", to);
+    json_put_number(request, "grace_s", seconds > 0 ? seconds : 0);
+}
+
+/* #SBATCH --signal=…, in the lines before the first command. */
+static void read_script(struct json *request, const char *script)
+{
+    for (const char *line = script; line && *line;) {
+        const char *end = line + strcspn(line, "\n");
+        const char *at = line + strspn(line, " \t");
+        if (*at != '#' && at < end)
+            return;
+        const char *found =
+            strncmp(at, "#SBATCH", 7) == 0 ? strstr(at, "--signal") : NULL;
+        if (found && found < end &&
+            (found[8] == '=' || isspace((unsigned char)found[8])))
+            put_signal(request, found + 9 + strspn(found + 9, " \t"));
+        line = *end ? end + 1 : end;
+    }
+}
+
+/* Wishes by their names in a comment, and in a request. */
+static const struct wish_word {
+    const char *name, *key;
+    enum { WORD_TEXT, WORD_TIME, WORD_NUMBER, WORD_COUNT } kind;
+} wish_words[] = {
+    { "class", "class", WORD_TEXT },         { "grace", "grace_s", WORD_TIME },
+    { "load", "load_s", WORD_TIME },         { "pause", "pause_s", WORD_TIME },
+    { "ckpt", "ckpt_s", WORD_TIME },         { "steps", "steps", WORD_NUMBER },
+    { "weight", "weight", WORD_NUMBER },     { "entity", "entity", WORD_TEXT },
+    { "deadline", "deadline", WORD_NUMBER }, { "min_gpus", "min_gpus", WORD_COUNT },
+    { "max_gpus", "max_gpus", WORD_COUNT },  { "to", "signal_to", WORD_TEXT },
+    { "progress", "pattern", WORD_TEXT },
+};
+
+static const char *put_wish(struct json *request, const char *name, const char *value)
+{
+    double number = 0;
+    int64_t time_ns = 0;
+    if (strcmp(name, "sig") == 0) {
+        if (!request_signal(value))
+            return "no signal of that name";
+        json_put_text(request, "signal", request_signal_name(request_signal(value)));
+        if (!json_get(request, "signal_to"))
+            json_put_text(request, "signal_to", "batch");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof wish_words / sizeof *wish_words; i++) {
+        const struct wish_word *word = &wish_words[i];
+        if (strcmp(word->name, name) != 0)
+            continue;
+        if (word->kind == WORD_TEXT) {
+            json_put_text(request, word->key, value);
+            return NULL;
+        }
+        if (word->kind == WORD_TIME ? !units_time(value, &time_ns)
+                                    : !units_number(value, &number))
+            return word->kind == WORD_TIME ? "no time" : "no number";
+        if (word->kind == WORD_TIME)
+            number = (double)time_ns * 1e-9;
+        if (word->kind == WORD_COUNT)
+            json_put_count(request, word->key, (int64_t)number);
+        else
+            json_put_number(request, word->key, number);
+        return NULL;
+    }
+    return "there is no such wish";
+}
+
+/* "berth:class=te;grace=60"; one that is wrong is passed over, and said. */
+static void read_comment(struct json *request, const char *comment, uint64_t id)
+{
+    const char *start = strstr(comment, COMMENT);
+    if (!start)
+        return;
+    char text[1024];
+    snprintf(text, sizeof text, "%s", start + strlen(COMMENT));
+    char *rest = text;
+    for (char *pair; (pair = strsep(&rest, ";"));) {
+        char *value = strchr(pair, '=');
+        if (*pair == '\0')
+            continue;
+        if (value)
+            *value++ = '\0';
+        struct json *tried = json_copy_of(request);
+        const char *wrong = value ? put_wish(tried, pair, value) : "want NAME=VALUE";
+        struct arena arena;
+        struct request unused;
+        struct error err = { "" };
+        arena_init(&arena, 0);
+        if (!wrong && request_read(&unused, &arena, tried, &err) < 0)
+            wrong = err.text;
+        if (wrong)
+            fprintf(stderr, "berthd: job %" PRIu64 ": comment: %.40s: %s\n", id, pair,
+                    wrong);
+        else
+            put_wish(request, pair, value);
+        arena_release(&arena);
+        json_free(tried);
+    }
+}
+
+static void put_count(struct json *request, const char *key, int64_t count)
+{
+    if (count > 0)
+        json_put_count(request, key, count);
+}
+
+/* As it would have been asked of us. */
+static struct json *request_of(const struct slurm_newcomer *newcomer)
+{
+    const struct json *job = newcomer->job;
+    struct json *request = json_new_object();
+    struct json *command = json_new_array();
+    int64_t nodes = count_of(job, "min_nodes");
+    json_add_text(command, "sbatch");
+    json_put(request, "command", command);
+    if (*text_of(job, "name"))
+        json_put_text(request, "name", text_of(job, "name"));
+    json_put_count(request, "gpus", count_of(job, "gpus"));
+    if (*text_of(job, "gpu_type"))
+        json_put_text(request, "types", text_of(job, "gpu_type"));
+    if (count_of(job, "gpus") > 0)
+        put_count(request, "nodes",
+                  nodes > 1 || count_of(job, "gpus_per_node") > 0 ? nodes : 0);
+    json_put_number(request, "cpus", (double)count_of(job, "cpus"));
+    put_count(request, "mem_bytes",
+              count_of(job, "mem_mib") * (nodes > 0 ? nodes : 1) * 1048576);
+    if (count_of(job, "time_limit_s") > 0)
+        json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
+    json_put_number(request, "grace_s", 0);
+    json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
+    if (*text_of(job, "dependency"))
+        json_put_text(request, "waits_for", text_of(job, "dependency"));
+    if (count_of(job, "array_id") > 0) {
+        json_put_count(request, "array_index", count_of(job, "array_task"));
+        json_put_count(request, "array_limit", count_of(job, "array_limit"));
+    }
+    /* After a requeue Slurm sets a time of its own. */
+    if (count_of(job, "begin") > 0 && count_of(job, "restarts") == 0)
+        json_put_number(request, "begin", (double)count_of(job, "begin"));
+    read_script(request, newcomer->script);
+    read_comment(request, text_of(job, "comment"), (uint64_t)count_of(job, "id"));
+    return request;
+}
+
+/* --- arriving ------------------------------------------------------------------------------ */
+
+/* What we cannot place is Slurm's affair. */
+static int check_kind(const struct json *job, struct error *err)
+{
+    if (json_get(job, "gpu_types_mixed"))
+        return error_set(err, -ENOTSUP, "it asks for several types of GPU at once");
+    if (count_of(job, "gpus") == 0 && count_of(job, "min_nodes") > 1)
+        return error_set(err, -ENOTSUP, "it asks for several nodes and for no GPU");
+    return 0;
+}
+
+/* We have seen the end of it: it is still there, held, because nobody wanted it. */
+static int check_past(struct daemon *daemon, uint64_t id, int64_t submit_s,
+                      struct error *err)
+{
+    struct db_query *query =
+        db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
+    db_int(query, 1, (int64_t)id);
+    bool known = db_next(query, NULL) == 1;
+    int64_t end_ns = known ? db_get_int(query, 0) : 0;
+    db_finish(query);
+    if (!known)
+        return 0;
+    if (end_ns / NS_PER_S >= submit_s)
+        return error_set(err, -EALREADY, "it has ended here");
+    return store_retire(daemon->store, id, err); /* Slurm uses the number again */
+}
+
+static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
+                struct json *json, struct error *err)
+{
+    const struct json *job = newcomer->job;
+    struct request request;
+    struct error rejected = { "" };
+    arena_reset(&daemon->launch);
+    int r = request_read(&request, &daemon->launch, json, err);
+    if (r < 0)
+        return error_set(err, -ENOTSUP, "%.150s", err->text);
+    request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
+    request.launch.uid = (uint32_t)count_of(job, "uid");
+    request.launch.array_id = (uint64_t)count_of(job, "array_id");
+    request.in_array = request.launch.array_id > 0;
+    char number[24];
+    snprintf(number, sizeof number, "%u", request.launch.uid);
+    const char *user = *text_of(job, "user") ? text_of(job, "user") : number;
+    char *text = json_text_exact(json);
+    r = desk_take(daemon, arena_text(&daemon->pass, user), &request,
+                  arena_text(&daemon->pass, text), newcomer->runs, &rejected, err);
+    free(text);
+    if (r == 0 && rejected.text[0])
+        fprintf(stderr, "berthd: job %" PRIu64 " stays held: %s\n", request.spec.id,
+                rejected.text);
+    return r;
+}
+
+static int arrive(void *context, const struct slurm_newcomer *newcomer,
+                  struct error *err)
+{
+    struct daemon *daemon = context;
+    const struct json *job = newcomer->job;
+    uint32_t coming = daemon->arrival_count - daemon->arrival_used;
+    if (!daemon->alive || daemon->stopping)
+        return error_set(err, -EAGAIN, "not now");
+    if (daemon->engine.state.live_count + coming >= daemon->setup.job_max)
+        return error_set(err, -ENOBUFS, "no more jobs fit");
+    int r = check_kind(job, err);
+    if (r == 0)
+        r = check_past(daemon, (uint64_t)count_of(job, "id"), count_of(job, "submit"),
+                       err);
+    if (r < 0)
+        return r;
+    struct json *request = request_of(newcomer);
+    r = take(daemon, newcomer, request, err);
+    json_free(request);
+    return r;
+}
+
+/* --- for the executor ------------------------------------------------------------------------ */
+
+/* What it depends on, in Slurm's words; or that this is over. */
+static void gate(void *context, uint64_t id, const char *dependency)
+{
+    struct daemon *daemon = context;
+    job_id job = state_find(&daemon->engine.state, id);
+    if (job == JOB_NONE)
+        return;
+    if (!gates_outside(&daemon->gates, id, dependency) && dependency &&
+        daemon->engine.state.jobs[job].state == JOB_WAITING) {
+        struct request request = { .spec.id = id,
+                                   .outside = dependency,
+                                   .launch.uid = daemon->residents[job].uid };
+        daemon_add_event(daemon, EVENT_HELD, job);
+        gates_add(&daemon->gates, &request, job, 0);
+    }
+    daemon->ask_gates = true;
+    daemon_want_pass(daemon);
+}
+
+static void outgrown(void *context)
+{
+    struct daemon *daemon = context;
+    daemon->outgrown = true;
+    daemon_want_pass(daemon);
+}
+
+int slurm_desk_open(struct daemon *daemon, struct error *err)
+{
+    struct slurm_setup setup = { .loop = &daemon->loop,
+                                 .program = program_of(daemon),
+                                 .view = &daemon->engine.state.view,
+                                 .outbox = &daemon->outbox,
+                                 .fence_ns = daemon->setup.fence_s * NS_PER_S,
+                                 .wake = life_wake,
+                                 .now_ns = life_now,
+                                 .launch = life_launch,
+                                 .arrive = arrive,
+                                 .gate = gate,
+                                 .outgrown = outgrown,
+                                 .context = daemon };
+    struct slurm *slurm = NULL;
+    int r = slurm_open(&slurm, &setup, err);
+    daemon->executor = slurm;
+    return r;
+}
