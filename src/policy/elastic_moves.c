@@ -21,6 +21,7 @@
 
 #include "base/sort.h"
 #include "model/free.h"
+#include "model/node_set.h"
 
 static double resize_s(const struct job *job)
 {
@@ -150,9 +151,33 @@ static uint32_t make_room(struct elastic *elastic, const struct view *view,
         uint32_t i = elastic->shrinks[elastic->shrink_next++].value;
         uint32_t now = view->jobs[elastic->jobs[i]].gpus_now;
         uint32_t units = elastic->shares[i].units;
+        if (plan_changes(plan, elastic->jobs[i]))
+            continue; /* for somebody who may use some nodes only */
         if ((any || is_much(elastic, now, units)) &&
             resize(view, plan, elastic->jobs[i], units))
             room += now - units;
+    }
+    return room;
+}
+
+/* A job holds a seat on a node that the newcomer may use. */
+static bool is_in_the_way(const struct view *view, job_id newcomer, job_id job)
+{
+    return node_set_touches(view->jobs[newcomer].set, view_seats(view, job),
+                            view->jobs[job].seats.count);
+}
+
+/* There is room, but not where it may be: who is to shrink there does so for it. */
+static uint32_t make_room_there(struct elastic *elastic, const struct view *view,
+                                struct plan *plan, uint32_t room, job_id newcomer)
+{
+    for (uint32_t s = elastic->shrink_next; s < elastic->shrink_count; s++) {
+        uint32_t i = elastic->shrinks[s].value;
+        job_id id = elastic->jobs[i];
+        uint32_t now = view->jobs[id].gpus_now;
+        if (!plan_changes(plan, id) && is_in_the_way(view, newcomer, id) &&
+            resize(view, plan, id, elastic->shares[i].units))
+            room += now - elastic->shares[i].units;
     }
     return room;
 }
@@ -168,6 +193,11 @@ static uint32_t start_all(struct elastic *elastic, const struct view *view,
         room = make_room(elastic, view, plan, room, units, INFINITY);
         if (least <= room)
             got = elastic_start(plan, id, units < room ? units : room, least);
+        if (got == 0 && view->jobs[id].set) {
+            room = make_room_there(elastic, view, plan, room, id);
+            if (least <= room)
+                got = elastic_start(plan, id, units < room ? units : room, least);
+        }
         if (got == 0)
             break; /* nobody passes it */
         room -= got;
@@ -209,7 +239,7 @@ static int64_t shrunk_ns(const struct elastic *elastic, const struct view *view,
                          const struct plan *plan)
 {
     int64_t at_ns = view->now_ns;
-    for (uint32_t s = 0; s < elastic->shrink_next; s++) {
+    for (uint32_t s = 0; s < elastic->shrink_count; s++) {
         job_id id = elastic->jobs[elastic->shrinks[s].value];
         const struct job *job = &view->jobs[id];
         int64_t done_ns = view->now_ns + job->pause_ns + job->load_ns;
@@ -273,7 +303,8 @@ static uint32_t halve_one(struct elastic *elastic, const struct view *view,
     double best = gains_of(&elastic->shares[newcomer], room, seconds);
     for (uint32_t i = 0; i < elastic->running; i++) {
         double gain = gain_of_halving(elastic, view, i, newcomer, room, seconds);
-        if (gain > best && !plan_changes(plan, elastic->jobs[i])) {
+        if (gain > best && !plan_changes(plan, elastic->jobs[i]) &&
+            is_in_the_way(view, elastic->jobs[newcomer], elastic->jobs[i])) {
             best = gain;
             found = i;
         }

@@ -50,6 +50,8 @@ static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
     { .jobs = JOBS, .faults = true },
     { .jobs = JOBS, .plain = true, .faults = true, .wrong_estimates = true },
+    { .jobs = JOBS, .sets = true, .wrong_estimates = true },
+    { .jobs = JOBS, .plain = true, .sets = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
