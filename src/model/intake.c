@@ -120,11 +120,14 @@ static uint64_t nodes_for(const struct cluster *cluster, const struct job *job,
 
 /* All nodes that must be among its own can hold a part; a small one where it has to be. */
 static bool fits_must(const struct cluster *cluster, const struct job *job,
-                      uint32_t large, uint32_t small, uint32_t small_count)
+                      uint32_t type, uint32_t large, uint32_t small,
+                      uint32_t small_count)
 {
     const struct bits *must = job->set ? &job->set->must : NULL;
     for (uint32_t n = must ? bits_next(must, 0) : BITS_NONE; n != BITS_NONE;
          n = bits_next(must, n + 1)) {
+        if (cluster->nodes[n].type != type)
+            return false;
         if (holds(&cluster->nodes[n], job, large))
             continue;
         if (small_count-- == 0 || !holds(&cluster->nodes[n], job, small))
@@ -153,7 +156,7 @@ static bool fits_type(const struct cluster *cluster, const struct job *job,
         uint32_t count = job->nodes ? job->nodes : large_count + (rest > 0);
         if (nodes_for(cluster, job, type, large) >= large_count &&
             (rest == 0 || nodes_for(cluster, job, type, small) >= count) &&
-            fits_must(cluster, job, large, small, count - large_count))
+            fits_must(cluster, job, type, large, small, count - large_count))
             return true;
     }
     if (!job->spread || job->nodes)

@@ -27,7 +27,7 @@ void intake_release(struct intake *intake);
 /*
  * Write the job that 'spec' describes.  -ERANGE with the reason if it can never run on
  * this cluster, however empty: such a job is rejected, not waited for.  The state gives
- * back what the job holds here when it is over.
+ * back what the job holds here when it is over, so it must not outlive this.
  */
 int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
                struct error *err);
