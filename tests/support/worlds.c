@@ -156,7 +156,8 @@ static void restrict_some(struct worlds *world, const struct worlds_setup *setup
         else if (how == 1)
             spec->within = some_nodes(world, &rng, between(&rng, 1, nodes));
         else
-            spec->nodelist = some_nodes(world, &rng, chance(&rng, 60) ? 1 : 2);
+            spec->nodelist =
+                some_nodes(world, &rng, setup->one_node || chance(&rng, 60) ? 1 : 2);
     }
 }
 
