@@ -305,20 +305,56 @@ bool node_set_keeps(const struct node_set *set, const struct seat *seats,
     return must == set->must.count;
 }
 
+/* A list as it was said, with blanks after commas; the end of a long one is left out. */
+static void show_list(const char *list, char *text, size_t size)
+{
+    size_t used = 0;
+    size_t bytes;
+    text[0] = '\0';
+    for (const char *name; (name = next_name(&list, &bytes));) {
+        bool last = list[strspn(list, BETWEEN)] == '\0';
+        if (used + bytes + (last ? 3 : 8) > size) {
+            snprintf(text + used, size - used, "%s...", used ? ", " : "");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "",
+                                 (int)bytes, name);
+    }
+}
+
 const char *node_set_text(const struct node_set *set, char *text, size_t size)
 {
-    static const char *const before[] = { "on ", "not on ", "only on " };
-    static const char *const flags[] = { " (-w)", " (-x)", " (-C)" };
+    static const struct {
+        const char *before, *after;
+    } said[WORDS_COUNT] = {
+        [WORDS_NODELIST] = { "nodes", "must be among its own (-w)" },
+        [WORDS_EXCLUDE] = { "nodes", "will not do (-x)" },
+        [WORDS_WITHIN] = { "only nodes", "will do (-C)" },
+    };
+    char list[64];
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t w = 0; w < WORDS_COUNT && used < size; w++) {
-        const char *words = set->words[w];
-        if (!words)
+        if (!set->words[w])
             continue;
-        int most = strlen(words) > 60 ? 57 : 60;
+        bool these = w == WORDS_NODELIST && set->exact;
+        show_list(set->words[w], list, sizeof list);
         used +=
-            (size_t)snprintf(text + used, size - used, "%s%s%.*s%s%s", used ? ", " : "",
-                             before[w], most, words, most < 60 ? "..." : "", flags[w]);
+            (size_t)snprintf(text + used, size - used, "%s%s %s %s", used ? ", " : "",
+                             these ? "only nodes" : said[w].before, list,
+                             these ? "will do (-w)" : said[w].after);
     }
+    return text;
+}
+
+const char *node_set_flags(const struct node_set *set, char *text, size_t size)
+{
+    static const char *const flags[WORDS_COUNT] = { "-w", "-x", "-C" };
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t w = 0; w < WORDS_COUNT && used < size; w++)
+        if (set->words[w])
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     flags[w]);
     return text;
 }

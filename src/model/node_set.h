@@ -105,5 +105,8 @@ bool node_set_touches(const struct node_set *set, const struct seat *seats,
 bool node_set_keeps(const struct node_set *set, const struct seat *seats,
                     uint32_t count);
 
-/* "nodes n2,n3 (-w), not n1 (-x)": what was said, as far as there is room for it. */
+/* "only nodes n2, n3 will do (-w)": what was said, as far as there is room for it. */
 const char *node_set_text(const struct node_set *set, char *text, size_t size);
+
+/* "-w": by which words. */
+const char *node_set_flags(const struct node_set *set, char *text, size_t size);
