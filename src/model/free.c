@@ -75,18 +75,12 @@ static uint64_t at_least(const struct free_shelf *shelf, uint32_t count)
     return count <= 1 ? shelf->counts : shelf->counts & ~(uint64_t)0 << (count - 1);
 }
 
-static node_id next_of(const struct bits *nodes, const struct bits *within,
-                       node_id from)
-{
-    return within ? bits_next_common(nodes, within, from) : bits_next(nodes, from);
-}
-
 static node_id first_that_fits(const struct free_index *free, const struct bits *nodes,
                                uint32_t cpu_milli, uint32_t mem_mib,
-                               const struct bits *avoid, const struct bits *within)
+                               const struct bits *avoid)
 {
-    for (node_id node = next_of(nodes, within, 0); node != BITS_NONE;
-         node = next_of(nodes, within, node + 1)) {
+    for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
+         node = bits_next(nodes, node + 1)) {
         const struct room *room = &free->rooms[node];
         if (room->cpu_milli >= cpu_milli && room->mem_mib >= mem_mib &&
             !(avoid && bits_test(avoid, node)))
@@ -98,17 +92,37 @@ static node_id first_that_fits(const struct free_index *free, const struct bits 
 /* A walk over the nodes: first fit is for clusters of a paper's size. */
 static node_id first_of_type(const struct free_index *free, uint32_t type,
                              uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
-                             const struct bits *avoid, const struct bits *within)
+                             const struct bits *avoid)
 {
     for (node_id node = 0; node < free->cluster->node_count; node++) {
         const struct room *room = &free->rooms[node];
         if (free->listed[node] && free->cluster->nodes[node].type == type &&
             count_of(room) >= gpus && room->cpu_milli >= cpu_milli &&
-            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node)) &&
-            (!within || bits_test(within, node)))
+            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node)))
             return node;
     }
     return NODE_NONE;
+}
+
+/* Where only some nodes count: the same order, and a walk over those, however few. */
+static node_id tightest_within(const struct free_index *free, uint32_t type,
+                               uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
+                               const struct bits *avoid, const struct bits *within)
+{
+    node_id best = NODE_NONE;
+    uint32_t best_count = UINT32_MAX;
+    for (node_id node = bits_next(within, 0); node != BITS_NONE;
+         node = bits_next(within, node + 1)) {
+        const struct room *room = &free->rooms[node];
+        uint32_t count = count_of(room);
+        if (free->listed[node] && free->cluster->nodes[node].type == type &&
+            count >= gpus && count < best_count && room->cpu_milli >= cpu_milli &&
+            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node))) {
+            best = node;
+            best_count = free->cluster->first_fit ? 0 : count;
+        }
+    }
+    return best;
 }
 
 node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
@@ -118,22 +132,30 @@ node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpu
     const struct free_shelf *shelf = &free->shelves[type];
     if (gpus > NODE_GPUS_MAX)
         return NODE_NONE;
+    if (within)
+        return tightest_within(free, type, gpus, cpu_milli, mem_mib, avoid, within);
     if (free->cluster->first_fit)
-        return first_of_type(free, type, gpus, cpu_milli, mem_mib, avoid, within);
+        return first_of_type(free, type, gpus, cpu_milli, mem_mib, avoid);
     if (gpus == 0) {
-        node_id node = first_that_fits(free, &shelf->by_count[0], cpu_milli, mem_mib,
-                                       avoid, within);
+        node_id node =
+            first_that_fits(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid);
         if (node != NODE_NONE)
             return node;
     }
     for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
         uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
-        node_id node = first_that_fits(free, &shelf->by_count[count], cpu_milli,
-                                       mem_mib, avoid, within);
+        node_id node =
+            first_that_fits(free, &shelf->by_count[count], cpu_milli, mem_mib, avoid);
         if (node != NODE_NONE)
             return node;
     }
     return NODE_NONE;
+}
+
+static node_id next_of(const struct bits *nodes, const struct bits *within,
+                       node_id from)
+{
+    return within ? bits_next_common(nodes, within, from) : bits_next(nodes, from);
 }
 
 node_id free_most(const struct free_index *free, uint32_t type, node_id after,

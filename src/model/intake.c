@@ -93,16 +93,28 @@ static const struct node *walk_next(struct walk *walk)
     return node == BITS_NONE ? NULL : &walk->cluster->nodes[node];
 }
 
-/* Some node holds all of it; of these types, or without accelerators if it wants none. */
+/* All of it on a node of these types, or without accelerators if it wants none. */
+static bool holds_all(const struct node *node, const struct job *job, uint32_t types,
+                      uint32_t gpus)
+{
+    bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
+    return allowed && holds(node, job, gpus);
+}
+
+/* Some node does. */
 static bool fits_on_one(const struct cluster *cluster, const struct job *job,
                         uint32_t types, uint32_t gpus)
 {
-    struct walk walk = walk_for(cluster, job);
-    for (const struct node *node; (node = walk_next(&walk));) {
-        bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
-        if (allowed && holds(node, job, gpus))
-            return true;
+    if (!job->set) { /* asked of every job: without a detour */
+        for (uint32_t i = 0; i < cluster->shape_count; i++)
+            if (holds_all(&cluster->shapes[i].node, job, types, gpus))
+                return true;
+        return false;
     }
+    struct walk walk = walk_for(cluster, job);
+    for (const struct node *node; (node = walk_next(&walk));)
+        if (holds_all(node, job, types, gpus))
+            return true;
     return false;
 }
 
@@ -343,7 +355,9 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
             return error_set(err, -ERANGE, "no throughput is known for kind '%.80s'",
                              spec->kind);
     }
-    int r = take_set(intake, spec, &job, err);
+    int r = 0;
+    if (spec->nodelist || spec->exclude || spec->within)
+        r = take_set(intake, spec, &job, err);
     if (r < 0)
         return r;
     if (job.gpus > 0 && job.gpus_min < job.nodes)

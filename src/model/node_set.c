@@ -276,12 +276,6 @@ int node_sets_take(struct node_sets *sets, const char *const words[WORDS_COUNT],
 
 /* --- questions ------------------------------------------------------------------------ */
 
-uint32_t node_set_gpus_max(const struct node_set *set, const struct cluster *cluster,
-                           uint32_t type)
-{
-    return set ? set->node_gpus_max[type] : cluster->types[type].node_gpus_max;
-}
-
 bool node_set_touches(const struct node_set *set, const struct seat *seats,
                       uint32_t count)
 {

@@ -20,9 +20,9 @@
 #include "base/arena.h"
 #include "base/bits.h"
 #include "base/map.h"
+#include "model/cluster.h"
 #include "model/job.h"
 
-struct cluster;
 struct error;
 
 #define NODE_SETS_MAX 4096       /* different ones at once    */
@@ -94,8 +94,11 @@ static inline uint32_t node_set_number(const struct node_set *set)
 }
 
 /* Accelerators on the largest node of a type that the job may use. */
-uint32_t node_set_gpus_max(const struct node_set *set, const struct cluster *cluster,
-                           uint32_t type);
+static inline uint32_t node_set_gpus_max(const struct node_set *set,
+                                         const struct cluster *cluster, uint32_t type)
+{
+    return set ? set->node_gpus_max[type] : cluster->types[type].node_gpus_max;
+}
 
 /* Some seat is on a node that may be used: who leaves it makes room there. */
 bool node_set_touches(const struct node_set *set, const struct seat *seats,

@@ -857,7 +857,8 @@ int plan_check(const struct plan *plan, struct error *err)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
                              (unsigned long long)job->id, gpus, job->gpus);
-        if (!node_set_keeps(job->set, plan_seats(plan, change), change->seat_count))
+        if (job->set &&
+            !node_set_keeps(job->set, plan_seats(plan, change), change->seat_count))
             return error_set(err, -EPROTO,
                              "job %llu is granted nodes that it must not use",
                              (unsigned long long)job->id);
