@@ -104,23 +104,43 @@ static node_id first_of_type(const struct free_index *free, uint32_t type,
     return NODE_NONE;
 }
 
-/* Where only some nodes count: the same order, and a walk over those, however few. */
+/* --- where only some nodes count ---------------------------------------------------- */
+
+static bool is_enough(const struct free_index *free, node_id node, uint32_t cpu_milli,
+                      uint32_t mem_mib, const struct bits *avoid)
+{
+    const struct room *room = &free->rooms[node];
+    return room->cpu_milli >= cpu_milli && room->mem_mib >= mem_mib &&
+           !(avoid && bits_test(avoid, node));
+}
+
+static node_id first_common(const struct free_index *free, const struct bits *nodes,
+                            uint32_t cpu_milli, uint32_t mem_mib,
+                            const struct bits *avoid, const struct bits *within)
+{
+    node_id node = bits_next_common(nodes, within, 0);
+    while (node != BITS_NONE && !is_enough(free, node, cpu_milli, mem_mib, avoid))
+        node = bits_next_common(nodes, within, node + 1);
+    return node == BITS_NONE ? NODE_NONE : node;
+}
+
+/* Shelf by shelf; in a cluster that is filled first fit the least of what they have. */
 static node_id tightest_within(const struct free_index *free, uint32_t type,
                                uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
                                const struct bits *avoid, const struct bits *within)
 {
+    const struct free_shelf *shelf = &free->shelves[type];
     node_id best = NODE_NONE;
-    uint32_t best_count = UINT32_MAX;
-    for (node_id node = bits_next(within, 0); node != BITS_NONE;
-         node = bits_next(within, node + 1)) {
-        const struct room *room = &free->rooms[node];
-        uint32_t count = count_of(room);
-        if (free->listed[node] && free->cluster->nodes[node].type == type &&
-            count >= gpus && count < best_count && room->cpu_milli >= cpu_milli &&
-            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node))) {
-            best = node;
-            best_count = free->cluster->first_fit ? 0 : count;
-        }
+    if (gpus == 0)
+        best =
+            first_common(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid, within);
+    for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
+        uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
+        if (best != NODE_NONE && !free->cluster->first_fit)
+            break;
+        node_id node = first_common(free, &shelf->by_count[count], cpu_milli, mem_mib,
+                                    avoid, within);
+        best = node < best ? node : best;
     }
     return best;
 }
