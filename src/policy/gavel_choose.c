@@ -90,12 +90,10 @@ uint32_t rounds_spare_column(const struct gavel_common *common, job_id job,
     const double *rates = gavel_rates(common, job);
     double gang = common->entries[job].gang;
     uint32_t best = NONE;
-    if (now != NONE && gang <= room[now] && gavel_set_has_room(common, job, now))
+    if (now != NONE && gang <= room[now])
         return now;
     for (uint32_t c = 0; c < common->type_count; c++)
-        if (rates[c] > 0 && gang <= room[c] &&
-            (best == NONE || rates[c] > rates[best]) &&
-            gavel_set_has_room(common, job, c))
+        if (rates[c] > 0 && gang <= room[c] && (best == NONE || rates[c] > rates[best]))
             best = c;
     return best;
 }
@@ -131,12 +129,8 @@ static void place_unit(struct gavel_common *common, uint32_t unit, uint32_t colu
     if (gang > room[column] || rounds->pages[jobs[0]].want != NONE ||
         (count == 2 && rounds->pages[jobs[1]].want != NONE))
         return;
-    for (uint32_t i = 0; i < count; i++)
-        if (!gavel_set_has_room(common, jobs[i], column))
-            return;
     room[column] -= gang;
     for (uint32_t i = 0; i < count; i++) {
-        gavel_set_use(common, jobs[i], column, gang);
         rounds->pages[jobs[i]].want = column;
         rounds->pages[jobs[i]].with = jobs[!i];
     }
@@ -179,8 +173,6 @@ static void move_up(struct gavel_common *common, const struct view *view, double
             continue;
         room[want] += common->entries[job].gang;
         room[best] -= common->entries[job].gang;
-        gavel_set_use(common, job, want, -common->entries[job].gang);
-        gavel_set_use(common, job, best, common->entries[job].gang);
         rounds->pages[job].want = best;
     }
 }
@@ -247,7 +239,6 @@ void rounds_choose_all(struct gavel_common *common, const struct view *view)
     double room[TYPES_MAX];
     memcpy(room, common->capacity, sizeof room);
     rounds->item_count = 0;
-    gavel_sets_clear(common);
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
@@ -259,7 +250,6 @@ void rounds_choose_all(struct gavel_common *common, const struct view *view)
         } else if (now != NONE) {
             rounds->pages[id].want = now;
             rounds->pages[id].with = job->partner;
-            gavel_set_use(common, id, now, common->entries[id].gang);
             if (job->partner == JOB_NONE || id < job->partner)
                 room[now] -= common->entries[id].gang;
         }

@@ -23,8 +23,7 @@ struct class
 {
     /* what its members have in common */
     uint32_t kind, gpus, types;
-    uint32_t set;                 /* number of the nodes they may use; 0: any */
-    uint32_t set_gpus[TYPES_MAX]; /* on these                                  */
+    uint32_t set; /* number of the nodes they may use; 0: any */
     uint32_t entity;
     uint32_t match; /* reference that stands for them, where rates are estimated */
     double weight;
@@ -105,19 +104,6 @@ static void clear_lines(struct gavel_classes *classes, uint32_t at)
     }
 }
 
-double gavel_classes_most(const struct gavel_classes *classes,
-                          const struct gavel_common *common, const struct line *line)
-{
-    double most = common->capacity[line->name.column];
-    const uint32_t sides[2] = { line->name.a, line->name.b };
-    for (uint32_t i = 0; i < 2 && sides[i] != NONE; i++) {
-        const struct class *class = &classes->classes[sides[i]];
-        double gpus = class->set_gpus[common->types[line->name.column]];
-        most = class->set && gpus < most ? gpus : most;
-    }
-    return most / line->gang;
-}
-
 uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *common,
                            const struct view *view, job_id id)
 {
@@ -131,8 +117,6 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
                          .match = common->estimate
                                       ? estimate_match(common->estimate, id)
                                       : 0 };
-    if (job->set)
-        memcpy(new.set_gpus, job->set->gpu_count, sizeof new.set_gpus);
     uint32_t nearest = 0;
     uint32_t least = NONE;
     uint32_t free = NONE;

@@ -38,10 +38,6 @@ struct gavel_classes *gavel_classes_new(struct arena *run, struct gavel_common *
                                         const struct view *view);
 void gavel_classes_free(struct gavel_classes *classes);
 
-/* Units of a line that there can be at most, by the nodes that its members may use. */
-double gavel_classes_most(const struct gavel_classes *classes,
-                          const struct gavel_common *common, const struct line *line);
-
 /* The class of a job that comes; where there are too many, the one most like it. */
 uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *common,
                            const struct view *view, job_id job);

@@ -54,7 +54,6 @@ struct gavel_common {
     uint32_t pair_max;
     uint32_t *pair_of; /* [job of the call] see gavel_pair() */
 
-    double *set_used;  /* [place of a set][column] accelerators given to jobs of it  */
     uint32_t set_jobs; /* who may use some nodes only                                */
 
     struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
@@ -139,16 +138,6 @@ typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcom
 bool gavel_make_way(const struct gavel_common *common, const struct view *view,
                     struct plan *plan, job_id newcomer, uint32_t column,
                     gavel_is_owed_more *is_owed_more);
-
-/*
- * Jobs of one set are not given more accelerators than its nodes have: otherwise all of
- * them were chosen, and who sits there would stay for ever.
- */
-void gavel_sets_init(struct gavel_common *common, struct arena *run);
-void gavel_sets_clear(struct gavel_common *common);
-bool gavel_set_has_room(const struct gavel_common *common, job_id job, uint32_t column);
-void gavel_set_use(struct gavel_common *common, job_id job, uint32_t column,
-                   double gpus);
 
 /* --- ours (gavel_round.c) ---------------------------------------------------------- */
 

@@ -207,10 +207,8 @@ static void seat_all(struct gavel_common *common, const struct view *view,
     if (common->set_jobs > 0)
         make_way(common, view, plan, count);
     keep_whom_nobody_replaces(common, view, plan);
-    if (common->set_jobs > 0 && !common->gavel->rule->strict) {
-        gavel_sets_clear(common);
+    if (common->set_jobs > 0 && !common->gavel->rule->strict)
         give_rest(common, view, plan);
-    }
 }
 
 /* --- one swap at a time, if each has to pay ------------------------------------------------- */
@@ -312,7 +310,6 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
     for (uint32_t c = 0; c < common->type_count; c++)
         room[c] = view->free->shelves[common->types[c]].gpu_count;
     rounds_book(common, view);
-    gavel_sets_clear(common);
     rounds->item_count = 0;
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id job = common->jobs[i];
@@ -402,7 +399,6 @@ void gavel_rounds_init(struct gavel_common *common, const struct view *view,
     size_t jobs = view->job_max;
     size_t duos = common->pair_max;
     common->rounds = rounds;
-    gavel_sets_init(common, run);
     rounds->round_s = (double)common->gavel->round_ns / 1e9;
     rounds->job_max = view->job_max;
     rounds->duo_max = common->pair_max;

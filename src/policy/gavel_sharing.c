@@ -356,7 +356,7 @@ static uint32_t list_units(struct gavel_common *common)
                  id = s->pages[id].next_of_line)
                 running++;
         running = line->name.b == NONE ? running : running / 2;
-        double most = gavel_classes_most(s->classes, common, line);
+        double most = common->capacity[line->name.column] / line->gang;
         for (uint32_t u = 0; u < most && count < DECIDE_LINES; u++) {
             double here = key - u * s->round_s + (u < running ? STAYS * s->round_s : 0);
             if (here <= 0)

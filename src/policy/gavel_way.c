@@ -90,39 +90,3 @@ bool gavel_make_way(const struct gavel_common *common, const struct view *view,
         plan_undo(plan, mark);
     return seated;
 }
-
-/* --- how much of a set is given away --------------------------------------------------- */
-
-void gavel_sets_init(struct gavel_common *common, struct arena *run)
-{
-    common->set_used =
-        arena_array(run, double, (size_t)NODE_SETS_MAX * common->type_count);
-}
-
-static double *used_of(const struct gavel_common *common, job_id job, uint32_t column)
-{
-    uint32_t place = common->entries[job].set->place;
-    return &common->set_used[(size_t)place * common->type_count + column];
-}
-
-void gavel_sets_clear(struct gavel_common *common)
-{
-    for (uint32_t i = 0; i < common->job_count && common->set_jobs > 0; i++)
-        for (uint32_t c = 0; c < common->type_count; c++)
-            if (common->entries[common->jobs[i]].set)
-                *used_of(common, common->jobs[i], c) = 0;
-}
-
-bool gavel_set_has_room(const struct gavel_common *common, job_id job, uint32_t column)
-{
-    const struct gavel_entry *entry = &common->entries[job];
-    return !entry->set || *used_of(common, job, column) + entry->gang <=
-                              entry->set->gpu_count[common->types[column]];
-}
-
-void gavel_set_use(struct gavel_common *common, job_id job, uint32_t column,
-                   double gpus)
-{
-    if (common->entries[job].set)
-        *used_of(common, job, column) += gpus;
-}
