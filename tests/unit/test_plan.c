@@ -198,7 +198,7 @@ static void no_other_nodes_than_those_that_will_do(void **state)
 static void nodes_that_must_be_among_its_own_take_their_part(void **state)
 {
     struct world w;
-    world_init_as(&w, "4xv100:4");
+    world_init_as(&w, "6xv100:4");
     world_running_on(&w, 3, (struct job){ .gpus = 2 });
     struct job seven = { .gpus = 7,
                          .nodes = 3,
@@ -212,12 +212,12 @@ static void nodes_that_must_be_among_its_own_take_their_part(void **state)
         if (world_seat(&w, gang, i)->node == 3)
             assert_int_equal(gpus_on(&w, gang, i), 2);
     }
-    assert_int_equal(nodes, 1 | 4 | 8);
+    assert_true(nodes & 8 && !(nodes & 2)); /* others would be emptier */
 
     world_plan(&w); /* a node that is avoided, or down, cannot be among them */
     struct ask ask = ASK_DEFAULT;
     struct bits avoid;
-    bits_init(&avoid, &w.arena, 4);
+    bits_init(&avoid, &w.arena, 6);
     bits_set(&avoid, 3);
     ask.avoid = &avoid;
     assert_false(plan_grant(w.plan, gang, &ask));
