@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "model/node_set.h"
 
 #define SECONDS_MAX ((double)(TIME_MAX_NS / NS_PER_S))
 #define LISTED_MAX 4096 /* bytes of a list of types, and of a pattern */
@@ -63,6 +64,9 @@ static const struct field fields[] = {
     { "min_gpus", FIELD_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
     { "max_gpus", FIELD_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
     { "nodes", FIELD_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
+    { "nodelist", FIELD_WORD, SPEC(nodelist), 1, NODE_WORDS_MAX },
+    { "exclude", FIELD_WORD, SPEC(exclude), 1, NODE_WORDS_MAX },
+    { "within", FIELD_WORD, SPEC(within), 1, NODE_WORDS_MAX },
     { "cpus", FIELD_CPUS, SPEC(cpu_milli), 0, 1e6 },
     { "mem_bytes", FIELD_BYTES, SPEC(mem_mib), 0, 0x1p50 },
     { "class", FIELD_CLASS, SPEC(class) },

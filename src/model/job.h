@@ -7,6 +7,8 @@
 #include "base/bits.h"
 #include "model/learning.h"
 
+struct node_set;
+
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
 typedef uint32_t node_id;
@@ -47,9 +49,12 @@ struct job_spec {
     uint64_t id;      /* public, never used again; 0: give it the next one      */
     const char *name; /* texts are borrowed until the next job is read; or NULL */
     const char *user;
-    const char *entity; /* group for two-level sharing; or NULL                   */
-    const char *kind;   /* row of the throughput table; NULL: 1 step = 1 s alone  */
-    const char *types;  /* accelerator types allowed: "v100|p100"; NULL: any      */
+    const char *entity;   /* group for two-level sharing; or NULL                   */
+    const char *kind;     /* row of the throughput table; NULL: 1 step = 1 s alone  */
+    const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
+    const char *nodelist; /* nodes that are among its own: "n2,n3"; or NULL       */
+    const char *exclude;  /* nodes that never are; or NULL                        */
+    const char *within;   /* no nodes but these; NULL: any                        */
     int64_t submit_ns;
     enum job_class class;
     uint32_t gpus;               /* the gang; 0: CPU only                           */
@@ -109,10 +114,11 @@ struct job {
     uint32_t gpus, gpus_min, gpus_max; /* asked for; elastic where min < max */
     uint32_t nodes;
     uint32_t cpu_milli, mem_mib;
-    uint32_t types;  /* bits: types it may use and can run on */
-    uint32_t kind;   /* row of the throughput table, or KIND_NONE */
-    uint32_t entity; /* 0: none */
-    bool stays;      /* once it runs, until it ends */
+    uint32_t types;       /* bits: types it may use and can run on */
+    struct node_set *set; /* nodes it may use; NULL: any */
+    uint32_t kind;        /* row of the throughput table, or KIND_NONE */
+    uint32_t entity;      /* 0: none */
+    bool stays;           /* once it runs, until it ends */
     bool spread;
     bool spread_now;    /* in more nodes than needed               */
     bool leaving;       /* its owner wants it gone; ends once it has left its seats */

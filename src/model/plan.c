@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/place.h"
 #include "model/sharing.h"
 #include "model/state.h"
@@ -520,6 +521,7 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
     }
     double rates[2];
     return gpus == want->gpus &&
+           node_set_keeps(want->job->set, stand->seats, stand->count) &&
            sharing_rates(
                plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
                !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
@@ -855,6 +857,11 @@ int plan_check(const struct plan *plan, struct error *err)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
                              (unsigned long long)job->id, gpus, job->gpus);
+        if (job->set &&
+            !node_set_keeps(job->set, plan_seats(plan, change), change->seat_count))
+            return error_set(err, -EPROTO,
+                             "job %llu is granted nodes that it must not use",
+                             (unsigned long long)job->id);
         if (change->beside != JOB_NONE && !is_beside_still(plan, change))
             return error_set(err, -EPROTO,
                              "job %llu is to share with a job that leaves",

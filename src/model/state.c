@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "model/books.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
 
@@ -194,6 +195,8 @@ static void forget(struct state *state, job_id id)
         state->loss_free = job->loss_ring;
     }
     job->state = JOB_FREE;
+    node_set_drop(job->set);
+    job->set = NULL; /* it may be another's by the time somebody looks */
     map_remove(&state->slots, job->id);
     state->live_count--;
     job->promised_by = state->free_slot;

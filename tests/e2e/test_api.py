@@ -418,6 +418,28 @@ class Why(unittest.TestCase):
         self.daemon.wait(one)
         self.assertIn("on type v100", self.why(four)[1])
 
+    def test_nodes_that_will_do_also_after_a_crash(self):
+        one = self.runs(types="v100")
+        node = self.daemon.job(one)["placement"][0]["node"]
+        two = self.daemon.submit(*SLEEPER, gpus=2, nodelist=node)
+        for crash in (True, False):
+            tokens, change, answer = self.why(two)
+            self.assertEqual(tokens[:2], ["nodes", "resources"])
+            self.assertEqual(answer["reasons"][0]["text"], f"only nodes {node} will do (-w)")
+            if crash:
+                self.daemon.kill()
+                self.daemon.start()
+        self.daemon.ask("DELETE", f"/v1/jobs/{one}")
+        placement = self.daemon.wait(two, {"RUNNING"})["placement"]
+        self.assertEqual([seat["node"] for seat in placement], [node])
+
+        other = self.runs(exclude=node)
+        self.assertNotEqual(self.daemon.job(other)["placement"][0]["node"], node)
+        nowhere = self.daemon.submit("true", nodelist="elsewhere")
+        job = self.daemon.job(nowhere)
+        self.assertEqual((job["state"], job["reason"]),
+                         ("REJECTED", "node elsewhere: not in this cluster"))
+
     def test_a_trial_job_would_start(self):
         self.daemon.ask("PATCH", "/v1/server", {"policy": "fitgpp"})
         self.runs(types="p100")
