@@ -21,6 +21,7 @@
 
 #define WORDS_MAX 64
 #define WARN_S 60        /* Slurm's own, where --signal names no time */
+#define NEVER_SAVES_S 1  /* more than its grace: what it has done is lost */
 #define COMMENT "berth:" /* wishes of a job to us begin so           */
 
 /* --- the program ---------------------------------------------------------------------- */
@@ -105,6 +106,7 @@ static void put_signal(struct json *request, const char *text)
     json_put_text(request, "signal", request_signal_name(request_signal(name)));
     json_put_text(request, "signal_to", to);
     json_put_number(request, "grace_s", seconds > 0 ? seconds : 0);
+    json_put_number(request, "pause_s", 0);
 }
 
 /* #SBATCH --signal=…, in the lines before the first command. */
@@ -234,6 +236,7 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     if (count_of(job, "time_limit_s") > 0)
         json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
     json_put_number(request, "grace_s", 0);
+    json_put_number(request, "pause_s", NEVER_SAVES_S); /* unless it says otherwise */
     json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
     if (*text_of(job, "dependency"))
         json_put_text(request, "waits_for", text_of(job, "dependency"));

@@ -81,7 +81,6 @@ bool event_makes_running(const struct event *event, const struct view *view)
     switch (event->kind) {
     case EVENT_STARTED:
     case EVENT_RESIZED:
-        return true;
     case EVENT_ADOPTED:
         return job_may_leave(&view->jobs[event->job]);
     default:

@@ -293,7 +293,7 @@ static void placed(struct state *state, job_id id, const struct event *event)
 
 static void recalled(struct job *job, const struct event *event)
 {
-    assert(job_can_leave(job));
+    assert(event->rule == RULE_CANCEL ? job_can_leave(job) : job_may_leave(job));
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;

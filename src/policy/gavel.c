@@ -154,8 +154,8 @@ void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan)
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
 {
-    if (!job_runs(job))
-        return false;
+    if (!job_runs(job) || job->stays)
+        return job_runs(job);
     bool saves = job->pause_ns <= job->grace_ns ||
                  (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
     int64_t in_seats_ns = view->now_ns - job->since_ns;

@@ -29,6 +29,7 @@ static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .faults = true },
     { .jobs = JOBS, .plain = true, .distinct_times = true },
     { .jobs = JOBS, .sets = true },
+    { .jobs = JOBS, .stays = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

@@ -52,6 +52,7 @@ static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .plain = true, .faults = true, .wrong_estimates = true },
     { .jobs = JOBS, .sets = true, .wrong_estimates = true },
     { .jobs = JOBS, .plain = true, .sets = true },
+    { .jobs = JOBS, .stays = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

@@ -161,6 +161,15 @@ static void restrict_some(struct worlds *world, const struct worlds_setup *setup
     }
 }
 
+static void settle_some(struct worlds *world, const struct worlds_setup *setup,
+                        uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "stays");
+    for (uint32_t i = 0; i < setup->jobs; i++)
+        world->specs[i].stays = chance(&rng, 30);
+}
+
 void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed)
 {
     struct rng rng;
@@ -182,6 +191,8 @@ void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_
         if (!chance(&rng, 20)) /* or together with the next */
             at_ns += some_time(setup, &rng, pace_s);
     }
+    if (setup->stays)
+        settle_some(world, setup, seed);
     if (setup->sets)
         restrict_some(world, setup, seed);
     world->setup = (struct run_setup){ .cluster = &world->cluster,
