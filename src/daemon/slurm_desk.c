@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -213,6 +214,18 @@ static void put_count(struct json *request, const char *key, int64_t count)
         json_put_count(request, key, count);
 }
 
+/* A list of names as one text, if there are any. */
+static void put_names(struct json *request, const char *key, const struct json *list)
+{
+    struct buf text;
+    buf_init(&text, 1 << 16);
+    for (size_t i = 0; i < json_count(list); i++)
+        buf_print(&text, "%s%s", i ? "," : "", json_as_text(json_item(list, i)));
+    if (text.count > 0)
+        json_put_text(request, key, text.bytes);
+    buf_release(&text);
+}
+
 /* As it would have been asked of us. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
@@ -227,6 +240,10 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     json_put_count(request, "gpus", count_of(job, "gpus"));
     if (*text_of(job, "gpu_type"))
         json_put_text(request, "types", text_of(job, "gpu_type"));
+    put_names(request, "nodelist", json_get(job, "req_nodes"));
+    put_names(request, "exclude", json_get(job, "exc_nodes"));
+    if (newcomer->within)
+        json_put_text(request, "within", newcomer->within);
     if (count_of(job, "gpus") > 0)
         put_count(request, "nodes",
                   nodes > 1 || count_of(job, "gpus_per_node") > 0 ? nodes : 0);

@@ -28,6 +28,7 @@
 #include "base/jot.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "executor/slurm_features.h"
 #include "executor/slurm_link.h"
 #include "executor/slurm_own.h"
 #include "model/cluster.h"
@@ -308,6 +309,20 @@ static void split(struct slurm_entry *entry)
     ask_as(entry, "hold", job, NULL);
 }
 
+/* Nodes that have what -C asks for. */
+static void find_within(const struct slurm *slurm, const char *features,
+                        struct buf *names)
+{
+    const struct cluster *cluster = slurm->setup.view->cluster;
+    char text[32];
+    for (node_id node = 0; node < cluster->node_count; node++) {
+        const char *has = slurm->hosts[node].features;
+        if (has && features_match(features, has))
+            buf_print(names, "%s%s", names->count ? "," : "",
+                      cluster_node_name(cluster, node, text, sizeof text));
+    }
+}
+
 /* Into the engine's books; 'submitted' brings it a slot. */
 static void arrive(struct slurm_entry *entry)
 {
@@ -318,10 +333,21 @@ static void arrive(struct slurm_entry *entry)
         ask(entry, "script", NULL);
         return;
     }
+    const char *features = json_as_text(json_get(entry->news, "features"));
+    struct buf within;
+    buf_init(&within, 1 << 16);
+    if (features && features_can_read(features))
+        find_within(slurm, features, &within);
     struct slurm_newcomer newcomer = { .job = entry->news,
                                        .script = entry->script,
+                                       .within = within.count ? within.bytes : NULL,
                                        .runs = entry->stands == STANDS_RUNNING };
-    int r = slurm->setup.arrive(slurm->setup.context, &newcomer, &err);
+    int r = features && !newcomer.within
+                ? error_set(&err, -ENOTSUP,
+                            "it asks for features that no node has, or "
+                            "in a way that only Slurm can read")
+                : slurm->setup.arrive(slurm->setup.context, &newcomer, &err);
+    buf_release(&within);
     if (r == -ENOTSUP) {
         snprintf(entry->why, sizeof entry->why, "left to Slurm: %.120s", err.text);
         entry->left_alone = true;
@@ -1070,6 +1096,7 @@ int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
         calloc(setup->view->cluster->node_count + 1, sizeof(struct slurm_host));
     if (!slurm->slots || !slurm->hosts)
         abort();
+    slurm->host_count = setup->view->cluster->node_count;
     slurm_index_nodes(slurm);
     struct slurm_link_setup link = { .loop = setup->loop,
                                      .program = setup->program.path,
@@ -1091,6 +1118,8 @@ static void timer_closed(uv_handle_t *handle)
     map_release(&slurm->by_id);
     map_release(&slurm->by_seq);
     map_release(&slurm->host_by_name);
+    for (node_id node = 0; node < slurm->host_count; node++)
+        free(slurm->hosts[node].features);
     free(slurm->entries);
     free(slurm->slots);
     free(slurm->hosts);

@@ -32,6 +32,7 @@ struct slurm_program {
 struct slurm_newcomer {
     const struct json *job; /* as in docs/internals/slurm.md                      */
     const char *script;     /* the beginning of its batch script, or NULL         */
+    const char *within;     /* nodes with the features it wants, "a,b"; NULL: any   */
     bool runs;              /* already: it is held until we have made room for it */
 };
 

@@ -97,6 +97,8 @@ static void hear_node(struct slurm *slurm, const struct json *json)
     host->up = flag_of(json, "up");
     host->drain = flag_of(json, "drain");
     host->used = bits_of(json_get(json, "used"));
+    free(host->features);
+    host->features = strdup(text_of(json, "features"));
     /* What it had once and has no longer is as good as taken. */
     for (int64_t gone = there; gone < known; gone++)
         host->used |= (uint64_t)1 << gone;

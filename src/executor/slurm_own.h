@@ -99,6 +99,7 @@ struct slurm_entry {
 };
 
 struct slurm_host {
+    char *features;
     uint64_t used; /* Slurm's numbers, as bits */
     bool up, drain;
     bool down_told;
@@ -127,7 +128,8 @@ struct slurm {
     int64_t seq_last;
 
     struct slurm_host *hosts; /* by node */
-    struct map host_by_name;  /* hash to node */
+    uint32_t host_count;
+    struct map host_by_name; /* hash to node */
 };
 
 /* slurm.c */

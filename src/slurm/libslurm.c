@@ -381,6 +381,7 @@ static void show_node(struct libslurm *self, const node_info_t *info,
         .up = is_up(info->node_state),
         .drain = (info->node_state & (NODE_STATE_DRAIN | NODE_STATE_MAINT)) != 0,
         .reason = info->reason && *info->reason ? info->reason : NULL,
+        .features = info->features_act,
     };
     eyes->node(eyes->self, &node);
 }

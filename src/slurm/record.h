@@ -74,6 +74,7 @@ struct slurm_node {
     bool up;    /* it answers and may run jobs                        */
     bool drain; /* those that run may go on, but nothing is to start  */
     const char *reason;
+    const char *features; /* "fast,ib"; those it has now */
 };
 
 /* What a site has set, as far as we care; "": nothing. */

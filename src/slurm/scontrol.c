@@ -505,6 +505,7 @@ static void show_node(char *line, const struct eyes *eyes, struct arena *scratch
         .drain = has_flag(state, "DRAIN") || has_flag(state, "MAINT") ||
                  has_flag(state, "MAINTENANCE"),
         .reason = node_reason(line, scratch),
+        .features = word_of(line, "ActiveFeatures", scratch),
     };
     if (node.name)
         eyes->node(eyes->self, &node);

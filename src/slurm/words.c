@@ -216,6 +216,8 @@ void words_node(struct buf *line, const struct slurm_node *node)
         jot_flag(line, "drain", true);
     if (node->reason && json_can_say(node->reason))
         jot_text(line, "reason", node->reason);
+    if (node->features && *node->features && json_can_say(node->features))
+        jot_text(line, "features", node->features);
     if (node->gres_used)
         say_indexes(line, "used", used.indexes);
     jot_close(line, '}');

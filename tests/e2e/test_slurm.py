@@ -105,6 +105,16 @@ class OnSlurm(unittest.TestCase):
         nodes = self.lab.run("squeue", "-h", "-o", "%N", "-j", str(gang)).stdout.strip()
         self.assertEqual(nodes, "n[1,4]")
 
+    def test_nodes_by_name_and_by_feature(self):
+        daemon = self.begin()
+        for flags, nodes in ((["-w", "n3"], ["n3"]), (["-x", "n[1-3]"], ["n4"]),
+                             (["-C", "p100"], ["n2"]), (["-C", "p100|k80", "-x", "n2"], ["n3"]),
+                             (["-N2", "-w", "n4"], ["n1", "n4"])):
+            ident = self.lab.submit("--gres=gpu:1", *flags)
+            daemon.until(ident, "RUNNING")
+            self.assertEqual(daemon.nodes_of(ident), nodes, flags)
+            self.lab.run("scancel", str(ident))
+
     def test_a_trial_job_takes_the_place_of_one_that_saves_itself(self):
         daemon = self.begin()
         log = self.log("yields")
