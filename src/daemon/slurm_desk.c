@@ -226,6 +226,15 @@ static void put_names(struct json *request, const char *key, const struct json *
     buf_release(&text);
 }
 
+/* A part of a GPU counts as a whole one: with whom it is shared, Slurm decides. */
+static int64_t gpus_of(const struct slurm_newcomer *newcomer)
+{
+    int64_t gpus = count_of(newcomer->job, "gpus");
+    int64_t shards = count_of(newcomer->job, "shards");
+    int64_t each = newcomer->shards_per_gpu ? newcomer->shards_per_gpu : 1;
+    return gpus > 0 ? gpus : (shards + each - 1) / each;
+}
+
 /* As it would have been asked of us. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
@@ -237,19 +246,21 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     json_put(request, "command", command);
     if (*text_of(job, "name"))
         json_put_text(request, "name", text_of(job, "name"));
-    json_put_count(request, "gpus", count_of(job, "gpus"));
+    json_put_count(request, "gpus", gpus_of(newcomer));
     if (*text_of(job, "gpu_type"))
         json_put_text(request, "types", text_of(job, "gpu_type"));
     put_names(request, "nodelist", json_get(job, "req_nodes"));
     put_names(request, "exclude", json_get(job, "exc_nodes"));
     if (newcomer->within)
         json_put_text(request, "within", newcomer->within);
-    if (count_of(job, "gpus") > 0)
+    if (gpus_of(newcomer) > 0)
         put_count(request, "nodes",
                   nodes > 1 || count_of(job, "gpus_per_node") > 0 ? nodes : 0);
     json_put_number(request, "cpus", (double)count_of(job, "cpus"));
     put_count(request, "mem_bytes",
               count_of(job, "mem_mib") * (nodes > 0 ? nodes : 1) * 1048576);
+    if (nodes > 0 && count_of(job, "tasks") > nodes)
+        json_put_count(request, "tasks_per_node", count_of(job, "tasks") / nodes);
     if (count_of(job, "time_limit_s") > 0)
         json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
     json_put_number(request, "grace_s", 0);

@@ -259,6 +259,36 @@ static void say_nodes(struct buf *line, const struct slurm_entry *entry)
     jot_close(line, ']');
 }
 
+/*
+ * Another size than it was submitted with: Slurm wants to know all that goes with it.  Only
+ * jobs that said how small and how large they may be come here.
+ */
+static void say_shape(struct buf *line, const struct slurm_entry *entry)
+{
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    const struct job *job = &setup->view->jobs[entry->slot];
+    const struct launch *launch;
+    struct error err;
+    uint32_t gpus = 0;
+    say_nodes(line, entry);
+    for (uint32_t i = 0; i < entry->now.count; i++)
+        gpus += seat_gpu_count(&entry->now.seats[i]);
+    if (!job_is_elastic(job) || gpus == 0)
+        return;
+    uint32_t nodes = entry->now.count;
+    uint32_t before = job->nodes ? job->nodes : 1;
+    uint32_t tasks = nodes;
+    if (setup->launch(setup->context, entry->id, &launch, &err) == 0 &&
+        launch->tasks_per_node > 0)
+        before *= launch->tasks_per_node;
+    if (before == job->gpus)
+        tasks = gpus; /* a task for each of them */
+    uint64_t cpus = (uint64_t)job->cpu_milli * tasks / before / 1000;
+    jot_count(line, "gpus_per_node", gpus / nodes);
+    jot_count(line, "tasks", tasks);
+    jot_count(line, "cpus", cpus > tasks ? (int64_t)cpus : tasks);
+}
+
 static void say_why(struct buf *line, const struct slurm_entry *entry)
 {
     char text[256];
@@ -323,6 +353,19 @@ static void find_within(const struct slurm *slurm, const char *features,
     }
 }
 
+/* On the nodes where there are the most of them. */
+static uint32_t shards_per_gpu(const struct slurm *slurm)
+{
+    const struct cluster *cluster = slurm->setup.view->cluster;
+    uint32_t most = 0;
+    for (node_id node = 0; node < cluster->node_count; node++) {
+        uint32_t gpus = cluster->nodes[node].gpu_count;
+        if (gpus > 0 && slurm->hosts[node].shards / gpus > most)
+            most = slurm->hosts[node].shards / gpus;
+    }
+    return most;
+}
+
 /* Into the engine's books; 'submitted' brings it a slot. */
 static void arrive(struct slurm_entry *entry)
 {
@@ -341,6 +384,7 @@ static void arrive(struct slurm_entry *entry)
     struct slurm_newcomer newcomer = { .job = entry->news,
                                        .script = entry->script,
                                        .within = within.count ? within.bytes : NULL,
+                                       .shards_per_gpu = shards_per_gpu(slurm),
                                        .runs = entry->stands == STANDS_RUNNING };
     int r = features && !newcomer.within
                 ? error_set(&err, -ENOTSUP,
@@ -477,7 +521,7 @@ static void ask_start(struct slurm_entry *entry)
         return;
     }
     entry->restarts_then = entry->restarts;
-    ask(entry, "start", say_nodes);
+    ask(entry, "start", say_shape);
 }
 
 static bool on_a_lost_node(const struct slurm_entry *entry)

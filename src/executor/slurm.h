@@ -30,10 +30,11 @@ struct slurm_program {
 
 /* What is seen of a job that is new to us. */
 struct slurm_newcomer {
-    const struct json *job; /* as in docs/internals/slurm.md                      */
-    const char *script;     /* the beginning of its batch script, or NULL         */
-    const char *within;     /* nodes with the features it wants, "a,b"; NULL: any   */
-    bool runs;              /* already: it is held until we have made room for it */
+    const struct json *job;  /* as in docs/internals/slurm.md                      */
+    const char *script;      /* the beginning of its batch script, or NULL         */
+    const char *within;      /* nodes with the features it wants, "a,b"; NULL: any   */
+    uint32_t shards_per_gpu; /* where GPUs are shared out by gres/shard; 0: nowhere  */
+    bool runs;               /* already: it is held until we have made room for it */
 };
 
 struct slurm_setup {

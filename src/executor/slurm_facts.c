@@ -97,6 +97,7 @@ static void hear_node(struct slurm *slurm, const struct json *json)
     host->up = flag_of(json, "up");
     host->drain = flag_of(json, "drain");
     host->used = bits_of(json_get(json, "used"));
+    host->shards = (uint32_t)count_of(json, "shards");
     free(host->features);
     host->features = strdup(text_of(json, "features"));
     /* What it had once and has no longer is as good as taken. */

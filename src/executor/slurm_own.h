@@ -100,7 +100,8 @@ struct slurm_entry {
 
 struct slurm_host {
     char *features;
-    uint64_t used; /* Slurm's numbers, as bits */
+    uint32_t shards; /* of all its GPUs */
+    uint64_t used;   /* Slurm's numbers, as bits */
     bool up, drain;
     bool down_told;
     uint64_t foreign_told; /* our bits */

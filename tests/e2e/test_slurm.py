@@ -115,6 +115,36 @@ class OnSlurm(unittest.TestCase):
             self.assertEqual(daemon.nodes_of(ident), nodes, flags)
             self.lab.run("scancel", str(ident))
 
+    def test_shards_of_a_gpu(self):
+        daemon = self.begin()
+        two = [self.lab.submit("--gres=shard:1", "-w", "n2",
+                               script="echo $CUDA_VISIBLE_DEVICES; sleep 100") for _ in range(2)]
+        for ident in two:
+            self.assertEqual(daemon.until(ident, "RUNNING")["gpus"], 1)
+        whole = self.lab.submit("--gres=gpu:2", "-w", "n2")
+        daemon.until(whole, "RUNNING")
+
+    def test_another_size_for_those_who_want_it(self):
+        daemon = self.begin(policy="fair,epoch=2s")
+        log = self.log("sizes")
+        ident = self.lab.submit("--gres=gpu:1", "-w", "n1",
+                                "--comment=berth:min_gpus=1;max_gpus=4;sig=USR1;grace=20",
+                                script=f"""
+trap 'exit 85' USR1
+echo $CUDA_VISIBLE_DEVICES >> {log}
+for i in $(seq 1000); do sleep 0.1; done""")
+        self.wide(daemon, ident, log)
+
+    def wide(self, daemon, ident, log):
+        end = time.monotonic() + 60
+        while True:
+            daemon.seen(ident)
+            lines = self.lab.output(os.path.basename(log)).split()
+            if lines and lines[-1].count(",") == 3:
+                return
+            self.assertLess(time.monotonic(), end, (lines, daemon.job(ident), daemon.words()))
+            time.sleep(0.1)
+
     def test_a_trial_job_takes_the_place_of_one_that_saves_itself(self):
         daemon = self.begin()
         log = self.log("yields")
