@@ -1,10 +1,12 @@
 """berthd on a real Slurm: jobs by sbatch, decisions by Berth."""
+import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 
-from live import Daemon
+from live import BUILD, Daemon
 from slurm_lab import Lab, missing
 
 TRAPS = """trap 'echo saved >> {log}; exit 85' USR1
@@ -20,7 +22,8 @@ class Slurmed(Daemon):
         self.lab = lab
         self.config = os.path.join(lab.dir, f"berthd.{time.monotonic_ns()}.yaml")
         with open(self.config, "w", encoding="ascii") as file:
-            file.write(f"slurm_bell: {lab.bell}\nfence_s: 3\n")
+            file.write(f"slurm_bell: {lab.bell}\nfence_s: 3\n"
+                       "prices: {v100: 3, p100: 1.5, k80: 0.5}\n")
         super().__init__("--executor", "slurm:partition=gpu", "--policy", policy,
                          "--config", self.config, *flags, gpus=None)
 
@@ -249,6 +252,25 @@ sleep 100""")
             time.sleep(0.02)
         self.assertLessEqual(most, 2)
         self.assertEqual(sorted(j["array_index"] for j in mine), [1, 2, 3, 4, 5, 6])
+
+    def test_every_policy_runs_here(self):
+        """One after the other, on jobs that are there already."""
+        daemon = self.begin()
+        picked = ["gavel-las", "srtf", "xion"]
+        if os.environ.get("BERTH_SOAK"):
+            listed = subprocess.run([os.path.join(BUILD, "berth"), "policies", "--json"],
+                                    stdout=subprocess.PIPE, check=True).stdout
+            picked = [policy["name"] for policy in json.loads(listed)["policies"]]
+        long = [self.lab.submit("--gres=gpu:2") for _ in range(6)]
+        for name in picked:
+            status, answer = daemon.ask("PATCH", "/v1/server", {"policy": name})
+            self.assertEqual(status, 200, answer)
+            short = self.lab.submit("--gres=gpu:1", "--comment=berth:class=te", script="sleep 0.2")
+            with self.subTest(policy=name):
+                self.assertEqual(daemon.until(short, "COMPLETED FAILED CANCELLED")["state"],
+                                 "COMPLETED")
+        for ident in long:
+            self.assertIn(daemon.seen(ident)["state"], ("RUNNING", "PENDING", "STOPPING"))
 
     def test_a_chain(self):
         daemon = self.begin()
