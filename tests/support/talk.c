@@ -227,14 +227,31 @@ int talk_ask(struct talk *talk, const char *request, struct buf *body)
     return status;
 }
 
+static void drain_once(struct talk *talk, int fd, struct buf *got)
+{
+    char room[4096];
+    ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
+    if (count > 0)
+        buf_add(got, room, (size_t)count);
+    turn_once(talk);
+}
+
 void talk_drain(struct talk *talk, int fd, struct buf *got, int milliseconds)
 {
     uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
-    do {
-        char room[4096];
-        ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
-        if (count > 0)
-            buf_add(got, room, (size_t)count);
-        turn_once(talk);
-    } while (uv_hrtime() < end);
+    int turns = 0;
+    do
+        drain_once(talk, fd, got);
+    while (++turns < milliseconds || uv_hrtime() < end);
+}
+
+bool talk_drain_until(struct talk *talk, int fd, struct buf *got, const char *text)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    while (got->count == 0 || !strstr(got->bytes, text)) {
+        if (uv_hrtime() > end)
+            return false;
+        drain_once(talk, fd, got);
+    }
+    return true;
 }
