@@ -37,6 +37,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "flowd/levels.h"
+#include "flowd/rights.h"
 #include "flowd/target.h"
 
 #define TEXT_MAX (8u << 20)
@@ -145,6 +146,8 @@ static int nft_probe(struct error *why)
     struct levels levels;
     struct buf text;
     char table[40];
+    if (!rights_have(CAP_NET_ADMIN)) /* the library would say so on stderr */
+        return error_set(why, -EPERM, "needs CAP_NET_ADMIN");
     if (!target_hierarchy())
         return error_set(why, -ENOENT, "no cgroups of version 2 are mounted");
     struct nft_ctx *context = context_new();
@@ -161,7 +164,7 @@ static int nft_probe(struct error *why)
     int r = run(context, &text, "nftables", why);
     buf_release(&text);
     nft_ctx_free(context);
-    return r == -EPERM ? error_set(why, r, "needs CAP_NET_ADMIN") : r;
+    return r;
 }
 
 static int make_table(struct nft *nft, const char *flags, struct error *err)
