@@ -207,6 +207,18 @@ static int run(const struct flowd_setup *setup, const char *backend)
     return 0;
 }
 
+/* On another host than berthd, it has to be told which one this is. */
+static const char *own_name(const char *address)
+{
+    static char name[256];
+    const char *said = address ? address : getenv("BERTH_ADDR");
+    if (!said || strncmp(said, "http", 4) != 0 ||
+        gethostname(name, sizeof name - 1) < 0)
+        return NULL;
+    name[strcspn(name, ".")] = '\0';
+    return is_name(name, 255) ? name : NULL;
+}
+
 static int begin(const struct words *words, struct flowd_setup *setup)
 {
     const struct flowd_config *config = &words->config;
@@ -222,7 +234,7 @@ static int begin(const struct words *words, struct flowd_setup *setup)
                      "\"%.40s\"",
                      backend);
     setup->address = config->socket;
-    setup->host = config->host;
+    setup->host = config->host ? config->host : own_name(config->socket);
     setup->patterns = config->patterns.count ? config->patterns : patterns_standard;
     if (config->token_file)
         setenv("BERTH_TOKEN_FILE", config->token_file, 1);

@@ -21,7 +21,7 @@
 #include "flowd/wanted.h"
 
 #define PATH_BYTES 256
-#define ROUNDS 11
+#define ROUNDS 9
 #define SOCKETS_EACH 4
 
 struct bench {
