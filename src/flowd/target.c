@@ -226,11 +226,11 @@ bool targets_locate(struct targets *targets)
     for (uint32_t i = 0; i < targets->count; i++) {
         struct target *target = &targets->list[i];
         struct sight sight = { .own = own, .left = SIGHTS_MAX };
-        if (target->group == 0)
-            continue;
+        if (target->group == 0 || target->elsewhere)
+            continue; /* what was seen once holds: to and fro would lose counts */
         procs_each(NULL, target, NULL, see_process, &sight);
-        news = news || sight.elsewhere != target->elsewhere;
         target->elsewhere = sight.elsewhere;
+        news = news || sight.elsewhere;
     }
     return news;
 }

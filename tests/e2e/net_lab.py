@@ -383,8 +383,9 @@ class Flows:
 class Agent:
     """berth-flowd on a host."""
 
-    def __init__(self, lab, flows, *flags, host="h1", **more):
-        self.process = lab.start(host, FLOWD, "--socket", flows.address, "--host", host, *flags,
+    def __init__(self, lab, flows, *flags, host="h1", named=True, **more):
+        name = ("--host", host) if named else () # a berthd knows its own
+        self.process = lab.start(host, FLOWD, "--socket", flows.address, *name, *flags,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.heard, self.told = [], []
         self.ready = self.process.stdout.readline().decode()

@@ -1,12 +1,15 @@
 """berth-flowd on a network of our own: marks on real packets, and what happens to them."""
 import os
 import signal
+import socket
 import statistics
 import subprocess
+import sys
 import threading
 import time
 import unittest
 
+import live
 import net_lab
 from net_lab import CODE, FLOWD, RING, Agent, Flows, Lab, Talker, Watch, until
 
@@ -57,7 +60,7 @@ class Case(unittest.TestCase):
         return talker
 
     def agent(self, *flags, **more):
-        agent = Agent(lab, more.pop("flows", self.flows), *flags, **more)
+        agent = Agent(lab, self.flows, *flags, **more)
         self.addCleanup(agent.end, signal.SIGKILL)
         return agent
 
@@ -564,6 +567,39 @@ class Program(Case):
             left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True,
                                   env={**os.environ, "PATH": net_lab.PATH}).stdout
             self.assertNotIn(name, left)
+
+
+class Live(Case):
+    """With a real berthd, which runs the job."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = live.Daemon("--flow", "jpas").start()
+        self.addCleanup(self.daemon.wipe)
+        status, answer = self.daemon.ask("GET", "/v1/flows")
+        if status != 200 or "levels" not in answer:
+            self.skipTest("this berthd does not say which levels there are")
+        self.flows.address = self.daemon.socket
+
+    def test_a_job_of_berthd_is_marked_and_counted(self):
+        self.agent(named=False)
+        ear = net_lab.in_namespace(lab.namespace("h4"),
+                                   lambda: socket.create_server(("10.77.0.4", 9100)))
+        script = os.path.join(lab.dir, "talk.py")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(net_lab.TALK)
+        ident = self.daemon.sh(f"exec nsenter --net=/run/netns/{lab.namespace('h1')} "
+                               f"{sys.executable} -IS {script} 9100 2")
+        peer, _ = ear.accept()
+        ear.close()
+        self.addCleanup(peer.close)
+        self.assertIsNotNone(self.watch.becomes(9100, "cs5", 5), self.watch.last)
+
+        def counted():
+            rows = self.daemon.ask("GET", "/v1/flows")[1]["flows"]
+            return [row for row in rows if row["job"] == ident and row.get("bytes", 0) > 1000]
+
+        self.assertTrue(until(counted, 8), self.daemon.ask("GET", "/v1/flows"))
 
 
 class Ring:
