@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,11 @@ struct will {
 
 struct heir {
     struct will *will;
+    void (*inherit)(void *context, struct bequest *list, uint32_t count);
+    void *context;
     uint32_t count;
-    pid_t child;
-    int life; /* the end of the pipe that closes when we end */
+    pid_t child; /* 0: there is none */
+    int life;    /* the end of the pipe that closes when we end */
 };
 
 /* All descriptors but this one: what we hold keeps the agent's own things alive. */
@@ -36,10 +39,9 @@ static void close_others(int kept)
     syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
-static _Noreturn void
-wait_and_inherit(struct will *will, int life,
-                 void (*inherit)(void *, struct bequest *, uint32_t), void *context)
+static _Noreturn void wait_and_inherit(struct heir *heir, int life)
 {
+    struct will *will = heir->will;
     char byte;
     /* Whoever ends the agent's whole group means the agent; we end with it. */
     signal(SIGTERM, SIG_IGN);
@@ -56,38 +58,65 @@ wait_and_inherit(struct will *will, int life,
         one->target.cgroup = one->name[0] ? one->name : NULL;
     }
     if (count > 0)
-        inherit(context, will->list, count);
+        heir->inherit(heir->context, will->list, count);
     _exit(0);
+}
+
+static int start(struct heir *heir, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        wait_and_inherit(heir, ends[0]);
+    close(ends[0]);
+    if (child < 0) {
+        close(ends[1]);
+        return error_set(err, -EAGAIN, "a child that clears up cannot be started");
+    }
+    heir->child = child;
+    heir->life = ends[1];
+    return 0;
+}
+
+/* Forget one that was killed. */
+static bool has_gone(struct heir *heir)
+{
+    if (heir->child == 0 || waitpid(heir->child, NULL, WNOHANG) != heir->child)
+        return heir->child == 0;
+    close(heir->life);
+    heir->child = 0;
+    return true;
 }
 
 int heir_new(struct heir **ret_heir,
              void (*inherit)(void *context, struct bequest *list, uint32_t count),
              void *context, struct error *err)
 {
-    int ends[2];
-    struct will *will = mmap(NULL, sizeof *will, PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct heir *heir = calloc(1, sizeof *heir);
-    if (will == MAP_FAILED || !heir)
+    if (!heir)
         abort(); /* out of memory */
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return error_set(err, -errno, "pipe: %s", strerror(errno));
-    fflush(NULL);
-    *heir = (struct heir){ .will = will, .life = ends[1], .child = fork() };
-    if (heir->child == 0)
-        wait_and_inherit(will, ends[0], inherit, context);
-    close(ends[0]);
-    *ret_heir = heir;
-    if (heir->child > 0)
-        return 0;
-    heir_free(heir);
-    return error_set(err, -EAGAIN, "a child that clears up cannot be started");
+    *heir = (struct heir){ .inherit = inherit, .context = context };
+    heir->will = mmap(NULL, sizeof *heir->will, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (heir->will == MAP_FAILED)
+        abort();
+    int r = start(heir, err);
+    if (r < 0)
+        heir_free(heir);
+    else
+        *ret_heir = heir;
+    return r;
 }
 
 void heir_begin(struct heir *heir)
 {
     atomic_store(&heir->will->count, 0);
     heir->count = 0;
+    if (has_gone(heir))
+        start(heir, NULL); /* if that fails, there is a next time */
 }
 
 void heir_add(struct heir *heir, const struct target *target, uint64_t start)
@@ -110,10 +139,11 @@ void heir_free(struct heir *heir)
 {
     if (!heir)
         return;
-    heir_begin(heir);
-    close(heir->life);
-    if (heir->child > 0)
+    atomic_store(&heir->will->count, 0);
+    if (!has_gone(heir)) {
+        close(heir->life);
         waitpid(heir->child, NULL, 0);
+    }
     munmap(heir->will, sizeof *heir->will);
     free(heir);
 }

@@ -27,7 +27,10 @@ int heir_new(struct heir **ret_heir,
              void (*inherit)(void *context, struct bequest *list, uint32_t count),
              void *context, struct error *err);
 
-/* Write the will: begin, all jobs, end.  Between begin and end the list is empty. */
+/*
+ * Write the will: begin, all jobs, end.  Between begin and end the list is empty.  A
+ * child that was killed itself is replaced.
+ */
 void heir_begin(struct heir *heir);
 void heir_add(struct heir *heir, const struct target *target, uint64_t start);
 void heir_end(struct heir *heir);
