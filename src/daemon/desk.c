@@ -25,7 +25,7 @@ bool daemon_may(const struct daemon *daemon, const struct caller *caller,
     return caller->uid == 0 || caller->uid == geteuid() || caller->uid == owner;
 }
 
-static int need_life(const struct daemon *daemon, struct error *err)
+int desk_need_life(const struct daemon *daemon, struct error *err)
 {
     if (daemon->alive && !daemon->stopping)
         return 0;
@@ -120,7 +120,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
                   struct request *requests, const char *const *texts, uint32_t count,
                   uint64_t *ret_ids, struct error *ret_rejected, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
     uint32_t coming = daemon->arrival_count - daemon->arrival_used;
@@ -153,7 +153,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
 static int find_for(const struct daemon *daemon, const struct caller *caller,
                     uint64_t id, job_id *ret_job, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
     job_id job = state_find(&daemon->engine.state, id);
@@ -234,8 +234,7 @@ int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t i
     return 0;
 }
 
-static int need_rights(const struct daemon *daemon, const struct caller *caller,
-                       struct error *err)
+int desk_need_rights(const struct caller *caller, struct error *err)
 {
     if (caller->uid == 0 || caller->uid == geteuid())
         return 0;
@@ -247,9 +246,9 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
 {
     const struct policy *policy;
     const char *settings;
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r == 0)
-        r = need_life(daemon, err);
+        r = desk_need_life(daemon, err);
     if (r == 0)
         r = policy_parse(text, &policy, &settings, err);
     char *copy = r == 0 ? strdup(text) : NULL;
@@ -281,7 +280,7 @@ static void kill_all(struct daemon *daemon)
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err)
 {
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r < 0)
         return r;
     if (kill && daemon->alive)

@@ -308,16 +308,16 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
     return 0;
 }
 
-static void explain_waiting(const struct jpas *jpas, const struct pupil *pupil,
-                            char *text, size_t size)
+static void explain_waiting(const struct jpas *jpas, const struct sender *sender,
+                            const struct pupil *pupil, char *text, size_t size)
 {
     uint32_t count = pupil->learner.count;
     if (pupil->silent)
         snprintf(text, size, "has stopped reporting: last until it speaks again");
     else if (pupil->lifted)
         snprintf(text, size, "made no step for %u periods: first for one", jpas->aging);
-    else if (count == 0)
-        snprintf(text, size, "reports no loss: nobody knows what it learns");
+    else if (sender->class == CLASS_LAST)
+        snprintf(text, size, "reports no loss: nobody knows what it learns, last");
     else
         snprintf(text, size, "has just begun: %u of %u losses reported", count,
                  LEARNER_POINTS_LEAST);
@@ -335,7 +335,7 @@ static void jpas_explain(const void *self, const struct view *view, job_id job,
     char *text = reason->text;
     size_t size = sizeof reason->text;
     if (pupil->silent || pupil->lifted || learner->count < LEARNER_POINTS_LEAST) {
-        explain_waiting(jpas, pupil, text, size);
+        explain_waiting(jpas, sender, pupil, text, size);
         reason->score = NAN;
         return;
     }
