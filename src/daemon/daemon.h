@@ -23,7 +23,6 @@ struct gates;
 struct local;
 struct request;
 struct sent;
-struct state;
 struct store;
 
 /* What is said of a type of accelerator; 0: nothing. */
@@ -135,5 +134,8 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);
 
-/* Has this job a seat on a host of that name? */
-bool daemon_on_host(const struct state *state, job_id job, const char *host);
+/*
+ * Is this job on a host of that name?  Jobs that are processes here are on this machine,
+ * and so is whoever asks, by whatever name: a network namespace may have its own.
+ */
+bool daemon_on_host(const struct daemon *daemon, job_id job, const char *host);

@@ -156,8 +156,11 @@ static bool is_host(const char *node, const char *host)
     return a == b && strncasecmp(node, host, a) == 0;
 }
 
-bool daemon_on_host(const struct state *state, job_id id, const char *host)
+bool daemon_on_host(const struct daemon *daemon, job_id id, const char *host)
 {
+    const struct state *state = &daemon->engine.state;
+    if (daemon->local)
+        return true;
     const struct seat *seats = view_seats(&state->view, id);
     for (uint32_t i = 0; i < state->jobs[id].seats.count; i++) {
         char name[64];
@@ -186,7 +189,7 @@ static void find_quiet(struct daemon *daemon, const char *host, int64_t now_ns)
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
         if (job->state != JOB_FREE && job_runs(job) && isnan(job->sends_per_s) &&
-            now_ns - job->since_ns >= QUIET_NS && daemon_on_host(state, id, host) &&
+            now_ns - job->since_ns >= QUIET_NS && daemon_on_host(daemon, id, host) &&
             !sent_look(daemon->sent, job->id, now_ns).counted)
             tell(daemon, id, 0, 0);
     }

@@ -104,7 +104,8 @@ static bool write_wanted(void *context, const char *host, struct buf *buf)
     jot_open(buf, "jobs", '[');
     uint32_t count = 0;
     for (job_id id = 0; has_levels(facts.engine) && id < state->job_count; id++) {
-        if (!is_seated(state, id) || (*host && !daemon_on_host(state, id, host)))
+        if (!is_seated(state, id) ||
+            (*host && !daemon_on_host(routes->daemon, id, host)))
             continue;
         if (count++ == FLOWS_JOBS_MAX || buf->count + JOB_BYTES_MAX > FLOWS_EVENT_MAX)
             break; /* more than an agent takes: the others go unmarked */
