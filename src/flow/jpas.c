@@ -319,8 +319,7 @@ static void explain_waiting(const struct jpas *jpas, const struct sender *sender
     else if (sender->class == CLASS_LAST)
         snprintf(text, size, "reports no loss: nobody knows what it learns, last");
     else
-        snprintf(text, size, "has just begun: %u of %u losses reported", count,
-                 LEARNER_POINTS_LEAST);
+        snprintf(text, size, "has just begun: %u losses reported", count);
 }
 
 static void jpas_explain(const void *self, const struct view *view, job_id job,
@@ -334,7 +333,8 @@ static void jpas_explain(const void *self, const struct view *view, job_id job,
     const struct learner *learner = &pupil->learner;
     char *text = reason->text;
     size_t size = sizeof reason->text;
-    if (pupil->silent || pupil->lifted || learner->count < LEARNER_POINTS_LEAST) {
+    if (pupil->silent || pupil->lifted || sender->class == CLASS_FIRST ||
+        learner->count < LEARNER_POINTS_LEAST) {
         explain_waiting(jpas, sender, pupil, text, size);
         reason->score = NAN;
         return;
