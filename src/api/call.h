@@ -38,6 +38,9 @@ bool call_answers(struct call *call);
 int call_json(struct call *call, const char *method, const char *path,
               const struct json *body, struct json **ret, struct error *err);
 
+/* Do not wait longer than this for an answer: for those who have other things to do. */
+void call_hurry(struct call *call, long seconds);
+
 /*
  * GET something that goes on.  'take' gets the bytes as they come and returns false to
  * end it; 'idle', if not NULL, is asked several times a second whether to go on.  0 when
