@@ -12,9 +12,9 @@
 #include "base/grow.h"
 #include "base/map.h"
 
-#define SMOOTH_S 10.0     /* a rate forgets in about that time             */
-#define AT_LEAST_S 0.5    /* between two counts that give a rate           */
-#define TELL_EVERY_S 10.0 /* and at once when the rate has changed so much: */
+#define SMOOTH_S 10.0    /* a rate forgets in about that time             */
+#define AT_LEAST_S 0.5   /* between two counts that give a rate           */
+#define TELL_EVERY_S 1.5 /* and at once when the rate has changed so much: */
 #define TELL_RATIO 1.25
 #define HELD_UP_PER_S 1.0 /* told of one that sent before and does not now  */
 #define HOSTS_MAX 8192

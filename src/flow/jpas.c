@@ -19,7 +19,9 @@
  * - hysteresis: one overtakes another only if its score is clearly higher;
  * - aging: a job that makes no step for some periods goes first for one.  If it still says
  *   nothing, its log has stopped: it goes last until it speaks again.  Where its hosts
- *   count bytes and they grow, it does make steps, and is not put first for that;
+ *   count bytes, they tell the two apart: bytes of a step are always the same, so one that
+ *   has sent those of several steps makes them and does not say so, and one that has not
+ *   is held up, however often it has to be put first;
  * - a job that reports no losses for as long goes last: nobody knows what it learns;
  * - a job that has learnt nearly all (converged) goes last.
  *
@@ -39,8 +41,9 @@
 #include "flow/learner.h"
 #include "model/event.h"
 
-#define FITS_MAX 1024 /* at a decision, so that it stays short; the others follow */
-#define FIT_COLD 3    /* times the work of a fit that starts from the last one    */
+#define FITS_MAX 1024     /* at a decision, so that it stays short; the others follow */
+#define UNHEARD_REPORTS 2 /* whose bytes were sent: they will not come */
+#define FIT_COLD 3        /* times the work of a fit that starts from the last one    */
 
 enum { EARLY_GAIN, EARLY_NEAREST };
 enum { LATE_GAIN, LATE_SHORTEST };
@@ -50,13 +53,15 @@ enum { CLASS_FIRST, CLASS_EARLY, CLASS_LATE, CLASS_LAST };
 struct pupil {
     struct learner learner;
     int64_t came_ns;
-    int64_t heard_ns; /* its last report, or when it came              */
-    int64_t moved_ns; /* its hosts counted new bytes; INT64_MIN: never */
-    double heard;     /* steps it had made then                        */
-    double gap;       /* steps between its last two reports            */
-    int64_t lifted_ns;
-    bool lifted; /* goes first until the period is over           */
-    bool silent; /* was lifted and still said nothing             */
+    int64_t heard_ns;            /* its last report, or when it came              */
+    int64_t aged_ns;             /* when it was last put first for not being heard */
+    int64_t moved_ns;            /* its hosts counted new bytes; INT64_MIN: never */
+    double sent;                 /* bytes when it was heard                       */
+    double step_came, sent_came; /* both when it came                   */
+    double heard;                /* steps it had made then                        */
+    double gap;                  /* steps between its last two reports            */
+    bool lifted;                 /* goes first until the period is over           */
+    bool silent;                 /* was lifted and still said nothing             */
 };
 
 struct jpas {
@@ -101,10 +106,15 @@ static void come(struct jpas *jpas, const struct view *view,
     jpas->pupils = grow(jpas->pupils, &jpas->pupil_room, jpas->senders.slot_max,
                         sizeof *jpas->pupils);
     struct pupil *pupil = &jpas->pupils[sender->slot];
+    const struct job *job = &view->jobs[sender->job];
     *pupil = (struct pupil){ .came_ns = view->now_ns,
                              .heard_ns = view->now_ns,
+                             .aged_ns = view->now_ns,
                              .moved_ns = INT64_MIN,
-                             .heard = view->jobs[sender->job].steps };
+                             .sent = job->sent_bytes,
+                             .sent_came = job->sent_bytes,
+                             .step_came = job->steps,
+                             .heard = job->steps };
     learner_init(&pupil->learner);
     recall(&pupil->learner, view_losses(view, sender->job));
 }
@@ -119,6 +129,7 @@ static void hear(struct jpas *jpas, const struct view *view, const struct event 
         pupil->gap = event->steps - pupil->heard;
     pupil->heard = event->steps;
     pupil->heard_ns = view->now_ns;
+    pupil->sent = view->jobs[event->job].sent_bytes;
     pupil->silent = false;
     if (isfinite(event->loss))
         learner_add(&pupil->learner, event->steps, event->loss);
@@ -158,7 +169,9 @@ static bool is_overdue(const struct jpas *jpas, const struct view *view,
     double step_ns =
         fmax((double)jpas->aging * (double)jpas->period_ns, sender->alone_s * 1e9);
     double patience_ns = fmax(pupil->gap, 1) * step_ns;
-    return (double)(view->now_ns - pupil->heard_ns) >= patience_ns;
+    int64_t since_ns =
+        pupil->heard_ns > pupil->aged_ns ? pupil->heard_ns : pupil->aged_ns;
+    return (double)(view->now_ns - since_ns) >= patience_ns;
 }
 
 /* As long as a job that makes no step is waited for. */
@@ -167,12 +180,24 @@ static int64_t patience_ns(const struct jpas *jpas)
     return jpas->aging * jpas->period_ns;
 }
 
-/* Its hosts saw it send since it was heard of, and not long ago. */
-static bool is_moving(const struct jpas *jpas, const struct view *view,
-                      const struct pupil *pupil)
+/* What bytes say of a job that is not heard of. */
+enum pace { PACE_UNKNOWN, PACE_HELD_UP, PACE_MOVES };
+
+static enum pace pace_of(const struct jpas *jpas, const struct view *view,
+                         const struct sender *sender, const struct pupil *pupil)
 {
-    return pupil->moved_ns > pupil->heard_ns &&
-           view->now_ns - pupil->moved_ns < patience_ns(jpas);
+    const struct job *job = &view->jobs[sender->job];
+    double steps = pupil->heard - pupil->step_came;
+    double sent = pupil->sent - pupil->sent_came;
+    if (pupil->moved_ns <= pupil->heard_ns)
+        return PACE_UNKNOWN; /* nobody counts, or nothing */
+    if (pupil->gap == 0)     /* it has never said how far it is */
+        return view->now_ns - pupil->moved_ns < patience_ns(jpas) ? PACE_MOVES
+                                                                  : PACE_UNKNOWN;
+    if (steps <= 0 || sent <= 0)
+        return PACE_UNKNOWN;
+    double unheard = (job->sent_bytes - pupil->sent) / (sent / steps);
+    return unheard >= UNHEARD_REPORTS * pupil->gap ? PACE_MOVES : PACE_HELD_UP;
 }
 
 /* It says how far it is and nothing of what it learns. */
@@ -186,13 +211,14 @@ static bool is_mute(const struct jpas *jpas, const struct view *view,
 static void age(struct jpas *jpas, const struct view *view, const struct sender *sender,
                 struct pupil *pupil)
 {
+    enum pace pace = pace_of(jpas, view, sender, pupil);
     if (pupil->lifted) {
         pupil->lifted = false;
-        pupil->silent = pupil->heard_ns < pupil->lifted_ns;
+        pupil->silent = pupil->heard_ns < pupil->aged_ns && pace != PACE_HELD_UP;
     } else if (!pupil->silent && is_overdue(jpas, view, sender, pupil)) {
-        pupil->silent = is_moving(jpas, view, pupil);
+        pupil->silent = pace == PACE_MOVES;
         pupil->lifted = !pupil->silent;
-        pupil->lifted_ns = view->now_ns;
+        pupil->aged_ns = view->now_ns;
     }
 }
 

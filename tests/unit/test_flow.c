@@ -524,20 +524,57 @@ static void who_reports_no_loss_goes_last_after_a_while(void **state)
     end(&s);
 }
 
+static void who_is_held_up_is_not_taken_for_silent(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas,aging=2");
+    job_id held = run_on(&s, 1), other = run_on(&s, 1);
+    sends(&s, held, 5, 0);
+    for (uint32_t k = 0; k < 10; k++) { /* 10 MB a step */
+        pass(&s, 1);
+        sends(&s, held, 10, k * 10);
+        report(&s, held, k, exp(-(double)k / 50));
+        report(&s, other, k, exp(-(double)k / 20));
+    }
+    decide(&s);
+    assert_int_equal(level(&s, held), 1);
+    uint32_t first = 0;
+    for (uint32_t period = 0; period < 9; period++) { /* a trickle: not even a step */
+        pass(&s, 10);
+        sends(&s, held, 0.01, 90 + period);
+        report(&s, other, 10 + period, exp(-(10.0 + period) / 20));
+        decide(&s);
+        first += level(&s, held) == 0;
+        assert_null(strstr(why(&s, held), "stopped"));
+    }
+    assert_in_range(first, 2, 4); /* again and again */
+    sends(&s, held, 10, 90 + 50); /* now it makes steps, and does not say so */
+    pass(&s, 10);
+    decide(&s);
+    pass(&s, 20);
+    decide(&s);
+    assert_non_null(strstr(why(&s, held), "stopped reporting"));
+    end(&s);
+}
+
 static void who_sends_and_says_nothing_is_not_put_first_for_it(void **state)
 {
     for (int moves = 0; moves < 2; moves++) {
         struct scene s;
         begin(&s, "1xv100:8", "jpas,aging=2");
         job_id silent = run_on(&s, 1), other = run_on(&s, 1);
-        learn(&s, silent, 10, 20);
+        sends(&s, silent, 5, 0);
+        for (uint32_t k = 0; k < 10; k++) {
+            sends(&s, silent, 5, 5 * k);
+            report(&s, silent, k, exp(-(double)k / 20));
+        }
         learn(&s, other, 10, 100);
         decide(&s);
         assert_int_equal(level(&s, silent), 0);
         for (uint32_t k = 1; k <= 2; k++) {
             pass(&s, 10);
             if (moves)
-                sends(&s, silent, 5, 5 * k);
+                sends(&s, silent, 5, 50 + 50 * k);
             report(&s, other, 9 + k, exp(-(9.0 + k) / 100));
             decide(&s);
         }
@@ -720,6 +757,7 @@ int main(void)
         cmocka_unit_test(las_flow_goes_by_bytes_that_were_counted),
         cmocka_unit_test(a_step_alone_is_the_shortest_that_was_measured),
         cmocka_unit_test(who_reports_no_loss_goes_last_after_a_while),
+        cmocka_unit_test(who_is_held_up_is_not_taken_for_silent),
         cmocka_unit_test(who_sends_and_says_nothing_is_not_put_first_for_it),
         cmocka_unit_test(what_was_reported_before_counts),
         cmocka_unit_test(everybody_can_say_why),
