@@ -151,7 +151,7 @@ const char *request_signal_name(int number)
 void request_defaults(struct request *request)
 {
     *request = (struct request){
-        .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S },
+        .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S, .may_send = true },
         .launch = { .argv = no_words, .env = no_words, .cwd = "/", .signal = SIGTERM },
         .requeue = true,
     };

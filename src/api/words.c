@@ -151,33 +151,6 @@ void words_nodes(struct buf *buf, const char *key, const struct state *state)
     jot_close(buf, ']');
 }
 
-static void put_flow(struct buf *buf, const struct state *state, job_id id)
-{
-    const struct job *job = &state->jobs[id];
-    const struct seat *seats = view_seats(&state->view, id);
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "job", (int64_t)job->id);
-    jot_count(buf, "level", job->level);
-    jot_open(buf, "hosts", '[');
-    for (uint32_t i = 0; i < job->seats.count; i++) {
-        char name[64];
-        jot_text(
-            buf, NULL,
-            cluster_node_name(state->view.cluster, seats[i].node, name, sizeof name));
-    }
-    jot_close(buf, ']');
-    jot_close(buf, '}');
-}
-
-void words_flows(struct buf *buf, const char *key, const struct state *state)
-{
-    jot_open(buf, key, '[');
-    for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE && job_seated(&state->jobs[id]))
-            put_flow(buf, state, id);
-    jot_close(buf, ']');
-}
-
 /* ---- the ledger ---- */
 
 static double seconds(int64_t ns)

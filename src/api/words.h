@@ -41,9 +41,6 @@ void words_end(struct buf *buf);
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
 void words_nodes(struct buf *buf, const char *key, const struct state *state);
 
-/* Whose packets go at which level, of the jobs in their seats: an array. */
-void words_flows(struct buf *buf, const char *key, const struct state *state);
-
 /* What one preemption cost and brought. */
 struct words_entry {
     int64_t at_ns;

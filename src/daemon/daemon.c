@@ -16,6 +16,7 @@
 #include "daemon/daemon_own.h"
 #include "daemon/http.h"
 #include "daemon/routes.h"
+#include "daemon/sent.h"
 #include "executor/local.h"
 #include "model/cluster.h"
 #include "store/db.h"
@@ -260,7 +261,10 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
         .store = daemon->store,
         .gates = &daemon->gates,
         .http = daemon->http,
+        .local = daemon->setup.slurm ? NULL : daemon->executor,
+        .sent = daemon->sent,
         .policy = daemon->policy_text,
+        .flow = daemon->flow_text,
         .started_ns = daemon->started_ns,
         .now_ns = daemon_now_ns(daemon),
         .attempts = daemon->executor ? daemon->carrier->count(daemon->executor) : 0,
@@ -432,6 +436,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         r = find_machine(daemon, err);
     if (r == 0)
         r = choose_policy(daemon, err);
+    if (r == 0)
+        r = desk_choose_flow(daemon, err);
     if (r == 0) {
         throughput_init(&daemon->rates, &daemon->machine.cluster);
         start_clock(daemon);
@@ -486,6 +492,8 @@ void daemon_free(struct daemon *daemon)
     machine_release(&daemon->machine);
     free(daemon->arrivals);
     free(daemon->policy_text);
+    free(daemon->flow_text);
+    sent_free(daemon->sent);
     arena_release(&daemon->launch);
     arena_release(&daemon->pass);
     arena_release(&daemon->fixed);

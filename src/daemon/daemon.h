@@ -20,7 +20,9 @@ struct engine;
 struct error;
 struct http;
 struct gates;
+struct local;
 struct request;
+struct sent;
 struct store;
 
 /* What is said of a type of accelerator; 0: nothing. */
@@ -98,8 +100,21 @@ int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t i
 /* For whoever runs berthd. */
 int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
                       const char *text, struct error *err);
+int daemon_set_flow(struct daemon *daemon, const struct caller *caller,
+                    const char *text, struct error *err);
+int daemon_check_flow(const char *text, struct error *err);
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err);
+
+/* So many bytes has a job sent since it began, as a host counts them. */
+struct daemon_bytes {
+    uint64_t job; /* public id */
+    int64_t bytes;
+};
+
+/* For agents, who have the rights of whoever runs berthd.  Unknown jobs are passed over. */
+int daemon_count(struct daemon *daemon, const struct caller *caller, const char *host,
+                 const struct daemon_bytes *list, uint32_t count, struct error *err);
 
 /* --- what there is to see ------------------------------------------------------------ */
 
@@ -109,7 +124,10 @@ struct daemon_facts {
     struct store *store;
     struct gates *gates;
     struct http *http;
-    const char *policy; /* as it was written, settings included */
+    struct local *local; /* jobs as processes here, or NULL */
+    struct sent *sent;   /* what hosts have counted         */
+    const char *policy;  /* as it was written, settings included */
+    const char *flow;    /* the same, or NULL: none              */
     int64_t started_ns;
     int64_t now_ns;
     uint32_t attempts;   /* processes under way           */
@@ -121,3 +139,9 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 /* The live job of that id, or JOB_NONE; and whose it is. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);
+
+/*
+ * Is this job on a host of that name?  Jobs that are processes here are on this machine,
+ * and so is whoever asks, by whatever name: a network namespace may have its own.
+ */
+bool daemon_on_host(const struct daemon *daemon, job_id job, const char *host);

@@ -18,7 +18,9 @@
 #include "model/throughput.h"
 
 struct carrier;
+struct flow_policy;
 struct routes;
+struct sent;
 
 /* What we know of a live job and no policy needs. */
 struct resident {
@@ -75,6 +77,8 @@ struct daemon {
     struct arena launch; /* of the last job that was looked up */
     struct request launch_request;
     char *policy_text;
+    char *flow_text; /* or NULL */
+    struct sent *sent;
 
     int64_t wall_ns, steady_ns; /* at the start */
     int64_t started_ns;
@@ -95,6 +99,19 @@ struct event *daemon_add_event(struct daemon *daemon, enum event_kind kind, job_
 
 /* The store cannot be written: nothing of this pass happened.  Begins again, later. */
 void daemon_fall_back(struct daemon *daemon, const struct error *err);
+
+/* desk.c: or a sentence why not. */
+int desk_need_life(const struct daemon *daemon, struct error *err);
+int desk_need_rights(const struct caller *caller, struct error *err);
+
+/* desk_flows.c: whose packets go first. */
+#define DESK_FLOW_TEXT_MAX 1000
+#define DESK_FLOW_MAX (DESK_FLOW_TEXT_MAX + 24)
+int desk_choose_flow(struct daemon *daemon, struct error *err);
+int desk_read_flow(const char *text, const struct flow_policy **ret_flow,
+                   char settings[DESK_FLOW_MAX], struct error *err);
+int desk_mark(void *context, job_id job);
+void desk_flows_begin(struct daemon *daemon);
 
 /* life.c: the engine, the executor and all they know, from what is on disk. */
 int life_begin(struct daemon *daemon, struct error *err);

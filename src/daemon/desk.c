@@ -25,7 +25,7 @@ bool daemon_may(const struct daemon *daemon, const struct caller *caller,
     return caller->uid == 0 || caller->uid == geteuid() || caller->uid == owner;
 }
 
-static int need_life(const struct daemon *daemon, struct error *err)
+int desk_need_life(const struct daemon *daemon, struct error *err)
 {
     if (daemon->alive && !daemon->stopping)
         return 0;
@@ -125,7 +125,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
                   struct request *requests, const char *const *texts, uint32_t count,
                   uint64_t *ret_ids, struct error *ret_rejected, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
     if (daemon->setup.slurm)
@@ -161,7 +161,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
 static int find_for(const struct daemon *daemon, const struct caller *caller,
                     uint64_t id, job_id *ret_job, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
     job_id job = state_find(&daemon->engine.state, id);
@@ -242,8 +242,7 @@ int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t i
     return 0;
 }
 
-static int need_rights(const struct daemon *daemon, const struct caller *caller,
-                       struct error *err)
+int desk_need_rights(const struct caller *caller, struct error *err)
 {
     if (caller->uid == 0 || caller->uid == geteuid())
         return 0;
@@ -255,9 +254,9 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
 {
     const struct policy *policy;
     const char *settings;
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r == 0)
-        r = need_life(daemon, err);
+        r = desk_need_life(daemon, err);
     if (r == 0)
         r = policy_parse(text, &policy, &settings, err);
     char *copy = r == 0 ? strdup(text) : NULL;
@@ -289,7 +288,7 @@ static void kill_all(struct daemon *daemon)
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err)
 {
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r < 0)
         return r;
     if (kill && daemon->alive)

@@ -324,6 +324,7 @@ static int open_local(struct daemon *daemon, struct error *err)
                                  .wake = life_wake,
                                  .launch = life_launch,
                                  .now_ns = life_now,
+                                 .mark = desk_mark,
                                  .total = total_for,
                                  .gpu_index = daemon->machine.gpu_index,
                                  .context = daemon };
@@ -345,6 +346,7 @@ static void listen_all(struct daemon *daemon)
     engine_listen(engine, (struct listener){ .event = daemon->carrier->event,
                                              .commit = daemon->carrier->commit,
                                              .self = daemon->executor });
+    desk_flows_begin(daemon);
 }
 
 /* For how long decisions take. */
@@ -360,10 +362,10 @@ static int init_engine(struct daemon *daemon, struct error *err)
     const struct policy *policy;
     const char *settings;
     const struct flow_policy *flow = NULL;
-    const char *flow_settings = NULL;
+    char flow_settings[DESK_FLOW_MAX] = "";
     int r = policy_parse(daemon->policy_text, &policy, &settings, err);
-    if (r == 0 && daemon->setup.flow)
-        r = flow_parse(daemon->setup.flow, &flow, &flow_settings, err);
+    if (r == 0 && daemon->flow_text)
+        r = desk_read_flow(daemon->flow_text, &flow, flow_settings, err);
     if (r < 0)
         return r;
     struct engine_setup setup = { .cluster = &daemon->machine.cluster,

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/units.h"
+#include "daemon/flows.h"
 #include "daemon/records.h"
 #include "daemon/routes_own.h"
 #include "daemon/stream.h"
@@ -46,7 +47,8 @@ static const struct route {
     { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
     { "GET", "/v1/nodes", "", show_nodes },
     { "GET", "/v1/ledger", "job since limit", show_ledger },
-    { "GET", "/v1/flows", "", show_flows },
+    { "GET", "/v1/flows", "follow host", show_flows },
+    { "POST", "/v1/flows", "", count_flows },
     { "GET", "/v1/events", "since", show_events },
     { "GET", "/v1/server", "", show_server },
     { "PATCH", "/v1/server", "", change_server },
@@ -335,6 +337,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                   .may_see = may_see,
                                   .context = routes };
     stream_open(&routes->stream, &setup);
+    routes_flows_open(routes, loop);
     tails_open(&routes->tails, loop, has_ended, routes);
     store_on_text(facts.store, on_text, routes);
     *ret_routes = routes;
@@ -347,10 +350,16 @@ void routes_free(struct routes *routes)
         return;
     stream_close(routes->stream);
     tails_close(routes->tails);
+    flows_close(routes->flows);
     buf_release(&routes->told_text);
     free(routes->told);
     map_release(&routes->owners);
     free(routes);
+}
+
+void routes_flows_changed(struct routes *routes)
+{
+    flows_changed(routes->flows);
 }
 
 const char *routes_token(const struct routes *routes)

@@ -21,5 +21,8 @@ const char *routes_token(const struct routes *routes);
 /* For http_setup: the context is the struct routes. */
 http_handler routes_handle;
 
+/* Somebody's packets may have another level now, or somebody has come or gone. */
+void routes_flows_changed(struct routes *routes);
+
 /* What was written since the last call is on disk, or is not: the stream may tell. */
 void routes_flush(struct routes *routes, bool durable);

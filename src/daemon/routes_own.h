@@ -9,9 +9,13 @@
 #include "daemon/token.h"
 #include "model/event.h"
 
+struct engine;
 struct error;
+struct flows;
+struct prometheus;
 struct stream;
 struct tails;
+struct uv_loop_s;
 
 /* An event that is written and not yet known to be on disk. */
 struct told {
@@ -25,6 +29,7 @@ struct routes {
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
+    struct flows *flows;
 
     struct buf told_text;
     struct told *told;
@@ -40,8 +45,13 @@ typedef void route_fn(struct routes *routes, const struct http_request *request,
 
 route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
     read_log;
-route_fn show_nodes, show_ledger, show_flows, show_server, change_server, stop_server,
-    show_metrics;
+route_fn show_nodes, show_ledger, show_flows, count_flows, show_server, change_server,
+    stop_server, show_metrics;
+
+/* routes_flows.c */
+void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);
+void put_flow_figures(struct prometheus *out, const struct routes *routes,
+                      const struct engine *engine);
 
 static inline struct caller caller_of(const struct http_request *request)
 {

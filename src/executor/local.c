@@ -856,6 +856,29 @@ void local_close(void *self)
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
 
+/* Its supervisor: our child, or whoever answered when we looked for it after a restart. */
+static pid_t supervisor_of(const struct local_run *run)
+{
+    struct ucred peer = { .pid = 0 };
+    socklen_t size = sizeof peer;
+    if (run->supervisor > 0)
+        return run->supervisor;
+    if (run->fd < 0 || getsockopt(run->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return 0;
+    return peer.pid == getpid() ? 0 : peer.pid;
+}
+
+bool local_place(const struct local *local, job_id job, struct local_place *ret)
+{
+    const struct local_run *run = run_in(local, job);
+    if (!run || run->phase != PHASE_RUNS)
+        return false;
+    *ret = (struct local_place){ .attempt = run->attempt, .pid = supervisor_of(run) };
+    if (!local_cgroup(run, ret->cgroup) || access(ret->cgroup, F_OK) < 0)
+        ret->cgroup[0] = '\0';
+    return true;
+}
+
 const struct carrier carrier_local = {
     .executor = &executor_local,
     .close = local_close,

@@ -38,6 +38,9 @@ struct local_setup {
                   struct error *err);
     int64_t (*now_ns)(void *context);
 
+    /* Optional.  The code point that its packets are to have; -1: none. */
+    int (*mark)(void *context, job_id job);
+
     /* Optional.  A job said how many steps there will be. */
     void (*total)(void *context, job_id job, double steps);
 
@@ -75,6 +78,18 @@ int local_commit(void *self, struct error *err);
 
 /* Folders of attempts that nobody named: removed, and what runs in them is ended. */
 void local_sweep(void *self);
+
+#define LOCAL_CGROUP_MAX 320
+
+/* Where a job's processes are found. */
+struct local_place {
+    uint32_t attempt;
+    int32_t pid;                   /* all of them descend from it; 0: not known */
+    char cgroup[LOCAL_CGROUP_MAX]; /* all of them are in it; "": there is none  */
+};
+
+/* False: it has none now. */
+bool local_place(const struct local *local, job_id job, struct local_place *ret);
 
 /* Attempts that are under way, for tests and metrics. */
 uint32_t local_count(const void *self);

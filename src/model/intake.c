@@ -2,6 +2,7 @@
 #include "model/intake.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -347,6 +348,7 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
                        .overlap = spec->overlap,
+                       .sends_per_s = spec->may_send ? (double)NAN : 0,
                        .curve = spec->curve };
     if (job.curve.family == LEARNING_POINTS)
         job.curve = (struct learning){ 0 }; /* nobody can say them beforehand */

@@ -75,6 +75,7 @@ struct job_spec {
     uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
     enum sync sync;              /* how they are exchanged                          */
     double overlap;              /* share of computing beside communication         */
+    bool may_send;               /* nothing is known of its traffic before it runs  */
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
     bool stays;                  /* once it runs nobody may take its place          */
     bool fails;                  /* ends in failure when its work is done           */
@@ -167,7 +168,10 @@ struct job {
     uint64_t bytes_per_step;
     enum sync sync;
     double overlap;
-    uint32_t level; /* of its packets: 0 goes first */
+    double
+        sends_per_s;   /* bytes that its hosts count; NAN: nobody has counted yet     */
+    double sent_bytes; /* counted so far                                              */
+    uint32_t level;    /* of its packets: 0 goes first */
 
     struct learning
         curve; /* how it says its loss will go; LEARNING_NONE: does not say */

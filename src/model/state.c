@@ -66,6 +66,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
                                  .seats = state->seats,
                                  .cluster = cluster,
                                  .free = &state->free,
+                                 .losses = state->losses,
                                  .rates = rates };
 }
 
@@ -171,6 +172,7 @@ static void submitted(struct state *state, struct event *event)
     job->waited_ns = job->served_ns = 0;
     job->steps = job->rate_per_s = 0;
     job->preemptions = job->failures = 0;
+    job->sent_bytes = 0;
     job->level = 0;
     job->leaving = false;
     for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
@@ -423,6 +425,8 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_PROGRESS:
     case EVENT_LEASE_DONE:
         return job->state == JOB_RUNNING;
+    case EVENT_SENT:
+        return job_seated(job);
     case EVENT_RESIZED:
         return job_runs(job) && job->next.count;
     case EVENT_STOPPED:
@@ -514,6 +518,10 @@ bool state_apply(struct state *state, struct event *event)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))
             loss_add(state, job, event->steps, event->loss);
+        break;
+    case EVENT_SENT:
+        job->sends_per_s = event->sends_per_s;
+        job->sent_bytes = event->sent_bytes;
         break;
     case EVENT_LEASE_DONE:
         job->steps = event->steps;

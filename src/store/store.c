@@ -362,7 +362,9 @@ static void mark_others(struct store *store)
 void store_event(void *self, const struct view *view, const struct event *event)
 {
     struct store *store = self;
-    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED)
+    /* What hosts count comes again in seconds: it is not worth a line. */
+    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED ||
+        event->kind == EVENT_SENT)
         return;
     write_event(store, view, event);
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED ||

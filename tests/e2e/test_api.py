@@ -235,7 +235,8 @@ class Api(unittest.TestCase):
         status, answer = self.ask("PATCH", "/v1/server", {"policy": "srtf"})
         self.assertEqual((status, answer["policy"]), (200, "srtf"))
         for body in [{}, [], {"policy": 1}, {"policy": "none"}, {"policy": "srtf,x=1"},
-                     {"polity": "srtf"}, {"policy": "a" * 10000}, {"flow": "jpas"}, "{"]:
+                     {"polity": "srtf"}, {"policy": "a" * 10000}, {"flow": "none"},
+                     {"flow": "jpas,levels=9"}, {"policy": "las", "flow": "jpas,x=1"}, "{"]:
             self.refused(400, "PATCH", "/v1/server", body)
         self.assertEqual(self.get("/v1/server")["policy"], "srtf")
         self.ask("PATCH", "/v1/server", {"policy": before})

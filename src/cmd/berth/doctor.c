@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "api/place.h"
+#include "cmd/berth/hear.h"
 #include "cmd/berth/live.h"
 #include "cmd/berth/start.h"
 #include "cmd/berth/sheet.h"
@@ -22,6 +23,8 @@ static const struct flag doctor_flags[] = {
     LIVE_FLAGS,
     { 0 },
 };
+
+#define FLOWD_CHECK_MS 5000
 
 enum verdict { FINE, LESS, BAD }; /* as it should be; goes without; does not work */
 
@@ -137,6 +140,41 @@ static void check_cgroups(struct json *checks)
         "'systemd-run --user --scope -p Delegate=yes berth up' gives them");
 }
 
+/* The line that begins with this word, or the first one; without the word and blanks. */
+static const char *line_of(char *text, const char *word)
+{
+    char *rest = text, *first = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        line += strspn(line, " ");
+        if (strncmp(line, word, strlen(word)) == 0)
+            return line + strlen(word) + strspn(line + strlen(word), " ");
+    }
+    return first + strspn(first, " ");
+}
+
+/* The agent knows itself what it can do here, and which way it would use. */
+static void check_marking(struct json *checks, const struct flags *flags)
+{
+    static const char hint[] =
+        "levels of 'berth flows' are advice; berth-flowd, as root or with "
+        "CAP_NET_ADMIN, marks packets";
+    const char *path = start_program("berth-flowd");
+    const char *server = flags_get(flags, "socket");
+    const char *argv[] = { path ? path : "berth-flowd", "--check",
+                           server ? "--server" : NULL, server, NULL };
+    char said[4000], text[400];
+    int status = hear(argv, FLOWD_CHECK_MS, said, sizeof said);
+    snprintf(text, sizeof text, "packets are marked by %.300s", line_of(said, "used"));
+    if (status == -ENOENT)
+        snprintf(text, sizeof text, "berth-flowd is not installed");
+    else if (status == -ETIMEDOUT)
+        snprintf(text, sizeof text, "berth-flowd --check did not end within %d s",
+                 FLOWD_CHECK_MS / 1000);
+    else if (status != 0)
+        snprintf(text, sizeof text, "no packets can be marked here");
+    add(checks, "flows", status == 0 ? FINE : LESS, text, hint);
+}
+
 static void check_rights(struct json *checks)
 {
     char text[120];
@@ -221,6 +259,7 @@ static int doctor_run(const struct flags *flags)
     check_daemon(checks, flags);
     check_gpus(checks);
     check_cgroups(checks);
+    check_marking(checks, flags);
     check_rights(checks);
     check_places(checks);
     bool bad = false;
