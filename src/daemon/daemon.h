@@ -20,6 +20,7 @@ struct engine;
 struct error;
 struct http;
 struct gates;
+struct notes;
 struct request;
 struct store;
 
@@ -43,6 +44,7 @@ struct daemon_setup {
     const char *slurm_program;
     const char *slurm_driver; /* "auto"                                            */
     const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
+    const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */
     bool slurm;
     uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
@@ -121,3 +123,6 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 /* The live job of that id, or JOB_NONE; and whose it is. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);
+
+/* What jobs on other hosts say. */
+struct notes *daemon_notes(const struct daemon *daemon);

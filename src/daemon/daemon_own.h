@@ -18,6 +18,7 @@
 #include "model/throughput.h"
 
 struct carrier;
+struct notes;
 struct routes;
 
 /* What we know of a live job and no policy needs. */
@@ -52,6 +53,7 @@ struct daemon {
     struct store *store;
     struct http *http;
     struct routes *routes;
+    struct notes *notes;
 
     /* What is built again from the store after it could not be written. */
     struct arena life;

@@ -21,5 +21,8 @@ const char *routes_token(const struct routes *routes);
 /* For http_setup: the context is the struct routes. */
 http_handler routes_handle;
 
+/* What a job on another host may ask without our token: its own progress. */
+bool routes_open_to(void *context, const char *method, const char *target);
+
 /* What was written since the last call is on disk, or is not: the stream may tell. */
 void routes_flush(struct routes *routes, bool durable);

@@ -10,6 +10,7 @@
 #include "model/event.h"
 
 struct error;
+struct munge;
 struct stream;
 struct tails;
 
@@ -25,6 +26,7 @@ struct routes {
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
+    struct munge *munge;
 
     struct buf told_text;
     struct told *told;
@@ -42,6 +44,7 @@ route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
     read_log;
 route_fn show_nodes, show_ledger, show_flows, show_server, change_server, stop_server,
     show_metrics;
+route_fn make_badge, take_progress;
 
 static inline struct caller caller_of(const struct http_request *request)
 {
