@@ -32,6 +32,24 @@ struct call {
     bool standard;
 };
 
+static struct curl_slist *plain_headers(void)
+{
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "Content-Type: application/json");
+    return curl_slist_append(headers, "Expect:"); /* no 100-continue */
+}
+
+void call_set_token(struct call *call, const char *token)
+{
+    char text[600];
+    curl_slist_free_all(call->headers);
+    call->headers = plain_headers();
+    if (!token || !*token || strlen(token) > 512 || strpbrk(token, "\r\n"))
+        return;
+    snprintf(text, sizeof text, "Authorization: Bearer %s", token);
+    call->headers = curl_slist_append(call->headers, text);
+}
+
 static int set_token(struct call *call, struct error *err)
 {
     char text[600], token[513] = "", path[PLACE_MAX];
@@ -106,8 +124,7 @@ int call_open(struct call **ret_call, const char *address, struct error *err)
     curl_global_init(CURL_GLOBAL_DEFAULT);
     call->curl = curl_easy_init();
     call->multi = curl_multi_init();
-    call->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    call->headers = curl_slist_append(call->headers, "Expect:"); /* no 100-continue */
+    call->headers = plain_headers();
     const char *said = address ? address : getenv("BERTH_ADDR");
     int r = !call->curl || !call->multi || !call->headers
                 ? error_set(err, -ENOMEM, "out of memory")

@@ -86,6 +86,7 @@ static const struct field fields[] = {
     { "output", FIELD_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
     { "error", FIELD_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
     { "ckpt_dir", FIELD_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
+    { "progress_file", FIELD_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
     { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
     { "stays", FIELD_FLAG, SPEC(stays) },
     { "requeue", FIELD_FLAG, OWN(requeue) },
@@ -503,6 +504,7 @@ static int complete(struct reading *reading, const struct json *json)
     launch->out = below(reading, launch->out, true);
     launch->err = below(reading, launch->err, true);
     launch->ckpt_dir = below(reading, launch->ckpt_dir, false);
+    launch->progress = below(reading, launch->progress, true);
     launch->limit_warns = json_get(json, "warn_s") != NULL;
     request->in_array = json_get(json, "array_index") != NULL;
     launch->name = spec->name;

@@ -190,6 +190,18 @@ static int take_lock(const char *state_dir, struct error *err)
     return 0; /* held until the end */
 }
 
+/* What it looks after, for whoever has to clean up when it is gone. */
+static void leave_word(const struct daemon_setup *setup)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/executor", setup->state_dir);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fprintf(file, "%s\n", setup->executor ? setup->executor : "local");
+    fclose(file);
+}
+
 /* The program of that name beside this one, or wherever PATH has it. */
 static const char *beside(const char *name, char *path, size_t size)
 {
@@ -236,6 +248,8 @@ int main(int argc, char **argv)
         setup.socket = places.socket;
         r = take_lock(setup.state_dir, &err);
     }
+    if (r == 0)
+        leave_word(&setup);
     if (r == 0)
         r = daemon_new(&daemon, &setup, &err);
     if (r < 0) {

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "daemon/daemon_own.h"
 #include "daemon/http.h"
+#include "daemon/notes.h"
 #include "daemon/routes.h"
 #include "daemon/sent.h"
 #include "executor/local.h"
@@ -283,6 +284,11 @@ uint32_t daemon_owner(const struct daemon *daemon, job_id job)
     return daemon->residents[job].uid;
 }
 
+struct notes *daemon_notes(const struct daemon *daemon)
+{
+    return daemon->notes;
+}
+
 /* --- beginning and end ----------------------------------------------------------------------- */
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -362,6 +368,7 @@ static int open_http(struct daemon *daemon, struct error *err)
                                 .listen = daemon->setup.listen,
                                 .token = routes_token(daemon->routes),
                                 .handler = routes_handle,
+                                .open_to_strangers = routes_open_to,
                                 .context = daemon->routes };
     return http_open(&daemon->http, &setup, err);
 }
@@ -429,6 +436,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     arena_init(&daemon->pass, 0);
     arena_init(&daemon->launch, 0);
     start_handles(daemon);
+    daemon->notes = notes_new(daemon);
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = store_open(&daemon->store, path, err);
@@ -472,6 +480,7 @@ void daemon_free(struct daemon *daemon)
     if (daemon->http)
         http_close(daemon->http);
     routes_free(daemon->routes);
+    notes_free(daemon->notes);
     uv_check_stop(&daemon->check);
     uv_idle_stop(&daemon->due);
     uv_close((uv_handle_t *)&daemon->check, NULL);

@@ -21,6 +21,7 @@ struct error;
 struct http;
 struct gates;
 struct local;
+struct notes;
 struct request;
 struct sent;
 struct store;
@@ -45,6 +46,7 @@ struct daemon_setup {
     const char *slurm_program;
     const char *slurm_driver; /* "auto"                                            */
     const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
+    const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */
     bool slurm;
     uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
@@ -145,3 +147,6 @@ uint32_t daemon_owner(const struct daemon *daemon, job_id job);
  * and so is whoever asks, by whatever name: a network namespace may have its own.
  */
 bool daemon_on_host(const struct daemon *daemon, job_id job, const char *host);
+
+/* What jobs on other hosts say. */
+struct notes *daemon_notes(const struct daemon *daemon);

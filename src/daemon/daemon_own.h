@@ -19,6 +19,7 @@
 
 struct carrier;
 struct flow_policy;
+struct notes;
 struct routes;
 struct sent;
 
@@ -54,6 +55,7 @@ struct daemon {
     struct store *store;
     struct http *http;
     struct routes *routes;
+    struct notes *notes;
 
     /* What is built again from the store after it could not be written. */
     struct arena life;

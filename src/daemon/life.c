@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,8 +18,10 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "daemon/daemon_own.h"
+#include "daemon/notes.h"
 #include "engine/recover.h"
 #include "executor/local.h"
+#include "executor/output_path.h"
 #include "flow/flow.h"
 #include "policy/policy.h"
 #include "store/db.h"
@@ -146,6 +149,23 @@ void life_ask_gates(struct daemon *daemon)
                                      never_passes, daemon);
 }
 
+/* It runs on another host, and may write down how far it is. */
+static void follow(struct daemon *daemon, uint64_t id)
+{
+    const struct launch *launch;
+    char path[PATH_MAX];
+    char user[24];
+    struct error err;
+    if (!daemon->setup.slurm || life_launch(daemon, id, &launch, &err) < 0 ||
+        !launch->progress)
+        return;
+    snprintf(user, sizeof user, "%u", launch->uid);
+    const struct passwd *owner = getpwuid(launch->uid);
+    if (output_path(path, launch->progress, launch, owner ? owner->pw_name : user,
+                    &err) == 0)
+        notes_follow(daemon->notes, id, path, launch->uid, launch->gid);
+}
+
 /* --- listening to the engine -------------------------------------------------------------- */
 
 static void admit(struct daemon *daemon, const struct event *event)
@@ -175,6 +195,8 @@ static void hear(void *self, const struct view *view, const struct event *event)
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED)
         return;
     const struct job *job = &view->jobs[event->job];
+    if (event->kind == EVENT_STARTED)
+        follow(daemon, job->id);
     if (event->kind == EVENT_STARTED)
         daemon->ask_gates = daemon->ask_gates || daemon->gates.count > 0;
     if (job->state != JOB_FREE)
@@ -290,6 +312,8 @@ static int reattach(struct daemon *daemon, job_id id, struct error *err)
         left_ns = 0;
     struct lease lease = lease_of(daemon, id, job->state == JOB_PLACED);
     const struct carrier *carrier = daemon->carrier;
+    if (job_seated(job))
+        follow(daemon, job->id);
     int r = carrier->reattach(daemon->executor, &lease, stopping, left_ns, err);
     if (r == 0 && job->leaving)
         r = carrier->executor->cancel(daemon->executor, id, err);

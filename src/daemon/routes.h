@@ -24,5 +24,8 @@ http_handler routes_handle;
 /* Somebody's packets may have another level now, or somebody has come or gone. */
 void routes_flows_changed(struct routes *routes);
 
+/* What a job on another host may ask without our token: its own progress. */
+bool routes_open_to(void *context, const char *method, const char *target);
+
 /* What was written since the last call is on disk, or is not: the stream may tell. */
 void routes_flush(struct routes *routes, bool durable);

@@ -13,6 +13,7 @@ struct engine;
 struct error;
 struct flows;
 struct prometheus;
+struct munge;
 struct stream;
 struct tails;
 struct uv_loop_s;
@@ -30,6 +31,7 @@ struct routes {
     struct stream *stream;
     struct tails *tails;
     struct flows *flows;
+    struct munge *munge;
 
     struct buf told_text;
     struct told *told;
@@ -47,6 +49,7 @@ route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
     read_log;
 route_fn show_nodes, show_ledger, show_flows, count_flows, show_server, change_server,
     stop_server, show_metrics;
+route_fn make_badge, take_progress;
 
 /* routes_flows.c */
 void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);

@@ -21,9 +21,9 @@
 #include "store/store.h"
 
 #define WORDS_MAX 64
-#define WARN_S 60        /* Slurm's own, where --signal names no time */
-#define NEVER_SAVES_S 1  /* more than its grace: what it has done is lost */
-#define COMMENT "berth:" /* wishes of a job to us begin so           */
+#define WARN_S 60            /* Slurm's own, where --signal names no time */
+#define NEVER_SAVES_S 1      /* more than its grace: what it has done is lost */
+#define COMMENT SLURM_WISHES /* of a job to us begin so */
 
 /* --- the program ---------------------------------------------------------------------- */
 
@@ -132,19 +132,27 @@ static const struct wish_word {
     const char *name, *key;
     enum { WORD_TEXT, WORD_TIME, WORD_NUMBER, WORD_COUNT } kind;
 } wish_words[] = {
-    { "class", "class", WORD_TEXT },         { "grace", "grace_s", WORD_TIME },
-    { "load", "load_s", WORD_TIME },         { "pause", "pause_s", WORD_TIME },
-    { "ckpt", "ckpt_s", WORD_TIME },         { "steps", "steps", WORD_NUMBER },
-    { "weight", "weight", WORD_NUMBER },     { "entity", "entity", WORD_TEXT },
-    { "deadline", "deadline", WORD_NUMBER }, { "min_gpus", "min_gpus", WORD_COUNT },
-    { "max_gpus", "max_gpus", WORD_COUNT },  { "to", "signal_to", WORD_TEXT },
-    { "progress", "pattern", WORD_TEXT },
+    { "class", "class", WORD_TEXT },
+    { "grace", "grace_s", WORD_TIME },
+    { "load", "load_s", WORD_TIME },
+    { "pause", "pause_s", WORD_TIME },
+    { "ckpt", "ckpt_s", WORD_TIME },
+    { "steps", "steps", WORD_NUMBER },
+    { "weight", "weight", WORD_NUMBER },
+    { "entity", "entity", WORD_TEXT },
+    { "deadline", "deadline", WORD_NUMBER },
+    { "min_gpus", "min_gpus", WORD_COUNT },
+    { "max_gpus", "max_gpus", WORD_COUNT },
+    { "to", "signal_to", WORD_TEXT },
+    { "progress", "progress_file", WORD_TEXT },
 };
 
 static const char *put_wish(struct json *request, const char *name, const char *value)
 {
     double number = 0;
     int64_t time_ns = 0;
+    if (strcmp(name, "held") == 0)
+        return NULL; /* not a wish: slurm_waits_for() */
     if (strcmp(name, "sig") == 0) {
         if (!request_signal(value))
             return "no signal of that name";
@@ -208,6 +216,23 @@ static void read_comment(struct json *request, const char *comment, uint64_t id)
     }
 }
 
+/* A path as it is: in a request a percent sign stands for something else. */
+static void put_path(struct json *request, const char *key, const char *path)
+{
+    char text[2 * 4096 + 1];
+    size_t count = 0;
+    if (path[0] != '/' || strlen(path) >= REQUEST_PATH_MAX)
+        return;
+    for (; *path; path++) {
+        if (*path == '%')
+            text[count++] = '%';
+        text[count++] = *path;
+    }
+    text[count] = '\0';
+    if (count < REQUEST_PATH_MAX)
+        json_put_text(request, key, text);
+}
+
 static void put_count(struct json *request, const char *key, int64_t count)
 {
     if (count > 0)
@@ -246,6 +271,10 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     json_put(request, "command", command);
     if (*text_of(job, "name"))
         json_put_text(request, "name", text_of(job, "name"));
+    if (text_of(job, "folder")[0] == '/')
+        json_put_text(request, "cwd", text_of(job, "folder"));
+    put_path(request, "output", text_of(job, "output"));
+    put_path(request, "error", text_of(job, "errors"));
     json_put_count(request, "gpus", gpus_of(newcomer));
     if (*text_of(job, "gpu_type"))
         json_put_text(request, "types", text_of(job, "gpu_type"));
@@ -266,8 +295,8 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     json_put_number(request, "grace_s", 0);
     json_put_number(request, "pause_s", NEVER_SAVES_S); /* unless it says otherwise */
     json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
-    if (*text_of(job, "dependency"))
-        json_put_text(request, "waits_for", text_of(job, "dependency"));
+    if (slurm_waits_for(job))
+        json_put_text(request, "waits_for", slurm_waits_for(job));
     if (count_of(job, "array_id") > 0) {
         json_put_count(request, "array_index", count_of(job, "array_task"));
         json_put_count(request, "array_limit", count_of(job, "array_limit"));

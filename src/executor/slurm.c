@@ -1114,6 +1114,13 @@ void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
     check_lease(entry);
 }
 
+void slurm_saved(struct slurm *slurm, job_id job, double step)
+{
+    struct slurm_entry *entry = entry_of(slurm, job);
+    if (entry && entry->told_started)
+        entry->saved = step;
+}
+
 const char *slurm_trouble(const struct slurm *slurm)
 {
     return slurm->synced ? "" : slurm->trouble[0] ? slurm->trouble : "not heard yet";

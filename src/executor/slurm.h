@@ -73,6 +73,18 @@ extern const struct carrier carrier_slurm;
 void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
                   double total);
 
+/*
+ * What in Slurm makes a job wait, for people: others that have to end, or its owner, who holds
+ * it; NULL: nothing.  job_submit.lua writes the second into the comment, since in Slurm every
+ * job that waits for us is held.
+ */
+#define SLURM_WISHES "berth:"
+#define SLURM_HELD "held=owner"
+const char *slurm_waits_for(const struct json *job);
+
+/* It has saved all before this step: what is done from now on would be lost. */
+void slurm_saved(struct slurm *slurm, job_id job, double step);
+
 /* What Slurm says now: "" if it answers, otherwise what is wrong. */
 const char *slurm_trouble(const struct slurm *slurm);
 

@@ -195,6 +195,18 @@ static void read_nodes(struct slurm_entry *entry, const struct json *json)
     entry->slurm->nodes_changed = true;
 }
 
+const char *slurm_waits_for(const struct json *job)
+{
+    const char *dependency = text_of(job, "dependency");
+    const char *comment = strstr(text_of(job, "comment"), SLURM_WISHES);
+    const char *mark = comment ? strstr(comment, SLURM_HELD) : NULL;
+    bool held = mark && (mark[-1] == ':' || mark[-1] == ';') &&
+                strchr(";", mark[strlen(SLURM_HELD)]);
+    if (*dependency)
+        return dependency;
+    return held ? "its owner (scontrol release)" : NULL;
+}
+
 static void read_facts(struct slurm_entry *entry, const struct json *json)
 {
     const char *state = text_of(json, "state");
@@ -210,11 +222,13 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
     entry->exit_code = (int)count_of(json, "exit_code");
     entry->signal = (int)count_of(json, "signal");
     const char *dependency = text_of(json, "dependency");
-    bool dependent = *dependency != '\0';
-    if (entry->slot != JOB_NONE && (dependent || entry->dependent))
-        entry->slurm->setup.gate(entry->slurm->setup.context, entry->id,
-                                 dependent ? dependency : NULL);
-    entry->dependent = dependent;
+    const char *outside = slurm_waits_for(json);
+    if (entry->slot != JOB_NONE && (outside || entry->outside || !entry->gate_told)) {
+        entry->slurm->setup.gate(entry->slurm->setup.context, entry->id, outside);
+        entry->gate_told = true;
+    }
+    entry->outside = outside != NULL;
+    entry->dependent = *dependency != '\0';
     if (json_get(json, "nodes") || entry->node_count > 0)
         read_nodes(entry, json);
 }

@@ -51,6 +51,8 @@ struct slurm_entry {
     bool seen; /* since berth-slurm was started */
     enum stands stands;
     bool held, completing, requeue, batch, dependent, parked;
+    bool outside;   /* somebody in Slurm makes it wait: a dependency, its owner */
+    bool gate_told; /* what it waits for, since berthd was started */
     uint32_t restarts;
     int exit_code, signal;
     char state[24], reason[64];

@@ -25,6 +25,7 @@ struct launch {
     const char *err; /* NULL: with its output                             */
     const char *ckpt_dir; /* kept across attempts; NULL: one of ours           */
     const char *pattern;  /* of progress in its output: a regular expression; or NULL */
+    const char *progress; /* a file of lines "STEP LOSS" that it writes; or NULL */
     int signal;           /* that asks it to stop; 0: SIGTERM                  */
     const char *signal_to; /* "batch", "steps" or "all" of a Slurm job; NULL: nobody  */
     int64_t limit_ns;      /* longest run of an attempt; 0: none                */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -376,7 +377,25 @@ static void hold(const struct request *request, struct answer *answer,
 {
     struct words words = update_of(request, scratch);
     add_word(&words, "Priority=", "0");
+    if (request->unpin)
+        add_word(&words, "ReqNodeList=", "");
     order(words.list, answer, NULL);
+    if (!answer->ok || !request->theirs)
+        return;
+    const char *const theirs[] = { "scontrol", "uhold", request->job, NULL };
+    order(theirs, answer, NULL);
+}
+
+/* As scontrol reads a time. */
+static const char *begin_of(const struct request *request, struct arena *scratch)
+{
+    time_t at = (time_t)request->begin;
+    struct tm date;
+    char *text = arena_array(scratch, char, 32);
+    if (at == 0 || !localtime_r(&at, &date))
+        return "now";
+    strftime(text, 32, "%Y-%m-%dT%H:%M:%S", &date);
+    return text;
 }
 
 static void commands_carry_out(void *own, const struct request *request,
@@ -400,7 +419,7 @@ static void commands_carry_out(void *own, const struct request *request,
         hold(request, answer, scratch);
         break;
     case VERB_RELEASE:
-        pin(request, "now", answer, scratch);
+        pin(request, begin_of(request, scratch), answer, scratch);
         if (answer->ok)
             release(request, answer);
         forgive(answer, SAYS_NOT_PENDING); /* it runs: nothing is left to release */

@@ -36,6 +36,7 @@
 #include "base/map.h"
 #include "slurm/hash.h"
 #include "slurm/hostlist.h"
+#include "slurm/output.h"
 #include "slurm/request.h"
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
@@ -240,6 +241,27 @@ static void fill_wishes(struct slurm_job *job, const slurm_job_info_t *info)
     job->admin_comment = info->admin_comment;
 }
 
+static void fill_output(struct slurm_job *job, const slurm_job_info_t *info,
+                        struct arena *scratch)
+{
+    const struct output_names names = { .id = job->id,
+                                        .array_id = job->array_id,
+                                        .array_task = job->array_task,
+                                        .name = job->name,
+                                        .user = job->user,
+                                        .nodes = job->nodes,
+                                        .folder = info->work_dir };
+    const char *pattern = info->std_out;
+    job->folder = info->work_dir;
+    if (!job->batch)
+        return;
+    if (!pattern || *pattern == '\0')
+        pattern = job->array_id ? "slurm-%A_%a.out" : "slurm-%j.out";
+    job->output = output_name(pattern, &names, scratch);
+    if (info->std_err && *info->std_err)
+        job->errors = output_name(info->std_err, &names, scratch);
+}
+
 static void show_job(struct libslurm *self, const slurm_job_info_t *info,
                      const struct eyes *eyes, struct arena *scratch)
 {
@@ -275,6 +297,7 @@ static void show_job(struct libslurm *self, const slurm_job_info_t *info,
             WIFSIGNALED(info->exit_code) ? (uint32_t)WTERMSIG(info->exit_code) : 0;
     }
     fill_wishes(&job, info);
+    fill_output(&job, info, scratch);
     fill_held(&job, info, scratch);
     eyes->job(eyes->self, &job);
 }
@@ -546,6 +569,8 @@ static void set_priority(const struct request *request, uint32_t priority, time_
     job_desc_msg_t wish;
     slurm_init_job_desc_msg(&wish);
     wish.priority = priority;
+    if (request->theirs)
+        wish.alloc_sid = ALLOC_SID_USER_HOLD;
     if (begin != 0)
         wish.begin_time = begin;
     if (request->nodes) {
@@ -682,7 +707,8 @@ static void libslurm_carry_out(void *own, const struct request *request,
         set_priority(request, 0, 0, answer);
         break;
     case VERB_RELEASE:
-        set_priority(request, INFINITE, time(NULL), answer);
+        set_priority(request, INFINITE,
+                     request->begin > 0 ? (time_t)request->begin : time(NULL), answer);
         break;
     case VERB_PARK:
         set_priority(request, INFINITE, PARKED_UNTIL, answer);

@@ -60,6 +60,9 @@ struct slurm_job {
     const char *dependency;
     const char *comment;
     const char *admin_comment;
+    const char *folder; /* its script starts in */
+    const char *output; /* where its batch script writes; place holders filled in */
+    const char *errors; /* NULL: there as well                                   */
     const struct slurm_held *held;
     uint32_t held_count;
 };

@@ -184,8 +184,16 @@ static int read_rest(const struct json *object, struct arena *arena,
         return read_signal(object, request, err);
     case VERB_COMMENT:
         return read_comment(object, arena, request, err);
+    case VERB_HOLD:
+        json_as_flag(json_get(object, "theirs"), &request->theirs);
+        json_as_flag(json_get(object, "unpin"), &request->unpin);
+        return 0;
     case VERB_RELEASE:
         json_as_flag(json_get(object, "unpin"), &request->unpin);
+        if (json_get(object, "begin") &&
+            (!json_as_count(json_get(object, "begin"), &request->begin) ||
+             request->begin < 1 || request->begin > UINT32_MAX))
+            return error_set(err, -EINVAL, "begin: want seconds since 1970");
         return json_get(object, "nodes") ? read_shape(object, arena, request, err) : 0;
     default:
         return 0;

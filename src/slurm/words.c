@@ -2,6 +2,7 @@
 #include "slurm/words.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@
 #include "slurm/hash.h"
 #include "slurm/hostlist.h"
 
-#define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
+#define PARKED_FROM 2114200000 /* the end of 2036: nobody else waits for so long */
+#define TEXT_MAX_BYTES 16384   /* of a name or a comment; what is longer is cut */
 
 /* What people wrote may be in any encoding; JSON is UTF-8. */
 static void say_text(struct buf *line, const char *key, const char *text,
@@ -31,6 +33,13 @@ static void say_text(struct buf *line, const char *key, const char *text,
         text = plain;
     }
     jot_text(line, key, text);
+}
+
+/* A name that JSON cannot say, or that is cut, would be another one: better none. */
+static void say_path(struct buf *line, const char *key, const char *path)
+{
+    if (path && path[0] == '/' && strlen(path) < PATH_MAX && json_can_say(path))
+        jot_text(line, key, path);
 }
 
 /* Absent where it is 0. */
@@ -142,6 +151,8 @@ static void say_state(struct buf *line, const struct slurm_job *job,
     /* Slurm also guesses when a job will start, but not of one that is held. */
     bool limited =
         job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
+    if (pending && job->start >= PARKED_FROM)
+        jot_flag(line, "parked", true);
     if (pending && limited)
         say_count(line, "begin", job->start);
     else if (!pending)
@@ -179,6 +190,10 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
     say_text(line, "dependency", job->dependency, scratch);
     say_text(line, "comment", job->comment, scratch);
     say_text(line, "admin_comment", job->admin_comment, scratch);
+    say_path(line, "folder", job->folder);
+    say_path(line, "output", job->output);
+    if (job->errors && (!job->output || strcmp(job->output, job->errors) != 0))
+        say_path(line, "errors", job->errors);
 }
 
 void words_job(struct buf *line, const struct slurm_job *job, struct arena *scratch)
