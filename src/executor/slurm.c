@@ -44,12 +44,17 @@
     (2 * NS_PER_S) /* slurmd kills what comes back sooner                */
 #define SOON_NS \
     (2 * NS_PER_S) /* so near the end of somebody's grace others are released */
+#define POKE_SOON_NS (NS_PER_S / 2)
+#define POKE_NS (10 * NS_PER_S)
 #define LOAD_MAX_NS (10 * NS_PER_S)
 
 int64_t slurm_now(const struct slurm *slurm)
 {
     return slurm->setup.now_ns(slurm->setup.context);
 }
+
+static void ask(struct slurm_entry *entry, const char *verb,
+                void (*more)(struct buf *line, const struct slurm_entry *entry));
 
 /* --- time --------------------------------------------------------------------------- */
 
@@ -96,11 +101,40 @@ void slurm_set_active(struct slurm_entry *entry, bool active)
         entry->next->prev = entry->prev;
 }
 
+/*
+ * Slurm looks at dependencies when it schedules, and a job that has just ended may still be
+ * completing then: it would look again within a minute.  To park one of those who wait once
+ * more has it look at all of them now.
+ */
+static void poke(struct slurm *slurm, int64_t now_ns)
+{
+    slurm->poke_ns = INT64_MAX;
+    for (uint32_t i = 0; i < slurm->entry_count; i++) {
+        struct slurm_entry *entry = slurm->entries[i];
+        if (!entry->dependent || entry->wish != WISH_WAIT || !entry->parked)
+            continue;
+        if (!entry->seq && slurm->synced)
+            ask(entry, "park", NULL);
+        slurm->poke_ns = now_ns + POKE_NS;
+        return;
+    }
+}
+
+void slurm_poke_soon(struct slurm *slurm)
+{
+    int64_t at_ns = slurm_now(slurm) + POKE_SOON_NS;
+    if (at_ns < slurm->poke_ns)
+        slurm->poke_ns = at_ns;
+    slurm_set_timer(slurm, slurm->poke_ns);
+}
+
 static void time_passed(uv_timer_t *timer)
 {
     struct slurm *slurm = timer->data;
     int64_t now_ns = slurm_now(slurm);
     slurm->timer_ns = INT64_MAX;
+    if (slurm->poke_ns <= now_ns)
+        poke(slurm, now_ns);
     struct slurm_entry *next;
     for (struct slurm_entry *entry = slurm->first; entry; entry = next) {
         next = entry->next;
@@ -113,6 +147,7 @@ static void time_passed(uv_timer_t *timer)
         slurm_look_at_nodes(slurm, false);
     for (struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
         slurm_set_timer(slurm, entry->due_ns);
+    slurm_set_timer(slurm, slurm->poke_ns);
 }
 
 /* --- telling ------------------------------------------------------------------------ */
@@ -700,6 +735,7 @@ static bool wants_back(const struct slurm_entry *entry)
 
 static void has_ended(struct slurm_entry *entry)
 {
+    slurm_poke_soon(entry->slurm);
     if (entry->completing)
         return;
     if (wants_back(entry) && !entry->reviving) {
@@ -841,9 +877,10 @@ void slurm_done(struct slurm_entry *entry, const struct json *done)
     } else if (strcmp(verb, "start") == 0) {
         entry->released = true;
         entry->released_ns = slurm_now(entry->slurm);
-    } else if (strcmp(verb, "park") == 0)
+    } else if (strcmp(verb, "park") == 0) {
         entry->parked = true;
-    else if (strcmp(verb, "hold") == 0) {
+        slurm_poke_soon(entry->slurm);
+    } else if (strcmp(verb, "hold") == 0) {
         entry->parked = false;
         if (entry->stands == STANDS_RUNNING)
             entry->guarded = true;
@@ -1141,7 +1178,7 @@ int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
     if (!slurm)
         abort();
     slurm->setup = *setup;
-    slurm->timer_ns = slurm->look_ns = INT64_MAX;
+    slurm->timer_ns = slurm->look_ns = slurm->poke_ns = INT64_MAX;
     slurm->slots = calloc(setup->view->job_max, sizeof(struct slurm_entry *));
     slurm->hosts =
         calloc(setup->view->cluster->node_count + 1, sizeof(struct slurm_host));

@@ -117,6 +117,7 @@ struct slurm {
     uv_timer_t timer;
     int64_t timer_ns;
     int64_t look_ns; /* at the nodes again */
+    int64_t poke_ns; /* Slurm, for those that depend on others */
     bool closing, synced, outgrown;
     bool nodes_changed; /* to be looked at */
     char trouble[200];
@@ -140,6 +141,7 @@ int64_t slurm_now(const struct slurm *slurm);
 void slurm_set_timer(struct slurm *slurm, int64_t at_ns);
 struct event *slurm_emit(struct slurm *slurm, enum event_kind kind);
 void slurm_drive(struct slurm_entry *entry);
+void slurm_poke_soon(struct slurm *slurm);
 void slurm_done(struct slurm_entry *entry, const struct json *done);
 void slurm_set_active(struct slurm_entry *entry, bool active);
 

@@ -84,6 +84,12 @@ class OnSlurm(unittest.TestCase):
         self.daemon.start()
         return self.daemon
 
+    def wait_for(self, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end, self.daemon.words())
+            time.sleep(0.05)
+
     def log(self, name):
         path = os.path.join(self.lab.work, name)
         if os.path.exists(path):
@@ -155,17 +161,15 @@ for i in $(seq 1000); do sleep 0.1; done""")
         victims = [self.lab.submit("--gres=gpu:4", script=script) for _ in range(4)]
         for victim in victims:
             daemon.until(victim, "RUNNING")
+        self.wait_for(lambda: self.lab.output("yields").count("start") == 4)
         trial = self.lab.submit("--gres=gpu:4", "--comment=berth:class=te", script="sleep 2")
         daemon.until(trial, "RUNNING COMPLETED")
         evicted = [v for v in victims if daemon.job(v)["preemptions"] == 1]
         self.assertEqual(len(evicted), 1)
         daemon.until(trial, "COMPLETED")
         daemon.until(evicted[0], "RUNNING")
-        self.lab.run("sleep", "0.5")
-        with open(log, encoding="ascii") as file:
-            lines = file.read().split("\n")
-        self.assertIn("saved", lines)
-        self.assertIn("start 1", lines)
+        self.wait_for(lambda: "start 1" in self.lab.output("yields"))
+        self.assertIn("saved", self.lab.output("yields"))
         entries = daemon.ask("GET", "/v1/ledger")[1]["entries"]
         self.assertEqual([e["victim"] for e in entries], evicted)
 
