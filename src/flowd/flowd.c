@@ -172,9 +172,11 @@ static void apply(struct flowd *flowd)
         fill(flowd);
         r = apply_each(flowd, true, &err);
     }
-    flowd->behind = r < 0;
     if (r < 0)
         say_trouble(flowd, err.text);
+    else if (flowd->behind)
+        flowd->last[0] = '\0';
+    flowd->behind = r < 0;
 }
 
 /* --- bytes -------------------------------------------------------------------------- */
@@ -312,10 +314,11 @@ static void take(void *context, const char *name, const char *data, size_t count
         read_bytes(flowd);     /* counters go with their jobs */
         flowd->located_ns = 0; /* look where the new ones are */
     }
-    if (flowd->away)
+    if (flowd->away) {
         say("berthd answers again");
+        flowd->last[0] = '\0';
+    }
     flowd->away = false;
-    flowd->last[0] = '\0';
     flowd->holds = !flowd->holds;
     flowd->until_ns = clock_ns() + next->valid_ns;
     fill(flowd);
