@@ -207,6 +207,8 @@ static void train(struct ring *ring)
     struct berth_client *berth = ring->rank == 0 ? berth_client_new() : NULL;
     if (ring->iterations > 0)
         berth_client_total(berth, (uint64_t)ring->iterations);
+    if (ring->rank == 0)
+        report(berth, 0, losses, count); /* where it begins */
     for (long i = 0; ring->iterations == 0 || i < ring->iterations; i++) {
         double begun = clock_ms();
         nap_ms(ring->compute_ms);
