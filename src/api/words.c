@@ -118,7 +118,8 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
     jot_close(buf, '}');
 }
 
-static void put_node(struct buf *buf, const struct state *state, node_id id)
+static void put_node(struct buf *buf, const struct state *state, node_id id,
+                     const char *reason)
 {
     const struct cluster *cluster = state->view.cluster;
     const struct node *node = &cluster->nodes[id];
@@ -131,6 +132,8 @@ static void put_node(struct buf *buf, const struct state *state, node_id id)
         jot_text(buf, "type", cluster->types[node->type].name);
     jot_count(buf, "gpus", node->gpu_count);
     jot_flag(buf, "up", !state->node_down[id]);
+    if (*reason)
+        jot_text(buf, "reason", reason);
     jot_open(buf, "held", '[');
     for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
         if (!(room->gpus >> gpu & 1)) /* free ones need no word */
@@ -143,11 +146,13 @@ static void put_node(struct buf *buf, const struct state *state, node_id id)
     jot_close(buf, '}');
 }
 
-void words_nodes(struct buf *buf, const char *key, const struct state *state)
+void words_nodes(struct buf *buf, const char *key, const struct state *state,
+                 const char *(*reason)(const void *context, node_id node),
+                 const void *context)
 {
     jot_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
-        put_node(buf, state, id);
+        put_node(buf, state, id, reason(context, id));
     jot_close(buf, ']');
 }
 

@@ -39,7 +39,10 @@ void words_job(struct buf *buf, const char *key, const struct words_job *job);
 void words_end(struct buf *buf);
 
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
-void words_nodes(struct buf *buf, const char *key, const struct state *state);
+/* 'reason' says why a node is down or drained, "": nobody knows. */
+void words_nodes(struct buf *buf, const char *key, const struct state *state,
+                 const char *(*reason)(const void *context, node_id node),
+                 const void *context);
 
 /* What one preemption cost and brought. */
 struct words_entry {

@@ -19,6 +19,7 @@
 #include "daemon/routes.h"
 #include "daemon/sent.h"
 #include "executor/local.h"
+#include "executor/slurm.h"
 #include "model/cluster.h"
 #include "store/db.h"
 #include "store/store.h"
@@ -272,6 +273,12 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
         .pass_count = daemon->pass_count,
         .failures = daemon->failures
     };
+    if (!daemon->setup.slurm || !daemon->executor)
+        return;
+    facts->slurm = daemon->executor;
+    facts->trouble = slurm_trouble(daemon->executor);
+    if (!*facts->trouble)
+        facts->trouble = NULL;
 }
 
 job_id daemon_find(const struct daemon *daemon, uint64_t id)

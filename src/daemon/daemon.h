@@ -24,6 +24,7 @@ struct local;
 struct notes;
 struct request;
 struct sent;
+struct slurm;
 struct store;
 
 /* What is said of a type of accelerator; 0: nothing. */
@@ -134,7 +135,10 @@ struct daemon_facts {
     int64_t now_ns;
     uint32_t attempts;   /* processes under way           */
     uint64_t pass_count; /* since the start               */
-    uint64_t failures;   /* times the store was not to be written */
+    const char
+        *trouble; /* why Slurm does not answer; NULL: it does, or there is none */
+    const struct slurm *slurm; /* NULL: there is none */
+    uint64_t failures;         /* times the store was not to be written */
 };
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 

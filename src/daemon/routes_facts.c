@@ -16,6 +16,7 @@
 #include "daemon/stream.h"
 #include "daemon/tail.h"
 #include "engine/engine.h"
+#include "executor/slurm.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
 #include "store/db.h"
@@ -41,6 +42,12 @@ static void end_object(struct http_reply *reply)
     buf_text(&reply->body, "\n");
 }
 
+static const char *reason_of(const void *context, node_id node)
+{
+    const struct daemon_facts *facts = context;
+    return facts->slurm ? slurm_node_reason(facts->slurm, node) : "";
+}
+
 void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,
                 struct http_reply *reply)
 {
@@ -51,7 +58,7 @@ void show_nodes(struct routes *routes, const struct http_request *request, uint6
     if (!state)
         return;
     jot_open(&reply->body, NULL, '{');
-    words_nodes(&reply->body, "nodes", state);
+    words_nodes(&reply->body, "nodes", state, reason_of, &facts);
     end_object(reply);
 }
 
@@ -119,6 +126,7 @@ static void write_server(struct routes *routes, struct http_reply *reply)
     jot_text(body, "policy", facts.policy);
     jot_text_if(body, "flow", facts.flow);
     jot_text(body, "executor", facts.setup->executor ? facts.setup->executor : "local");
+    jot_text_if(body, "trouble", facts.trouble);
     jot_flag(body, "system", facts.setup->system);
     jot_text(body, "state_dir", facts.setup->state_dir);
     jot_time(body, "started", facts.started_ns);
@@ -342,6 +350,11 @@ void show_metrics(struct routes *routes, const struct http_request *request,
     if (facts.engine) {
         put_engine(&out, facts.engine);
         put_flow_figures(&out, routes, facts.engine);
+    }
+    if (facts.slurm) {
+        prometheus_gauge(&out, "berth_slurm_up", NULL,
+                         "1 while Slurm answers; 0: nothing starts.");
+        prometheus_count(&out, NULL, facts.trouble ? 0 : 1);
     }
     put_events(&out, routes);
     put_http(&out, http_counts(facts.http));

@@ -133,7 +133,9 @@ void list_jobs(struct routes *routes, const struct http_request *request, uint64
     }
     db_finish(query);
     texts_release(&texts);
-    buf_text(&reply->body, "]}\n");
+    jot_close(&reply->body, ']');
+    jot_text_if(&reply->body, "trouble", facts.trouble);
+    buf_text(&reply->body, "}\n");
 }
 
 /* The record of 'id'; NULL with a reply if there is none, or the caller may not see it. */

@@ -267,7 +267,9 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     struct json *request = json_new_object();
     struct json *command = json_new_array();
     int64_t nodes = count_of(job, "min_nodes");
-    json_add_text(command, "sbatch");
+    json_add_text(command, flag_of(job, "batch") ? "sbatch" : "srun");
+    if (*text_of(job, "command"))
+        json_add_text(command, text_of(job, "command"));
     json_put(request, "command", command);
     if (*text_of(job, "name"))
         json_put_text(request, "name", text_of(job, "name"));

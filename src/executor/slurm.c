@@ -1163,6 +1163,11 @@ const char *slurm_trouble(const struct slurm *slurm)
     return slurm->synced ? "" : slurm->trouble[0] ? slurm->trouble : "not heard yet";
 }
 
+const char *slurm_node_reason(const struct slurm *slurm, node_id node)
+{
+    return slurm->hosts[node].reason;
+}
+
 const char *slurm_reason(const struct slurm *slurm, uint64_t id)
 {
     const struct slurm_entry *entry = slurm_find(slurm, id);

@@ -88,6 +88,9 @@ void slurm_saved(struct slurm *slurm, job_id job, double step);
 /* What Slurm says now: "" if it answers, otherwise what is wrong. */
 const char *slurm_trouble(const struct slurm *slurm);
 
+/* Why a node is down or drained, as Slurm has it; "": nobody says. */
+const char *slurm_node_reason(const struct slurm *slurm, node_id node);
+
 /* Slurm's reason for a job that is not running, "" for none. */
 const char *slurm_reason(const struct slurm *slurm, uint64_t id);
 

@@ -96,6 +96,7 @@ static void hear_node(struct slurm *slurm, const struct json *json)
     int64_t there = count_of(json, "gpus");
     host->up = flag_of(json, "up");
     host->drain = flag_of(json, "drain");
+    snprintf(host->reason, sizeof host->reason, "%s", text_of(json, "reason"));
     host->used = bits_of(json_get(json, "used"));
     host->shards = (uint32_t)count_of(json, "shards");
     free(host->features);
@@ -204,7 +205,7 @@ const char *slurm_waits_for(const struct json *job)
                 strchr(";", mark[strlen(SLURM_HELD)]);
     if (*dependency)
         return dependency;
-    return held ? "its owner (scontrol release)" : NULL;
+    return held ? "its owner, who holds it (scontrol release)" : NULL;
 }
 
 static void read_facts(struct slurm_entry *entry, const struct json *json)

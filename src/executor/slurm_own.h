@@ -109,6 +109,7 @@ struct slurm_host {
     uint64_t foreign_told; /* our bits */
     uint32_t foreign_seen; /* how many, at the last look */
     int64_t foreign_ns;    /* since when               */
+    char reason[120];      /* why it is as it is, in somebody's words */
 };
 
 struct slurm {

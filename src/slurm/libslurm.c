@@ -252,6 +252,7 @@ static void fill_output(struct slurm_job *job, const slurm_job_info_t *info,
                                         .nodes = job->nodes,
                                         .folder = info->work_dir };
     const char *pattern = info->std_out;
+    job->command = info->command;
     job->folder = info->work_dir;
     if (!job->batch)
         return;

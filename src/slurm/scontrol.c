@@ -364,6 +364,7 @@ static bool read_job(char *record, struct slurm_job *job, struct arena *scratch)
     job->name = name ? text_at(name, scratch) : NULL;
     job->comment = comment ? text_at(comment, scratch) : NULL;
     job->admin_comment = admin ? text_at(admin, scratch) : NULL;
+    job->command = path_at(record, "Command", scratch);
     job->folder = path_at(record, "WorkDir", scratch);
     job->output = path_at(record, "StdOut", scratch);
     job->errors = path_at(record, "StdErr", scratch);

@@ -16,8 +16,7 @@
 #include "slurm/hash.h"
 #include "slurm/hostlist.h"
 
-#define PARKED_FROM 2114200000 /* the end of 2036: nobody else waits for so long */
-#define TEXT_MAX_BYTES 16384   /* of a name or a comment; what is longer is cut */
+#define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
 
 /* What people wrote may be in any encoding; JSON is UTF-8. */
 static void say_text(struct buf *line, const char *key, const char *text,
@@ -151,7 +150,7 @@ static void say_state(struct buf *line, const struct slurm_job *job,
     /* Slurm also guesses when a job will start, but not of one that is held. */
     bool limited =
         job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
-    if (pending && job->start >= PARKED_FROM)
+    if (pending && job->start >= SLURM_PARKED_FROM)
         jot_flag(line, "parked", true);
     if (pending && limited)
         say_count(line, "begin", job->start);
@@ -190,6 +189,7 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
     say_text(line, "dependency", job->dependency, scratch);
     say_text(line, "comment", job->comment, scratch);
     say_text(line, "admin_comment", job->admin_comment, scratch);
+    say_text(line, "command", job->command, scratch);
     say_path(line, "folder", job->folder);
     say_path(line, "output", job->output);
     if (job->errors && (!job->output || strcmp(job->output, job->errors) != 0))
