@@ -84,6 +84,7 @@ static const struct field fields[] = {
     { "ckpt_dir", FIELD_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
     { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
     { "stays", FIELD_FLAG, SPEC(stays) },
+    { "submitted", FIELD_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
     { "requeue", FIELD_FLAG, OWN(requeue) },
     { "retries", FIELD_COUNT, OWN(retries), 0, 100 },
     { "hold", FIELD_FLAG, OWN(hold) },

@@ -234,6 +234,8 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     if (count_of(job, "time_limit_s") > 0)
         json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
     json_put_number(request, "grace_s", 0);
+    if (count_of(job, "restarts") == 0) /* a requeue changes it */
+        put_count(request, "submitted", count_of(job, "submit"));
     json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
     if (*text_of(job, "dependency"))
         json_put_text(request, "waits_for", text_of(job, "dependency"));
@@ -262,9 +264,12 @@ static int check_kind(const struct json *job, struct error *err)
 }
 
 /* We have seen the end of it: it is still there, held, because nobody wanted it. */
-static int check_past(struct daemon *daemon, uint64_t id, int64_t submit_s,
+static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
                       struct error *err)
 {
+    uint64_t id = (uint64_t)count_of(newcomer->job, "id");
+    int64_t submit_s = count_of(newcomer->job, "submit");
+
     struct db_query *query =
         db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
     db_int(query, 1, (int64_t)id);
@@ -273,7 +278,7 @@ static int check_past(struct daemon *daemon, uint64_t id, int64_t submit_s,
     db_finish(query);
     if (!known)
         return 0;
-    if (end_ns / NS_PER_S >= submit_s)
+    if (!newcomer->reused && end_ns / NS_PER_S >= submit_s)
         return error_set(err, -EALREADY, "it has ended here");
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
 }
@@ -317,8 +322,7 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
         return error_set(err, -ENOBUFS, "no more jobs fit");
     int r = check_kind(job, err);
     if (r == 0)
-        r = check_past(daemon, (uint64_t)count_of(job, "id"), count_of(job, "submit"),
-                       err);
+        r = check_past(daemon, newcomer, err);
     if (r < 0)
         return r;
     struct json *request = request_of(newcomer);
@@ -348,6 +352,28 @@ static void gate(void *context, uint64_t id, const char *dependency)
     daemon_want_pass(daemon);
 }
 
+/* As if its owner had held it: he can release it. */
+static void set_aside(void *context, uint64_t id)
+{
+    struct daemon *daemon = context;
+    job_id job = state_find(&daemon->engine.state, id);
+    struct error err = { "" };
+    if (job == JOB_NONE)
+        return;
+    if (store_hold(daemon->store, id, true, &err) < 0) {
+        fprintf(stderr, "berthd: job %" PRIu64 ": %s\n", id, err.text);
+        return; /* it is tried again, then */
+    }
+    if (!gates_hold(&daemon->gates, id, true)) {
+        struct request request = { .spec.id = id,
+                                   .hold = true,
+                                   .launch.uid = daemon->residents[job].uid };
+        daemon_add_event(daemon, EVENT_HELD, job);
+        gates_add(&daemon->gates, &request, job, 0);
+    }
+    daemon_want_pass(daemon);
+}
+
 static void outgrown(void *context)
 {
     struct daemon *daemon = context;
@@ -367,6 +393,7 @@ int slurm_desk_open(struct daemon *daemon, struct error *err)
                                  .launch = life_launch,
                                  .arrive = arrive,
                                  .gate = gate,
+                                 .set_aside = set_aside,
                                  .outgrown = outgrown,
                                  .context = daemon };
     struct slurm *slurm = NULL;

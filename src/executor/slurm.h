@@ -33,6 +33,7 @@ struct slurm_newcomer {
     const struct json *job; /* as in docs/internals/slurm.md                      */
     const char *script;     /* the beginning of its batch script, or NULL         */
     bool runs;              /* already: it is held until we have made room for it */
+    bool reused;            /* its number was that of another job, which is gone  */
 };
 
 struct slurm_setup {
@@ -55,6 +56,9 @@ struct slurm_setup {
 
     /* It waits for others as well, as Slurm says it; NULL: no longer. */
     void (*gate)(void *context, uint64_t id, const char *dependency);
+
+    /* It cannot be started: it waits for its owner from now on. */
+    void (*set_aside)(void *context, uint64_t id);
 
     /* There are nodes that the cluster does not have: close, find, open again. */
     void (*outgrown)(void *context);
