@@ -211,6 +211,22 @@ static void put_count(struct json *request, const char *key, int64_t count)
         json_put_count(request, key, count);
 }
 
+/* People call their jobs what they like; here a name is one line, and not too long. */
+static void put_name(struct json *request, const char *name)
+{
+    char text[REQUEST_NAME_MAX + 1];
+    size_t count = 0;
+    for (; *name && count < REQUEST_NAME_MAX; name++)
+        text[count++] = (unsigned char)*name < ' ' || *name == 127 ? ' ' : *name;
+    while (*name && count > 0 && ((unsigned char)*name & 0xC0) == 0x80) {
+        name--; /* not in the middle of a letter */
+        count--;
+    }
+    text[count] = '\0';
+    if (count > 0)
+        json_put_text(request, "name", text);
+}
+
 /* As it would have been asked of us. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
@@ -220,8 +236,7 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     int64_t nodes = count_of(job, "min_nodes");
     json_add_text(command, "sbatch");
     json_put(request, "command", command);
-    if (*text_of(job, "name"))
-        json_put_text(request, "name", text_of(job, "name"));
+    put_name(request, text_of(job, "name"));
     json_put_count(request, "gpus", count_of(job, "gpus"));
     if (*text_of(job, "gpu_type"))
         json_put_text(request, "types", text_of(job, "gpu_type"));
@@ -263,6 +278,19 @@ static int check_kind(const struct json *job, struct error *err)
     return 0;
 }
 
+/* When the job of this number that we know was submitted; 0: it does not say. */
+static int64_t first_submit(struct daemon *daemon, uint64_t id)
+{
+    char *text = store_request(daemon->store, id);
+    struct json *json = NULL;
+    if (text && json_parse(text, strlen(text), &json, NULL) < 0)
+        json = NULL;
+    int64_t submit_s = json ? count_of(json, "submitted") : 0;
+    json_free(json);
+    free(text);
+    return submit_s;
+}
+
 /* We have seen the end of it: it is still there, held, because nobody wanted it. */
 static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
                       struct error *err)
@@ -278,7 +306,11 @@ static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcom
     db_finish(query);
     if (!known)
         return 0;
-    if (!newcomer->reused && end_ns / NS_PER_S >= submit_s)
+    int64_t then_s = first_submit(daemon, id);
+    bool another =
+        newcomer->reused || end_ns / NS_PER_S < submit_s ||
+        (then_s > 0 && count_of(newcomer->job, "restarts") == 0 && then_s != submit_s);
+    if (!another)
         return error_set(err, -EALREADY, "it has ended here");
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
 }
@@ -292,7 +324,7 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     arena_reset(&daemon->launch);
     int r = request_read(&request, &daemon->launch, json, err);
     if (r < 0)
-        return error_set(err, -ENOTSUP, "%.150s", err->text);
+        return error_set(err, -EBADMSG, "%.150s", err->text);
     request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
     request.launch.uid = (uint32_t)count_of(job, "uid");
     request.launch.array_id = (uint64_t)count_of(job, "array_id");

@@ -312,6 +312,8 @@ static void split(struct slurm_entry *entry)
     ask_as(entry, "hold", job, NULL);
 }
 
+static void give_up(struct slurm_entry *entry, const char *why);
+
 /* Into the engine's books; 'submitted' brings it a slot. */
 static void arrive(struct slurm_entry *entry)
 {
@@ -331,6 +333,8 @@ static void arrive(struct slurm_entry *entry)
         snprintf(entry->why, sizeof entry->why, "left to Slurm: %.120s", err.text);
         entry->left_alone = entry->let_go = true;
         due(entry, slurm_now(slurm));
+    } else if (r == -EBADMSG) {
+        give_up(entry, err.text);
     } else if (r == -EALREADY) {
         entry->left_alone = true;
     } else if (r < 0) {

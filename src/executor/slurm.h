@@ -49,7 +49,8 @@ struct slurm_setup {
 
     /*
      * Take it in: 'submitted' follows, or 'rejected'.  -ENOTSUP with the reason: it is left
-     * to Slurm; any other error: it is tried again.
+     * to Slurm; -EBADMSG: it stays held, and its comment says why; -EALREADY: it stays as
+     * it is; any other error: it is tried again.
      */
     int (*arrive)(void *context, const struct slurm_newcomer *newcomer,
                   struct error *err);

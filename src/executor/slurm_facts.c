@@ -320,7 +320,8 @@ static void hear_job(struct slurm *slurm, const struct json *json)
         return; /* nobody asks after it */
     if (!entry)
         entry = slurm_add(slurm, (uint64_t)id);
-    if (entry->heir || is_another(entry, json)) {
+    bool gone = strcmp(entry->state, "GONE") == 0;
+    if (entry->heir || gone || is_another(entry, json)) {
         wait_for_number(entry, json);
         return;
     }
