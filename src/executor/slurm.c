@@ -245,8 +245,10 @@ static void ask_as(struct slurm_entry *entry, const char *verb, const char *job,
 static void ask(struct slurm_entry *entry, const char *verb,
                 void (*more)(struct buf *line, const struct slurm_entry *entry))
 {
-    char job[24];
+    char job[48];
     snprintf(job, sizeof job, "%" PRIu64, entry->id);
+    if (entry->task >= 0) /* the number alone would mean the whole array */
+        snprintf(job, sizeof job, "%" PRIu64 "_%" PRId64, entry->id, entry->task);
     ask_as(entry, verb, job, more);
 }
 
@@ -902,9 +904,11 @@ static void refused(struct slurm_entry *entry, const struct json *done,
         entry->asked_script = !transient;
         entry->not_before_ns = transient ? entry->not_before_ns : 0;
     }
+    /* One that was to come back held if it comes back, and has ended meanwhile. */
+    bool guards = strcmp(verb, "hold") == 0 && entry->stands == STANDS_RUNNING;
     if (entry->changed) /* and so it is no wonder */
         entry->not_before_ns = 0;
-    else if (!transient && strcmp(verb, "script") != 0)
+    else if (!transient && strcmp(verb, "script") != 0 && !guards)
         fprintf(stderr, "berthd: job %" PRIu64 ": Slurm refuses to %s it: %s\n",
                 entry->id, verb, error ? error : "?");
     if (strcmp(verb, "revive") == 0 && !transient)

@@ -123,6 +123,7 @@ struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id)
     entry->slurm = slurm;
     entry->id = id;
     entry->slot = JOB_NONE;
+    entry->task = -1;
     entry->loss = NAN;
     entry->due_ns = INT64_MAX;
     slurm->entries = grow(slurm->entries, &slurm->entry_room, slurm->entry_count + 1,
@@ -217,6 +218,10 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
     entry->completing = completing;
     entry->requeue = flag_of(json, "requeue");
     entry->batch = flag_of(json, "batch");
+    entry->task =
+        count_of(json, "array_id") == (int64_t)entry->id && json_get(json, "array_task")
+            ? count_of(json, "array_task")
+            : -1;
     entry->restarts = (uint32_t)count_of(json, "restarts");
     entry->exit_code = (int)count_of(json, "exit_code");
     entry->signal = (int)count_of(json, "signal");

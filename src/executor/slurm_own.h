@@ -57,6 +57,7 @@ struct slurm_entry {
     struct json *heir; /* another job that has its number now: Slurm forgot us */
     enum stands stands;
     bool held, completing, requeue, batch, dependent, parked;
+    int64_t task; /* the array's number is its own: so it has to be named; -1: not */
     uint32_t restarts;
     int exit_code, signal;
     char state[24], reason[64];

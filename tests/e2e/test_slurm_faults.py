@@ -205,7 +205,9 @@ class Kills(OnLab):
             except AssertionError as fault:
                 raise AssertionError(f"{who} killed at {step}: {fault}\n" + "\n".join(
                     map(str, self.daemon.events()[-25:])) + self.lab.run(
-                        "squeue", "-a", "-t", "all").stdout + str(self.lines(log))) from fault
+                        "squeue", "-a", "-t", "all").stdout + self.lab.run(
+                            "scontrol", "show", "-d", "node").stdout + str(self.lines(log))
+                ) from fault
 
     def test_the_most_telling(self):
         self.each([("berthd", "recalled"), ("berthd", "saved"), ("berth-slurm", "grace"),
@@ -392,18 +394,16 @@ exit 85""")
         self.assertEqual(sits.wait(timeout=30), 0)
 
 
-class TwoNodes(OnLab):
-    """n1 has v100, n2 has p100; the partition 'other' has n1 as well."""
+class FourNodes(OnLab):
+    """n1 and n4 have v100, n2 p100, n3 k80; the partition 'other' has n1 as well."""
 
-    nodes = 2
+    nodes = 4
 
     def test_starts_in_vain_end_with_the_owner(self):
         """Berth does not know of -x: Slurm says so, again and again."""
         daemon = self.begin()
-        runs = self.lab.submit("--gres=gpu:p100:4")
-        self.until(runs, "RUNNING")
-        ident = self.lab.submit("--gres=gpu:v100:1", script="true")
-        self.lab.run("scontrol", "update", f"JobId={ident}", "ExcNodeList=n1")
+        ident = self.lab.submit("--gres=gpu:p100:1", script="true")
+        self.lab.run("scontrol", "update", f"JobId={ident}", "ExcNodeList=n2")
         job = self.until(ident, "HELD COMPLETED")
         self.assertEqual(job["state"], "HELD")
         wait_for(lambda: "starts in vain" in self.lab.run("scontrol", "show", "job",
@@ -422,7 +422,7 @@ class TwoNodes(OnLab):
         try:
             taken = self.lab.submit("-p", "other", "--gres=gpu:4")
             self.wait_state(taken, "RUNNING")
-            ident = self.lab.submit("--gres=gpu:v100:4", script="true")
+            ident = self.lab.submit("-N2", "--gres=gpu:v100:4", script="true")
             free = self.lab.submit("--gres=gpu:p100:1", script="true")
         finally:
             os.kill(bridge, signal.SIGCONT)
@@ -437,16 +437,16 @@ class TwoNodes(OnLab):
         """torchrun on two nodes, submitit, Lightning, a signal to steps."""
         daemon = self.begin()
         log = self.log("outside")
-        gang = self.lab.submit("-N2", "--gres=gpu:4", "--ntasks-per-node=1", script=f"""
+        gang = self.lab.submit("-N2", "--gres=gpu:v100:4", "--ntasks-per-node=1", script=f"""
 MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n1)
 export MASTER_ADDR MASTER_PORT=29500
 srun bash -c 'echo rank $SLURM_PROCID of $SLURM_NNODES on $SLURMD_NODENAME of $MASTER_ADDR >> {log}'
 """)
         self.assertEqual(self.until(gang, "COMPLETED REJECTED FAILED")["state"], "COMPLETED")
         self.assertEqual(sorted(self.lines(log)), ["rank 0 of 2 on n1 of n1",
-                                                   "rank 1 of 2 on n2 of n1"])
+                                                   "rank 1 of 2 on n4 of n1"])
         log = self.log("frames")
-        lightning = self.lab.submit("--gres=gpu:v100:4", script=f"""#SBATCH --signal=SIGUSR1@90
+        lightning = self.lab.submit("--gres=gpu:k80:4", script=f"""#SBATCH --signal=SIGUSR1@90
 #SBATCH --open-mode=append
 echo lightning ${{SLURM_RESTART_COUNT:-0}} >> {log}
 srun bash -c 'trap "echo hpc >> {log}; scontrol requeue $SLURM_JOB_ID; sleep 100" USR1
@@ -465,7 +465,7 @@ for i in $(seq 6000); do sleep 0.1; done'
             self.wait_line(log, name + " 0")
         time.sleep(2)  # until the steps have set their traps
         trials = [self.lab.submit(f"--gres=gpu:{kind}:4", "--comment=berth:class=te",
-                                  script="sleep 0.3") for kind in ("v100", "p100")]
+                                  script="sleep 0.3") for kind in ("k80", "p100")]
         for ident in trials:
             self.until(ident, "COMPLETED")
         for name, ident in (("lightning", lightning), ("submitit", submitit)):
@@ -479,7 +479,7 @@ for i in $(seq 6000); do sleep 0.1; done'
     def test_an_array_and_two_users(self):
         daemon = self.begin()
         count = 50 if SOAK else 12
-        full = [self.lab.submit("--gres=gpu:4") for _ in range(2)]
+        full = [self.lab.submit("--gres=gpu:4") for _ in range(4)]
         for ident in full:
             self.until(ident, "RUNNING")
         first = self.lab.submit(f"--array=1-{count}", "--gres=gpu:1", script="true")
@@ -494,10 +494,13 @@ for i in $(seq 6000); do sleep 0.1; done'
             return [j for j in jobs if j.get("array_id") == first]
         wait_for(lambda: len(mine()) == count)
         self.lab.run("scancel", f"{first}_3")
+        # The last task has the array's own number: it alone is meant by that.
+        self.assertEqual(daemon.ask("DELETE", f"/v1/jobs/{first}")[0], 200)
         self.lab.run("scancel", *map(str, full))
         wait_for(lambda: all(j["state"] in ("COMPLETED", "CANCELLED") for j in mine()), 240,
                  words=lambda: [(j["id"], j["state"]) for j in mine()])
-        self.assertEqual([j["array_index"] for j in mine() if j["state"] == "CANCELLED"], [3])
+        gone = {j["array_index"]: j.get("reason") for j in mine() if j["state"] == "CANCELLED"}
+        self.assertEqual(sorted(gone), [3, count], gone)
         self.until(theirs, "COMPLETED")
 
     def test_a_het_job_is_left_to_slurm(self):
