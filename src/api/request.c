@@ -89,6 +89,7 @@ static const struct field fields[] = {
     { "progress_file", FIELD_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
     { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
     { "stays", FIELD_FLAG, SPEC(stays) },
+    { "submitted", FIELD_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
     { "requeue", FIELD_FLAG, OWN(requeue) },
     { "retries", FIELD_COUNT, OWN(retries), 0, 100 },
     { "hold", FIELD_FLAG, OWN(hold) },

@@ -260,6 +260,22 @@ static int64_t gpus_of(const struct slurm_newcomer *newcomer)
     return gpus > 0 ? gpus : (shards + each - 1) / each;
 }
 
+/* People call their jobs what they like; here a name is one line, and not too long. */
+static void put_name(struct json *request, const char *name)
+{
+    char text[REQUEST_NAME_MAX + 1];
+    size_t count = 0;
+    for (; *name && count < REQUEST_NAME_MAX; name++)
+        text[count++] = (unsigned char)*name < ' ' || *name == 127 ? ' ' : *name;
+    while (*name && count > 0 && ((unsigned char)*name & 0xC0) == 0x80) {
+        name--; /* not in the middle of a letter */
+        count--;
+    }
+    text[count] = '\0';
+    if (count > 0)
+        json_put_text(request, "name", text);
+}
+
 /* As it would have been asked of us. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
@@ -271,8 +287,7 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     if (*text_of(job, "command"))
         json_add_text(command, text_of(job, "command"));
     json_put(request, "command", command);
-    if (*text_of(job, "name"))
-        json_put_text(request, "name", text_of(job, "name"));
+    put_name(request, text_of(job, "name"));
     if (text_of(job, "folder")[0] == '/')
         json_put_text(request, "cwd", text_of(job, "folder"));
     put_path(request, "output", text_of(job, "output"));
@@ -296,6 +311,8 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
         json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
     json_put_number(request, "grace_s", 0);
     json_put_number(request, "pause_s", NEVER_SAVES_S); /* unless it says otherwise */
+    if (count_of(job, "restarts") == 0)                 /* a requeue changes it */
+        put_count(request, "submitted", count_of(job, "submit"));
     json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
     if (slurm_waits_for(job))
         json_put_text(request, "waits_for", slurm_waits_for(job));
@@ -323,10 +340,26 @@ static int check_kind(const struct json *job, struct error *err)
     return 0;
 }
 
+/* When the job of this number that we know was submitted; 0: it does not say. */
+static int64_t first_submit(struct daemon *daemon, uint64_t id)
+{
+    char *text = store_request(daemon->store, id);
+    struct json *json = NULL;
+    if (text && json_parse(text, strlen(text), &json, NULL) < 0)
+        json = NULL;
+    int64_t submit_s = json ? count_of(json, "submitted") : 0;
+    json_free(json);
+    free(text);
+    return submit_s;
+}
+
 /* We have seen the end of it: it is still there, held, because nobody wanted it. */
-static int check_past(struct daemon *daemon, uint64_t id, int64_t submit_s,
+static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
                       struct error *err)
 {
+    uint64_t id = (uint64_t)count_of(newcomer->job, "id");
+    int64_t submit_s = count_of(newcomer->job, "submit");
+
     struct db_query *query =
         db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
     db_int(query, 1, (int64_t)id);
@@ -335,7 +368,11 @@ static int check_past(struct daemon *daemon, uint64_t id, int64_t submit_s,
     db_finish(query);
     if (!known)
         return 0;
-    if (end_ns / NS_PER_S >= submit_s)
+    int64_t then_s = first_submit(daemon, id);
+    bool another =
+        newcomer->reused || end_ns / NS_PER_S < submit_s ||
+        (then_s > 0 && count_of(newcomer->job, "restarts") == 0 && then_s != submit_s);
+    if (!another)
         return error_set(err, -EALREADY, "it has ended here");
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
 }
@@ -349,7 +386,7 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     arena_reset(&daemon->launch);
     int r = request_read(&request, &daemon->launch, json, err);
     if (r < 0)
-        return error_set(err, -ENOTSUP, "%.150s", err->text);
+        return error_set(err, -EBADMSG, "%.150s", err->text);
     request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
     request.launch.uid = (uint32_t)count_of(job, "uid");
     request.launch.array_id = (uint64_t)count_of(job, "array_id");
@@ -379,8 +416,7 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
         return error_set(err, -ENOBUFS, "no more jobs fit");
     int r = check_kind(job, err);
     if (r == 0)
-        r = check_past(daemon, (uint64_t)count_of(job, "id"), count_of(job, "submit"),
-                       err);
+        r = check_past(daemon, newcomer, err);
     if (r < 0)
         return r;
     struct json *request = request_of(newcomer);
@@ -410,6 +446,28 @@ static void gate(void *context, uint64_t id, const char *dependency)
     daemon_want_pass(daemon);
 }
 
+/* As if its owner had held it: he can release it. */
+static void set_aside(void *context, uint64_t id)
+{
+    struct daemon *daemon = context;
+    job_id job = state_find(&daemon->engine.state, id);
+    struct error err = { "" };
+    if (job == JOB_NONE)
+        return;
+    if (store_hold(daemon->store, id, true, &err) < 0) {
+        fprintf(stderr, "berthd: job %" PRIu64 ": %s\n", id, err.text);
+        return; /* it is tried again, then */
+    }
+    if (!gates_hold(&daemon->gates, id, true)) {
+        struct request request = { .spec.id = id,
+                                   .hold = true,
+                                   .launch.uid = daemon->residents[job].uid };
+        daemon_add_event(daemon, EVENT_HELD, job);
+        gates_add(&daemon->gates, &request, job, 0);
+    }
+    daemon_want_pass(daemon);
+}
+
 static void outgrown(void *context)
 {
     struct daemon *daemon = context;
@@ -429,6 +487,7 @@ int slurm_desk_open(struct daemon *daemon, struct error *err)
                                  .launch = life_launch,
                                  .arrive = arrive,
                                  .gate = gate,
+                                 .set_aside = set_aside,
                                  .outgrown = outgrown,
                                  .context = daemon };
     struct slurm *slurm = NULL;

@@ -47,6 +47,9 @@
 #define POKE_SOON_NS (NS_PER_S / 2)
 #define POKE_NS (10 * NS_PER_S)
 #define LOAD_MAX_NS (10 * NS_PER_S)
+#define SHORT_NS \
+    (10 * NS_PER_S)     /* a run that comes back sooner has come to nothing       */
+#define FRUITLESS_MAX 3 /* in a row, then its owner has to look at it             */
 
 int64_t slurm_now(const struct slurm *slurm)
 {
@@ -262,6 +265,7 @@ static void ask_as(struct slurm_entry *entry, const char *verb, const char *job,
     buf_init(&line, 1 << 20);
     entry->seq = ++slurm->seq_last;
     entry->verb = verb;
+    entry->sure = entry->changed = false;
     map_put(&slurm->by_seq, (uint64_t)entry->seq, (uint32_t)entry->id);
     jot_open(&line, NULL, '{');
     jot_count(&line, "seq", entry->seq);
@@ -277,8 +281,10 @@ static void ask_as(struct slurm_entry *entry, const char *verb, const char *job,
 static void ask(struct slurm_entry *entry, const char *verb,
                 void (*more)(struct buf *line, const struct slurm_entry *entry))
 {
-    char job[24];
+    char job[48];
     snprintf(job, sizeof job, "%" PRIu64, entry->id);
+    if (entry->task >= 0) /* the number alone would mean the whole array */
+        snprintf(job, sizeof job, "%" PRIu64 "_%" PRId64, entry->id, entry->task);
     ask_as(entry, verb, job, more);
 }
 
@@ -401,6 +407,8 @@ static uint32_t shards_per_gpu(const struct slurm *slurm)
     return most;
 }
 
+static void give_up(struct slurm_entry *entry, const char *why);
+
 /* Into the engine's books; 'submitted' brings it a slot. */
 static void arrive(struct slurm_entry *entry)
 {
@@ -420,7 +428,8 @@ static void arrive(struct slurm_entry *entry)
                                        .script = entry->script,
                                        .within = within.count ? within.bytes : NULL,
                                        .shards_per_gpu = shards_per_gpu(slurm),
-                                       .runs = entry->stands == STANDS_RUNNING };
+                                       .runs = entry->stands == STANDS_RUNNING,
+                                       .reused = entry->reused };
     int r = features && !newcomer.within
                 ? error_set(&err, -ENOTSUP,
                             "it asks for features that no node has, or "
@@ -429,9 +438,10 @@ static void arrive(struct slurm_entry *entry)
     buf_release(&within);
     if (r == -ENOTSUP) {
         snprintf(entry->why, sizeof entry->why, "left to Slurm: %.120s", err.text);
-        entry->left_alone = true;
-        if (entry->stands == STANDS_PENDING && entry->held)
-            ask(entry, "release", NULL);
+        entry->left_alone = entry->let_go = true;
+        due(entry, slurm_now(slurm));
+    } else if (r == -EBADMSG) {
+        give_up(entry, err.text);
     } else if (r == -EALREADY) {
         entry->left_alone = true;
     } else if (r < 0) {
@@ -439,7 +449,8 @@ static void arrive(struct slurm_entry *entry)
         slurm_set_active(entry, true);
         due(entry, entry->not_before_ns);
         return;
-    }
+    } else
+        entry->arriving = true;
     json_free(entry->news);
     entry->news = NULL;
     free(entry->script);
@@ -448,6 +459,8 @@ static void arrive(struct slurm_entry *entry)
 
 static void meet(struct slurm_entry *entry)
 {
+    if (entry->let_go && entry->stands == STANDS_PENDING && entry->held)
+        ask(entry, "release", NULL);
     if (entry->left_alone || entry->stands == STANDS_ENDED || !entry->news ||
         entry->completing)
         return;
@@ -461,23 +474,36 @@ static void meet(struct slurm_entry *entry)
 
 /* --- waiting -------------------------------------------------------------------------- */
 
+static void say_end_of_waiting(struct slurm_entry *entry)
+{
+    if (strcmp(entry->state, "GONE") == 0)
+        snprintf(entry->why, sizeof entry->why, "Slurm has forgotten it");
+    else if (strcmp(entry->state, "CANCELLED") == 0)
+        snprintf(entry->why, sizeof entry->why, "cancelled in Slurm");
+    else
+        snprintf(entry->why, sizeof entry->why, "it ended in Slurm, unseen by us: %s",
+                 entry->state);
+}
+
 static void keep_waiting(struct slurm_entry *entry)
 {
     if (entry->stands == STANDS_ENDED) {
-        struct event *event = emit(entry, EVENT_CANCELLED);
-        event->why = strcmp(entry->state, "GONE") == 0 ? "Slurm has forgotten it"
-                                                       : "cancelled in Slurm";
+        say_end_of_waiting(entry);
+        emit(entry, EVENT_CANCELLED)->why = entry->why;
         entry->wish = WISH_NONE;
     } else if (entry->stands == STANDS_RUNNING && !entry->completing) {
-        /* Somebody else has started it. */
+        /*
+         * Somebody else has started it.  What we did not begin we do not end: while there
+         * is no room for it in the books, its GPUs are somebody else's.
+         */
+        slurm_set_active(entry, true);
         if (entry->slurm->setup.view->jobs[entry->slot].state <= JOB_WAITING &&
             slurm_adopt(entry)) {
-            slurm_set_active(entry, true);
             entry->wish = WISH_RUN;
             entry->told_started = false;
             slurm_drive(entry);
         } else
-            ask(entry, "evict", NULL);
+            due(entry, slurm_now(entry->slurm) + AGAIN_NS);
     } else if (entry->stands == STANDS_PENDING && !entry->completing) {
         /* Held jobs do not notice that what they depend on has ended. */
         bool parks = entry->dependent;
@@ -514,6 +540,22 @@ static bool others_are_there(const struct slurm_entry *entry)
     return false;
 }
 
+/*
+ * Of somebody before it the engine has not heard yet that he has left: it must hear that
+ * first, whichever of the two Slurm names first.
+ */
+static bool others_are_in_the_books(const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->now.after_count; i++) {
+        const struct slurm_entry *other = entry_of(entry->slurm, entry->now.after[i]);
+        if (other && other != entry && other->now.count > 0 &&
+            other->generation == entry->now.after_generation[i] &&
+            (other->wish == WISH_LEAVE || other->wish == WISH_END))
+            return true;
+    }
+    return false;
+}
+
 /* Everybody before it has left or is about to. */
 static bool may_be_released(const struct slurm_entry *entry)
 {
@@ -540,6 +582,10 @@ static bool same_node(const struct slurm_entry *entry)
 static int64_t start_from_ns(const struct slurm_entry *entry)
 {
     int64_t at_ns = entry->fence_ns;
+    int64_t born_ns = entry->slurm->born_ns;
+    /* Where it was before we came, and how long ago, is not known. */
+    if (entry->restarts > 0 && !entry->left && born_ns + SAME_NODE_NS > at_ns)
+        at_ns = born_ns + SAME_NODE_NS;
     if (entry->left_count > 0 && same_node(entry) &&
         entry->left_ns + SAME_NODE_NS > at_ns)
         at_ns = entry->left_ns + SAME_NODE_NS;
@@ -559,6 +605,17 @@ static void ask_start(struct slurm_entry *entry)
     ask(entry, "start", say_shape);
 }
 
+/* Slurm has put it where we wanted it, or does not say where it is. */
+static bool in_its_seats(const struct slurm_entry *entry)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < entry->node_count; i++)
+        for (uint32_t k = 0; k < entry->now.count; k++)
+            found += entry->nodes[i] == entry->now.seats[k].node;
+    return entry->node_count == 0 ||
+           (found == entry->node_count && found == entry->now.count);
+}
+
 static bool on_a_lost_node(const struct slurm_entry *entry)
 {
     for (uint32_t i = 0; i < entry->now.count; i++)
@@ -567,29 +624,79 @@ static bool on_a_lost_node(const struct slurm_entry *entry)
     return false;
 }
 
-/* It ran, and is back in the queue without having been told to be. */
-static void has_come_back(struct slurm_entry *entry)
+/* Nobody gains by trying again: its owner is told, and can let it go on. */
+static void set_aside(struct slurm_entry *entry)
+{
+    char why[sizeof entry->why];
+    snprintf(why, sizeof why, "%s", entry->why);
+    snprintf(entry->why, sizeof entry->why, "held after %d starts in vain: %.110s",
+             FRUITLESS_MAX, why);
+    entry->fruitless = 0;
+    entry->unsaid = true;
+    entry->slurm->setup.set_aside(entry->slurm->setup.context, entry->id);
+}
+
+/* A start that Slurm did not make, or refused. */
+static void came_to_nothing(struct slurm_entry *entry, const char *why)
+{
+    entry->fruitless++;
+    tell_lost(entry, why);
+    if (entry->fruitless >= FRUITLESS_MAX)
+        set_aside(entry);
+}
+
+/* What it has done is kept if it was asked to save it, or went unasked. */
+static void has_left(struct slurm_entry *entry)
+{
+    bool unasked = entry->wish == WISH_RUN;
+    tell_started(entry);
+    bool soon = slurm_now(entry->slurm) < entry->started_ns + SHORT_NS;
+    entry->fruitless = unasked && soon ? entry->fruitless + 1 : 0;
+    entry->why[0] = '\0';
+    tell_end(entry, EVENT_STOPPED,
+             !entry->died &&
+                 (unasked || entry->signalled || entry->by_itself || entry->own_steps));
+    if (entry->fruitless < FRUITLESS_MAX)
+        return;
+    snprintf(entry->why, sizeof entry->why, "it came back at once: %.60s",
+             entry->reason);
+    set_aside(entry);
+}
+
+/* It may still run there, for all that Slurm knows. */
+static void has_lost_its_node(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
-    if (on_a_lost_node(entry) || strcmp(entry->reason, "NodeDown") == 0) {
-        tell_started(entry);
-        entry->fence_ns = slurm_now(slurm) + slurm->setup.fence_ns;
-        tell_lost(entry, "its node was lost");
-    } else {
-        entry->why[0] = '\0';
-        tell_end(entry, EVENT_STOPPED, true);
-    }
+    tell_started(entry);
+    entry->fence_ns = slurm_now(slurm) + slurm->setup.fence_ns;
+    tell_lost(entry, "its node was lost");
+}
+
+/*
+ * It ran, and is back in the queue.  If nobody told it to be, look once more before that is
+ * believed: Slurm may not have said yet that its node is down.
+ */
+static void is_back(struct slurm_entry *entry)
+{
+    if (!entry->told_started && others_are_in_the_books(entry))
+        due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+    else if (!entry->held)
+        ask(entry, "hold", NULL);
+    else if (!entry->sure && !entry->evicting)
+        ask(entry, "poll", NULL);
+    else if (on_a_lost_node(entry) || strcmp(entry->reason, "NodeDown") == 0)
+        has_lost_its_node(entry);
+    else
+        has_left(entry);
 }
 
 static void wait_for_start(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
     int64_t now_ns = slurm_now(slurm);
-    if (entry->told_started || entry->restarts > entry->restarts_then) {
-        if (entry->held)
-            has_come_back(entry);
-        else
-            ask(entry, "hold", NULL);
+    if (entry->told_started ||
+        (entry->released && entry->restarts > entry->restarts_then)) {
+        is_back(entry);
         return;
     }
     if (!entry->released) {
@@ -598,18 +705,26 @@ static void wait_for_start(struct slurm_entry *entry)
     }
     if (others_are_there(entry))
         entry->released_ns = now_ns;
-    if (now_ns < entry->released_ns + START_NS) {
+    /* Slurm holds by itself what can never start there: no need to wait for that. */
+    bool never = entry->held && strcmp(entry->reason, "BadConstraints") == 0;
+    if (now_ns < entry->released_ns + START_NS && !never) {
         due(entry, entry->released_ns + START_NS);
         return;
     }
     if (!entry->held) {
+        snprintf(entry->start_reason, sizeof entry->start_reason, "%s", entry->reason);
         ask(entry, "hold", NULL);
         return;
     }
+    if (!entry->sure) { /* it may have started just before it was held */
+        ask(entry, "poll", NULL);
+        return;
+    }
+    const char *reason = entry->start_reason[0] ? entry->start_reason : entry->reason;
     char why[128];
     snprintf(why, sizeof why, "Slurm has not started it: %.60s",
-             entry->reason[0] ? entry->reason : "no reason given");
-    tell_lost(entry, why);
+             reason[0] ? reason : "no reason given");
+    came_to_nothing(entry, why);
 }
 
 static void has_ended(struct slurm_entry *entry);
@@ -626,8 +741,16 @@ static void keep_running(struct slurm_entry *entry)
         wait_for_start(entry);
         return;
     }
-    tell_started(entry);
     int64_t now_ns = slurm_now(entry->slurm);
+    if (!entry->told_started && others_are_in_the_books(entry)) {
+        due(entry, now_ns + AGAIN_NS);
+        return;
+    }
+    if (!entry->told_started && !in_its_seats(entry)) {
+        tell_lost(entry, "Slurm has started it elsewhere");
+        return;
+    }
+    tell_started(entry);
     if (!entry->loaded && now_ns >= entry->loaded_at_ns)
         tell_loaded(entry);
     else if (!entry->loaded)
@@ -648,7 +771,7 @@ static void call_successors(const struct slurm_entry *leaving)
         bool waits = false;
         for (uint32_t i = 0; entry->wish == WISH_RUN && i < entry->now.after_count; i++)
             waits = waits || entry->now.after[i] == leaving->slot;
-        if (waits && !entry->released && entry != leaving)
+        if (waits && entry != leaving)
             slurm_drive(entry);
     }
 }
@@ -673,16 +796,9 @@ static bool has_signal(const struct slurm_entry *entry)
            launch->signal_to != NULL;
 }
 
-/* It has left: what it has done is kept if it was asked to save it, or saved it unasked. */
-static void has_left(struct slurm_entry *entry)
-{
-    entry->why[0] = '\0';
-    tell_end(entry, EVENT_STOPPED,
-             entry->signalled || entry->by_itself || entry->own_steps);
-}
-
 static void keep_leaving(struct slurm_entry *entry)
 {
+    int64_t now_ns = slurm_now(entry->slurm);
     if (entry->stands == STANDS_ENDED) {
         has_ended(entry);
         return;
@@ -691,25 +807,17 @@ static void keep_leaving(struct slurm_entry *entry)
         return;
     if (entry->stands == STANDS_PENDING) {
         entry->by_itself = entry->by_itself || !entry->evicting;
-        if (!entry->held)
-            ask(entry, "hold", NULL);
-        else
-            has_left(entry);
+        is_back(entry);
         return;
     }
-    if (!entry->signalled && !entry->evicting && has_signal(entry)) {
-        entry->signalled = true;
+    if (!entry->signalled && !entry->unheard && !entry->evicting && has_signal(entry)) {
         ask(entry, "signal", say_signal);
         return;
     }
-    if (entry->evicting) { /* it is on its way */
-        entry->evicting = false;
-        entry->evict_ns = slurm_now(entry->slurm) + LATER_NS;
-    }
-    if (slurm_now(entry->slurm) < entry->evict_ns) {
+    if (now_ns < entry->evict_ns) {
         due(entry, entry->evict_ns);
         int64_t soon_ns = entry->evict_ns - SOON_NS + 1000000;
-        if (slurm_now(entry->slurm) < soon_ns)
+        if (now_ns < soon_ns)
             due(entry, soon_ns);
         else
             call_successors(entry);
@@ -733,31 +841,51 @@ static bool wants_back(const struct slurm_entry *entry)
            strcmp(entry->state, "COMPLETED") != 0 && strcmp(entry->state, "GONE") != 0;
 }
 
+/* Cancelled, or forgotten, before it ran: those before it may still be in its seats. */
+static void never_began(struct slurm_entry *entry)
+{
+    if (entry->wish != WISH_END)
+        emit(entry, EVENT_CANCELLED)->why = entry->why;
+    char why[sizeof entry->why];
+    snprintf(why, sizeof why, "%s", entry->why);
+    tell_lost(entry, why);
+    entry->wish = WISH_NONE;
+}
+
 static void has_ended(struct slurm_entry *entry)
 {
+    bool cancelled = strcmp(entry->state, "CANCELLED") == 0;
+    bool gone = strcmp(entry->state, "GONE") == 0;
     slurm_poke_soon(entry->slurm);
     if (entry->completing)
         return;
-    if (wants_back(entry) && !entry->reviving) {
+    if (wants_back(entry) && !entry->revived) {
         entry->by_itself =
             entry->exit_code == LAUNCH_SAVED || entry->exit_code == LAUNCH_SAVED_TOO;
+        entry->died = !entry->by_itself;
         ask(entry, "revive", NULL);
         return;
     }
     entry->why[0] = '\0';
+    if (cancelled || gone)
+        snprintf(entry->why, sizeof entry->why, "%s",
+                 cancelled ? "cancelled" : "Slurm has forgotten it");
+    if (!entry->told_started && (cancelled || gone)) {
+        never_began(entry);
+        return;
+    }
+    if (!entry->told_started && others_are_in_the_books(entry)) {
+        due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+        return;
+    }
     if (strcmp(entry->state, "COMPLETED") == 0) {
         tell_end(entry, EVENT_FINISHED, true);
         entry->wish = WISH_NONE;
         return;
     }
-    if (strcmp(entry->state, "CANCELLED") == 0 || strcmp(entry->state, "GONE") == 0) {
-        snprintf(entry->why, sizeof entry->why, "%s",
-                 entry->state[0] == 'C' ? "cancelled" : "Slurm has forgotten it");
-        if (entry->wish != WISH_END) {
-            tell_started(entry);
-            emit(entry, EVENT_CANCELLED)->why = entry->why;
-        }
-    } else if (strcmp(entry->state, "FAILED") != 0)
+    if ((cancelled || gone) && entry->wish != WISH_END)
+        emit(entry, EVENT_CANCELLED)->why = entry->why;
+    else if (strcmp(entry->state, "FAILED") != 0 && !cancelled && !gone)
         snprintf(entry->why, sizeof entry->why, "%s", entry->state);
     tell_end(entry, EVENT_FAILED, false);
     entry->wish = WISH_NONE;
@@ -765,17 +893,19 @@ static void has_ended(struct slurm_entry *entry)
 
 static void keep_ending(struct slurm_entry *entry)
 {
+    int64_t now_ns = slurm_now(entry->slurm);
     if (entry->stands == STANDS_ENDED) {
         if (entry->slot != JOB_NONE && entry->now.count > 0)
             has_ended(entry);
         return;
     }
-    if (!entry->evicting) {
-        entry->evicting = true;
-        call_successors(entry);
-        ask(entry, "cancel", NULL);
-    } else
-        due(entry, slurm_now(entry->slurm) + LATER_NS);
+    if (now_ns < entry->evict_ns) { /* it has been asked for */
+        due(entry, entry->evict_ns);
+        return;
+    }
+    entry->evicting = true;
+    call_successors(entry);
+    ask(entry, "cancel", NULL);
 }
 
 /* Its seats are nobody's, or those of its next lease. */
@@ -789,9 +919,14 @@ static void leave_seats(struct slurm_entry *entry)
     free(entry->now.after_generation);
     entry->now = entry->then;
     entry->then = (struct hold){ 0 };
-    entry->told_started = entry->loaded = entry->leased = false;
+    entry->told_started = entry->loaded = false;
     entry->released = entry->guarded = false;
-    entry->signalled = entry->evicting = entry->reviving = entry->by_itself = false;
+    entry->restarts_then = entry->restarts;
+    entry->signalled = entry->unheard = entry->evicting = entry->by_itself = false;
+    entry->died = entry->revived = false;
+    entry->start_reason[0] = '\0';
+    entry->leased = entry->now.steps_max > 0;
+    entry->lease_end = entry->steps_kept + (double)entry->now.steps_max;
     entry->wish = entry->now.count > 0 ? WISH_RUN : WISH_WAIT;
     entry->slurm->nodes_changed = true;
     slurm_set_timer(entry->slurm, slurm_now(entry->slurm));
@@ -809,6 +944,16 @@ void slurm_drive(struct slurm_entry *entry)
     if (slurm_now(slurm) < entry->not_before_ns) {
         due(entry, entry->not_before_ns);
         return;
+    }
+    if (entry->heir && entry->slot == JOB_NONE)
+        slurm_take_over(entry);
+    if (entry->unsaid) {
+        entry->unsaid = false;
+        if (entry->stands != STANDS_ENDED) {
+            ask(entry, "comment", say_why);
+            slurm_set_active(entry, true);
+            return;
+        }
     }
     switch (entry->wish) {
     case WISH_NONE:
@@ -829,11 +974,24 @@ void slurm_drive(struct slurm_entry *entry)
         break;
     }
     /* What waits quietly, or is over, is not looked at again by the clock. */
-    bool quiet = entry->wish == WISH_WAIT || entry->wish == WISH_NONE;
+    bool quiet = (entry->wish == WISH_WAIT || entry->wish == WISH_NONE) &&
+                 entry->stands != STANDS_RUNNING;
     if (quiet && entry->due_ns == INT64_MAX && entry->now.count == 0 && !entry->seq)
         slurm_set_active(entry, false);
     else if (entry->due_ns < INT64_MAX || !quiet || entry->seq)
         slurm_set_active(entry, true);
+}
+
+/* Of what was under way, when nobody knows whether it was carried out: ask again. */
+void slurm_unasked(struct slurm_entry *entry)
+{
+    if (!entry->seq)
+        return;
+    if (strcmp(entry->verb, "script") == 0)
+        entry->asked_script = false;
+    if (strcmp(entry->verb, "comment") == 0)
+        entry->unsaid = true;
+    entry->seq = 0;
 }
 
 static void refused(struct slurm_entry *entry, const struct json *done,
@@ -844,39 +1002,64 @@ static void refused(struct slurm_entry *entry, const struct json *done,
     bool transient = false;
     json_as_flag(json_get(done, "transient"), &transient);
     entry->not_before_ns = slurm_now(slurm) + (transient ? AGAIN_NS : LATER_NS);
-    if (strcmp(verb, "evict") == 0)
+    if (strcmp(verb, "evict") == 0 || strcmp(verb, "cancel") == 0)
         entry->evicting = false;
-    if (strcmp(verb, "cancel") == 0)
-        entry->evicting = false;
-    if (!transient)
+    if (strcmp(verb, "comment") == 0)
+        entry->unsaid = transient;
+    if (strcmp(verb, "script") == 0) {
+        entry->asked_script = !transient;
+        entry->not_before_ns = transient ? entry->not_before_ns : 0;
+    }
+    /* One that was to come back held if it comes back, and has ended meanwhile. */
+    bool guards = strcmp(verb, "hold") == 0 && entry->stands == STANDS_RUNNING;
+    if (entry->changed) /* and so it is no wonder */
+        entry->not_before_ns = 0;
+    else if (!transient && strcmp(verb, "script") != 0 && !guards)
         fprintf(stderr, "berthd: job %" PRIu64 ": Slurm refuses to %s it: %s\n",
                 entry->id, verb, error ? error : "?");
     if (strcmp(verb, "revive") == 0 && !transient)
-        entry->reviving = true; /* it was tried */
-    if (strcmp(verb, "start") == 0 && !transient && entry->wish == WISH_RUN) {
+        entry->revived = true; /* it was tried */
+    if (strcmp(verb, "start") == 0 && !transient && !entry->changed &&
+        entry->wish == WISH_RUN) {
         char why[128];
         snprintf(why, sizeof why, "Slurm refuses to start it: %.80s",
                  error ? error : "?");
-        tell_lost(entry, why);
+        came_to_nothing(entry, why);
     }
-    if (strcmp(verb, "signal") == 0 && !transient)
+    if (strcmp(verb, "signal") == 0 && !transient) {
         entry->not_before_ns = 0; /* nobody to be told: then it just goes */
+        entry->unheard = true;
+        entry->evict_ns = slurm_now(slurm);
+    }
     due(entry, entry->not_before_ns);
 }
 
-void slurm_done(struct slurm_entry *entry, const struct json *done)
+/* Its time to save itself counts from when it was told, not from when we wanted that. */
+static void was_signalled(struct slurm_entry *entry)
 {
-    const char *verb = entry->verb;
-    bool ok = false;
-    json_as_flag(json_get(done, "ok"), &ok);
-    entry->seq = 0;
-    if (!ok) {
-        slurm_set_active(entry, true);
-        if (strcmp(verb, "script") != 0)
-            refused(entry, done, verb);
-    } else if (strcmp(verb, "start") == 0) {
+    int64_t grace_ns = entry->slurm->setup.view->jobs[entry->slot].grace_ns;
+    entry->signalled = true;
+    if (entry->wish == WISH_LEAVE)
+        entry->evict_ns = slurm_now(entry->slurm) + grace_ns;
+}
+
+static void carried_out(struct slurm_entry *entry, const char *verb,
+                        const struct json *done)
+{
+    int64_t now_ns = slurm_now(entry->slurm);
+    if (strcmp(verb, "start") == 0) {
         entry->released = true;
-        entry->released_ns = slurm_now(entry->slurm);
+        entry->released_ns = now_ns;
+    } else if (strcmp(verb, "poll") == 0) {
+        entry->sure = true;
+    } else if (strcmp(verb, "signal") == 0) {
+        if (entry->slot != JOB_NONE)
+            was_signalled(entry);
+    } else if (strcmp(verb, "evict") == 0 || strcmp(verb, "cancel") == 0) {
+        entry->evict_ns = now_ns + LATER_NS; /* then once more */
+    } else if (strcmp(verb, "revive") == 0 || strcmp(verb, "release") == 0) {
+        if (!entry->changed) /* until that is to be seen */
+            entry->not_before_ns = now_ns + AGAIN_NS;
     } else if (strcmp(verb, "park") == 0) {
         entry->parked = true;
         slurm_poke_soon(entry->slurm);
@@ -891,6 +1074,19 @@ void slurm_done(struct slurm_entry *entry, const struct json *done)
         free(entry->script);
         entry->script = text ? strdup(text) : NULL;
     }
+}
+
+void slurm_done(struct slurm_entry *entry, const struct json *done)
+{
+    const char *verb = entry->verb;
+    bool ok = false;
+    json_as_flag(json_get(done, "ok"), &ok);
+    entry->seq = 0;
+    slurm_set_active(entry, true);
+    if (ok)
+        carried_out(entry, verb, done);
+    else
+        refused(entry, done, verb);
     slurm_drive(entry);
 }
 
@@ -945,6 +1141,7 @@ static struct slurm_entry *tie(struct slurm *slurm, job_id slot)
     if (!entry)
         entry = slurm_add(slurm, job->id);
     entry->slot = slot;
+    entry->arriving = false;
     entry->generation = job->generation;
     slurm->slots[slot] = entry;
     return entry;
@@ -990,6 +1187,7 @@ static int cancel(void *self, job_id job, struct error *err)
         return 0;
     free_hold(&entry->then);
     entry->evicting = false;
+    entry->evict_ns = slurm_now(slurm);
     entry->wish = WISH_END;
     slurm_set_active(entry, true);
     due(entry, slurm_now(slurm));
@@ -1056,10 +1254,11 @@ static void give_up(struct slurm_entry *entry, const char *why)
 {
     if (!entry)
         return;
-    entry->left_alone = true;
+    entry->left_alone = entry->unsaid = true;
+    entry->arriving = false;
     snprintf(entry->why, sizeof entry->why, "%s", why ? why : "given up");
-    if (entry->slurm->synced && !entry->seq)
-        ask(entry, "comment", say_why);
+    slurm_set_active(entry, true);
+    due(entry, slurm_now(entry->slurm));
 }
 
 /* It is out of the engine's books. */
@@ -1073,11 +1272,16 @@ static void untie(struct slurm_entry *entry, const struct event *event)
     free_hold(&entry->then);
     if (entry->stands == STANDS_ENDED && entry->seen) {
         entry->wish = WISH_NONE;
+        if (entry->heir) {
+            slurm_set_active(entry, true);
+            due(entry, slurm_now(slurm));
+        }
         return;
     }
     bool unwanted = event->kind == EVENT_CANCELLED || event->kind == EVENT_DROPPED ||
                     entry->wish == WISH_END;
     entry->evicting = false;
+    entry->evict_ns = slurm_now(slurm);
     entry->wish = unwanted ? WISH_END : WISH_NONE;
     slurm_set_active(entry, true);
     due(entry, slurm_now(slurm));

@@ -35,6 +35,7 @@ struct slurm_newcomer {
     const char *within;      /* nodes with the features it wants, "a,b"; NULL: any   */
     uint32_t shards_per_gpu; /* where GPUs are shared out by gres/shard; 0: nowhere  */
     bool runs;               /* already: it is held until we have made room for it */
+    bool reused;             /* its number was that of another job, which is gone  */
 };
 
 struct slurm_setup {
@@ -50,13 +51,17 @@ struct slurm_setup {
 
     /*
      * Take it in: 'submitted' follows, or 'rejected'.  -ENOTSUP with the reason: it is left
-     * to Slurm; any other error: it is tried again.
+     * to Slurm; -EBADMSG: it stays held, and its comment says why; -EALREADY: it stays as
+     * it is; any other error: it is tried again.
      */
     int (*arrive)(void *context, const struct slurm_newcomer *newcomer,
                   struct error *err);
 
     /* It waits for others as well, as Slurm says it; NULL: no longer. */
     void (*gate)(void *context, uint64_t id, const char *dependency);
+
+    /* It cannot be started: it waits for its owner from now on. */
+    void (*set_aside)(void *context, uint64_t id);
 
     /* There are nodes that the cluster does not have: close, find, open again. */
     void (*outgrown)(void *context);

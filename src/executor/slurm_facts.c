@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/error.h"
 #include "base/grow.h"
+#include "base/json.h"
+#include "base/units.h"
 #include "executor/slurm_own.h"
 #include "model/cluster.h"
+#include "model/launch.h"
 
 /* --- nodes -------------------------------------------------------------------------- */
 
@@ -94,6 +97,7 @@ static void hear_node(struct slurm *slurm, const struct json *json)
     struct slurm_host *host = &slurm->hosts[node];
     uint32_t known = slurm->setup.view->cluster->nodes[node].gpu_count;
     int64_t there = count_of(json, "gpus");
+    host->seen = true;
     host->up = flag_of(json, "up");
     host->drain = flag_of(json, "drain");
     snprintf(host->reason, sizeof host->reason, "%s", text_of(json, "reason"));
@@ -123,6 +127,7 @@ struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id)
     entry->slurm = slurm;
     entry->id = id;
     entry->slot = JOB_NONE;
+    entry->task = -1;
     entry->loss = NAN;
     entry->due_ns = INT64_MAX;
     slurm->entries = grow(slurm->entries, &slurm->entry_room, slurm->entry_count + 1,
@@ -154,6 +159,7 @@ void slurm_forget(struct slurm_entry *entry)
     free_hold(&entry->now);
     free_hold(&entry->then);
     json_free(entry->news);
+    json_free(entry->heir);
     free(entry->script);
     free(entry->tasks);
     free(entry->nodes);
@@ -211,14 +217,27 @@ const char *slurm_waits_for(const struct json *job)
 static void read_facts(struct slurm_entry *entry, const struct json *json)
 {
     const char *state = text_of(json, "state");
+    enum stands stands = stands_by(state);
+    bool held = flag_of(json, "held");
+    bool completing = flag_of(json, "completing") || strcmp(state, "COMPLETING") == 0;
+    /* What was refused may be granted now, or need no longer be asked for. */
+    if (stands != entry->stands || held != entry->held ||
+        completing != entry->completing) {
+        entry->changed = true;
+        entry->not_before_ns = 0;
+    }
     entry->seen = true;
     snprintf(entry->state, sizeof entry->state, "%s", state);
     snprintf(entry->reason, sizeof entry->reason, "%s", text_of(json, "reason"));
-    entry->stands = stands_by(state);
-    entry->held = flag_of(json, "held");
-    entry->completing = flag_of(json, "completing") || strcmp(state, "COMPLETING") == 0;
+    entry->stands = stands;
+    entry->held = held;
+    entry->completing = completing;
     entry->requeue = flag_of(json, "requeue");
     entry->batch = flag_of(json, "batch");
+    entry->task =
+        count_of(json, "array_id") == (int64_t)entry->id && json_get(json, "array_task")
+            ? count_of(json, "array_task")
+            : -1;
     entry->restarts = (uint32_t)count_of(json, "restarts");
     entry->exit_code = (int)count_of(json, "exit_code");
     entry->signal = (int)count_of(json, "signal");
@@ -234,6 +253,86 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
         read_nodes(entry, json);
 }
 
+/* Who it was when it came; after a restart that is in the books. */
+static void recall_identity(struct slurm_entry *entry)
+{
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    const struct launch *launch;
+    struct error err;
+    entry->identified = true;
+    if (setup->launch(setup->context, entry->id, &launch, &err) < 0)
+        return;
+    entry->uid = launch->uid;
+    entry->submit_s = launch->submitted_ns / NS_PER_S;
+}
+
+/*
+ * A crash of slurmctld can make it forget a job and give its number to another.  The time of
+ * submission changes with every requeue, so it says something of those without one.
+ */
+static bool is_another(struct slurm_entry *entry, const struct json *json)
+{
+    if (entry->slot == JOB_NONE)
+        return false;
+    if (!entry->identified)
+        recall_identity(entry);
+    if (entry->uid != (uint32_t)count_of(json, "uid"))
+        return true;
+    return entry->submit_s > 0 && count_of(json, "restarts") == 0 &&
+           count_of(json, "submit") != entry->submit_s;
+}
+
+/* Once the books are closed on the one that had the number before, this one arrives. */
+static void wait_for_number(struct slurm_entry *entry, const struct json *json)
+{
+    json_free(entry->heir);
+    entry->heir = json_copy_of(json);
+    entry->seen = true;
+    entry->completing = false;
+    entry->node_count = 0;
+    entry->stands = STANDS_ENDED;
+    snprintf(entry->state, sizeof entry->state, "GONE");
+    entry->not_before_ns = 0;
+    entry->slurm->nodes_changed = true;
+    slurm_drive(entry);
+}
+
+static void take_news(struct slurm_entry *entry, const struct json *json)
+{
+    const char *tasks = text_of(json, "array_tasks");
+    json_free(entry->news);
+    free(entry->tasks);
+    entry->news = json_copy_of(json);
+    entry->tasks = *tasks ? strdup(tasks) : NULL;
+    entry->tasks_split = 0;
+    entry->identified = true;
+    entry->uid = (uint32_t)count_of(json, "uid");
+    entry->submit_s = entry->restarts == 0 ? count_of(json, "submit") : 0;
+    if (json_get(json, "het"))
+        entry->left_alone = true;
+}
+
+void slurm_take_over(struct slurm_entry *entry)
+{
+    struct json *heir = entry->heir;
+    entry->heir = NULL;
+    free(entry->left);
+    entry->left = NULL;
+    free(entry->script);
+    entry->script = NULL;
+    entry->left_count = 0;
+    entry->fence_ns = 0;
+    entry->fruitless = 0;
+    entry->wish = WISH_NONE;
+    entry->left_alone = entry->asked_script = entry->unsaid = entry->parked = false;
+    entry->own_steps = false;
+    entry->steps = entry->steps_kept = entry->saved = 0;
+    entry->reused = true;
+    read_facts(entry, heir);
+    take_news(entry, heir);
+    json_free(heir);
+}
+
 static void hear_job(struct slurm *slurm, const struct json *json)
 {
     int64_t id = count_of(json, "id");
@@ -244,18 +343,17 @@ static void hear_job(struct slurm *slurm, const struct json *json)
         return; /* nobody asks after it */
     if (!entry)
         entry = slurm_add(slurm, (uint64_t)id);
-    bool new = entry->slot == JOB_NONE && !entry->left_alone;
-    read_facts(entry, json);
-    if (new) {
-        const char *tasks = text_of(json, "array_tasks");
-        json_free(entry->news);
-        free(entry->tasks);
-        entry->news = json_copy_of(json);
-        entry->tasks = *tasks ? strdup(tasks) : NULL;
-        entry->tasks_split = 0;
-        if (json_get(json, "het"))
-            entry->left_alone = true;
+    bool gone = strcmp(entry->state, "GONE") == 0;
+    if (entry->heir || gone || is_another(entry, json)) {
+        wait_for_number(entry, json);
+        return;
     }
+    bool new = entry->slot == JOB_NONE && !entry->left_alone && !entry->arriving;
+    read_facts(entry, json);
+    if (new)
+        take_news(entry, json);
+    if (entry->stands == STANDS_RUNNING)
+        slurm_set_active(entry, true); /* whose GPUs they are is looked up there */
     slurm_drive(entry);
 }
 
@@ -264,7 +362,10 @@ static void hear_gone(struct slurm *slurm, uint64_t id)
     struct slurm_entry *entry = slurm_find(slurm, id);
     if (!entry)
         return;
-    entry->seen = true;
+    json_free(entry->heir);
+    entry->heir = NULL;
+    entry->seen = entry->changed = true;
+    entry->not_before_ns = 0;
     entry->completing = false;
     entry->node_count = 0;
     slurm->nodes_changed = true;
@@ -274,7 +375,7 @@ static void hear_gone(struct slurm *slurm, uint64_t id)
     }
     if (entry->slot != JOB_NONE)
         slurm_drive(entry);
-    else if (!entry->seq)
+    else if (!entry->seq && !entry->arriving)
         slurm_forget(entry);
 }
 
@@ -290,10 +391,32 @@ static void hear_done(struct slurm *slurm, const struct json *done)
         slurm_done(entry, done);
 }
 
+/*
+ * Which jobs were fenced when we were here the last time is not known.  While a node is
+ * down, any that has run before may be one of them.
+ */
+static void fence_again(struct slurm *slurm)
+{
+    bool lost = false;
+    for (node_id node = 0; node < slurm->setup.view->cluster->node_count; node++)
+        lost = lost || (slurm->hosts[node].seen && !slurm->hosts[node].up);
+    for (uint32_t i = 0; lost && i < slurm->entry_count; i++)
+        if (slurm->entries[i]->restarts > 0 &&
+            slurm->entries[i]->stands == STANDS_PENDING)
+            slurm->entries[i]->fence_ns = slurm_now(slurm) + slurm->setup.fence_ns;
+}
+
 /* What was not named is not there. */
 static void hear_synced(struct slurm *slurm)
 {
     slurm->synced = true;
+    for (node_id node = 0; node < slurm->setup.view->cluster->node_count; node++)
+        if (!slurm->hosts[node].seen)
+            slurm->hosts[node].up = false;
+    if (slurm->born_ns == 0) {
+        slurm->born_ns = slurm_now(slurm);
+        fence_again(slurm);
+    }
     slurm->trouble[0] = '\0';
     for (uint32_t i = slurm->entry_count; i-- > 0;)
         if (!slurm->entries[i]->seen)
@@ -309,6 +432,8 @@ static void be_away(struct slurm *slurm, const char *why)
     snprintf(slurm->trouble, sizeof slurm->trouble, "%s", why);
     for (uint32_t i = 0; i < slurm->entry_count; i++)
         slurm->entries[i]->seen = false;
+    for (node_id node = 0; node < slurm->setup.view->cluster->node_count; node++)
+        slurm->hosts[node].seen = false;
 }
 
 void slurm_deaf(void *context)
@@ -316,7 +441,7 @@ void slurm_deaf(void *context)
     struct slurm *slurm = context;
     be_away(slurm, "berth-slurm has ended");
     for (uint32_t i = 0; i < slurm->entry_count; i++)
-        slurm->entries[i]->seq = 0;
+        slurm_unasked(slurm->entries[i]);
     map_release(&slurm->by_seq);
     slurm->by_seq = (struct map){ 0 };
 }

@@ -48,11 +48,18 @@ struct slurm_entry {
 
     /* as Slurm says */
     uint64_t id;
-    bool seen; /* since berth-slurm was started */
+    bool seen;       /* since berth-slurm was started */
+    bool changed;    /* since something was asked for */
+    bool sure;       /* nothing was asked for since Slurm was looked at */
+    bool identified; /* the next two are so */
+    uint32_t uid;
+    int64_t submit_s;  /* of its first submission; 0: not known               */
+    struct json *heir; /* another job that has its number now: Slurm forgot us */
     enum stands stands;
     bool held, completing, requeue, batch, dependent, parked;
     bool outside;   /* somebody in Slurm makes it wait: a dependency, its owner */
     bool gate_told; /* what it waits for, since berthd was started */
+    int64_t task;   /* the array's number is its own: so it has to be named; -1: not */
     uint32_t restarts;
     int exit_code, signal;
     char state[24], reason[64];
@@ -67,6 +74,10 @@ struct slurm_entry {
     char *tasks;          /* of an array that have no record of their own */
     uint32_t tasks_split; /* of these: asked for */
     bool left_alone;
+    bool arriving; /* the engine has been told of it                */
+    bool let_go;   /* Slurm is to start it, once its hold is lifted */
+    bool reused;   /* its number was that of another job before     */
+    bool unsaid;   /* 'why' is to stand in its comment              */
 
     /* as we want it */
     enum wish wish;
@@ -74,14 +85,19 @@ struct slurm_entry {
     uint32_t generation;
     struct hold now, then; /* its lease; the one after it has left */
     bool told_started, loaded, leased;
-    bool released; /* we have asked for its start        */
-    bool guarded;  /* it would come back held            */
-    bool signalled, evicting, reviving;
-    bool by_itself;         /* it leaves without having been told */
+    bool released;          /* we have asked for its start        */
+    bool guarded;           /* it would come back held            */
+    bool signalled;         /* and Slurm has passed it on                        */
+    bool unheard;           /* there was nobody to be signalled                  */
+    bool evicting;          /* its requeue has been asked for, or its end        */
+    bool died;              /* it ended by the signal: what it did is not kept   */
+    bool revived;           /* or that was refused for good                      */
+    bool by_itself;         /* it leaves without having been told                */
+    uint32_t fruitless;     /* starts in a row that came to nothing */
     uint32_t restarts_then; /* when we asked for its start    */
     int64_t started_ns, loaded_at_ns;
     int64_t released_ns; /* or when the last of those before it left */
-    int64_t evict_ns;    /* when its grace is over        */
+    int64_t evict_ns;    /* when its grace is over, or it is asked again */
     int64_t left_ns;     /* its nodes                     */
     struct seat *left;   /* these                         */
     uint32_t left_count;
@@ -97,6 +113,7 @@ struct slurm_entry {
     const char *verb;
     int64_t not_before_ns; /* to ask again */
     int64_t due_ns;
+    char start_reason[64]; /* why Slurm has not started it, before it was held again */
     char why[160];
 };
 
@@ -105,6 +122,7 @@ struct slurm_host {
     uint32_t shards; /* of all its GPUs */
     uint64_t used;   /* Slurm's numbers, as bits */
     bool up, drain;
+    bool seen; /* since berth-slurm was started */
     bool down_told;
     uint64_t foreign_told; /* our bits */
     uint32_t foreign_seen; /* how many, at the last look */
@@ -119,6 +137,7 @@ struct slurm {
     int64_t timer_ns;
     int64_t look_ns; /* at the nodes again */
     int64_t poke_ns; /* Slurm, for those that depend on others */
+    int64_t born_ns; /* when it was first synced; 0: not yet */
     bool closing, synced, outgrown;
     bool nodes_changed; /* to be looked at */
     char trouble[200];
@@ -145,6 +164,7 @@ void slurm_drive(struct slurm_entry *entry);
 void slurm_poke_soon(struct slurm *slurm);
 void slurm_done(struct slurm_entry *entry, const struct json *done);
 void slurm_set_active(struct slurm_entry *entry, bool active);
+void slurm_unasked(struct slurm_entry *entry);
 
 /* slurm_facts.c: a line from berth-slurm. */
 void slurm_hear(void *context, const struct json *word);
@@ -152,6 +172,7 @@ void slurm_deaf(void *context);
 struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id);
 struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id);
 void slurm_forget(struct slurm_entry *entry);
+void slurm_take_over(struct slurm_entry *entry); /* its heir does */
 void slurm_index_nodes(struct slurm *slurm);
 
 /* slurm_room.c: whose the GPUs are. */

@@ -70,11 +70,16 @@ static void tell_up(struct slurm *slurm, node_id node)
     host->down_told = !host->up;
 }
 
-/* More than before: perhaps we have not heard yet whose they are. */
-static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours, bool sure)
+/*
+ * More than before: perhaps we have not heard yet whose they are.  Of 'theirs' we have: a
+ * job that we did not start says that it has them.
+ */
+static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
+                       uint64_t theirs, bool sure)
 {
     struct slurm_host *host = &slurm->hosts[node];
-    uint32_t count = bits_count(host->used & ~ours);
+    uint32_t count = bits_count((host->used | theirs) & ~ours);
+    uint32_t known = bits_count(theirs & ~ours);
     int64_t now_ns = slurm_now(slurm);
     tell_up(slurm, node);
     if (count != host->foreign_seen) {
@@ -82,8 +87,11 @@ static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours, bool su
         host->foreign_ns = now_ns;
     }
     uint32_t told = bits_count(host->foreign_told);
-    if (!sure && !host->drain && count > told && now_ns < host->foreign_ns + SURE_NS)
+    if (!sure && !host->drain && count > told && now_ns < host->foreign_ns + SURE_NS) {
+        if (known > told)
+            tell_foreign(slurm, node, foreign_bits(slurm, node, known));
         return host->foreign_ns + SURE_NS;
+    }
     tell_foreign(slurm, node, foreign_bits(slurm, node, count));
     return INT64_MAX;
 }
@@ -91,15 +99,16 @@ static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours, bool su
 void slurm_look_at_nodes(struct slurm *slurm, bool sure)
 {
     uint32_t count = slurm->setup.view->cluster->node_count;
-    uint64_t *ours = calloc(count + 1, sizeof *ours);
+    uint64_t *ours = calloc(2 * (size_t)count + 1, sizeof *ours);
+    uint64_t *theirs = ours + count;
     int64_t again_ns = INT64_MAX;
     if (!ours)
         abort();
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
-        for (uint32_t i = 0; is_ours(entry) && i < entry->node_count; i++)
-            ours[entry->nodes[i]] |= entry->gpus[i];
+        for (uint32_t i = 0; i < entry->node_count; i++)
+            (is_ours(entry) ? ours : theirs)[entry->nodes[i]] |= entry->gpus[i];
     for (node_id node = 0; node < count; node++) {
-        int64_t at_ns = look_at(slurm, node, ours[node], sure);
+        int64_t at_ns = look_at(slurm, node, ours[node], theirs[node], sure);
         again_ns = at_ns < again_ns ? at_ns : again_ns;
     }
     free(ours);
@@ -124,6 +133,26 @@ static uint64_t held_bits(const struct slurm *slurm, node_id node)
     return bits;
 }
 
+/* Free on the node, less what others take of whom the engine will hear in a moment. */
+static struct room room_left(const struct slurm *slurm, node_id node)
+{
+    const struct view *view = slurm->setup.view;
+    struct room room = view->free->rooms[node];
+    for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
+        bool coming =
+            entry->slot != JOB_NONE && view->jobs[entry->slot].state <= JOB_WAITING;
+        for (uint32_t i = 0; coming && i < entry->now.count; i++) {
+            const struct seat *seat = &entry->now.seats[i];
+            if (seat->node != node)
+                continue;
+            room.cpu_milli -=
+                seat->cpu_milli < room.cpu_milli ? seat->cpu_milli : room.cpu_milli;
+            room.mem_mib -= seat->mem_mib < room.mem_mib ? seat->mem_mib : room.mem_mib;
+        }
+    }
+    return room;
+}
+
 static bool find_seats(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
@@ -138,7 +167,7 @@ static bool find_seats(struct slurm_entry *entry)
     for (uint32_t i = 0; i < entry->node_count; i++) {
         node_id node = entry->nodes[i];
         const struct slurm_host *host = &slurm->hosts[node];
-        const struct room *room = &view->free->rooms[node];
+        struct room room = room_left(slurm, node);
         uint32_t count = bits_count(entry->gpus[i]);
         uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
         uint64_t bits = lowest(usable & host->foreign_told, count);
@@ -153,9 +182,9 @@ static bool find_seats(struct slurm_entry *entry)
         uint32_t mem_mib = job->mem_mib / nodes;
         hold->seats[hold->count++] =
             (struct seat){ .node = node,
-                           .cpu_milli = cpu_milli < room->cpu_milli ? cpu_milli
-                                                                    : room->cpu_milli,
-                           .mem_mib = mem_mib < room->mem_mib ? mem_mib : room->mem_mib,
+                           .cpu_milli =
+                               cpu_milli < room.cpu_milli ? cpu_milli : room.cpu_milli,
+                           .mem_mib = mem_mib < room.mem_mib ? mem_mib : room.mem_mib,
                            .gpus = bits };
     }
     return hold->count > 0;

@@ -35,7 +35,8 @@ struct launch {
     uint32_t tasks_per_node; /* ranks that we start on each node; 0: one, unranked */
     uint64_t array_id;       /* the first job of its array; 0: none               */
     uint32_t array_index;
-    bool has_steps;    /* its progress is in its own steps, not in seconds  */
-    uint32_t uid, gid; /* whose it is                                       */
-    bool te;           /* of the trial class                                */
+    bool has_steps;       /* its progress is in its own steps, not in seconds  */
+    int64_t submitted_ns; /* to Slurm, by its clock; 0: not, or not known       */
+    uint32_t uid, gid;    /* whose it is                                       */
+    bool te;              /* of the trial class                                */
 };
