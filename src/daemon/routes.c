@@ -51,6 +51,9 @@ static const struct route {
     { "GET", "/v1/server", "", show_server },
     { "PATCH", "/v1/server", "", change_server },
     { "DELETE", "/v1/server", "kill", stop_server },
+    { "POST", "/v1/ui", "", open_page },
+    { "POST", "/v1/session", "", begin_session },
+    { "DELETE", "/v1/session", "", end_session },
     { "GET", "/metrics", "", show_metrics },
 };
 
@@ -119,6 +122,8 @@ void routes_handle(void *context, const struct http_request *request,
                    struct http_reply *reply)
 {
     enum match best = MATCH_NOT;
+    if (show_page(request, reply))
+        return;
     for (size_t i = 0; i < ROUTES; i++) {
         uint64_t id;
         enum match match = matches(table[i].path, request->path, &id);
@@ -328,6 +333,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
         free(routes);
         return r;
     }
+    sessions_open(&routes->sessions, facts.setup->state_dir, facts.now_ns / NS_PER_S);
     buf_init(&routes->told_text, TOLD_MAX);
     struct stream_setup setup = { .loop = loop,
                                   .last_seq = store_seq(facts.store),

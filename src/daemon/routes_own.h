@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "daemon/daemon.h"
 #include "daemon/http.h"
+#include "daemon/sessions.h"
 #include "daemon/token.h"
 #include "model/event.h"
 
@@ -25,6 +26,7 @@ struct routes {
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
+    struct sessions sessions;
 
     struct buf told_text;
     struct told *told;
@@ -42,6 +44,10 @@ route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
     read_log;
 route_fn show_nodes, show_ledger, show_flows, show_server, change_server, stop_server,
     show_metrics;
+route_fn open_page, begin_session, end_session;
+
+/* Answer with one of the page's own files; false if it is none. */
+bool show_page(const struct http_request *request, struct http_reply *reply);
 
 static inline struct caller caller_of(const struct http_request *request)
 {

@@ -1,0 +1,2 @@
+// app.ts - the dashboard.
+document.body.append("Berth");
