@@ -11,13 +11,19 @@
 #include "model/event.h"
 
 struct error;
+struct db_query;
+struct record;
+struct record_filter;
+struct state;
 struct stream;
 struct tails;
+struct watch;
 
 /* An event that is written and not yet known to be on disk. */
 struct told {
     uint64_t seq, job;
     uint32_t owner;
+    bool te;          /* the job is a trial */
     size_t at, count; /* its text in 'told_text' */
 };
 
@@ -27,6 +33,7 @@ struct routes {
     struct stream *stream;
     struct tails *tails;
     struct sessions sessions;
+    struct watch *watch;
 
     struct buf told_text;
     struct told *told;
@@ -45,6 +52,7 @@ route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
 route_fn show_nodes, show_ledger, show_flows, show_server, change_server, stop_server,
     show_metrics;
 route_fn open_page, begin_session, end_session;
+route_fn show_snapshot, show_trends, show_story;
 
 /* Answer with one of the page's own files; false if it is none. */
 bool show_page(const struct http_request *request, struct http_reply *reply);
@@ -68,3 +76,24 @@ bool read_count(const struct http_request *request, const char *key, int64_t min
 /* Seconds since 1970 of a key, in nanoseconds; left as it is where it is absent. */
 bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
                struct http_reply *reply);
+
+/* The state, or NULL with a reply: the store cannot be written and we start over. */
+const struct state *living(struct routes *routes, struct daemon_facts *facts,
+                           struct http_reply *reply);
+
+/* Jobs that the filter lets through, as the caller may see them: an array. */
+void write_jobs(struct routes *routes, const struct http_request *request,
+                const struct record_filter *filter, const char *key, struct buf *body);
+
+/* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
+ * caller may not see it. */
+struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
+                             const struct caller *caller, uint64_t id,
+                             struct record *record, struct http_reply *reply);
+
+/* What berthd is and does: an object. */
+void write_server(struct routes *routes, const char *key, struct buf *body);
+
+/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
+void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
+                  struct buf *body);
