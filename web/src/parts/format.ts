@@ -151,3 +151,33 @@ export function wrap(text: string, letters: number, most: number): string {
   }
   return lines.map(cut).join("\n");
 }
+
+/** A moment of the day: 14:05, with seconds where marks are closer, with the day where it is another. */
+export function clockTime(seconds: number, step = 60): string {
+  const at = new Date(seconds * 1000);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (step < 60) return `${time}:${two(at.getSeconds())}`;
+  return step >= 86400 ? `${at.getDate()} ${MONTHS[at.getMonth()] ?? ""}` : time;
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** A moment in a table: the time today, the day before that. */
+export function dayTime(seconds: number, now: number): string {
+  const [at, today] = [new Date(seconds * 1000), new Date(now * 1000)];
+  const time = clockTime(seconds, 1);
+  if (at.toDateString() === today.toDateString()) return time;
+  const year = at.getFullYear() === today.getFullYear() ? "" : ` ${at.getFullYear()}`;
+  return `${at.getDate()} ${MONTHS[at.getMonth()] ?? ""}${year} ${time.slice(0, 5)}`;
+}
+
+/** How long, in few letters: 45 s, 12 min, 3.2 h, 2.1 d. */
+export function span(seconds: number): string {
+  const s = Math.max(0, seconds);
+  if (s < 0.95) return `${Math.round(s * 10) / 10} s`;
+  if (s < 99.5) return `${Math.round(s)} s`;
+  if (s < 5970) return `${Math.round(s / 60)} min`;
+  if (s < 172800) return `${fixed(s / 3600, 1)} h`;
+  return `${fixed(s / 86400, 1)} d`;
+}
