@@ -4,6 +4,7 @@
 // which stays in this tab (a reload keeps it) and goes with every request as a header: unlike a
 // cookie, no other port and no other page ever sees it.  A new tab asks the open ones for it.
 
+import { Lines } from "./parts/sse";
 import type { Event } from "./schema";
 
 const KEY = "berth-session";
@@ -133,31 +134,6 @@ export interface Listener {
   events(batch: Event[]): void;
   lagged(): void; // what came after the last one cannot be told any more
   open(): void;
-}
-
-/** Takes a server-sent stream apart, however it is cut into pieces. */
-export class Lines {
-  private rest = "";
-  private name = "";
-  private data = "";
-
-  constructor(private readonly event: (name: string, data: string) => void) {}
-
-  take(text: string): void {
-    const lines = (this.rest + text).split("\n");
-    this.rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (line === "") this.end();
-      else if (line.startsWith("data: ")) this.data += line.slice(6);
-      else if (line.startsWith("event: ")) this.name = line.slice(7);
-    }
-  }
-
-  private end(): void {
-    if (this.data !== "") this.event(this.name, this.data);
-    this.name = "";
-    this.data = "";
-  }
 }
 
 /** The events after 'seq', until the connection or the signal ends. */

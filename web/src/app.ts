@@ -68,7 +68,7 @@ class App implements Site {
     document.body.replaceChildren(
       h(
         "header",
-        { class: "bar" },
+        { class: "top-bar" },
         h("a", { class: "brand", href: "#/now" }, h("img", { src: "/icon.svg", alt: "", width: "22", height: "22" }), "Berth"),
         h("nav", { "aria-label": "Pages" }, ...this.tabs.values()),
         this.link,

@@ -2,7 +2,7 @@
 
 import type { Attempt, Job, Story } from "../schema";
 import { h, styled } from "./dom";
-import { amount, clockTime, dayTime, plain, span } from "./format";
+import { clockTime, dayTime, gpuTime, plain, span } from "./format";
 import { clock } from "./ticks";
 
 interface Piece {
@@ -108,8 +108,8 @@ export function pricesOf(job: Job, now: number): HTMLElement | undefined {
       h("th", { scope: "row" }, dayTime(one.at ?? 0, now)),
       h("td", {}, one.job === undefined ? "–" : h("a", { href: `#/job/${one.job}` }, String(one.job))),
       h("td", {}, one.rule ?? ""),
-      h("td", {}, amount(one.predicted_cost_gpu_s ?? 0, "gpu_s")),
-      h("td", {}, amount(one.actual_cost_gpu_s ?? 0, "gpu_s")),
+      h("td", {}, gpuTime(one.predicted_cost_gpu_s ?? 0)),
+      h("td", {}, gpuTime(one.actual_cost_gpu_s ?? 0)),
     ),
   );
   const heads = ["When", "For job", "Rule", "Cost, predicted", "measured"];

@@ -52,7 +52,7 @@ export function progressOf(job: Seen, now: number): HTMLElement | string {
   const words = `${Math.floor(100 * part)} %${left === undefined ? "" : ` · ${span(left)}`}`;
   return h(
     "span",
-    { class: "progress" },
+    { class: "meter" },
     h("span", { class: "track", "aria-hidden": "true" }, styled(h("span", { class: "done" }), { width: `${100 * part}%` })),
     h("span", {}, words),
   );

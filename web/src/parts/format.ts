@@ -64,7 +64,7 @@ export function scaleFor(unit: string, size: number): Scale {
       return firstThatFits(TIMES, abs * 1e-6, 1.5) ? shifted(abs) : { divisor: 1, suffix: " µs" };
     case "gpu_s":
     case "GPU-s":
-      return abs > 0 && abs < 900 ? { divisor: 1, suffix: " GPU s" } : { divisor: 3600, suffix: " GPU h" };
+      return abs < 900 ? { divisor: 1, suffix: " GPU s" } : { divisor: 3600, suffix: " GPU h" };
     case "gpu_h":
       return { divisor: 1, suffix: " GPU h" };
     case "fraction":
@@ -180,4 +180,11 @@ export function span(seconds: number): string {
   if (s < 5970) return `${Math.round(s / 60)} min`;
   if (s < 172800) return `${fixed(s / 3600, 1)} h`;
   return `${fixed(s / 86400, 1)} d`;
+}
+
+/** GPU time that was lost: 0.3 GPU s, 4.2 GPU min, 1.6 GPU h. */
+export function gpuTime(seconds: number): string {
+  const scale = [3600, 60, 1].find((divisor) => seconds >= 1.5 * divisor) ?? 1;
+  const value = Math.round((10 * seconds) / scale) / 10;
+  return `${fixed(value, Number.isInteger(value) || value >= 100 ? 0 : 1)} GPU ${{ 3600: "h", 60: "min", 1: "s" }[scale] ?? ""}`;
 }

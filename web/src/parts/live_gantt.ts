@@ -7,7 +7,7 @@ import { Cell } from "./cell";
 import { chooser } from "./chooser";
 import { className } from "./chip";
 import { h, styled, type Child } from "./dom";
-import { amount, clockTime, span as howLong } from "./format";
+import { clockTime, gpuTime, span as howLong } from "./format";
 import { GanttChart } from "./gantt_chart";
 import { layOut, type Rows } from "./gantt_paint";
 import { jobColour } from "./palette";
@@ -17,6 +17,7 @@ const GPUS_MAX = 128; // rows
 const BARS_MAX = 12000;
 const AHEAD = 0.25; // of the time shown lies in the future
 const PAST_S = 6 * 3600;
+const RECENT_S = 60; // no less of the past is shown
 const ENDS: Record<string, number> = { finished: 0, preempted: 1, lost: 2, failed: 5, cancelled: 0, resized: 0 };
 const ENDED = ["finished", "preempted", "lost", "goes on", "expected", "failed", "in use by others"];
 const RUNNING = 3;
@@ -90,7 +91,7 @@ class Layout {
       const entry = span.how === "preempted" ? priceAt(entries, span.job, span.end ?? 0) : undefined;
       const [top] = bars;
       if (!entry || !top) continue;
-      this.notes.set(top, `−${amount(priceOf(entry), "gpu_s")}`);
+      this.notes.set(top, `−${gpuTime(priceOf(entry))}`);
       for (const bar of bars) this.entries.set(bar, entry);
     }
   }
@@ -138,6 +139,18 @@ class Layout {
     const clock = (time: number, step: number): string => clockTime(this.base + time, step);
     return { ...layOut(gantt), live: { at: this.now - this.base, clock, notes: this.notes } };
   }
+}
+
+/** When the first job began that is seen after 'from': before that there is nothing to see. */
+function firstStart(state: State, from: number): number {
+  let first = Infinity;
+  for (let i = state.spans.length - 1; i >= 0; i--) {
+    const span = state.spans[i];
+    if (!span || (span.end ?? 0) < from) break;
+    first = Math.min(first, span.start ?? first);
+  }
+  for (const spans of state.now.values()) for (const span of spans) first = Math.min(first, span.start ?? first);
+  return first;
 }
 
 /** Midnight before: marks on the axis are whole hours of the local clock. */
@@ -204,12 +217,13 @@ export class LiveGantt {
     const base = this.base || midnight(now);
     this.base = base;
     const whole = { from: now - PAST_S - base, to: now + PAST_S * AHEAD - base };
-    if (following) this.window.see(whole, { from: now - range - base, to: now + range * AHEAD - base });
+    const past = Math.min(range, Math.max(RECENT_S, now - firstStart(state, now - range) + 5));
+    if (following) this.window.see(whole, { from: now - past - base, to: now + past * AHEAD - base });
     else this.window.within(whole);
     if (following) this.set = { from: this.window.from, to: this.window.to };
     this.follow.hidden = following;
     this.layout = new Layout(state, now, base, base + this.window.from);
-    const rows = this.layout.make(range * AHEAD * 0.3);
+    const rows = this.layout.make(past * AHEAD * 0.4);
     if (rows.gantt.gpus.length === 0) return;
     this.chart.follow(rows);
     const all = state.nodes.reduce((sum, node) => sum + (node.gpus ?? 0), 0);
@@ -232,7 +246,7 @@ export class LiveGantt {
         ...(bar.ended === RUNNING ? [] : [line("to", clockTime(this.base + bar.end, 1))]),
         line("for", howLong(bar.end - bar.start)),
         line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? "")),
-        ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", amount(priceOf(entry), "gpu_s"))] : []),
+        ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", gpuTime(priceOf(entry)))] : []),
       ),
     ];
   }

@@ -10,7 +10,7 @@ const DRAW_MS = 200;
 
 export class Output {
   private readonly text = h("pre", { class: "output", tabindex: "0", role: "log", "aria-label": "Output", "aria-live": "off" });
-  private readonly note = h("p", { class: "note" }, "…");
+  private readonly note = h("p", { class: "note" }, "Nothing so far.");
   readonly element = h("div", {}, this.text, this.note);
   private readonly end = new AbortController();
   private raw = "";

@@ -1,8 +1,8 @@
 // stack.ts - counts over time on top of each other; colours and stripes tell the layers apart.
 
 import { clockTime, dayTime, plain } from "./format";
-import { barSwatch, policyColour, policyStripes } from "./palette";
-import { Plot, valueAt, type Axis } from "./plot";
+import { barSwatch, policyColour, policyStripes, swatch } from "./palette";
+import { Plot, valueAt, type Axis, type Line } from "./plot";
 import type { Brush } from "./plot_paint";
 import { colour } from "./theme";
 import { clock, even } from "./ticks";
@@ -70,8 +70,10 @@ function paintLayer({ ctx, x, y }: Brush, t: readonly number[], low: readonly nu
     if (i > 0) ctx.lineTo(x(t[i] ?? 0), y(low[i - 1] ?? 0));
   }
   ctx.closePath();
+  ctx.globalAlpha = 0.8;
   ctx.fillStyle = striped(policyColour(place), policyStripes(place));
   ctx.fill();
+  ctx.globalAlpha = 1;
 }
 
 export interface Stack {
@@ -81,9 +83,10 @@ export interface Stack {
   now: number;
   layers: readonly Layer[];
   most?: number; // at least so high
+  over?: readonly Line[]; // drawn on top
 }
 
-export function drawStack(plot: Plot, { title, label, t, now, layers, most }: Stack): void {
+export function drawStack(plot: Plot, { title, label, t, now, layers, most, over = [] }: Stack): void {
   const times = [...t, now];
   const held = (values: readonly number[]): number[] => [...values, values[values.length - 1] ?? 0];
   let floor = times.map(() => 0);
@@ -96,14 +99,17 @@ export function drawStack(plot: Plot, { title, label, t, now, layers, most }: St
   const lines = layers.map((layer) => ({ policy: layer.place, name: layer.name, x: times, y: held(layer.y) }));
   plot.draw({
     title,
-    lines: [{ policy: 6, name: "all", x: times, y: floor, dash: [] }],
+    lines: [{ policy: 6, name: "all", x: times, y: floor, dash: [] }, ...over],
     x: wallAxis(times[0] ?? now - 1, now),
     y: { label, range: [0, highest * 1.06], ticks: even, tick: plain },
     stepped: true,
     at: (time) => dayTime(time, now),
     value: plain,
     rows: (time) =>
-      [...lines].reverse().map((line) => ({ mark: barSwatch(line.policy), name: line.name, value: plain(valueAt(line, time, true) ?? 0) })),
+      [
+        ...over.map((line) => ({ mark: swatch(line.policy, line.dash), name: line.name, value: plain(valueAt(line, time, true) ?? 0) })),
+        ...[...lines].reverse().map((line) => ({ mark: barSwatch(line.policy), name: line.name, value: plain(valueAt(line, time, true) ?? 0) })),
+      ],
     under: (brush) => layers.forEach((layer, i) => paintLayer(brush, times, tops[i]?.low ?? [], tops[i]?.high ?? [], layer.place)),
   });
 }

@@ -74,7 +74,7 @@ export class Tiles {
         h("span", { class: "soft" }, node.type ?? ""),
         h("span", { class: "use" }, words),
       ),
-      h("div", { class: "gpus" }, ...holders.map((jobs, gpu) => gpuMark(state, jobs, foreign.includes(gpu), this.open))),
+      h("div", { class: "gpu-row" }, ...holders.map((jobs, gpu) => gpuMark(state, jobs, foreign.includes(gpu), this.open))),
     );
   }
 }

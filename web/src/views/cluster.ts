@@ -2,11 +2,10 @@
 
 import { get } from "../api";
 import { h } from "../parts/dom";
-import { fixed, dayTime, plain } from "../parts/format";
+import { fixed } from "../parts/format";
 import { barSwatch, swatch } from "../parts/palette";
-import { Plot, valueAt, type Line } from "../parts/plot";
-import { drawStack, wallAxis } from "../parts/stack";
-import { even } from "../parts/ticks";
+import { Plot } from "../parts/plot";
+import { drawStack } from "../parts/stack";
 import type { Trends } from "../schema";
 import type { Site, View } from "./view";
 
@@ -40,9 +39,9 @@ class ClusterPage implements View {
   readonly title = "Cluster";
   private readonly use = new Plot(220, "cluster");
   private readonly waiting = new Plot(220, "cluster");
-  private readonly shares = new Plot(260, "cluster");
+  private readonly shares = new Map<string, { plot: Plot; now: HTMLElement }>();
   private readonly waitingKey = h("div");
-  private readonly sharesKey = h("div");
+  private readonly sharesGrid = h("div", { class: "shares" });
   private readonly levels = h("section", { class: "card wide", hidden: true });
   private readonly empty = h("p", { class: "card note" }, "The first figures come a few seconds after berthd was started.");
   private readonly charts: HTMLElement;
@@ -69,8 +68,11 @@ class ClusterPage implements View {
         { class: "card wide" },
         h("div", { class: "card-head" }, h("h2", {}, "Shares: got and due")),
         h("p", { class: "note" }, "Due: all GPUs shared out evenly, by weight, among those who want some; nobody gets more than that."),
-        this.shares.element,
-        this.sharesKey,
+        this.sharesGrid,
+        keyOf([
+          { mark: barSwatch(0), name: "GPUs it has" },
+          { mark: swatch(1, [5, 4]), name: "GPUs it is due" },
+        ]),
       ),
       this.levels,
     );
@@ -141,31 +143,21 @@ class ClusterPage implements View {
     this.waitingKey.replaceChildren(layers.length > 0 ? keyOf(layers.map(({ name, place }) => ({ mark: barSwatch(place), name }))) : h("p", { class: "note" }, "No job has waited."));
   }
 
+  /** A small chart each: what it got as an area, what it was due as a dashed line. */
   private drawShares({ t, entities, gpus }: Trends, now: number): void {
-    const x = [...t, now];
-    const held = (values: number[]): number[] => [...values, values[values.length - 1] ?? 0];
-    const lines = entities.flatMap(({ name, due, got }, policy): Line[] => [
-      { policy, name, dash: [4, 4], x, y: held(due) },
-      { policy, name, dash: [], x, y: held(got) },
-    ]);
     const most = Math.max(1, ...gpus);
-    this.shares.draw({
-      title: "GPUs each entity got, and was due, over time",
-      lines,
-      x: wallAxis(x[0] ?? now - 1, now),
-      y: { label: "GPUs", range: [0, most * 1.06], ticks: even, tick: plain },
-      stepped: true,
-      at: (time) => dayTime(time, now),
-      value: plain,
-      rows: (time) =>
-        entities.map(({ name }, i) => {
-          const [due, got] = [lines[2 * i], lines[2 * i + 1]].map((line) => (line && valueAt(line, time, true)) ?? 0);
-          return { mark: swatch(i, []), name, value: `${plain(got ?? 0)}, due ${fixed(due ?? 0, 1)}` };
-        }),
+    entities.forEach(({ name, due, got }) => {
+      let chart = this.shares.get(name);
+      if (!chart) {
+        chart = { plot: new Plot(150, "cluster"), now: h("span", { class: "note" }) };
+        this.shares.set(name, chart);
+        this.sharesGrid.append(h("figure", { class: "share", "data-entity": name }, h("figcaption", {}, h("strong", {}, name), " ", chart.now), chart.plot.element));
+      }
+      const last = (values: readonly number[]): string => fixed(values[values.length - 1] ?? 0, 1).replace(/\.0$/, "");
+      chart.now.textContent = `has ${last(got)}, due ${last(due)}`;
+      const dues = { policy: 1, name: "due", dash: [5, 4], x: [...t, now], y: [...due, due[due.length - 1] ?? 0] };
+      drawStack(chart.plot, { title: `GPUs that ${name} got, and was due`, label: "", t, now, layers: [{ name: "got", place: 0, y: got }], most, over: [dues] });
     });
-    this.sharesKey.replaceChildren(
-      keyOf([...entities.map(({ name }, i) => ({ mark: swatch(i, []), name })), { mark: h("i", { class: "solid" }), name: "got" }, { mark: h("i", { class: "dashed" }), name: "due" }]),
-    );
   }
 
   private drawLevels({ flow, flows = [] }: Flows): void {

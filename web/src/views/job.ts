@@ -16,6 +16,9 @@ import type { Site, View } from "./view";
 const AGAIN_MS = 1500; // between two questions, however much happens
 const SURE_MS = 4000; // to press again what cannot be undone
 
+/** Facts that may be long. */
+const WIDE: ReadonlySet<string> = new Set(["Reason", "Command", "Folder", "Runs on", "Ran on"]);
+
 class JobPage implements View {
   readonly title: string;
   readonly element = h("div", { class: "page job" });
@@ -124,7 +127,7 @@ class JobPage implements View {
       stateChip(job.state),
       h("span", { class: "soft" }, className(job.class)),
     );
-    this.facts.replaceChildren(...this.factsOf(job, now).flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    this.facts.replaceChildren(...this.factsOf(job, now).map(([name, value]) => h("div", { class: WIDE.has(name) ? "wide" : "" }, h("dt", {}, name), h("dd", {}, value))));
     this.life.hidden = false;
     this.life.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Attempts")), attemptsOf(job, story, now));
     this.drawButtons(job);

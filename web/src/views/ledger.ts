@@ -2,7 +2,7 @@
 
 import { get } from "../api";
 import { h } from "../parts/dom";
-import { amount, dayTime, plain, span } from "../parts/format";
+import { dayTime, gpuTime, plain, span } from "../parts/format";
 import { List, type Column } from "../parts/list";
 import { swatch } from "../parts/palette";
 import { Plot, valueAt, type Line } from "../parts/plot";
@@ -52,20 +52,16 @@ const RULES: Record<string, string> = {
   resize: "went on with another size",
 };
 
-function minutes(gpuSeconds: number): string {
-  return plain(Math.round(gpuSeconds / 6) / 10);
-}
-
 function totalsTable(totals: readonly Total[]): HTMLElement {
   const heads = ["Rule", "Preemptions", "Lost, predicted", "Lost, measured", "Waiting spared"];
   const rows = totals.map(({ rule, count, predicted, measured, spared }) =>
     h(
       "tr",
       { class: rule === "all" ? "sum" : "" },
-      h("th", { scope: "row" }, rule, RULES[rule] !== undefined && h("small", {}, ` ${RULES[rule] ?? ""}`)),
+      h("th", { scope: "row" }, rule, RULES[rule] !== undefined && h("small", {}, RULES[rule] ?? "")),
       h("td", {}, plain(count)),
-      h("td", {}, `${minutes(predicted)} GPU min`),
-      h("td", {}, `${minutes(measured)} GPU min`),
+      h("td", {}, gpuTime(predicted)),
+      h("td", {}, gpuTime(measured)),
       h("td", {}, span(spared)),
     ),
   );
@@ -81,11 +77,11 @@ function columnsFor(clock: () => number): Column<Entry>[] {
     { name: "for", head: "For", number: true, cell: (entry) => job(entry.for), order: (entry) => entry.for ?? 0 },
     { name: "rule", head: "Rule", cell: (entry) => entry.rule ?? "", order: (entry) => entry.rule ?? "" },
     { name: "gpus", head: "GPUs", number: true, cell: (entry) => String(entry.gpus ?? 0), order: (entry) => entry.gpus ?? 0 },
-    { name: "predicted", head: "Predicted", number: true, cell: (entry) => amount(entry.predicted_cost_gpu_s ?? 0, "gpu_s"), order: (entry) => entry.predicted_cost_gpu_s ?? 0 },
-    { name: "measured", head: "Measured", number: true, cell: (entry) => amount(entry.actual_cost_gpu_s ?? 0, "gpu_s"), order: (entry) => entry.actual_cost_gpu_s ?? 0 },
-    { name: "pause", head: "Pause", number: true, cell: (entry) => amount(entry.pause_gpu_s ?? 0, "gpu_s"), order: (entry) => entry.pause_gpu_s ?? 0 },
-    { name: "load", head: "Load", number: true, cell: (entry) => amount(entry.load_gpu_s ?? 0, "gpu_s"), order: (entry) => entry.load_gpu_s ?? 0 },
-    { name: "redo", head: "Done again", number: true, cell: (entry) => amount(entry.redo_gpu_s ?? 0, "gpu_s"), order: (entry) => entry.redo_gpu_s ?? 0 },
+    { name: "predicted", head: "Predicted", number: true, cell: (entry) => gpuTime(entry.predicted_cost_gpu_s ?? 0), order: (entry) => entry.predicted_cost_gpu_s ?? 0 },
+    { name: "measured", head: "Measured", number: true, cell: (entry) => gpuTime(entry.actual_cost_gpu_s ?? 0), order: (entry) => entry.actual_cost_gpu_s ?? 0 },
+    { name: "pause", head: "Pause", number: true, cell: (entry) => gpuTime(entry.pause_gpu_s ?? 0), order: (entry) => entry.pause_gpu_s ?? 0 },
+    { name: "load", head: "Load", number: true, cell: (entry) => gpuTime(entry.load_gpu_s ?? 0), order: (entry) => entry.load_gpu_s ?? 0 },
+    { name: "redo", head: "Done again", number: true, cell: (entry) => gpuTime(entry.redo_gpu_s ?? 0), order: (entry) => entry.redo_gpu_s ?? 0 },
     { name: "spared", head: "Spared", number: true, cell: (entry) => (entry.wait_saved_s === undefined ? (entry.open ? "not yet known" : "–") : span(entry.wait_saved_s)), order: (entry) => entry.wait_saved_s ?? -1 },
   ];
 }

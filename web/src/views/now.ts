@@ -4,7 +4,7 @@ import { count, type Seen } from "../state";
 import { Cell } from "../parts/cell";
 import { chooser } from "../parts/chooser";
 import { h } from "../parts/dom";
-import { amount, plain } from "../parts/format";
+import { gpuTime, plain } from "../parts/format";
 import { jobsList, matches } from "../parts/jobs_list";
 import { LiveGantt, priceOf } from "../parts/live_gantt";
 import { Stats } from "../parts/stats";
@@ -76,7 +76,7 @@ export function nowView(site: Site): View {
     stats.set("GPUs held", `${counts.gpusHeld}`, `of ${counts.gpus}${others}`, counts.gpus > 0 ? counts.gpusHeld / counts.gpus : 0);
     stats.set("Running", plain(counts.running));
     stats.set("Waiting", plain(counts.waiting), counts.held > 0 ? `and ${counts.held} held` : "");
-    stats.set("Preemptions", plain(state.entries.length), state.entries.length > 0 ? `cost ${amount(lost, "gpu_s")}` : "so far");
+    stats.set("Preemptions", plain(state.entries.length), state.entries.length > 0 ? `cost ${gpuTime(lost)}` : "so far");
     stats.set("Policy", state.server.policy ?? "");
   }
 
