@@ -291,7 +291,7 @@ export function count(state: State): Counts {
     else counts.running++;
   }
   for (const node of state.nodes) counts.gpus += node.gpus ?? 0;
-  for (const holders of holdersOf(state)) counts.gpusHeld += holders.filter((jobs) => jobs.length > 0).length;
+  for (const node of holdersOf(state)) for (const jobs of node) counts.gpusHeld += jobs.length > 0 ? 1 : 0;
   for (const { gpus } of state.foreign.values()) counts.gpusForeign += gpus.length;
   return counts;
 }

@@ -21,8 +21,13 @@ const WHICH: { value: Which; label: string }[] = [
   { value: "ended", label: "Ended" },
 ];
 
-/** Those that run first, then those that wait, in the order in which they came. */
-const ORDER: Record<string, number> = { STOPPING: 0, RUNNING: 0, PENDING: 1, HELD: 2 };
+/** Those that run first, then those that wait, in the order in which they came: nothing is sorted. */
+function inOrder(jobs: Iterable<Seen>, which: Which): Seen[] {
+  const [run, wait, held]: [Seen[], Seen[], Seen[]] = [[], [], []];
+  for (const job of jobs) (job.state === "PENDING" ? wait : job.state === "HELD" ? held : run).push(job);
+  if (which === "running") return run;
+  return which === "waiting" ? wait.concat(held) : run.concat(wait, held);
+}
 
 function hint(): HTMLElement {
   return h(
@@ -51,14 +56,8 @@ export function nowView(site: Site): View {
     const { state } = live;
     if (!state) return [];
     const words = search.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
-    if (which.get() === "ended") return state.ended.filter((job) => matches(job, words)).reverse();
-    const wanted = which.get();
-    const fits = (job: Seen): boolean => {
-      const runs = job.state === "RUNNING" || job.state === "STOPPING";
-      return (wanted === "live" || runs === (wanted === "running")) && matches(job, words);
-    };
-    const jobs = [...state.jobs.values()].filter(fits);
-    return jobs.sort((a, b) => (ORDER[a.state] ?? 3) - (ORDER[b.state] ?? 3) || a.id - b.id);
+    const jobs = which.get() === "ended" ? [...state.ended].reverse() : inOrder(state.jobs.values(), which.get());
+    return words.length === 0 ? jobs : jobs.filter((job) => matches(job, words));
   }
 
   function show(): void {
