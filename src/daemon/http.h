@@ -141,7 +141,7 @@ void http_flush(struct http *http, bool durable);
 /* Are there replies that wait for http_flush()? */
 bool http_waiting(const struct http *http);
 
-#define HTTP_NOBODY 65534 /* who asks over TCP without a secret */
+#define HTTP_NOBODY (UINT32_MAX - 1) /* who asks over TCP without a secret: no user */
 
 /* Listen on TCP from now on, "HOST:PORT"; -EALREADY if it does already. */
 int http_listen(struct http *http, const char *where, struct error *err);

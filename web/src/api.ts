@@ -133,6 +133,7 @@ const SILENT_MS = 40_000; // berthd speaks every 15 s, if only to say that it is
 export interface Listener {
   events(batch: Event[]): void;
   lagged(): void; // what came after the last one cannot be told any more
+  others(seq: number): void; // something happened that we may not see
   open(): void;
 }
 
@@ -149,6 +150,7 @@ export async function events(seq: number, signal: AbortSignal, listener: Listene
     let batch: Event[] = [];
     const lines = new Lines((name, data) => {
       if (name === "lagged") listener.lagged();
+      else if (name === "others") listener.others((JSON.parse(data) as { seq: number }).seq);
       else batch.push(JSON.parse(data) as Event);
     });
     await pump(response, (text) => {

@@ -9,6 +9,7 @@ import { begin, fold, learn, type State } from "./state";
 
 const DRAW_MS = 250;
 const ASK_MS = 400;
+const OTHERS_MS = 3000; // between two snapshots, for those who may not see all
 const ASK_MAX = 400; // jobs in one question
 const BEHIND = 5000; // events missed, from which on a new snapshot is quicker
 const TRY_MS = [500, 1000, 2000, 4000];
@@ -24,6 +25,8 @@ export class Live {
   private readonly watchers = new Set<() => void>();
   private drawing = false;
   private asking = false;
+  private looking = false;
+  private meanwhile: Event[] = []; // what came while a snapshot was on its way
   private drawn = 0;
   private readonly end = new AbortController();
 
@@ -62,6 +65,7 @@ export class Live {
           },
           events: (batch) => this.take(batch),
           lagged: () => (this.state = undefined),
+          others: (seq) => this.lookAgain(seq),
         });
       } catch (error) {
         this.fail(error);
@@ -91,10 +95,22 @@ export class Live {
   }
 
   private async look(): Promise<void> {
+    this.meanwhile = [];
     const snapshot = await get<Snapshot>("/v1/snapshot");
     this.ahead = snapshot.now - Date.now() / 1000;
     this.state = begin(snapshot);
+    for (const event of this.meanwhile) fold(this.state, event); // what is in it already is passed over
+    this.meanwhile = [];
     this.changed();
+  }
+
+  /** Of others we hear only that something happened: how things stand then is in a snapshot. */
+  private lookAgain(seq: number): void {
+    if (this.state && seq > this.state.seq) this.state.seq = seq;
+    this.eventCount++;
+    if (this.looking) return;
+    this.looking = true;
+    setTimeout(() => void this.look().catch((error: unknown) => this.fail(error)).finally(() => (this.looking = false)), OTHERS_MS);
   }
 
   private take(batch: Event[]): void {
@@ -107,6 +123,7 @@ export class Live {
       return;
     }
     for (const event of batch) fold(state, event);
+    if (this.looking) this.meanwhile.push(...batch);
     this.changed();
     this.ask();
   }

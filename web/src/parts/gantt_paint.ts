@@ -46,7 +46,8 @@ function nodeOf(gpu: string): string {
   return slash < 0 ? gpu : gpu.slice(0, slash);
 }
 
-export function layOut(gantt: Gantt): Rows {
+/** Rows that are about so tall together. */
+export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
   const byGpu: Span[][] = gantt.gpus.map(() => []);
   for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
   const shared = new Map<Span, Piece[]>();
@@ -54,7 +55,7 @@ export function layOut(gantt: Gantt): Rows {
     spans.sort((a, b) => a.start - b.start || a.job - b.job);
     for (const [span, pieces] of piecesOf(spans)) shared.set(span, pieces);
   }
-  const height = Math.max(8, Math.min(24, Math.floor(ROWS_TALL / gantt.gpus.length)));
+  const height = Math.max(8, Math.min(24, Math.floor(tall / gantt.gpus.length)));
   const tops: number[] = [];
   let y = 2;
   gantt.gpus.forEach((gpu, i) => {

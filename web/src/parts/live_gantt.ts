@@ -14,6 +14,7 @@ import { jobColour } from "./palette";
 import { Window } from "./window";
 
 const GPUS_MAX = 128; // rows
+const ROWS_TALL = 400; // pixels, together
 const BARS_MAX = 12000;
 const AHEAD = 0.25; // of the time shown lies in the future
 const PAST_S = 6 * 3600;
@@ -137,7 +138,7 @@ class Layout {
     const { gpus, bars: spans } = this;
     const gantt: Gantt = { from: this.from - this.base, to: this.now - this.base, gpus, spans, complete: true };
     const clock = (time: number, step: number): string => clockTime(this.base + time, step);
-    return { ...layOut(gantt), live: { at: this.now - this.base, clock, notes: this.notes } };
+    return { ...layOut(gantt, ROWS_TALL), live: { at: this.now - this.base, clock, notes: this.notes } };
   }
 }
 
