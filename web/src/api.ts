@@ -8,7 +8,7 @@ import { Lines } from "./parts/sse";
 import type { Event } from "./schema";
 
 const KEY = "berth-session";
-const ASK_MS = 250; // how long a new tab waits for an older one to answer
+const ASK_MS = 400; // how long a new tab waits for an older one before it shows the door
 
 export class Refused extends Error {
   constructor(
@@ -22,8 +22,12 @@ export class Refused extends Error {
 let session = sessionStorage.getItem(KEY) ?? undefined;
 const tabs = new BroadcastChannel("berth");
 
-tabs.addEventListener("message", (message: MessageEvent<unknown>) => {
-  if (message.data === "who?" && session !== undefined) tabs.postMessage({ session });
+tabs.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
+  if (data === "who?" && session !== undefined) tabs.postMessage({ session });
+  if (data === "left" && session !== undefined) {
+    keep(undefined);
+    location.reload();
+  }
 });
 
 function keep(secret: string | undefined): void {
@@ -67,9 +71,21 @@ export async function enter(): Promise<boolean> {
   return session !== undefined;
 }
 
+/** The session ends, in all tabs. */
 export async function leave(): Promise<void> {
   await request("DELETE", "/v1/session").catch(() => undefined);
   keep(undefined);
+  tabs.postMessage("left");
+}
+
+/** A tab that was slow to answer lets us in after all. */
+export function waitForTabs(): void {
+  tabs.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
+    const late = (data as { session?: unknown } | null)?.session;
+    if (typeof late !== "string" || session !== undefined) return;
+    keep(late);
+    location.reload();
+  });
 }
 
 /** Who was let in is not any more: forget the session. */

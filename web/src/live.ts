@@ -3,7 +3,7 @@
 // Nothing is polled.  Events are folded as they come; whoever draws is told a few times a second
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
-import { enter, events, forget, get, Refused } from "./api";
+import { enter, events, forget, get, Refused, waitForTabs } from "./api";
 import type { Entry, Event, Job, Snapshot } from "./schema";
 import { begin, fold, learn, type State } from "./state";
 
@@ -180,6 +180,7 @@ export async function open(): Promise<Live> {
   try {
     if (await enter()) return live;
     live.refusal = "This page needs an address of its own.";
+    waitForTabs();
   } catch (error) {
     live.refusal = error instanceof Error ? error.message : String(error);
   }

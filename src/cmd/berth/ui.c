@@ -41,13 +41,18 @@ static int write_door(const char *url, char *path, size_t size)
     return close(fd) == 0 && count > 0 ? 0 : -EIO;
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
 /* What opens files for this user: BROWSER, or the desktop's own way; NULL: nothing. */
 static const char *find_browser(void)
 {
-    const char *browser = getenv("BROWSER");
-    if (browser && *browser)
-        return browser;
-    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") ? "xdg-open" : NULL;
+    if (is_set("BROWSER"))
+        return getenv("BROWSER");
+    return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY") ? "xdg-open" : NULL;
 }
 
 static bool start_browser(const char *program, const char *path)

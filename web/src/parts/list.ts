@@ -48,7 +48,7 @@ export class List<T> {
     this.sorted = options.sorted;
     this.view = h("div", { class: "list-view", tabindex: "0" }, this.body);
     this.none = h("div", { class: "list-empty", hidden: true }, options.empty);
-    this.element = h("div", { class: "list", role: "table", "aria-label": options.label }, this.head, this.view, this.none);
+    this.element = h("div", { class: "list", role: "grid", "aria-label": options.label }, this.head, this.view, this.none);
     this.drawHead();
     this.view.addEventListener("scroll", () => this.draw(), { passive: true });
     this.view.addEventListener("keydown", (event) => this.key(event));
@@ -164,7 +164,7 @@ export class List<T> {
     let row = this.rows.get(place);
     if (!row) {
       row = styled(h("div", { role: "row", "aria-rowindex": String(place + 2) }), { top: `${place * this.rowHeight}px` });
-      row.append(...this.options.columns.map((column) => h("div", { class: `cell ${column.name}${column.number ? " number" : ""}`, role: "cell" })));
+      row.append(...this.options.columns.map((column) => h("div", { class: `cell ${column.name}${column.number ? " number" : ""}`, role: "gridcell" })));
       row.addEventListener("click", () => this.click(place));
       this.rows.set(place, row);
       this.body.append(row);

@@ -94,8 +94,9 @@ class JobPage implements View {
     this.curve.hidden = !this.loss.draw(story);
     this.speed.hidden = story.speeds.length === 0;
     if (!this.speed.hidden) this.speed.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Throughput by accelerator")), speedsOf(story.speeds));
-    this.why.hidden = ENDED_STATES.has(job.state);
-    this.why.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, job.state === "RUNNING" ? "How it stands" : "Why it waits")), reasonsOf(why));
+    // Of one that simply runs, all of it is said above.
+    this.why.hidden = ENDED_STATES.has(job.state) || why.reasons.every(({ token }) => token === "running");
+    this.why.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, job.state === "RUNNING" || job.state === "STOPPING" ? "How it stands" : "Why it waits")), reasonsOf(why));
     const prices = pricesOf(job, this.site.live.now());
     this.price.hidden = prices === undefined;
     if (prices) this.price.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Preemptions and their price")), prices);

@@ -7,9 +7,10 @@
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { BUILD, Daemon, findChromium, openBrowser, sleep, until } from "./scene.mjs";
 
@@ -67,19 +68,12 @@ function check(name, body) {
   test(name, { skip: !name.includes(only), timeout: 30000 }, body);
 }
 
-before(async () => {
-  daemon = await new Daemon("--fake-gpus", "v100:2", "--policy", "fitgpp").start();
-  browser = await openBrowser();
-  context = await newContext();
-  page = await context.newPage();
-  await page.goto(daemon.url());
-  await page.locator(".link.open").waitFor();
-});
-
-after(async () => {
-  await browser?.close();
-  await daemon?.wipe();
-});
+daemon = await new Daemon("--fake-gpus", "v100:2", "--policy", "fitgpp").start();
+browser = await openBrowser();
+context = await newContext();
+page = await context.newPage();
+await page.goto(daemon.url());
+await page.locator(".link.open").waitFor();
 
 check("a job from the command line appears, runs, is preempted, resumes and ends", async () => {
   const long = daemon.submit("-G2", "-J", "long", "--grace", "5", "--steps", "40", "--pattern", "step ([0-9]+) loss ([0-9.]+)", "--", "bash", "-c", KEEP);
@@ -277,4 +271,18 @@ check("nothing left loopback, no script failed, and the script is small", async 
   assert.deepEqual(wrong, []);
   const bytes = gzipSync(readFileSync(join(BUILD, "web", "app.js"))).length;
   assert.ok(bytes < 300_000, `${bytes} bytes, compressed`);
+});
+
+test("the pictures in the docs can be drawn again", { skip: process.env.BERTH_SOAK ? !"pictures".includes(only) : "slow; make soak" }, () => {
+  const script = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "dev", "pictures.mjs");
+  const out = join(daemon.dir, "pictures");
+  const done = spawnSync(process.execPath, [script, out, join(BUILD, "web")], { encoding: "utf8" });
+  assert.equal(done.status, 0, done.stderr);
+  for (const name of ["now", "now-dark", "job", "cluster", "ledger", "phone"]) assert.ok(statSync(join(out, `${name}.png`)).size > 20_000, name);
+});
+
+// Whatever came before: nobody is left behind.
+test("all is put away", async () => {
+  await browser.close();
+  await daemon.wipe();
 });
