@@ -6,6 +6,7 @@
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
 #   make soak         the slow tests
+#   make pictures     the dashboard's pictures in docs/
 #   make format tidy install clean
 
 BUILD   = build
@@ -49,6 +50,9 @@ bench: all
 	@ninja --quiet -C $(BUILD) tests/bench_resort
 	@$(BUILD)/tests/bench_resort
 
+pictures: all
+	@node web/dev/pictures.mjs docs/pictures $(BUILD)/web
+
 format:
 	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
 
@@ -62,4 +66,4 @@ install: all
 clean:
 	rm -rf build build-asan build-clang berth-report.html
 
-.PHONY: all demo check soak check-fresh bench format tidy install clean
+.PHONY: all demo check soak check-fresh bench pictures format tidy install clean

@@ -376,8 +376,13 @@ static int open_http(struct daemon *daemon, struct error *err)
                                 .token = routes_token(daemon->routes),
                                 .handler = routes_handle,
                                 .open_to_strangers = routes_open_to,
+                                .knows = routes_knows,
+                                .open = routes_open_to_all,
                                 .context = daemon->routes };
-    return http_open(&daemon->http, &setup, err);
+    r = http_open(&daemon->http, &setup, err);
+    if (r == 0)
+        routes_resume(daemon->routes, daemon->http);
+    return r;
 }
 
 /* What it is told now, or was told the last time; a copy, or NULL. */

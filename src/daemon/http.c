@@ -56,6 +56,7 @@ struct guest {
     bool stranger; /* has no token, and need not for what he asks */
     uint32_t uid, gid;
     int32_t pid;
+    bool trusted; /* by TCP: this request came with a secret */
 
     enum phase phase;
     uint64_t since_ms; /* it owes us a whole request since then */
@@ -301,6 +302,14 @@ static void add_headers(struct MHD_Response *response, const struct http_reply *
     MHD_add_response_header(response, "Content-Type", reply->type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (reply->policy) {
+        MHD_add_response_header(response, "Content-Security-Policy", reply->policy);
+        MHD_add_response_header(response, "X-Frame-Options", "DENY");
+        MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+        MHD_add_response_header(response, "Cross-Origin-Opener-Policy", "same-origin");
+        MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
+                                "same-origin");
+    }
     for (uint32_t i = 0; i < reply->header_count; i++)
         MHD_add_response_header(response, reply->headers[i].name,
                                 reply->headers[i].value);
@@ -368,7 +377,7 @@ static enum MHD_Result handle(struct guest *guest, const char *method)
         .uid = guest->stranger ? HTTP_NOBODY : guest->uid,
         .gid = guest->stranger ? HTTP_NOBODY : guest->gid,
         .pid = guest->pid,
-        .trusted = !guest->local && !guest->stranger, /* admit() has seen the token */
+        .trusted = guest->trusted && !guest->stranger,
         .stranger = guest->stranger,
         .arena = &http->arena,
         .target = &target,
@@ -406,6 +415,30 @@ static bool may_be_stranger(const struct guest *guest, const char *method)
            setup->open_to_strangers(setup->context, method, guest->target.bytes);
 }
 
+/* By TCP: whose request is it?  0, or the status to refuse with. */
+static int identify_bearer(struct guest *guest, const char *method,
+                           const char **ret_sentence)
+{
+    struct http *http = guest->http;
+    const struct http_setup *setup = &http->setup;
+    const struct http_request request = { .connection = guest->connection };
+    const char *bearer = guard_bearer(http_header(&request, "Authorization"));
+    guest->trusted = true;
+    guest->uid = geteuid();
+    guest->gid = getegid();
+    if (bearer && guard_token(&http->guard, bearer))
+        return 0;
+    if (bearer && setup->knows &&
+        setup->knows(setup->context, bearer, &guest->uid, &guest->gid))
+        return 0;
+    guest->trusted = false;
+    guest->uid = guest->gid = HTTP_NOBODY;
+    if (setup->open && setup->open(setup->context, method, guest->target.bytes))
+        return 0;
+    *ret_sentence = "the token is missing or wrong: Authorization: Bearer TOKEN";
+    return 401;
+}
+
 /* May this guest ask at all?  0, or the status to refuse with. */
 static int admit(struct guest *guest, const char *method, const char **ret_sentence)
 {
@@ -420,8 +453,10 @@ static int admit(struct guest *guest, const char *method, const char **ret_sente
     MHD_get_connection_values(guest->connection, MHD_HEADER_KIND, count_host, &hosts);
     const struct http_request request = { .connection = guest->connection };
     const char *host = hosts == 1 ? http_header(&request, "Host") : NULL;
-    int status = guard_check(&guest->http->guard, host, http_header(&request, "Origin"),
-                             http_header(&request, "Authorization"), ret_sentence);
+    int status = guard_address(&guest->http->guard, host,
+                               http_header(&request, "Origin"), ret_sentence);
+    if (status == 0)
+        status = identify_bearer(guest, method, ret_sentence);
     /* A page in a browser has nothing to say here, whatever it pretends to be. */
     guest->stranger = status != 0 && http_header(&request, "Origin") == NULL &&
                       may_be_stranger(guest, method);
@@ -732,6 +767,11 @@ bool http_waiting(const struct http *http)
     return http->held > 0;
 }
 
+const char *http_host(const struct http *http)
+{
+    return http->guard.host;
+}
+
 uint16_t http_port(const struct http *http)
 {
     return http->guard.port;
@@ -769,6 +809,19 @@ static void add_listener(struct http *http, int fd, bool local)
         (struct listener){ .http = http, .fd = fd, .local = local };
 }
 
+static int open_tcp(struct http *http, const char *where, struct error *err)
+{
+    assert(http->guard.token[0]);
+    int fd = listen_tcp(where, http->guard.host, sizeof http->guard.host,
+                        &http->guard.port, err);
+    if (fd < 0) {
+        http->guard.host[0] = '\0';
+        return fd;
+    }
+    add_listener(http, fd, false);
+    return 0;
+}
+
 static int open_listeners(struct http *http, const struct http_setup *setup,
                           struct error *err)
 {
@@ -780,17 +833,9 @@ static int open_listeners(struct http *http, const struct http_setup *setup,
         http->path = strdup(setup->socket);
         lstat(setup->socket, &http->socket_file);
     }
-    if (!setup->listen)
-        return 0;
-
-    assert(setup->token && setup->token[0]);
-    snprintf(http->guard.token, sizeof http->guard.token, "%s", setup->token);
-    int fd = listen_tcp(setup->listen, http->guard.host, sizeof http->guard.host,
-                        &http->guard.port, err);
-    if (fd < 0)
-        return fd;
-    add_listener(http, fd, false);
-    return 0;
+    if (setup->token)
+        snprintf(http->guard.token, sizeof http->guard.token, "%s", setup->token);
+    return setup->listen ? open_tcp(http, setup->listen, err) : 0;
 }
 
 static void close_listeners(struct http *http)
@@ -823,6 +868,13 @@ static int start_library(struct http *http, struct error *err)
     return 0;
 }
 
+static void watch_listener(struct http *http, struct listener *listener)
+{
+    uv_poll_init(http->setup.loop, &listener->poll, listener->fd);
+    listener->poll.data = listener;
+    http->handles++;
+}
+
 static void start_polling(struct http *http)
 {
     struct uv_loop_s *loop = http->setup.loop;
@@ -832,12 +884,9 @@ static void start_polling(struct http *http)
     uv_timer_init(loop, &http->timer);
     uv_timer_init(loop, &http->sweep);
     http->poll.data = http->timer.data = http->sweep.data = http;
-    http->handles = 3 + http->listener_count;
-    for (uint32_t i = 0; i < http->listener_count; i++) {
-        struct listener *listener = &http->listeners[i];
-        uv_poll_init(loop, &listener->poll, listener->fd);
-        listener->poll.data = listener;
-    }
+    http->handles = 3;
+    for (uint32_t i = 0; i < http->listener_count; i++)
+        watch_listener(http, &http->listeners[i]);
     uv_poll_start(&http->poll, UV_READABLE, on_ready);
     start_accepting(http);
 }
@@ -874,6 +923,21 @@ int http_open(struct http **ret_http, const struct http_setup *setup, struct err
     }
     start_polling(http);
     *ret_http = http;
+    return 0;
+}
+
+int http_listen(struct http *http, const char *where, struct error *err)
+{
+    if (http->guard.port)
+        return error_set(err, -EALREADY, "it listens on port %u already",
+                         http->guard.port);
+    int r = open_tcp(http, where, err);
+    if (r < 0)
+        return r;
+    struct listener *listener = &http->listeners[http->listener_count - 1];
+    watch_listener(http, listener);
+    if (!http->paused)
+        uv_poll_start(&listener->poll, UV_READABLE, on_connect);
     return 0;
 }
 

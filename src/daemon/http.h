@@ -32,11 +32,11 @@ struct http_request {
     const char *path;   /* decoded; no empty, "." or ".." parts (target.h)          */
     const char *body;   /* "" if none; followed by a NUL                            */
     size_t body_size;
-    bool local;          /* by the UNIX socket: the next three are the kernel's word */
-    uint32_t uid, gid;   /* over TCP ours: whoever holds the token may do what we may */
-    int32_t pid;         /* at the time it connected; 0 over TCP                     */
-    bool trusted;        /* over TCP: the token was right                            */
-    bool stranger;       /* over TCP, without it: 'uid' is nobody's (HTTP_NOBODY)    */
+    bool local;        /* by the UNIX socket: the next three are the kernel's word */
+    uint32_t uid, gid; /* over TCP whose token it is: ours, or a session's         */
+    int32_t pid;       /* at the time it connected; 0 over TCP                     */
+    bool trusted;  /* over TCP: it came with a token or a session; if not, nobody's */
+    bool stranger; /* over TCP, without it, and he may: 'uid' is HTTP_NOBODY        */
     struct arena *arena; /* until the handler returns                               */
 
     const struct target *target; /* use http_query()  */
@@ -94,6 +94,7 @@ struct http_reply {
     uint64_t finish_id;
     struct http_stream *stream; /* instead of a body */
     struct http_later *later;   /* instead of all else */
+    const char *policy; /* Content-Security-Policy of a page; borrowed for good */
     struct {
         const char *name; /* borrowed for good             */
         char value[64];   /* cut if longer: keep it short  */
@@ -126,7 +127,7 @@ struct http_setup {
     const char *socket; /* path; NULL: none                                         */
     bool everyone;      /* mode 0666, any user; else 0600 and only our own user, root */
     const char *listen; /* "HOST:PORT", port 0: any; NULL: no TCP                   */
-    const char *token;  /* needed with it                                           */
+    const char *token;  /* needed with it, and for http_listen()                    */
     http_handler *handler;
     void *context;
 
@@ -135,6 +136,11 @@ struct http_setup {
      * they are, which the handler has to look at.  'target' is as it was sent.
      */
     bool (*open_to_strangers)(void *context, const char *method, const char *target);
+    /* Optional, both for TCP.  Whose secret is this, other than the token's?  What may be
+     * had without any?  'target' is as it was sent.  The context is the handler's. */
+    bool (*knows)(void *context, const char *bearer, uint32_t *ret_uid,
+                  uint32_t *ret_gid);
+    bool (*open)(void *context, const char *method, const char *target);
     struct http_limits limits;
 };
 
@@ -160,6 +166,12 @@ void http_flush(struct http *http, bool durable);
 
 /* Are there replies that wait for http_flush()? */
 bool http_waiting(const struct http *http);
+
+/* Listen on TCP from now on, "HOST:PORT"; -EALREADY if it does already. */
+int http_listen(struct http *http, const char *where, struct error *err);
+
+/* The host of TCP as it was given; "" if there is none. */
+const char *http_host(const struct http *http);
 
 /* The port of TCP, or 0. */
 uint16_t http_port(const struct http *http);

@@ -1,6 +1,7 @@
 /* records.c - what the store keeps, read for those who ask. */
 #include "daemon/records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -16,6 +17,9 @@ static const char *const states[] = { "PENDING",   "RUNNING", "STOPPING",  "HELD
 
 #define STATES (sizeof states / sizeof states[0])
 #define LIVE_STATES 4 /* the first so many */
+
+static_assert(RECORDS_ENDED == ((1u << STATES) - 1) >> LIVE_STATES << LIVE_STATES,
+              "the states that have ended are the rest");
 
 uint32_t records_state(const char *name, size_t count)
 {
@@ -92,13 +96,15 @@ static void write_sql(struct buf *sql, const struct record_filter *filter)
         buf_text(sql, " AND submit_ns <= ?4");
     if (filter->before)
         buf_text(sql, " AND id < ?5");
+    if (filter->ids)
+        buf_print(sql, " AND id IN (%s)", filter->ids);
     buf_print(sql, " ORDER BY id %s LIMIT ?6", filter->newest_first ? "DESC" : "ASC");
 }
 
 struct db_query *records_list(struct db *db, const struct record_filter *filter)
 {
     struct buf sql;
-    buf_init(&sql, 4096);
+    buf_init(&sql, 4096 + (filter->ids ? strlen(filter->ids) : 0));
     write_sql(&sql, filter);
     struct db_query *query = db_prepare_once(db, sql.bytes);
     buf_release(&sql);
@@ -262,6 +268,18 @@ bool records_next_entry(struct db_query *query, struct words_entry *entry)
 }
 
 /* ---- events ---- */
+
+struct db_query *records_story(struct db *db, uint64_t id, int64_t max)
+{
+    struct db_query *query = db_prepare_once(
+        db, "SELECT text FROM (SELECT seq, text FROM event WHERE job = ?1 "
+            "ORDER BY seq DESC LIMIT ?2) ORDER BY seq");
+    if (!query)
+        return NULL;
+    db_int(query, 1, (int64_t)id);
+    db_int(query, 2, max);
+    return query;
+}
 
 int records_events(struct db *db, uint64_t seq, uint32_t max, stream_put *put,
                    void *sink)

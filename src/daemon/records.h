@@ -20,10 +20,13 @@ struct db_query;
 /* States by name, as bits of a set; 0: there is no such state. */
 uint32_t records_state(const char *name, size_t count);
 
+#define RECORDS_ENDED 0xf0u /* the states of jobs that have ended */
+
 struct record_filter {
     uint32_t states; /* bits; 0: all                         */
     bool ended;      /* those that have ended too            */
     const char *user, *name;
+    const char *ids; /* "3,17,4", and nothing but digits and commas; NULL: all */
     int64_t since_ns, until_ns; /* by submission; -1: any    */
     uint64_t before;            /* ids below this; 0: any    */
     bool newest_first;
@@ -56,6 +59,9 @@ uint32_t records_owner(struct db *db, uint64_t id);
 struct db_query *records_ledger(struct db *db, int64_t victim, int64_t since_ns,
                                 int64_t limit);
 bool records_next_entry(struct db_query *query, struct words_entry *entry);
+
+/* What happened to one job, in order: the text of each event; the newest 'max'. */
+struct db_query *records_story(struct db *db, uint64_t id, int64_t max);
 
 /* For stream_setup.older. */
 int records_events(struct db *db, uint64_t seq, uint32_t max, stream_put *put,

@@ -22,6 +22,8 @@
 #include "daemon/stream.h"
 #include "daemon/tail.h"
 #include "daemon/target.h"
+#include "daemon/watch.h"
+#include "engine/engine.h"
 #include "store/store.h"
 
 #define TOLD_MAX (64u << 20) /* bytes of events in one pass that the stream can tell */
@@ -38,7 +40,7 @@ static const struct route {
     const char *method, *path, *keys;
     route_fn *answer;
 } table[] = {
-    { "GET", "/v1/jobs", "state user since until name limit before history",
+    { "GET", "/v1/jobs", "state user since until name limit before history ids",
       list_jobs },
     { "POST", "/v1/jobs", "", submit_jobs },
     { "GET", "/v1/jobs/{id}", "", show_job },
@@ -48,6 +50,7 @@ static const struct route {
     { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
     { "POST", "/v1/jobs/{id}/token", "", make_badge },
     { "POST", "/v1/jobs/{id}/progress", "", take_progress },
+    { "GET", "/v1/jobs/{id}/story", "", show_story },
     { "GET", "/v1/nodes", "", show_nodes },
     { "GET", "/v1/ledger", "job since limit", show_ledger },
     { "GET", "/v1/flows", "follow host", show_flows },
@@ -56,6 +59,11 @@ static const struct route {
     { "GET", "/v1/server", "", show_server },
     { "PATCH", "/v1/server", "", change_server },
     { "DELETE", "/v1/server", "kill", stop_server },
+    { "GET", "/v1/snapshot", "since", show_snapshot },
+    { "GET", "/v1/trends", "since", show_trends },
+    { "POST", "/v1/ui", "", open_page },
+    { "POST", "/v1/session", "", begin_session },
+    { "DELETE", "/v1/session", "", end_session },
     { "GET", "/metrics", "", show_metrics },
 };
 
@@ -151,6 +159,8 @@ void routes_handle(void *context, const struct http_request *request,
                    struct http_reply *reply)
 {
     enum match best = MATCH_NOT;
+    if (show_page(request, reply))
+        return;
     for (size_t i = 0; i < ROUTES; i++) {
         uint64_t id;
         enum match match = matches(context, table[i].path, request->path, &id);
@@ -289,6 +299,14 @@ static void count_kind(struct routes *routes, const char *text)
     }
 }
 
+static bool is_trial(struct routes *routes, uint64_t id)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    job_id job = id ? daemon_find(routes->daemon, id) : JOB_NONE;
+    return job != JOB_NONE && facts.engine->state.jobs[job].class == CLASS_TE;
+}
+
 static void on_text(void *context, uint64_t seq, uint64_t job, const char *text,
                     size_t size)
 {
@@ -302,9 +320,12 @@ static void on_text(void *context, uint64_t seq, uint64_t job, const char *text,
     if (routes->told_count == routes->told_room)
         routes->told = grow(routes->told, &routes->told_room, routes->told_count + 1,
                             sizeof *routes->told);
-    routes->told[routes->told_count++] = (struct told){
-        .seq = seq, .job = job, .owner = owner, .at = at, .count = size
-    };
+    routes->told[routes->told_count++] = (struct told){ .seq = seq,
+                                                        .job = job,
+                                                        .owner = owner,
+                                                        .te = is_trial(routes, job),
+                                                        .at = at,
+                                                        .count = size };
 }
 
 void routes_flush(struct routes *routes, bool durable)
@@ -314,6 +335,7 @@ void routes_flush(struct routes *routes, bool durable)
         const char *text = routes->told_text.bytes + told->at;
         stream_add(routes->stream, told->seq, told->owner, text, told->count);
         count_kind(routes, text);
+        watch_hear(routes->watch, text, told->count, told->te);
         if (told->job && tails_count(routes->tails) > 0)
             tails_wake(routes->tails, told->job);
     }
@@ -364,6 +386,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
         free(routes);
         return r;
     }
+    sessions_open(&routes->sessions, facts.setup->state_dir, facts.now_ns / NS_PER_S);
     buf_init(&routes->told_text, TOLD_MAX);
     struct stream_setup setup = { .loop = loop,
                                   .last_seq = store_seq(facts.store),
@@ -374,6 +397,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     routes_flows_open(routes, loop);
     tails_open(&routes->tails, loop, has_ended, routes);
     routes->munge = munge_new(loop, facts.setup->munge_socket);
+    watch_open(&routes->watch, daemon, loop);
     store_on_text(facts.store, on_text, routes);
     *ret_routes = routes;
     return 0;
@@ -387,6 +411,7 @@ void routes_free(struct routes *routes)
     tails_close(routes->tails);
     flows_close(routes->flows);
     munge_free(routes->munge);
+    watch_close(routes->watch);
     buf_release(&routes->told_text);
     free(routes->told);
     map_release(&routes->owners);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "daemon/http.h"
 
@@ -20,6 +21,12 @@ const char *routes_token(const struct routes *routes);
 
 /* For http_setup: the context is the struct routes. */
 http_handler routes_handle;
+bool routes_knows(void *context, const char *bearer, uint32_t *ret_uid,
+                  uint32_t *ret_gid);
+bool routes_open_to_all(void *context, const char *method, const char *target);
+
+/* When the server is open: pages from before a restart find it again. */
+void routes_resume(struct routes *routes, struct http *http);
 
 /* Somebody's packets may have another level now, or somebody has come or gone. */
 void routes_flows_changed(struct routes *routes);

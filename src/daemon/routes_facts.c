@@ -23,9 +23,8 @@
 #include "store/store.h"
 #include "version.h"
 
-/* The state, or NULL with a reply: the store cannot be written and we start over. */
-static const struct state *living(struct routes *routes, struct daemon_facts *facts,
-                                  struct http_reply *reply)
+const struct state *living(struct routes *routes, struct daemon_facts *facts,
+                           struct http_reply *reply)
 {
     daemon_look(routes->daemon, facts);
     if (facts->engine)
@@ -48,6 +47,11 @@ static const char *reason_of(const void *context, node_id node)
     return facts->slurm ? slurm_node_reason(facts->slurm, node) : "";
 }
 
+void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body)
+{
+    words_nodes(body, key, &facts->engine->state, reason_of, facts);
+}
+
 void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,
                 struct http_reply *reply)
 {
@@ -58,11 +62,26 @@ void show_nodes(struct routes *routes, const struct http_request *request, uint6
     if (!state)
         return;
     jot_open(&reply->body, NULL, '{');
-    words_nodes(&reply->body, "nodes", state, reason_of, &facts);
+    write_nodes(&facts, "nodes", &reply->body);
     end_object(reply);
 }
 
 /* ---- the ledger ---- */
+
+void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
+                  struct buf *body)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    struct db_query *query =
+        records_ledger(store_reader(facts.store), job, since_ns, limit);
+    struct words_entry entry;
+    jot_open(body, "entries", '[');
+    while (records_next_entry(query, &entry))
+        words_entry(body, &entry);
+    db_finish(query);
+    jot_close(body, ']');
+}
 
 void show_ledger(struct routes *routes, const struct http_request *request, uint64_t id,
                  struct http_reply *reply)
@@ -73,17 +92,8 @@ void show_ledger(struct routes *routes, const struct http_request *request, uint
         !read_count(request, "limit", 1, 100000, &limit, reply) ||
         !read_time(request, "since", &since_ns, reply))
         return;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
-    struct db_query *query =
-        records_ledger(store_reader(facts.store), job, since_ns, limit);
-    struct words_entry entry;
     jot_open(&reply->body, NULL, '{');
-    jot_open(&reply->body, "entries", '[');
-    while (records_next_entry(query, &entry))
-        words_entry(&reply->body, &entry);
-    db_finish(query);
-    jot_close(&reply->body, ']');
+    write_ledger(routes, job, since_ns, limit, &reply->body);
     end_object(reply);
 }
 
@@ -115,12 +125,11 @@ static void count_all(const struct state *state, struct tally *tally)
     }
 }
 
-static void write_server(struct routes *routes, struct http_reply *reply)
+void write_server(struct routes *routes, const char *key, struct buf *body)
 {
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    struct buf *body = &reply->body;
-    jot_open(body, NULL, '{');
+    jot_open(body, key, '{');
     jot_text(body, "version", BERTH_VERSION);
     jot_count(body, "pid", getpid());
     jot_text(body, "policy", facts.policy);
@@ -144,7 +153,7 @@ static void write_server(struct routes *routes, struct http_reply *reply)
         jot_count(body, "foreign", tally.gpus_foreign);
         jot_close(body, '}');
     }
-    end_object(reply);
+    jot_close(body, '}');
 }
 
 void show_server(struct routes *routes, const struct http_request *request, uint64_t id,
@@ -152,13 +161,15 @@ void show_server(struct routes *routes, const struct http_request *request, uint
 {
     (void)request;
     (void)id;
-    write_server(routes, reply);
+    write_server(routes, NULL, &reply->body);
+    buf_text(&reply->body, "\n");
 }
 
 static void finish_server(void *context, uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    write_server(context, reply);
+    write_server(context, NULL, &reply->body);
+    buf_text(&reply->body, "\n");
 }
 
 /* What is to be in office: borrowed from 'json', or NULL. */

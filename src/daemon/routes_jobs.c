@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "daemon/records.h"
 #include "daemon/tail.h"
+#include "daemon/target.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "executor/output_path.h"
@@ -90,6 +91,25 @@ static bool read_states(const struct http_request *request,
     return true;
 }
 
+/* "3,17,4": jobs by their numbers; false with a reply if one of them is none. */
+static bool read_ids(const struct http_request *request, struct record_filter *filter,
+                     struct http_reply *reply)
+{
+    const char *text = http_query(request, "ids");
+    filter->ids = text;
+    filter->ended = filter->ended || text;
+    while (text) {
+        uint64_t id;
+        size_t count = strcspn(text, ",");
+        if (!target_id(text, count, &id)) {
+            http_reply_error(reply, 400, "ids", "ids: want numbers of jobs, 3,17,4");
+            return false;
+        }
+        text = text[count] ? text + count + 1 : NULL;
+    }
+    return true;
+}
+
 static bool read_filter(const struct http_request *request,
                         struct record_filter *filter, struct http_reply *reply)
 {
@@ -99,6 +119,7 @@ static bool read_filter(const struct http_request *request,
     filter->user = http_query(request, "user");
     filter->name = http_query(request, "name");
     bool good = read_states(request, filter, reply) &&
+                read_ids(request, filter, reply) &&
                 read_flag(request, "history", &filter->newest_first, reply) &&
                 read_time(request, "since", &filter->since_ns, reply) &&
                 read_time(request, "until", &filter->until_ns, reply) &&
@@ -110,6 +131,27 @@ static bool read_filter(const struct http_request *request,
     return good && read_count(request, "limit", 1, LIST_MAX, &filter->limit, reply);
 }
 
+void write_jobs(struct routes *routes, const struct http_request *request,
+                const struct record_filter *filter, const char *key, struct buf *body)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    struct caller caller = caller_of(request);
+    struct db_query *query = records_list(store_reader(facts.store), filter);
+    struct record record;
+    struct texts texts;
+    texts_init(&texts);
+    jot_open(body, key, '[');
+    while (records_next(query, &record)) {
+        bring_up_to_date(routes, &facts, &caller, &record, &texts);
+        words_job(body, NULL, &record.words);
+        words_end(body);
+    }
+    jot_close(body, ']');
+    db_finish(query);
+    texts_release(&texts);
+}
+
 void list_jobs(struct routes *routes, const struct http_request *request, uint64_t id,
                struct http_reply *reply)
 {
@@ -117,31 +159,17 @@ void list_jobs(struct routes *routes, const struct http_request *request, uint64
     struct record_filter filter;
     if (!read_filter(request, &filter, reply))
         return;
+    jot_open(&reply->body, NULL, '{');
+    write_jobs(routes, request, &filter, "jobs", &reply->body);
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    struct caller caller = caller_of(request);
-    struct db_query *query = records_list(store_reader(facts.store), &filter);
-    struct record record;
-    struct texts texts;
-    texts_init(&texts);
-    jot_open(&reply->body, NULL, '{');
-    jot_open(&reply->body, "jobs", '[');
-    while (records_next(query, &record)) {
-        bring_up_to_date(routes, &facts, &caller, &record, &texts);
-        words_job(&reply->body, NULL, &record.words);
-        words_end(&reply->body);
-    }
-    db_finish(query);
-    texts_release(&texts);
-    jot_close(&reply->body, ']');
     jot_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
 
-/* The record of 'id'; NULL with a reply if there is none, or the caller may not see it. */
-static struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
-                                    const struct caller *caller, uint64_t id,
-                                    struct record *record, struct http_reply *reply)
+struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
+                             const struct caller *caller, uint64_t id,
+                             struct record *record, struct http_reply *reply)
 {
     struct error err;
     daemon_look(routes->daemon, facts);

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "daemon/daemon.h"
 #include "daemon/http.h"
+#include "daemon/sessions.h"
 #include "daemon/token.h"
 #include "model/event.h"
 
@@ -17,11 +18,17 @@ struct munge;
 struct stream;
 struct tails;
 struct uv_loop_s;
+struct db_query;
+struct record;
+struct record_filter;
+struct state;
+struct watch;
 
 /* An event that is written and not yet known to be on disk. */
 struct told {
     uint64_t seq, job;
     uint32_t owner;
+    bool te;          /* the job is a trial */
     size_t at, count; /* its text in 'told_text' */
 };
 
@@ -32,6 +39,8 @@ struct routes {
     struct tails *tails;
     struct flows *flows;
     struct munge *munge;
+    struct sessions sessions;
+    struct watch *watch;
 
     struct buf told_text;
     struct told *told;
@@ -55,6 +64,11 @@ route_fn make_badge, take_progress;
 void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);
 void put_flow_figures(struct prometheus *out, const struct routes *routes,
                       const struct engine *engine);
+route_fn open_page, begin_session, end_session;
+route_fn show_snapshot, show_trends, show_story;
+
+/* Answer with one of the page's own files; false if it is none. */
+bool show_page(const struct http_request *request, struct http_reply *reply);
 
 static inline struct caller caller_of(const struct http_request *request)
 {
@@ -75,3 +89,25 @@ bool read_count(const struct http_request *request, const char *key, int64_t min
 /* Seconds since 1970 of a key, in nanoseconds; left as it is where it is absent. */
 bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
                struct http_reply *reply);
+
+/* The state, or NULL with a reply: the store cannot be written and we start over. */
+const struct state *living(struct routes *routes, struct daemon_facts *facts,
+                           struct http_reply *reply);
+
+/* Jobs that the filter lets through, as the caller may see them: an array. */
+void write_jobs(struct routes *routes, const struct http_request *request,
+                const struct record_filter *filter, const char *key, struct buf *body);
+
+/* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
+ * caller may not see it. */
+struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
+                             const struct caller *caller, uint64_t id,
+                             struct record *record, struct http_reply *reply);
+
+/* What berthd is and does: an object. */
+void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body);
+void write_server(struct routes *routes, const char *key, struct buf *body);
+
+/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
+void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
+                  struct buf *body);

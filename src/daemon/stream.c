@@ -32,6 +32,7 @@ struct client {
     size_t sent;        /* ... and handed over */
     uint64_t spoke_ms;
     bool beat;   /* owes it a heartbeat */
+    bool hidden; /* passed over events that it may not see */
     bool lagged; /* told so: the end    */
 };
 
@@ -132,8 +133,10 @@ static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json
     struct client *client = sink;
     assert(seq > client->seq);
     client->seq = seq;
-    if (!may_see(client, owner))
+    if (!may_see(client, owner)) {
+        client->hidden = true;
         return;
+    }
     begin_event(client, seq);
     buf_add(&client->pending, json, count);
     buf_text(&client->pending, "\n\n");
@@ -144,6 +147,15 @@ static void say_lagged(struct client *client)
     buf_print(&client->pending, "event: lagged\ndata: {\"after\":%" PRIu64 "}\n\n",
               client->seq);
     client->lagged = true;
+}
+
+/* Something happened to others: no more than that, and once for however much. */
+static void say_hidden(struct client *client)
+{
+    buf_print(&client->pending,
+              "id: %" PRIu64 "\nevent: others\ndata: {\"seq\":%" PRIu64 "}\n\n",
+              client->seq, client->seq);
+    client->hidden = false;
 }
 
 /* Some of what is older than the ring. */
@@ -164,8 +176,10 @@ static void put_line(struct client *client, const struct line *line)
 {
     const struct stream *stream = client->stream;
     client->seq = line->seq;
-    if (!may_see(client, line->owner))
+    if (!may_see(client, line->owner)) {
+        client->hidden = true;
         return;
+    }
     size_t at = line->at % stream->setup.bytes_max;
     size_t straight = stream->setup.bytes_max - at;
     straight = straight < line->count ? straight : line->count;
@@ -193,6 +207,8 @@ static void fill(struct client *client)
         fill_from_store(client);
     if (client->pending.count == 0)
         fill_from_ring(client);
+    if (client->hidden)
+        say_hidden(client);
     if (client->pending.count == 0 && client->beat)
         buf_text(&client->pending, ":\n\n");
     client->beat = false;

@@ -6,6 +6,8 @@
  * it saw, is served from the store until it has caught up.  Where there is no store it
  * is told that it lagged and let go, so that it can start over.
  *
+ * Of jobs that a client may not see it is told that something happened, not what.
+ *
  *   id: 812
  *   data: {"seq":812,"at":1750000000.25,"kind":"started","job":17,"attempt":0}
  */

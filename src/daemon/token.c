@@ -38,24 +38,34 @@ static int read_token(int dir, char *token, struct error *err)
     return r;
 }
 
-static int draw(char *text, size_t size, struct error *err)
+int token_draw(char token[static TOKEN_CHARS + 1], struct error *err)
 {
     unsigned char bytes[TOKEN_CHARS / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return error_set(err, -errno, "getrandom: %s", strerror(errno));
     for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(text + 2 * i, size - 2 * i, "%02x", bytes[i]);
-    text[TOKEN_CHARS] = '\n';
+        snprintf(token + 2 * i, TOKEN_CHARS + 1 - 2 * i, "%02x", bytes[i]);
     return 0;
+}
+
+bool token_same(const char *given, const char *token)
+{
+    size_t count = strlen(token);
+    size_t given_count = strlen(given);
+    unsigned char differ = given_count != count;
+    for (size_t i = 0; i < given_count; i++)
+        differ |= (unsigned char)(given[i] ^ token[count > 0 ? i % count : 0]);
+    return count > 0 && !differ;
 }
 
 /* Write it under another name first: a token is there in full or not at all. */
 static int make_token(int dir, struct error *err)
 {
     char text[TOKEN_CHARS + 1];
-    int r = draw(text, sizeof text, err);
+    int r = token_draw(text, err);
     if (r < 0)
         return r;
+    text[TOKEN_CHARS] = '\n';
     unlinkat(dir, "token.new", 0);
     int fd = openat(dir, "token.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)

@@ -1,6 +1,7 @@
 /* token.h - the secret that whoever calls over TCP has to know. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct error;
@@ -13,3 +14,9 @@ struct error;
  */
 int http_token_load(const char *dir, char token[static TOKEN_CHARS + 1],
                     struct error *err);
+
+/* A secret nobody has seen: hexadecimal digits and a NUL. */
+int token_draw(char token[static TOKEN_CHARS + 1], struct error *err);
+
+/* Takes as long however much of it is right; an empty token is nobody's. */
+bool token_same(const char *given, const char *token);

@@ -254,7 +254,7 @@ class Api(unittest.TestCase):
                      "/v1/jobs/1/log?offset=x", "/v1/jobs/1/log?stream=in",
                      "/v1/jobs/1/log?follow=2", "/v1/events?since=x", "/v1/ledger?job=x"]:
             self.refused(400, "GET", path)
-        for path in ["/", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/", "/v1/jobs/1/", "/etc/passwd",
+        for path in ["/app", "/index.html", "/v1", "/v1/", "/v2/jobs", "/v1/jobs/", "/v1/jobs/1/", "/etc/passwd",
                      "/v1/jobs/1/what", "/v1/jobs/999999", "/v1/jobs/999999/why",
                      "/v1/jobs/999999/log", "/V1/JOBS"]:
             self.refused(404, "GET", path)

@@ -438,9 +438,30 @@ class Daemon(Case):
         done = self.berth("run", "echo", "there", env={"BERTH_ADDR": where})
         self.assertEqual(done.stdout, "there\n")
 
-    def test_there_is_no_page_yet(self):
+    def test_the_page_has_an_address(self):
         done = self.berth("ui", "--print-url")
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        if "without its page" in done.stderr:
+            self.skipTest("built without web/: no node_modules")
+        self.assertRegex(done.stdout, r"^http://127\.0\.0\.1:\d+/#token=[0-9a-f]{64}\n$")
+        self.assertEqual(self.berth("ui", "now").returncode, 2)
+        # Where there is no browser it says so; where there is one, the secret is not among its words.
+        words = os.path.join(self.folder, "words")
+        browser = os.path.join(self.folder, "browser")
+        with open(browser, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\necho \"$@\" > {words}.new; mv {words}.new {words}\n")
+        os.chmod(browser, 0o755)
+        env = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": browser}
+        self.assertEqual(self.berth("ui", env=env).stdout, "opened in your browser\n")
+        end = time.monotonic() + 10
+        while not os.path.exists(words) and time.monotonic() < end:
+            time.sleep(0.02)
+        with open(words, encoding="utf-8") as file:
+            door = file.read().strip()
+        self.assertNotIn("token", door)
+        self.assertEqual(os.stat(door).st_mode & 0o777, 0o600)
+        with open(door, encoding="utf-8") as file:
+            self.assertIn("#token=", file.read())
+        os.unlink(door)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One berthd for everybody: jobs run as their users, and nobody reads, cancels or runs as
 another.  As root, with two users that every Debian has; elsewhere it is skipped."""
+import http.client
 import json
 import os
 import pwd
@@ -7,6 +8,7 @@ import stat
 import subprocess
 import sys
 import unittest
+from urllib.parse import urlsplit
 
 from live import Daemon
 
@@ -88,6 +90,37 @@ class Users(unittest.TestCase):
         self.assertEqual(self.daemon.job(ident)["state"], "RUNNING")
         self.assertEqual(self.ask(self.ada, "DELETE", f"/v1/jobs/{ident}")[0], 200)
         self.assertEqual(self.daemon.wait(ident)["state"], "CANCELLED")
+
+    def test_a_page_has_the_rights_of_who_opened_it(self):
+        theirs = self.submit(self.bob, "sleep 30", name="quiet")
+        mine = self.submit(self.ada, "sleep 30")
+        self.daemon.wait(theirs, {"RUNNING"})
+        self.daemon.wait(mine, {"RUNNING"})
+        status, answer = self.ask(self.ada, "POST", "/v1/ui")
+        if status == 404:
+            self.skipTest("built without web/: no node_modules")
+        url = urlsplit(answer["url"])
+
+        def call(method, path, body=None, **headers):
+            wire = http.client.HTTPConnection(url.hostname, url.port, timeout=20)
+            wire.request(method, path, body=json.dumps(body) if body else None, headers=headers)
+            reply = wire.getresponse()
+            data = json.loads(reply.read())
+            wire.close()
+            return reply.status, data
+
+        status, answer = call("POST", "/v1/session", {"token": url.fragment.split("=")[1]})
+        self.assertEqual(status, 201)
+        bearer = {"Authorization": f"Bearer {answer['session']}"}
+        for path in ("", "/why", "/story", "/log"):
+            self.assertEqual(call("GET", f"/v1/jobs/{theirs}{path}", **bearer)[0], 403, path)
+        self.assertEqual(call("DELETE", f"/v1/jobs/{theirs}", **bearer)[0], 403)
+        self.assertEqual(call("DELETE", "/v1/server", **bearer)[0], 403)
+        status, snapshot = call("GET", "/v1/snapshot", **bearer)
+        self.assertEqual((status, snapshot["me"]["all"]), (200, False))
+        self.assertNotIn("quiet", json.dumps(snapshot))
+        self.assertEqual(sum(len(span["gpus"]) for span in snapshot["spans"]), 2)
+        self.assertEqual(call("DELETE", f"/v1/jobs/{mine}", **bearer)[0], 200)
 
     def test_files_are_opened_as_their_user(self):
         secret = os.path.join(self.daemon.dir, "secret")

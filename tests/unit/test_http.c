@@ -704,6 +704,47 @@ static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
     assert_int_equal(site.calls, calls);
 }
 
+static bool knows(void *context, const char *bearer, uint32_t *ret_uid,
+                  uint32_t *ret_gid)
+{
+    *ret_uid = *ret_gid = 4711;
+    return strcmp(bearer, "session") == 0;
+}
+
+static bool is_open(void *context, const char *method, const char *target)
+{
+    return strcmp(method, "GET") == 0 && strcmp(target, "/x") == 0;
+}
+
+static void a_port_can_be_opened_later_and_a_session_is_its_users(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){ .token = "secret", .knows = knows });
+    assert_int_equal(http_port(site.talk.http), 0);
+    assert_int_equal(http_listen(site.talk.http, "127.0.0.1:0", NULL), 0);
+    assert_int_equal(http_listen(site.talk.http, "127.0.0.1:0", NULL), -EALREADY);
+    assert_string_equal(http_host(site.talk.http), "127.0.0.1");
+
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer session\r\n"), 200);
+    assert_int_equal(site.uid, 4711);
+    assert_int_equal(ask_with("localhost", TOKEN), 200);
+    assert_int_equal(site.uid, getuid());
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer sessions\r\n"), 401);
+    assert_int_equal(ask_with("localhost", ""), 401);
+}
+
+static void
+what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){
+        .listen = "127.0.0.1:0", .token = "secret", .open = is_open });
+    assert_int_equal(ask_with("localhost", ""), 200);
+    assert_int_equal(site.uid, HTTP_NOBODY);
+    assert_int_equal(ask_with("evil.example", ""), 421);
+    assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
+}
+
 static void an_address_that_makes_no_sense_is_refused(void **state)
 {
     static const char *const bad[] = { "",
@@ -755,6 +796,8 @@ int main(void)
         CASE(a_living_socket_is_not_replaced_and_a_dead_one_is),
         CASE(what_is_not_a_socket_is_left_alone),
         CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
+        CASE(a_port_can_be_opened_later_and_a_session_is_its_users),
+        CASE(what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere),
         CASE(an_address_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);

@@ -198,6 +198,7 @@ static void nobody_sees_what_is_not_theirs(void **state)
     assert_null(strstr(heard(fd, &got), "id: 101"));
     assert_non_null(strstr(got.bytes, "id: 102"));
     assert_non_null(strstr(got.bytes, "id: 103"));
+    assert_non_null(strstr(got.bytes, "event: others\ndata: {\"seq\":103}"));
     buf_release(&got);
     close(fd);
 }

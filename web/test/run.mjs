@@ -19,4 +19,5 @@ await build({
   outExtension: { ".js": ".mjs" },
   logLevel: "warning",
 });
+process.env.BERTH_WEB = dirname(here);
 for (const name of tests) await import(pathToFileURL(join(scratch, name.replace(/ts$/, "mjs"))).href);

@@ -64,7 +64,7 @@ export function scaleFor(unit: string, size: number): Scale {
       return firstThatFits(TIMES, abs * 1e-6, 1.5) ? shifted(abs) : { divisor: 1, suffix: " µs" };
     case "gpu_s":
     case "GPU-s":
-      return abs > 0 && abs < 900 ? { divisor: 1, suffix: " GPU s" } : { divisor: 3600, suffix: " GPU h" };
+      return abs < 900 ? { divisor: 1, suffix: " GPU s" } : { divisor: 3600, suffix: " GPU h" };
     case "gpu_h":
       return { divisor: 1, suffix: " GPU h" };
     case "fraction":
@@ -150,4 +150,41 @@ export function wrap(text: string, letters: number, most: number): string {
     else lines.push(word);
   }
   return lines.map(cut).join("\n");
+}
+
+/** A moment of the day: 14:05, with seconds where marks are closer, with the day where it is another. */
+export function clockTime(seconds: number, step = 60): string {
+  const at = new Date(seconds * 1000);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const time = `${two(at.getHours())}:${two(at.getMinutes())}`;
+  if (step < 60) return `${time}:${two(at.getSeconds())}`;
+  return step >= 86400 ? `${at.getDate()} ${MONTHS[at.getMonth()] ?? ""}` : time;
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** A moment in a table: the time today, the day before that. */
+export function dayTime(seconds: number, now: number): string {
+  const [at, today] = [new Date(seconds * 1000), new Date(now * 1000)];
+  const time = clockTime(seconds, 1);
+  if (at.toDateString() === today.toDateString()) return time;
+  const year = at.getFullYear() === today.getFullYear() ? "" : ` ${at.getFullYear()}`;
+  return `${at.getDate()} ${MONTHS[at.getMonth()] ?? ""}${year} ${time.slice(0, 5)}`;
+}
+
+/** How long, in few letters: 45 s, 12 min, 3.2 h, 2.1 d. */
+export function span(seconds: number): string {
+  const s = Math.max(0, seconds);
+  if (s < 0.95) return `${Math.round(s * 10) / 10} s`;
+  if (s < 99.5) return `${Math.round(s)} s`;
+  if (s < 5970) return `${Math.round(s / 60)} min`;
+  if (s < 172800) return `${fixed(s / 3600, 1)} h`;
+  return `${fixed(s / 86400, 1)} d`;
+}
+
+/** GPU time that was lost: 0.3 GPU s, 4.2 GPU min, 1.6 GPU h. */
+export function gpuTime(seconds: number): string {
+  const scale = [3600, 60, 1].find((divisor) => seconds >= 1.5 * divisor) ?? 1;
+  const value = Math.round((10 * seconds) / scale) / 10;
+  return `${fixed(value, Number.isInteger(value) || value >= 100 ? 0 : 1)} GPU ${{ 3600: "h", 60: "min", 1: "s" }[scale] ?? ""}`;
 }

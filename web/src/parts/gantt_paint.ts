@@ -19,6 +19,9 @@ const NARROW = 4; // pixels; a span below this has no room for a mark at its end
 const PREEMPTED = 1;
 const LOST = 2;
 const RUNNING = 3;
+const PLANNED = 4;
+const FAILED = 5;
+const FOREIGN = 6;
 
 export interface Rows {
   gantt: Gantt;
@@ -28,6 +31,14 @@ export interface Rows {
   height: number; // of a row
   bottom: number; // of all rows
   gutter: number; // width of the names on the left
+  live?: Now; // of the dashboard; a report has none
+}
+
+/** A chart that goes on: where the present is, clock times, and words at the ends of spans. */
+export interface Now {
+  at: number;
+  clock(time: number, step: number): string;
+  notes: ReadonlyMap<Span, string>;
 }
 
 function nodeOf(gpu: string): string {
@@ -35,7 +46,8 @@ function nodeOf(gpu: string): string {
   return slash < 0 ? gpu : gpu.slice(0, slash);
 }
 
-export function layOut(gantt: Gantt): Rows {
+/** Rows that are about so tall together. */
+export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
   const byGpu: Span[][] = gantt.gpus.map(() => []);
   for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
   const shared = new Map<Span, Piece[]>();
@@ -43,7 +55,7 @@ export function layOut(gantt: Gantt): Rows {
     spans.sort((a, b) => a.start - b.start || a.job - b.job);
     for (const [span, pieces] of piecesOf(spans)) shared.set(span, pieces);
   }
-  const height = Math.max(8, Math.min(24, Math.floor(ROWS_TALL / gantt.gpus.length)));
+  const height = Math.max(8, Math.min(24, Math.floor(tall / gantt.gpus.length)));
   const tops: number[] = [];
   let y = 2;
   gantt.gpus.forEach((gpu, i) => {
@@ -61,7 +73,7 @@ export class Painter {
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
-    private readonly rows: Rows,
+    public rows: Rows,
     private readonly window: Window,
     private readonly width: number,
   ) {}
@@ -114,8 +126,16 @@ export class Painter {
     context.rect(rows.gutter, 0, width - rows.gutter, rows.bottom);
     context.clip();
     rows.byGpu.forEach((spans, row) => this.paintRow(spans, rows.tops[row] ?? 0, marked));
+    if (rows.live) this.paintNow(rows.live.at);
     context.restore();
     this.paintNames();
+  }
+
+  private paintNow(at: number): void {
+    const { context, rows } = this;
+    const x = Math.round(this.x(at));
+    context.fillStyle = colour("accent");
+    context.fillRect(x - 0.5, 0, 1.5, rows.bottom);
   }
 
   private paintGrid(): void {
@@ -130,7 +150,7 @@ export class Painter {
       const x = Math.round(this.x(mark));
       context.fillStyle = colour("grid");
       context.fillRect(x, 0, 1, rows.bottom + 4);
-      const text = mark === 0 ? "0" : moment(mark);
+      const text = rows.live?.clock(mark, (marks[1] ?? 0) - (marks[0] ?? 0)) ?? (mark === 0 ? "0" : moment(mark));
       const half = context.measureText(text).width / 2;
       context.fillStyle = colour("soft");
       context.fillText(text, Math.max(rows.gutter, Math.min(x - half, width - 2 * half)), rows.bottom + 8);
@@ -162,22 +182,61 @@ export class Painter {
     const top = rowTop + (piece.lane === 1 ? full / 2 : 0);
     const last = piece.to === span.end;
     const wide = Math.max(1, right - left - (last && right - left > 4 ? 1 : 0));
+    if (span.ended === PLANNED || span.ended === FOREIGN) return this.paintHatched(span, left, top, wide, height);
     context.fillStyle = this.colourOf(span);
     context.fillRect(left, top, wide, height);
     if (last && right - left >= NARROW) this.paintEnd(span, left, right, top, height);
     if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
+    const note = this.rows.live?.notes.get(span);
+    if (last && note !== undefined && height >= 10) this.paintNote(note, left, right, top, height);
+  }
+
+  /** Not yet so: an outline with stripes.  Somebody else's: grey, striped the other way. */
+  private paintHatched(span: Span, left: number, top: number, wide: number, height: number): void {
+    const { context } = this;
+    const foreign = span.ended === FOREIGN;
+    context.save();
+    context.beginPath();
+    context.rect(left, top, wide, height);
+    context.clip();
+    context.strokeStyle = context.fillStyle = foreign ? colour("soft") : this.colourOf(span);
+    const before = context.globalAlpha;
+    context.globalAlpha = before * (foreign ? 0.25 : 0.18);
+    context.fillRect(left, top, wide, height);
+    context.globalAlpha = before * (foreign ? 0.6 : 0.75);
+    context.lineWidth = 1.5;
+    context.beginPath();
+    const lean = foreign ? -height : height;
+    for (let x = left - height - ((left + height) % 7); x < left + wide + height; x += 7) {
+      context.moveTo(x, top + height);
+      context.lineTo(x + lean, top);
+    }
+    context.stroke();
+    context.restore();
+    if (!foreign && wide > 44 && height >= 10) this.paintNumber(span, left, top, height);
+  }
+
+  /** What it cost, before its end. */
+  private paintNote(note: string, left: number, right: number, top: number, height: number): void {
+    const { context } = this;
+    const wide = context.measureText(note).width;
+    if (right - left < wide + 52) return;
+    context.fillStyle = "rgb(0 0 0 / 80%)";
+    context.textBaseline = "middle";
+    context.fillText(note, right - wide - 10, top + height / 2 + 0.5);
   }
 
   /** Preempted: a dark wedge and edge; lost: the same in red; still running: fades out. */
   private paintEnd(span: Span, left: number, right: number, top: number, height: number): void {
-    if (span.ended !== PREEMPTED && span.ended !== LOST && span.ended !== RUNNING) return;
+    const marked = [PREEMPTED, LOST, RUNNING, FAILED];
+    if (!marked.includes(span.ended) || (span.ended === RUNNING && this.rows.live)) return;
     const { context } = this;
     if (span.ended === RUNNING) {
       context.fillStyle = colour("card");
       for (let x = Math.max(left, right - 12); x < right; x += 4) context.fillRect(x, top, 2, height);
       return;
     }
-    context.fillStyle = colour(span.ended === LOST ? "lost" : "ink");
+    context.fillStyle = colour(span.ended === LOST || span.ended === FAILED ? "lost" : "ink");
     const edge = right - left < 2 * NARROW ? 1 : 2;
     context.fillRect(right - edge, top, edge, height);
     if (right - left < 3 * NARROW) return;
@@ -190,7 +249,7 @@ export class Painter {
 
   private paintNumber(span: Span, left: number, top: number, height: number): void {
     const { context, rows } = this;
-    context.fillStyle = "rgb(0 0 0 / 80%)";
+    context.fillStyle = span.ended === PLANNED ? colour("ink") : "rgb(0 0 0 / 80%)";
     context.textBaseline = "middle";
     context.fillText(String(span.job), Math.max(left, rows.gutter) + 4, top + height / 2 + 0.5);
   }

@@ -69,7 +69,7 @@ function scatter(id: number, salt: number): number {
 export function jobColour(job: number, kind: number): string {
   const hue = kind === 1 ? 14 + 34 * scatter(job, 0.1) : 165 + 95 * scatter(job, 0.1);
   const step = Math.floor(5 * scatter(job * 3 + 1, 0.4));
-  const dim = Math.max(0, hue - 205) / 5; // blue looks darker than green of equal lightness
+  const dim = Math.max(0, hue - 205) / 3; // blue looks darker than green of equal lightness
   const lightness = (isDark() ? 46 : 50) + 5.5 * step + dim;
   const saturation = kind === 1 ? 88 : 48;
   return `hsl(${hue.toFixed(0)} ${saturation}% ${lightness.toFixed(0)}%)`;

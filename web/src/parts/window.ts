@@ -13,7 +13,7 @@ export class Window {
   from: number;
   to: number;
 
-  constructor(private readonly whole: Extent) {
+  constructor(private whole: Extent) {
     this.from = whole.from;
     this.to = whole.to;
   }
@@ -42,6 +42,19 @@ export class Window {
   reset(): void {
     this.from = this.whole.from;
     this.to = this.whole.to;
+  }
+
+  /** Another whole, and that part of it. */
+  see(whole: Extent, part: Extent): void {
+    this.whole = whole;
+    this.from = part.from;
+    this.to = part.to;
+  }
+
+  /** Another whole; what is seen stays, as far as it is in there. */
+  within(whole: Extent): void {
+    this.whole = whole;
+    this.put(this.from, this.length);
   }
 
   private put(from: number, length: number): void {

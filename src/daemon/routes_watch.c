@@ -1,0 +1,94 @@
+/*
+ * routes_watch.c - what the dashboard begins with: all there is to see in one reply, with
+ * the number of the last event in it, so that the event stream goes on from there.
+ */
+#include "daemon/routes_own.h"
+
+#include <pwd.h>
+#include <stdio.h>
+
+#include "api/words.h"
+#include "base/error.h"
+#include "base/jot.h"
+#include "base/units.h"
+#include "daemon/chronicle.h"
+#include "daemon/records.h"
+#include "daemon/trends.h"
+#include "daemon/watch.h"
+#include "engine/engine.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define SPANS_MAX 8000
+#define SPANS_S (6 * 3600) /* so far back, unless asked otherwise */
+#define ENDED_MAX 200      /* jobs */
+#define ENTRIES_MAX 1000   /* of the ledger */
+
+static void put_me(struct routes *routes, const struct http_request *request,
+                   struct buf *body)
+{
+    struct caller caller = caller_of(request);
+    const struct passwd *user = getpwuid(request->uid);
+    jot_open(body, "me", '{');
+    if (user)
+        jot_text(body, "user", user->pw_name);
+    jot_flag(body, "all", daemon_may(routes->daemon, &caller, UINT32_MAX - 1));
+    jot_close(body, '}');
+}
+
+static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
+{
+    jot_open(body, "spans", '[');
+    chronicle_write(watch_chronicle(routes->watch), body, since_ns, SPANS_MAX);
+    jot_close(body, ']');
+}
+
+static void put_jobs(struct routes *routes, const struct http_request *request,
+                     struct buf *body)
+{
+    struct record_filter live = { .since_ns = -1, .until_ns = -1, .limit = 100000 };
+    struct record_filter ended = { .states = RECORDS_ENDED,
+                                   .ended = true,
+                                   .newest_first = true,
+                                   .since_ns = -1,
+                                   .until_ns = -1,
+                                   .limit = ENDED_MAX };
+    write_jobs(routes, request, &live, "jobs", body);
+    write_jobs(routes, request, &ended, "ended", body);
+}
+
+void show_snapshot(struct routes *routes, const struct http_request *request,
+                   uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct daemon_facts facts;
+    struct buf *body = &reply->body;
+    const struct state *state = living(routes, &facts, reply);
+    int64_t since_ns = facts.now_ns - SPANS_S * NS_PER_S;
+    if (!state || !read_time(request, "since", &since_ns, reply))
+        return;
+    jot_open(body, NULL, '{');
+    jot_count(body, "seq", (int64_t)store_seq(facts.store));
+    jot_time(body, "now", facts.now_ns);
+    put_me(routes, request, body);
+    write_server(routes, "server", body);
+    write_nodes(&facts, "nodes", body);
+    put_jobs(routes, request, body);
+    put_spans(routes, body, since_ns);
+    write_ledger(routes, 0, 0, ENTRIES_MAX, body);
+    jot_close(body, '}');
+    buf_text(body, "\n");
+}
+
+void show_trends(struct routes *routes, const struct http_request *request, uint64_t id,
+                 struct http_reply *reply)
+{
+    (void)id;
+    int64_t since_ns = 0;
+    if (!read_time(request, "since", &since_ns, reply))
+        return;
+    jot_open(&reply->body, NULL, '{');
+    trends_write(watch_trends(routes->watch), &reply->body, since_ns);
+    jot_close(&reply->body, '}');
+    buf_text(&reply->body, "\n");
+}

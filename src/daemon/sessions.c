@@ -1,0 +1,186 @@
+/* sessions.c - browsers that may come in, and whose they are. */
+#include "daemon/sessions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static bool is_secret(const char *text)
+{
+    return strlen(text) == TOKEN_CHARS &&
+           strspn(text, "0123456789abcdef") == TOKEN_CHARS;
+}
+
+/* ---- on disk ---- */
+
+static FILE *open_own(const char *path)
+{
+    struct stat there;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    bool ours = fstat(fd, &there) == 0 && S_ISREG(there.st_mode) &&
+                there.st_uid == geteuid() && !(there.st_mode & 077);
+    FILE *file = ours ? fdopen(fd, "r") : NULL;
+    if (!file)
+        close(fd);
+    return file;
+}
+
+void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s)
+{
+    *sessions = (struct sessions){ 0 };
+    snprintf(sessions->path, sizeof sessions->path, "%s/sessions", dir);
+    FILE *file = open_own(sessions->path);
+    if (!file)
+        return;
+    unsigned port;
+    if (fscanf(file, "port %5u\n", &port) == 1 && port <= UINT16_MAX)
+        sessions->port = (uint16_t)port;
+    for (uint32_t i = 0; i < SESSIONS_MAX;) {
+        struct session one = { "" };
+        if (fscanf(file, "%64s %" SCNu32 " %" SCNu32 " %" SCNd64 "\n", one.secret,
+                   &one.uid, &one.gid, &one.until_s) != 4)
+            break;
+        if (is_secret(one.secret) && one.until_s > now_s)
+            sessions->sessions[i++] = one;
+    }
+    fclose(file);
+}
+
+/* In full or not at all.  If it cannot be kept, pages have to be opened anew after a
+ * restart: nothing that anybody must hear of now. */
+static void save(const struct sessions *sessions)
+{
+    char path[sizeof sessions->path + 8];
+    snprintf(path, sizeof path, "%s.new", sessions->path);
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    fprintf(file, "port %u\n", sessions->port);
+    for (uint32_t i = 0; i < SESSIONS_MAX; i++) {
+        const struct session *one = &sessions->sessions[i];
+        if (one->secret[0])
+            fprintf(file, "%s %" PRIu32 " %" PRIu32 " %" PRId64 "\n", one->secret,
+                    one->uid, one->gid, one->until_s);
+    }
+    if (fclose(file) != 0 || rename(path, sessions->path) < 0)
+        unlink(path);
+}
+
+/* ---- places ---- */
+
+static bool over(const struct session *one, int64_t now_s)
+{
+    return !one->secret[0] || one->until_s <= now_s;
+}
+
+/* A place for one more of this user: a free one, else the oldest of his own if he has
+ * 'per_user' already, else the oldest of all. */
+static struct session *place_for(struct session *list, uint32_t count, uint32_t uid,
+                                 uint32_t per_user, int64_t now_s)
+{
+    struct session *free = NULL, *own = NULL, *oldest = &list[0];
+    uint32_t owned = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct session *one = &list[i];
+        if (over(one, now_s)) {
+            free = free ? free : one;
+            continue;
+        }
+        if (one->until_s < oldest->until_s)
+            oldest = one;
+        if (one->uid != uid)
+            continue;
+        owned++;
+        if (!own || one->until_s < own->until_s)
+            own = one;
+    }
+    if (owned >= per_user)
+        return own;
+    return free ? free : oldest;
+}
+
+/* All are compared, so that the time taken tells nothing of which. */
+static struct session *find(const struct session *list, uint32_t count,
+                            const char *secret, int64_t now_s)
+{
+    const struct session *found = NULL;
+    for (uint32_t i = 0; i < count; i++)
+        if (token_same(secret, list[i].secret) && !over(&list[i], now_s))
+            found = &list[i];
+    return (struct session *)found;
+}
+
+int sessions_pass(struct sessions *sessions, uint32_t uid, uint32_t gid, int64_t now_s,
+                  char ret_pass[static TOKEN_CHARS + 1], struct error *err)
+{
+    struct session pass = { .uid = uid, .gid = gid, .until_s = now_s + PASS_S };
+    int r = token_draw(pass.secret, err);
+    if (r < 0)
+        return r;
+    *place_for(sessions->passes, PASSES_MAX, uid, PASSES_PER_USER_MAX, now_s) = pass;
+    snprintf(ret_pass, TOKEN_CHARS + 1, "%s", pass.secret);
+    return 0;
+}
+
+const struct session *sessions_trade(struct sessions *sessions, const char *pass,
+                                     int64_t now_s)
+{
+    struct session *given = find(sessions->passes, PASSES_MAX, pass, now_s);
+    if (!given)
+        return NULL;
+    struct session one = { .uid = given->uid,
+                           .gid = given->gid,
+                           .until_s = now_s + SESSION_S };
+    *given = (struct session){ "" };
+    if (token_draw(one.secret, NULL) < 0)
+        return NULL;
+    struct session *place = place_for(sessions->sessions, SESSIONS_MAX, one.uid,
+                                      SESSIONS_PER_USER_MAX, now_s);
+    *place = one;
+    save(sessions);
+    return place;
+}
+
+const struct session *sessions_find(const struct sessions *sessions, const char *secret,
+                                    int64_t now_s)
+{
+    return find(sessions->sessions, SESSIONS_MAX, secret, now_s);
+}
+
+void sessions_end(struct sessions *sessions, const char *secret)
+{
+    struct session *one = find(sessions->sessions, SESSIONS_MAX, secret, INT64_MIN);
+    if (!one)
+        return;
+    *one = (struct session){ "" };
+    save(sessions);
+}
+
+bool sessions_any(const struct sessions *sessions)
+{
+    for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+        if (sessions->sessions[i].secret[0])
+            return true;
+    return false;
+}
+
+void sessions_set_port(struct sessions *sessions, uint16_t port)
+{
+    if (sessions->port == port)
+        return;
+    sessions->port = port;
+    save(sessions);
+}

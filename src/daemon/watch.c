@@ -1,0 +1,187 @@
+/* watch.c - what berthd keeps in mind for its dashboard. */
+#include "daemon/watch.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "daemon/chronicle.h"
+#include "daemon/daemon.h"
+#include "daemon/trends.h"
+#include "daemon/why.h"
+#include "engine/engine.h"
+#include "model/cluster.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define SAMPLE_MS 5000
+
+struct watch {
+    struct daemon *daemon;
+    uv_timer_t timer;
+    struct chronicle chronicle;
+    struct trends trends;
+};
+
+/* ---- groups of people: entities, and users of jobs that name none ---- */
+
+#define USERS (UINT64_C(1) << 32) /* keys from here on are users */
+
+static uint64_t group_key(const struct watch *watch, job_id id, const struct job *job)
+{
+    return job->entity ? job->entity : USERS + daemon_owner(watch->daemon, id);
+}
+
+/* The store knows what people call it. */
+static void name_group(struct watch *watch, struct db *db, uint32_t group,
+                       const struct job *job)
+{
+    struct trend_group *one = &watch->trends.groups[group];
+    struct db_query *query =
+        db_prepare_once(db, job->entity ? "SELECT entity FROM job WHERE id = ?"
+                                        : "SELECT user FROM job WHERE id = ?");
+    const char *name = NULL;
+    if (query) {
+        db_int(query, 1, (int64_t)job->id);
+        name = db_next(query, NULL) == 1 ? db_get_text(query, 0) : NULL;
+    }
+    snprintf(one->name, sizeof one->name, "%.60s", name ? name : "?");
+    db_finish(query);
+}
+
+static double weight_of(const struct cluster *cluster, uint64_t key)
+{
+    return key >= 1 && key <= cluster->entity_count ? cluster->entities[key - 1].weight
+                                                    : 1;
+}
+
+/* ---- a sample ---- */
+
+struct look {
+    struct watch *watch;
+    struct daemon_facts facts;
+    struct trend_sample *sample;
+    double wanted[TREND_GROUPS];
+};
+
+static void count_gpus(struct look *look)
+{
+    const struct state *state = &look->facts.engine->state;
+    const struct cluster *cluster = state->view.cluster;
+    look->sample->gpus = cluster->gpu_count;
+    for (node_id node = 0; node < cluster->node_count; node++) {
+        uint32_t count = cluster->nodes[node].gpu_count;
+        uint64_t all = count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+        uint64_t taken = all & ~state->free.rooms[node].gpus;
+        look->sample->foreign += bits_count(state->foreign[node]);
+        look->sample->held += bits_count(taken & ~state->foreign[node]);
+    }
+}
+
+static void count_reason(struct look *look, job_id id)
+{
+    struct why_scene scene = { .engine = look->facts.engine,
+                               .gates = look->facts.gates,
+                               .now_ns = look->facts.now_ns };
+    const char *token = "";
+    char text[240];
+    why_brief(&scene, id, text, sizeof text, &token);
+    look->sample->waiting++;
+    look->sample->reasons[trends_reason(&look->watch->trends, token)]++;
+}
+
+static void count_job(struct look *look, job_id id)
+{
+    struct watch *watch = look->watch;
+    const struct job *job = &look->facts.engine->state.jobs[id];
+    bool is_new;
+    uint32_t group = trends_group(&watch->trends, group_key(watch, id, job), &is_new);
+    if (is_new)
+        name_group(watch, store_reader(look->facts.store), group, job);
+    if (job_seated(job)) {
+        look->sample->running++;
+        look->sample->got[group] += (float)job->gpus_now;
+        look->wanted[group] += job->gpus_now;
+    } else {
+        count_reason(look, id);
+        look->wanted[group] += job->state == JOB_HELD ? 0 : job->gpus;
+    }
+}
+
+static void share_out(struct look *look)
+{
+    const struct trends *trends = &look->watch->trends;
+    const struct cluster *cluster = look->facts.engine->state.view.cluster;
+    double weight[TREND_GROUPS], due[TREND_GROUPS];
+    for (uint32_t i = 0; i < trends->group_count; i++)
+        weight[i] = weight_of(cluster, trends->groups[i].key);
+    trends_share_out(look->wanted, weight, trends->group_count,
+                     look->sample->gpus - look->sample->foreign, due);
+    for (uint32_t i = 0; i < trends->group_count; i++)
+        look->sample->due[i] = (float)due[i];
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct watch *watch = timer->data;
+    struct look look = { .watch = watch };
+    daemon_look(watch->daemon, &look.facts);
+    if (!look.facts.engine)
+        return;
+    const struct state *state = &look.facts.engine->state;
+    look.sample = trends_add(&watch->trends, look.facts.now_ns);
+    count_gpus(&look);
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE)
+            count_job(&look, id);
+    share_out(&look);
+}
+
+void watch_hear(struct watch *watch, const char *line, size_t count, bool te)
+{
+    chronicle_take(&watch->chronicle, line, count, te);
+    if (!uv_is_active((uv_handle_t *)&watch->timer))
+        uv_timer_start(&watch->timer, on_timer, SAMPLE_MS, 0);
+}
+
+const struct chronicle *watch_chronicle(const struct watch *watch)
+{
+    return &watch->chronicle;
+}
+
+const struct trends *watch_trends(const struct watch *watch)
+{
+    return &watch->trends;
+}
+
+/* ---- beginning and end ---- */
+
+void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_s *loop)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+    assert(watch);
+    struct daemon_facts facts;
+    daemon_look(daemon, &facts);
+    watch->daemon = daemon;
+    chronicle_init(&watch->chronicle);
+    chronicle_recall(&watch->chronicle, store_reader(facts.store));
+    uv_timer_init(loop, &watch->timer);
+    watch->timer.data = watch;
+    uv_timer_start(&watch->timer, on_timer, SAMPLE_MS, 0);
+    *ret_watch = watch;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct watch *watch = handle->data;
+    chronicle_release(&watch->chronicle);
+    free(watch);
+}
+
+void watch_close(struct watch *watch)
+{
+    uv_close((uv_handle_t *)&watch->timer, on_closed);
+}

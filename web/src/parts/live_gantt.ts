@@ -1,0 +1,263 @@
+// live_gantt.ts - who holds which GPU: the last hours solid, what is expected hatched.
+
+import type { Gantt, Span as Bar } from "../data";
+import type { Entry, Span } from "../schema";
+import { leftNow, type State } from "../state";
+import { Cell } from "./cell";
+import { chooser } from "./chooser";
+import { className } from "./chip";
+import { h, styled, type Child } from "./dom";
+import { clockTime, gpuTime, span as howLong } from "./format";
+import { GanttChart } from "./gantt_chart";
+import { layOut, type Rows } from "./gantt_paint";
+import { jobColour } from "./palette";
+import { Window } from "./window";
+
+const GPUS_MAX = 128; // rows
+const ROWS_TALL = 400; // pixels, together
+const BARS_MAX = 12000;
+const AHEAD = 0.25; // of the time shown lies in the future
+const PAST_S = 6 * 3600;
+const RECENT_S = 60; // no less of the past is shown
+const ENDS: Record<string, number> = { finished: 0, preempted: 1, lost: 2, failed: 5, cancelled: 0, resized: 0 };
+const ENDED = ["finished", "preempted", "lost", "goes on", "expected", "failed", "in use by others"];
+const RUNNING = 3;
+const PLANNED = 4;
+const FOREIGN = 6;
+
+/** A job that was told to leave, and what that cost: the entry in the ledger. */
+function priceAt(entries: ReadonlyMap<number, Entry[]>, job: number, end: number): Entry | undefined {
+  let best: Entry | undefined;
+  for (const entry of entries.get(job) ?? [])
+    if ((entry.at ?? 0) <= end + 0.001 && (entry.at ?? 0) > (best?.at ?? -Infinity)) best = entry;
+  return best;
+}
+
+function byVictim(entries: readonly Entry[]): Map<number, Entry[]> {
+  const map = new Map<number, Entry[]>();
+  for (const entry of entries) {
+    const of = map.get(entry.victim ?? 0);
+    if (of) of.push(entry);
+    else map.set(entry.victim ?? 0, [entry]);
+  }
+  return map;
+}
+
+export function priceOf(entry: Entry): number {
+  return entry.actual_cost_gpu_s ?? entry.predicted_cost_gpu_s ?? 0;
+}
+
+/** The chart's rows from the state; times are seconds since 'base'. */
+class Layout {
+  private readonly first: number[] = []; // by node: its first row
+  private readonly gpus: string[] = [];
+  private readonly bars: Bar[] = [];
+  readonly notes = new Map<Bar, string>();
+  readonly entries = new Map<Bar, Entry>();
+
+  constructor(
+    private readonly state: State,
+    private readonly now: number,
+    private readonly base: number,
+    private readonly from: number,
+  ) {
+    for (const node of state.nodes) {
+      this.first.push(this.gpus.length);
+      for (let gpu = 0; gpu < (node.gpus ?? 0) && this.gpus.length < GPUS_MAX; gpu++)
+        this.gpus.push(`${node.name ?? ""}/${gpu}`);
+    }
+  }
+
+  private add(span: Span, start: number, end: number, ended: number): Bar[] {
+    const added: Bar[] = [];
+    const first = this.first[span.node];
+    if (first === undefined || this.bars.length > BARS_MAX) return added;
+    for (const gpu of span.gpus) {
+      const row = first + gpu;
+      if (row >= this.gpus.length) continue;
+      const kind = span.class === "te" ? 1 : 0;
+      const bar = { gpu: row, start: start - this.base, end: end - this.base, job: span.job, class: kind, ended, lane: 0 };
+      this.bars.push(bar);
+      added.push(bar);
+    }
+    return added;
+  }
+
+  private addPast(): void {
+    const entries = byVictim(this.state.entries);
+    for (let i = this.state.spans.length - 1; i >= 0; i--) {
+      const span = this.state.spans[i];
+      if (!span || (span.end ?? 0) < this.from) break; // they are in order of their end
+      const bars = this.add(span, span.start ?? 0, span.end ?? 0, ENDS[span.how ?? ""] ?? 0);
+      const entry = span.how === "preempted" ? priceAt(entries, span.job, span.end ?? 0) : undefined;
+      const [top] = bars;
+      if (!entry || !top) continue;
+      this.notes.set(top, `−${gpuTime(priceOf(entry))}`);
+      for (const bar of bars) this.entries.set(bar, entry);
+    }
+  }
+
+  private addPresent(): void {
+    for (const [id, spans] of this.state.now) {
+      const job = this.state.jobs.get(id);
+      const left = job && leftNow(job, this.now);
+      for (const span of spans) {
+        this.add(span, span.start ?? this.now, this.now, RUNNING);
+        if (left !== undefined) this.add(span, this.now, this.now + left, PLANNED);
+      }
+    }
+  }
+
+  /** Seats that are promised: as soon as whoever is in them has left. */
+  private addPromised(ahead: number): void {
+    for (const spans of this.state.soon.values())
+      for (const span of spans) this.add(span, this.now, this.now + ahead, PLANNED);
+  }
+
+  private addForeign(): void {
+    for (const [node, { gpus, since }] of this.state.foreign)
+      this.add({ job: 0, attempt: 0, class: "be", node, gpus }, since, this.now, FOREIGN);
+  }
+
+  /** Who comes to a GPU that somebody has already gets the other half of its row. */
+  private assignLanes(): void {
+    const until = this.gpus.map(() => -Infinity);
+    for (const bar of this.bars) {
+      if (bar.start < (until[bar.gpu] ?? 0) - 1e-6) bar.lane = 1;
+      else until[bar.gpu] = bar.end;
+    }
+  }
+
+  make(ahead: number): Rows {
+    this.addPast();
+    this.addPresent();
+    this.addPromised(ahead);
+    this.addForeign();
+    this.bars.sort((a, b) => a.start - b.start || a.job - b.job);
+    this.assignLanes();
+    const { gpus, bars: spans } = this;
+    const gantt: Gantt = { from: this.from - this.base, to: this.now - this.base, gpus, spans, complete: true };
+    const clock = (time: number, step: number): string => clockTime(this.base + time, step);
+    return { ...layOut(gantt, ROWS_TALL), live: { at: this.now - this.base, clock, notes: this.notes } };
+  }
+}
+
+/** When the first job began that is seen after 'from': before that there is nothing to see. */
+function firstStart(state: State, from: number): number {
+  let first = Infinity;
+  for (let i = state.spans.length - 1; i >= 0; i--) {
+    const span = state.spans[i];
+    if (!span || (span.end ?? 0) < from) break;
+    first = Math.min(first, span.start ?? first);
+  }
+  for (const spans of state.now.values()) for (const span of spans) first = Math.min(first, span.start ?? first);
+  return first;
+}
+
+/** Midnight before: marks on the axis are whole hours of the local clock. */
+function midnight(now: number): number {
+  return new Date(now * 1000).setHours(0, 0, 0, 0) / 1000;
+}
+
+const RANGES = [
+  { value: 600, label: "10 min" },
+  { value: 3600, label: "1 h" },
+  { value: PAST_S, label: "6 h" },
+];
+
+export class LiveGantt {
+  readonly element: HTMLElement;
+  private readonly chart: GanttChart;
+  private readonly range = new Cell(RANGES[0]?.value ?? 600);
+  private readonly window = new Window({ from: 0, to: 1 });
+  private set = { from: NaN, to: NaN }; // as we put it: anything else is somebody's choice
+  private state: State | undefined;
+  private layout: Layout | undefined;
+  private base = 0;
+  private readonly note = h("p", { class: "note" });
+  private readonly follow: HTMLButtonElement;
+
+  constructor(
+    private readonly clock: () => number,
+    open: (job: number) => void,
+  ) {
+    const nothing = { ...layOut({ from: 0, to: 1, gpus: [""], spans: [], complete: true }) };
+    this.chart = new GanttChart(nothing, this.window, {
+      describe: (_rows, bar) => this.describe(bar),
+      shown: ({ from, to }) => (this.base ? `${clockTime(this.base + from, 1)} – ${clockTime(this.base + to, 1)}` : ""),
+      label: ({ gantt: { gpus, spans } }) => `${spans.length} stretches of jobs on ${gpus.length} GPUs`,
+      pick: (bar) => bar.job > 0 && open(bar.job),
+    });
+    this.range.watch(() => this.goOn());
+    this.follow = h("button", { type: "button", click: () => this.goOn() }, "Back to now");
+    this.element = h(
+      "div",
+      { class: "card live-gantt" },
+      h("div", { class: "card-head" }, h("h2", {}, "GPUs"), chooser("How much of the past", RANGES, this.range), this.follow, this.chart.shown),
+      h("div", { class: "gantt-scroll" }, this.chart.element),
+      key(),
+      this.note,
+    );
+  }
+
+  /** The present comes back into sight, and stays there. */
+  private goOn(): void {
+    this.set = { from: this.window.from, to: this.window.to };
+    if (this.state) this.update(this.state);
+  }
+
+  private isFollowing(): boolean {
+    return Number.isNaN(this.set.from) || (this.set.from === this.window.from && this.set.to === this.window.to);
+  }
+
+  update(state: State): void {
+    this.state = state;
+    const now = this.clock();
+    const range = this.range.get();
+    const following = this.isFollowing();
+    const base = this.base || midnight(now);
+    this.base = base;
+    const whole = { from: now - PAST_S - base, to: now + PAST_S * AHEAD - base };
+    const past = Math.min(range, Math.max(RECENT_S, now - firstStart(state, now - range) + 5));
+    if (following) this.window.see(whole, { from: now - past - base, to: now + past * AHEAD - base });
+    else this.window.within(whole);
+    if (following) this.set = { from: this.window.from, to: this.window.to };
+    this.follow.hidden = following;
+    this.layout = new Layout(state, now, base, base + this.window.from);
+    const rows = this.layout.make(past * AHEAD * 0.4);
+    if (rows.gantt.gpus.length === 0) return;
+    this.chart.follow(rows);
+    const all = state.nodes.reduce((sum, node) => sum + (node.gpus ?? 0), 0);
+    this.note.textContent = all > GPUS_MAX ? `The first ${GPUS_MAX} of ${all} GPUs.` : "";
+  }
+
+  private describe(bar: Bar): Child[] {
+    const line = (name: string, value: string): HTMLElement => h("tr", {}, h("th", {}, name), h("td", {}, value));
+    if (bar.ended === FOREIGN) return [h("p", {}, "In use by others")];
+    const job = this.state?.jobs.get(bar.job) ?? this.state?.ended.find((one) => one.id === bar.job);
+    const entry = this.layout?.entries.get(bar);
+    const planned = bar.ended === PLANNED;
+    return [
+      h("p", {}, `${bar.job}${job?.name === undefined ? "" : ` ${job.name}`}`),
+      h(
+        "table",
+        {},
+        line("class", className(bar.class === 1 ? "te" : "be")),
+        line("from", clockTime(this.base + bar.start, 1)),
+        ...(bar.ended === RUNNING ? [] : [line("to", clockTime(this.base + bar.end, 1))]),
+        line("for", howLong(bar.end - bar.start)),
+        line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? "")),
+        ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", gpuTime(priceOf(entry)))] : []),
+      ),
+    ];
+  }
+}
+
+function key(): HTMLElement {
+  const families = ["best effort", "trial"].map((name, kind) => {
+    const stops = [3, 7, 11, 4].map((job, i) => `${jobColour(job, kind)} ${i * 25}% ${i * 25 + 25}%`).join(", ");
+    return h("span", {}, styled(h("i", {}), { background: `linear-gradient(90deg, ${stops})` }), name);
+  });
+  const others = [["planned", "expected"], ["preempted", "preempted, with its price"], ["lost", "failed or lost"], ["foreign", "used by others"]] as const;
+  return h("div", { class: "key" }, ...families, ...others.map(([name, words]) => h("span", {}, h("i", { class: name }), words)));
+}

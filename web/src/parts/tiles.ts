@@ -1,0 +1,80 @@
+// tiles.ts - a tile per node: who holds each of its GPUs, what is free, what others use.
+
+import type { Node } from "../schema";
+import { holdersOf, type State } from "../state";
+import { h, styled } from "./dom";
+import { jobColour } from "./palette";
+
+const TILES_MAX = 400;
+
+function gpuMark(state: State, jobs: readonly number[], foreign: boolean, open: (job: number) => void): HTMLElement {
+  const [first, second] = jobs;
+  const job = first === undefined ? undefined : state.jobs.get(first);
+  if (first === undefined || !job)
+    return h("span", { class: foreign ? "gpu foreign" : "gpu free", title: foreign ? "in use by others" : "free" });
+  const trial = job.class === "te";
+  const words = jobs.map((id) => `${id}${state.jobs.get(id)?.name === undefined ? "" : ` ${state.jobs.get(id)?.name ?? ""}`}`).join(", ");
+  const mark = h("button", {
+    type: "button",
+    class: `gpu held${trial ? " trial" : ""}${job.state === "STOPPING" ? " leaving" : ""}`,
+    title: words,
+    "aria-label": `job ${words}`,
+    click: () => open(first),
+  });
+  const own = jobColour(first, trial ? 1 : 0);
+  const other = second === undefined ? own : jobColour(second, state.jobs.get(second)?.class === "te" ? 1 : 0);
+  return styled(mark, { background: own === other ? own : `linear-gradient(180deg, ${own} 50%, ${other} 50%)` });
+}
+
+/** What was drawn the last time: equal nodes are not drawn again. */
+type Drawn = { of: string; tile: HTMLElement };
+
+export class Tiles {
+  readonly element = h("div", { class: "tiles" });
+  private drawn: Drawn[] = [];
+  private theme = "";
+
+  constructor(private readonly open: (job: number) => void) {}
+
+  update(state: State): void {
+    const holders = holdersOf(state);
+    const theme = document.documentElement.dataset["theme"] ?? "";
+    if (theme !== this.theme) this.drawn = [];
+    this.theme = theme;
+    const next = state.nodes.slice(0, TILES_MAX).map((node, i): Drawn => {
+      const foreign = state.foreign.get(i)?.gpus ?? [];
+      const own = holders[i] ?? [];
+      const states = own.map((jobs) => jobs.map((id) => state.jobs.get(id)?.state === "STOPPING"));
+      const of = JSON.stringify([node.name, node.up, own, states, foreign]);
+      const before = this.drawn[i];
+      return before?.of === of ? before : { of, tile: this.tile(state, node, own, foreign) };
+    });
+    if (next.length !== this.drawn.length || next.some((one, i) => one !== this.drawn[i]))
+      this.element.replaceChildren(...next.map(({ tile }) => tile), ...this.rest(state));
+    this.drawn = next;
+  }
+
+  private rest(state: State): HTMLElement[] {
+    const more = state.nodes.length - TILES_MAX;
+    return more > 0 ? [h("p", { class: "note" }, `and ${more} more nodes`)] : [];
+  }
+
+  private tile(state: State, node: Node, holders: readonly number[][], foreign: readonly number[]): HTMLElement {
+    const total = node.gpus ?? 0;
+    const held = holders.filter((jobs) => jobs.length > 0).length;
+    const down = node.up === false;
+    const words = down ? "down" : total === 0 ? "no GPU" : `${held}/${total}`;
+    return h(
+      "div",
+      { class: down ? "tile down" : "tile", "data-node": node.name ?? "" },
+      h(
+        "div",
+        { class: "tile-head" },
+        h("strong", { title: node.name ?? "" }, node.name ?? ""),
+        h("span", { class: "soft" }, node.type ?? ""),
+        h("span", { class: "use" }, words),
+      ),
+      h("div", { class: "gpu-row" }, ...holders.map((jobs, gpu) => gpuMark(state, jobs, foreign.includes(gpu), this.open))),
+    );
+  }
+}

@@ -1,0 +1,316 @@
+// schema.ts - the API's types; made by types.mjs from docs/api/openapi.yaml, not by hand.
+
+/** a job as somebody asks for it */
+export interface Request {
+  /** program and arguments; with a script: its arguments */
+  command?: string[];
+  /** a batch script with a first line "#!" */
+  script?: string;
+  name?: string;
+  /** absolute */
+  cwd?: string;
+  env?: Record<string, string>;
+  gpus?: number;
+  /** v100|p100 */
+  types?: string;
+  min_gpus?: number;
+  max_gpus?: number;
+  nodes?: number;
+  /** of the whole gang; default: 1 without accelerators, else none */
+  cpus?: number;
+  mem_bytes?: number;
+  class?: "te" | "be";
+  grace_s?: number;
+  pause_s?: number;
+  load_s?: number;
+  /** saves by itself so often */
+  ckpt_s?: number;
+  steps?: number;
+  time_limit_s?: number;
+  /** the signal comes so long before the time limit */
+  warn_s?: number;
+  signal?: string;
+  weight?: number;
+  entity?: string;
+  deadline?: number;
+  /** row of the throughput table */
+  kind?: string;
+  /** path; %j id, %x name, %u user, %A array, %a index, %% percent */
+  output?: string;
+  error?: string;
+  ckpt_dir?: string;
+  /** extended regular expression with groups named by order: step, loss */
+  pattern?: string;
+  /** goes back to the queue if its node or supervisor fails */
+  requeue?: boolean;
+  /** starts again after its own failure */
+  retries?: number;
+  hold?: boolean;
+  /** not before */
+  begin?: number;
+  dependency?: ({
+    kind?: "after" | "afterok" | "afternotok" | "afterany" | "singleton";
+    id?: number;
+  })[];
+  array_index?: number;
+  /** so many of its array run at once */
+  array_limit?: number;
+  slurm_names?: boolean;
+  tasks_per_node?: number;
+}
+
+export interface Job {
+  id: number;
+  name?: string;
+  user?: string;
+  class: string;
+  state: "PENDING" | "RUNNING" | "STOPPING" | "COMPLETED" | "FAILED" | "CANCELLED" | "REJECTED" | "HELD";
+  /** one, for a job that waits, was rejected or failed */
+  reason?: string;
+  gpus: number;
+  types?: string;
+  placement?: {
+    node?: string;
+    type?: string;
+    gpus?: number[];
+  }[];
+  attempt?: number;
+  preemptions?: number;
+  exit_code?: number;
+  submit: number;
+  /** first start */
+  start?: number;
+  end?: number;
+  waited_s?: number;
+  served_gpu_s?: number;
+  command?: string[];
+  cwd?: string;
+  output?: string;
+  entity?: string;
+  array_id?: number;
+  array_index?: number;
+  progress?: {
+    step?: number;
+    steps?: number;
+    loss?: number;
+    steps_per_s?: number;
+    eta_s?: number;
+  };
+  preempted_by?: {
+    job?: number;
+    rule?: string;
+    at?: number;
+    predicted_cost_gpu_s?: number;
+    actual_cost_gpu_s?: number;
+    wait_saved_s?: number;
+  }[];
+}
+
+export interface Why {
+  id: number;
+  state: string;
+  can_ever_run: boolean;
+  reasons: ({
+    token: "held" | "begin" | "dependency" | "array_limit" | "never" | "resources" | "foreign" | "node_down" | "order" | "no_victim" | "worth" | "share" | "round" | "policy" | "victim_leaving" | "starting" | "running" | "stopping" | "preempted" | "ended";
+    text: string;
+  })[];
+  /** who goes first, at most 100 */
+  ahead: number[];
+  /** further ones that are not named */
+  ahead_more?: number;
+  /** found by trying; absent if nothing small helps */
+  smallest_change?: string;
+}
+
+export interface Node {
+  name?: string;
+  type?: string;
+  gpus?: number;
+  up?: boolean;
+  held?: {
+    gpu?: number;
+    jobs?: number[];
+    foreign?: boolean;
+  }[];
+  cpus?: number;
+  cpus_free?: number;
+  mem_bytes?: number;
+  mem_free_bytes?: number;
+}
+
+export interface Entry {
+  at?: number;
+  victim?: number;
+  for?: number;
+  rule?: string;
+  gpus?: number;
+  predicted_cost_gpu_s?: number;
+  actual_cost_gpu_s?: number;
+  pause_gpu_s?: number;
+  load_gpu_s?: number;
+  redo_gpu_s?: number;
+  wait_saved_s?: number;
+  /** the victim has not ended; figures are so far */
+  open?: boolean;
+}
+
+export interface Server {
+  version?: string;
+  pid?: number;
+  policy?: string;
+  flow?: string;
+  executor?: string;
+  system?: boolean;
+  state_dir?: string;
+  started?: number;
+  jobs?: {
+    pending?: number;
+    running?: number;
+    held?: number;
+  };
+  gpus?: {
+    total?: number;
+    held?: number;
+    foreign?: number;
+  };
+}
+
+/** what one attempt holds, or held, of one node; without a start it is promised */
+export interface Span {
+  job: number;
+  attempt: number;
+  class: string;
+  /** place in the list of nodes, from 0 */
+  node: number;
+  gpus: number[];
+  start?: number;
+  end?: number;
+  how?: "finished" | "preempted" | "failed" | "lost" | "cancelled" | "resized";
+}
+
+export interface Snapshot {
+  /** the newest event that is in it */
+  seq: number;
+  now: number;
+  me: {
+    user?: string;
+    /** may see and do everything */
+    all: boolean;
+  };
+  server: Server;
+  nodes: Node[];
+  /** those that have not ended */
+  jobs: Job[];
+  /** newest first, the last 200 */
+  ended: Job[];
+  spans: Span[];
+  /** of the ledger, newest first */
+  entries: Entry[];
+}
+
+/** columns of equal length; a value holds until the next */
+export interface Trends {
+  t: number[];
+  gpus: number[];
+  /** accelerators */
+  held: number[];
+  foreign: number[];
+  /** jobs */
+  running: number[];
+  waiting: number[];
+  reasons: {
+    token: string;
+    jobs: number[];
+  }[];
+  /** users, of jobs that name no entity */
+  entities: {
+    name: string;
+    /** accelerators, shared out evenly by weight among those who want some */
+    due: number[];
+    got: number[];
+  }[];
+}
+
+export interface Attempt {
+  attempt: number;
+  placed?: number;
+  start?: number;
+  /** made steps from then on */
+  loaded?: number;
+  /** was told to leave */
+  recalled?: number;
+  end?: number;
+  seats?: {
+    node: number;
+    gpus: number[];
+  }[];
+  type?: string;
+  gpus: number;
+  how?: "finished" | "preempted" | "failed" | "lost" | "cancelled";
+  rule?: string;
+  for?: number;
+  exit_code?: number;
+  /** saved before it left */
+  clean?: boolean;
+  step_from?: number;
+  step_to?: number;
+}
+
+export interface Story {
+  id: number;
+  /** false: it is so long that its beginning is left out */
+  complete: boolean;
+  attempts: Attempt[];
+  speeds: {
+    type: string;
+    gpus: number;
+    steps_per_s: number;
+    low: number;
+    high: number;
+    reports: number;
+  }[];
+  loss: {
+    points: {
+      step: number;
+      loss: number;
+      at?: number;
+      attempt: number;
+    }[];
+    fit?: {
+      family: "flat" | "inv" | "exp";
+      predictable: boolean;
+      /** low to high holds the truth four times in five, if the family is right */
+      ahead: {
+        step: number;
+        value: number;
+        low: number;
+        high: number;
+      }[];
+    };
+  };
+}
+
+/** a line of the event stream; which keys there are depends on its kind */
+export interface Event {
+  seq: number;
+  at: number;
+  kind: string;
+  job?: number;
+  attempt?: number;
+  class?: string;
+  /** how many (submitted, changed), or which (foreign) */
+  gpus?: number | number[];
+  seats?: {
+    node: number;
+    gpus: number[];
+  }[];
+  node?: number;
+  rule?: string;
+  for?: number;
+  exit_code?: number;
+  step?: number;
+  steps_per_s?: number;
+  loss?: number;
+  level?: number;
+  why?: string;
+}
