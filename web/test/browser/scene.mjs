@@ -1,7 +1,7 @@
 // scene.mjs - a real berthd in a scratch folder and a real browser, for the tests of the pages.
 
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -46,6 +46,10 @@ export class Daemon {
 
   async start() {
     this.process = spawn(join(BUILD, "berthd"), ["--state", join(this.dir, "s"), ...this.flags], { stdio: ["ignore", "pipe", openSync(join(this.dir, "berthd.log"), "a")] });
+    this.process.once("exit", (status, signal) => {
+      if (status || (signal && signal !== "SIGKILL" && signal !== "SIGTERM"))
+        console.error(`# berthd ended: ${status ?? signal}\n${readFileSync(join(this.dir, "berthd.log"), "utf8")}`);
+    });
     const lines = createInterface({ input: this.process.stdout });
     const line = await new Promise((resolve) => lines.once("line", resolve));
     this.socket = line.split(" ready on ")[1];
