@@ -17,6 +17,7 @@
 #include "version.h"
 
 #define BENCH_JOBS 200
+#define CONFIG_FILE "/etc/berth/flowd.yaml"
 
 static const char help[] =
     "Usage: berth-flowd [--socket ADDRESS] [--host NAME] [--backend NAME] [flags]\n"
@@ -30,7 +31,8 @@ static const char help[] =
     "      --backend NAME      nft, sockets, advice or auto\n"
     "      --levels LIST       code points, best first: cs5,cs4,cs3,cs2,unmarked,cs1\n"
     "      --cgroup PATTERN    where Slurm's jobs are, with %j; may be repeated\n"
-    "      --config FILE       all of this in a file\n"
+    "      --config FILE       all of this in a file: /etc/berth/flowd.yaml if it is "
+    "there\n"
     "      --check             say what works here, and end\n"
     "      --print-qdisc       print queues for a host or a switch, and end\n"
     "      --device NAME       of --print-qdisc: eth0\n"
@@ -207,6 +209,18 @@ static int run(const struct flowd_setup *setup, const char *backend)
     return 0;
 }
 
+/* On another host than berthd, it has to be told which one this is. */
+static const char *own_name(const char *address)
+{
+    static char name[256];
+    const char *said = address ? address : getenv("BERTH_ADDR");
+    if (!said || strncmp(said, "http", 4) != 0 ||
+        gethostname(name, sizeof name - 1) < 0)
+        return NULL;
+    name[strcspn(name, ".")] = '\0';
+    return is_name(name, 255) ? name : NULL;
+}
+
 static int begin(const struct words *words, struct flowd_setup *setup)
 {
     const struct flowd_config *config = &words->config;
@@ -222,7 +236,7 @@ static int begin(const struct words *words, struct flowd_setup *setup)
                      "\"%.40s\"",
                      backend);
     setup->address = config->socket;
-    setup->host = config->host;
+    setup->host = config->host ? config->host : own_name(config->socket);
     setup->patterns = config->patterns.count ? config->patterns : patterns_standard;
     if (config->token_file)
         setenv("BERTH_TOKEN_FILE", config->token_file, 1);
@@ -250,6 +264,8 @@ int main(int argc, char **argv)
     if (status)
         return status - 1;
     arena_init(&arena, 128 << 10);
+    if (!words.file && access(CONFIG_FILE, F_OK) == 0)
+        words.file = CONFIG_FILE;
     if (words.file && flowd_config_load(&words.config, &arena, words.file, &err) < 0)
         status = wrong("%s", err.text);
     else

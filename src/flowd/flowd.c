@@ -31,14 +31,15 @@
 #include "version.h"
 
 #define MS INT64_C(1000000)
-#define LOOK_NS NS_PER_S       /* between two looks for new sockets and cgroups   */
-#define TELL_NS (2 * NS_PER_S) /* between two reports of bytes                    */
+#define LOOK_NS NS_PER_S         /* between two looks for new sockets and cgroups   */
+#define LOCATE_NS (5 * NS_PER_S) /* between two looks for containers */
+#define TELL_NS (2 * NS_PER_S)   /* between two reports of bytes                    */
 #define TELL_LATER_NS (30 * NS_PER_S) /* after one that was not taken                */
 #define TELL_S 2                  /* that a report may take                          */
 #define SILENT_NS (35 * NS_PER_S) /* berthd speaks every 15 s: this is no berthd     */
 #define RETRY_MIN_NS (200 * MS)
 #define RETRY_MAX_NS (10 * NS_PER_S)
-#define PATIENCE_NS (3 * NS_PER_S) /* a job may begin after its level was said */
+#define PATIENCE_NS (2 * NS_PER_S) /* a job may begin after its level was said */
 
 /* A job's bytes, and what berthd knows of them. */
 struct count {
@@ -68,7 +69,7 @@ struct flowd {
 
     int64_t heard_ns; /* when berthd last said something          */
     int64_t until_ns; /* the last word holds until; 0: none does  */
-    int64_t looked_ns, tell_ns, retry_ns;
+    int64_t looked_ns, located_ns, tell_ns, retry_ns;
     int64_t unreached_ns; /* since when some jobs cannot be marked  */
     uint32_t unreached;   /* how many; and of how many we have said so */
     uint32_t unreached_said;
@@ -171,9 +172,11 @@ static void apply(struct flowd *flowd)
         fill(flowd);
         r = apply_each(flowd, true, &err);
     }
-    flowd->behind = r < 0;
     if (r < 0)
         say_trouble(flowd, err.text);
+    else if (flowd->behind)
+        flowd->last[0] = '\0';
+    flowd->behind = r < 0;
 }
 
 /* --- bytes -------------------------------------------------------------------------- */
@@ -281,17 +284,16 @@ static void refuse(void *context, const char *why)
     say("refused what berthd said, nothing has changed: %s", why);
 }
 
-static bool has_left(const struct flowd *flowd)
+/* Whether the next word is of other jobs. */
+static bool has_others(const struct flowd *flowd)
 {
     const struct wanted *now = &flowd->wanted[flowd->holds];
     const struct wanted *next = &flowd->wanted[!flowd->holds];
-    uint32_t b = 0;
-    for (uint32_t a = 0; a < now->count; a++) {
-        while (b < next->count && next->jobs[b].id < now->jobs[a].id)
-            b++;
-        if (b == next->count || next->jobs[b].id != now->jobs[a].id)
+    if (now->count != next->count)
+        return true;
+    for (uint32_t i = 0; i < now->count; i++)
+        if (now->jobs[i].id != next->jobs[i].id)
             return true;
-    }
     return false;
 }
 
@@ -308,12 +310,15 @@ static void take(void *context, const char *name, const char *data, size_t count
         refuse(flowd, err.text);
         return;
     }
-    if (has_left(flowd))
-        read_bytes(flowd); /* counters go with their jobs */
-    if (flowd->away)
+    if (has_others(flowd)) {
+        read_bytes(flowd);     /* counters go with their jobs */
+        flowd->located_ns = 0; /* look where the new ones are */
+    }
+    if (flowd->away) {
         say("berthd answers again");
+        flowd->last[0] = '\0';
+    }
     flowd->away = false;
-    flowd->last[0] = '\0';
     flowd->holds = !flowd->holds;
     flowd->until_ns = clock_ns() + next->valid_ns;
     fill(flowd);
@@ -366,7 +371,12 @@ static void look(struct flowd *flowd, int64_t now)
         expire(flowd);
         return;
     }
-    if (targets_look(&flowd->targets, &flowd->setup->patterns))
+    bool news = targets_look(&flowd->targets, &flowd->setup->patterns);
+    if (flowd->use_count > 1 && now - flowd->located_ns >= LOCATE_NS) {
+        flowd->located_ns = now;
+        news = targets_locate(&flowd->targets) || news;
+    }
+    if (news)
         deal(flowd);
     apply(flowd);
     say_unreached(flowd, now);

@@ -170,12 +170,25 @@ static int nft_probe(struct error *why)
 static int make_table(struct nft *nft, const char *flags, struct error *err)
 {
     buf_reset(&nft->text);
-    /* What an agent without an owner left is replaced; what has an owner is not ours. */
+    /* What is left of an agent without an owner is replaced. */
     buf_print(&nft->text, "add table inet berth\ndelete table inet berth\n");
     buf_print(&nft->text, "add table inet berth %s\n", flags);
     say_chains(&nft->text, "berth", nft->levels);
     say_rules(&nft->text, "berth", 0);
     return run(nft->context, &nft->text, "table inet berth", err);
+}
+
+/* An empty table: at the start, or where somebody has emptied the whole ruleset. */
+static int begin_anew(struct nft *nft, struct error *err)
+{
+    int r = make_table(nft, "{ flags owner; }", err);
+    if (r < 0 && make_table(nft, "", NULL) == 0)
+        r = 0; /* before Linux 5.12: timeouts have to do */
+    if (r == 0) {
+        nft->count = 0;
+        nft->depths = 0;
+    }
+    return r;
 }
 
 static void nft_close(void *self)
@@ -197,9 +210,7 @@ static int nft_open(void *self, const struct levels *levels, struct error *err)
     buf_init(&nft->text, TEXT_MAX);
     if (!nft->context)
         return error_set(err, -ENOMEM, "nftables cannot be used");
-    int r = make_table(nft, "{ flags owner; }", err);
-    if (r < 0 && make_table(nft, "", NULL) == 0)
-        r = 0; /* before Linux 5.12: timeouts have to do */
+    int r = begin_anew(nft, err);
     if (r < 0) {
         nft_ctx_free(nft->context);
         nft->context = NULL;
@@ -213,7 +224,7 @@ static int nft_open(void *self, const struct levels *levels, struct error *err)
 
 static bool nft_reaches(const struct target *target)
 {
-    return target->group != 0;
+    return target->group != 0 && !target->elsewhere;
 }
 
 /* Whether somebody has come, gone or moved. */
@@ -377,7 +388,11 @@ static int change_all(struct nft *nft, const struct marking *marking, struct err
 static int nft_apply(void *self, const struct marking *marking, struct error *err)
 {
     struct nft *nft = self;
-    if (has_others(nft, marking) || is_late(nft, marking) || marking->doubt)
+    if (marking->doubt) {
+        int r = begin_anew(nft, err);
+        return r < 0 ? r : change_all(nft, marking, err);
+    }
+    if (has_others(nft, marking) || is_late(nft, marking))
         return change_all(nft, marking, err);
     uint32_t count = changes(nft, marking);
     if (count == 0)

@@ -162,7 +162,7 @@ static int open_handle(int pid)
 
 struct walk {
     const struct target *target;
-    void (*each)(void *context, int pid, int handle);
+    bool (*each)(void *context, int pid, int handle);
     void *context;
     uint32_t left; /* how many more we look at */
 };
@@ -172,8 +172,8 @@ static void visit_member(struct walk *walk, int pid)
     int handle = open_handle(pid);
     if (handle < 0)
         return;
-    if (is_within(pid, walk->target->cgroup))
-        walk->each(walk->context, pid, handle);
+    if (is_within(pid, walk->target->cgroup) && !walk->each(walk->context, pid, handle))
+        walk->left = 0;
     close(handle);
 }
 
@@ -219,7 +219,8 @@ static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
         }
     if (file)
         fclose(file);
-    for (struct dirent *entry; depth > 0 && (entry = readdir(folder));)
+    for (struct dirent *entry;
+         depth > 0 && walk->left > 0 && (entry = readdir(folder));)
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
             walk_cgroup(walk, open_folder(dirfd(folder), entry->d_name), depth - 1);
     closedir(folder);
@@ -245,8 +246,9 @@ static void visit_if_same(struct walk *walk, const struct proc *proc)
     int handle = open_handle(proc->pid);
     if (handle < 0)
         return;
-    if (read_stat(proc->pid, &now) && now.start == proc->start)
-        walk->each(walk->context, proc->pid, handle);
+    if (read_stat(proc->pid, &now) && now.start == proc->start &&
+        !walk->each(walk->context, proc->pid, handle))
+        walk->left = 0;
     close(handle);
 }
 
@@ -263,7 +265,7 @@ static void walk_family(struct procs *procs, struct walk *walk, uint64_t *start)
         *start = OVER;
         return;
     }
-    for (uint32_t i = 0; i < procs->count; i++) {
+    for (uint32_t i = 0; i < procs->count && walk->left > 0; i++) {
         const struct proc *proc = &procs->list[i];
         if (proc->session == root || (alive && descends(procs, proc, root))) {
             any = true;
@@ -277,13 +279,13 @@ static void walk_family(struct procs *procs, struct walk *walk, uint64_t *start)
 static void walk_environments(struct procs *procs, struct walk *walk)
 {
     ask(procs);
-    for (uint32_t i = 0; i < procs->count; i++)
+    for (uint32_t i = 0; i < procs->count && walk->left > 0; i++)
         if (procs->list[i].slurm == walk->target->id)
             visit_if_same(walk, &procs->list[i]);
 }
 
 void procs_each(struct procs *procs, const struct target *target, uint64_t *start,
-                void (*each)(void *context, int pid, int handle), void *context)
+                bool (*each)(void *context, int pid, int handle), void *context)
 {
     struct walk walk = { target, each, context, PIDS_MAX };
     if (target->group) {

@@ -37,10 +37,10 @@ void procs_release(struct procs *procs);
 void procs_reset(struct procs *procs);
 
 /*
- * Call 'each' with a handle of every process of the job, open during the call.  Whoever
- * is named is known to be the job's after the handle was opened, so that a number which
+ * Call 'each' with a handle of every process of the job, open during the call, until it
+ * returns false.  Whoever is named is known to be the job's after the handle was opened, so that a number which
  * the kernel has given to somebody else meanwhile does no harm.  'start' is when the
  * job's first process began, 0 before it was seen; kept by the caller between looks.
  */
 void procs_each(struct procs *procs, const struct target *target, uint64_t *start,
-                void (*each)(void *context, int pid, int handle), void *context);
+                bool (*each)(void *context, int pid, int handle), void *context);

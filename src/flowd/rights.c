@@ -68,13 +68,13 @@ void rights_name(char *text, size_t size)
         if (!rights_have(i))
             continue;
         char *name = cap_to_name(i);
-        int length = snprintf(text + used, size - used, "%s%s", held++ ? ", " : "",
-                              name ? name : "?");
+        int length = used < size ? snprintf(text + used, size - used, "%s%s",
+                                            held ? ", " : "", name ? name : "?")
+                                 : 0;
         cap_free(name);
-        if (length < 0 || (size_t)length >= size - used)
-            break;
-        used += (size_t)length;
+        used += length > 0 ? (size_t)length : 0;
+        held++;
     }
     if (held > 6)
-        snprintf(text, size, held == all ? "all" : "nearly all (%d of %d)", held, all);
+        snprintf(text, size, held == all ? "all" : "%d of %d", held, all);
 }

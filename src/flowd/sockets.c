@@ -11,7 +11,8 @@
  * used again, and given back when the job is no longer to be marked.  We keep no handle:
  * a connection must end when its job closes it.  A socket that carries one of our code
  * points before we have seen it was marked by an agent before us, or accepted from one
- * we marked: it had none.
+ * we marked: it had none.  Marks have no timeout, so a child takes them off if we are
+ * killed.
  */
 #include "flowd/marker.h"
 
@@ -33,6 +34,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "flowd/heir.h"
 #include "flowd/levels.h"
 #include "flowd/procs.h"
 #include "flowd/rights.h"
@@ -63,6 +65,7 @@ struct own {
 
 struct sockets {
     const struct levels *levels;
+    struct heir *heir;
     struct procs procs;
     struct own *jobs; /* by id */
     uint32_t count, room;
@@ -226,7 +229,7 @@ static void visit_socket(struct visit *visit, int fd)
     (visit->point ? mark : unmark)(visit, fd, domain, cookie);
 }
 
-static void visit_process(void *context, int pid, int handle)
+static bool visit_process(void *context, int pid, int handle)
 {
     char path[64], link[16];
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
@@ -243,6 +246,7 @@ static void visit_process(void *context, int pid, int handle)
     }
     if (folder)
         closedir(folder);
+    return true;
 }
 
 static void visit_job(struct sockets *sockets, struct own *job,
@@ -305,11 +309,32 @@ static void renew(struct sockets *sockets, const struct marking *marking)
     sockets->next_room = spare_room;
 }
 
+static void bequeath(struct sockets *sockets)
+{
+    heir_begin(sockets->heir);
+    for (uint32_t i = 0; i < sockets->count; i++)
+        heir_add(sockets->heir, &sockets->jobs[i].target, sockets->jobs[i].start);
+    heir_end(sockets->heir);
+}
+
+/* In the child.  What each socket had before is known to who was killed; most had
+ * nothing. */
+static void inherit(void *self, struct bequest *list, uint32_t count)
+{
+    struct sockets *sockets = self;
+    procs_init(&sockets->procs);
+    for (uint32_t i = 0; i < count; i++) {
+        struct own job = { .target = list[i].target, .start = list[i].start };
+        visit_job(sockets, &job, NULL);
+    }
+}
+
 static int sockets_apply(void *self, const struct marking *marking, struct error *err)
 {
     struct sockets *sockets = self;
     procs_reset(&sockets->procs);
     renew(sockets, marking);
+    bequeath(sockets); /* before the first of them is marked */
     sockets->pass++;
     for (uint32_t i = 0; i < sockets->count; i++) {
         struct own *job = &sockets->jobs[i];
@@ -377,8 +402,9 @@ static int sockets_open(void *self, const struct levels *levels, struct error *e
 {
     struct sockets *sockets = self;
     *sockets = (struct sockets){ .levels = levels };
+    int r = heir_new(&sockets->heir, inherit, sockets, err);
     procs_init(&sockets->procs);
-    return 0;
+    return r;
 }
 
 static void sockets_close(void *self)
@@ -386,6 +412,7 @@ static void sockets_close(void *self)
     struct sockets *sockets = self;
     const struct marking nothing = { .count = 0 };
     sockets_apply(sockets, &nothing, NULL);
+    heir_free(sockets->heir);
     procs_release(&sockets->procs);
     map_release(&sockets->places);
     free(sockets->jobs);

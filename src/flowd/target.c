@@ -9,10 +9,20 @@
 #include <sys/vfs.h>
 
 #include "flowd/levels.h"
+#include "flowd/procs.h"
 #include "flowd/wanted.h"
 
 #define CGROUP2_MAGIC 0x63677270
 #define PATH_BYTES 1024
+#define SIGHTS_MAX \
+    8 /* processes of a job to look at: container or not, they differ early */
+
+/* Where the processes of a job are. */
+struct sight {
+    uint64_t own; /* our network namespace */
+    uint32_t left;
+    bool elsewhere;
+};
 
 /* Slurm's own place, then where it is without systemd, and under a slurmd of a site. */
 const struct patterns patterns_standard = {
@@ -65,6 +75,11 @@ static bool look_at(struct target *target, const char *path, const char *hierarc
     return true;
 }
 
+static struct arena *arena_of(struct targets *targets)
+{
+    return &targets->arenas[targets->arena];
+}
+
 static void look_for_slurm(struct targets *targets, struct target *target,
                            const struct patterns *patterns, const char *hierarchy)
 {
@@ -74,7 +89,7 @@ static void look_for_slurm(struct targets *targets, struct target *target,
         snprintf(path, sizeof path, "%s%.*s%" PRIu64 "%s", hierarchy,
                  (int)(at - pattern), pattern, target->id, at + 2);
         if (look_at(target, path, hierarchy))
-            target->cgroup = arena_text(&targets->arena, path);
+            target->cgroup = arena_text(arena_of(targets), path);
     }
 }
 
@@ -93,12 +108,14 @@ static void look_for(struct targets *targets, struct target *target,
 void targets_init(struct targets *targets)
 {
     *targets = (struct targets){ .count = 0 };
-    arena_init(&targets->arena, 64 * 1024);
+    arena_init(&targets->arenas[0], 64 * 1024);
+    arena_init(&targets->arenas[1], 64 * 1024);
 }
 
 void targets_release(struct targets *targets)
 {
-    arena_release(&targets->arena);
+    arena_release(&targets->arenas[0]);
+    arena_release(&targets->arenas[1]);
 }
 
 static int by_group(const void *a, const void *b)
@@ -114,7 +131,7 @@ static int by_group(const void *a, const void *b)
 static void part(struct targets *targets)
 {
     struct target **order =
-        arena_array(&targets->arena, struct target *, targets->count + 1);
+        arena_array(arena_of(targets), struct target *, targets->count + 1);
     for (uint32_t i = 0; i < targets->count; i++)
         order[i] = &targets->list[i];
     qsort(order, targets->count, sizeof *order, by_group);
@@ -125,12 +142,29 @@ static void part(struct targets *targets)
             order[i]->group = 0;
 }
 
+/* What was seen of a job before still holds.  Both lists are by id. */
+static void keep_sights(struct targets *targets, const struct target *old,
+                        uint32_t count)
+{
+    uint32_t a = 0;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct target *target = &targets->list[i];
+        while (a < count && old[a].id < target->id)
+            a++;
+        if (a < count && old[a].id == target->id && old[a].group == target->group)
+            target->elsewhere = old[a].elsewhere;
+    }
+}
+
 void targets_fill(struct targets *targets, const struct wanted *wanted,
                   const struct levels *levels, const struct patterns *patterns)
 {
     const char *hierarchy = target_hierarchy();
-    arena_reset(&targets->arena);
-    targets->list = arena_array(&targets->arena, struct target, wanted->count + 1);
+    const struct target *old = targets->list;
+    uint32_t old_count = targets->count;
+    targets->arena = !targets->arena;
+    arena_reset(arena_of(targets));
+    targets->list = arena_array(arena_of(targets), struct target, wanted->count + 1);
     targets->count = wanted->count;
     for (uint32_t i = 0; i < wanted->count; i++) {
         const struct wanted_job *job = &wanted->jobs[i];
@@ -142,11 +176,12 @@ void targets_fill(struct targets *targets, const struct wanted *wanted,
             .point = levels_point(levels, wanted->levels, job->level),
             .pid = job->pid,
             .slurm = job->slurm,
-            .cgroup = job->cgroup ? arena_text(&targets->arena, job->cgroup) : NULL,
+            .cgroup = job->cgroup ? arena_text(arena_of(targets), job->cgroup) : NULL,
         };
         look_for(targets, target, patterns, hierarchy);
     }
     part(targets);
+    keep_sights(targets, old, old_count);
 }
 
 bool targets_look(struct targets *targets, const struct patterns *patterns)
@@ -163,4 +198,39 @@ bool targets_look(struct targets *targets, const struct patterns *patterns)
     if (found)
         part(targets);
     return found;
+}
+
+/* The number of the network namespace of a process ("self": ours), or 0. */
+static uint64_t network_of(const char *process)
+{
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%s/ns/net", process);
+    return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+static bool see_process(void *context, int pid, int handle)
+{
+    struct sight *sight = context;
+    char process[16];
+    snprintf(process, sizeof process, "%d", pid);
+    uint64_t network = network_of(process);
+    sight->elsewhere = network && network != sight->own;
+    return !sight->elsewhere && --sight->left > 0;
+}
+
+bool targets_locate(struct targets *targets)
+{
+    uint64_t own = network_of("self");
+    bool news = false;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct target *target = &targets->list[i];
+        struct sight sight = { .own = own, .left = SIGHTS_MAX };
+        if (target->group == 0 || target->elsewhere)
+            continue; /* what was seen once holds: to and fro would lose counts */
+        procs_each(NULL, target, NULL, see_process, &sight);
+        target->elsewhere = sight.elsewhere;
+        news = news || sight.elsewhere;
+    }
+    return news;
 }

@@ -30,10 +30,12 @@ struct target {
     const char *cgroup; /* path below CGROUP_ROOT; NULL: nobody knows */
     int pid;            /* 0: unknown */
     bool slurm;
+    bool elsewhere; /* some of its processes are in another network namespace */
 };
 
 struct targets {
-    struct arena arena;
+    struct arena arenas[2]; /* of the list that holds, and of the one before */
+    uint32_t arena;
     struct target *list; /* by id */
     uint32_t count;
 };
@@ -60,3 +62,9 @@ void targets_fill(struct targets *targets, const struct wanted *wanted,
 
 /* Look for cgroups that were not there; true: some are now. */
 bool targets_look(struct targets *targets, const struct patterns *patterns);
+
+/*
+ * Look in which network namespaces the processes of jobs with a cgroup are; true: of
+ * some it is news.  Without CAP_SYS_PTRACE nothing is seen, and all seem to be here.
+ */
+bool targets_locate(struct targets *targets);

@@ -1,5 +1,6 @@
 """A network of our own for the tests, jobs that talk in it, and berth-flowd on its hosts."""
 import ctypes
+import functools
 import http.server
 import json
 import os
@@ -48,6 +49,7 @@ def missing():
     return None if tried.returncode == 0 else "there are no network namespaces"
 
 
+@functools.lru_cache(maxsize=None)
 def usable(backend):
     """None, or why this backend cannot be tried here."""
     said = subprocess.run([FLOWD, "--check"], capture_output=True, text=True).stdout
@@ -160,14 +162,14 @@ while True:
 
 
 class Talker:
-    """A job on host 1 that talks to host 4; each has a port of its own."""
+    """A job that talks to host 4; each has a port of its own."""
     ports = iter(range(7100, 9000))
 
-    def __init__(self, lab, cgroup=None, tos=2, wrap=(), **more):
+    def __init__(self, lab, cgroup=None, tos=2, wrap=(), host="h1", **more):
         self.port = next(Talker.ports)
         ear = in_namespace(lab.namespace("h4"),
                            lambda: socket.create_server(("10.77.0.4", self.port)))
-        self.process = lab.start("h1", *wrap, sys.executable, "-ISc", TALK, str(self.port),
+        self.process = lab.start(host, *wrap, sys.executable, "-ISc", TALK, str(self.port),
                                  str(tos), cgroup=cgroup, stdout=subprocess.PIPE, **more)
         assert self.process.stdout.readline() == b"up\n"
         self.peer, _ = ear.accept()
@@ -196,7 +198,7 @@ class Watch:
         self.wire = in_namespace(lab.namespace("h4"), lambda: socket.socket(
             socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)))
         self.wire.bind(("eth0", 3))
-        self.wire.settimeout(0.2)
+        self.wire.settimeout(0.02)
         self.last, self.congestion, self.open = {}, {}, True
         self.thread = threading.Thread(target=self.listen, daemon=True)
         self.thread.start()
@@ -309,6 +311,9 @@ class Flows:
             daemon_threads = True
             address_family = socket.AF_INET if flows.token else socket.AF_UNIX
 
+            def handle_error(self, request, address):
+                pass # whoever asked has gone
+
             def server_bind(self):
                 self.socket.bind(self.server_address)
                 self.server_name, self.server_port = "localhost", 0
@@ -336,7 +341,7 @@ class Flows:
         try:
             while self.alive:
                 try:
-                    handler.wfile.write(mail.get(timeout=0.05))
+                    handler.wfile.write(mail.get(timeout=0.02))
                     handler.wfile.flush()
                 except queue.Empty:
                     pass
@@ -378,8 +383,9 @@ class Flows:
 class Agent:
     """berth-flowd on a host."""
 
-    def __init__(self, lab, flows, *flags, host="h1", **more):
-        self.process = lab.start(host, FLOWD, "--socket", flows.address, "--host", host, *flags,
+    def __init__(self, lab, flows, *flags, host="h1", named=True, **more):
+        name = ("--host", host) if named else () # a berthd knows its own
+        self.process = lab.start(host, FLOWD, "--socket", flows.address, *name, *flags,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.heard, self.told = [], []
         self.ready = self.process.stdout.readline().decode()

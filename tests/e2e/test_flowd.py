@@ -1,12 +1,15 @@
 """berth-flowd on a network of our own: marks on real packets, and what happens to them."""
 import os
 import signal
+import socket
 import statistics
 import subprocess
+import sys
 import threading
 import time
 import unittest
 
+import live
 import net_lab
 from net_lab import CODE, FLOWD, RING, Agent, Flows, Lab, Talker, Watch, until
 
@@ -57,7 +60,7 @@ class Case(unittest.TestCase):
         return talker
 
     def agent(self, *flags, **more):
-        agent = Agent(lab, more.pop("flows", self.flows), *flags, **more)
+        agent = Agent(lab, self.flows, *flags, **more)
         self.addCleanup(agent.end, signal.SIGKILL)
         return agent
 
@@ -151,8 +154,7 @@ class Marks:
         until(lambda: not self.remove(cgroup))
         again = self.talker(lab.cgroup("a/5.0"))
         self.assert_becomes(again, "unmarked")
-        time.sleep(1.2) # it looks for new ones meanwhile
-        self.assert_stays(again, "unmarked")
+        self.assert_stays(again, "unmarked", 1.2) # it looks for new ones meanwhile
         self.flows.say([job(6, 2, cgroup=cgroup)])
         self.assert_becomes(again, "cs3")
         self.assertEqual(agent.words(), "")
@@ -182,10 +184,10 @@ class Marks:
         cgroup = lab.cgroup("a/9.0")
         talker = self.talker(cgroup)
         agent = self.agent("--backend", self.backend)
-        self.flows.say([job(9, 0, cgroup=cgroup)], valid_s=2)
+        self.flows.say([job(9, 0, cgroup=cgroup)], valid_s=1.5)
         self.assert_becomes(talker, "cs5")
         self.flows.go()
-        self.assert_stays(talker, "cs5", 1.0)
+        self.assert_stays(talker, "cs5", 0.7)
         self.assert_becomes(talker, "unmarked", timeout=3)
         self.flows.words.clear()
         self.flows.begin()
@@ -210,16 +212,20 @@ class Marks:
         self.talker(one)
         self.agent("--backend", self.backend)
         self.flows.say([job(11, 0, cgroup=one), job(12, 0, cgroup=two)])
-        self.assertTrue(until(lambda: len(self.flows.said) >= 2, 10))
-        times, paths, bodies = zip(*self.flows.said[:2])
-        self.assertEqual(set(paths), {"/v1/flows"})
-        self.assertGreater(times[1] - times[0], 1.5)
-        before, after = ({row["id"]: row["bytes"] for row in body["jobs"]} for body in bodies)
-        self.assertEqual([body["host"] for body in bodies], ["h1", "h1"])
-        self.assertEqual((set(before), set(after)), ({11}, {11}))
+        begun = time.monotonic()
+        self.assertTrue(until(lambda: self.flows.said, 10))
+        when, path, body = self.flows.said[0]
+        self.assertEqual((path, body["host"]), ("/v1/flows", "h1"))
+        self.assertEqual([row["id"] for row in body["jobs"]], [11])
         # 200 bytes up to a hundred times a second, of TCP alone or with the rest.
-        sent = after[11] - before[11]
-        self.assertTrue(10_000 < sent < 250_000, sent)
+        most = (when - begun + 1) * 100 * 3 * 260
+        self.assertTrue(3_000 < body["jobs"][0]["bytes"] < most, (body, most))
+        if self.backend == "sockets" and not SOAK:
+            return
+        self.assertTrue(until(lambda: len(self.flows.said) > 1, 10))
+        later, _, again = self.flows.said[1]
+        self.assertGreater(later - when, 1.5)
+        self.assertGreater(again["jobs"][0]["bytes"], body["jobs"][0]["bytes"] + 3_000)
 
     @once
     def test_what_makes_no_sense_is_refused_and_changes_nothing(self):
@@ -281,7 +287,7 @@ class Nft(Marks, Case):
         cgroup = lab.cgroup("a/21.0")
         talker = self.talker(cgroup)
         agent = self.agent("--backend", "nft")
-        self.flows.say([job(21, 0, cgroup=cgroup)], valid_s=2)
+        self.flows.say([job(21, 0, cgroup=cgroup)], valid_s=1)
         self.assert_becomes(talker, "cs5")
         agent.process.send_signal(signal.SIGSTOP)
         self.assert_becomes(talker, "unmarked", timeout=4)
@@ -367,8 +373,15 @@ class Sockets(Marks, Case):
         os.kill(first, signal.SIGKILL) if first and first != leader else None
 
     def child_of(self, pid):
-        found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
-        return int(found.stdout.split()[0]) if found.stdout else None
+        """The first one's number; None: it has none."""
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
+                    if int(file.read().rsplit(")", 1)[1].split()[1]) == pid:
+                        return int(name)
+            except FileNotFoundError:
+                pass
+        return None
 
     def test_slurm_jobs_are_found_by_their_environment(self):
         talker = self.talker(env={"SLURM_JOB_ID": "32"})
@@ -389,17 +402,34 @@ class Sockets(Marks, Case):
         self.assertTrue(until(lambda: self.watch.is_now(talker.port, 10, ("udp4", "udp6"))))
         self.assert_becomes(talker, "unmarked", kinds=("tcp4",))
 
-    def test_the_next_agent_clears_up_after_one_that_was_killed(self):
+    def test_killed_it_has_its_marks_taken_off(self):
         cgroup = lab.cgroup("a/34.0")
+        inside, outside = self.talker(cgroup), self.talker()
+        agent = self.agent("--backend", "sockets")
+        self.flows.say([job(34, 0, cgroup=cgroup), job(35, 5, pid=outside.process.pid)])
+        self.assert_becomes(inside, "cs5")
+        self.assert_becomes(outside, "cs1")
+        first = self.child_of(agent.process.pid)
+        os.kill(first, signal.SIGKILL)
+        heir = until(lambda: (pid := self.child_of(agent.process.pid)) != first and pid)
+        time.sleep(0.1)
+        agent.end(signal.SIGKILL)
+        self.assert_becomes(inside, "unmarked", timeout=1)
+        self.assert_becomes(outside, "unmarked", timeout=1)
+        self.assertIsNone(inside.process.poll())
+        self.assertTrue(until(lambda: not os.path.exists(f"/proc/{heir}")))
+
+    def test_the_next_agent_clears_up_after_one_that_was_killed_with_its_heir(self):
+        cgroup = lab.cgroup("a/36.0")
         talker = self.talker(cgroup)
         agent = self.agent("--backend", "sockets")
-        self.flows.say([job(34, 0, cgroup=cgroup)])
+        self.flows.say([job(36, 0, cgroup=cgroup)])
         self.assert_becomes(talker, "cs5")
+        os.kill(self.child_of(agent.process.pid), signal.SIGKILL)
         agent.end(signal.SIGKILL)
-        self.assertIsNone(talker.process.poll())
+        self.assert_stays(talker, "cs5")
         again = self.agent("--backend", "sockets")
         time.sleep(0.3)
-        self.assert_stays(talker, "cs5")
         again.end()
         self.assert_becomes(talker, "unmarked")
 
@@ -478,6 +508,14 @@ class Program(Case):
         self.assertTrue(until(lambda: agent.told, 6))
         self.assertIn("1 of 3 jobs cannot be marked", agent.words())
 
+    def test_auto_leaves_to_sockets_what_is_in_another_network(self):
+        self.need("nft")
+        cgroup = lab.cgroup("a/46.0")
+        talker = self.talker(cgroup, host="h2") # as in a container, seen from h1
+        self.agent()
+        self.flows.say([job(46, 0, cgroup=cgroup)])
+        self.assert_becomes(talker, "cs5")
+
     def test_it_has_a_token_over_tcp(self):
         flows = Flows(lab.dir, token="secret")
         self.addCleanup(flows.go)
@@ -538,6 +576,39 @@ class Program(Case):
             self.assertNotIn(name, left)
 
 
+class Live(Case):
+    """With a real berthd, which runs the job."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon = live.Daemon("--flow", "jpas").start()
+        self.addCleanup(self.daemon.wipe)
+        status, answer = self.daemon.ask("GET", "/v1/flows")
+        if status != 200 or "levels" not in answer:
+            self.skipTest("this berthd does not say which levels there are")
+        self.flows.address = self.daemon.socket
+
+    def test_a_job_of_berthd_is_marked_and_counted(self):
+        self.agent(named=False)
+        ear = net_lab.in_namespace(lab.namespace("h4"),
+                                   lambda: socket.create_server(("10.77.0.4", 9100)))
+        script = os.path.join(lab.dir, "talk.py")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(net_lab.TALK)
+        ident = self.daemon.sh(f"exec nsenter --net=/run/netns/{lab.namespace('h1')} "
+                               f"{sys.executable} -IS {script} 9100 2")
+        peer, _ = ear.accept()
+        ear.close()
+        self.addCleanup(peer.close)
+        self.assertIsNotNone(self.watch.becomes(9100, "cs5", 5), self.watch.last)
+
+        def counted():
+            rows = self.daemon.ask("GET", "/v1/flows")[1]["flows"]
+            return [row for row in rows if row["job"] == ident and row.get("bytes", 0) > 1000]
+
+        self.assertTrue(until(counted, 8), self.daemon.ask("GET", "/v1/flows"))
+
+
 class Ring:
     """A job that trains on two hosts of different racks; the times of its iterations."""
 
@@ -592,16 +663,16 @@ class Order(Case):
         for host in ("h1", "h2", "h3", "h4"):
             self.agent("--backend", backend, host=host)
         a = self.ring("a", ("h1", "h3"), 7001)
-        a.next(4)
-        alone = statistics.median(a.next(9))
+        a.next(3)
+        alone = statistics.median(a.next(7))
         b = self.ring("b", ("h2", "h4"), 7002, 2, 5) # alone it fills the link nearly
         c = self.ring("c", ("h1", "h3"), 7003)
         self.order(a, b, c)
         c.next(1)
-        first, last = statistics.median(a.next(9)), statistics.median(c.next(3))
+        first, last = statistics.median(a.next(7)), statistics.median(c.next(2))
         self.order(c, b, a) # while they run, and without their knowledge
-        times = c.next(9)
-        swapped, behind = statistics.median(times), statistics.median(a.next(3))
+        times = c.next(7)
+        swapped, behind = statistics.median(times), statistics.median(a.next(2))
         print(f"# {backend}: alone {alone:.0f} ms; first {first:.0f}, last {last:.0f}; "
               f"swapped: first {swapped:.0f}, last {behind:.0f}")
         self.assertLess(first, alone * 1.05)
