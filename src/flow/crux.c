@@ -43,7 +43,7 @@ static int crux_decide(void *self, const struct view *view, struct flow_plan *pl
         return 0;
     for (uint32_t i = 0; i < crux->senders.count; i++)
         crux->senders.list[i].score = crux->senders.list[i].intensity;
-    senders_sort(&crux->senders, view, 1);
+    senders_sort(&crux->senders, view, SENDERS_CLEARLY);
     senders_levels(&crux->senders, view, crux->levels, plan);
     return 0;
 }

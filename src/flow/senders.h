@@ -27,6 +27,9 @@
 #include "net/topology.h"
 #include "net/traffic.h"
 
+/* What is measured wavers: one overtakes another if it is clearly ahead. */
+#define SENDERS_CLEARLY 1.1
+
 struct arena;
 
 struct sender {

@@ -1,7 +1,7 @@
 /*
  * smallest_first.c - jobs with the least to send in a step go first.
  *
- *     score(j) = -(bytes a step sends over its busiest link)
+ *     score(j) = 1 / (bytes a step sends over its busiest link)
  *
  * Short bursts before long ones: the mean burst is over soonest, as with shortest job
  * first on one machine.  It is what schemes for coflows come to when all they know is
@@ -39,8 +39,8 @@ static int smallest_decide(void *self, const struct view *view, struct flow_plan
     if (!senders->changed)
         return 0;
     for (uint32_t i = 0; i < senders->count; i++)
-        senders->list[i].score = -senders->list[i].bytes;
-    senders_sort(senders, view, 1);
+        senders->list[i].score = 1 / senders->list[i].bytes;
+    senders_sort(senders, view, SENDERS_CLEARLY);
     senders_levels(senders, view, smallest->levels, plan);
     return 0;
 }

@@ -56,7 +56,7 @@ def trainings(count, seed):
     found = [thinned(c) for c in (real(40) if DATA else [])]
     found = [c for c in found if 0.12 * STEPS <= steps_to_90(c) <= 0.35 * STEPS]
     if len(found) < count:
-        found = [thinned(c) for c in families(count + 4)[-count:]]
+        found = [thinned(c) for c in families(count + 10)[-count:]]
     return random.Random(seed).sample(found, count)
 
 
@@ -187,7 +187,7 @@ class JpasLive(unittest.TestCase):
         return means, simulated
 
     def test_jobs_get_good_sooner(self):
-        means, _ = self.race(3, 8, 1, 60)
+        means, _ = self.race(4, 5, 1, 60)
         self.assertLess(means[1], 0.9 * means[0])
 
     @unittest.skipUnless(SOAK, "takes five minutes; BERTH_SOAK=1")

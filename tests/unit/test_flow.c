@@ -458,6 +458,9 @@ static void bytes_and_steps_per_second_give_the_intensity(void **state)
     assert_int_equal(level(&s, dense), 0);
     assert_int_equal(level(&s, large), 1);
     assert_non_null(strstr(why(&s, dense), "49 GPU-seconds")); /* 0.98 s for 0.02 s */
+    sends(&s, large, 19.9, 1000);
+    decide(&s);
+    assert_int_equal(level(&s, dense), 0); /* not clearly less */
     sends(&s, large, 10, 1000);
     decide(&s);
     assert_int_equal(level(&s, dense), 1);
