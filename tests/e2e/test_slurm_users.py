@@ -142,6 +142,30 @@ for step in range(500):
         self.assertRegex(self.berth("show", str(shell)).stdout, r"loss +0\.5\n")
         self.assertEqual(self.lab.output(f"{shell}.out"), "")
 
+    def test_a_job_in_c_reports_yields_and_goes_on(self):
+        client = os.path.join(BUILD, "examples", "example-client")
+        if not os.access(client, os.X_OK):
+            self.skipTest("example-client is not built")
+        daemon, to = self.listen()
+        for _ in range(3):
+            self.lab.submit("--gres=gpu:4", "--no-requeue")
+        folder = os.path.join(self.lab.work, "ckpt")
+        os.makedirs(folder)
+        os.chmod(folder, 0o777)
+        ident = self.lab.submit("--gres=gpu:4", self.export(BERTH_REPORT_TO=to, BERTH_CKPT_DIR=folder),
+                                script=f"""#SBATCH --signal=B:USR1@30
+exec {BERTH} report -- {client} 100000 10000""")
+        found = self.reported(daemon, ident, 20)
+        self.assertEqual(found["steps"], 100000)
+        trial = self.lab.submit("--gres=gpu:4", "--comment=berth:class=te", script="sleep 1")
+        daemon.until(trial, "COMPLETED")
+        self.until(lambda: self.lab.output(f"{ident}.out").count("from step") == 2)
+        output = self.lab.output(f"{ident}.out")
+        stopped = re.search(r"stopped at step (\d+)", output).group(1)
+        self.assertIn(f"from step {stopped}\n", output)
+        self.assertEqual(daemon.job(ident)["preemptions"], 1)
+        self.reported(daemon, ident, int(stopped) + 1)
+
     def test_who_may_speak_for_a_job(self):
         daemon, to = self.listen()
         ident = self.lab.submit("--gres=gpu:1")
