@@ -295,10 +295,11 @@ sleep 1000""".replace(f"{BERTH} report", f"BERTH_PROGRESS_FILE=$f {BERTH} report
 
     # --- leaving
 
-    def release_all(self, *flags):
+    def release_all(self, *flags, **env):
         return subprocess.run([BERTH, "slurm", "release-all", *flags], text=True,
-                              capture_output=True, env={**self.lab.env, "HOME": self.daemon.dir,
-                                                        "BERTH_ADDR": self.daemon.socket})
+                              capture_output=True,
+                              env={**self.lab.env, "HOME": self.daemon.dir,
+                                   "BERTH_ADDR": self.daemon.socket, **env})
 
     def test_it_leaves_as_if_it_had_never_been_there(self):
         daemon = self.begin()
@@ -319,6 +320,11 @@ sleep 1000""".replace(f"{BERTH} report", f"BERTH_PROGRESS_FILE=$f {BERTH} report
         done = self.release_all("--state", daemon.state)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stop it first", done.stderr)
+        # One that nobody told us of shows itself.
+        done = self.release_all("--partition", "gpu", BERTH_ADDR="/nowhere")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("holds them again", done.stderr)
+        self.until(lambda: "JobHeld" in reason(self.lab, waits))
         daemon.stop()
         done = self.release_all("--state", daemon.state)
         self.assertEqual(done.returncode, 0, done.stderr)
