@@ -152,8 +152,8 @@ for step in range(500):
         folder = os.path.join(self.lab.work, "ckpt")
         os.makedirs(folder)
         os.chmod(folder, 0o777)
-        ident = self.lab.submit("--gres=gpu:4", self.export(BERTH_REPORT_TO=to, BERTH_CKPT_DIR=folder),
-                                script=f"""#SBATCH --signal=B:USR1@30
+        env = self.export(BERTH_REPORT_TO=to, BERTH_CKPT_DIR=folder)
+        ident = self.lab.submit("--gres=gpu:4", env, script=f"""#SBATCH --signal=B:USR1@30
 exec {BERTH} report -- {client} 100000 10000""")
         found = self.reported(daemon, ident, 20)
         self.assertEqual(found["steps"], 100000)
@@ -316,7 +316,8 @@ sleep 1000""".replace(f"{BERTH} report", f"BERTH_PROGRESS_FILE=$f {BERTH} report
         daemon.until(chain, "HELD")
         # One that ran is bound to its nodes.
         self.lab.run("scontrol", "requeue", str(runs[0]), user=NOBODY)
-        self.until(lambda: daemon.job(runs[0])["attempt"] >= 1 or daemon.job(runs[0])["state"] != "RUNNING")
+        self.until(lambda: (job := daemon.job(runs[0]))["attempt"] >= 1 or
+                   job["state"] != "RUNNING")
         done = self.release_all("--state", daemon.state)
         self.assertEqual(done.returncode, 1)
         self.assertIn("stop it first", done.stderr)
@@ -357,7 +358,8 @@ sleep 1000""".replace(f"{BERTH} report", f"BERTH_PROGRESS_FILE=$f {BERTH} report
 
     def test_trouble_is_said(self):
         daemon = self.begin()
-        server = self.until(lambda: "trouble" not in (s := daemon.ask("GET", "/v1/server")[1]) and s)
+        self.until(lambda: "trouble" not in daemon.ask("GET", "/v1/server")[1])
+        server = daemon.ask("GET", "/v1/server")[1]
         self.assertEqual(server["executor"], "slurm:partition=gpu")
         self.lab.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=burnt out")
         self.addCleanup(self.lab.run, "scontrol", "update", "NodeName=n2", "State=RESUME")
