@@ -80,8 +80,12 @@ int main(int argc, char **argv)
     setup.driver = find_driver(name);
     if (!setup.driver)
         return 2;
-    if (check)
-        return check_site(setup.driver, partitions, setup.partition_count, stdout);
+    if (check) {
+        int status =
+            check_site(setup.driver, partitions, setup.partition_count, stdout);
+        fflush(stdout);
+        _exit(status); /* as below */
+    }
     signal(SIGPIPE, SIG_IGN);
     struct error err;
     int r = bridge_run(&setup, &err);

@@ -35,6 +35,9 @@ static struct site {
     bool late; /* replies wait for a flush */
     uint32_t uid;
     int32_t pid;
+    bool stranger;
+    struct http_later later;
+    int later_gone;
 } site;
 
 static ssize_t source_more(void *self, char *room, size_t size)
@@ -60,10 +63,13 @@ static void serve(void *context, const struct http_request *request,
     site.calls++;
     site.uid = request->uid;
     site.pid = request->pid;
+    site.stranger = request->stranger;
     reply->after_commit = site.late;
     if (strcmp(request->path, "/stream") == 0) {
         reply->type = "text/plain";
         reply->stream = &site.source.stream;
+    } else if (strcmp(request->path, "/later") == 0) {
+        reply->later = &site.later;
     } else if (strcmp(request->path, "/big") == 0) {
         for (int i = 0; i < 100000; i++)
             buf_text(&reply->body, "0123456789");
@@ -76,9 +82,14 @@ static void serve(void *context, const struct http_request *request,
     }
 }
 
+static void later_is_gone(void *self)
+{
+    ((struct site *)self)->later_gone++;
+}
+
 static void open_site(struct http_setup setup)
 {
-    site = (struct site){ 0 };
+    site = (struct site){ .later = { .gone = later_is_gone, .self = &site } };
     site.source.stream = (struct http_stream){ .more = source_more,
                                                .gone = source_gone,
                                                .self = &site.source };
@@ -280,6 +291,42 @@ static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
     close(stream);
     close(held);
     close(half);
+}
+
+/* ---- later ---- */
+
+static void a_reply_comes_when_it_is_known(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/later"));
+    talk_turn(&site.talk, 20);
+    http_flush(site.talk.http, true); /* is none of its business */
+    assert_non_null(site.later.guest);
+    http_reply_error(http_later_reply(&site.later), 403, NULL, "not you");
+    http_later_send(&site.later);
+    struct answer answer;
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 403);
+    answer_free(&answer);
+    talk_say(&site.talk, fd, GET("/x")); /* and the connection goes on */
+    talk_hear(&site.talk, fd, &answer);
+    assert_int_equal(answer.status, 200);
+    answer_free(&answer);
+    close(fd);
+    talk_turn(&site.talk, 20);
+    assert_int_equal(site.later_gone, 0);
+}
+
+static void whoever_finds_it_out_hears_that_nobody_waits(void **state)
+{
+    int fd = talk_connect(&site.talk);
+    talk_say(&site.talk, fd, GET("/later"));
+    talk_turn(&site.talk, 20);
+    http_close(site.talk.http);
+    site.talk.http = NULL;
+    assert_int_equal(site.later_gone, 1);
+    assert_null(site.later.guest);
+    close(fd);
 }
 
 /* ---- streams ---- */
@@ -745,6 +792,30 @@ what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
     assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
 }
 
+static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
+{
+    talk_close(&site.talk);
+    open_site((struct http_setup){
+        .listen = "127.0.0.1:0", .token = "secret", .open_to_strangers = is_open });
+    assert_int_equal(ask_with("localhost", TOKEN), 200);
+    assert_false(site.stranger);
+    assert_int_equal(site.uid, geteuid());
+    assert_int_equal(ask_with("head.cluster", ""), 200);
+    assert_true(site.stranger);
+    assert_int_equal(site.uid, HTTP_NOBODY);
+    assert_int_equal(ask_with("localhost", "Authorization: Bearer other\r\n"), 200);
+    assert_true(site.stranger);
+    /* Not from a page in a browser, and not with a book. */
+    assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
+    assert_int_equal(ask_with("localhost", "Content-Length: 20000\r\n"), 413);
+    /* By the socket everybody is who he is. */
+    struct buf body;
+    buf_init(&body, 1000);
+    assert_int_equal(talk_ask(&site.talk, GET("/x"), &body), 200);
+    assert_false(site.stranger);
+    buf_release(&body);
+}
+
 static void an_address_that_makes_no_sense_is_refused(void **state)
 {
     static const char *const bad[] = { "",
@@ -798,6 +869,9 @@ int main(void)
         CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
         CASE(a_port_can_be_opened_later_and_a_session_is_its_users),
         CASE(what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere),
+        CASE(a_stranger_comes_in_where_he_may_as_nobody),
+        CASE(a_reply_comes_when_it_is_known),
+        CASE(whoever_finds_it_out_hears_that_nobody_waits),
         CASE(an_address_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);

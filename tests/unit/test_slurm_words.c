@@ -259,27 +259,27 @@ static void output_goes_where_sbatch_puts_it(void **state)
 {
     static const struct {
         const char *pattern, *path;
-    } rows[] = { { "slurm-%j.out", "/work/slurm-15.out" },
+    } rows[] = { { "slurm-%j.out", "/lab/slurm-15.out" },
                  { "/out/%A_%a-%x.%u", "/out/12_3-a b.ada" },
-                 { "%6j", "/work/000015" },
-                 { "%99j", "/work/0000000015" },
-                 { "100%%", "/work/100%" },
-                 { "%N-%n%t", "/work/n1-00" },
-                 { "%q%", "/work/%q%" },
-                 { "\\%j", "/work/%j" } };
+                 { "%6j", "/lab/000015" },
+                 { "%99j", "/lab/0000000015" },
+                 { "100%%", "/lab/100%" },
+                 { "%N-%n%t", "/lab/n1-00" },
+                 { "%q%", "/lab/%q%" },
+                 { "\\%j", "/lab/%j" } };
     struct output_names names = { .id = 15,
                                   .array_id = 12,
                                   .array_task = 3,
                                   .name = "a b",
                                   .user = "ada",
                                   .nodes = "n[1-2]",
-                                  .folder = "/work" };
+                                  .folder = "/lab" };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_string_equal(output_name(rows[i].pattern, &names, &arena), rows[i].path);
     names.array_id = 0;
     names.array_task = SLURM_NONE;
     names.nodes = NULL;
-    assert_string_equal(output_name("%A%a%N", &names, &arena), "/work/15%a%N");
+    assert_string_equal(output_name("%A%a%N", &names, &arena), "/lab/15%a%N");
     static char longer[5000];
     memset(longer, 'x', sizeof(longer) - 1);
     assert_null(output_name(longer, &names, &arena));

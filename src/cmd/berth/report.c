@@ -23,6 +23,7 @@
 #include "client/protocol.h"
 #include "cmd/berth/forms.h"
 #include "cmd/berth/live.h"
+#include "cmd/berth/report.h"
 
 #define CREDENTIAL_MAX 4096
 #define TRIES 5
@@ -33,12 +34,6 @@ static const struct flag report_flags[] = {
     { "job", 'j', "ID", "of this job; SLURM_JOB_ID" },
     LIVE_FLAGS,
     { 0 },
-};
-
-struct report {
-    const struct flags *flags;
-    double step, loss, total, saved; /* NAN: not said */
-    uint64_t id;                     /* 0: not known  */
 };
 
 /* ---- to the supervisor ---- */
@@ -77,7 +72,7 @@ static int tell_supervisor(const struct report *report, const char *path)
 
 /* ---- into a file ---- */
 
-static int tell_file(const struct report *report, const char *path)
+int report_to_file(const struct report *report, const char *path)
 {
     char text[128];
     if (isnan(report->step))
@@ -169,29 +164,37 @@ static void put(struct json *body, const char *key, double number)
         json_put_number(body, key, number);
 }
 
-static int tell_berthd(const struct report *report, const char *address)
+int report_to_berthd(const struct report *report, struct report_line *line,
+                     const char *address)
 {
-    struct call *call = NULL;
     struct error err = { "" };
     char path[64];
-    int r = call_open(&call, address, &err);
+    int r = line->call ? 0 : call_open(&line->call, address, &err);
     if (r < 0)
         return live_status(report->flags, r, &err);
-    int status = strncmp(call_address(call), "http", 4) == 0 && !getenv("BERTH_TOKEN")
-                     ? fetch_token(report, call)
+    bool far = strncmp(call_address(line->call), "http", 4) == 0;
+    int status = far && !line->known && !getenv("BERTH_TOKEN")
+                     ? fetch_token(report, line->call)
                      : 0;
-    if (status == 0) {
-        struct json *body = json_new_object();
-        put(body, "step", report->step);
-        put(body, "loss", report->loss);
-        put(body, "total", report->total);
-        put(body, "saved", report->saved);
-        snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/progress", report->id);
-        r = call_json(call, "POST", path, body, NULL, &err);
-        status = r < 0 ? command_failed(report->flags, "%s", err.text) : 0;
-        json_free(body);
-    }
-    call_close(call);
+    if (status)
+        return status;
+    struct json *body = json_new_object();
+    put(body, "step", report->step);
+    put(body, "loss", report->loss);
+    put(body, "total", report->total);
+    put(body, "saved", report->saved);
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/progress", report->id);
+    r = call_json(line->call, "POST", path, body, NULL, &err);
+    json_free(body);
+    line->known = r == 0;
+    return r < 0 ? command_failed(report->flags, "%s", err.text) : 0;
+}
+
+static int tell_berthd(const struct report *report, const char *address)
+{
+    struct report_line line = { NULL, false };
+    int status = report_to_berthd(report, &line, address);
+    call_close(line.call);
     return status;
 }
 
@@ -200,6 +203,14 @@ static int tell_berthd(const struct report *report, const char *address)
 static int read_words(struct report *report)
 {
     const struct flags *flags = report->flags;
+    const char *job = flags_get(flags, "job");
+    const char *said = job ? job : getenv("SLURM_JOB_ID");
+    report->total = flags_number(flags, "total", 1, 1e15, NAN);
+    report->saved = flags_number(flags, "saved", 0, 1e15, NAN);
+    if (said && !form_count(said, INT64_MAX, &report->id))
+        return command_wrong(flags, "\"%.60s\" is no job: want a number", said);
+    if (flags->dashes)
+        return flags->word_count > 0 ? 0 : command_wrong(flags, "want a command");
     if (flags->word_count > 2)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[2]);
     if (flags->word_count > 0 && (!units_number(flags->words[0], &report->step) ||
@@ -210,14 +221,8 @@ static int read_words(struct report *report)
         (!units_number(flags->words[1], &report->loss) || !isfinite(report->loss)))
         return command_wrong(flags, "\"%.60s\" is no loss: want a number",
                              flags->words[1]);
-    report->total = flags_number(flags, "total", 1, 1e15, NAN);
-    report->saved = flags_number(flags, "saved", 0, 1e15, NAN);
     if (isnan(report->step) && isnan(report->total) && isnan(report->saved))
         return command_wrong(flags, "want a step, --total or --saved");
-    const char *job = flags_get(flags, "job");
-    const char *said = job ? job : getenv("SLURM_JOB_ID");
-    if (said && !form_count(said, INT64_MAX, &report->id))
-        return command_wrong(flags, "\"%.60s\" is no job: want a number", said);
     return 0;
 }
 
@@ -230,12 +235,14 @@ static int report_run(const struct flags *flags)
     int status = read_words(&report);
     if (status)
         return status;
+    if (flags->dashes)
+        return relay_run(&report, flags->words);
     if (flags_get(flags, "socket") && report.id)
         return tell_berthd(&report, flags_get(flags, "socket"));
     if (supervisor && *supervisor && !flags_get(flags, "job"))
         return tell_supervisor(&report, supervisor);
     if (file && *file)
-        return tell_file(&report, file);
+        return report_to_file(&report, file);
     if (report.id && to && *to)
         return tell_berthd(&report, to);
     if (report.id && (flags_get(flags, "job") || getenv("BERTH_ADDR")))
@@ -247,8 +254,10 @@ const struct command command_report = {
     .name = "report",
     .group = "Use",
     .brief = "in a job's script: say how far it is",
-    .usage = "STEP [LOSS] [flags]",
+    .usage = "STEP [LOSS] [flags] | -- CMD…",
     .flags = report_flags,
-    .more = "Without Berth around it does nothing, so it may stay in the script.",
+    .more =
+        "Without Berth around it does nothing, so it may stay in the script. With a\n"
+        "command it runs that, and passes on what its client of Berth's reports.",
     .run = report_run,
 };
