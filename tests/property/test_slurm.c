@@ -636,7 +636,8 @@ static void move(void)
     else if (what < 60)
         say_look();
     else if (what < 85)
-        hear_one();
+        for (uint32_t i = below(5); i < 5; i++)
+            hear_one();
     else if (what < 86 && luck(15))
         die();
     else if (what < 87 && luck(15))
