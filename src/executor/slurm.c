@@ -837,7 +837,7 @@ static bool wants_back(const struct slurm_entry *entry)
                                        entry->exit_code == LAUNCH_SAVED_TOO);
     bool told = entry->wish == WISH_LEAVE && strcmp(entry->state, "FAILED") == 0;
     return entry->requeue && entry->batch && (asks || told) &&
-           strcmp(entry->state, "CANCELLED") != 0 &&
+           entry->wish != WISH_END && strcmp(entry->state, "CANCELLED") != 0 &&
            strcmp(entry->state, "COMPLETED") != 0 && strcmp(entry->state, "GONE") != 0;
 }
 
@@ -863,6 +863,7 @@ static void has_ended(struct slurm_entry *entry)
         entry->by_itself =
             entry->exit_code == LAUNCH_SAVED || entry->exit_code == LAUNCH_SAVED_TOO;
         entry->died = !entry->by_itself;
+        entry->reviving = true;
         ask(entry, "revive", NULL);
         return;
     }
@@ -895,7 +896,9 @@ static void keep_ending(struct slurm_entry *entry)
 {
     int64_t now_ns = slurm_now(entry->slurm);
     if (entry->stands == STANDS_ENDED) {
-        if (entry->slot != JOB_NONE && entry->now.count > 0)
+        if (entry->reviving && !entry->sure) /* or it has been, and we have not heard */
+            ask(entry, "poll", NULL);
+        else if (entry->slot != JOB_NONE && entry->now.count > 0)
             has_ended(entry);
         return;
     }
@@ -923,7 +926,7 @@ static void leave_seats(struct slurm_entry *entry)
     entry->released = entry->guarded = false;
     entry->restarts_then = entry->restarts;
     entry->signalled = entry->unheard = entry->evicting = entry->by_itself = false;
-    entry->died = entry->revived = false;
+    entry->died = entry->reviving = entry->revived = false;
     entry->start_reason[0] = '\0';
     entry->leased = entry->now.steps_max > 0;
     entry->lease_end = entry->steps_kept + (double)entry->now.steps_max;
@@ -1302,8 +1305,8 @@ static void hear_event(void *self, const struct view *view, const struct event *
         struct slurm_entry *entry = tie(slurm, event->job);
         entry->wish = WISH_WAIT;
         slurm_set_active(entry, true);
-        slurm_drive(
-            entry); /* at once: one that runs must be known before it is placed */
+        /* Not now: what the engine is about to decide does not know of seats we take. */
+        due(entry, slurm_now(slurm));
         return;
     }
     struct slurm_entry *entry = entry_of(slurm, event->job);

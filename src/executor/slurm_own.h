@@ -91,6 +91,7 @@ struct slurm_entry {
     bool unheard;           /* there was nobody to be signalled                  */
     bool evicting;          /* its requeue has been asked for, or its end        */
     bool died;              /* it ended by the signal: what it did is not kept   */
+    bool reviving;          /* to be put back has been asked for                 */
     bool revived;           /* or that was refused for good                      */
     bool by_itself;         /* it leaves without having been told                */
     uint32_t fruitless;     /* starts in a row that came to nothing */
