@@ -118,7 +118,22 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
     jot_close(buf, '}');
 }
 
-static void put_node(struct buf *buf, const struct state *state, node_id id)
+/* By accelerator, where anything is known. */
+static void put_busy(struct buf *buf, node_id node, uint32_t gpus, words_busy *busy,
+                     const void *context)
+{
+    if (gpus == 0 || busy(context, node, 0) < 0)
+        return;
+    jot_open(buf, "busy", '[');
+    for (uint32_t gpu = 0; gpu < gpus; gpu++) {
+        int percent = busy(context, node, gpu);
+        jot_number(buf, NULL, percent > 0 ? percent / 100.0 : 0);
+    }
+    jot_close(buf, ']');
+}
+
+static void put_node(struct buf *buf, const struct state *state, node_id id,
+                     words_busy *busy, const void *context)
 {
     const struct cluster *cluster = state->view.cluster;
     const struct node *node = &cluster->nodes[id];
@@ -136,6 +151,7 @@ static void put_node(struct buf *buf, const struct state *state, node_id id)
         if (!(room->gpus >> gpu & 1)) /* free ones need no word */
             put_gpu(buf, state, id, gpu);
     jot_close(buf, ']');
+    put_busy(buf, id, node->gpu_count, busy, context);
     jot_number(buf, "cpus", node->cpu_milli / 1000.0);
     jot_number(buf, "cpus_free", room->cpu_milli / 1000.0);
     jot_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
@@ -143,11 +159,12 @@ static void put_node(struct buf *buf, const struct state *state, node_id id)
     jot_close(buf, '}');
 }
 
-void words_nodes(struct buf *buf, const char *key, const struct state *state)
+void words_nodes(struct buf *buf, const char *key, const struct state *state,
+                 words_busy *busy, const void *context)
 {
     jot_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
-        put_node(buf, state, id);
+        put_node(buf, state, id, busy, context);
     jot_close(buf, ']');
 }
 

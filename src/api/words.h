@@ -38,8 +38,12 @@ struct words_job {
 void words_job(struct buf *buf, const char *key, const struct words_job *job);
 void words_end(struct buf *buf);
 
+/* How busy an accelerator is, in percent; -1: nobody knows. */
+typedef int words_busy(const void *context, node_id node, uint32_t gpu);
+
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
-void words_nodes(struct buf *buf, const char *key, const struct state *state);
+void words_nodes(struct buf *buf, const char *key, const struct state *state,
+                 words_busy *busy, const void *context);
 
 /* Whose packets go at which level, of the jobs in their seats: an array. */
 void words_flows(struct buf *buf, const char *key, const struct state *state);

@@ -253,6 +253,12 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
                                     .failures = daemon->failures };
 }
 
+int daemon_busy(const void *context, node_id node, uint32_t gpu)
+{
+    const struct daemon *daemon = context;
+    return machine_busy(&daemon->machine, node, gpu);
+}
+
 job_id daemon_find(const struct daemon *daemon, uint64_t id)
 {
     return daemon->alive ? state_find(&daemon->engine.state, id) : JOB_NONE;

@@ -112,6 +112,10 @@ struct daemon_facts {
 };
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 
+/* How busy an accelerator is, in percent, as of some seconds ago; -1: nobody knows.  For
+ * words_nodes(): the context is the daemon. */
+int daemon_busy(const void *context, node_id node, uint32_t gpu);
+
 /* The live job of that id, or JOB_NONE; and whose it is. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);

@@ -50,7 +50,7 @@ void show_nodes(struct routes *routes, const struct http_request *request, uint6
     if (!state)
         return;
     jot_open(&reply->body, NULL, '{');
-    words_nodes(&reply->body, "nodes", state);
+    words_nodes(&reply->body, "nodes", state, daemon_busy, routes->daemon);
     end_object(reply);
 }
 

@@ -4,11 +4,12 @@
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
 import { enter, events, forget, get, Refused, waitForTabs } from "./api";
-import type { Entry, Event, Job, Snapshot } from "./schema";
+import type { Entry, Event, Job, Node, Snapshot } from "./schema";
 import { begin, fold, learn, type State } from "./state";
 
 const DRAW_MS = 250;
 const ASK_MS = 400;
+const NODES_MS = 5000; // berthd looks no more often
 const OTHERS_MS = 3000; // between two snapshots, for those who may not see all
 const ASK_MAX = 400; // jobs in one question
 const BEHIND = 5000; // events missed, from which on a new snapshot is quicker
@@ -26,6 +27,7 @@ export class Live {
   private drawing = false;
   private asking = false;
   private looking = false;
+  private nodesAsked = 0;
   private meanwhile: Event[] = []; // what came while a snapshot was on its way
   private drawn = 0;
   private readonly end = new AbortController();
@@ -134,8 +136,21 @@ export class Live {
     this.ask();
   }
 
+  /** How busy GPUs are is no event: looked at when something happens, and not too often. */
+  private async askNodes(state: State): Promise<void> {
+    this.nodesAsked = performance.now();
+    const { nodes } = await get<{ nodes: Node[] }>("/v1/nodes");
+    nodes.forEach((node, i) => {
+      const known = state.nodes[i];
+      if (known && node.busy) known.busy = node.busy;
+    });
+    this.changed();
+  }
+
   private ask(): void {
     const { state } = this;
+    if (state?.nodes.some(({ busy }) => busy) && performance.now() - this.nodesAsked > NODES_MS)
+      void this.askNodes(state).catch((error: unknown) => this.fail(error));
     if (this.asking || !state || (state.ask.size === 0 && !state.askLedger)) return;
     this.asking = true;
     setTimeout(() => void this.askNow().finally(() => (this.asking = false)), ASK_MS);

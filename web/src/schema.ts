@@ -132,6 +132,8 @@ export interface Node {
     jobs?: number[];
     foreign?: boolean;
   }[];
+  /** by accelerator: the share of the last moment in which it computed; where the maker's library says so */
+  busy?: number[];
   cpus?: number;
   cpus_free?: number;
   mem_bytes?: number;
