@@ -3,7 +3,7 @@ job_submit.lua - jobs of the partitions that Berth looks after arrive held.
 
 Lies next to slurm.conf, which says JobSubmitPlugins=lua.  People keep plain sbatch; Berth
 decides when and where a job starts, so nobody else may lift its hold.  Everything in
-other partitions is none of our business.  Two lines to fill in:
+other partitions is none of our business.  Three lines to fill in:
 ]]
 
 -- The partitions Berth looks after.
@@ -11,6 +11,33 @@ local managed = { gpu = true }
 
 -- Who may start jobs besides root: the numeric user id that berth-slurm runs as, or nil.
 local berth_uid = nil
+
+-- Where jobs may report how far they are: "http://HOST:PORT" of 'berthd --listen', or nil.
+local report_to = nil
+
+-- Every job that waits for Berth is held, so an owner's own hold ('sbatch -H', 'scontrol
+-- hold') has to be remembered elsewhere: as a wish in the job's comment, which is his.
+local mark = "held=owner"
+
+local function is_marked(comment)
+    return comment ~= nil and string.find(comment, "berth:[^%s]*" .. mark) ~= nil
+end
+
+local function with_mark(comment)
+    if is_marked(comment) then
+        return comment
+    end
+    if comment == nil or comment == "" then
+        return "berth:" .. mark
+    end
+    local changed, count = string.gsub(comment, "berth:", "berth:" .. mark .. ";", 1)
+    return count > 0 and changed or comment .. " berth:" .. mark
+end
+
+local function without_mark(comment)
+    comment = string.gsub(comment, mark .. ";?", "", 1)
+    return comment
+end
 
 -- A job without a partition goes to the default one.
 local function default_partition(part_list)
@@ -48,8 +75,15 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
         slurm.log_user("a job is either in partitions that Berth looks after, or in others")
         return slurm.ERROR
     end
-    if not is_set(job_desc.het_job_offset) then -- Slurm alone can start those
-        job_desc.priority = 0
+    if is_set(job_desc.het_job_offset) then -- Slurm alone can start those
+        return slurm.SUCCESS
+    end
+    if job_desc.priority == 0 then
+        job_desc.comment = with_mark(job_desc.comment)
+    end
+    job_desc.priority = 0
+    if report_to ~= nil and job_desc.environment ~= nil then
+        job_desc.environment["BERTH_REPORT_TO"] = report_to
     end
     return slurm.SUCCESS
 end
@@ -71,7 +105,17 @@ function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
     if not was then
         return slurm.SUCCESS
     end
-    if is_set(job_desc.priority) and job_desc.priority ~= 0 then
+    if is_set(job_desc.priority) and job_desc.priority == 0 then
+        job_desc.comment = with_mark(job_desc.comment or job_rec.comment)
+        return slurm.SUCCESS
+    end
+    if is_set(job_desc.priority) and is_marked(job_rec.comment) then
+        -- He lets it go: it waits for Berth again, as the others do.
+        job_desc.priority = slurm.NO_VAL
+        job_desc.comment = without_mark(job_rec.comment)
+        return slurm.SUCCESS
+    end
+    if is_set(job_desc.priority) then
         return slurm.ESLURM_ACCESS_DENIED
     end
     if is_set(job_desc.nice) then

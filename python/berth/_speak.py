@@ -5,8 +5,11 @@ import signal
 import threading
 
 from ._client import Client
+from ._remote import Remote
 
 _client = Client.from_environment()
+if _client.alone:
+    _client = Remote.from_environment() or _client
 _stopping = False  # a signal said so
 _answered = False  # must_stop() has said yes
 _owner = None  # the process that caught it
@@ -129,4 +132,4 @@ def _after_fork():
 
 
 os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_client.flush)
+atexit.register(_client.close)

@@ -18,8 +18,8 @@
 
 #define ANSWER_MAX (512u << 20) /* bytes of an answer that is kept */
 #define CONNECT_MS 5000L
-#define ANSWER_S 120L /* the longest a daemon may think about a call */
-#define IDLE_MS 100   /* how often a stream asks whether to go on */
+#define ANSWER_S 120L
+#define IDLE_MS 100 /* how often a stream asks whether to go on */
 
 struct call {
     CURL *curl;
@@ -28,8 +28,27 @@ struct call {
     char *base;   /* what stands before the path */
     struct curl_slist *headers;
     struct buf answer;
+    long answer_s; /* the longest a daemon may think about a call */
     bool standard;
 };
+
+static struct curl_slist *plain_headers(void)
+{
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "Content-Type: application/json");
+    return curl_slist_append(headers, "Expect:"); /* no 100-continue */
+}
+
+void call_set_token(struct call *call, const char *token)
+{
+    char text[600];
+    curl_slist_free_all(call->headers);
+    call->headers = plain_headers();
+    if (!token || !*token || strlen(token) > 512 || strpbrk(token, "\r\n"))
+        return;
+    snprintf(text, sizeof text, "Authorization: Bearer %s", token);
+    call->headers = curl_slist_append(call->headers, text);
+}
 
 static int set_token(struct call *call, struct error *err)
 {
@@ -101,11 +120,11 @@ int call_open(struct call **ret_call, const char *address, struct error *err)
     if (!call)
         return error_set(err, -ENOMEM, "out of memory");
     buf_init(&call->answer, ANSWER_MAX);
+    call->answer_s = ANSWER_S;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     call->curl = curl_easy_init();
     call->multi = curl_multi_init();
-    call->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    call->headers = curl_slist_append(call->headers, "Expect:"); /* no 100-continue */
+    call->headers = plain_headers();
     const char *said = address ? address : getenv("BERTH_ADDR");
     int r = !call->curl || !call->multi || !call->headers
                 ? error_set(err, -ENOMEM, "out of memory")
@@ -140,6 +159,11 @@ const char *call_address(const struct call *call)
 bool call_is_standard(const struct call *call)
 {
     return call->standard;
+}
+
+void call_hurry(struct call *call, long seconds)
+{
+    call->answer_s = seconds;
 }
 
 static int prepare(struct call *call, const char *path, struct error *err)
@@ -220,7 +244,7 @@ int call_json(struct call *call, const char *method, const char *path,
     char *text = body ? json_text_exact(body) : NULL;
     CURL *curl = call->curl;
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_S);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, call->answer_s);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, call);
     if (text) {

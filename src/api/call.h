@@ -22,6 +22,9 @@ struct json;
 int call_open(struct call **ret_call, const char *address, struct error *err);
 void call_close(struct call *call);
 
+/* Say this token to a URL from now on, whatever call_open() found; NULL: none. */
+void call_set_token(struct call *call, const char *token);
+
 /* Where it is, for people; and whether nobody said so: then a daemon may be started. */
 const char *call_address(const struct call *call);
 bool call_is_standard(const struct call *call);
@@ -37,6 +40,9 @@ bool call_answers(struct call *call);
  */
 int call_json(struct call *call, const char *method, const char *path,
               const struct json *body, struct json **ret, struct error *err);
+
+/* Do not wait longer than this for an answer: for those who have other things to do. */
+void call_hurry(struct call *call, long seconds);
 
 /*
  * GET something that goes on.  'take' gets the bytes as they come and returns false to

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "model/node_set.h"
 
 #define SECONDS_MAX ((double)(TIME_MAX_NS / NS_PER_S))
 #define LISTED_MAX 4096 /* bytes of a list of types, and of a pattern */
@@ -63,6 +64,9 @@ static const struct field fields[] = {
     { "min_gpus", FIELD_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
     { "max_gpus", FIELD_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
     { "nodes", FIELD_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
+    { "nodelist", FIELD_WORD, SPEC(nodelist), 1, NODE_WORDS_MAX },
+    { "exclude", FIELD_WORD, SPEC(exclude), 1, NODE_WORDS_MAX },
+    { "within", FIELD_WORD, SPEC(within), 1, NODE_WORDS_MAX },
     { "cpus", FIELD_CPUS, SPEC(cpu_milli), 0, 1e6 },
     { "mem_bytes", FIELD_BYTES, SPEC(mem_mib), 0, 0x1p50 },
     { "class", FIELD_CLASS, SPEC(class) },
@@ -74,6 +78,7 @@ static const struct field fields[] = {
     { "time_limit_s", FIELD_TIME, LAUNCH(limit_ns), 0, SECONDS_MAX },
     { "warn_s", FIELD_TIME, LAUNCH(warn_ns), 0, SECONDS_MAX },
     { "signal", FIELD_SIGNAL, LAUNCH(signal) },
+    { "signal_to", FIELD_WORD, LAUNCH(signal_to), 1, 16 },
     { "weight", FIELD_NUMBER, SPEC(weight), 1e-6, 1e6 },
     { "entity", FIELD_WORD, SPEC(entity), 1, REQUEST_NAME_MAX },
     { "deadline", FIELD_TIME, SPEC(deadline_ns), 0, SECONDS_MAX },
@@ -81,12 +86,16 @@ static const struct field fields[] = {
     { "output", FIELD_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
     { "error", FIELD_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
     { "ckpt_dir", FIELD_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
+    { "progress_file", FIELD_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
     { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
+    { "stays", FIELD_FLAG, SPEC(stays) },
+    { "submitted", FIELD_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
     { "requeue", FIELD_FLAG, OWN(requeue) },
     { "retries", FIELD_COUNT, OWN(retries), 0, 100 },
     { "hold", FIELD_FLAG, OWN(hold) },
     { "begin", FIELD_TIME, OWN(begin_ns), 0, SECONDS_MAX },
     { "dependency", FIELD_DEPENDENCIES, OWN(dependencies) },
+    { "waits_for", FIELD_WORD, OWN(outside), 1, LISTED_MAX },
     { "array_index", FIELD_COUNT, LAUNCH(array_index), 0, 4e9 },
     { "array_limit", FIELD_COUNT, OWN(array_limit), 0, 1e6 },
     { "slurm_names", FIELD_FLAG, LAUNCH(slurm_names) },
@@ -144,7 +153,7 @@ const char *request_signal_name(int number)
 void request_defaults(struct request *request)
 {
     *request = (struct request){
-        .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S },
+        .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S, .may_send = true },
         .launch = { .argv = no_words, .env = no_words, .cwd = "/", .signal = SIGTERM },
         .requeue = true,
     };
@@ -496,6 +505,7 @@ static int complete(struct reading *reading, const struct json *json)
     launch->out = below(reading, launch->out, true);
     launch->err = below(reading, launch->err, true);
     launch->ckpt_dir = below(reading, launch->ckpt_dir, false);
+    launch->progress = below(reading, launch->progress, true);
     launch->limit_warns = json_get(json, "warn_s") != NULL;
     request->in_array = json_get(json, "array_index") != NULL;
     launch->name = spec->name;

@@ -49,8 +49,9 @@ struct request {
     int64_t begin_ns; /* not before; 0: at once */
     struct dependency *dependencies;
     uint32_t dependency_count;
-    bool requeue;     /* goes back if its node or supervisor fails */
-    uint32_t retries; /* starts again after its own failure        */
+    const char *outside; /* what another system makes it wait for; NULL: nothing */
+    bool requeue;        /* goes back if its node or supervisor fails */
+    uint32_t retries;    /* starts again after its own failure        */
 };
 
 /*

@@ -119,25 +119,26 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
 }
 
 /* By accelerator, where anything is known. */
-static void put_busy(struct buf *buf, node_id node, uint32_t gpus, words_busy *busy,
-                     const void *context)
+static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
+                     const struct words_asked *asked)
 {
-    if (gpus == 0 || busy(context, node, 0) < 0)
+    if (gpus == 0 || asked->busy(asked->context, node, 0) < 0)
         return;
     jot_open(buf, "busy", '[');
     for (uint32_t gpu = 0; gpu < gpus; gpu++) {
-        int percent = busy(context, node, gpu);
+        int percent = asked->busy(asked->context, node, gpu);
         jot_number(buf, NULL, percent > 0 ? percent / 100.0 : 0);
     }
     jot_close(buf, ']');
 }
 
 static void put_node(struct buf *buf, const struct state *state, node_id id,
-                     words_busy *busy, const void *context)
+                     const struct words_asked *asked)
 {
     const struct cluster *cluster = state->view.cluster;
     const struct node *node = &cluster->nodes[id];
     const struct room *room = &state->free.rooms[id];
+    const char *reason = asked->reason(asked->context, id);
     char name[64];
 
     jot_open(buf, NULL, '{');
@@ -146,12 +147,14 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
         jot_text(buf, "type", cluster->types[node->type].name);
     jot_count(buf, "gpus", node->gpu_count);
     jot_flag(buf, "up", !state->node_down[id]);
+    if (*reason)
+        jot_text(buf, "reason", reason);
     jot_open(buf, "held", '[');
     for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
         if (!(room->gpus >> gpu & 1)) /* free ones need no word */
             put_gpu(buf, state, id, gpu);
     jot_close(buf, ']');
-    put_busy(buf, id, node->gpu_count, busy, context);
+    put_busy(buf, id, node->gpu_count, asked);
     jot_number(buf, "cpus", node->cpu_milli / 1000.0);
     jot_number(buf, "cpus_free", room->cpu_milli / 1000.0);
     jot_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
@@ -160,38 +163,11 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
 }
 
 void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 words_busy *busy, const void *context)
+                 const struct words_asked *asked)
 {
     jot_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
-        put_node(buf, state, id, busy, context);
-    jot_close(buf, ']');
-}
-
-static void put_flow(struct buf *buf, const struct state *state, job_id id)
-{
-    const struct job *job = &state->jobs[id];
-    const struct seat *seats = view_seats(&state->view, id);
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "job", (int64_t)job->id);
-    jot_count(buf, "level", job->level);
-    jot_open(buf, "hosts", '[');
-    for (uint32_t i = 0; i < job->seats.count; i++) {
-        char name[64];
-        jot_text(
-            buf, NULL,
-            cluster_node_name(state->view.cluster, seats[i].node, name, sizeof name));
-    }
-    jot_close(buf, ']');
-    jot_close(buf, '}');
-}
-
-void words_flows(struct buf *buf, const char *key, const struct state *state)
-{
-    jot_open(buf, key, '[');
-    for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE && job_seated(&state->jobs[id]))
-            put_flow(buf, state, id);
+        put_node(buf, state, id, asked);
     jot_close(buf, ']');
 }
 

@@ -38,15 +38,18 @@ struct words_job {
 void words_job(struct buf *buf, const char *key, const struct words_job *job);
 void words_end(struct buf *buf);
 
-/* How busy an accelerator is, in percent; -1: nobody knows. */
-typedef int words_busy(const void *context, node_id node, uint32_t gpu);
+/* What the state does not know of nodes. */
+struct words_asked {
+    /* Why it is down or drained; "": nobody knows. */
+    const char *(*reason)(const void *context, node_id node);
+    /* How busy an accelerator of it is, in percent; -1: nobody knows. */
+    int (*busy)(const void *context, node_id node, uint32_t gpu);
+    const void *context;
+};
 
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
 void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 words_busy *busy, const void *context);
-
-/* Whose packets go at which level, of the jobs in their seats: an array. */
-void words_flows(struct buf *buf, const char *key, const struct state *state);
+                 const struct words_asked *asked);
 
 /* What one preemption cost and brought. */
 struct words_entry {

@@ -66,3 +66,16 @@ uint32_t bits_next(const struct bits *bits, uint32_t from)
         member = member * 64 + (uint32_t)__builtin_ctzll(bits->words[level][member]);
     return member;
 }
+
+uint32_t bits_next_common(const struct bits *a, const struct bits *b, uint32_t from)
+{
+    /* Each leaps to where the other is, so the smaller set decides what it costs. */
+    for (;;) {
+        uint32_t member = bits_next(a, from);
+        if (member == BITS_NONE)
+            return BITS_NONE;
+        from = bits_next(b, member);
+        if (from == member || from == BITS_NONE)
+            return from;
+    }
+}

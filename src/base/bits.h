@@ -39,6 +39,9 @@ void bits_clear(struct bits *bits, uint32_t member);
 /* The smallest member that is at least 'from', or BITS_NONE. */
 uint32_t bits_next(const struct bits *bits, uint32_t from);
 
+/* The same, of those that are in both sets. */
+uint32_t bits_next_common(const struct bits *a, const struct bits *b, uint32_t from);
+
 static inline bool bits_test(const struct bits *bits, uint32_t member)
 {
     return bits->words[0][member >> 6] >> (member & 63) & 1;

@@ -18,10 +18,11 @@
 #include "version.h"
 
 #define JOBS_MAX 200000
+#define FENCE_S 60
 #define KEEP_DAYS 30
 
 static const char help[] =
-    "Usage: berthd [--state DIR] [--socket PATH] [--executor local]\n"
+    "Usage: berthd [--state DIR] [--socket PATH] [--executor local|slurm]\n"
     "              [--fake-gpus TYPE:N,…] [--policy P] [--flow F]\n"
     "              [--listen HOST:PORT] [--config FILE] [--system]\n"
     "\n"
@@ -32,7 +33,8 @@ static const char help[] =
     "\n"
     "      --state DIR            where jobs, logs and checkpoints are kept\n"
     "      --socket PATH          of the API\n"
-    "      --executor NAME        what carries orders out: local\n"
+    "      --executor NAME        what carries orders out: local,\n"
+    "                             slurm, slurm:partition=NAME,…\n"
     "      --fake-gpus TYPE:N,…   slots that stand in for accelerators; none\n"
     "      --policy P             NAME[,setting=value…]; see 'berth policies'\n"
     "      --flow F               whose packets go first\n"
@@ -125,18 +127,52 @@ static int read_options(int argc, char **argv, struct daemon_setup *setup,
     return 0;
 }
 
+#define PARTITIONS_MAX 30
+
+/* "local", or "slurm:partition=a,b". */
+static int check_executor(struct daemon_setup *setup, struct error *err)
+{
+    static const char *partitions[PARTITIONS_MAX + 1];
+    static char names[1024];
+    const char *text = setup->executor ? setup->executor : "local";
+    const char *of = "slurm:partition=";
+    if (strcmp(text, "local") == 0)
+        return 0;
+    setup->slurm = true;
+    if (strcmp(text, "slurm") == 0)
+        return 0;
+    if (strncmp(text, of, strlen(of)) != 0 || strlen(text) >= sizeof names)
+        return error_set(err, -EINVAL,
+                         "--executor is \"%.40s\", want local, slurm or "
+                         "slurm:partition=NAME",
+                         text);
+    snprintf(names, sizeof names, "%s", text + strlen(of));
+    char *rest = names;
+    uint32_t count = 0;
+    for (char *name; (name = strsep(&rest, ","));) {
+        if (*name == '\0' || *name == '-' || count == PARTITIONS_MAX)
+            return error_set(err, -EINVAL, "--executor: want 1 to %d partitions",
+                             PARTITIONS_MAX);
+        partitions[count++] = name;
+    }
+    setup->partitions = partitions;
+    return 0;
+}
+
 /* What the options and the file say together. */
 static int check_setup(struct daemon_setup *setup, struct error *err)
 {
-    if (setup->executor && strcmp(setup->executor, "local") != 0)
-        return error_set(err, -EINVAL, "--executor is \"%.40s\", want local",
-                         setup->executor);
+    int r = check_executor(setup, err);
+    if (r < 0)
+        return r;
     if (setup->system && geteuid() != 0)
         return error_set(err, -EINVAL, "--system needs root");
     if (setup->job_max == 0)
         setup->job_max = JOBS_MAX;
     if (setup->keep_days == 0)
         setup->keep_days = KEEP_DAYS;
+    if (setup->fence_s == 0)
+        setup->fence_s = FENCE_S;
     return 0;
 }
 
@@ -152,6 +188,18 @@ static int take_lock(const char *state_dir, struct error *err)
         return error_set(err, -EBUSY, "another berthd uses %s", state_dir);
     dprintf(fd, "%d\n", (int)getpid());
     return 0; /* held until the end */
+}
+
+/* What it looks after, for whoever has to clean up when it is gone. */
+static void leave_word(const struct daemon_setup *setup)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/executor", setup->state_dir);
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return;
+    fprintf(file, "%s\n", setup->executor ? setup->executor : "local");
+    fclose(file);
 }
 
 /* The program of that name beside this one, or wherever PATH has it. */
@@ -183,8 +231,9 @@ int main(int argc, char **argv)
 
     struct error err = { "" };
     struct places places;
-    char run_program[4200];
+    char run_program[4200], slurm_program[4200];
     setup.run_program = beside("berth-run", run_program, sizeof run_program);
+    setup.slurm_program = beside("berth-slurm", slurm_program, sizeof slurm_program);
     struct daemon *daemon = NULL;
     struct arena texts;
     arena_init(&texts, 0);
@@ -199,6 +248,8 @@ int main(int argc, char **argv)
         setup.socket = places.socket;
         r = take_lock(setup.state_dir, &err);
     }
+    if (r == 0)
+        leave_word(&setup);
     if (r == 0)
         r = daemon_new(&daemon, &setup, &err);
     if (r < 0) {

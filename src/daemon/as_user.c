@@ -10,12 +10,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -27,6 +30,12 @@ struct rights {
     int group_count;
 };
 
+/* Of this thread alone: the library's own would change all of them. */
+static long set_groups(size_t count, const gid_t *groups)
+{
+    return syscall(SYS_setgroups, count, groups);
+}
+
 /* Take on a user's identity as far as files go.  False: not all of it; nothing is opened. */
 static bool become(uint32_t uid, uint32_t gid, struct rights *before)
 {
@@ -36,13 +45,14 @@ static bool become(uint32_t uid, uint32_t gid, struct rights *before)
 
     gid_t groups[GROUPS_MAX] = { gid };
     int count = 1;
-    const struct passwd *user = getpwuid(uid);
-    if (user) {
+    struct passwd room, *user = NULL;
+    char text[4096];
+    if (getpwuid_r(uid, &room, text, sizeof text, &user) == 0 && user) {
         count = GROUPS_MAX;
         if (getgrouplist(user->pw_name, gid, groups, &count) < 0)
             count = 1;
     }
-    if (setgroups((size_t)count, groups) < 0)
+    if (set_groups((size_t)count, groups) < 0)
         return false;
     setfsgid(gid);
     setfsuid(uid);
@@ -55,7 +65,7 @@ static bool return_to(const struct rights *before)
     setfsuid(geteuid());
     setfsgid(getegid());
     return before->group_count < 0 ||
-           (setgroups((size_t)before->group_count, before->groups) == 0 &&
+           (set_groups((size_t)before->group_count, before->groups) == 0 &&
             (uid_t)setfsuid((uid_t)-1) == geteuid());
 }
 
@@ -85,8 +95,11 @@ int open_as_user(const char *path, uint32_t uid, uint32_t gid, struct error *err
     if (fd < 0)
         return error_set(err, fd, "%.200s: %s", path, strerror(-fd));
 
+    /* What /proc/self says of us is nobody's file, whatever its mode. */
     struct stat file;
-    if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode)) {
+    struct statfs system;
+    if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) || fstatfs(fd, &system) < 0 ||
+        system.f_type == PROC_SUPER_MAGIC) {
         close(fd);
         return error_set(err, -EINVAL, "%.200s: not a regular file", path);
     }

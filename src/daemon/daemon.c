@@ -15,8 +15,11 @@
 #include "base/units.h"
 #include "daemon/daemon_own.h"
 #include "daemon/http.h"
+#include "daemon/notes.h"
 #include "daemon/routes.h"
+#include "daemon/sent.h"
 #include "executor/local.h"
+#include "executor/slurm.h"
 #include "model/cluster.h"
 #include "store/db.h"
 #include "store/store.h"
@@ -131,24 +134,36 @@ static void log_line(const char *fmt, ...)
 }
 
 static void on_retry(uv_timer_t *handle);
+static int find_machine(struct daemon *daemon, struct error *err);
 
-/* Nothing of this pass happened; begin again from what is on disk, a little later. */
-void daemon_fall_back(struct daemon *daemon, const struct error *err)
+/* What has not been written never happened; begin again from what is on disk. */
+static void begin_again(struct daemon *daemon, uint64_t in_ms)
 {
-    log_line("%s; nothing was changed", err->text);
-    daemon->failures++;
     store_rollback(daemon->store);
     routes_flush(daemon->routes, false);
     http_flush(daemon->http, false);
     life_end(daemon);
-    uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
+    uv_timer_start(&daemon->retry, on_retry, in_ms, 0);
+}
+
+void daemon_fall_back(struct daemon *daemon, const struct error *err)
+{
+    log_line("%s; nothing was changed", err->text);
+    daemon->failures++;
+    begin_again(daemon, RETRY_STORE_MS);
 }
 
 static void on_retry(uv_timer_t *handle)
 {
     struct daemon *daemon = handle->data;
     struct error err = { "" };
-    if (life_begin(daemon, &err) < 0) {
+    int r = 0;
+    if (daemon->outgrown) {
+        daemon->outgrown = false;
+        r = find_machine(daemon, &err);
+        throughput_init(&daemon->rates, &daemon->machine.cluster);
+    }
+    if (r < 0 || life_begin(daemon, &err) < 0) {
         log_line("%s", err.text);
         life_end(daemon);
         uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
@@ -231,7 +246,10 @@ static void on_check(uv_check_t *handle)
         return;
     daemon->wanted = false;
     uv_idle_stop(&daemon->due);
-    if (daemon->alive)
+    if (daemon->alive && daemon->outgrown) {
+        log_line("Slurm has other nodes than before");
+        begin_again(daemon, 0);
+    } else if (daemon->alive)
         run_pass(daemon);
 }
 
@@ -239,24 +257,29 @@ static void on_check(uv_check_t *handle)
 
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
 {
-    *facts = (struct daemon_facts){ .setup = &daemon->setup,
-                                    .engine = daemon->alive ? &daemon->engine : NULL,
-                                    .store = daemon->store,
-                                    .gates = &daemon->gates,
-                                    .http = daemon->http,
-                                    .policy = daemon->policy_text,
-                                    .started_ns = daemon->started_ns,
-                                    .now_ns = daemon_now_ns(daemon),
-                                    .attempts =
-                                        daemon->local ? local_count(daemon->local) : 0,
-                                    .pass_count = daemon->pass_count,
-                                    .failures = daemon->failures };
-}
-
-int daemon_busy(const void *context, node_id node, uint32_t gpu)
-{
-    const struct daemon *daemon = context;
-    return machine_busy(&daemon->machine, node, gpu);
+    *facts = (struct daemon_facts){
+        .setup = &daemon->setup,
+        .machine = &daemon->machine,
+        .engine = daemon->alive ? &daemon->engine : NULL,
+        .store = daemon->store,
+        .gates = &daemon->gates,
+        .http = daemon->http,
+        .local = daemon->setup.slurm ? NULL : daemon->executor,
+        .sent = daemon->sent,
+        .policy = daemon->policy_text,
+        .flow = daemon->flow_text,
+        .started_ns = daemon->started_ns,
+        .now_ns = daemon_now_ns(daemon),
+        .attempts = daemon->executor ? daemon->carrier->count(daemon->executor) : 0,
+        .pass_count = daemon->pass_count,
+        .failures = daemon->failures
+    };
+    if (!daemon->setup.slurm || !daemon->executor)
+        return;
+    facts->slurm = daemon->executor;
+    facts->trouble = slurm_trouble(daemon->executor);
+    if (!*facts->trouble)
+        facts->trouble = NULL;
 }
 
 job_id daemon_find(const struct daemon *daemon, uint64_t id)
@@ -267,6 +290,11 @@ job_id daemon_find(const struct daemon *daemon, uint64_t id)
 uint32_t daemon_owner(const struct daemon *daemon, job_id job)
 {
     return daemon->residents[job].uid;
+}
+
+struct notes *daemon_notes(const struct daemon *daemon)
+{
+    return daemon->notes;
 }
 
 /* --- beginning and end ----------------------------------------------------------------------- */
@@ -348,6 +376,7 @@ static int open_http(struct daemon *daemon, struct error *err)
                                 .listen = daemon->setup.listen,
                                 .token = routes_token(daemon->routes),
                                 .handler = routes_handle,
+                                .open_to_strangers = routes_open_to,
                                 .knows = routes_knows,
                                 .open = routes_open_to_all,
                                 .context = daemon->routes };
@@ -387,6 +416,11 @@ static int say_of_types(struct daemon *daemon, struct error *err)
 /* Slots that stood in the last time stand in again, unless it is told otherwise. */
 static int find_machine(struct daemon *daemon, struct error *err)
 {
+    if (daemon->setup.slurm) {
+        int r = slurm_desk_find(daemon, err);
+        return r < 0 ? r : say_of_types(daemon, err);
+    }
+    daemon->carrier = &carrier_local;
     char *fake = told(daemon, daemon->setup.fake_gpus, "fake_gpus");
     bool none = !fake || strcmp(fake, "none") == 0;
     int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);
@@ -415,6 +449,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     arena_init(&daemon->pass, 0);
     arena_init(&daemon->launch, 0);
     start_handles(daemon);
+    daemon->notes = notes_new(daemon);
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = store_open(&daemon->store, path, err);
@@ -422,6 +457,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         r = find_machine(daemon, err);
     if (r == 0)
         r = choose_policy(daemon, err);
+    if (r == 0)
+        r = desk_choose_flow(daemon, err);
     if (r == 0) {
         throughput_init(&daemon->rates, &daemon->machine.cluster);
         start_clock(daemon);
@@ -456,6 +493,7 @@ void daemon_free(struct daemon *daemon)
     if (daemon->http)
         http_close(daemon->http);
     routes_free(daemon->routes);
+    notes_free(daemon->notes);
     uv_check_stop(&daemon->check);
     uv_idle_stop(&daemon->due);
     uv_close((uv_handle_t *)&daemon->check, NULL);
@@ -476,6 +514,8 @@ void daemon_free(struct daemon *daemon)
     machine_release(&daemon->machine);
     free(daemon->arrivals);
     free(daemon->policy_text);
+    free(daemon->flow_text);
+    sent_free(daemon->sent);
     arena_release(&daemon->launch);
     arena_release(&daemon->pass);
     arena_release(&daemon->fixed);

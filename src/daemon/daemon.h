@@ -20,7 +20,12 @@ struct engine;
 struct error;
 struct http;
 struct gates;
+struct machine;
+struct local;
+struct notes;
 struct request;
+struct sent;
+struct slurm;
 struct store;
 
 /* What is said of a type of accelerator; 0: nothing. */
@@ -38,8 +43,15 @@ struct daemon_setup {
     const char *fake_gpus; /* TYPE:N,…; NULL: what the machine has                 */
     const char *policy;    /* NULL: as before, else the standard one               */
     const char *flow;      /* or NULL                                              */
-    const char *executor;  /* "local"                                              */
+    const char *executor;  /* "local", "slurm", "slurm:partition=NAME,…"           */
     const char *run_program;
+    const char *slurm_program;
+    const char *slurm_driver; /* "auto"                                            */
+    const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
+    const char *munge_socket; /* of munged; NULL: where it usually is             */
+    const char *const *partitions; /* up to a NULL: all                             */
+    bool slurm;
+    uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
     bool system;        /* root: everybody's jobs, each as himself */
     uint32_t job_max;   /* waiting and running at once                  */
     uint32_t keep_days; /* how long reports of ended jobs stay in the log */
@@ -92,30 +104,55 @@ int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t i
 /* For whoever runs berthd. */
 int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
                       const char *text, struct error *err);
+int daemon_set_flow(struct daemon *daemon, const struct caller *caller,
+                    const char *text, struct error *err);
+int daemon_check_flow(const char *text, struct error *err);
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err);
+
+/* So many bytes has a job sent since it began, as a host counts them. */
+struct daemon_bytes {
+    uint64_t job; /* public id */
+    int64_t bytes;
+};
+
+/* For agents, who have the rights of whoever runs berthd.  Unknown jobs are passed over. */
+int daemon_count(struct daemon *daemon, const struct caller *caller, const char *host,
+                 const struct daemon_bytes *list, uint32_t count, struct error *err);
 
 /* --- what there is to see ------------------------------------------------------------ */
 
 struct daemon_facts {
     const struct daemon_setup *setup;
+    const struct machine *machine;
     struct engine *engine;
     struct store *store;
     struct gates *gates;
     struct http *http;
-    const char *policy; /* as it was written, settings included */
+    struct local *local; /* jobs as processes here, or NULL */
+    struct sent *sent;   /* what hosts have counted         */
+    const char *policy;  /* as it was written, settings included */
+    const char *flow;    /* the same, or NULL: none              */
     int64_t started_ns;
     int64_t now_ns;
     uint32_t attempts;   /* processes under way           */
     uint64_t pass_count; /* since the start               */
-    uint64_t failures;   /* times the store was not to be written */
+    const char
+        *trouble; /* why Slurm does not answer; NULL: it does, or there is none */
+    const struct slurm *slurm; /* NULL: there is none */
+    uint64_t failures;         /* times the store was not to be written */
 };
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
-
-/* How busy an accelerator is, in percent, as of some seconds ago; -1: nobody knows.  For
- * words_nodes(): the context is the daemon. */
-int daemon_busy(const void *context, node_id node, uint32_t gpu);
 
 /* The live job of that id, or JOB_NONE; and whose it is. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);
+
+/*
+ * Is this job on a host of that name?  Jobs that are processes here are on this machine,
+ * and so is whoever asks, by whatever name: a network namespace may have its own.
+ */
+bool daemon_on_host(const struct daemon *daemon, job_id job, const char *host);
+
+/* What jobs on other hosts say. */
+struct notes *daemon_notes(const struct daemon *daemon);

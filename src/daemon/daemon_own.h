@@ -17,8 +17,11 @@
 #include "model/outbox.h"
 #include "model/throughput.h"
 
-struct local;
+struct carrier;
+struct flow_policy;
+struct notes;
 struct routes;
+struct sent;
 
 /* What we know of a live job and no policy needs. */
 struct resident {
@@ -52,13 +55,15 @@ struct daemon {
     struct store *store;
     struct http *http;
     struct routes *routes;
+    struct notes *notes;
 
     /* What is built again from the store after it could not be written. */
     struct arena life;
     struct engine engine;
     struct ledger ledger;
     struct intake intake;
-    struct local *local;
+    const struct carrier *carrier;
+    void *executor; /* its self; NULL: not open */
     struct gates gates;
     struct resident *residents; /* by slot */
     struct outbox outboxes[2];
@@ -74,12 +79,15 @@ struct daemon {
     struct arena launch; /* of the last job that was looked up */
     struct request launch_request;
     char *policy_text;
+    char *flow_text; /* or NULL */
+    struct sent *sent;
 
     int64_t wall_ns, steady_ns; /* at the start */
     int64_t started_ns;
     uint64_t pass_count, failures;
     bool wanted; /* a pass */
     bool stopping, killing;
+    bool outgrown; /* Slurm has nodes that our cluster has not */
 };
 
 /* The wall clock at the start, carried on by one that never goes back. */
@@ -94,9 +102,40 @@ struct event *daemon_add_event(struct daemon *daemon, enum event_kind kind, job_
 /* The store cannot be written: nothing of this pass happened.  Begins again, later. */
 void daemon_fall_back(struct daemon *daemon, const struct error *err);
 
+/* desk.c: or a sentence why not. */
+int desk_need_life(const struct daemon *daemon, struct error *err);
+int desk_need_rights(const struct caller *caller, struct error *err);
+
+/* desk_flows.c: whose packets go first. */
+#define DESK_FLOW_TEXT_MAX 1000
+#define DESK_FLOW_MAX (DESK_FLOW_TEXT_MAX + 24)
+int desk_choose_flow(struct daemon *daemon, struct error *err);
+int desk_read_flow(const char *text, const struct flow_policy **ret_flow,
+                   char settings[DESK_FLOW_MAX], struct error *err);
+int desk_mark(void *context, job_id job);
+void desk_flows_begin(struct daemon *daemon);
+
 /* life.c: the engine, the executor and all they know, from what is on disk. */
 int life_begin(struct daemon *daemon, struct error *err);
 void life_end(struct daemon *daemon);
+
+/*
+ * desk.c: somebody arrives, as 'request' says and 'text' will say again.  'held': not to be
+ * placed before something else is known of it.  Negative: the store cannot be written.
+ */
+int desk_take(struct daemon *daemon, const char *user, struct request *request,
+              const char *text, bool held, struct error *ret_rejected,
+              struct error *err);
+
+/* slurm_desk.c: the cluster that Slurm has, its jobs, and what carries orders out there. */
+int slurm_desk_find(struct daemon *daemon, struct error *err);
+int slurm_desk_open(struct daemon *daemon, struct error *err);
+
+/* For an executor; the context is the daemon. */
+int64_t life_now(void *context);
+void life_wake(void *context);
+int life_launch(void *context, uint64_t id, const struct launch **ret_launch,
+                struct error *err);
 
 /* How another job stands, for those who depend on it; the context is the daemon. */
 enum outcome life_outcome(void *context, uint64_t id);

@@ -25,7 +25,7 @@ bool daemon_may(const struct daemon *daemon, const struct caller *caller,
     return caller->uid == 0 || caller->uid == geteuid() || caller->uid == owner;
 }
 
-static int need_life(const struct daemon *daemon, struct error *err)
+int desk_need_life(const struct daemon *daemon, struct error *err)
 {
     if (daemon->alive && !daemon->stopping)
         return 0;
@@ -55,6 +55,8 @@ static struct request *keep(struct daemon *daemon, const struct request *request
     *kept = *request;
     if (request->launch.name)
         kept->launch.name = arena_text(&daemon->pass, request->launch.name);
+    if (request->outside)
+        kept->outside = arena_text(&daemon->pass, request->outside);
     kept->dependencies =
         arena_array(&daemon->pass, struct dependency, request->dependency_count + 1);
     for (uint32_t i = 0; i < request->dependency_count; i++)
@@ -62,15 +64,16 @@ static struct request *keep(struct daemon *daemon, const struct request *request
     return kept;
 }
 
-static int submit_one(struct daemon *daemon, const char *user, struct request *request,
-                      const char *text, struct error *ret_rejected, struct error *err)
+int desk_take(struct daemon *daemon, const char *user, struct request *request,
+              const char *text, bool held, struct error *ret_rejected,
+              struct error *err)
 {
     int64_t at_ns = daemon_now_ns(daemon);
     struct job *job = arena_new(&daemon->pass, struct job);
     request->spec.submit_ns = at_ns;
     ret_rejected->text[0] = '\0';
     bool fits = intake_job(&daemon->intake, &request->spec, job, ret_rejected) == 0;
-    bool gated = fits && gates_needed(request, request->array_limit, at_ns);
+    bool gated = fits && (held || gates_needed(request, request->array_limit, at_ns));
     struct store_job row = { .id = request->spec.id,
                              .uid = request->launch.uid,
                              .user = user,
@@ -97,8 +100,10 @@ static int submit_one(struct daemon *daemon, const char *user, struct request *r
         job->state = JOB_HELD;
     if (fits)
         note_arrival(daemon, keep(daemon, request), request->array_limit);
-    daemon_add_event(daemon, fits ? EVENT_SUBMITTED : EVENT_REJECTED, JOB_NONE)->spec =
-        job;
+    struct event *event =
+        daemon_add_event(daemon, fits ? EVENT_SUBMITTED : EVENT_REJECTED, JOB_NONE);
+    event->spec = job;
+    event->why = fits ? NULL : arena_text(&daemon->pass, ret_rejected->text);
     return 0;
 }
 
@@ -120,9 +125,12 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
                   struct request *requests, const char *const *texts, uint32_t count,
                   uint64_t *ret_ids, struct error *ret_rejected, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
+    if (daemon->setup.slurm)
+        return error_set(err, -EINVAL,
+                         "jobs of this cluster are submitted with sbatch");
     uint32_t coming = daemon->arrival_count - daemon->arrival_used;
     if (daemon->engine.state.live_count + coming + count > daemon->setup.job_max)
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",
@@ -143,7 +151,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
         request->launch.uid = caller->uid;
         request->launch.array_id = request->in_array ? first : 0;
         ret_ids[i] = request->spec.id;
-        r = submit_one(daemon, user, request, texts[i], ret_rejected, err);
+        r = desk_take(daemon, user, request, texts[i], false, ret_rejected, err);
     }
     if (r < 0)
         daemon_fall_back(daemon, err); /* half of them are in the books */
@@ -153,7 +161,7 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
 static int find_for(const struct daemon *daemon, const struct caller *caller,
                     uint64_t id, job_id *ret_job, struct error *err)
 {
-    int r = need_life(daemon, err);
+    int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
     job_id job = state_find(&daemon->engine.state, id);
@@ -194,7 +202,7 @@ int daemon_hold(struct daemon *daemon, const struct caller *caller, uint64_t id,
                                    .hold = true,
                                    .launch.uid = daemon->residents[job].uid };
         daemon_add_event(daemon, EVENT_HELD, job);
-        gates_insert(&daemon->gates, &request, job);
+        gates_add(&daemon->gates, &request, job, 0);
     }
     daemon->ask_gates = true;
     daemon_want_pass(daemon);
@@ -234,8 +242,7 @@ int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t i
     return 0;
 }
 
-static int need_rights(const struct daemon *daemon, const struct caller *caller,
-                       struct error *err)
+int desk_need_rights(const struct caller *caller, struct error *err)
 {
     if (caller->uid == 0 || caller->uid == geteuid())
         return 0;
@@ -247,9 +254,9 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
 {
     const struct policy *policy;
     const char *settings;
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r == 0)
-        r = need_life(daemon, err);
+        r = desk_need_life(daemon, err);
     if (r == 0)
         r = policy_parse(text, &policy, &settings, err);
     char *copy = r == 0 ? strdup(text) : NULL;
@@ -281,7 +288,7 @@ static void kill_all(struct daemon *daemon)
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err)
 {
-    int r = need_rights(daemon, caller, err);
+    int r = desk_need_rights(caller, err);
     if (r < 0)
         return r;
     if (kill && daemon->alive)

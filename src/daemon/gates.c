@@ -12,6 +12,7 @@ void gates_release(struct gates *gates)
     for (uint32_t i = 0; i < gates->count; i++) {
         free(gates->gates[i].dependencies);
         free(gates->gates[i].name);
+        free(gates->gates[i].outside);
     }
     free(gates->gates);
     map_release(&gates->open);
@@ -22,7 +23,7 @@ void gates_release(struct gates *gates)
 bool gates_needed(const struct request *request, uint32_t array_limit, int64_t now_ns)
 {
     return request->hold || request->begin_ns > now_ns ||
-           request->dependency_count > 0 || array_limit > 0;
+           request->dependency_count > 0 || array_limit > 0 || request->outside;
 }
 
 static void *grown(void *rows, size_t count, size_t size)
@@ -40,7 +41,10 @@ void gates_add(struct gates *gates, const struct request *request, job_id job,
         gates->room = gates->room ? gates->room * 2 : 16;
         gates->gates = grown(gates->gates, gates->room, sizeof *gates->gates);
     }
-    struct gate *gate = &gates->gates[gates->count++];
+    uint32_t at = gates->count++; /* most come in the order of their ids */
+    for (; at > 0 && gates->gates[at - 1].id > request->spec.id; at--)
+        gates->gates[at] = gates->gates[at - 1];
+    struct gate *gate = &gates->gates[at];
     *gate = (struct gate){
         .id = request->spec.id,
         .job = job,
@@ -51,6 +55,7 @@ void gates_add(struct gates *gates, const struct request *request, job_id job,
         .array_limit = array_limit,
         .uid = request->launch.uid,
         .name = request->launch.name ? strdup(request->launch.name) : NULL,
+        .outside = request->outside ? strdup(request->outside) : NULL,
     };
     if (request->dependency_count > 0) {
         size_t bytes = request->dependency_count * sizeof *gate->dependencies;
@@ -58,16 +63,6 @@ void gates_add(struct gates *gates, const struct request *request, job_id job,
             grown(NULL, request->dependency_count, sizeof *gate->dependencies);
         memcpy(gate->dependencies, request->dependencies, bytes);
     }
-}
-
-void gates_insert(struct gates *gates, const struct request *request, job_id job)
-{
-    gates_add(gates, request, job, 0);
-    struct gate gate = gates->gates[gates->count - 1];
-    uint32_t at = gates->count - 1;
-    for (; at > 0 && gates->gates[at - 1].id > gate.id; at--)
-        gates->gates[at] = gates->gates[at - 1];
-    gates->gates[at] = gate;
 }
 
 struct gate *gates_find(const struct gates *gates, uint64_t id)
@@ -88,6 +83,7 @@ static void forget(struct gates *gates, struct gate *gate)
 {
     free(gate->dependencies);
     free(gate->name);
+    free(gate->outside);
     size_t at = (size_t)(gate - gates->gates);
     memmove(gate, gate + 1, (gates->count - at - 1) * sizeof *gate);
     gates->count--;
@@ -106,6 +102,16 @@ bool gates_hold(struct gates *gates, uint64_t id, bool held)
     if (gate)
         gate->held = held;
     return gate != NULL;
+}
+
+bool gates_outside(struct gates *gates, uint64_t id, const char *what)
+{
+    struct gate *gate = gates_find(gates, id);
+    if (!gate)
+        return false;
+    free(gate->outside);
+    gate->outside = what ? strdup(what) : NULL;
+    return true;
 }
 
 void gates_ended(struct gates *gates, uint64_t array_id)
@@ -180,8 +186,8 @@ int64_t gates_ask(struct gates *gates, int64_t now_ns,
         }
         if (gate->begin_ns > now_ns && gate->begin_ns < again_ns)
             again_ns = gate->begin_ns;
-        if (gate->held || gate->begin_ns > now_ns || gate->dependency_count > 0 ||
-            !has_its_turn(gates, gate)) {
+        if (gate->held || gate->outside || gate->begin_ns > now_ns ||
+            gate->dependency_count > 0 || !has_its_turn(gates, gate)) {
             i++;
             continue;
         }
@@ -203,6 +209,10 @@ void gates_explain(const struct gate *gate, int64_t now_ns, struct buf *text)
     const char *comma = "";
     if (gate->held) {
         buf_text(text, "its owner holds it");
+        comma = ", ";
+    }
+    if (gate->outside) {
+        buf_print(text, "%sSlurm waits for %.200s", comma, gate->outside);
         comma = ", ";
     }
     if (gate->begin_ns > now_ns) {

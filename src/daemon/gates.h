@@ -28,7 +28,8 @@ enum outcome {
 struct gate {
     uint64_t id; /* public; 0: nobody stands at it */
     job_id job;
-    bool held; /* by its owner */
+    bool held;     /* by its owner */
+    char *outside; /* what somebody else makes it wait for, in his words; or NULL */
     int64_t begin_ns;
     struct dependency *dependencies; /* those that are still open */
     uint32_t dependency_count;
@@ -40,7 +41,7 @@ struct gate {
 };
 
 struct gates {
-    struct gate *gates; /* in order of submission */
+    struct gate *gates; /* in the order of their ids */
     uint32_t count, room;
     struct map open; /* jobs of a limited array that are past the gate, by array id */
 
@@ -58,9 +59,6 @@ bool gates_needed(const struct request *request, uint32_t array_limit, int64_t n
 void gates_add(struct gates *gates, const struct request *request, job_id job,
                uint32_t array_limit);
 
-/* The same for somebody who had passed already, or never stood at one. */
-void gates_insert(struct gates *gates, const struct request *request, job_id job);
-
 /* One of a limited array had passed before we came. */
 void gates_passed(struct gates *gates, uint64_t array_id);
 
@@ -69,6 +67,9 @@ void gates_drop(struct gates *gates, uint64_t id);
 
 /* His owner's word; false if he does not stand at a gate. */
 bool gates_hold(struct gates *gates, uint64_t id, bool held);
+
+/* The same for what others make him wait for; NULL: for nothing. */
+bool gates_outside(struct gates *gates, uint64_t id, const char *what);
 
 struct gate *gates_find(const struct gates *gates, uint64_t id);
 

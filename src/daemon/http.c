@@ -46,13 +46,14 @@
 #define ACCEPT_MAX 64            /* connections taken in one go                   */
 #define SWEEP_MS 1000
 
-enum phase { IDLE, RECEIVING, HELD, SENDING };
+enum phase { IDLE, RECEIVING, HELD, LATER, SENDING };
 
 struct guest {
     struct http *http;
     struct MHD_Connection *connection; /* NULL: not yet, or a free place */
     int fd;                            /* -1: a free place */
     bool local;
+    bool stranger; /* has no token, and need not for what he asks */
     uint32_t uid, gid;
     int32_t pid;
     bool trusted; /* by TCP: this request came with a secret */
@@ -142,6 +143,7 @@ void http_reply_error(struct http_reply *reply, int status, const char *field,
     reply->status = status;
     reply->type = "application/json";
     reply->stream = NULL;
+    reply->later = NULL;
     reply->after_commit = false;
 }
 
@@ -169,6 +171,7 @@ static void forget_request(struct guest *guest)
 {
     struct http *http = guest->http;
     struct http_stream *stream = guest->reply.stream;
+    struct http_later *later = guest->phase == LATER ? guest->reply.later : NULL;
     if (stream && guest->phase == SENDING)
         http->counts.streams--;
     if (guest->phase == HELD)
@@ -184,6 +187,10 @@ static void forget_request(struct guest *guest)
     guest->body_status = 0;
     guest->thrown = 0;
     guest->since_ms = uv_now(http->setup.loop);
+    if (later) {
+        later->guest = NULL;
+        later->gone(later->self);
+    }
     if (stream) {
         stream->guest = NULL;
         stream->gone(stream->self);
@@ -257,6 +264,23 @@ void http_stream_wake(struct http_stream *stream)
 {
     if (stream->guest && stream->guest->asleep)
         resume(stream->guest);
+}
+
+struct http_reply *http_later_reply(struct http_later *later)
+{
+    return &later->guest->reply;
+}
+
+static enum MHD_Result send_reply(struct guest *guest);
+
+void http_later_send(struct http_later *later)
+{
+    struct guest *guest = later->guest;
+    later->guest = NULL;
+    guest->reply.later = NULL;
+    guest->phase = SENDING;
+    send_reply(guest); /* if that fails on_request() is asked again, and hangs up */
+    resume(guest);
 }
 
 static struct MHD_Response *make_response(struct guest *guest)
@@ -350,15 +374,22 @@ static enum MHD_Result handle(struct guest *guest, const char *method)
         .body = guest->body.bytes ? guest->body.bytes : "",
         .body_size = guest->body.count,
         .local = guest->local,
-        .uid = guest->uid,
-        .gid = guest->gid,
+        .uid = guest->stranger ? HTTP_NOBODY : guest->uid,
+        .gid = guest->stranger ? HTTP_NOBODY : guest->gid,
         .pid = guest->pid,
-        .trusted = guest->trusted,
+        .trusted = guest->trusted && !guest->stranger,
+        .stranger = guest->stranger,
         .arena = &http->arena,
         .target = &target,
         .connection = guest->connection,
     };
     http->setup.handler(http->setup.context, &request, &guest->reply);
+    if (guest->reply.later) {
+        guest->reply.later->guest = guest;
+        guest->phase = LATER;
+        MHD_suspend_connection(guest->connection);
+        return MHD_YES;
+    }
     if (!guest->reply.after_commit)
         return send_reply(guest);
 
@@ -375,6 +406,13 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind,
     uint32_t *count = context;
     *count += strcasecmp(key, "Host") == 0;
     return MHD_YES;
+}
+
+static bool may_be_stranger(const struct guest *guest, const char *method)
+{
+    const struct http_setup *setup = &guest->http->setup;
+    return setup->open_to_strangers && guest->target.bytes &&
+           setup->open_to_strangers(setup->context, method, guest->target.bytes);
 }
 
 /* By TCP: whose request is it?  0, or the status to refuse with. */
@@ -417,13 +455,25 @@ static int admit(struct guest *guest, const char *method, const char **ret_sente
     const char *host = hosts == 1 ? http_header(&request, "Host") : NULL;
     int status = guard_address(&guest->http->guard, host,
                                http_header(&request, "Origin"), ret_sentence);
-    return status ? status : identify_bearer(guest, method, ret_sentence);
+    if (status == 0)
+        status = identify_bearer(guest, method, ret_sentence);
+    /* A page in a browser has nothing to say here, whatever it pretends to be. */
+    guest->stranger = status != 0 && http_header(&request, "Origin") == NULL &&
+                      may_be_stranger(guest, method);
+    return guest->stranger ? 0 : status;
+}
+
+static size_t body_max(const struct guest *guest)
+{
+    const struct http_limits *limits = &guest->http->limits;
+    return guest->stranger ? limits->stranger_max : limits->body_max;
 }
 
 /* The headers are there. */
 static enum MHD_Result begin(struct guest *guest, const char *method)
 {
     guest->phase = RECEIVING;
+    guest->stranger = false;
     const char *sentence = NULL;
     int status = admit(guest, method, &sentence);
     if (status)
@@ -431,7 +481,7 @@ static enum MHD_Result begin(struct guest *guest, const char *method)
 
     const struct http_request request = { .connection = guest->connection };
     const char *length = http_header(&request, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > guest->http->limits.body_max)
+    if (length && strtoull(length, NULL, 10) > body_max(guest))
         return refuse(guest, 413, "the body is too large");
     return MHD_YES;
 }
@@ -441,7 +491,7 @@ static enum MHD_Result begin(struct guest *guest, const char *method)
 static enum MHD_Result receive(struct guest *guest, const char *data, size_t *size)
 {
     struct http *http = guest->http;
-    size_t room = http->limits.body_max - guest->body.count;
+    size_t room = body_max(guest) - guest->body.count;
     if (*size > room)
         guest->body_status = 413;
     else if (*size > http->limits.bodies_max - http->bodies)
@@ -453,7 +503,7 @@ static enum MHD_Result receive(struct guest *guest, const char *data, size_t *si
         http->bodies += *size;
     }
     *size = 0;
-    return guest->thrown > http->limits.body_max ? MHD_NO : MHD_YES;
+    return guest->thrown > body_max(guest) ? MHD_NO : MHD_YES;
 }
 
 /* Whoever flushes is in the middle of something: the handler is called later. */
@@ -741,6 +791,8 @@ static void fill_limits(struct http_limits *limits, const struct http_limits *as
         limits->body_max = 16u << 20;
     if (!limits->bodies_max)
         limits->bodies_max = 64u << 20;
+    if (!limits->stranger_max)
+        limits->stranger_max = 16 << 10;
     if (!limits->guests_max)
         limits->guests_max = 256;
     if (!limits->per_user_max)
@@ -901,8 +953,8 @@ void http_close(struct http *http)
     http->closing = true;
     for (uint32_t i = 0; i < http->limits.guests_max; i++) {
         struct guest *guest = &http->guests[i];
-        if (guest->fd >= 0 &&
-            (guest->phase == HELD || guest->asleep || guest->deferred))
+        if (guest->fd >= 0 && (guest->phase == HELD || guest->phase == LATER ||
+                               guest->asleep || guest->deferred))
             resume(guest); /* the library must not be stopped with some suspended */
     }
     MHD_run(http->library);

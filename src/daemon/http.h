@@ -8,6 +8,7 @@
  *   at once         it goes out when the handler returns
  *   after_commit    it waits for http_flush(): nothing is acknowledged that is not on disk
  *   stream          it comes bit by bit from a source, for as long as both sides like
+ *   later           somebody else has to be asked first, and it is filled in then
  *
  * What arrives is limited in every direction (struct http_limits), and what is malformed
  * never reaches the handler.
@@ -34,12 +35,15 @@ struct http_request {
     bool local;        /* by the UNIX socket: the next three are the kernel's word */
     uint32_t uid, gid; /* over TCP whose token it is: ours, or a session's         */
     int32_t pid;       /* at the time it connected; 0 over TCP                     */
-    bool trusted; /* over TCP: it came with a token or a session; if not, nobody's */
+    bool trusted;  /* over TCP: it came with a token or a session; if not, nobody's */
+    bool stranger; /* over TCP, without it, and he may: 'uid' is HTTP_NOBODY        */
     struct arena *arena; /* until the handler returns                               */
 
     const struct target *target; /* use http_query()  */
     void *connection;            /* use http_header() */
 };
+
+#define HTTP_NOBODY UINT32_MAX
 
 /* NULL if absent; valid until the handler returns. */
 const char *http_query(const struct http_request *request, const char *key);
@@ -62,6 +66,21 @@ struct http_stream {
 /* There is something to send, or the end has come.  Not from inside its own more(). */
 void http_stream_wake(struct http_stream *stream);
 
+/*
+ * A reply that is not known yet.  It belongs to whoever finds it out, who keeps it until he
+ * calls http_later_send(), or until 'gone': the connection is no more, nobody waits.
+ */
+struct http_later {
+    void (*gone)(void *self);
+    void *self;
+
+    struct guest *guest; /* ours */
+};
+
+/* The reply to fill in, and that it is complete. */
+struct http_reply *http_later_reply(struct http_later *later);
+void http_later_send(struct http_later *later);
+
 #define HTTP_HEADERS_MAX 4
 
 struct http_reply {
@@ -74,6 +93,7 @@ struct http_reply {
     void (*finish)(void *context, uint64_t id, struct http_reply *reply);
     uint64_t finish_id;
     struct http_stream *stream; /* instead of a body */
+    struct http_later *later;   /* instead of all else */
     const char *policy; /* Content-Security-Policy of a page; borrowed for good */
     struct {
         const char *name; /* borrowed for good             */
@@ -95,6 +115,7 @@ typedef void http_handler(void *context, const struct http_request *request,
 struct http_limits {
     size_t body_max;       /* bytes of one body [16 MiB]: 413                         */
     size_t bodies_max;     /* of all that are arriving at once [64 MiB]: 503          */
+    size_t stranger_max;   /* bytes of a stranger's body [16 KiB]: 413                */
     uint32_t guests_max;   /* connections [256]: 503                                  */
     uint32_t per_user_max; /* of one user, or of all on TCP [64]: 503                 */
     uint32_t request_s;    /* from one reply's end to the next request's end [60]     */
@@ -110,6 +131,11 @@ struct http_setup {
     http_handler *handler;
     void *context;
 
+    /*
+     * Optional.  May strangers ask for this over TCP?  They may have said in another way who
+     * they are, which the handler has to look at.  'target' is as it was sent.
+     */
+    bool (*open_to_strangers)(void *context, const char *method, const char *target);
     /* Optional, both for TCP.  Whose secret is this, other than the token's?  What may be
      * had without any?  'target' is as it was sent.  The context is the handler's. */
     bool (*knows)(void *context, const char *bearer, uint32_t *ret_uid,
@@ -140,8 +166,6 @@ void http_flush(struct http *http, bool durable);
 
 /* Are there replies that wait for http_flush()? */
 bool http_waiting(const struct http *http);
-
-#define HTTP_NOBODY (UINT32_MAX - 1) /* who asks over TCP without a secret: no user */
 
 /* Listen on TCP from now on, "HOST:PORT"; -EALREADY if it does already. */
 int http_listen(struct http *http, const char *where, struct error *err);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,8 +18,10 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "daemon/daemon_own.h"
+#include "daemon/notes.h"
 #include "engine/recover.h"
 #include "executor/local.h"
+#include "executor/output_path.h"
 #include "flow/flow.h"
 #include "policy/policy.h"
 #include "store/db.h"
@@ -27,12 +30,12 @@
 
 /* --- for the executor ----------------------------------------------------------------- */
 
-static int64_t now_for(void *context)
+int64_t life_now(void *context)
 {
     return daemon_now_ns(context);
 }
 
-static void wake_for(void *context)
+void life_wake(void *context)
 {
     daemon_want_pass(context);
 }
@@ -50,8 +53,8 @@ static int read_request(struct arena *arena, const char *text, struct request *r
 }
 
 /* For the executor: what it takes to run this job. */
-static int launch_for(void *context, uint64_t id, const struct launch **ret_launch,
-                      struct error *err)
+int life_launch(void *context, uint64_t id, const struct launch **ret_launch,
+                struct error *err)
 {
     struct daemon *daemon = context;
     char *text = store_request(daemon->store, id);
@@ -146,6 +149,23 @@ void life_ask_gates(struct daemon *daemon)
                                      never_passes, daemon);
 }
 
+/* It runs on another host, and may write down how far it is. */
+static void follow(struct daemon *daemon, uint64_t id)
+{
+    const struct launch *launch;
+    char path[PATH_MAX];
+    char user[24];
+    struct error err;
+    if (!daemon->setup.slurm || life_launch(daemon, id, &launch, &err) < 0 ||
+        !launch->progress)
+        return;
+    snprintf(user, sizeof user, "%u", launch->uid);
+    const struct passwd *owner = getpwuid(launch->uid);
+    if (output_path(path, launch->progress, launch, owner ? owner->pw_name : user,
+                    &err) == 0)
+        notes_follow(daemon->notes, id, path, launch->uid, launch->gid);
+}
+
 /* --- listening to the engine -------------------------------------------------------------- */
 
 static void admit(struct daemon *daemon, const struct event *event)
@@ -175,6 +195,8 @@ static void hear(void *self, const struct view *view, const struct event *event)
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED)
         return;
     const struct job *job = &view->jobs[event->job];
+    if (event->kind == EVENT_STARTED)
+        follow(daemon, job->id);
     if (event->kind == EVENT_STARTED)
         daemon->ask_gates = daemon->ask_gates || daemon->gates.count > 0;
     if (job->state != JOB_FREE)
@@ -289,12 +311,15 @@ static int reattach(struct daemon *daemon, job_id id, struct error *err)
     if (job->leaving || left_ns < 0)
         left_ns = 0;
     struct lease lease = lease_of(daemon, id, job->state == JOB_PLACED);
-    int r = local_reattach(daemon->local, &lease, stopping, left_ns, err);
+    const struct carrier *carrier = daemon->carrier;
+    if (job_seated(job))
+        follow(daemon, job->id);
+    int r = carrier->reattach(daemon->executor, &lease, stopping, left_ns, err);
     if (r == 0 && job->leaving)
-        r = executor_local.cancel(daemon->local, id, err);
+        r = carrier->executor->cancel(daemon->executor, id, err);
     if (r == 0 && job->seats.count > 0 && job->next.count > 0) {
         lease = lease_of(daemon, id, true);
-        r = executor_local.start(daemon->local, &lease, err);
+        r = carrier->executor->start(daemon->executor, &lease, err);
     }
     return r;
 }
@@ -307,11 +332,11 @@ static int reattach_all(struct daemon *daemon, struct error *err)
         if (state->jobs[id].state >= JOB_PLACED)
             r = reattach(daemon, id, err);
     if (r == 0)
-        local_sweep(daemon->local);
+        daemon->carrier->settle(daemon->executor);
     return r;
 }
 
-static int open_executor(struct daemon *daemon, struct error *err)
+static int open_local(struct daemon *daemon, struct error *err)
 {
     struct local_setup setup = { .loop = &daemon->loop,
                                  .state_dir = daemon->setup.state_dir,
@@ -320,13 +345,17 @@ static int open_executor(struct daemon *daemon, struct error *err)
                                  .system = daemon->setup.system,
                                  .view = &daemon->engine.state.view,
                                  .outbox = &daemon->outbox,
-                                 .wake = wake_for,
-                                 .launch = launch_for,
-                                 .now_ns = now_for,
+                                 .wake = life_wake,
+                                 .launch = life_launch,
+                                 .now_ns = life_now,
+                                 .mark = desk_mark,
                                  .total = total_for,
                                  .gpu_index = daemon->machine.gpu_index,
                                  .context = daemon };
-    return local_open(&daemon->local, &setup, err);
+    struct local *local = NULL;
+    int r = local_open(&local, &setup, err);
+    daemon->executor = local;
+    return r;
 }
 
 static void listen_all(struct daemon *daemon)
@@ -338,9 +367,10 @@ static void listen_all(struct daemon *daemon)
     engine_listen(engine, (struct listener){ .event = store_event,
                                              .commit = store_commit,
                                              .self = daemon->store });
-    engine_listen(engine, (struct listener){ .event = local_event,
-                                             .commit = local_commit,
-                                             .self = daemon->local });
+    engine_listen(engine, (struct listener){ .event = daemon->carrier->event,
+                                             .commit = daemon->carrier->commit,
+                                             .self = daemon->executor });
+    desk_flows_begin(daemon);
 }
 
 /* For how long decisions take. */
@@ -356,10 +386,10 @@ static int init_engine(struct daemon *daemon, struct error *err)
     const struct policy *policy;
     const char *settings;
     const struct flow_policy *flow = NULL;
-    const char *flow_settings = NULL;
+    char flow_settings[DESK_FLOW_MAX] = "";
     int r = policy_parse(daemon->policy_text, &policy, &settings, err);
-    if (r == 0 && daemon->setup.flow)
-        r = flow_parse(daemon->setup.flow, &flow, &flow_settings, err);
+    if (r == 0 && daemon->flow_text)
+        r = desk_read_flow(daemon->flow_text, &flow, flow_settings, err);
     if (r < 0)
         return r;
     struct engine_setup setup = { .cluster = &daemon->machine.cluster,
@@ -368,7 +398,7 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .settings = settings,
                                   .flow = flow,
                                   .flow_settings = flow_settings,
-                                  .executor = &executor_local,
+                                  .executor = daemon->carrier->executor,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
     r = engine_init(&daemon->engine, &daemon->life, &setup, err);
@@ -406,10 +436,10 @@ int life_begin(struct daemon *daemon, struct error *err)
     if (r < 0)
         return r;
     daemon->alive = true;
-    r = open_executor(daemon, err);
+    r = daemon->setup.slurm ? slurm_desk_open(daemon, err) : open_local(daemon, err);
     if (r < 0)
         return r;
-    daemon->engine.executor_self = daemon->local;
+    daemon->engine.executor_self = daemon->executor;
     store_attach(daemon->store, &daemon->engine.state);
     ledger_init(&daemon->ledger, &daemon->life, &daemon->engine.state.view, NULL);
     daemon->ledger.note = store_entry;
@@ -435,9 +465,9 @@ int life_begin(struct daemon *daemon, struct error *err)
 
 void life_end(struct daemon *daemon)
 {
-    if (daemon->local)
-        local_close(daemon->local);
-    daemon->local = NULL;
+    if (daemon->executor)
+        daemon->carrier->close(daemon->executor);
+    daemon->executor = NULL;
     if (daemon->alive) {
         engine_release(&daemon->engine);
         ledger_release(&daemon->ledger);

@@ -33,6 +33,8 @@ void machine_release(struct machine *machine)
 
 bool machine_is_shared(const struct machine *machine)
 {
+    if (!machine->gpus)
+        return false;
     return machine->gpus->source == GPUS_NVML || machine->gpus->source == GPUS_ROCM;
 }
 
@@ -45,6 +47,8 @@ void machine_look(struct machine *machine, const char *run_dir)
 uint64_t machine_foreign(const struct machine *machine, node_id node)
 {
     uint64_t bits = 0;
+    if (!machine->gpus)
+        return 0;
     for (uint32_t g = 0; g < machine->cluster.nodes[node].gpu_count; g++) {
         uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + g];
         if (machine->gpus->items[item].foreign)
@@ -55,6 +59,8 @@ uint64_t machine_foreign(const struct machine *machine, node_id node)
 
 int machine_busy(const struct machine *machine, node_id node, uint32_t gpu)
 {
+    if (!machine_is_shared(machine))
+        return -1;
     uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + gpu];
-    return machine_is_shared(machine) ? machine->gpus->items[item].busy : -1;
+    return machine->gpus->items[item].busy;
 }

@@ -201,6 +201,20 @@ void record_enliven(struct record *record, const struct daemon_facts *facts, job
     }
 }
 
+uint64_t records_task(struct db *db, uint64_t array_id, uint32_t index)
+{
+    struct db_query *query =
+        db_prepare_once(db, "SELECT id FROM job WHERE array_id = ? AND "
+                            "array_index = ? ORDER BY id DESC LIMIT 1");
+    if (!query)
+        return 0;
+    db_int(query, 1, (int64_t)array_id);
+    db_int(query, 2, index);
+    uint64_t id = db_next(query, NULL) == 1 ? (uint64_t)db_get_int(query, 0) : 0;
+    db_finish(query);
+    return id;
+}
+
 uint32_t records_owner(struct db *db, uint64_t id)
 {
     struct db_query *query = db_prepare_once(db, "SELECT uid FROM job WHERE id = ?");

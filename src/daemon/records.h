@@ -50,6 +50,9 @@ void record_enliven(struct record *record, const struct daemon_facts *facts, job
                     struct buf *placement);
 
 /* Whose job it was; 0, root's, if nobody knows. */
+/* The newest job that is this task of an array; 0: there is none. */
+uint64_t records_task(struct db *db, uint64_t array_id, uint32_t index);
+
 uint32_t records_owner(struct db *db, uint64_t id);
 
 /* Preemptions, newest first; of one victim unless 0. */

@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/units.h"
+#include "daemon/flows.h"
+#include "daemon/munge.h"
 #include "daemon/records.h"
 #include "daemon/routes_own.h"
 #include "daemon/stream.h"
@@ -46,10 +48,13 @@ static const struct route {
     { "DELETE", "/v1/jobs/{id}", "", cancel_job },
     { "GET", "/v1/jobs/{id}/why", "", explain_job },
     { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
+    { "POST", "/v1/jobs/{id}/token", "", make_badge },
+    { "POST", "/v1/jobs/{id}/progress", "", take_progress },
     { "GET", "/v1/jobs/{id}/story", "", show_story },
     { "GET", "/v1/nodes", "", show_nodes },
     { "GET", "/v1/ledger", "job since limit", show_ledger },
-    { "GET", "/v1/flows", "", show_flows },
+    { "GET", "/v1/flows", "follow host", show_flows },
+    { "POST", "/v1/flows", "", count_flows },
     { "GET", "/v1/events", "since", show_events },
     { "GET", "/v1/server", "", show_server },
     { "PATCH", "/v1/server", "", change_server },
@@ -68,7 +73,24 @@ static const struct route {
 
 enum match { MATCH_NOT, MATCH_BAD_ID, MATCH_YES };
 
-static enum match matches(const char *pattern, const char *path, uint64_t *ret_id)
+/* "12", or "12_3"; 0: there is no such task. */
+static bool read_id(const struct routes *routes, const char *text, size_t count,
+                    uint64_t *ret_id)
+{
+    uint64_t array_id;
+    uint32_t index;
+    if (target_id(text, count, ret_id))
+        return true;
+    if (!target_task(text, count, &array_id, &index))
+        return false;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    *ret_id = records_task(store_reader(facts.store), array_id, index);
+    return true;
+}
+
+static enum match matches(const struct routes *routes, const char *pattern,
+                          const char *path, uint64_t *ret_id)
 {
     static const char hole[] = "{id}";
     const char *at = strstr(pattern, hole);
@@ -81,7 +103,7 @@ static enum match matches(const char *pattern, const char *path, uint64_t *ret_i
     size_t count = strcspn(path + before, "/");
     if (count == 0 || strcmp(path + before + count, at + strlen(hole)) != 0)
         return MATCH_NOT;
-    return target_id(path + before, count, ret_id) ? MATCH_YES : MATCH_BAD_ID;
+    return read_id(routes, path + before, count, ret_id) ? MATCH_YES : MATCH_BAD_ID;
 }
 
 /* Is 'word' one of the words in 'words'? */
@@ -109,18 +131,28 @@ static bool query_is_known(const struct route *route,
     return true;
 }
 
-static void refuse_method(const char *path, struct http_reply *reply)
+static void refuse_method(const struct routes *routes, const char *path,
+                          struct http_reply *reply)
 {
     char allowed[64] = "";
     for (size_t i = 0; i < ROUTES; i++) {
         uint64_t id;
         size_t used = strlen(allowed);
-        if (matches(table[i].path, path, &id) == MATCH_YES)
+        if (matches(routes, table[i].path, path, &id) == MATCH_YES)
             snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
                      table[i].method);
     }
     http_reply_error(reply, 405, NULL, "this cannot be done here");
     http_reply_header(reply, "Allow", allowed);
+}
+
+static void refuse_task(const char *path, struct http_reply *reply)
+{
+    struct error err;
+    const char *name = path + strlen("/v1/jobs/");
+    int r =
+        error_set(&err, -ENOENT, "there is no job %.*s", (int)strcspn(name, "/"), name);
+    reply_failure(reply, r, &err);
 }
 
 void routes_handle(void *context, const struct http_request *request,
@@ -131,16 +163,20 @@ void routes_handle(void *context, const struct http_request *request,
         return;
     for (size_t i = 0; i < ROUTES; i++) {
         uint64_t id;
-        enum match match = matches(table[i].path, request->path, &id);
+        enum match match = matches(context, table[i].path, request->path, &id);
         best = match > best ? match : best;
         if (match != MATCH_YES || strcmp(table[i].method, request->method) != 0)
             continue;
+        if (id == 0 && strchr(table[i].path, '{')) {
+            refuse_task(request->path, reply);
+            return;
+        }
         if (query_is_known(&table[i], request, reply))
             table[i].answer(context, request, id, reply);
         return;
     }
     if (best == MATCH_YES)
-        refuse_method(request->path, reply);
+        refuse_method(context, request->path, reply);
     else if (best == MATCH_BAD_ID)
         http_reply_error(reply, 400, "id", "id: want a job's number");
     else
@@ -358,7 +394,9 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                   .may_see = may_see,
                                   .context = routes };
     stream_open(&routes->stream, &setup);
+    routes_flows_open(routes, loop);
     tails_open(&routes->tails, loop, has_ended, routes);
+    routes->munge = munge_new(loop, facts.setup->munge_socket);
     watch_open(&routes->watch, daemon, loop);
     store_on_text(facts.store, on_text, routes);
     *ret_routes = routes;
@@ -371,11 +409,18 @@ void routes_free(struct routes *routes)
         return;
     stream_close(routes->stream);
     tails_close(routes->tails);
+    flows_close(routes->flows);
+    munge_free(routes->munge);
     watch_close(routes->watch);
     buf_release(&routes->told_text);
     free(routes->told);
     map_release(&routes->owners);
     free(routes);
+}
+
+void routes_flows_changed(struct routes *routes)
+{
+    flows_changed(routes->flows);
 }
 
 const char *routes_token(const struct routes *routes)

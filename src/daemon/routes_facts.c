@@ -1,4 +1,4 @@
-/* routes_facts.c - nodes, the ledger, flows, the server itself, figures for machines. */
+/* routes_facts.c - nodes, the ledger, the server itself, figures for machines. */
 #include "daemon/routes_own.h"
 
 #include <errno.h>
@@ -12,10 +12,12 @@
 #include "base/error.h"
 #include "base/jot.h"
 #include "base/json.h"
+#include "daemon/machine.h"
 #include "daemon/records.h"
 #include "daemon/stream.h"
 #include "daemon/tail.h"
 #include "engine/engine.h"
+#include "executor/slurm.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
 #include "store/db.h"
@@ -40,6 +42,26 @@ static void end_object(struct http_reply *reply)
     buf_text(&reply->body, "\n");
 }
 
+static const char *reason_of(const void *context, node_id node)
+{
+    const struct daemon_facts *facts = context;
+    return facts->slurm ? slurm_node_reason(facts->slurm, node) : "";
+}
+
+static int busy_of(const void *context, node_id node, uint32_t gpu)
+{
+    const struct daemon_facts *facts = context;
+    return machine_busy(facts->machine, node, gpu);
+}
+
+void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body)
+{
+    const struct words_asked asked = { .reason = reason_of,
+                                       .busy = busy_of,
+                                       .context = facts };
+    words_nodes(body, key, &facts->engine->state, &asked);
+}
+
 void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,
                 struct http_reply *reply)
 {
@@ -50,22 +72,7 @@ void show_nodes(struct routes *routes, const struct http_request *request, uint6
     if (!state)
         return;
     jot_open(&reply->body, NULL, '{');
-    words_nodes(&reply->body, "nodes", state, daemon_busy, routes->daemon);
-    end_object(reply);
-}
-
-void show_flows(struct routes *routes, const struct http_request *request, uint64_t id,
-                struct http_reply *reply)
-{
-    (void)request;
-    (void)id;
-    struct daemon_facts facts;
-    const struct state *state = living(routes, &facts, reply);
-    if (!state)
-        return;
-    jot_open(&reply->body, NULL, '{');
-    jot_text_if(&reply->body, "flow", facts.setup->flow);
-    words_flows(&reply->body, "flows", state);
+    write_nodes(&facts, "nodes", &reply->body);
     end_object(reply);
 }
 
@@ -136,8 +143,9 @@ void write_server(struct routes *routes, const char *key, struct buf *body)
     jot_text(body, "version", BERTH_VERSION);
     jot_count(body, "pid", getpid());
     jot_text(body, "policy", facts.policy);
-    jot_text_if(body, "flow", facts.setup->flow);
+    jot_text_if(body, "flow", facts.flow);
     jot_text(body, "executor", facts.setup->executor ? facts.setup->executor : "local");
+    jot_text_if(body, "trouble", facts.trouble);
     jot_flag(body, "system", facts.setup->system);
     jot_text(body, "state_dir", facts.setup->state_dir);
     jot_time(body, "started", facts.started_ns);
@@ -174,25 +182,25 @@ static void finish_server(void *context, uint64_t id, struct http_reply *reply)
     buf_text(&reply->body, "\n");
 }
 
-/* The policy that is asked for: borrowed from 'json'. */
-static int read_policy(const struct json *json, const char **ret_policy,
-                       struct error *err)
+/* What is to be in office: borrowed from 'json', or NULL. */
+static int read_office(const struct json *json, const char **ret_policy,
+                       const char **ret_flow, struct error *err)
 {
     const char *key;
     const struct json *value;
-    *ret_policy = NULL;
+    *ret_policy = *ret_flow = NULL;
     if (!json_is_object(json))
         return error_set(err, -EINVAL, "want an object");
     for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
-        if (strcmp(key, "flow") == 0)
-            return error_set(err, -EINVAL, "flow: cannot be changed while berthd runs");
-        if (strcmp(key, "policy") != 0)
+        bool flow = strcmp(key, "flow") == 0;
+        if (!flow && strcmp(key, "policy") != 0)
             return error_set(err, -EINVAL, "%.60s: there is no such field", key);
-        *ret_policy = json_as_text(value);
-        if (!*ret_policy || strlen(*ret_policy) > 1000)
-            return error_set(err, -EINVAL, "policy: want NAME[,setting=value…]");
+        const char *text = json_as_text(value);
+        if (!text || strlen(text) > 1000)
+            return error_set(err, -EINVAL, "%s: want NAME[,setting=value…]", key);
+        *(flow ? ret_flow : ret_policy) = text;
     }
-    return *ret_policy ? 0 : error_set(err, -EINVAL, "policy: is missing");
+    return *ret_policy || *ret_flow ? 0 : error_set(err, -EINVAL, "policy: is missing");
 }
 
 void change_server(struct routes *routes, const struct http_request *request,
@@ -201,13 +209,17 @@ void change_server(struct routes *routes, const struct http_request *request,
     (void)id;
     struct error err = { "" };
     struct json *json = NULL;
-    const char *policy;
+    const char *policy, *flow;
     struct caller caller = caller_of(request);
     int r = json_parse(request->body, request->body_size, &json, &err);
     if (r == 0)
-        r = read_policy(json, &policy, &err);
-    if (r == 0)
+        r = read_office(json, &policy, &flow, &err);
+    if (r == 0 && flow)
+        r = daemon_check_flow(flow, &err); /* both are put into office, or none */
+    if (r == 0 && policy)
         r = daemon_set_policy(routes->daemon, &caller, policy, &err);
+    if (r == 0 && flow)
+        r = daemon_set_flow(routes->daemon, &caller, flow, &err);
     json_free(json);
     if (r < 0) {
         reply_failure(reply, r, &err);
@@ -356,8 +368,15 @@ void show_metrics(struct routes *routes, const struct http_request *request,
     struct prometheus out;
     prometheus_begin(&out, &reply->body, open);
     put_daemon(&out, &facts);
-    if (facts.engine)
+    if (facts.engine) {
         put_engine(&out, facts.engine);
+        put_flow_figures(&out, routes, facts.engine);
+    }
+    if (facts.slurm) {
+        prometheus_gauge(&out, "berth_slurm_up", NULL,
+                         "1 while Slurm answers; 0: nothing starts.");
+        prometheus_count(&out, NULL, facts.trouble ? 0 : 1);
+    }
     put_events(&out, routes);
     put_http(&out, http_counts(facts.http));
     prometheus_end(&out);

@@ -161,6 +161,9 @@ void list_jobs(struct routes *routes, const struct http_request *request, uint64
         return;
     jot_open(&reply->body, NULL, '{');
     write_jobs(routes, request, &filter, "jobs", &reply->body);
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    jot_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
 

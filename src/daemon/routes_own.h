@@ -10,13 +10,18 @@
 #include "daemon/token.h"
 #include "model/event.h"
 
+struct engine;
 struct error;
+struct flows;
+struct prometheus;
+struct munge;
+struct stream;
+struct tails;
+struct uv_loop_s;
 struct db_query;
 struct record;
 struct record_filter;
 struct state;
-struct stream;
-struct tails;
 struct watch;
 
 /* An event that is written and not yet known to be on disk. */
@@ -32,6 +37,8 @@ struct routes {
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
+    struct flows *flows;
+    struct munge *munge;
     struct sessions sessions;
     struct watch *watch;
 
@@ -49,8 +56,14 @@ typedef void route_fn(struct routes *routes, const struct http_request *request,
 
 route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
     read_log;
-route_fn show_nodes, show_ledger, show_flows, show_server, change_server, stop_server,
-    show_metrics;
+route_fn show_nodes, show_ledger, show_flows, count_flows, show_server, change_server,
+    stop_server, show_metrics;
+route_fn make_badge, take_progress;
+
+/* routes_flows.c */
+void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);
+void put_flow_figures(struct prometheus *out, const struct routes *routes,
+                      const struct engine *engine);
 route_fn open_page, begin_session, end_session;
 route_fn show_snapshot, show_trends, show_story;
 
@@ -92,6 +105,7 @@ struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
                              struct record *record, struct http_reply *reply);
 
 /* What berthd is and does: an object. */
+void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body);
 void write_server(struct routes *routes, const char *key, struct buf *body);
 
 /* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */

@@ -72,7 +72,7 @@ void show_snapshot(struct routes *routes, const struct http_request *request,
     jot_time(body, "now", facts.now_ns);
     put_me(routes, request, body);
     write_server(routes, "server", body);
-    words_nodes(body, "nodes", state, daemon_busy, routes->daemon);
+    write_nodes(&facts, "nodes", body);
     put_jobs(routes, request, body);
     put_spans(routes, body, since_ns);
     write_ledger(routes, 0, 0, ENTRIES_MAX, body);

@@ -184,3 +184,18 @@ bool target_id(const char *text, size_t count, uint64_t *ret_id)
     *ret_id = id;
     return true;
 }
+
+bool target_task(const char *text, size_t count, uint64_t *ret_array,
+                 uint32_t *ret_index)
+{
+    const char *bar = memchr(text, '_', count);
+    uint64_t index = 0;
+    if (!bar || !target_id(text, (size_t)(bar - text), ret_array))
+        return false;
+    size_t digits = count - (size_t)(bar + 1 - text);
+    bool zero = digits == 1 && bar[1] == '0';
+    if (!zero && (!target_id(bar + 1, digits, &index) || index > UINT32_MAX))
+        return false;
+    *ret_index = (uint32_t)index;
+    return true;
+}

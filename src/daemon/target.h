@@ -30,5 +30,9 @@ int target_read(struct target *target, struct arena *arena, const char *raw,
 /* The value of a key, or NULL. */
 const char *target_query(const struct target *target, const char *key);
 
+/* "12_3": a task of an array, by the array's id and its index. */
+bool target_task(const char *text, size_t count, uint64_t *ret_array,
+                 uint32_t *ret_index);
+
 /* A job's id: digits alone, the first not zero, at most INT64_MAX. */
 bool target_id(const char *text, size_t count, uint64_t *ret_id);

@@ -11,6 +11,7 @@
 #include "daemon/why_change.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "policy/policy.h"
 #include "store/db.h"
 
@@ -47,6 +48,9 @@ static void explain_gate(struct why *why, const struct why_scene *scene,
     if (gate->begin_ns > now_ns)
         add_gate(reasons, "begin", &(struct gate){ .begin_ns = gate->begin_ns },
                  now_ns);
+    if (gate->outside)
+        add_gate(reasons, "dependency", &(struct gate){ .outside = gate->outside },
+                 now_ns);
     if (gate->dependency_count > 0)
         add_gate(reasons, gate->never ? "never" : "dependency",
                  &(struct gate){ .dependencies = gate->dependencies,
@@ -72,9 +76,10 @@ static void explain_held(struct why *why, const struct why_scene *scene, job_id 
 
 /* --- room ------------------------------------------------------------------------------- */
 
-/* Accelerators of one type, by what has become of them. */
+/* Accelerators of one type that a job may use, by what has become of them. */
 struct tally {
     uint32_t total, down, foreign, held, promised, free;
+    uint32_t free_most; /* on one node */
     uint64_t holders[NAMED_MAX], heirs[NAMED_MAX];
     uint32_t holder_count, heir_count;
 };
@@ -87,38 +92,40 @@ static void name(uint64_t *named, uint32_t *count, uint64_t id)
 }
 
 static uint32_t row_gpus(const struct state *state, const struct seat_row *row,
-                         uint32_t type)
+                         uint32_t type, const struct node_set *set)
 {
     uint32_t gpus = 0;
     for (uint32_t i = 0; i < row->count; i++) {
         const struct seat *seat = &state->seats[row->first + i];
-        if (state->view.cluster->nodes[seat->node].type == type)
+        if (state->view.cluster->nodes[seat->node].type == type &&
+            node_set_has(set, seat->node))
             gpus += seat_gpu_count(seat);
     }
     return gpus;
 }
 
-static void count_type(const struct state *state, uint32_t type, struct tally *tally)
+static void count_type(const struct state *state, uint32_t type,
+                       const struct node_set *set, struct tally *tally)
 {
     const struct cluster *cluster = state->view.cluster;
     *tally = (struct tally){ 0 };
     for (node_id n = 0; n < cluster->node_count; n++) {
         const struct node *node = &cluster->nodes[n];
-        if (node->type != type)
+        if (node->type != type || !node_set_has(set, n))
             continue;
+        uint32_t free = state->node_down[n] ? 0 : bits_count(state->free.rooms[n].gpus);
         tally->total += node->gpu_count;
-        if (state->node_down[n])
-            tally->down += node->gpu_count;
-        else
-            tally->free += bits_count(state->free.rooms[n].gpus);
+        tally->down += state->node_down[n] ? node->gpu_count : 0;
+        tally->free += free;
+        tally->free_most = free > tally->free_most ? free : tally->free_most;
         tally->foreign += bits_count(state->foreign[n]);
     }
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
         if (job->state < JOB_PLACED)
             continue;
-        uint32_t held = row_gpus(state, &job->seats, type);
-        uint32_t promised = row_gpus(state, &job->next, type);
+        uint32_t held = row_gpus(state, &job->seats, type, set);
+        uint32_t promised = row_gpus(state, &job->next, type, set);
         if (held > 0)
             name(tally->holders, &tally->holder_count, job->id);
         if (promised > 0)
@@ -146,10 +153,10 @@ static void explain_type(struct reasons *reasons, const struct state *state,
     const char *type_name = state->view.cluster->types[type].name;
     struct tally tally;
     struct buf text;
-    count_type(state, type, &tally);
+    count_type(state, type, job->set, &tally);
     buf_init(&text, WORDS_MAX);
-    buf_print(&text, "it needs %u %s, and %u of %u are free", job->gpus, type_name,
-              tally.free, tally.total);
+    buf_print(&text, "it needs %u %s, and %u of %u%s are free", job->gpus, type_name,
+              tally.free, tally.total, job->set ? " there" : "");
     print_ids(&text, "held by", tally.held, tally.holders, tally.holder_count);
     print_ids(&text, "promised to", tally.promised, tally.heirs, tally.heir_count);
     reasons_add(reasons, "resources", "%s", text.bytes);
@@ -164,7 +171,7 @@ static void explain_type(struct reasons *reasons, const struct state *state,
     if (tally.free >= job->gpus)
         reasons_add(reasons, "resources",
                     "%u %s are free, but at most %u on one node, and it %s be spread",
-                    tally.free, type_name, free_largest(&state->free, type),
+                    tally.free, type_name, tally.free_most,
                     job->spread ? "cannot otherwise" : "must not");
 }
 
@@ -183,6 +190,11 @@ static void explain_room(struct why *why, const struct why_scene *scene, job_id 
     const struct job *job = &state->jobs[id];
     struct job bare = *job;
     bare.cpu_milli = bare.mem_mib = 0;
+    if (job->set) {
+        char text[200];
+        reasons_add(&why->reasons, "nodes", "%s",
+                    node_set_text(job->set, text, sizeof text));
+    }
     if (job->gpus == 0 || change_fits(scene, id, &bare, JOB_NONE)) {
         explain_beside(&why->reasons, job);
         return;
@@ -345,6 +357,8 @@ static const char *held_token(const struct why_scene *scene, uint64_t id)
         return "begin";
     if (gate->dependency_count > 0)
         return gate->never ? "never" : "dependency";
+    if (gate->outside)
+        return "dependency";
     return gate->array_limit ? "array_limit" : "held";
 }
 
@@ -360,9 +374,26 @@ static void brief_gate(const struct why_scene *scene, uint64_t id, char *text,
     buf_release(&words);
 }
 
+static uint32_t free_in_set(const struct state *state, const struct job *job)
+{
+    const struct bits *nodes = &job->set->allowed;
+    uint32_t free[TYPES_MAX + 1] = { 0 };
+    uint32_t most = 0;
+    for (node_id n = bits_next(nodes, 0); n != BITS_NONE; n = bits_next(nodes, n + 1)) {
+        uint32_t type = state->view.cluster->nodes[n].type;
+        if (type == TYPE_NONE || !(job->types >> type & 1) || state->node_down[n])
+            continue;
+        free[type] += bits_count(state->free.rooms[n].gpus);
+        most = free[type] > most ? free[type] : most;
+    }
+    return most;
+}
+
 static uint32_t free_for(const struct state *state, const struct job *job)
 {
     uint32_t most = 0;
+    if (job->set)
+        return free_in_set(state, job);
     for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
         if (job->types >> t & 1 && state->free.shelves[t].gpu_count > most)
             most = state->free.shelves[t].gpu_count;
@@ -388,8 +419,9 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
         bool short_of = free < job->gpus_min;
         *ret_token = short_of ? "resources" : "order";
         if (short_of)
-            snprintf(text, size, "needs %u GPU%s, %u %s free", job->gpus,
-                     job->gpus == 1 ? "" : "s", free, free == 1 ? "is" : "are");
+            snprintf(text, size, "needs %u GPU%s, %u %s free%s", job->gpus,
+                     job->gpus == 1 ? "" : "s", free, free == 1 ? "is" : "are",
+                     job->set ? " on its nodes" : "");
         else
             snprintf(text, size, "others go first");
     }

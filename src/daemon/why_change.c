@@ -18,6 +18,7 @@
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/plan.h"
 #include "model/throughput.h"
 #include "policy/policy.h"
@@ -35,7 +36,7 @@ static bool works_in_rounds(const struct policy *policy)
 
 static void revoke(struct plan *plan, const struct state *state, job_id gone)
 {
-    if (gone != JOB_NONE && job_may_leave(&state->jobs[gone]))
+    if (gone != JOB_NONE && job_can_leave(&state->jobs[gone]))
         plan_revoke(plan, gone, RULE_CANCEL, JOB_NONE);
 }
 
@@ -164,6 +165,21 @@ static void set_best(const struct search *s, struct job *as)
     as->rate_best_per_s = throughput_best(rates, as, &as->type_best);
 }
 
+/* On whatever nodes there are. */
+static bool try_any_node(const struct search *s)
+{
+    char flags[32];
+    struct job as = *self_of(s);
+    if (!as.set)
+        return false;
+    as.set = NULL;
+    if (!does(s, &as))
+        return false;
+    snprintf(s->text, s->size, "on any node, without %s, %s",
+             node_set_flags(self_of(s)->set, flags, sizeof flags), s->then);
+    return true;
+}
+
 static bool try_types(const struct search *s)
 {
     const struct view *view = &s->scene->engine->state.view;
@@ -273,7 +289,7 @@ static bool try_without_runner(const struct search *s)
     uint32_t tried = 0;
     uint32_t asked = 0;
     for (job_id id = 0; id < state->job_count && tried < LEAVERS_MAX; id++) {
-        if (!job_may_leave(&state->jobs[id]))
+        if (!job_can_leave(&state->jobs[id]))
             continue;
         tried++;
         if (!change_fits(s->scene, s->id, self_of(s), id))
@@ -303,7 +319,7 @@ void change_find(const struct why_scene *scene, job_id id,
                              .text = text,
                              .size = size };
     text[0] = '\0';
-    (void)(try_types(&search) || try_spread(&search) || try_fewer(&search) ||
-           try_less_beside(&search) || try_class(&search) ||
+    (void)(try_any_node(&search) || try_types(&search) || try_spread(&search) ||
+           try_fewer(&search) || try_less_beside(&search) || try_class(&search) ||
            try_without_first(&search) || try_without_runner(&search));
 }

@@ -8,6 +8,7 @@
 #include "daemon/daemon.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
+#include "executor/slurm.h"
 #include "policy/policy.h"
 #include "store/db.h"
 #include "store/rows.h"
@@ -82,6 +83,22 @@ static int of_the_past(struct db *reader, uint64_t id, struct json **ret_json,
     return 0;
 }
 
+/* What Slurm has to say of it, where there is one. */
+static void add_slurm(struct daemon *daemon, const struct job *job,
+                      struct reasons *reasons)
+{
+    struct daemon_facts facts;
+    daemon_look(daemon, &facts);
+    if (facts.trouble)
+        reasons_add(reasons, "slurm_away",
+                    "Slurm does not answer, and nothing starts until it does: %s",
+                    facts.trouble);
+    else if (facts.slurm && job->state == JOB_PLACED &&
+             *slurm_reason(facts.slurm, job->id))
+        reasons_add(reasons, "slurm", "Slurm was asked to start it, and says: %s",
+                    slurm_reason(facts.slurm, job->id));
+}
+
 int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
              struct error *err)
 {
@@ -93,6 +110,7 @@ int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
         return of_the_past(scene.reader, id, ret_json, err);
     struct why why;
     why_find(&why, &scene, job);
+    add_slurm(daemon, &scene.engine->state.jobs[job], &why.reasons);
     *ret_json = begin(id, rows_state(&scene.engine->state.jobs[job]), why.can_ever_run);
     put_reasons(*ret_json, &why.reasons);
     if (why.change[0])

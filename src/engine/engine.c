@@ -20,25 +20,6 @@ struct course {
     bool goes_on;   /* elsewhere or with another size                    */
 };
 
-static int init_flow(struct engine *engine, struct arena *run,
-                     const struct engine_setup *setup, struct error *err)
-{
-    const struct flow_policy *flow = setup->flow;
-    if (!flow)
-        return 0;
-    engine->flow_self = arena_alloc(run, 1, flow->self_size + 1, 16);
-    engine->flow_plan = arena_new(run, struct flow_plan);
-    engine->flow_plan->changes = arena_array(run, struct flow_change, setup->job_max);
-    param_defaults(flow->params, engine->flow_self);
-    int r = param_parse(flow->params, engine->flow_self, flow->name,
-                        setup->flow_settings, err);
-    if (r == 0 && flow->init)
-        r = flow->init(engine->flow_self, &engine->state.view, run, err);
-    if (r == 0)
-        engine->flow = flow;
-    return r;
-}
-
 /* A policy with its settings, in an arena of its own; the present one stays if it fails. */
 static int put_in_office(struct engine *engine, const struct policy *policy,
                          const char *settings, struct error *err)
@@ -63,6 +44,34 @@ static int put_in_office(struct engine *engine, const struct policy *policy,
     return 0;
 }
 
+/* The same for a flow policy. */
+static int put_flow_in_office(struct engine *engine, const struct flow_policy *flow,
+                              const char *settings, struct error *err)
+{
+    const struct view *view = &engine->state.view;
+    struct arena own;
+    arena_init(&own, 0);
+    void *self = arena_alloc(&own, 1, flow->self_size + 1, 16);
+    struct flow_plan *plan = arena_new(&own, struct flow_plan);
+    plan->changes = arena_array(&own, struct flow_change, view->job_max);
+    param_defaults(flow->params, self);
+    int r = param_parse(flow->params, self, flow->name, settings, err);
+    if (r == 0 && flow->init)
+        r = flow->init(self, view, &own, err);
+    if (r < 0) {
+        arena_release(&own);
+        return r;
+    }
+    if (engine->flow && engine->flow->fini)
+        engine->flow->fini(engine->flow_self);
+    arena_release(&engine->flow_own);
+    engine->flow_own = own;
+    engine->flow = flow;
+    engine->flow_self = self;
+    engine->flow_plan = plan;
+    return 0;
+}
+
 int engine_init(struct engine *engine, struct arena *run,
                 const struct engine_setup *setup, struct error *err)
 {
@@ -78,8 +87,8 @@ int engine_init(struct engine *engine, struct arena *run,
 
     engine->seed = setup->seed;
     int r = put_in_office(engine, setup->policy, setup->settings, err);
-    if (r == 0)
-        r = init_flow(engine, run, setup, err);
+    if (r == 0 && setup->flow)
+        r = put_flow_in_office(engine, setup->flow, setup->flow_settings, err);
     if (r < 0)
         engine_release(engine);
     return r;
@@ -94,6 +103,7 @@ void engine_release(struct engine *engine)
         engine->flow->fini(engine->flow_self);
     engine->flow = NULL;
     arena_release(&engine->own);
+    arena_release(&engine->flow_own);
     arena_release(&engine->round);
     state_release(&engine->state);
 }
@@ -153,7 +163,11 @@ static void introduce(struct engine *engine, bool to_policy, bool to_flow)
         if (to_flow && engine->flow && engine->flow->observe)
             engine->flow->observe(engine->flow_self, view, &event);
     }
-    engine->wake_ns = view->now_ns; /* it decides at the next step, whatever happens */
+    /* They decide at the next step, whatever happens. */
+    if (to_policy)
+        engine->wake_ns = view->now_ns;
+    if (to_flow && engine->flow)
+        engine->flow_wake_ns = view->now_ns;
     arena_reset(&engine->round);
 }
 
@@ -164,6 +178,17 @@ int engine_set_policy(struct engine *engine, const struct policy *policy,
     if (r == 0)
         introduce(engine, true, false);
     return r;
+}
+
+int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
+                    const char *settings, struct error *err)
+{
+    int r = put_flow_in_office(engine, flow, settings, err);
+    if (r < 0)
+        return r;
+    engine->flatten = !flow->decide;
+    introduce(engine, false, true);
+    return 0;
 }
 
 void engine_adopt(struct engine *engine)
@@ -259,7 +284,7 @@ static void order_drop(struct engine *engine, const struct change *change)
 /* Its owner wants it gone: whoever runs is told to leave at once. */
 static void order_leave(struct engine *engine, job_id job)
 {
-    if (!job_may_leave(&engine->state.jobs[job]))
+    if (!job_can_leave(&engine->state.jobs[job]))
         return; /* it waited and is gone, or leaves already, or has not come yet */
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,
@@ -395,7 +420,8 @@ static int carry_cancels(struct engine *engine, const struct event *events,
 }
 
 /*
- * That a job is up, or has loaded, is what was ordered: it calls for no new decision.  But
+ * That a job is up, or has loaded, is what was ordered: it calls for no new decision, and
+ * what it sends is for the flow policy to judge.  But
  * where a start takes time, somebody may have come meanwhile who could have its seats, and
  * only a job that runs can be told to leave.
  */
@@ -404,22 +430,36 @@ static bool only_confirms(const struct engine *engine, const struct event *event
 {
     bool at_once = engine->decided_ns == engine->state.view.now_ns;
     for (uint32_t i = 0; i < count; i++)
-        if (events[i].kind != EVENT_LOADED &&
+        if (events[i].kind != EVENT_LOADED && events[i].kind != EVENT_SENT &&
             !(events[i].kind == EVENT_STARTED && at_once))
             return false;
     return count > 0;
 }
 
+/* Nobody gives out levels any more: those who have one lose it. */
+static void flatten(struct engine *engine)
+{
+    const struct state *state = &engine->state;
+    struct flow_plan *plan = engine->flow_plan;
+    for (job_id id = 0; engine->flatten && id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE)
+            flow_set(plan, &state->view, id, 0);
+    engine->flatten = false;
+}
+
 /* Whose packets go first from now on: levels that change are events like any order. */
 static int ask_flow(struct engine *engine, struct error *err)
 {
-    if (!engine->flow || !engine->flow->decide)
+    if (!engine->flow || (!engine->flow->decide && !engine->flatten))
         return 0;
     const struct view *view = &engine->state.view;
     struct flow_plan *plan = engine->flow_plan;
     plan->change_count = 0;
     plan->wake_ns = INT64_MAX;
-    int r = engine->flow->decide(engine->flow_self, view, plan, engine->refusal);
+    flatten(engine);
+    int r = engine->flow->decide
+                ? engine->flow->decide(engine->flow_self, view, plan, engine->refusal)
+                : 0;
     engine->flow_wake_ns = plan->wake_ns;
     if (r < 0) {
         engine->flow_refused_count++; /* levels stay as they are */

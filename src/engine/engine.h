@@ -40,6 +40,7 @@ struct engine {
     struct plan *plan;
     struct arena round;     /* emptied after every step                          */
     struct arena own;       /* of the policy in office                           */
+    struct arena flow_own;  /* of the flow policy                                */
     struct course *courses; /* by slot, while a plan becomes orders: what it says */
 
     const struct policy *policy;
@@ -60,6 +61,7 @@ struct engine {
     int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
     int64_t decided_ns;     /* when it was asked last                             */
     int64_t flow_wake_ns;   /* when the flow policy does                          */
+    bool flatten;           /* nobody gives out levels any more: all get the first */
     uint64_t level_count;   /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */
 
@@ -94,6 +96,13 @@ void engine_listen(struct engine *engine, struct listener listener);
  */
 int engine_set_policy(struct engine *engine, const struct policy *policy,
                       const char *settings, struct error *err);
+
+/*
+ * The same for whose packets go first.  Levels stay until it has decided; under one that
+ * gives out none all jobs get the first.
+ */
+int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
+                    const char *settings, struct error *err);
 
 /*
  * Apply an event without deciding or telling anybody but the state: what a log says has

@@ -63,6 +63,7 @@ static const struct field fields[] = {
     FIELD("mem_mib", FIELD_U32, mem_mib),
     FIELD("steps_kept", FIELD_REAL, steps_kept),
     FIELD("grace_ns", FIELD_I64, grace_ns),
+    FIELD("dscp", FIELD_INT, dscp),
 };
 #define FIELD_COUNT (sizeof fields / sizeof fields[0])
 
@@ -220,13 +221,15 @@ static int check(const struct order *order, struct error *err)
     if (!launch->cwd || !launch->out || !launch->ckpt_dir || !order->gpus)
         return error_set(err, -EINVAL,
                          "launch file: cwd, out, ckpt_dir or gpus missing");
+    if (order->dscp < -1 || order->dscp > 63)
+        return error_set(err, -EINVAL, "launch file: dscp is %d", order->dscp);
     return 0;
 }
 
 int order_read(struct order *order, char *bytes, size_t count, struct error *err)
 {
     static const char last[] = "end=";
-    *order = (struct order){ 0 };
+    *order = (struct order){ .dscp = -1 };
     if (count < sizeof last ||
         memcmp(bytes + count - sizeof last, last, sizeof last) != 0)
         return error_set(err, -EINVAL, "launch file: cut short");

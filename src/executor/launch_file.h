@@ -33,6 +33,7 @@ struct order {
     uint32_t mem_mib;
     double steps_kept; /* by earlier attempts                                    */
     int64_t grace_ns;  /* it is used to                                          */
+    int dscp;          /* code point for what is marked at its start only; -1: none */
     uint32_t groups[ORDER_GROUPS_MAX]; /* besides launch.gid */
     uint32_t group_count;
 };

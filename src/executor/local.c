@@ -535,9 +535,10 @@ const struct executor executor_local = {
     .renew = renew,
 };
 
-int local_reattach(struct local *local, const struct lease *lease, bool stopping,
+int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err)
 {
+    struct local *local = self;
     if (find_run(local, lease->job, lease->generation, lease->attempt))
         return 0;
     struct local_run *run = add_run(local, lease);
@@ -703,8 +704,9 @@ static void kill_listener(struct local_run *run)
     local_link_close(run);
 }
 
-void local_sweep(struct local *local)
+void local_sweep(void *self)
 {
+    struct local *local = self;
     char path[JOB_DIR_MAX];
     snprintf(path, sizeof path, "%s/jobs", local->run_dir);
     DIR *dir = opendir(path);
@@ -730,8 +732,9 @@ void local_sweep(struct local *local)
     closedir(dir);
 }
 
-uint32_t local_count(const struct local *local)
+uint32_t local_count(const void *self)
 {
+    const struct local *local = self;
     return local->count;
 }
 
@@ -839,8 +842,9 @@ static void timer_closed(uv_handle_t *handle)
     free(local);
 }
 
-void local_close(struct local *local)
+void local_close(void *self)
 {
+    struct local *local = self;
     if (!local)
         return;
     local->closing = true;
@@ -851,3 +855,36 @@ void local_close(struct local *local)
         cgroup_remove(local->cgroup); /* only if no job is left in it */
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
+
+/* Its supervisor: our child, or whoever answered when we looked for it after a restart. */
+static pid_t supervisor_of(const struct local_run *run)
+{
+    struct ucred peer = { .pid = 0 };
+    socklen_t size = sizeof peer;
+    if (run->supervisor > 0)
+        return run->supervisor;
+    if (run->fd < 0 || getsockopt(run->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+        return 0;
+    return peer.pid == getpid() ? 0 : peer.pid;
+}
+
+bool local_place(const struct local *local, job_id job, struct local_place *ret)
+{
+    const struct local_run *run = run_in(local, job);
+    if (!run || run->phase != PHASE_RUNS)
+        return false;
+    *ret = (struct local_place){ .attempt = run->attempt, .pid = supervisor_of(run) };
+    if (!local_cgroup(run, ret->cgroup) || access(ret->cgroup, F_OK) < 0)
+        ret->cgroup[0] = '\0';
+    return true;
+}
+
+const struct carrier carrier_local = {
+    .executor = &executor_local,
+    .close = local_close,
+    .reattach = local_reattach,
+    .settle = local_sweep,
+    .event = local_event,
+    .commit = local_commit,
+    .count = local_count,
+};

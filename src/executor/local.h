@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "executor/executor.h"
+#include "executor/carrier.h"
 
 struct error;
 struct event;
@@ -38,6 +38,9 @@ struct local_setup {
                   struct error *err);
     int64_t (*now_ns)(void *context);
 
+    /* Optional.  The code point that its packets are to have; -1: none. */
+    int (*mark)(void *context, job_id job);
+
     /* Optional.  A job said how many steps there will be. */
     void (*total)(void *context, job_id job, double steps);
 
@@ -49,10 +52,13 @@ struct local_setup {
 int local_open(struct local **ret, const struct local_setup *setup, struct error *err);
 
 /* Jobs go on.  Run the loop until it has nothing more to do before you close it. */
-void local_close(struct local *local);
+void local_close(void *self);
 
 /* start, stop, cancel, renew; self is the struct local.  Resizing is stop and start. */
 extern const struct executor executor_local;
+
+/* The same with what follows, as berthd wants it. */
+extern const struct carrier carrier_local;
 
 /*
  * After a restart, for every job that the state says is placed, in its seats or stopping:
@@ -60,7 +66,7 @@ extern const struct executor executor_local;
  * lost.  A placed job that was never begun is started, once those in lease->after have
  * left; so all jobs are named before the loop runs again.
  */
-int local_reattach(struct local *local, const struct lease *lease, bool stopping,
+int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err);
 
 /*
@@ -71,7 +77,19 @@ void local_event(void *self, const struct view *view, const struct event *event)
 int local_commit(void *self, struct error *err);
 
 /* Folders of attempts that nobody named: removed, and what runs in them is ended. */
-void local_sweep(struct local *local);
+void local_sweep(void *self);
+
+#define LOCAL_CGROUP_MAX 320
+
+/* Where a job's processes are found. */
+struct local_place {
+    uint32_t attempt;
+    int32_t pid;                   /* all of them descend from it; 0: not known */
+    char cgroup[LOCAL_CGROUP_MAX]; /* all of them are in it; "": there is none  */
+};
+
+/* False: it has none now. */
+bool local_place(const struct local *local, job_id job, struct local_place *ret);
 
 /* Attempts that are under way, for tests and metrics. */
-uint32_t local_count(const struct local *local);
+uint32_t local_count(const void *self);

@@ -9,7 +9,7 @@
 
 #define JOB_DIR_MAX 108 /* what a socket's name may have */
 #define GPU_TEXT_MAX 512
-#define CGROUP_MAX 320
+#define CGROUP_MAX LOCAL_CGROUP_MAX
 
 enum phase {
     PHASE_WAITS,    /* for others to leave                                     */

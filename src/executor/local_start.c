@@ -171,7 +171,10 @@ static int make_order(struct local_run *run, const struct launch *launch,
                              .cpu_milli = run->cpu_milli,
                              .mem_mib = run->mem_mib,
                              .steps_kept = run->steps_kept,
-                             .grace_ns = job->grace_ns };
+                             .grace_ns = job->grace_ns,
+                             .dscp = -1 };
+    if (local->setup.mark)
+        order->dscp = local->setup.mark(local->setup.context, run->job);
     if (run->type < cluster->type_count)
         order->type = cluster->types[run->type].name;
     if (order->become || names_user(launch->out) || names_user(launch->err))

@@ -13,6 +13,9 @@
  */
 #include "flow/senders.h"
 
+#include <math.h>
+#include <stdio.h>
+
 struct crux {
     uint32_t levels;
     struct senders senders;
@@ -45,6 +48,19 @@ static int crux_decide(void *self, const struct view *view, struct flow_plan *pl
     return 0;
 }
 
+static void crux_explain(const void *self, const struct view *view, job_id job,
+                         struct flow_reason *reason)
+{
+    const struct crux *crux = self;
+    const struct sender *sender = sender_explain(&crux->senders, job, reason);
+    if (sender && isfinite(sender->intensity))
+        snprintf(reason->text, sizeof reason->text,
+                 "computes %.3g GPU-seconds for each second of sending",
+                 sender->intensity);
+    else if (sender)
+        snprintf(reason->text, sizeof reason->text, "nobody has counted what it sends");
+}
+
 static void crux_fini(void *self)
 {
     struct crux *crux = self;
@@ -66,5 +82,6 @@ const struct flow_policy flow_crux = {
     .init = crux_init,
     .observe = crux_observe,
     .decide = crux_decide,
+    .explain = crux_explain,
     .fini = crux_fini,
 };

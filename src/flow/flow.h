@@ -37,6 +37,12 @@ struct flow_plan {
     int64_t wake_ns; /* INT64_MAX: when something happens */
 };
 
+/* Why a job has its level. */
+struct flow_reason {
+    double score;   /* more goes first; NAN: there is none */
+    char text[200]; /* a sentence without a full stop      */
+};
+
 struct flow_policy {
     const char *name;           /* as written in config, CLI, API and docs   */
     const char *brief;          /* one line                                  */
@@ -60,6 +66,13 @@ struct flow_policy {
     int (*decide)(void *self, const struct view *view, struct flow_plan *plan,
                   struct error *err);
 
+    /*
+     * Optional.  Say why a running job has the level it has, in this policy's own terms.
+     * Asked between decisions; changes nothing.
+     */
+    void (*explain)(const void *self, const struct view *view, job_id job,
+                    struct flow_reason *reason);
+
     /* Optional.  Release what does not live in an arena. */
     void (*fini)(void *self);
 };
@@ -70,6 +83,9 @@ void flow_set(struct flow_plan *plan, const struct view *view, job_id job,
 
 /* Be asked at that time, or earlier. */
 void flow_wake(struct flow_plan *plan, int64_t at_ns);
+
+/* How many levels it gives out, by its settings; 1: none. */
+uint32_t flow_levels(const struct flow_policy *policy, const void *self);
 
 /* NULL if there is no flow policy of that name. */
 const struct flow_policy *flow_find(const char *name);

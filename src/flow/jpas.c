@@ -18,7 +18,11 @@
  *
  * - hysteresis: one overtakes another only if its score is clearly higher;
  * - aging: a job that makes no step for some periods goes first for one.  If it still says
- *   nothing, its log has stopped: it goes last until it speaks again;
+ *   nothing, its log has stopped: it goes last until it speaks again.  Where its hosts
+ *   count bytes, they tell the two apart: bytes of a step are always the same, so one that
+ *   has sent those of several steps makes them and does not say so, and one that has not
+ *   is held up, however often it has to be put first;
+ * - a job that reports no losses for as long goes last: nobody knows what it learns;
  * - a job that has learnt nearly all (converged) goes last.
  *
  * What early jobs gain, late ones pay: completion times get longer.  'late=shortest' is
@@ -30,14 +34,16 @@
 #include "flow/senders.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "flow/learner.h"
 #include "model/event.h"
 
-#define FITS_MAX 1024 /* at a decision, so that it stays short; the others follow */
-#define FIT_COLD 3    /* times the work of a fit that starts from the last one    */
+#define FITS_MAX 1024     /* at a decision, so that it stays short; the others follow */
+#define UNHEARD_REPORTS 2 /* whose bytes were sent: they will not come */
+#define FIT_COLD 3        /* times the work of a fit that starts from the last one    */
 
 enum { EARLY_GAIN, EARLY_NEAREST };
 enum { LATE_GAIN, LATE_SHORTEST };
@@ -46,12 +52,16 @@ enum { CLASS_FIRST, CLASS_EARLY, CLASS_LATE, CLASS_LAST };
 /* What is remembered of a sender. */
 struct pupil {
     struct learner learner;
-    int64_t heard_ns; /* its last report, or when it came              */
-    double heard;     /* steps it had made then                        */
-    double gap;       /* steps between its last two reports            */
-    int64_t lifted_ns;
-    bool lifted; /* goes first until the period is over           */
-    bool silent; /* was lifted and still said nothing             */
+    int64_t came_ns;
+    int64_t heard_ns;            /* its last report, or when it came              */
+    int64_t aged_ns;             /* when it was last put first for not being heard */
+    int64_t moved_ns;            /* its hosts counted new bytes; INT64_MIN: never */
+    double sent;                 /* bytes when it was heard                       */
+    double step_came, sent_came; /* both when it came                   */
+    double heard;                /* steps it had made then                        */
+    double gap;                  /* steps between its last two reports            */
+    bool lifted;                 /* goes first until the period is over           */
+    bool silent;                 /* was lifted and still said nothing             */
 };
 
 struct jpas {
@@ -79,15 +89,34 @@ static int jpas_init(void *self, const struct view *view, struct arena *run,
 
 /* --- what is reported ------------------------------------------------------------- */
 
+/* It ran before: what it reported then counts. */
+static void recall(struct learner *learner, const struct loss_ring *ring)
+{
+    uint32_t kept = !ring ? 0 : ring->count < LOSS_POINTS ? ring->count : LOSS_POINTS;
+    for (uint32_t i = 0; i < kept; i++) {
+        uint32_t at = (ring->count - kept + i) % LOSS_POINTS;
+        if (isfinite(ring->losses[at]))
+            learner_add(learner, ring->steps[at], ring->losses[at]);
+    }
+}
+
 static void come(struct jpas *jpas, const struct view *view,
                  const struct sender *sender)
 {
     jpas->pupils = grow(jpas->pupils, &jpas->pupil_room, jpas->senders.slot_max,
                         sizeof *jpas->pupils);
     struct pupil *pupil = &jpas->pupils[sender->slot];
-    *pupil = (struct pupil){ .heard_ns = view->now_ns,
-                             .heard = view->jobs[sender->job].steps };
+    const struct job *job = &view->jobs[sender->job];
+    *pupil = (struct pupil){ .came_ns = view->now_ns,
+                             .heard_ns = view->now_ns,
+                             .aged_ns = view->now_ns,
+                             .moved_ns = INT64_MIN,
+                             .sent = job->sent_bytes,
+                             .sent_came = job->sent_bytes,
+                             .step_came = job->steps,
+                             .heard = job->steps };
     learner_init(&pupil->learner);
+    recall(&pupil->learner, view_losses(view, sender->job));
 }
 
 static void hear(struct jpas *jpas, const struct view *view, const struct event *event)
@@ -100,9 +129,18 @@ static void hear(struct jpas *jpas, const struct view *view, const struct event 
         pupil->gap = event->steps - pupil->heard;
     pupil->heard = event->steps;
     pupil->heard_ns = view->now_ns;
+    pupil->sent = view->jobs[event->job].sent_bytes;
     pupil->silent = false;
     if (isfinite(event->loss))
         learner_add(&pupil->learner, event->steps, event->loss);
+}
+
+/* It sends, so it makes steps, whether it says so or not. */
+static void move(struct jpas *jpas, const struct view *view, const struct event *event)
+{
+    const struct sender *sender = sender_find(&jpas->senders, event->job);
+    if (sender && event->sends_per_s > 0)
+        jpas->pupils[sender->slot].moved_ns = view->now_ns;
 }
 
 static void jpas_observe(void *self, const struct view *view, const struct event *event)
@@ -115,6 +153,8 @@ static void jpas_observe(void *self, const struct view *view, const struct event
         come(jpas, view, sender);
     if (event->kind == EVENT_PROGRESS)
         hear(jpas, view, event);
+    if (event->kind == EVENT_SENT)
+        move(jpas, view, event);
 }
 
 /* --- the order ------------------------------------------------------------------------ */
@@ -129,18 +169,56 @@ static bool is_overdue(const struct jpas *jpas, const struct view *view,
     double step_ns =
         fmax((double)jpas->aging * (double)jpas->period_ns, sender->alone_s * 1e9);
     double patience_ns = fmax(pupil->gap, 1) * step_ns;
-    return (double)(view->now_ns - pupil->heard_ns) >= patience_ns;
+    int64_t since_ns =
+        pupil->heard_ns > pupil->aged_ns ? pupil->heard_ns : pupil->aged_ns;
+    return (double)(view->now_ns - since_ns) >= patience_ns;
+}
+
+/* As long as a job that makes no step is waited for. */
+static int64_t patience_ns(const struct jpas *jpas)
+{
+    return jpas->aging * jpas->period_ns;
+}
+
+/* What bytes say of a job that is not heard of. */
+enum pace { PACE_UNKNOWN, PACE_HELD_UP, PACE_MOVES };
+
+static enum pace pace_of(const struct jpas *jpas, const struct view *view,
+                         const struct sender *sender, const struct pupil *pupil)
+{
+    const struct job *job = &view->jobs[sender->job];
+    double steps = pupil->heard - pupil->step_came;
+    double sent = pupil->sent - pupil->sent_came;
+    if (pupil->moved_ns <= pupil->heard_ns)
+        return PACE_UNKNOWN; /* nobody counts, or nothing */
+    if (pupil->gap == 0)     /* it has never said how far it is */
+        return view->now_ns - pupil->moved_ns < patience_ns(jpas) ? PACE_MOVES
+                                                                  : PACE_UNKNOWN;
+    if (steps <= 0 || sent <= 0)
+        return PACE_UNKNOWN;
+    double unheard = (job->sent_bytes - pupil->sent) / (sent / steps);
+    return unheard >= UNHEARD_REPORTS * pupil->gap ? PACE_MOVES : PACE_HELD_UP;
+}
+
+/* It says how far it is and nothing of what it learns. */
+static bool is_mute(const struct jpas *jpas, const struct view *view,
+                    const struct pupil *pupil)
+{
+    return pupil->learner.count == 0 &&
+           view->now_ns - pupil->came_ns >= patience_ns(jpas);
 }
 
 static void age(struct jpas *jpas, const struct view *view, const struct sender *sender,
                 struct pupil *pupil)
 {
+    enum pace pace = pace_of(jpas, view, sender, pupil);
     if (pupil->lifted) {
         pupil->lifted = false;
-        pupil->silent = pupil->heard_ns < pupil->lifted_ns;
+        pupil->silent = pupil->heard_ns < pupil->aged_ns && pace != PACE_HELD_UP;
     } else if (!pupil->silent && is_overdue(jpas, view, sender, pupil)) {
-        pupil->lifted = true;
-        pupil->lifted_ns = view->now_ns;
+        pupil->silent = pace == PACE_MOVES;
+        pupil->lifted = !pupil->silent;
+        pupil->aged_ns = view->now_ns;
     }
 }
 
@@ -210,8 +288,12 @@ static void judge(struct jpas *jpas, const struct view *view, struct sender *sen
         put(sender, CLASS_LAST, 0);
         return;
     }
-    if (pupil->lifted || learner->count < LEARNER_POINTS_LEAST) {
+    if (pupil->lifted) {
         put(sender, CLASS_FIRST, 0);
+        return;
+    }
+    if (learner->count < LEARNER_POINTS_LEAST) {
+        put(sender, is_mute(jpas, view, pupil) ? CLASS_LAST : CLASS_FIRST, 0);
         return;
     }
     double step = job_steps(job, view->now_ns);
@@ -250,6 +332,56 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
     senders_levels(senders, view, jpas->levels, plan);
     flow_wake(plan, jpas->next_ns);
     return 0;
+}
+
+static void explain_waiting(const struct jpas *jpas, const struct sender *sender,
+                            const struct pupil *pupil, char *text, size_t size)
+{
+    uint32_t count = pupil->learner.count;
+    if (pupil->silent)
+        snprintf(text, size, "has stopped reporting: last until it speaks again");
+    else if (pupil->lifted)
+        snprintf(text, size, "made no step for %u periods: first for one", jpas->aging);
+    else if (sender->class == CLASS_LAST)
+        snprintf(text, size, "reports no loss: nobody knows what it learns, last");
+    else
+        snprintf(text, size, "has just begun: %u losses reported", count);
+}
+
+static void jpas_explain(const void *self, const struct view *view, job_id job,
+                         struct flow_reason *reason)
+{
+    const struct jpas *jpas = self;
+    const struct sender *sender = sender_explain(&jpas->senders, job, reason);
+    if (!sender)
+        return;
+    const struct pupil *pupil = &jpas->pupils[sender->slot];
+    const struct learner *learner = &pupil->learner;
+    char *text = reason->text;
+    size_t size = sizeof reason->text;
+    if (pupil->silent || pupil->lifted || sender->class == CLASS_FIRST ||
+        learner->count < LEARNER_POINTS_LEAST) {
+        explain_waiting(jpas, sender, pupil, text, size);
+        reason->score = NAN;
+        return;
+    }
+    double step = job_steps(&view->jobs[job], view->now_ns);
+    double period_s = (double)jpas->period_ns * 1e-9;
+    double share = learner_knows(learner) ? 100 * learner_share(learner, step) : NAN;
+    if (sender->class == CLASS_LAST)
+        snprintf(text, size, "%.1f %% of its way behind it: converged, last", share);
+    else if (sender->class == CLASS_LATE)
+        snprintf(text, size, "%.1f %% of its way behind it: late, by the time left",
+                 share);
+    else if (isnan(share))
+        snprintf(text, size, "no curve fits yet: as it went lately, %.2g %% in %g s",
+                 100 * sender->score, period_s);
+    else if (jpas->early == EARLY_NEAREST)
+        snprintf(text, size, "%.1f %% of its way behind it: by the time to %g %%",
+                 share, 100 * jpas->goal);
+    else
+        snprintf(text, size, "%.1f %% of its way behind it, %.2g %% in the next %g s",
+                 share, 100 * sender->score, period_s);
 }
 
 static void jpas_fini(void *self)
@@ -293,5 +425,6 @@ const struct flow_policy flow_jpas = {
     .init = jpas_init,
     .observe = jpas_observe,
     .decide = jpas_decide,
+    .explain = jpas_explain,
     .fini = jpas_fini,
 };

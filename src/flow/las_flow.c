@@ -5,11 +5,13 @@
  *
  * Least attained service, with bytes for service and a few queues, as PIAS and Aalo do
  * it for flows and coflows: nothing needs to be known of a job.  New jobs go first, and
- * long ones wait for them.  Bytes are counted in steps made times bytes of a step.
+ * long ones wait for them.  Bytes are those that hosts count, or steps made times bytes
+ * of a step.
  */
 #include "flow/senders.h"
 
 #include <math.h>
+#include <stdio.h>
 
 struct las_flow {
     uint32_t levels;
@@ -37,8 +39,7 @@ static void las_flow_observe(void *self, const struct view *view,
 static double queue_of(const struct las_flow *las, const struct view *view,
                        const struct sender *sender)
 {
-    double sent =
-        job_steps(&view->jobs[sender->job], view->now_ns) * sender->bytes * 1e-9;
+    double sent = sender_sent(view, sender) * 1e-9;
     return sent <= las->first_gb
                ? 0
                : 1 + floor(log(sent / las->first_gb) / log(las->factor));
@@ -62,6 +63,17 @@ static int las_flow_decide(void *self, const struct view *view, struct flow_plan
     if (senders->count > 0)
         flow_wake(plan, las->next_ns);
     return 0;
+}
+
+static void las_flow_explain(const void *self, const struct view *view, job_id job,
+                             struct flow_reason *reason)
+{
+    const struct las_flow *las = self;
+    const struct sender *sender = sender_explain(&las->senders, job, reason);
+    if (sender)
+        snprintf(reason->text, sizeof reason->text,
+                 "has sent %.3g GB so far: queue %.0f",
+                 sender_sent(view, sender) * 1e-9, queue_of(las, view, sender));
 }
 
 static void las_flow_fini(void *self)
@@ -93,5 +105,6 @@ const struct flow_policy flow_las_flow = {
     .init = las_flow_init,
     .observe = las_flow_observe,
     .decide = las_flow_decide,
+    .explain = las_flow_explain,
     .fini = las_flow_fini,
 };

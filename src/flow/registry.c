@@ -33,6 +33,14 @@ void flow_wake(struct flow_plan *plan, int64_t at_ns)
         plan->wake_ns = at_ns;
 }
 
+uint32_t flow_levels(const struct flow_policy *policy, const void *self)
+{
+    for (const struct param *p = policy->params; p && p->name; p++)
+        if (strcmp(p->name, "levels") == 0)
+            return *(const uint32_t *)((const char *)self + p->offset);
+    return 1;
+}
+
 const struct flow_policy *flow_find(const char *name)
 {
     for (const struct flow_policy *const *f = flow_list; *f; f++)

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -10,6 +11,8 @@
 #include "model/cluster.h"
 #include "model/event.h"
 #include "model/throughput.h"
+
+#define LINK_UNKNOWN 1e9 /* bytes per second */
 
 void senders_init(struct senders *senders, const struct view *view, struct arena *run)
 {
@@ -37,6 +40,16 @@ struct sender *sender_find(const struct senders *senders, job_id job)
     return place ? &senders->list[place - 1] : NULL;
 }
 
+const struct sender *sender_explain(const struct senders *senders, job_id job,
+                                    struct flow_reason *reason)
+{
+    const struct sender *sender = sender_find(senders, job);
+    *reason = (struct flow_reason){ .score = sender ? sender->score : (double)NAN };
+    if (!sender)
+        snprintf(reason->text, sizeof reason->text, "sends next to nothing");
+    return sender;
+}
+
 /* --- coming and going ------------------------------------------------------------- */
 
 static uint32_t slot_new(struct senders *senders)
@@ -54,8 +67,9 @@ static void slot_free(struct senders *senders, uint32_t slot)
     senders->free_slots[senders->free_slot_count++] = slot;
 }
 
-static void describe(struct senders *senders, const struct view *view,
-                     struct sender *sender)
+/* It says what a step exchanges: from that and its hosts follows the rest. */
+static void describe_said(struct senders *senders, const struct view *view,
+                          struct sender *sender)
 {
     const struct job *job = &view->jobs[sender->job];
     const struct seat *seats = view_seats(view, sender->job);
@@ -84,6 +98,57 @@ static void describe(struct senders *senders, const struct view *view,
         sender->bytes += traffic.volume * most;
     }
     sender->intensity = job->gpus_now * sender->step_s / sender->send_s;
+}
+
+/* The rate of a host's link; where it is not known, one that is the same for all. */
+static double link_of(const struct senders *senders, uint32_t host)
+{
+    double rate = senders->topology.capacities[topology_out(&senders->topology, host)];
+    return rate > 0 ? rate : LINK_UNKNOWN;
+}
+
+/*
+ * Its hosts count what it sends.  Bytes of a step are the same from step to step, so that
+ * bytes and steps per second, each as it was measured last, say how many.  The busiest of
+ * its hosts sends its even part of them.
+ */
+static void describe_counted(struct senders *senders, const struct view *view,
+                             struct sender *sender)
+{
+    const struct job *job = &view->jobs[sender->job];
+    double rate = job->rate_per_s > 0 ? job->rate_per_s : 1;
+    double sends = job->sends_per_s > 0 ? job->sends_per_s : 0;
+    if (!sender->measured || 1 / rate < sender->alone_s)
+        sender->alone_s = 1 / rate;
+    sender->bytes = sends / rate / job->seats.count;
+    double link = link_of(senders, view_seats(view, sender->job)[0].node);
+    sender->send_s = fmin(sender->bytes / link, sender->alone_s);
+    sender->step_s = sender->alone_s - sender->send_s;
+    sender->intensity = sender->send_s > 0
+                            ? fmax(job->gpus_now, 1) * sender->step_s / sender->send_s
+                            : INFINITY;
+}
+
+static bool says_bytes(const struct job *job)
+{
+    return job->bytes_per_step > 0 && job->seats.count > 1;
+}
+
+static void describe(struct senders *senders, const struct view *view,
+                     struct sender *sender)
+{
+    sender->counted = !says_bytes(&view->jobs[sender->job]);
+    if (sender->counted)
+        describe_counted(senders, view, sender);
+    else
+        describe_said(senders, view, sender);
+}
+
+double sender_sent(const struct view *view, const struct sender *sender)
+{
+    const struct job *job = &view->jobs[sender->job];
+    return sender->counted ? job->sent_bytes
+                           : job_steps(job, view->now_ns) * sender->bytes;
 }
 
 static void come(struct senders *senders, const struct view *view, job_id job)
@@ -122,7 +187,8 @@ static void go(struct senders *senders, job_id job)
 
 static bool uses_network(const struct job *job)
 {
-    return job->bytes_per_step > 0 && job->seats.count > 1 && job_runs(job);
+    bool may = isnan(job->sends_per_s); /* nobody has counted yet */
+    return job_runs(job) && (says_bytes(job) || may || job->sends_per_s > 0);
 }
 
 bool senders_observe(struct senders *senders, const struct view *view,
@@ -138,14 +204,23 @@ bool senders_observe(struct senders *senders, const struct view *view,
     case EVENT_FAILED:
     case EVENT_LOST:
     case EVENT_DROPPED:
+    case EVENT_SENT:
         break;
+    case EVENT_PROGRESS: {
+        struct sender *sender = sender_find(senders, event->job);
+        if (sender && sender->counted && event->rate_per_s > 0) {
+            describe(senders, view, sender);
+            sender->measured = true;
+        }
+        return false;
+    }
     default:
         return false;
     }
     bool was = senders->places[event->job] > 0;
     bool is = uses_network(&view->jobs[event->job]) && event->kind != EVENT_FINISHED &&
               event->kind != EVENT_FAILED;
-    if (was && is && event->kind == EVENT_RESIZED) {
+    if (was && is && (event->kind == EVENT_RESIZED || event->kind == EVENT_SENT)) {
         describe(senders, view, sender_find(senders, event->job));
         senders->changed = true;
     } else if (is && !was) {

@@ -1,6 +1,11 @@
 /*
  * senders.h - the jobs that use the network now, in the order of a flow policy.
  *
+ * Who sends is known in one of two ways.  A job that says how many bytes a step exchanges
+ * sends them between its hosts.  Of one that does not say, its hosts count what it sends;
+ * until they have, it is taken to send, and one that sends next to nothing does not count.
+ * A step of such a job with the network to itself is the shortest one that was measured.
+ *
  * What the flow policies share: who sends at all, how long a step of each takes with the
  * network to itself, the order, and what level that gives each of them.
  *
@@ -34,6 +39,8 @@ struct sender {
     double bytes;     /* a step sends so many over its busiest link              */
     double intensity; /* GPU-time of computing per time of communication (Crux)  */
     bool fresh;       /* has come since levels were last given out               */
+    bool counted;     /* it says nothing of its bytes: its hosts count them      */
+    bool measured;    /* ... and 'alone_s' is a step that was measured           */
     uint32_t slot;    /* of what a policy keeps for it; below 'slot_max'         */
 };
 
@@ -62,6 +69,13 @@ void senders_release(struct senders *senders);
 /* Keep up with what happens.  True if this event makes or ends a sender. */
 bool senders_observe(struct senders *senders, const struct view *view,
                      const struct event *event);
+
+/* For explain(): that of a job, or NULL with a reason: it does not send. */
+const struct sender *sender_explain(const struct senders *senders, job_id job,
+                                    struct flow_reason *reason);
+
+/* Bytes that it has sent so far: counted, or its steps times those of a step. */
+double sender_sent(const struct view *view, const struct sender *sender);
 
 /* That of a job, or NULL. */
 struct sender *sender_find(const struct senders *senders, job_id job);

@@ -9,6 +9,8 @@
  */
 #include "flow/senders.h"
 
+#include <stdio.h>
+
 struct smallest {
     uint32_t levels;
     struct senders senders;
@@ -43,6 +45,18 @@ static int smallest_decide(void *self, const struct view *view, struct flow_plan
     return 0;
 }
 
+static void smallest_explain(const void *self, const struct view *view, job_id job,
+                             struct flow_reason *reason)
+{
+    const struct smallest *smallest = self;
+    const struct sender *sender = sender_explain(&smallest->senders, job, reason);
+    if (sender && sender->bytes > 0)
+        snprintf(reason->text, sizeof reason->text, "sends %.3g MB in a step",
+                 sender->bytes * 1e-6);
+    else if (sender)
+        snprintf(reason->text, sizeof reason->text, "nobody has counted what it sends");
+}
+
 static void smallest_fini(void *self)
 {
     struct smallest *smallest = self;
@@ -64,5 +78,6 @@ const struct flow_policy flow_smallest_first = {
     .init = smallest_init,
     .observe = smallest_observe,
     .decide = smallest_decide,
+    .explain = smallest_explain,
     .fini = smallest_fini,
 };

@@ -6,33 +6,20 @@
 const char *event_name(enum event_kind kind)
 {
     static const char *const names[EVENT_KIND_COUNT] = {
-        [EVENT_SUBMITTED] = "submitted",
-        [EVENT_REJECTED] = "rejected",
-        [EVENT_CANCELLED] = "cancelled",
-        [EVENT_HELD] = "held",
-        [EVENT_RELEASED] = "released",
-        [EVENT_STARTED] = "started",
-        [EVENT_LOADED] = "loaded",
-        [EVENT_PROGRESS] = "progress",
-        [EVENT_LEASE_DONE] = "lease_done",
-        [EVENT_RESIZED] = "resized",
-        [EVENT_STOPPED] = "stopped",
-        [EVENT_FINISHED] = "finished",
-        [EVENT_FAILED] = "failed",
-        [EVENT_LOST] = "lost",
-        [EVENT_NODE_DOWN] = "node_down",
-        [EVENT_NODE_UP] = "node_up",
-        [EVENT_PLACED] = "placed",
-        [EVENT_RECALLED] = "recalled",
-        [EVENT_RESIZING] = "resizing",
-        [EVENT_RENEWED] = "renewed",
-        [EVENT_LEVELLED] = "levelled",
-        [EVENT_ADOPTED] = "adopted",
-        [EVENT_WAKE] = "wake",
-        [EVENT_CLOSED] = "closed",
-        [EVENT_DROPPED] = "dropped",
-        [EVENT_CHANGED] = "changed",
-        [EVENT_FOREIGN] = "foreign",
+        [EVENT_SUBMITTED] = "submitted", [EVENT_REJECTED] = "rejected",
+        [EVENT_CANCELLED] = "cancelled", [EVENT_HELD] = "held",
+        [EVENT_RELEASED] = "released",   [EVENT_STARTED] = "started",
+        [EVENT_LOADED] = "loaded",       [EVENT_PROGRESS] = "progress",
+        [EVENT_SENT] = "sent",           [EVENT_LEASE_DONE] = "lease_done",
+        [EVENT_RESIZED] = "resized",     [EVENT_STOPPED] = "stopped",
+        [EVENT_FINISHED] = "finished",   [EVENT_FAILED] = "failed",
+        [EVENT_LOST] = "lost",           [EVENT_NODE_DOWN] = "node_down",
+        [EVENT_NODE_UP] = "node_up",     [EVENT_PLACED] = "placed",
+        [EVENT_RECALLED] = "recalled",   [EVENT_RESIZING] = "resizing",
+        [EVENT_RENEWED] = "renewed",     [EVENT_LEVELLED] = "levelled",
+        [EVENT_ADOPTED] = "adopted",     [EVENT_WAKE] = "wake",
+        [EVENT_CLOSED] = "closed",       [EVENT_DROPPED] = "dropped",
+        [EVENT_CHANGED] = "changed",     [EVENT_FOREIGN] = "foreign",
         [EVENT_RESTORED] = "restored",
     };
     return names[kind];
@@ -81,7 +68,6 @@ bool event_makes_running(const struct event *event, const struct view *view)
     switch (event->kind) {
     case EVENT_STARTED:
     case EVENT_RESIZED:
-        return true;
     case EVENT_ADOPTED:
         return job_may_leave(&view->jobs[event->job]);
     default:

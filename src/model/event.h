@@ -21,6 +21,7 @@ enum event_kind {
     EVENT_STARTED,    /* all ranks are up; 'loaded' if it makes steps already  */
     EVENT_LOADED,     /* it makes steps from now on                            */
     EVENT_PROGRESS,   /* 'steps', 'rate_per_s', 'loss'                         */
+    EVENT_SENT,       /* 'sends_per_s', 'sent_bytes': what its hosts have counted */
     EVENT_LEASE_DONE, /* made the steps of its lease; idles in its seats       */
     EVENT_RESIZED,    /* goes on in its next seats                             */
     EVENT_STOPPED,    /* left its seats; 'steps' are kept                      */
@@ -121,7 +122,11 @@ struct event {
             node_id node;
             uint64_t gpus;
         };
-        uint32_t level; /* LEVELLED: 0 goes first */
+        uint32_t level;         /* LEVELLED: 0 goes first */
+        struct {                /* SENT */
+            double sends_per_s; /* bytes; 0: next to nothing */
+            double sent_bytes;  /* since its first start     */
+        };
     };
 };
 

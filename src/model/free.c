@@ -104,12 +104,56 @@ static node_id first_of_type(const struct free_index *free, uint32_t type,
     return NODE_NONE;
 }
 
+/* --- where only some nodes count ---------------------------------------------------- */
+
+static bool is_enough(const struct free_index *free, node_id node, uint32_t cpu_milli,
+                      uint32_t mem_mib, const struct bits *avoid)
+{
+    const struct room *room = &free->rooms[node];
+    return room->cpu_milli >= cpu_milli && room->mem_mib >= mem_mib &&
+           !(avoid && bits_test(avoid, node));
+}
+
+static node_id first_common(const struct free_index *free, const struct bits *nodes,
+                            uint32_t cpu_milli, uint32_t mem_mib,
+                            const struct bits *avoid, const struct bits *within)
+{
+    node_id node = bits_next_common(nodes, within, 0);
+    while (node != BITS_NONE && !is_enough(free, node, cpu_milli, mem_mib, avoid))
+        node = bits_next_common(nodes, within, node + 1);
+    return node == BITS_NONE ? NODE_NONE : node;
+}
+
+/* Shelf by shelf; in a cluster that is filled first fit the least of what they have. */
+static node_id tightest_within(const struct free_index *free, uint32_t type,
+                               uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
+                               const struct bits *avoid, const struct bits *within)
+{
+    const struct free_shelf *shelf = &free->shelves[type];
+    node_id best = NODE_NONE;
+    if (gpus == 0)
+        best =
+            first_common(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid, within);
+    for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
+        uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
+        if (best != NODE_NONE && !free->cluster->first_fit)
+            break;
+        node_id node = first_common(free, &shelf->by_count[count], cpu_milli, mem_mib,
+                                    avoid, within);
+        best = node < best ? node : best;
+    }
+    return best;
+}
+
 node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
-                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid)
+                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
+                      const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
     if (gpus > NODE_GPUS_MAX)
         return NODE_NONE;
+    if (within)
+        return tightest_within(free, type, gpus, cpu_milli, mem_mib, avoid, within);
     if (free->cluster->first_fit)
         return first_of_type(free, type, gpus, cpu_milli, mem_mib, avoid);
     if (gpus == 0) {
@@ -128,19 +172,30 @@ node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpu
     return NODE_NONE;
 }
 
-node_id free_most(const struct free_index *free, uint32_t type, node_id after)
+static node_id next_of(const struct bits *nodes, const struct bits *within,
+                       node_id from)
+{
+    return within ? bits_next_common(nodes, within, from) : bits_next(nodes, from);
+}
+
+node_id free_most(const struct free_index *free, uint32_t type, node_id after,
+                  const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
     uint64_t left = shelf->counts;
     if (after != NODE_NONE) {
         uint32_t count = count_of(&free->rooms[after]);
-        node_id node = bits_next(&shelf->by_count[count], after + 1);
+        node_id node = next_of(&shelf->by_count[count], within, after + 1);
         if (node != BITS_NONE)
             return node;
         left = count > 1 ? left & (((uint64_t)1 << (count - 1)) - 1) : 0;
     }
-    if (!left)
-        return NODE_NONE;
-    uint32_t count = 64 - (uint32_t)__builtin_clzll(left);
-    return bits_next(&shelf->by_count[count], 0);
+    while (left) {
+        uint32_t count = 64 - (uint32_t)__builtin_clzll(left);
+        node_id node = next_of(&shelf->by_count[count], within, 0);
+        if (node != BITS_NONE)
+            return node;
+        left &= ~((uint64_t)1 << (count - 1));
+    }
+    return NODE_NONE;
 }

@@ -46,14 +46,17 @@ void free_drop(struct free_index *free, node_id node);
 
 /*
  * The tightest node of 'type' with at least this much free, the lowest number first;
- * NODE_NONE if there is none.  'avoid' (or NULL) is left out.  In a cluster that is filled
- * first fit, the lowest number of all, however much is free there.
+ * NODE_NONE if there is none.  'avoid' (or NULL) is left out, 'within' (or NULL) are all
+ * that count.  In a cluster that is filled first fit, the lowest number of all, however
+ * much is free there.
  */
 node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
-                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid);
+                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
+                      const struct bits *within);
 
 /* Walk the nodes of 'type', most free accelerators first: start with NODE_NONE. */
-node_id free_most(const struct free_index *free, uint32_t type, node_id after);
+node_id free_most(const struct free_index *free, uint32_t type, node_id after,
+                  const struct bits *within);
 
 /* Largest number of accelerators free on one node of 'type'. */
 static inline uint32_t free_largest(const struct free_index *free, uint32_t type)

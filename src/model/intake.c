@@ -2,10 +2,12 @@
 #include "model/intake.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/place.h"
 #include "model/throughput.h"
 
@@ -22,6 +24,7 @@ void intake_init(struct intake *intake, const struct cluster *cluster,
 {
     *intake = (struct intake){ .cluster = cluster, .rates = rates };
     arena_init(&intake->names, 0);
+    node_sets_init(&intake->sets, cluster);
     for (uint32_t i = 0; i < cluster->entity_count; i++)
         map_put(&intake->entities, hash_of(cluster->entities[i].name),
                 ++intake->entity_count);
@@ -29,6 +32,7 @@ void intake_init(struct intake *intake, const struct cluster *cluster,
 
 void intake_release(struct intake *intake)
 {
+    node_sets_release(&intake->sets);
     map_release(&intake->entities);
     arena_release(&intake->names);
 }
@@ -63,16 +67,55 @@ static uint32_t most_on(const struct node *node, const struct job *job)
     return gpus;
 }
 
-/* Some node holds all of it; of these types, or without accelerators if it wants none. */
+/* A walk over the nodes that a job may use: by shapes, or one by one. */
+struct walk {
+    const struct cluster *cluster;
+    const struct node_set *set;
+    uint32_t next;
+    uint32_t count; /* nodes that are like this one */
+};
+
+static struct walk walk_for(const struct cluster *cluster, const struct job *job)
+{
+    return (struct walk){ .cluster = cluster, .set = job->set };
+}
+
+static const struct node *walk_next(struct walk *walk)
+{
+    if (!walk->set) {
+        if (walk->next == walk->cluster->shape_count)
+            return NULL;
+        walk->count = walk->cluster->shapes[walk->next].count;
+        return &walk->cluster->shapes[walk->next++].node;
+    }
+    uint32_t node = bits_next(&walk->set->allowed, walk->next);
+    walk->count = 1;
+    walk->next = node + 1;
+    return node == BITS_NONE ? NULL : &walk->cluster->nodes[node];
+}
+
+/* All of it on a node of these types, or without accelerators if it wants none. */
+static bool holds_all(const struct node *node, const struct job *job, uint32_t types,
+                      uint32_t gpus)
+{
+    bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
+    return allowed && holds(node, job, gpus);
+}
+
+/* Some node does. */
 static bool fits_on_one(const struct cluster *cluster, const struct job *job,
                         uint32_t types, uint32_t gpus)
 {
-    for (uint32_t i = 0; i < cluster->shape_count; i++) {
-        const struct node *node = &cluster->shapes[i].node;
-        bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
-        if (allowed && holds(node, job, gpus))
-            return true;
+    if (!job->set) { /* asked of every job: without a detour */
+        for (uint32_t i = 0; i < cluster->shape_count; i++)
+            if (holds_all(&cluster->shapes[i].node, job, types, gpus))
+                return true;
+        return false;
     }
+    struct walk walk = walk_for(cluster, job);
+    for (const struct node *node; (node = walk_next(&walk));)
+        if (holds_all(node, job, types, gpus))
+            return true;
     return false;
 }
 
@@ -80,19 +123,37 @@ static bool fits_on_one(const struct cluster *cluster, const struct job *job,
 static uint64_t nodes_for(const struct cluster *cluster, const struct job *job,
                           uint32_t type, uint32_t gpus)
 {
+    struct walk walk = walk_for(cluster, job);
     uint64_t count = 0;
-    for (uint32_t i = 0; i < cluster->shape_count; i++)
-        if (cluster->shapes[i].node.type == type &&
-            holds(&cluster->shapes[i].node, job, gpus))
-            count += cluster->shapes[i].count;
+    for (const struct node *node; (node = walk_next(&walk));)
+        if (node->type == type && holds(node, job, gpus))
+            count += walk.count;
     return count;
+}
+
+/* All nodes that must be among its own can hold a part; a small one where it has to be. */
+static bool fits_must(const struct cluster *cluster, const struct job *job,
+                      uint32_t type, uint32_t large, uint32_t small,
+                      uint32_t small_count)
+{
+    const struct bits *must = job->set ? &job->set->must : NULL;
+    for (uint32_t n = must ? bits_next(must, 0) : BITS_NONE; n != BITS_NONE;
+         n = bits_next(must, n + 1)) {
+        if (cluster->nodes[n].type != type)
+            return false;
+        if (holds(&cluster->nodes[n], job, large))
+            continue;
+        if (small_count-- == 0 || !holds(&cluster->nodes[n], job, small))
+            return false;
+    }
+    return true;
 }
 
 /* On an empty cluster, with all nodes up: the same rules as placement. */
 static bool fits_type(const struct cluster *cluster, const struct job *job,
                       uint32_t type)
 {
-    uint32_t node_max = cluster->types[type].node_gpus_max;
+    uint32_t node_max = node_set_gpus_max(job->set, cluster, type);
     if (job->nodes <= 1 && job->gpus <= node_max &&
         fits_on_one(cluster, job, (uint32_t)1 << type, job->gpus))
         return true;
@@ -107,17 +168,32 @@ static bool fits_type(const struct cluster *cluster, const struct job *job,
         uint32_t small = job->nodes ? each : rest;
         uint32_t count = job->nodes ? job->nodes : large_count + (rest > 0);
         if (nodes_for(cluster, job, type, large) >= large_count &&
-            (rest == 0 || nodes_for(cluster, job, type, small) >= count))
+            (rest == 0 || nodes_for(cluster, job, type, small) >= count) &&
+            fits_must(cluster, job, type, large, small, count - large_count))
             return true;
     }
     if (!job->spread || job->nodes)
         return false;
+    struct walk walk = walk_for(cluster, job);
     uint64_t all = 0;
-    for (uint32_t i = 0; i < cluster->shape_count; i++)
-        if (cluster->shapes[i].node.type == type)
-            all += (uint64_t)cluster->shapes[i].count *
-                   most_on(&cluster->shapes[i].node, job);
+    for (const struct node *node; (node = walk_next(&walk));)
+        if (node->type == type)
+            all += (uint64_t)walk.count * most_on(node, job);
     return all >= job->gpus;
+}
+
+/* What the nodes it may use have too little of. */
+static int too_small(const struct job *job, struct error *err)
+{
+    uint32_t most = 0;
+    for (uint32_t type = 0; type < TYPES_MAX; type++)
+        most = job->set->gpu_count[type] > most ? job->set->gpu_count[type] : most;
+    if (most < job->gpus)
+        return error_set(err, -ERANGE, "needs %u GPUs on nodes that have %u", job->gpus,
+                         most);
+    return error_set(err, -ERANGE,
+                     "needs %u GPUs in a shape that the nodes it may use do not have",
+                     job->gpus);
 }
 
 static int types_it_fits(const struct intake *intake, const struct job_spec *spec,
@@ -136,7 +212,9 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
                              job->nodes);
         if (!fits_on_one(cluster, job, allowed, 0))
             return error_set(err, -ERANGE,
-                             "needs more CPU or memory than any node has");
+                             job->set ? "needs more CPU or memory than any node that "
+                                        "it may use has"
+                                      : "needs more CPU or memory than any node has");
         return 0;
     }
     if (allowed == 0)
@@ -156,6 +234,8 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
         return error_set(err, -ERANGE,
                          "%.60s cannot run on %u accelerators of any type here",
                          spec->kind ? spec->kind : "it", job->gpus);
+    if (job->types == 0 && job->set)
+        return too_small(job, err);
     if (job->types == 0)
         return error_set(
             err, -ERANGE,
@@ -163,6 +243,81 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
             job->gpus);
     job->rate_best_per_s = throughput_best(intake->rates, job, &job->type_best);
     return 0;
+}
+
+/* --- some nodes only ------------------------------------------------------------------ */
+
+/* The type of all nodes that must be among its own; a gang is never of two. */
+static int type_of_must(const struct cluster *cluster, const struct bits *must,
+                        uint32_t *ret_type, struct error *err)
+{
+    char texts[2][64];
+    uint32_t first = bits_next(must, 0);
+    *ret_type = cluster->nodes[first].type;
+    for (uint32_t n = first; n != BITS_NONE; n = bits_next(must, n + 1))
+        if (cluster->nodes[n].type != *ret_type)
+            return error_set(
+                err, -ERANGE,
+                "nodes %.60s and %.60s: a job runs on one type of accelerators",
+                cluster_node_name(cluster, first, texts[0], sizeof texts[0]),
+                cluster_node_name(cluster, n, texts[1], sizeof texts[1]));
+    return 0;
+}
+
+/*
+ * How many nodes it is to have, if it names some and does not say: as many as it names, or
+ * as its gang needs.  One stays "as few as can be".
+ */
+static int count_nodes(const struct cluster *cluster, struct job *job,
+                       const struct bits *must, struct error *err)
+{
+    char text[64];
+    uint32_t type;
+    int r = type_of_must(cluster, must, &type, err);
+    if (r < 0)
+        return r;
+    if (job->nodes && must->count > job->nodes)
+        return error_set(err, -ERANGE, "names %u nodes and asks for %u", must->count,
+                         job->nodes);
+    if (must->count > 1 && must->count > job->gpus)
+        return error_set(err, -ERANGE, "names %u nodes and asks for %u GPUs",
+                         must->count, job->gpus);
+    if (job->gpus == 0)
+        return 0;
+    if (type == TYPE_NONE)
+        return error_set(
+            err, -ERANGE, "node %.60s: has no accelerators",
+            cluster_node_name(cluster, bits_next(must, 0), text, sizeof text));
+    uint32_t node_max = cluster->types[type].node_gpus_max;
+    if (!job->nodes && node_max > 0) {
+        uint32_t needed = (job->gpus + node_max - 1) / node_max;
+        uint32_t nodes = needed > must->count ? needed : must->count;
+        job->nodes = nodes > 1 ? nodes : 0;
+    }
+    return 0;
+}
+
+static int take_set(struct intake *intake, const struct job_spec *spec, struct job *job,
+                    struct error *err)
+{
+    const char *words[WORDS_COUNT] = { [WORDS_NODELIST] = spec->nodelist,
+                                       [WORDS_EXCLUDE] = spec->exclude,
+                                       [WORDS_WITHIN] = spec->within };
+    bool any = false;
+    for (uint32_t w = 0; w < WORDS_COUNT; w++) {
+        words[w] = words[w] && *words[w] ? words[w] : NULL;
+        any = any || words[w];
+    }
+    if (!any)
+        return 0;
+    const struct bits *must;
+    int r = node_sets_named(&intake->sets, words[WORDS_NODELIST], &must, err);
+    if (r == 0 && must->count > 0)
+        r = count_nodes(intake->cluster, job, must, err);
+    if (r < 0)
+        return r;
+    bool exact = must->count > 0 && must->count >= job->nodes;
+    return node_sets_take(&intake->sets, words, exact, &job->set, err);
 }
 
 int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
@@ -174,6 +329,7 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .gpus_min = spec->gpus_min ? spec->gpus_min : spec->gpus,
                        .gpus_max = spec->gpus_max ? spec->gpus_max : spec->gpus,
                        .nodes = spec->nodes,
+                       .stays = spec->stays,
                        .spread = spec->spread,
                        .cpu_milli = spec->cpu_milli,
                        .mem_mib = spec->mem_mib,
@@ -192,20 +348,28 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
                        .overlap = spec->overlap,
+                       .sends_per_s = spec->may_send ? (double)NAN : 0,
                        .curve = spec->curve };
     if (job.curve.family == LEARNING_POINTS)
         job.curve = (struct learning){ 0 }; /* nobody can say them beforehand */
-    if (job.gpus > 0 && job.gpus_min < job.nodes)
-        job.gpus_min = job.nodes; /* however small it is, one on each of them */
     if (spec->kind) {
         job.kind = throughput_find(intake->rates, spec->kind);
         if (job.kind == KIND_NONE)
             return error_set(err, -ERANGE, "no throughput is known for kind '%.80s'",
                              spec->kind);
     }
-    int r = types_it_fits(intake, spec, &job, err);
+    int r = 0;
+    if (spec->nodelist || spec->exclude || spec->within)
+        r = take_set(intake, spec, &job, err);
     if (r < 0)
         return r;
+    if (job.gpus > 0 && job.gpus_min < job.nodes)
+        job.gpus_min = job.nodes; /* however small it is, one on each of them */
+    r = types_it_fits(intake, spec, &job, err);
+    if (r < 0) {
+        node_set_drop(job.set);
+        return r;
+    }
     *ret_job = job;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "model/job.h"
+#include "model/node_set.h"
 
 struct cluster;
 struct error;
@@ -16,6 +17,7 @@ struct intake {
     struct arena names;
     struct map entities; /* hash of the name to its number */
     uint32_t entity_count;
+    struct node_sets sets; /* of jobs that may run on some nodes only */
 };
 
 void intake_init(struct intake *intake, const struct cluster *cluster,
@@ -24,7 +26,8 @@ void intake_release(struct intake *intake);
 
 /*
  * Write the job that 'spec' describes.  -ERANGE with the reason if it can never run on
- * this cluster, however empty: such a job is rejected, not waited for.
+ * this cluster, however empty: such a job is rejected, not waited for.  The state gives
+ * back what the job holds here when it is over, so it must not outlive this.
  */
 int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
                struct error *err);

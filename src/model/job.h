@@ -7,6 +7,8 @@
 #include "base/bits.h"
 #include "model/learning.h"
 
+struct node_set;
+
 /* A slot in the state.  Slots are used again; a job's public id never is. */
 typedef uint32_t job_id;
 typedef uint32_t node_id;
@@ -47,9 +49,12 @@ struct job_spec {
     uint64_t id;      /* public, never used again; 0: give it the next one      */
     const char *name; /* texts are borrowed until the next job is read; or NULL */
     const char *user;
-    const char *entity; /* group for two-level sharing; or NULL                   */
-    const char *kind;   /* row of the throughput table; NULL: 1 step = 1 s alone  */
-    const char *types;  /* accelerator types allowed: "v100|p100"; NULL: any      */
+    const char *entity;   /* group for two-level sharing; or NULL                   */
+    const char *kind;     /* row of the throughput table; NULL: 1 step = 1 s alone  */
+    const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
+    const char *nodelist; /* nodes that are among its own: "n2,n3"; or NULL       */
+    const char *exclude;  /* nodes that never are; or NULL                        */
+    const char *within;   /* no nodes but these; NULL: any                        */
     int64_t submit_ns;
     enum job_class class;
     uint32_t gpus;               /* the gang; 0: CPU only                           */
@@ -70,7 +75,9 @@ struct job_spec {
     uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
     enum sync sync;              /* how they are exchanged                          */
     double overlap;              /* share of computing beside communication         */
+    bool may_send;               /* nothing is known of its traffic before it runs  */
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
+    bool stays;                  /* once it runs nobody may take its place          */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
@@ -108,9 +115,11 @@ struct job {
     uint32_t gpus, gpus_min, gpus_max; /* asked for; elastic where min < max */
     uint32_t nodes;
     uint32_t cpu_milli, mem_mib;
-    uint32_t types;  /* bits: types it may use and can run on */
-    uint32_t kind;   /* row of the throughput table, or KIND_NONE */
-    uint32_t entity; /* 0: none */
+    uint32_t types;       /* bits: types it may use and can run on */
+    struct node_set *set; /* nodes it may use; NULL: any */
+    uint32_t kind;        /* row of the throughput table, or KIND_NONE */
+    uint32_t entity;      /* 0: none */
+    bool stays;           /* once it runs, until it ends */
     bool spread;
     bool spread_now;    /* in more nodes than needed               */
     bool leaving;       /* its owner wants it gone; ends once it has left its seats */
@@ -159,7 +168,10 @@ struct job {
     uint64_t bytes_per_step;
     enum sync sync;
     double overlap;
-    uint32_t level; /* of its packets: 0 goes first */
+    double
+        sends_per_s;   /* bytes that its hosts count; NAN: nobody has counted yet     */
+    double sent_bytes; /* counted so far                                              */
+    uint32_t level;    /* of its packets: 0 goes first */
 
     struct learning
         curve; /* how it says its loss will go; LEARNING_NONE: does not say */
@@ -182,10 +194,16 @@ static inline bool job_runs(const struct job *job)
     return job->state >= JOB_LOADING && job->state <= JOB_IDLE;
 }
 
-/* What a policy may revoke: one that runs and is not about to go on elsewhere. */
-static inline bool job_may_leave(const struct job *job)
+/* What can be told to leave: one that runs and is not about to go on elsewhere. */
+static inline bool job_can_leave(const struct job *job)
 {
     return job_runs(job) && job->next.count == 0;
+}
+
+/* What a policy may tell so. */
+static inline bool job_may_leave(const struct job *job)
+{
+    return job_can_leave(job) && !job->stays;
 }
 
 /* Steps done by 'now_ns'. */

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* How a job leaves that wants to be put back: it has saved what it had. */
+#define LAUNCH_SAVED 85
+#define LAUNCH_SAVED_TOO 99 /* as other systems spell it */
+
 struct launch {
     uint64_t id;             /* public                                            */
     const char *name;        /* or NULL                                           */
@@ -21,15 +25,18 @@ struct launch {
     const char *err; /* NULL: with its output                             */
     const char *ckpt_dir; /* kept across attempts; NULL: one of ours           */
     const char *pattern;  /* of progress in its output: a regular expression; or NULL */
+    const char *progress; /* a file of lines "STEP LOSS" that it writes; or NULL */
     int signal;           /* that asks it to stop; 0: SIGTERM                  */
-    int64_t limit_ns;     /* longest run of an attempt; 0: none                */
-    bool limit_warns;     /* the signal comes before the limit as well         */
-    int64_t warn_ns;      /* so long before it                                 */
-    bool slurm_names;     /* wants the usual SLURM_* variables                 */
+    const char *signal_to; /* "batch", "steps" or "all" of a Slurm job; NULL: nobody  */
+    int64_t limit_ns;      /* longest run of an attempt; 0: none                */
+    bool limit_warns;      /* the signal comes before the limit as well         */
+    int64_t warn_ns;       /* so long before it                                 */
+    bool slurm_names;      /* wants the usual SLURM_* variables                 */
     uint32_t tasks_per_node; /* ranks that we start on each node; 0: one, unranked */
     uint64_t array_id;       /* the first job of its array; 0: none               */
     uint32_t array_index;
-    bool has_steps;    /* its progress is in its own steps, not in seconds  */
-    uint32_t uid, gid; /* whose it is                                       */
-    bool te;           /* of the trial class                                */
+    bool has_steps;       /* its progress is in its own steps, not in seconds  */
+    int64_t submitted_ns; /* to Slurm, by its clock; 0: not, or not known       */
+    uint32_t uid, gid;    /* whose it is                                       */
+    bool te;              /* of the trial class                                */
 };

@@ -6,6 +6,7 @@
 #include "base/bits.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
@@ -22,6 +23,12 @@ struct room_part place_need(const struct job *job, uint32_t gpus)
 {
     return (struct room_part){ .cpu_milli = share_of(job->cpu_milli, gpus, job->gpus),
                                .mem_mib = share_of(job->mem_mib, gpus, job->gpus) };
+}
+
+/* The nodes it may use; NULL: any. */
+static const struct bits *allowed_for(const struct place_want *want)
+{
+    return want->job->set ? &want->job->set->allowed : NULL;
 }
 
 /* How many of the gang a node can hold. */
@@ -63,8 +70,8 @@ static bool choose_tightest(struct place *place, const struct free_index *index,
                             const struct bits *avoid)
 {
     struct room_part need = place_need(want->job, gpus);
-    node_id node =
-        free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid);
+    node_id node = free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid,
+                                 allowed_for(want));
     if (node == NODE_NONE)
         return false;
     choose(place, want->job, node, gpus);
@@ -76,10 +83,11 @@ static bool choose_another(struct place *place, const struct free_index *index,
                            const struct place_want *want, uint32_t type, uint32_t gpus,
                            uint32_t first)
 {
+    const struct bits *within = allowed_for(want);
     node_id best = NODE_NONE;
     uint32_t best_count = NONE;
-    for (node_id node = free_most(index, type, NODE_NONE); node != NODE_NONE;
-         node = free_most(index, type, node)) {
+    for (node_id node = free_most(index, type, NODE_NONE, within); node != NODE_NONE;
+         node = free_most(index, type, node, within)) {
         const struct room *room = &index->rooms[node];
         uint32_t count = bits_count(room->gpus);
         if (count < gpus)
@@ -103,8 +111,9 @@ static uint32_t choose_many(struct place *place, const struct free_index *index,
                             uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
                             uint32_t first)
 {
-    for (node_id node = free_most(index, type, NODE_NONE);
-         node != NODE_NONE && left > 0; node = free_most(index, type, node)) {
+    const struct bits *within = allowed_for(want);
+    for (node_id node = free_most(index, type, NODE_NONE, within);
+         node != NODE_NONE && left > 0; node = free_most(index, type, node, within)) {
         if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
@@ -138,10 +147,49 @@ static struct parts parts_of(const struct place_want *want, uint32_t node_max)
     return (struct parts){ each + 1, more, each, want->nodes - more };
 }
 
+/* What there is on a node that is not down; NULL if it is. */
+static const struct room *room_on(const struct place *place, node_id node,
+                                  bool with_vacated)
+{
+    if (with_vacated && place->vacated->listed[node])
+        return &place->vacated->rooms[node];
+    return place->free->listed[node] ? &place->free->rooms[node] : NULL;
+}
+
+/*
+ * The nodes that must be among them come first.  Those that can hold a large part do: what
+ * is left for others is then the easiest there is.  Takes out of 'parts' what they get.
+ */
+static bool choose_must(struct place *place, const struct place_want *want,
+                        uint32_t type, bool with_vacated, struct parts *parts)
+{
+    const struct bits *must = &want->job->set->must;
+    for (node_id node = bits_next(must, 0); node != BITS_NONE;
+         node = bits_next(must, node + 1)) {
+        const struct room *room = room_on(place, node, with_vacated);
+        if (!room || place->cluster->nodes[node].type != type ||
+            (want->avoid && bits_test(want->avoid, node)))
+            return false;
+        uint32_t gpus = usable(want->job, room, parts->large);
+        bool large = gpus == parts->large && parts->large_count > 0;
+        if (!large && (gpus < parts->small || parts->small_count == 0))
+            return false;
+        parts->large_count -= large;
+        parts->small_count -= !large;
+        choose(place, want->job, node, large ? parts->large : parts->small);
+    }
+    return true;
+}
+
 static bool choose_parts(struct place *place, const struct place_want *want,
-                         uint32_t type, bool with_vacated, const struct parts *parts)
+                         uint32_t type, bool with_vacated, struct parts *parts)
 {
     uint32_t first = place->seat_count;
+    if (want->job->set && want->job->set->must.count > 0 &&
+        !choose_must(place, want, type, with_vacated, parts)) {
+        place->seat_count = first;
+        return false;
+    }
     uint32_t left = parts->large * parts->large_count;
     left = choose_many(place, place->free, want, type, parts->large, parts->large, left,
                        first);
@@ -166,7 +214,7 @@ static bool choose_gang(struct place *place, const struct place_want *want,
                         uint32_t type, bool with_vacated)
 {
     uint32_t first = place->seat_count;
-    uint32_t node_max = place->cluster->types[type].node_gpus_max;
+    uint32_t node_max = node_set_gpus_max(want->job->set, place->cluster, type);
     uint32_t in_all = place->free->shelves[type].gpu_count +
                       (with_vacated ? place->vacated_gpu_count : 0);
     if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
@@ -192,7 +240,7 @@ static bool choose_of_type(struct place *place, const struct place_want *want,
                            uint32_t type, bool with_vacated)
 {
     uint32_t node_max =
-        type == TYPE_NONE ? 0 : place->cluster->types[type].node_gpus_max;
+        type == TYPE_NONE ? 0 : node_set_gpus_max(want->job->set, place->cluster, type);
     const struct free_index *index = with_vacated ? place->vacated : place->free;
     if (want->gpus <= node_max && want->nodes <= 1 &&
         choose_tightest(place, index, want, type, want->gpus, want->avoid))

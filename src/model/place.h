@@ -4,7 +4,8 @@
  * The rules of placement, in one place: of the types a job may use the one it runs fastest
  * on; the tightest single node; else as few nodes as can be, full ones and the tightest
  * for the rest; else, where it may be spread, whatever there is.  Room that is free comes
- * before room that somebody has yet to leave.
+ * before room that somebody has yet to leave.  A job that may use some nodes only
+ * (node_set.h) finds no others, and gets all that must be among them.
  */
 #pragma once
 

@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/place.h"
 #include "model/sharing.h"
 #include "model/state.h"
@@ -312,7 +313,11 @@ static void close_vacancies(struct plan *plan, uint32_t first)
 
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
 {
-    if (!job_may_leave(&plan->jobs[job]) || plan_changes(plan, job)) {
+    /* To see what room it would leave is one thing, to send it away another. */
+    bool what_if = rule == RULE_CANCEL || rule == RULE_NONE;
+    bool may =
+        what_if ? job_can_leave(&plan->jobs[job]) : job_may_leave(&plan->jobs[job]);
+    if (!may || plan_changes(plan, job)) {
         if (plan->wrong == JOB_NONE)
             plan->wrong = job;
         return;
@@ -487,7 +492,7 @@ static bool find_stand(const struct plan *plan, job_id id, struct stand *ret_sta
     }
     *ret_stand =
         (struct stand){ NULL, &plan->state->seats[job->seats.first], job->seats.count };
-    return job_may_leave(job);
+    return job_can_leave(job);
 }
 
 /* Nobody will be beside 'host' where it stays or goes. */
@@ -520,6 +525,7 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
     }
     double rates[2];
     return gpus == want->gpus &&
+           node_set_keeps(want->job->set, stand->seats, stand->count) &&
            sharing_rates(
                plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
                !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
@@ -681,7 +687,7 @@ static bool stay(struct plan *plan, job_id job, const struct ask *ask)
 /* It shares with the job it is to be beside, and that one stays. */
 static bool is_beside(const struct plan *plan, job_id id, job_id other)
 {
-    return plan->jobs[id].partner == other && job_may_leave(&plan->jobs[other]) &&
+    return plan->jobs[id].partner == other && job_can_leave(&plan->jobs[other]) &&
            !leaves(plan, other) && !plan->guest[other];
 }
 
@@ -724,6 +730,8 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
         return stay(plan, id, ask);
     if (!job_runs(job) || change)
         return grant_somewhere(plan, id, &want, ask);
+    if (job->stays) /* it goes nowhere else: what it has it may go on with */
+        return ask->beside == JOB_NONE && stay(plan, id, ask);
     if (plan->guest[id])
         return false; /* somebody has been granted its seats beside it */
 
@@ -855,6 +863,11 @@ int plan_check(const struct plan *plan, struct error *err)
             return error_set(err, -EPROTO,
                              "job %llu is granted %u accelerators, its gang is %u",
                              (unsigned long long)job->id, gpus, job->gpus);
+        if (job->set &&
+            !node_set_keeps(job->set, plan_seats(plan, change), change->seat_count))
+            return error_set(err, -EPROTO,
+                             "job %llu is granted nodes that it must not use",
+                             (unsigned long long)job->id);
         if (change->beside != JOB_NONE && !is_beside_still(plan, change))
             return error_set(err, -EPROTO,
                              "job %llu is to share with a job that leaves",

@@ -89,8 +89,8 @@ bool plan_vacates(const struct plan *plan);
 /* Ask to be called again at 'at_ns'; the earliest wish counts. */
 void plan_wake(struct plan *plan, int64_t at_ns);
 
-/* -EPROTO unless every job holds its whole gang or nothing, and only those who run were
- * revoked, only those who wait dropped.  Policies err. */
+/* -EPROTO unless every job holds its whole gang, on nodes it may use, or nothing, and only
+ * those who run were revoked, only those who wait dropped.  Policies err. */
 int plan_check(const struct plan *plan, struct error *err);
 
 /* What is free on a node, with what this plan revokes; for choosing whom to revoke. */

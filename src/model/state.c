@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "model/books.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
 
@@ -65,6 +66,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
                                  .seats = state->seats,
                                  .cluster = cluster,
                                  .free = &state->free,
+                                 .losses = state->losses,
                                  .rates = rates };
 }
 
@@ -170,6 +172,7 @@ static void submitted(struct state *state, struct event *event)
     job->waited_ns = job->served_ns = 0;
     job->steps = job->rate_per_s = 0;
     job->preemptions = job->failures = 0;
+    job->sent_bytes = 0;
     job->level = 0;
     job->leaving = false;
     for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
@@ -194,6 +197,8 @@ static void forget(struct state *state, job_id id)
         state->loss_free = job->loss_ring;
     }
     job->state = JOB_FREE;
+    node_set_drop(job->set);
+    job->set = NULL; /* it may be another's by the time somebody looks */
     map_remove(&state->slots, job->id);
     state->live_count--;
     job->promised_by = state->free_slot;
@@ -290,7 +295,7 @@ static void placed(struct state *state, job_id id, const struct event *event)
 
 static void recalled(struct job *job, const struct event *event)
 {
-    assert(job_may_leave(job));
+    assert(event->rule == RULE_CANCEL ? job_can_leave(job) : job_may_leave(job));
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -420,6 +425,8 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_PROGRESS:
     case EVENT_LEASE_DONE:
         return job->state == JOB_RUNNING;
+    case EVENT_SENT:
+        return job_seated(job);
     case EVENT_RESIZED:
         return job_runs(job) && job->next.count;
     case EVENT_STOPPED:
@@ -511,6 +518,10 @@ bool state_apply(struct state *state, struct event *event)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))
             loss_add(state, job, event->steps, event->loss);
+        break;
+    case EVENT_SENT:
+        job->sends_per_s = event->sends_per_s;
+        job->sent_bytes = event->sent_bytes;
         break;
     case EVENT_LEASE_DONE:
         job->steps = event->steps;

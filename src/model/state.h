@@ -13,7 +13,6 @@ struct arena;
 struct error;
 
 #define SEAT_CLASSES 21 /* rows of 1, 2, 4, … 2^20 seats */
-#define LOSS_POINTS 128 /* newest reports kept per job    */
 
 /* Room that 'victim' leaves to 'successor' on one node. */
 struct promise {
@@ -26,14 +25,6 @@ struct promise {
 /* How many rows of seats, held or promised, each accelerator of a node stands in. */
 struct holds {
     uint64_t digit[3]; /* binary, an accelerator per bit: up to seven */
-};
-
-/* The newest loss reports of a job, as a ring. */
-struct loss_ring {
-    double steps[LOSS_POINTS];
-    double losses[LOSS_POINTS];
-    uint32_t count; /* ever reported; the newest is at (count - 1) % LOSS_POINTS */
-    uint32_t next_free;
 };
 
 struct state {

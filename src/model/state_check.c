@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/state.h"
 
 /*
@@ -143,7 +144,12 @@ static void count_job(const struct state *state, job_id id, struct tally *tallie
         assert(gpus == job->gpus_now);
         assert(gpus >= job->gpus_min); /* a whole gang or nothing */
         assert(gpus <= job->gpus_max);
+        assert(node_set_keeps(job->set, &state->seats[job->seats.first],
+                              job->seats.count));
     }
+    if (job->next.count > 0)
+        assert(
+            node_set_keeps(job->set, &state->seats[job->next.first], job->next.count));
 }
 
 static void uncount_promises(const struct state *state, job_id id,

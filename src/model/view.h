@@ -6,9 +6,19 @@
 
 #include "model/job.h"
 
+#define LOSS_POINTS 128 /* newest reports kept per job */
+
 struct cluster;
 struct free_index;
 struct throughput;
+
+/* The newest loss reports of a job, as a ring. */
+struct loss_ring {
+    double steps[LOSS_POINTS];
+    double losses[LOSS_POINTS];
+    uint32_t count; /* ever reported; the newest is at (count - 1) % LOSS_POINTS */
+    uint32_t next_free;
+};
 
 /*
  * Time is a field, not a call: a policy that cannot ask for the clock cannot tell a
@@ -24,11 +34,19 @@ struct view {
     const struct cluster *cluster;  /* nodes, accelerator types, capacities, racks    */
     const struct free_index *free;  /* nodes by what is free on them, kept by engine  */
     const struct throughput *rates; /* how fast each kind of job runs on each type    */
+    const struct loss_ring *losses; /* what job.loss_ring points into                 */
 };
 
 static inline const struct seat *view_seats(const struct view *view, job_id job)
 {
     return &view->seats[view->jobs[job].seats.first];
+}
+
+/* What it has reported so far, as far as it is kept, or NULL. */
+static inline const struct loss_ring *view_losses(const struct view *view, job_id job)
+{
+    uint32_t ring = view->jobs[job].loss_ring;
+    return ring == UINT32_MAX || !view->losses ? NULL : &view->losses[ring];
 }
 
 /*

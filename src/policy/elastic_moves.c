@@ -21,6 +21,7 @@
 
 #include "base/sort.h"
 #include "model/free.h"
+#include "model/node_set.h"
 
 static double resize_s(const struct job *job)
 {
@@ -99,6 +100,92 @@ uint32_t elastic_start(struct plan *plan, job_id job, uint32_t units, uint32_t l
     }
 }
 
+/* --- half of one for another ---------------------------------------------------------- */
+
+/* What the two gain by it if the newcomer has half of that job's units; NAN: cannot be. */
+static double gain_of_halving(const struct elastic *elastic, const struct view *view,
+                              uint32_t index, uint32_t newcomer, uint32_t room,
+                              double seconds)
+{
+    const struct job *job = &view->jobs[elastic->jobs[index]];
+    const struct gains_job *share = &elastic->shares[index];
+    const struct gains_job *other = &elastic->shares[newcomer];
+    uint32_t half = job->gpus_now - job->gpus_now / 2;
+    bool silent = share->family == FAMILY_FLAT;
+    if (half == job->gpus_now || half < job->gpus_min || resize_s(job) >= seconds ||
+        (silent && half < share->least))
+        return NAN;
+    if (silent && other->family == FAMILY_FLAT)
+        return job->gpus_now; /* nothing is known: from who has most */
+    double units = fmin((double)room + job->gpus_now / 2, other->most);
+    return gains_of(other, units, seconds) + brings(job, share, half, seconds);
+}
+
+/* A job holds a seat on a node that the newcomer may use. */
+static bool is_in_the_way(const struct view *view, job_id newcomer, job_id job)
+{
+    return node_set_touches(view->jobs[newcomer].set, view_seats(view, job),
+                            view->jobs[job].seats.count);
+}
+
+/* Have one that runs shrink to half of its size for a newcomer, if that is any good. */
+static uint32_t halve_one(struct elastic *elastic, const struct view *view,
+                          struct plan *plan, uint32_t newcomer, uint32_t room)
+{
+    double seconds = (double)(elastic->next_ns - view->now_ns) * 1e-9;
+    uint32_t found = UINT32_MAX;
+    double best = gains_of(&elastic->shares[newcomer], room, seconds);
+    for (uint32_t i = 0; i < elastic->running; i++) {
+        double gain = gain_of_halving(elastic, view, i, newcomer, room, seconds);
+        if (gain > best && !plan_changes(plan, elastic->jobs[i]) &&
+            is_in_the_way(view, elastic->jobs[newcomer], elastic->jobs[i])) {
+            best = gain;
+            found = i;
+        }
+    }
+    if (found == UINT32_MAX)
+        return room;
+    uint32_t now = view->jobs[elastic->jobs[found]].gpus_now;
+    if (resize(view, plan, elastic->jobs[found], now - now / 2))
+        room += now / 2;
+    return room;
+}
+
+/* Free on the nodes that it may use, of whatever types. */
+static uint32_t free_there(const struct view *view, const struct node_set *set)
+{
+    uint32_t gpus = 0;
+    for (node_id node = bits_next(&set->allowed, 0); node != BITS_NONE;
+         node = bits_next(&set->allowed, node + 1))
+        if (view->free->listed[node])
+            gpus += bits_count(view->free->rooms[node].gpus);
+    return gpus;
+}
+
+/*
+ * There is no room where it may be, whatever there is elsewhere: one who sits there gives
+ * it half of his units, if that helps.  Returns what it got, and adds to 'room' what is
+ * left over.
+ */
+static uint32_t start_there(struct elastic *elastic, const struct view *view,
+                            struct plan *plan, uint32_t newcomer, uint32_t *room)
+{
+    job_id id = elastic->jobs[newcomer];
+    uint32_t least = view->jobs[id].gpus_min;
+    uint32_t units = elastic->shares[newcomer].units;
+    uint32_t before = free_there(view, view->jobs[id].set);
+    size_t mark = plan_mark(plan);
+    uint32_t there = halve_one(elastic, view, plan, newcomer, before);
+    uint32_t got = 0;
+    if (there > before && there >= least)
+        got = elastic_start(plan, id, units < there ? units : there, least);
+    if (got == 0)
+        plan_undo(plan, mark);
+    else
+        *room += there - before;
+    return got;
+}
+
 /* --- an epoch ------------------------------------------------------------------------ */
 
 /* Who is to shrink, and what a unit of it costs; the cheapest first. */
@@ -168,9 +255,11 @@ static uint32_t start_all(struct elastic *elastic, const struct view *view,
         room = make_room(elastic, view, plan, room, units, INFINITY);
         if (least <= room)
             got = elastic_start(plan, id, units < room ? units : room, least);
+        if (got == 0 && view->jobs[id].set)
+            got = start_there(elastic, view, plan, i, &room);
         if (got == 0)
             break; /* nobody passes it */
-        room -= got;
+        room -= got < room ? got : room;
     }
     return room;
 }
@@ -245,47 +334,6 @@ static void fill_room(struct elastic *elastic, const struct view *view,
 
 /* --- between epochs ------------------------------------------------------------------ */
 
-/* What the two gain by it if the newcomer has half of that job's units; NAN: cannot be. */
-static double gain_of_halving(const struct elastic *elastic, const struct view *view,
-                              uint32_t index, uint32_t newcomer, uint32_t room,
-                              double seconds)
-{
-    const struct job *job = &view->jobs[elastic->jobs[index]];
-    const struct gains_job *share = &elastic->shares[index];
-    const struct gains_job *other = &elastic->shares[newcomer];
-    uint32_t half = job->gpus_now - job->gpus_now / 2;
-    bool silent = share->family == FAMILY_FLAT;
-    if (half == job->gpus_now || half < job->gpus_min || resize_s(job) >= seconds ||
-        (silent && half < share->least))
-        return NAN;
-    if (silent && other->family == FAMILY_FLAT)
-        return job->gpus_now; /* nothing is known: from who has most */
-    double units = fmin((double)room + job->gpus_now / 2, other->most);
-    return gains_of(other, units, seconds) + brings(job, share, half, seconds);
-}
-
-/* Have one that runs shrink to half of its size for a newcomer, if that is any good. */
-static uint32_t halve_one(struct elastic *elastic, const struct view *view,
-                          struct plan *plan, uint32_t newcomer, uint32_t room)
-{
-    double seconds = (double)(elastic->next_ns - view->now_ns) * 1e-9;
-    uint32_t found = UINT32_MAX;
-    double best = gains_of(&elastic->shares[newcomer], room, seconds);
-    for (uint32_t i = 0; i < elastic->running; i++) {
-        double gain = gain_of_halving(elastic, view, i, newcomer, room, seconds);
-        if (gain > best && !plan_changes(plan, elastic->jobs[i])) {
-            best = gain;
-            found = i;
-        }
-    }
-    if (found == UINT32_MAX)
-        return room;
-    uint32_t now = view->jobs[elastic->jobs[found]].gpus_now;
-    if (resize(view, plan, elastic->jobs[found], now - now / 2))
-        room += now / 2;
-    return room;
-}
-
 static void start_early(struct elastic *elastic, const struct view *view,
                         struct plan *plan)
 {
@@ -295,13 +343,15 @@ static void start_early(struct elastic *elastic, const struct view *view,
         uint32_t least = view->jobs[id].gpus_min;
         uint32_t units = elastic->shares[i].units;
         uint32_t got = 0;
-        if (room < units)
+        if (room < units && !view->jobs[id].set)
             room = halve_one(elastic, view, plan, i, room);
         if (least <= room)
             got = elastic_start(plan, id, units < room ? units : room, least);
+        if (got == 0 && view->jobs[id].set)
+            got = start_there(elastic, view, plan, i, &room);
         if (got == 0)
             break; /* nobody passes it */
-        room -= got;
+        room -= got < room ? got : room;
     }
 }
 

@@ -7,6 +7,7 @@
 #include "base/bits.h"
 #include "model/cluster.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/place.h"
 
 #define NONE UINT32_MAX
@@ -26,7 +27,7 @@ struct evict_stay {
 /* For a job of this size with this claim or a weaker one there is no room to be made. */
 struct evict_memo {
     uint32_t era; /* 0: none */
-    uint32_t gpus, cpu_milli, mem_mib, types, nodes;
+    uint32_t gpus, cpu_milli, mem_mib, types, nodes, set;
     bool spread;
     int64_t claim;
     uint64_t left_count; /* when it was found */
@@ -190,7 +191,7 @@ static void count_in(struct evict *evict, const struct view *view,
         node_id node = seats[i].node;
         struct need *need = &search->needs[view->cluster->nodes[node].type];
         struct room *room = &evict->rooms[node];
-        if (!need->allowed)
+        if (!need->allowed || !node_set_has(search->job->set, node))
             continue;
         if (evict->seen[node] != evict->walk) {
             evict->seen[node] = evict->walk;
@@ -219,10 +220,30 @@ static bool looks_possible(const struct view *view, const struct search *search)
     return false;
 }
 
-/* At most: a node that the plan vacates in part is counted twice. */
-static void count_shelf(const struct free_shelf *shelf, uint32_t node_max,
-                        struct need *need)
+/* Free nodes among those that a job may use; what they lack besides is not asked. */
+static void count_some(const struct free_index *index, const struct bits *nodes,
+                       uint32_t type, struct need *need)
 {
+    for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
+         node = bits_next(nodes, node + 1)) {
+        if (!index->listed[node] || index->cluster->nodes[node].type != type)
+            continue;
+        uint32_t gpus = bits_count(index->rooms[node].gpus);
+        need->gpus += gpus;
+        need->found += gpus >= need->each;
+    }
+}
+
+/* At most: a node that the plan vacates in part is counted twice. */
+static void count_shelf(const struct free_index *index, const struct job *job,
+                        uint32_t type, struct need *need)
+{
+    const struct free_shelf *shelf = &index->shelves[type];
+    uint32_t node_max = index->cluster->types[type].node_gpus_max;
+    if (job->set) {
+        count_some(index, &job->set->allowed, type, need);
+        return;
+    }
     need->gpus += shelf->gpu_count;
     for (uint32_t count = need->each; count > 0 && count <= node_max; count++)
         need->found += shelf->by_count[count].count;
@@ -235,11 +256,10 @@ static void count_free_nodes(const struct view *view, const struct plan *plan,
     const struct free_index *vacated = plan_vacated(plan);
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         struct need *need = &search->needs[type];
-        uint32_t node_max = view->cluster->types[type].node_gpus_max;
         if (!need->allowed || need->alone)
             continue;
-        count_shelf(&view->free->shelves[type], node_max, need);
-        count_shelf(&vacated->shelves[type], node_max, need);
+        count_shelf(view->free, search->job, type, need);
+        count_shelf(vacated, search->job, type, need);
     }
 }
 
@@ -339,7 +359,7 @@ static node_id node_found(const struct evict *evict, const struct view *view,
     for (uint32_t i = 0; i < view->jobs[victim].seats.count; i++) {
         node_id node = seats[i].node;
         const struct need *need = &search->needs[view->cluster->nodes[node].type];
-        if (!need->allowed || !need->alone ||
+        if (!need->allowed || !need->alone || !node_set_has(search->job->set, node) ||
             !room_holds(&evict->rooms[node], search->job, need->each))
             continue;
         uint32_t count = view->jobs[victim].seats.count > 1
@@ -361,6 +381,7 @@ static struct evict_memo *memo_of(struct evict *evict, const struct job *job)
     hash = (hash ^ job->cpu_milli) * 0xff51afd7ed558ccdu;
     hash = (hash ^ job->mem_mib) * 0xc4ceb9fe1a85ec53u;
     hash = (hash ^ job->types ^ (uint64_t)job->nodes << 32) * 0x9e3779b97f4a7c15u;
+    hash += node_set_number(job->set) * 0xff51afd7ed558ccdu;
     return &evict->memos[(hash >> 40) % MEMOS_MAX];
 }
 
@@ -370,8 +391,8 @@ static bool is_about(const struct evict *evict, const struct evict_memo *memo,
     return memo->era == evict->era && memo->gpus == job->gpus &&
            memo->cpu_milli == job->cpu_milli && memo->mem_mib == job->mem_mib &&
            memo->types == job->types && memo->nodes == job->nodes &&
-           memo->spread == job->spread && memo->claim <= claim &&
-           evict->left_count - memo->left_count <= LEFT_MAX;
+           memo->spread == job->spread && memo->set == node_set_number(job->set) &&
+           memo->claim <= claim && evict->left_count - memo->left_count <= LEFT_MAX;
 }
 
 static void remember(struct evict *evict, const struct job *job, int64_t claim)
@@ -383,6 +404,7 @@ static void remember(struct evict *evict, const struct job *job, int64_t claim)
                                                 .types = job->types,
                                                 .nodes = job->nodes,
                                                 .spread = job->spread,
+                                                .set = node_set_number(job->set),
                                                 .claim = claim,
                                                 .left_count = evict->left_count };
 }
@@ -394,7 +416,7 @@ static bool node_could(const struct evict *evict, const struct view *view,
 {
     const struct need *need = &search->needs[view->cluster->nodes[node].type];
     struct room room;
-    if (!need->allowed)
+    if (!need->allowed || !node_set_has(search->job->set, node))
         return false;
     plan_room(plan, node, &room);
     for (uint32_t at = evict->on_node[node]; at != NONE;
@@ -456,11 +478,19 @@ static struct search search_for(const struct view *view, const struct job *job)
     if (job->gpus == 0)
         search.needs[TYPE_NONE] = (struct need){ .allowed = true, .alone = true };
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        uint32_t node_max = view->cluster->types[type].node_gpus_max;
+        uint32_t node_max = node_set_gpus_max(job->set, view->cluster, type);
         if ((job->types >> type & 1) && node_max > 0)
             search.needs[type] = need_of(job, node_max);
     }
     return search;
+}
+
+/* Who has no seat on a node that the newcomer may use makes no room for it. */
+static bool is_in_the_way(const struct view *view, const struct job *newcomer,
+                          job_id victim)
+{
+    return !newcomer->set || node_set_touches(newcomer->set, view_seats(view, victim),
+                                              view->jobs[victim].seats.count);
 }
 
 static bool walk(struct evict *evict, const struct view *view, struct plan *plan,
@@ -472,7 +502,7 @@ static bool walk(struct evict *evict, const struct view *view, struct plan *plan
     evict->victim_count = 0;
     for (job_id victim = rule->next(evict->self, JOB_NONE, claim); victim != JOB_NONE;
          victim = rule->next(evict->self, victim, claim)) {
-        if (plan_changes(plan, victim))
+        if (plan_changes(plan, victim) || !is_in_the_way(view, search->job, victim))
             continue;
         evict->victims[evict->victim_count++] = victim;
         count_in(evict, view, plan, search, victim);

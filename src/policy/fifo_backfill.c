@@ -66,7 +66,7 @@ static int64_t done_ns(const struct view *view, job_id job)
 
 static void enter_running(struct backfill *b, const struct view *view, job_id job)
 {
-    if (!job_may_leave(&view->jobs[job]))
+    if (!job_can_leave(&view->jobs[job]))
         return; /* it is about to go on with another size */
     int64_t at_ns = done_ns(view, job);
     if (b->runs[job] && b->pool.nodes[job].key == at_ns)
@@ -114,7 +114,9 @@ static void backfill_observe(void *self, const struct view *view,
 
     if (is_surprise(b, view, event))
         forget_reservation(b);
-    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
+    /* Those that may not be sent away too: their end is what is waited for. */
+    if (event->kind == EVENT_STARTED || event->kind == EVENT_RESIZED ||
+        event->kind == EVENT_ADOPTED || event->kind == EVENT_LOADED ||
         event->kind == EVENT_PROGRESS)
         enter_running(b, view, event->job);
     else if (event_ends_running(event, view))

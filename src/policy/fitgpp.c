@@ -36,6 +36,7 @@
 
 #include <math.h>
 
+#include "model/node_set.h"
 #include "policy/trial.h"
 #include "policy/victims.h"
 
@@ -97,8 +98,8 @@ static bool fits_a_node(const struct view *view, const struct job *job)
     uint32_t gpus_max = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
         if ((job->types >> type & 1) &&
-            view->cluster->types[type].node_gpus_max > gpus_max)
-            gpus_max = view->cluster->types[type].node_gpus_max;
+            node_set_gpus_max(job->set, view->cluster, type) > gpus_max)
+            gpus_max = node_set_gpus_max(job->set, view->cluster, type);
     return job->gpus <= gpus_max && job->nodes <= 1;
 }
 

@@ -103,6 +103,8 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
     entry->ticket = ++common->ticket_next;
     entry->gang = job->gpus;
     entry->weight = job->weight;
+    entry->set = job->set;
+    common->set_jobs += job->set != NULL;
     for (uint32_t c = 0; c < common->type_count; c++)
         gavel_rates(common, id)[c] = rate_on(view, job, common->types[c]);
     common->jobs[common->job_count++] = id;
@@ -125,6 +127,7 @@ void gavel_strike(struct gavel_common *common, job_id id)
             high = middle;
     }
     assert(common->jobs[low] == id);
+    common->set_jobs -= common->entries[id].set != NULL;
     memmove(&common->jobs[low], &common->jobs[low + 1],
             (common->job_count - low - 1) * sizeof *common->jobs);
     common->job_count--;
@@ -151,8 +154,8 @@ void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan)
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
 {
-    if (!job_runs(job))
-        return false;
+    if (!job_runs(job) || job->stays)
+        return job_runs(job);
     bool saves = job->pause_ns <= job->grace_ns ||
                  (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
     int64_t in_seats_ns = view->now_ns - job->since_ns;

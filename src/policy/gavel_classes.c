@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "model/node_set.h"
 #include "model/throughput.h"
 #include "predict/estimate.h"
 #include "solve/pairs.h"
@@ -22,6 +23,7 @@ struct class
 {
     /* what its members have in common */
     uint32_t kind, gpus, types;
+    uint32_t set; /* number of the nodes they may use; 0: any */
     uint32_t entity;
     uint32_t match; /* reference that stands for them, where rates are estimated */
     double weight;
@@ -85,9 +87,9 @@ static uint32_t difference(const struct class *a, const struct class *b)
 {
     if (a->gpus != b->gpus)
         return NONE;
-    return 16u * (a->kind != b->kind) + 8u * (a->match != b->match) +
-           4u * (a->types != b->types) + 2u * (a->entity != b->entity) +
-           (a->weight != b->weight);
+    return 32u * (a->set != b->set) + 16u * (a->kind != b->kind) +
+           8u * (a->match != b->match) + 4u * (a->types != b->types) +
+           2u * (a->entity != b->entity) + (a->weight != b->weight);
 }
 
 /* Nothing is known any more of the lines of a class that was in this place before. */
@@ -109,6 +111,7 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
     struct class new = { .kind = job->kind,
                          .gpus = job->gpus,
                          .types = job->types,
+                         .set = node_set_number(job->set),
                          .entity = common->gavel->rule->by_entity ? job->entity : 0,
                          .weight = job->weight,
                          .match = common->estimate

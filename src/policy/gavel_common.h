@@ -12,12 +12,14 @@ struct gavel_released;
 struct gavel_rounds;
 struct gavel_sharing;
 struct estimate;
+struct node_set;
 
 /* A job's pages, by slot. */
 struct gavel_entry {
     uint64_t ticket; /* in order of arrival; 0: not on the roll                      */
     uint64_t number; /* jobs that were submitted before it                           */
     double gang, weight;
+    const struct node_set *set; /* nodes it may use; NULL: any                       */
     double alone_s;    /* what it has done would have taken so long alone            */
     double alone_done; /* steps that are counted in it                               */
     double alone_rate; /* since then                                                 */
@@ -51,6 +53,8 @@ struct gavel_common {
     double *pair_rate;
     uint32_t pair_max;
     uint32_t *pair_of; /* [job of the call] see gavel_pair() */
+
+    uint32_t set_jobs; /* who may use some nodes only                                */
 
     struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
     uint64_t seed;
@@ -120,6 +124,20 @@ void gavel_pairs_refused(struct gavel_common *common, const struct view *view, j
 /* [column][2] steps per second, 0: not there; false if they can nowhere. */
 bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
                       job_id b, double rates[][2]);
+
+/* --- jobs that may use some nodes only (gavel_way.c) --------------------------------- */
+
+/* Whether the newcomer is owed so much more than who sits that he may take his seats. */
+typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcomer,
+                                job_id other, uint32_t column);
+
+/*
+ * Seat somebody who was chosen for 'column', on nodes where others stay who could be
+ * elsewhere: they move.  False, and nothing, if that does not help or is not fair.
+ */
+bool gavel_make_way(const struct gavel_common *common, const struct view *view,
+                    struct plan *plan, job_id newcomer, uint32_t column,
+                    gavel_is_owed_more *is_owed_more);
 
 /* --- ours (gavel_round.c) ---------------------------------------------------------- */
 

@@ -119,7 +119,8 @@ static int start(struct gavel_cost *cost, bool deadlines, const struct view *vie
     for (uint32_t t = 0; t < view->cluster->type_count; t++)
         if (!(view->cluster->types[t].usd_per_hour > 0))
             return error_set(err, -EINVAL,
-                             "%s has no price: give usd_per_hour in the cluster file",
+                             "%s has no price: give usd_per_hour in the cluster file, "
+                             "or prices in berthd.yaml",
                              view->cluster->types[t].name);
     return gavel_lp_init(&cost->lp, &rules[deadlines][strict], view, seed, run, err);
 }

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "model/node_set.h"
 #include "model/cluster.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
@@ -147,8 +148,13 @@ static void rates_on(struct gavel_common *common, const struct view *view, job_i
 bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
                       job_id b, double rates[][2])
 {
+    const struct node_set *first = view->jobs[a].set;
+    const struct node_set *second = view->jobs[b].set;
     uint32_t types = view->jobs[a].types & view->jobs[b].types;
     bool some = false;
+    if (first && second &&
+        bits_next_common(&first->allowed, &second->allowed, 0) == BITS_NONE)
+        types = 0; /* no node will do for both */
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c][0] = rates[c][1] = 0;
         if (types >> common->types[c] & 1)

@@ -181,6 +181,8 @@ static bool stays(const struct gavel_common *common, const struct view *view,
     uint32_t type = common->types[task->column];
     for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
         const struct job *job = &view->jobs[task->unit.jobs[side]];
+        if (job->stays && job_can_leave(job))
+            continue;
         if (!job_may_leave(job) || job->type_now != type ||
             job->gpus_now != job->gpus || job->partner != task->unit.jobs[!side])
             return false;

@@ -36,8 +36,10 @@
 
 #include "base/arena.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "policy/gavel_round.h"
 
+#define CHOOSY 1e9       /* more than any gang */
 #define WHOLE (1 - 1e-9) /* a share of that much is all of the time              */
 
 /* --- where they run --------------------------------------------------------------------- */
@@ -113,14 +115,19 @@ static uint32_t send_away(struct gavel_common *common, const struct view *view,
     return count;
 }
 
-/* Larger gangs first: what they leave is room for smaller ones, not the other way round. */
+/*
+ * Larger gangs first: what they leave is room for smaller ones, not the other way round.
+ * Before all of them those who may use some nodes only: the others can be anywhere.
+ */
 static void order_by_gang(struct gavel_common *common, uint32_t count)
 {
     struct gavel_rounds *rounds = common->rounds;
     for (uint32_t i = 0; i < count; i++)
-        rounds->items[i] =
-            (struct sort_item){ .key = -common->entries[rounds->order[i]].gang,
-                                .value = rounds->order[i] };
+        rounds->items[i] = (struct sort_item){
+            .key = -common->entries[rounds->order[i]].gang -
+                   (common->entries[rounds->order[i]].set ? CHOOSY : 0),
+            .value = rounds->order[i]
+        };
     sort_items(rounds->items, rounds->item_scratch, count);
     for (uint32_t i = 0; i < count; i++)
         rounds->order[i] = rounds->items[i].value;
@@ -135,6 +142,49 @@ static void keep_whom_nobody_replaces(struct gavel_common *common,
         if (plan_changes(plan, id) && !plan_holds(plan, id) &&
             job_may_leave(&view->jobs[id]) && !common->gavel->rule->strict)
             grant(common, plan, id, rounds_column_now(common, view, &view->jobs[id]));
+    }
+}
+
+/* By more than what who sits is ahead by. */
+static bool is_owed_more(const struct gavel_common *common, job_id newcomer,
+                         job_id other, uint32_t column)
+{
+    return rounds_credits(common, newcomer)[column] >
+           rounds_credits(common, other)[column] + common->rounds->round_s;
+}
+
+/* Somebody who may use some nodes only was chosen, and others stay there. */
+static void make_way(struct gavel_common *common, const struct view *view,
+                     struct plan *plan, uint32_t count)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < count; i++) {
+        job_id id = rounds->order[i];
+        if (common->entries[id].set && !plan_holds(plan, id) &&
+            gavel_make_way(common, view, plan, id, rounds->pages[id].want,
+                           is_owed_more))
+            rounds->granted++;
+    }
+}
+
+/*
+ * Who was chosen and may use some nodes only does not have them yet: what was meant for it
+ * must not idle.
+ */
+static void give_rest(struct gavel_common *common, const struct view *view,
+                      struct plan *plan)
+{
+    for (uint32_t i = 0; i < common->job_count && view->free->gpu_count > 0; i++) {
+        job_id id = common->jobs[i];
+        double room[TYPES_MAX];
+        uint32_t column;
+        if (view->jobs[id].state != JOB_WAITING || plan_changes(plan, id))
+            continue;
+        for (uint32_t c = 0; c < common->type_count; c++)
+            room[c] = view->free->shelves[common->types[c]].gpu_count;
+        while ((column = rounds_spare_column(common, id, NONE, room)) != NONE &&
+               !grant(common, plan, id, column))
+            room[column] = 0;
     }
 }
 
@@ -154,7 +204,11 @@ static void seat_all(struct gavel_common *common, const struct view *view,
             !grant_beside(common, plan, id, page->want, page->with))
             grant(common, plan, id, page->want);
     }
+    if (common->set_jobs > 0)
+        make_way(common, view, plan, count);
     keep_whom_nobody_replaces(common, view, plan);
+    if (common->set_jobs > 0 && !common->gavel->rule->strict)
+        give_rest(common, view, plan);
 }
 
 /* --- one swap at a time, if each has to pay ------------------------------------------------- */
@@ -179,7 +233,9 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
         const struct job *job = &view->jobs[id];
         if (!job_may_leave(job) || plan_changes(plan, id) ||
             rounds_column_now(common, view, job) != column ||
-            rounds->pages[id].want == column)
+            rounds->pages[id].want == column ||
+            !node_set_touches(view->jobs[newcomer].set, view_seats(view, id),
+                              job->seats.count))
             continue;
         plan_revoke(plan, id, RULE_ROUND, newcomer);
         victims++;
@@ -223,6 +279,24 @@ static void give_to(struct gavel_common *common, struct plan *plan, job_id job)
     }
 }
 
+/* There may be room now on nodes that it may use. */
+static bool may_find_room(const struct gavel_common *common, const struct view *view,
+                          job_id job)
+{
+    const struct node_set *set = common->entries[job].set;
+    double free[TYPES_MAX + 1] = { 0 };
+    for (node_id n = set ? bits_next(&set->allowed, 0) : BITS_NONE; n != BITS_NONE;
+         n = bits_next(&set->allowed, n + 1)) {
+        uint32_t type = view->cluster->nodes[n].type;
+        if (!view->free->listed[n])
+            continue;
+        free[type] += bits_count(view->free->rooms[n].gpus);
+        if (type != TYPE_NONE && free[type] >= common->entries[job].gang)
+            return true;
+    }
+    return !set;
+}
+
 /* In the middle of a round: nobody is sent away. */
 static void give_what_is_free(struct gavel_common *common, const struct view *view,
                               struct plan *plan)
@@ -243,6 +317,8 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
             continue;
         rounds->pages[job].want = NONE;
         rounds->pages[job].with = JOB_NONE;
+        if (!may_find_room(common, view, job))
+            continue;
         rounds->order[count++] = job;
         rounds_list_job(common, job, NONE);
     }
@@ -251,6 +327,8 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
     for (uint32_t i = 0; i < count; i++)
         if (rounds->pages[rounds->order[i]].want != NONE)
             give_to(common, plan, rounds->order[i]);
+    if (common->set_jobs > 0 && !common->gavel->rule->strict)
+        give_rest(common, view, plan);
 }
 
 /* --- deciding ----------------------------------------------------------------------------------- */

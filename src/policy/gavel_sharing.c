@@ -33,6 +33,7 @@
 #define BEHIND_MAX 10.0    /* rounds that somebody can be behind             */
 #define AHEAD_MAX (-2.0)   /* rounds that somebody can have had too much     */
 #define CREDIT_MAX 2.0     /* rounds that a line can be owed of each unit    */
+#define CHOOSY 1e9         /* more than any gang                             */
 #define WHOLE 1e-6         /* a line of so nearly whole units is whole       */
 #define DECIDE_LINES 65536 /* units listed at most                           */
 
@@ -74,6 +75,7 @@ struct gavel_sharing {
     bool room;          /* somebody left or came: what is free may be given away */
     bool stale;         /* shares are to be made again at the end of the round   */
     bool restless;
+    uint32_t without; /* chosen, but their nodes are others' still           */
 
     struct sort_item *items, *item_scratch; /* jobs, or units of lines */
     job_id *order;                          /* jobs, those furthest behind first */
@@ -497,19 +499,48 @@ static void seat_unit(struct gavel_common *common, const struct view *view,
     grant(common, plan, guest, unit->column, JOB_NONE);
 }
 
-/* Larger gangs first; then whoever nobody replaced stays, or goes where he can. */
+/* By more than what who sits is ahead by. */
+static bool is_owed_more(const struct gavel_common *common, job_id newcomer,
+                         job_id other, uint32_t column)
+{
+    const struct gavel_sharing *s = common->sharing;
+    return s->pages[newcomer].behind_s > s->pages[other].behind_s + STAYS * s->round_s;
+}
+
+/* Those who may use some nodes only, where others stay there; how many are still without. */
+static uint32_t make_way(struct gavel_common *common, const struct view *view,
+                         struct plan *plan)
+{
+    const struct gavel_sharing *s = common->sharing;
+    uint32_t without = 0;
+    for (uint32_t i = 0; i < s->unit_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            job_id id = s->units[i].jobs[side];
+            if (id != JOB_NONE && common->entries[id].set && !plan_holds(plan, id))
+                without += !gavel_make_way(common, view, plan, id, s->units[i].column,
+                                           is_owed_more);
+        }
+    return without;
+}
+
+/*
+ * Larger gangs first, before them those who may use some nodes only; then whoever nobody
+ * replaced stays, or goes where he can.
+ */
 static void seat_all(struct gavel_common *common, const struct view *view,
                      struct plan *plan)
 {
     struct gavel_sharing *s = common->sharing;
     settle_hosts(common, view);
     send_away(common, view, plan);
-    for (uint32_t i = 0; i < s->unit_count; i++)
-        s->items[i] =
-            (struct sort_item){ -common->entries[s->units[i].jobs[0]].gang, i };
+    for (uint32_t i = 0; i < s->unit_count; i++) {
+        const struct gavel_entry *entry = &common->entries[s->units[i].jobs[0]];
+        s->items[i] = (struct sort_item){ -entry->gang - (entry->set ? CHOOSY : 0), i };
+    }
     sort_items(s->items, s->item_scratch, s->unit_count);
     for (uint32_t i = 0; i < s->unit_count; i++)
         seat_unit(common, view, plan, &s->units[s->items[i].value]);
+    s->without = make_way(common, view, plan);
     for (uint32_t i = 0; i < common->job_count && !common->gavel->rule->strict; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
@@ -594,6 +625,8 @@ static int end_round(struct gavel_common *common, const struct view *view,
     }
     choose(common, view);
     seat_all(common, view, plan);
+    if (s->without > 0)
+        give_what_is_free(common, view, plan); /* it must not idle meanwhile */
     s->end_ns = view->now_ns + common->gavel->round_ns;
     s->room = true; /* what nobody was chosen for may still fit somebody */
     s->restless = is_restless(common, view, plan);

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "model/node_set.h"
+
 #define NODE_NOWHERE UINT32_MAX
 
 void look_clear(struct look *look, uint32_t gpu_count)
@@ -72,6 +74,7 @@ static uint32_t tightest(const struct look *look, const struct look_job *job)
     for (uint32_t n = 0; n < look->node_count; n++) {
         const struct look_node *node = &look->nodes[n];
         if (node->free >= job->each && (job->types >> node->type & 1) &&
+            node_set_has(job->set, node->node) &&
             (best == NODE_NOWHERE || node->free < look->nodes[best].free))
             best = n;
     }
@@ -110,7 +113,8 @@ static uint32_t most_free(const struct look *look)
 static bool is_hopeless(const struct look_job *job, const struct look_job *failed)
 {
     return failed->each > 0 && job->each >= failed->each &&
-           job->pieces >= failed->pieces && (job->types & ~failed->types) == 0;
+           job->pieces >= failed->pieces && (job->types & ~failed->types) == 0 &&
+           (!failed->set || job->set == failed->set);
 }
 
 /*

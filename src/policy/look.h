@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct node_set;
+
 #define LOOK_NODES_MAX 128
 #define LOOK_ENDS_MAX 512
 #define LOOK_QUEUE_MAX 256
@@ -22,6 +24,7 @@
 struct look_node {
     uint32_t type;
     uint32_t free;
+    uint32_t node; /* in the cluster */
 };
 
 /* GPUs that come free at a time; 0: somebody waits from then on. */
@@ -37,8 +40,9 @@ struct look_job {
     double run_s;
     double from_s; /* not before */
     uint32_t each, pieces;
-    uint32_t types; /* bits */
-    bool watched;   /* when does this one start? */
+    uint32_t types;             /* bits */
+    bool watched;               /* when does this one start? */
+    const struct node_set *set; /* nodes it may use; NULL: any */
 };
 
 struct look {

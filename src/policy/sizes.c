@@ -3,13 +3,14 @@
 
 #include "base/arena.h"
 #include "base/units.h"
+#include "model/node_set.h"
 #include "model/reasons.h"
 
 #define NONE UINT32_MAX
 
 /* What decides whether a job fits. */
 struct demand {
-    uint32_t gpus, cpu_milli, mem_mib, types, nodes, spread;
+    uint32_t gpus, cpu_milli, mem_mib, types, nodes, spread, set;
 };
 
 struct size {
@@ -55,13 +56,15 @@ static bool is_same(const struct demand *a, const struct demand *b)
 {
     return a->gpus == b->gpus && a->cpu_milli == b->cpu_milli &&
            a->mem_mib == b->mem_mib && a->types == b->types && a->nodes == b->nodes &&
-           a->spread == b->spread;
+           a->spread == b->spread && a->set == b->set;
 }
 
 static uint32_t size_for(struct sizes *sizes, const struct job *job)
 {
-    struct demand demand = { job->gpus,  job->cpu_milli, job->mem_mib,
-                             job->types, job->nodes,     job->spread };
+    struct demand demand = {
+        job->gpus,   job->cpu_milli,           job->mem_mib, job->types, job->nodes,
+        job->spread, node_set_number(job->set)
+    };
     uint64_t hash = hash_of(&demand);
     for (;; hash++) { /* another demand with the same hash: take the next number */
         uint32_t at = map_find(&sizes->found, hash);

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "model/event.h"
+#include "model/node_set.h"
 #include "model/reasons.h"
 
 #define NONE UINT32_MAX
@@ -117,13 +118,20 @@ void trial_observe(struct trial *trial, const struct view *view,
 
 /* --- deciding -------------------------------------------------------------------------- */
 
-/* To the letter: whoever was asked to leave leaves, whether it helped or not. */
-static bool clear_all(struct trial *trial, struct plan *plan, job_id newcomer)
+/*
+ * To the letter: whoever was asked to leave leaves, whether it helped or not; but nobody is
+ * asked who is on no node that the newcomer may use.
+ */
+static bool clear_all(struct trial *trial, const struct view *view, struct plan *plan,
+                      job_id newcomer)
 {
+    const struct node_set *set = view->jobs[newcomer].set;
     size_t mark = plan_mark(plan);
     for (job_id victim = trial->order(trial->self, JOB_NONE); victim != JOB_NONE;
          victim = trial->order(trial->self, victim)) {
-        if (plan_changes(plan, victim))
+        if (plan_changes(plan, victim) ||
+            !node_set_touches(set, view_seats(view, victim),
+                              view->jobs[victim].seats.count))
             continue;
         plan_revoke(plan, victim, RULE_TRIAL, newcomer);
         if (plan_grant(plan, newcomer, NULL))
@@ -138,7 +146,7 @@ bool trial_clear(struct trial *trial, const struct view *view, struct plan *plan
 {
     if (trial->spare)
         return evict_for(&trial->evict, view, plan, job, 0);
-    return clear_all(trial, plan, job);
+    return clear_all(trial, view, plan, job);
 }
 
 /* A start now; a promise of room that somebody is leaving will not do. */

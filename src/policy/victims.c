@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/sort.h"
 #include "model/free.h"
+#include "model/node_set.h"
 
 #define NONE UINT32_MAX
 #define BLOCK 1024 /* entries whose least score is remembered in one pass       */
@@ -386,6 +387,7 @@ static void catch_up(struct victims *v, const struct view *view,
 struct need {
     int32_t gpus, cpu_milli, mem_mib;
     uint32_t types; /* bit TYPE_NONE: nodes without accelerators will do */
+    const struct node_set *set;
 };
 
 static struct need need_of(const struct job *newcomer)
@@ -393,7 +395,8 @@ static struct need need_of(const struct job *newcomer)
     return (struct need){ capped(newcomer->gpus), capped(newcomer->cpu_milli),
                           capped(newcomer->mem_mib),
                           newcomer->gpus ? newcomer->types
-                                         : newcomer->types | 1u << TYPE_NONE };
+                                         : newcomer->types | 1u << TYPE_NONE,
+                          newcomer->set };
 }
 
 /*
@@ -486,8 +489,40 @@ static job_id oldest_in_pool(struct victims *v, const struct view *view,
     return chosen;
 }
 
+/* Where only some nodes will do: those who are there, one by one. */
+static job_id scan_set(struct victims *v, const struct view *view,
+                       const struct need *need)
+{
+    const struct bits *nodes = &need->set->allowed;
+    struct weights w = weights_of(v);
+    int32_t best = INT32_MAX;
+    job_id chosen = JOB_NONE;
+    for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
+         node = bits_next(nodes, node + 1)) {
+        const struct victims_pool *pool = pool_of(v, view, node);
+        if (!(need->types >> view->cluster->nodes[node].type & 1))
+            continue;
+        for (uint32_t at = v->on_node[node]; at != NONE;
+             at = v->stays[at].next_on_node) {
+            const struct victims_stay *stay = &v->stays[at];
+            int32_t bits = stay->entry == NONE
+                               ? INT32_MAX
+                               : bits_if_it_fits(pool, stay->entry, need, w);
+            bool older =
+                chosen != JOB_NONE && view->jobs[stay->job].id < view->jobs[chosen].id;
+            if (bits < best || (bits == best && bits < INT32_MAX && older)) {
+                best = bits;
+                chosen = stay->job;
+            }
+        }
+    }
+    return chosen;
+}
+
 static job_id scan(struct victims *v, const struct view *view, const struct need *need)
 {
+    if (need->set)
+        return scan_set(v, view, need);
     struct weights w = weights_of(v);
     int32_t bests[TYPES_MAX + 1];
     int32_t best = INT32_MAX;
@@ -511,7 +546,8 @@ static bool makes_room(const struct victims *v, const struct view *view, job_id 
         uint32_t type = view->cluster->nodes[stay->node].type;
         const struct victims_pool *pool = &v->pools[type];
         uint32_t i = stay->entry;
-        if (i != NONE && (need->types >> type & 1) && pool->gpus[i] >= need->gpus &&
+        if (i != NONE && (need->types >> type & 1) &&
+            node_set_has(need->set, stay->node) && pool->gpus[i] >= need->gpus &&
             pool->cpu_milli[i] >= need->cpu_milli && pool->mem_mib[i] >= need->mem_mib)
             return true;
     }

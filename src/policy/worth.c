@@ -9,6 +9,7 @@
 #include "model/cluster.h"
 #include "model/event.h"
 #include "model/free.h"
+#include "model/node_set.h"
 
 /* A checkpoint: weights and optimiser are about four times the gradients. */
 #define CKPT_PER_GRADIENT 4.0
@@ -203,8 +204,8 @@ static uint32_t see_node(struct worth *worth, const struct view *view,
     struct room room;
     plan_room(plan, node, &room);
     worth->in_sight[base->node_count] = node;
-    base->nodes[base->node_count] =
-        (struct look_node){ view->cluster->nodes[node].type, bits_count(room.gpus) };
+    base->nodes[base->node_count] = (struct look_node){ view->cluster->nodes[node].type,
+                                                        bits_count(room.gpus), node };
     worth->local[node] = ++base->node_count;
     return base->node_count - 1;
 }
@@ -236,8 +237,8 @@ static void cut(const struct view *view, const struct job *job, struct look_job 
     uint32_t node_max = 1;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
         if ((job->types >> type & 1) &&
-            view->cluster->types[type].node_gpus_max > node_max)
-            node_max = view->cluster->types[type].node_gpus_max;
+            node_set_gpus_max(job->set, view->cluster, type) > node_max)
+            node_max = node_set_gpus_max(job->set, view->cluster, type);
     uint32_t pieces = job->nodes ? job->nodes : (job->gpus + node_max - 1) / node_max;
     if (job->spread && job->gpus > pieces)
         pieces = job->gpus;
@@ -246,6 +247,7 @@ static void cut(const struct view *view, const struct job *job, struct look_job 
     look->pieces = pieces ? pieces : 1;
     look->each = (job->gpus + look->pieces - 1) / look->pieces;
     look->types = job->types;
+    look->set = job->set;
 }
 
 /* As long as it has run: a fair guess where long jobs tend to be longer still. */
@@ -331,7 +333,7 @@ static void see_free_nodes(struct worth *worth, const struct view *view,
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         node_id node = NODE_NONE;
         for (uint32_t i = 0; i < FREE_NODES_MAX; i++) {
-            node = free_most(view->free, type, node);
+            node = free_most(view->free, type, node, NULL);
             if (node == NODE_NONE)
                 break;
             see_node(worth, view, plan, node);
@@ -366,6 +368,19 @@ static double victim_end_s(const struct worth *worth, const struct swap *swap,
            (left_ns == INT64_MAX ? guess_s(swap->view, job) : seconds(left_ns));
 }
 
+/* Where only some nodes will do, the first of them: it waits for these and no others. */
+static void see_allowed(struct worth *worth, const struct swap *swap)
+{
+    const struct node_set *set = swap->view->jobs[swap->newcomer].set;
+    if (!set)
+        return;
+    node_id node = bits_next(&set->allowed, 0);
+    for (uint32_t i = 0; i < FREE_NODES_MAX && node != BITS_NONE; i++) {
+        see_node(worth, swap->view, swap->plan, node);
+        node = bits_next(&set->allowed, node + 1);
+    }
+}
+
 /* Everything but the two parties. */
 static void see_all(struct worth *worth, const struct swap *swap)
 {
@@ -377,6 +392,7 @@ static void see_all(struct worth *worth, const struct swap *swap)
             see_node(worth, swap->view, swap->plan, seats[s].node);
         worth->leaves[swap->victims[i]] = true;
     }
+    see_allowed(worth, swap);
     see_plan(worth, swap->view, swap->plan);
     see_running(worth, swap->view, swap->plan);
     see_queue(worth, swap->view, swap->plan, swap->newcomer);

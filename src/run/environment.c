@@ -124,6 +124,30 @@ static void add_slurm_names(struct ours *ours, const struct order *order,
     }
 }
 
+/* Has its owner said so, or what we have put in? */
+static bool has(const struct ours *ours, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < ours->count; i++)
+        if (strncmp(ours->texts[i], name, length) == 0 && ours->texts[i][length] == '=')
+            return true;
+    return false;
+}
+
+/*
+ * Packets of RDMA pass by whatever marks packets later: a queue pair has its traffic class
+ * and service level for good.  Who knows better says so himself.
+ */
+static void add_marks(struct ours *ours, const struct order *order)
+{
+    if (order->dscp < 0)
+        return;
+    if (!has(ours, "NCCL_IB_TC"))
+        add(ours, "NCCL_IB_TC=%d", order->dscp << 2);
+    if (!has(ours, "NCCL_IB_SL"))
+        add(ours, "NCCL_IB_SL=%d", order->dscp >> 3);
+}
+
 static void add_ours(struct ours *ours, const struct order *order, const char *dir,
                      const struct place *place)
 {
@@ -142,6 +166,7 @@ static void add_ours(struct ours *ours, const struct order *order, const char *d
     }
     add_gpus(ours, order);
     add_gang(ours, order, place);
+    add_marks(ours, order);
     if (launch->slurm_names)
         add_slurm_names(ours, order, place);
     add(ours, "%s=%s/preempt", PROTOCOL_ENV_FILE, dir); /* also what it is found by */

@@ -44,8 +44,6 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define NEVER INT64_MAX
-#define EXIT_SAVED 85     /* "saved, put me back"                            */
-#define EXIT_SAVED_TOO 99 /* the same, as other systems spell it             */
 #define EXIT_NOT_STARTED 127
 #define KILL_AGAIN (20 * MS)      /* between two goes at what is left                */
 #define UNCOLLECTED (60 * SECOND) /* then nobody is waited for any longer       */
@@ -290,7 +288,8 @@ static void rank_ended(struct run *run, uint32_t rank, int status)
 static void reaped(struct run *run, pid_t pid, int status)
 {
     int code = code_of(status);
-    run->saved_code = run->saved_code || code == EXIT_SAVED || code == EXIT_SAVED_TOO;
+    run->saved_code =
+        run->saved_code || code == LAUNCH_SAVED || code == LAUNCH_SAVED_TOO;
     for (uint32_t i = 0; i < run->pid_count; i++)
         if (run->pids[i] == pid) {
             rank_ended(run, i, status);
@@ -302,7 +301,7 @@ static void reaped(struct run *run, pid_t pid, int status)
 static void judge(struct run *run, struct run_end *end)
 {
     bool asked = run->cause != CAUSE_NONE;
-    bool put_back = run->code == EXIT_SAVED || run->code == EXIT_SAVED_TOO ||
+    bool put_back = run->code == LAUNCH_SAVED || run->code == LAUNCH_SAVED_TOO ||
                     (asked && run->saved_code);
     *end = (struct run_end){ .code = run->code,
                              .signal = run->ended_by,

@@ -528,6 +528,16 @@ static int open_bell(struct bridge *bridge, struct error *err)
     return 0;
 }
 
+/* Ours, unless somebody who came after us has made another in its place. */
+static void remove_bell(const struct bridge *bridge)
+{
+    const char *path = bridge->setup->bell;
+    struct stat ours, there;
+    if (path && fstat(bridge->bell, &ours) == 0 && lstat(path, &there) == 0 &&
+        ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+        unlink(path);
+}
+
 int bridge_run(const struct bridge_setup *setup, struct error *err)
 {
     static struct bridge bridge = { .out_lock = PTHREAD_MUTEX_INITIALIZER,
@@ -549,7 +559,6 @@ int bridge_run(const struct bridge_setup *setup, struct error *err)
         return error_set(err, -EAGAIN, "cannot start a thread");
     read_all(&bridge);
     drain(&bridge);
-    if (setup->bell)
-        unlink(setup->bell);
+    remove_bell(&bridge);
     return 0;
 }

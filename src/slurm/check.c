@@ -51,7 +51,8 @@ static void see_job(void *self, const struct slurm_job *job)
     if (!is_ours(sight, job->partition))
         return;
     sight->jobs++;
-    sight->loose += strcmp(job->state, "PENDING") == 0 && job->priority != 0;
+    bool parked = job->start >= SLURM_PARKED_FROM; /* by us */
+    sight->loose += strcmp(job->state, "PENDING") == 0 && job->priority != 0 && !parked;
 }
 
 static void see_doubt(void *self, uint32_t id, const char *why)

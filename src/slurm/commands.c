@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -142,7 +143,10 @@ static void forgive(struct answer *answer, int code)
 struct sight {
     const struct request *request;
     struct arena *scratch;
+    bool seen;
+    bool pending;
     bool running;
+    bool cancelled;
     bool completing;
     bool runs_there;
     bool bad_constraints;
@@ -173,7 +177,10 @@ static void see_job(void *self, const struct slurm_job *job)
     if (task ? job->array_task != strtoul(task + 1, NULL, 10)
              : job->id != request_id(sight->request))
         return;
+    sight->seen = true;
+    sight->pending = strcmp(job->state, "PENDING") == 0;
     sight->running = strcmp(job->state, "RUNNING") == 0;
+    sight->cancelled = strcmp(job->state, "CANCELLED") == 0;
     sight->completing = job->completing;
     sight->runs_there =
         sight->running && same_nodes(job->nodes, sight->request, sight->scratch);
@@ -299,6 +306,26 @@ static void evict(const struct request *request, struct answer *answer)
     forgive(answer, SAYS_ALTERED);
 }
 
+/* Only one that has ended, and not because somebody wanted it gone. */
+static void revive(const struct request *request, struct answer *answer,
+                   struct arena *scratch)
+{
+    struct sight sight = peek(request, scratch);
+    if (sight.running || sight.pending)
+        return;
+    if (sight.completing) {
+        answer_no(answer, SAYS_ALTERED, true, "the job has not left its nodes yet");
+        return;
+    }
+    if (!sight.seen || sight.cancelled) {
+        answer_no(answer, 0, false, "the job is gone for good");
+        return;
+    }
+    const char *const words[] = { "scontrol", "requeuehold", request->job, NULL };
+    order(words, answer, NULL);
+    forgive(answer, SAYS_PENDING);
+}
+
 /* scancel tries again for half a minute where there is nobody to be told. */
 static void signal_job(const struct request *request, struct answer *answer,
                        struct arena *scratch)
@@ -350,7 +377,25 @@ static void hold(const struct request *request, struct answer *answer,
 {
     struct words words = update_of(request, scratch);
     add_word(&words, "Priority=", "0");
+    if (request->unpin)
+        add_word(&words, "ReqNodeList=", "");
     order(words.list, answer, NULL);
+    if (!answer->ok || !request->theirs)
+        return;
+    const char *const theirs[] = { "scontrol", "uhold", request->job, NULL };
+    order(theirs, answer, NULL);
+}
+
+/* As scontrol reads a time. */
+static const char *begin_of(const struct request *request, struct arena *scratch)
+{
+    time_t at = (time_t)request->begin;
+    struct tm date;
+    char *text = arena_array(scratch, char, 32);
+    if (at == 0 || !localtime_r(&at, &date))
+        return "now";
+    strftime(text, 32, "%Y-%m-%dT%H:%M:%S", &date);
+    return text;
 }
 
 static void commands_carry_out(void *own, const struct request *request,
@@ -367,11 +412,14 @@ static void commands_carry_out(void *own, const struct request *request,
     case VERB_EVICT:
         evict(request, answer);
         break;
+    case VERB_REVIVE:
+        revive(request, answer, scratch);
+        break;
     case VERB_HOLD:
         hold(request, answer, scratch);
         break;
     case VERB_RELEASE:
-        pin(request, "now", answer, scratch);
+        pin(request, begin_of(request, scratch), answer, scratch);
         if (answer->ok)
             release(request, answer);
         forgive(answer, SAYS_NOT_PENDING); /* it runs: nothing is left to release */

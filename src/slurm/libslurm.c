@@ -36,6 +36,7 @@
 #include "base/map.h"
 #include "slurm/hash.h"
 #include "slurm/hostlist.h"
+#include "slurm/output.h"
 #include "slurm/request.h"
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
@@ -240,6 +241,28 @@ static void fill_wishes(struct slurm_job *job, const slurm_job_info_t *info)
     job->admin_comment = info->admin_comment;
 }
 
+static void fill_output(struct slurm_job *job, const slurm_job_info_t *info,
+                        struct arena *scratch)
+{
+    const struct output_names names = { .id = job->id,
+                                        .array_id = job->array_id,
+                                        .array_task = job->array_task,
+                                        .name = job->name,
+                                        .user = job->user,
+                                        .nodes = job->nodes,
+                                        .folder = info->work_dir };
+    const char *pattern = info->std_out;
+    job->command = info->command;
+    job->folder = info->work_dir;
+    if (!job->batch)
+        return;
+    if (!pattern || *pattern == '\0')
+        pattern = job->array_id ? "slurm-%A_%a.out" : "slurm-%j.out";
+    job->output = output_name(pattern, &names, scratch);
+    if (info->std_err && *info->std_err)
+        job->errors = output_name(info->std_err, &names, scratch);
+}
+
 static void show_job(struct libslurm *self, const slurm_job_info_t *info,
                      const struct eyes *eyes, struct arena *scratch)
 {
@@ -275,6 +298,7 @@ static void show_job(struct libslurm *self, const slurm_job_info_t *info,
             WIFSIGNALED(info->exit_code) ? (uint32_t)WTERMSIG(info->exit_code) : 0;
     }
     fill_wishes(&job, info);
+    fill_output(&job, info, scratch);
     fill_held(&job, info, scratch);
     eyes->job(eyes->self, &job);
 }
@@ -381,6 +405,7 @@ static void show_node(struct libslurm *self, const node_info_t *info,
         .up = is_up(info->node_state),
         .drain = (info->node_state & (NODE_STATE_DRAIN | NODE_STATE_MAINT)) != 0,
         .reason = info->reason && *info->reason ? info->reason : NULL,
+        .features = info->features_act,
     };
     eyes->node(eyes->self, &node);
 }
@@ -545,6 +570,8 @@ static void set_priority(const struct request *request, uint32_t priority, time_
     job_desc_msg_t wish;
     slurm_init_job_desc_msg(&wish);
     wish.priority = priority;
+    if (request->theirs)
+        wish.alloc_sid = ALLOC_SID_USER_HOLD;
     if (begin != 0)
         wish.begin_time = begin;
     if (request->nodes) {
@@ -577,13 +604,11 @@ static void comment(const struct request *request, struct answer *answer)
         say_no(answer, code);
 }
 
-/* JOB_RUNNING: never bring back a job that has ended or was cancelled. */
-static void evict(const struct request *request, struct answer *answer)
+static int requeue(const struct request *request, uint32_t flags)
 {
     job_array_resp_msg_t *answers = NULL;
     int code = 0;
-    if (slurm_requeue2((char *)(uintptr_t)request->job, JOB_REQUEUE_HOLD | JOB_RUNNING,
-                       &answers) != 0)
+    if (slurm_requeue2((char *)(uintptr_t)request->job, flags, &answers) != 0)
         code = errno;
     if (answers) {
         for (uint32_t i = 0; i < answers->job_array_count; i++)
@@ -591,9 +616,37 @@ static void evict(const struct request *request, struct answer *answer)
                 code = (int)answers->error_code[i];
         slurm_free_job_array_resp(answers);
     }
+    return code;
+}
+
+/* JOB_RUNNING: never bring back a job that has ended or was cancelled. */
+static void evict(const struct request *request, struct answer *answer)
+{
+    int code = requeue(request, JOB_REQUEUE_HOLD | JOB_RUNNING);
     /* It does not run, or will not for long: that was asked for. */
     if (code == ESLURM_JOB_PENDING || code == ESLURM_ALREADY_DONE ||
         code == ESLURM_JOB_FINISHED || code == ESLURM_TRANSITION_STATE_NO_UPDATE)
+        code = 0;
+    if (code != 0)
+        say_no(answer, code);
+}
+
+/* The other way round: only one that has ended, and not because somebody wanted it gone. */
+static void revive(const struct request *request, struct answer *answer)
+{
+    job_info_msg_t *message;
+    const slurm_job_info_t *job = peek(request, &message);
+    uint32_t state = job ? job->job_state : JOB_CANCELLED;
+    bool gone = !job || (state & JOB_STATE_BASE) == JOB_CANCELLED;
+    bool alive = (state & JOB_STATE_BASE) < JOB_COMPLETE;
+    if (message)
+        slurm_free_job_info_msg(message);
+    if (gone)
+        answer_no(answer, ESLURM_INVALID_JOB_ID, false, "the job is gone for good");
+    if (gone || alive)
+        return;
+    int code = requeue(request, JOB_REQUEUE_HOLD);
+    if (code == ESLURM_JOB_PENDING)
         code = 0;
     if (code != 0)
         say_no(answer, code);
@@ -648,11 +701,15 @@ static void libslurm_carry_out(void *own, const struct request *request,
     case VERB_EVICT:
         evict(request, answer);
         break;
+    case VERB_REVIVE:
+        revive(request, answer);
+        break;
     case VERB_HOLD:
         set_priority(request, 0, 0, answer);
         break;
     case VERB_RELEASE:
-        set_priority(request, INFINITE, time(NULL), answer);
+        set_priority(request, INFINITE,
+                     request->begin > 0 ? (time_t)request->begin : time(NULL), answer);
         break;
     case VERB_PARK:
         set_priority(request, INFINITE, PARKED_UNTIL, answer);

@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #define SLURM_NONE UINT32_MAX
+#define SLURM_PARKED_FROM \
+    2114200000 /* the end of 2036: nobody but us has a job wait for so long */
 
 /* What a job holds on some nodes: "n[1-2]" and "gpu:v100:2(IDX:0-1)". */
 struct slurm_held {
@@ -60,6 +62,10 @@ struct slurm_job {
     const char *dependency;
     const char *comment;
     const char *admin_comment;
+    const char *command; /* the path of its script, as it was submitted */
+    const char *folder;  /* its script starts in */
+    const char *output;  /* where its batch script writes; place holders filled in */
+    const char *errors;  /* NULL: there as well                                   */
     const struct slurm_held *held;
     uint32_t held_count;
 };
@@ -74,6 +80,7 @@ struct slurm_node {
     bool up;    /* it answers and may run jobs                        */
     bool drain; /* those that run may go on, but nothing is to start  */
     const char *reason;
+    const char *features; /* "fast,ib"; those it has now */
 };
 
 /* What a site has set, as far as we care; "": nothing. */

@@ -15,10 +15,10 @@
 #include "base/json.h"
 
 static const char *const verbs[] = {
-    [VERB_START] = "start", [VERB_SIGNAL] = "signal",   [VERB_EVICT] = "evict",
-    [VERB_HOLD] = "hold",   [VERB_RELEASE] = "release", [VERB_CANCEL] = "cancel",
-    [VERB_PARK] = "park",   [VERB_COMMENT] = "comment", [VERB_SCRIPT] = "script",
-    [VERB_POLL] = "poll",
+    [VERB_START] = "start",   [VERB_SIGNAL] = "signal", [VERB_EVICT] = "evict",
+    [VERB_REVIVE] = "revive", [VERB_HOLD] = "hold",     [VERB_RELEASE] = "release",
+    [VERB_CANCEL] = "cancel", [VERB_PARK] = "park",     [VERB_COMMENT] = "comment",
+    [VERB_SCRIPT] = "script", [VERB_POLL] = "poll",
 };
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
@@ -184,8 +184,16 @@ static int read_rest(const struct json *object, struct arena *arena,
         return read_signal(object, request, err);
     case VERB_COMMENT:
         return read_comment(object, arena, request, err);
+    case VERB_HOLD:
+        json_as_flag(json_get(object, "theirs"), &request->theirs);
+        json_as_flag(json_get(object, "unpin"), &request->unpin);
+        return 0;
     case VERB_RELEASE:
         json_as_flag(json_get(object, "unpin"), &request->unpin);
+        if (json_get(object, "begin") &&
+            (!json_as_count(json_get(object, "begin"), &request->begin) ||
+             request->begin < 1 || request->begin > UINT32_MAX))
+            return error_set(err, -EINVAL, "begin: want seconds since 1970");
         return json_get(object, "nodes") ? read_shape(object, arena, request, err) : 0;
     default:
         return 0;

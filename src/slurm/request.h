@@ -16,6 +16,7 @@ enum verb {
     VERB_START,
     VERB_SIGNAL,
     VERB_EVICT,
+    VERB_REVIVE,
     VERB_HOLD,
     VERB_RELEASE,
     VERB_CANCEL,
@@ -40,7 +41,9 @@ struct request {
     uint32_t gpus_per_node; /* another shape; 0: as it was submitted */
     uint32_t tasks;
     uint32_t cpus;
-    bool unpin; /* release: forget the nodes it was started on */
+    bool unpin;    /* release, hold: forget the nodes it was started on */
+    int64_t begin; /* release: not before; 0: now */
+    bool theirs;   /* hold: as if its owner had, so that he can release it */
     int signal;
     enum whom to;
     const char *text;

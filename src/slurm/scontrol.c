@@ -164,6 +164,13 @@ static const char *text_at(char *value, struct arena *scratch)
     return text;
 }
 
+/* A path; it is for its owner's eyes only, so that of a strange name is no harm. */
+static const char *path_at(char *record, const char *key, struct arena *scratch)
+{
+    char *value = find_key(record, key);
+    return value ? text_at(value, scratch) : NULL;
+}
+
 static uint32_t number_at(const char *text)
 {
     unsigned long number = text ? strtoul(text, NULL, 10) : 0;
@@ -357,6 +364,10 @@ static bool read_job(char *record, struct slurm_job *job, struct arena *scratch)
     job->name = name ? text_at(name, scratch) : NULL;
     job->comment = comment ? text_at(comment, scratch) : NULL;
     job->admin_comment = admin ? text_at(admin, scratch) : NULL;
+    job->command = path_at(record, "Command", scratch);
+    job->folder = path_at(record, "WorkDir", scratch);
+    job->output = path_at(record, "StdOut", scratch);
+    job->errors = path_at(record, "StdErr", scratch);
     job->partition = words[KEY_PARTITION];
     job->reason = words[KEY_REASON];
     job->priority = number_at(words[KEY_PRIORITY]);
@@ -505,6 +516,7 @@ static void show_node(char *line, const struct eyes *eyes, struct arena *scratch
         .drain = has_flag(state, "DRAIN") || has_flag(state, "MAINT") ||
                  has_flag(state, "MAINTENANCE"),
         .reason = node_reason(line, scratch),
+        .features = word_of(line, "ActiveFeatures", scratch),
     };
     if (node.name)
         eyes->node(eyes->self, &node);

@@ -32,6 +32,8 @@ void watch_init(struct watch *watch, const char *const *partitions, uint32_t cou
 
 void watch_release(struct watch *watch)
 {
+    for (uint32_t i = 0; i < watch->known_count; i++)
+        free(watch->known[i].name);
     map_release(&watch->places);
     free(watch->known);
     buf_release(&watch->line);
@@ -104,6 +106,8 @@ static void see_node(void *self, const struct slurm_node *node)
         return;
     uint64_t key = NODE_KEY | hash_of(node->name, strlen(node->name));
     struct known *known = meet(watch, key, 0);
+    if (!known->name && !(known->name = strdup(node->name)))
+        abort();
     buf_reset(&watch->line);
     words_node(&watch->line, node);
     say_if_new(watch, known);
@@ -137,6 +141,7 @@ struct eyes watch_begin(struct watch *watch)
 /* Forget one; the last takes its place. */
 static void drop(struct watch *watch, uint32_t place)
 {
+    free(watch->known[place].name);
     map_remove(&watch->places, watch->known[place].key);
     struct known *last = &watch->known[--watch->known_count];
     if (place == watch->known_count)
@@ -154,11 +159,12 @@ void watch_end(struct watch *watch, const struct look *look)
             i++;
             continue;
         }
-        if (known->id != 0) {
-            buf_reset(&watch->line);
+        buf_reset(&watch->line);
+        if (known->id != 0)
             words_gone(&watch->line, known->id);
-            say_line(watch);
-        }
+        else /* it has left the partitions: nothing can start there */
+            words_node(&watch->line, &(struct slurm_node){ .name = known->name });
+        say_line(watch);
         drop(watch, i);
     }
     if (!watch->synced) {

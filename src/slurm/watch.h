@@ -22,6 +22,7 @@ struct known {
     uint64_t line; /* a hash of what was said of it */
     uint64_t round;
     uint32_t id; /* of a job; 0: a node */
+    char *name;  /* of a node           */
 };
 
 struct watch {

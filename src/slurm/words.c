@@ -2,6 +2,7 @@
 #include "slurm/words.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,13 @@ static void say_text(struct buf *line, const char *key, const char *text,
         text = plain;
     }
     jot_text(line, key, text);
+}
+
+/* A name that JSON cannot say, or that is cut, would be another one: better none. */
+static void say_path(struct buf *line, const char *key, const char *path)
+{
+    if (path && path[0] == '/' && strlen(path) < PATH_MAX && json_can_say(path))
+        jot_text(line, key, path);
 }
 
 /* Absent where it is 0. */
@@ -139,8 +147,12 @@ static void say_state(struct buf *line, const struct slurm_job *job,
         say_count(line, "end", job->end);
     }
     say_count(line, "submit", job->submit);
-    /* Slurm also guesses when a job will start; only its own limit is a fact. */
-    if (pending && job->reason && strcmp(job->reason, "BeginTime") == 0)
+    /* Slurm also guesses when a job will start, but not of one that is held. */
+    bool limited =
+        job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
+    if (pending && job->start >= SLURM_PARKED_FROM)
+        jot_flag(line, "parked", true);
+    if (pending && limited)
         say_count(line, "begin", job->start);
     else if (!pending)
         say_count(line, "start", job->start);
@@ -177,6 +189,11 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
     say_text(line, "dependency", job->dependency, scratch);
     say_text(line, "comment", job->comment, scratch);
     say_text(line, "admin_comment", job->admin_comment, scratch);
+    say_text(line, "command", job->command, scratch);
+    say_path(line, "folder", job->folder);
+    say_path(line, "output", job->output);
+    if (job->errors && (!job->output || strcmp(job->output, job->errors) != 0))
+        say_path(line, "errors", job->errors);
 }
 
 void words_job(struct buf *line, const struct slurm_job *job, struct arena *scratch)
@@ -214,6 +231,8 @@ void words_node(struct buf *line, const struct slurm_node *node)
         jot_flag(line, "drain", true);
     if (node->reason && json_can_say(node->reason))
         jot_text(line, "reason", node->reason);
+    if (node->features && *node->features && json_can_say(node->features))
+        jot_text(line, "features", node->features);
     if (node->gres_used)
         say_indexes(line, "used", used.indexes);
     jot_close(line, '}');

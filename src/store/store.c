@@ -362,7 +362,9 @@ static void mark_others(struct store *store)
 void store_event(void *self, const struct view *view, const struct event *event)
 {
     struct store *store = self;
-    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED)
+    /* What hosts count comes again in seconds: it is not worth a line. */
+    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED ||
+        event->kind == EVENT_SENT)
         return;
     write_event(store, view, event);
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED ||
@@ -436,6 +438,19 @@ int store_accept(struct store *store, const struct store_job *job, struct error 
     db_int(query, 16, job->held);
     db_text(query, 17, job->request);
     return db_run(query, err);
+}
+
+int store_retire(struct store *store, uint64_t id, struct error *err)
+{
+    struct db_query *query = db_prepare_once(
+        store->db,
+        "UPDATE job SET id = id + 4294967296 * (1 + (SELECT max(id) FROM job "
+        "WHERE id % 4294967296 = ?1) / 4294967296) "
+        "WHERE id = ?1 AND end_ns IS NOT NULL");
+    db_int(query, 1, (int64_t)id);
+    int r = db_run(query, err);
+    db_finish(query);
+    return r;
 }
 
 void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,

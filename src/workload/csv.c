@@ -53,6 +53,8 @@ const char *const csv_names[COLUMN_COUNT + 1] = {
     [COLUMN_OVERLAP] = "overlap",
     [COLUMN_CURVE] = "curve",
     [COLUMN_FAILS] = "fails",
+    [COLUMN_NODELIST] = "nodelist",
+    [COLUMN_EXCLUDE] = "exclude",
 };
 
 struct csv {
@@ -344,6 +346,10 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
         return read_curve(table, at, &spec->curve, csv->points, err);
     case COLUMN_FAILS:
         return read_flag(table, at, &spec->fails, err);
+    case COLUMN_NODELIST:
+        return table_text(table, at, &spec->nodelist, err);
+    case COLUMN_EXCLUDE:
+        return table_text(table, at, &spec->exclude, err);
     case COLUMN_COUNT:
         break;
     }

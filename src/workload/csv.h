@@ -50,7 +50,9 @@ enum column {
     COLUMN_OVERLAP,
     COLUMN_CURVE,
     COLUMN_FAILS,
-    COLUMN_COUNT,
+    COLUMN_NODELIST,
+    COLUMN_EXCLUDE,
+    COLUMN_COUNT, /* at most 32: a set of them is one word */
 };
 
 #define COLUMN_BIT(column) (UINT32_C(1) << (column))

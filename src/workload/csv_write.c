@@ -177,6 +177,12 @@ static void put_field(FILE *file, enum column column, const struct job_spec *job
     case COLUMN_FAILS:
         fputc('0' + job->fails, file);
         break;
+    case COLUMN_NODELIST:
+        put_text(file, job->nodelist);
+        break;
+    case COLUMN_EXCLUDE:
+        put_text(file, job->exclude);
+        break;
     case COLUMN_COUNT:
         break;
     }

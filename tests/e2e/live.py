@@ -12,12 +12,23 @@ import time
 BUILD = os.environ.get("BERTH_BUILD") or os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "REJECTED"}
+PATIENCE = 90  # seconds: whoever waits so long waits in vain, on the busiest machine
+
+
+def until(holds, seconds=PATIENCE):
+    """What holds() says, once that is something; an AssertionError if it never is."""
+    end = time.monotonic() + seconds
+    while not (answer := holds()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds} s in vain")
+        time.sleep(0.02)
+    return answer
 
 
 class Wire(http.client.HTTPConnection):
     """HTTP over a UNIX socket."""
 
-    def __init__(self, path, timeout=30):
+    def __init__(self, path, timeout=PATIENCE):
         super().__init__("berth", timeout=timeout)
         self.path = path
 
@@ -67,7 +78,7 @@ class Daemon:
         if self.process and self.process.poll() is None:
             try:
                 self.ask("DELETE", "/v1/server?kill=true")
-                self.process.wait(20)
+                self.process.wait(PATIENCE)
             except (OSError, http.client.HTTPException, subprocess.TimeoutExpired):
                 pass
         self.stop()
@@ -76,7 +87,7 @@ class Daemon:
         if self.process and self.process.returncode not in (0, 1, 2, -signal.SIGKILL):
             raise AssertionError(f"berthd ended with {self.process.returncode}: {words}")
 
-    def ask(self, method, path, body=None, timeout=30):
+    def ask(self, method, path, body=None, timeout=PATIENCE):
         """Status and answer."""
         wire = Wire(self.socket, timeout)
         try:
@@ -109,7 +120,7 @@ class Daemon:
             raise AssertionError(f"{status} {answer}")
         return answer
 
-    def wait(self, ident, states=ENDED, seconds=30):
+    def wait(self, ident, states=ENDED, seconds=PATIENCE):
         """The job, once it is in one of these states."""
         end = time.monotonic() + seconds
         while True:

@@ -13,6 +13,7 @@ from support import BUILD, ROOT
 LAB = os.path.join(ROOT, "tests", "slurm", "lab")
 BERTH_SLURM = os.path.join(BUILD, "berth-slurm")
 NOBODY = 65534
+PATIENCE = 90  # seconds, as in live.py
 
 
 def missing():
@@ -113,7 +114,7 @@ class Driver:
             self.gone.add(word["gone"])
         return True
 
-    def until(self, what, timeout=30):
+    def until(self, what, timeout=PATIENCE):
         """Listen until it is so; what it returned."""
         end = time.monotonic() + timeout
         while not (result := what()):
@@ -139,14 +140,14 @@ class Driver:
     def order(self, verb, job=None, **more):
         """Wait for what came of it."""
         seq = self.send(verb, job, **more)
-        return self.until(lambda: self.done.get(seq), timeout=60)
+        return self.until(lambda: self.done.get(seq))
 
     def look(self):
         """All that is so now."""
         assert self.order("poll")["ok"]
         return self.jobs
 
-    def state(self, job, state, timeout=30, **more):
+    def state(self, job, state, timeout=PATIENCE, **more):
         """Wait until the job is in this state, and all of these are so too."""
         return self.until(lambda: (now := self.jobs.get(job)) and now["state"] == state
                           and all(now.get(k) == v for k, v in more.items()) and now, timeout)
@@ -161,7 +162,7 @@ class Driver:
             except BrokenPipeError:
                 pass
         try:
-            return self.process.wait(timeout=20)
+            return self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

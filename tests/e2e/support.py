@@ -22,7 +22,7 @@ class Case(unittest.TestCase):
 
     def berth(self, *words, env=None, **more):
         """Run it in the scratch folder; status, stdout and stderr are in the answer."""
-        more.setdefault("timeout", 120)
+        more.setdefault("timeout", 300)
         return subprocess.run(
             [BERTH, *words], cwd=self.scratch, env={**os.environ, **(env or {})}, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)

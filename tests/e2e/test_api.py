@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from live import Daemon, Wire
+from live import PATIENCE, Daemon, Wire, until
 
 SLEEPER = ["sleep", "60"]
 
@@ -172,10 +172,12 @@ class Api(unittest.TestCase):
 
     # --- events and figures -------------------------------------------------------------
 
-    def watch(self, query, lines):
+    def watch(self, query, lines, begun=None):
         wire = Wire(self.daemon.socket)
         wire.request("GET", "/v1/events" + query)
         reply = wire.getresponse()
+        if begun:
+            begun.set()
         events = []
         while len(events) < lines:
             line = reply.fp.readline().decode()
@@ -185,12 +187,12 @@ class Api(unittest.TestCase):
         return events
 
     def test_events_come_as_they_happen_and_again_from_any_number(self):
-        got = []
-        thread = threading.Thread(target=lambda: got.extend(self.watch("", 4)))
+        got, begun = [], threading.Event()
+        thread = threading.Thread(target=lambda: got.extend(self.watch("", 4, begun)))
         thread.start()
-        time.sleep(0.3)
+        self.assertTrue(begun.wait(PATIENCE))
         ident = self.daemon.submit("true")
-        thread.join(20)
+        thread.join(PATIENCE)
         self.assertEqual([e["kind"] for e in got],
                          ["submitted", "placed", "started", "finished"])
         self.assertEqual({e["job"] for e in got}, {ident})
@@ -233,7 +235,8 @@ class Api(unittest.TestCase):
         status, answer = self.ask("PATCH", "/v1/server", {"policy": "srtf"})
         self.assertEqual((status, answer["policy"]), (200, "srtf"))
         for body in [{}, [], {"policy": 1}, {"policy": "none"}, {"policy": "srtf,x=1"},
-                     {"polity": "srtf"}, {"policy": "a" * 10000}, {"flow": "jpas"}, "{"]:
+                     {"polity": "srtf"}, {"policy": "a" * 10000}, {"flow": "none"},
+                     {"flow": "jpas,levels=9"}, {"policy": "las", "flow": "jpas,x=1"}, "{"]:
             self.refused(400, "PATCH", "/v1/server", body)
         self.assertEqual(self.get("/v1/server")["policy"], "srtf")
         self.ask("PATCH", "/v1/server", {"policy": before})
@@ -418,6 +421,28 @@ class Why(unittest.TestCase):
         self.daemon.wait(one)
         self.assertIn("on type v100", self.why(four)[1])
 
+    def test_nodes_that_will_do_also_after_a_crash(self):
+        one = self.runs(types="v100")
+        node = self.daemon.job(one)["placement"][0]["node"]
+        two = self.daemon.submit(*SLEEPER, gpus=2, nodelist=node)
+        for crash in (True, False):
+            tokens, change, answer = self.why(two)
+            self.assertEqual(tokens[:2], ["nodes", "resources"])
+            self.assertEqual(answer["reasons"][0]["text"], f"only nodes {node} will do (-w)")
+            if crash:
+                self.daemon.kill()
+                self.daemon.start()
+        self.daemon.ask("DELETE", f"/v1/jobs/{one}")
+        placement = self.daemon.wait(two, {"RUNNING"})["placement"]
+        self.assertEqual([seat["node"] for seat in placement], [node])
+
+        other = self.runs(exclude=node)
+        self.assertNotEqual(self.daemon.job(other)["placement"][0]["node"], node)
+        nowhere = self.daemon.submit("true", nodelist="elsewhere")
+        job = self.daemon.job(nowhere)
+        self.assertEqual((job["state"], job["reason"]),
+                         ("REJECTED", "node elsewhere: not in this cluster"))
+
     def test_a_trial_job_would_start(self):
         self.daemon.ask("PATCH", "/v1/server", {"policy": "fitgpp"})
         self.runs(types="p100")
@@ -486,10 +511,7 @@ class Users(unittest.TestCase):
     def test_neither_can_read_cancel_or_run_as_the_other(self):
         mine = self.submit_as(self.ONE, "id -u; echo secret; sleep 30", name="private")
         self.daemon.wait(mine, {"RUNNING"})
-        end = time.monotonic() + 10
-        while "secret" not in self.ask_as(self.ONE, "GET", f"/v1/jobs/{mine}/log")[1]:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        until(lambda: "secret" in self.ask_as(self.ONE, "GET", f"/v1/jobs/{mine}/log")[1])
         self.assertEqual(self.ask_as(self.ONE, "GET", f"/v1/jobs/{mine}/log"),
                          (200, f"{self.ONE}\nsecret\n"))
         for method, path, body in [("GET", "", None), ("GET", "/why", None),

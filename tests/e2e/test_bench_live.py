@@ -1,6 +1,7 @@
 """berth bench live: every figure is there, and nothing is left behind.  Slow: soak only."""
 import json
 import os
+import tempfile
 import unittest
 
 from support import Case
@@ -16,9 +17,9 @@ class BenchLive(Case):
     def test_every_figure_is_there(self):
         if not os.environ.get("BERTH_SOAK"):
             self.skipTest("takes a minute; make soak runs it")
-        os.mkdir("/tmp/berth-b", 0o700)
-        self.addCleanup(os.rmdir, "/tmp/berth-b")  # fails if something was left in it
-        done = self.berth("bench", "live", "--json", env={"TMPDIR": "/tmp/berth-b"},
+        places = tempfile.mkdtemp(prefix="b", dir="/tmp")
+        self.addCleanup(os.rmdir, places)  # fails if something was left in it
+        done = self.berth("bench", "live", "--json", env={"TMPDIR": places},
                           timeout=600)
         self.assertEqual(done.returncode, 0, done)
         rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}

@@ -25,7 +25,7 @@ class CheckCkpt(Case):
         self.places = tempfile.mkdtemp(prefix="b", dir="/tmp")
         self.addCleanup(os.rmdir, self.places)  # fails if something was left in it
 
-    def check(self, *words, after="300ms", within="3s", grace="5s", flags=()):
+    def check(self, *words, after="300ms", within="40s", grace="20s", flags=()):
         done = self.berth("check-ckpt", "--json", "--after", after, "--within", within,
                           "--grace", grace, *flags, "--", *words,
                           env={"TMPDIR": self.places})

@@ -59,9 +59,10 @@ class Crash(unittest.TestCase):
                                        grace_s=5, **{"class": "te" if trial else "be"})
                 self.accepted[ident] = (mark, code)
                 if rng.random() < 0.15:
+                    self.cancelled.add(ident)  # perhaps, if nobody answers
                     status, _ = self.daemon.ask("DELETE", f"/v1/jobs/{ident}")
-                    if status == 200:
-                        self.cancelled.add(ident)
+                    if status != 200:
+                        self.cancelled.discard(ident)
             except (OSError, http.client.HTTPException):
                 self.unsure.append(mark)
                 time.sleep(0.05)

@@ -17,7 +17,7 @@ class Demo(Case):
         done = subprocess.run([os.path.join(ROOT, "tools", "demo"), "--quick", BUILD],
                               env={**os.environ, "TMPDIR": link, "NO_COLOR": "1"}, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=100)
+                              stderr=subprocess.STDOUT, timeout=280)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"runs \d+ ms after it was typed")
         self.assertIn("in the slot of 'nimble'", done.stdout)

@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from live import Daemon
+from live import PATIENCE, Daemon, until
 
 
 def mount(folder, *options):
@@ -40,7 +40,7 @@ class Disk(unittest.TestCase):
 
     def refuses(self):
         """Submissions fail, and say why."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             status, answer = self.submit("true")
             if status == 503:
@@ -56,7 +56,7 @@ class Full(Disk):
         return mount(self.folder, "-t", "tmpfs", "-o", "size=4m", "tmpfs")
 
     def works_again(self):
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             status, answer = self.submit("true")
             if status == 201:
@@ -66,7 +66,9 @@ class Full(Disk):
         self.fail(f"it takes no jobs: {status} {answer}\n{self.daemon.words()}")
 
     def trouble(self, begin, end):
-        status, answer = self.submit("sleep 2; exit 5")
+        gate, over = (os.path.join(self.daemon.dir, name) for name in ("gate", "over"))
+        status, answer = self.submit(
+            f"while [ ! -e {gate} ]; do sleep 0.02; done; touch {over}; exit 5")
         self.assertEqual(status, 201)
         running = answer["id"]
         self.daemon.wait(running, {"RUNNING"})
@@ -75,7 +77,10 @@ class Full(Disk):
         self.refuses()
         self.assertIsNone(self.daemon.process.poll(), self.daemon.words())
         self.assertEqual(self.daemon.ask("GET", f"/v1/jobs/{running}")[0], 200)
-        time.sleep(2.5)  # it ends while its end cannot be written
+        with open(gate, "w", encoding="utf-8"):
+            pass
+        until(lambda: os.path.exists(over))
+        time.sleep(0.5)  # it ends while its end cannot be written
         end()
         self.works_again()
         job = self.daemon.wait(running)

@@ -117,6 +117,14 @@ class ManPages(Case):
         page = read(os.path.join(ROOT, "docs", "man", "berth-slurm.8.scd"))
         self.assertEqual(flags_in_page(page), set(re.findall(r"--[a-z]+", said)))
 
+    def test_so_are_those_of_berth_flowd(self):
+        program = os.path.join(os.path.dirname(BERTH), "berth-flowd")
+        if not os.access(program, os.X_OK):
+            self.skipTest("berth-flowd is not built")
+        said = subprocess.run([program, "--help"], text=True, capture_output=True).stdout
+        page = read(os.path.join(ROOT, "docs", "man", "berth-flowd.8.scd"))
+        self.assertEqual(flags_in_page(page), flags_in_help(said))
+
     def test_every_page_is_installed(self):
         listed = read(os.path.join(ROOT, "docs", "man", "meson.build"))
         for page in MAN:

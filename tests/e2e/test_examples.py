@@ -17,7 +17,7 @@ from support import BUILD, ROOT
 
 EXAMPLES = os.path.join(ROOT, "examples")
 CLIENT = os.path.join(BUILD, "examples", "example-client")
-PATIENCE = 60
+PATIENCE = 90
 
 
 class Example(unittest.TestCase):

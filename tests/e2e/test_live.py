@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from live import BUILD, Daemon
+from live import BUILD, Daemon, until
 
 TRAP = "trap 'exit 85' TERM; i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); done"
 
@@ -18,6 +18,18 @@ TRAP = "trap 'exit 85' TERM; i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)
 def busy(seconds):
     """A job that saves at once when it is told to stop."""
     return TRAP.format(n=int(seconds * 20))
+
+
+class Gate:
+    """What a job can be kept waiting for until the test has seen what it wants to see."""
+
+    def __init__(self, daemon):
+        self.path = os.path.join(daemon.dir, "gate")
+        self.wait = f"while [ ! -e {self.path} ]; do sleep 0.02; done"
+
+    def open(self):
+        with open(self.path, "w", encoding="utf-8"):
+            pass
 
 
 class Live(unittest.TestCase):
@@ -29,6 +41,11 @@ class Live(unittest.TestCase):
     def output(self, daemon, ident):
         with open(f"{daemon.state}/log/{ident}.out", encoding="utf-8") as file:
             return file.read()
+
+    def said(self, daemon, ident, text):
+        """Wait until the job has written this."""
+        path = f"{daemon.state}/log/{ident}.out"
+        until(lambda: os.path.exists(path) and text in self.output(daemon, ident))
 
     def kinds(self, daemon, ident):
         return [event["kind"] for event in daemon.events(ident)]
@@ -76,7 +93,8 @@ class Jobs(Live):
     def test_nothing_of_a_job_survives_it(self):
         daemon = self.start()
         mark = os.path.join(daemon.dir, "alive")
-        ident = daemon.sh(f"(setsid sh -c 'while :; do date >{mark}; sleep 0.05; done' &) ; sleep 0.3")
+        ident = daemon.sh(f"(setsid sh -c 'while :; do date >{mark}; sleep 0.05; done' &) ; "
+                          f"while [ ! -e {mark} ]; do sleep 0.02; done")
         self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
         time.sleep(0.3)
         before = os.stat(mark).st_mtime_ns
@@ -124,11 +142,13 @@ class Gates(Live):
 
     def test_a_waiting_one_can_be_held_and_changed(self):
         daemon = self.start(gpus="v100:1")
-        first = daemon.sh(busy(3))
+        gate = Gate(daemon)
+        first = daemon.sh(gate.wait)
         held, other = daemon.sh("true"), daemon.sh("true")
         daemon.wait(first, {"RUNNING"})
         self.assertEqual(daemon.ask("PATCH", f"/v1/jobs/{held}", {"hold": True})[0], 200)
         self.assertEqual(daemon.ask("PATCH", f"/v1/jobs/{first}", {"hold": True})[0], 409)
+        gate.open()
         daemon.wait(other)
         self.assertEqual(daemon.job(held)["state"], "HELD")
         self.assertEqual(daemon.ask("PATCH", f"/v1/jobs/{held}", {"class": "te"})[0], 200)
@@ -138,12 +158,14 @@ class Gates(Live):
 
     def test_one_after_another(self):
         daemon = self.start()
-        good, bad = daemon.sh("sleep 0.4"), daemon.sh("sleep 0.4; exit 1")
+        gate = Gate(daemon)
+        good, bad = daemon.sh(gate.wait), daemon.sh(gate.wait + "; exit 1")
         after = daemon.sh("true", dependency=[{"kind": "afterok", "id": good}])
         any_end = daemon.sh("true", dependency=[{"kind": "afterany", "id": bad}])
         failed = daemon.sh("true", dependency=[{"kind": "afternotok", "id": bad}])
         never = daemon.sh("true", dependency=[{"kind": "afterok", "id": bad}])
         self.assertEqual(daemon.job(after)["state"], "HELD")
+        gate.open()
         for ident in (after, any_end, failed):
             self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
         self.assertEqual(daemon.wait(never)["state"], "CANCELLED")
@@ -176,7 +198,7 @@ class Gates(Live):
             self.assertEqual(self.output(daemon, ident).strip(), str(index))
         running, most = 0, 0
         for event in daemon.events():
-            running += {"started": 1, "finished": -1}.get(event["kind"], 0)
+            running += {"placed": 1, "finished": -1}.get(event["kind"], 0)
             most = max(most, running)
         self.assertEqual(most, 2)
 
@@ -184,9 +206,10 @@ class Gates(Live):
 class Yielding(Live):
     def test_a_trial_job_starts_at_once_and_the_victim_goes_on_later(self):
         daemon = self.start(gpus="v100:1")
-        victim = daemon.sh("echo attempt $BERTH_ATTEMPT resume $BERTH_RESUME; " + busy(2))
-        daemon.wait(victim, {"RUNNING"})
-        time.sleep(0.3)
+        victim = daemon.sh("trap 'exit 85' TERM; "
+                           "echo attempt $BERTH_ATTEMPT resume $BERTH_RESUME; "
+                           "[ $BERTH_ATTEMPT = 1 ] || { " + busy(60) + "; }")
+        self.said(daemon, victim, "attempt 0")
         trial = daemon.sh("echo now", **{"class": "te"})
         self.assertEqual(daemon.wait(trial)["state"], "COMPLETED")
         job = daemon.wait(victim)
@@ -199,9 +222,9 @@ class Yielding(Live):
 
     def test_one_that_will_not_go_is_killed_after_its_grace(self):
         daemon = self.start(gpus="v100:1")
-        stubborn = daemon.sh("trap '' TERM; while :; do sleep 0.1; done", grace_s=0.5)
-        daemon.wait(stubborn, {"RUNNING"})
-        time.sleep(0.2)
+        stubborn = daemon.sh("trap '' TERM; echo ready; while :; do sleep 0.1; done",
+                             grace_s=0.5)
+        self.said(daemon, stubborn, "ready")
         begin = time.monotonic()
         trial = daemon.sh("true", **{"class": "te"})
         self.assertEqual(daemon.wait(trial)["state"], "COMPLETED")
@@ -218,25 +241,25 @@ class Yielding(Live):
                "print('ready', flush=True)\n"
                "line=b''\n"
                "while not line.startswith(b'stop'): line=s.recv(64)\n"
-               "time.sleep(0.2)\n"
+               "while not got: time.sleep(0.01)\n"
                "print(got, line.split()[0], os.path.exists(os.environ['BERTH_PREEMPT_FILE']))\n"
                "raise SystemExit(0)\n")
         victim = daemon.submit("python3", "-S", "-c", job, signal="USR2")
-        daemon.wait(victim, {"RUNNING"})
-        while "ready" not in self.output(daemon, victim):
-            time.sleep(0.05)
+        self.said(daemon, victim, "ready")
         daemon.wait(daemon.sh("true", **{"class": "te"}))
         daemon.wait(victim)
         self.assertIn("['signal'] b'stop' True", self.output(daemon, victim))
 
     def test_another_policy_at_run_time(self):
         daemon = self.start(gpus="v100:1")
-        first = daemon.sh(busy(1.5))
+        gate = Gate(daemon)
+        first = daemon.sh(gate.wait)
         long, short = daemon.sh("sleep 0.5", steps=100), daemon.sh("true", steps=1)
         daemon.wait(first, {"RUNNING"})
         status, _ = daemon.ask("PATCH", "/v1/server", {"policy": "sjf"})
         self.assertEqual(status, 200)
         self.assertEqual(daemon.ask("PATCH", "/v1/server", {"policy": "nonsense"})[0], 400)
+        gate.open()
         for ident in (first, long, short):
             self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
         order = [e["job"] for e in daemon.events() if e["kind"] == "started"]
@@ -286,7 +309,7 @@ class Machine(Live):
         self.assertIn("foreign", [reason["token"] for reason in why["reasons"]])
         stranger.kill()
         stranger.wait()
-        self.assertEqual(self.daemon.wait(ident, seconds=20)["state"], "COMPLETED")
+        self.assertEqual(self.daemon.wait(ident)["state"], "COMPLETED")
 
 
 class EveryPolicy(Live):
@@ -309,7 +332,7 @@ class EveryPolicy(Live):
             jobs = [daemon.sh("true", steps=1), daemon.sh("true", gpus=2, steps=2),
                     daemon.sh("true", **{"class": "te"}), daemon.sh("true", gpus=0)]
             for ident in [running, *jobs]:
-                job = daemon.wait(ident, seconds=20)
+                job = daemon.wait(ident)
                 self.assertEqual(job["state"], "COMPLETED", f"{name}: {job}")
 
 
@@ -381,7 +404,7 @@ class Restart(Live):
         ident = daemon.sh("ls $BERTH_CKPT_DIR; echo $BERTH_RESUME; touch $BERTH_CKPT_DIR/kept; "
                           "[ $BERTH_ATTEMPT = 1 ] || sleep 60")
         daemon.wait(ident, {"RUNNING"})
-        time.sleep(0.3)
+        until(lambda: os.path.exists(f"{daemon.state}/ckpt/{ident}/kept"))
         daemon.kill()
         # What a reboot does: every process and the runtime folder are gone.
         for name in os.listdir("/proc"):

@@ -31,7 +31,7 @@ import berth
 from berth import _call, _submit, hooks
 from berth._client import Client
 
-PATIENCE = 30  # seconds until a test that waits for a process gives up
+PATIENCE = 90  # seconds until a test that waits for a process gives up
 
 
 class Scratch(unittest.TestCase):

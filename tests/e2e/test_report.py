@@ -194,7 +194,7 @@ class Report(unittest.TestCase):
         profile = os.path.join(self.dir, "profile")
         done = subprocess.run([CHROMIUM, *flags, f"--user-data-dir={profile}", f"file://{self.path}"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                              timeout=60, check=False)
+                              timeout=240, check=False)
         return done.stdout
 
     def drawn(self):

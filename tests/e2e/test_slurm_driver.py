@@ -7,7 +7,7 @@ import time
 import unittest
 
 import slurm_lab
-from slurm_lab import BERTH_SLURM, NOBODY, Driver, Lab
+from slurm_lab import BERTH_SLURM, NOBODY, PATIENCE, Driver, Lab
 
 SOAK = os.environ.get("BERTH_SOAK")
 lab = None
@@ -85,9 +85,8 @@ class Cases:
         self.ok("start", job, nodes=list(nodes))
         return self.driver.runs(job, *nodes)
 
-    def evicted(self, job, timeout=30, **more):
-        return self.driver.state(job, "PENDING", timeout=timeout, held=True, completing=False,
-                                 **more)
+    def evicted(self, job, **more):
+        return self.driver.state(job, "PENDING", held=True, completing=False, **more)
 
     def test_it_says_hello_and_names_the_nodes(self):
         hello = self.driver.said[0][1]
@@ -190,9 +189,10 @@ class Cases:
         self.refused("start", job, nodes=["n1"])
         self.refused("release", job)
 
-    def await_output(self, job, text):
-        for _ in range(400):
-            if text in lab.output(f"{job}.out"):
+    def await_output(self, job, text, times=1):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if lab.output(f"{job}.out").count(text) >= times:
                 return
             time.sleep(0.05)
         self.fail(f"job {job} did not say '{text}': {lab.output(f'{job}.out')}")
@@ -219,7 +219,7 @@ class Cases:
         self.started(job, "n4")
         self.await_output(job, "ready")
         self.ok("signal", job, signal="USR1", to="batch")
-        seen = self.driver.state(job, "PENDING", held=False, completing=False, timeout=30)
+        seen = self.driver.state(job, "PENDING", held=False, completing=False)
         self.assertEqual((seen["reason"], seen["restarts"]), ("BeginTime", 1))
         self.assertGreater(seen["begin"], time.time() + 60)
         self.ok("hold", job)
@@ -264,7 +264,7 @@ class Cases:
         seen = self.driver.state(second, "PENDING", held=False)
         self.assertIn(f"afterok:{first}", seen["dependency"])
         self.ok("start", first, nodes=["n2"])
-        self.driver.until(lambda: "dependency" not in self.driver.jobs[second], timeout=60)
+        self.driver.until(lambda: "dependency" not in self.driver.jobs[second])
         self.assertEqual(self.driver.jobs[second]["state"], "PENDING")
         self.started(second, "n3")
 
@@ -283,10 +283,7 @@ class Cases:
         self.await_output(job, "shell heard")
         self.assertEqual(lab.output(f"{job}.out").count("step heard"), 1)
         self.ok("signal", job, signal="SIGUSR1", to="all")
-        for _ in range(100):
-            if lab.output(f"{job}.out").count("step heard") == 2:
-                break
-            time.sleep(0.05)
+        self.await_output(job, "step heard", times=2)
         self.assertEqual(lab.output(f"{job}.out").count("step heard"), 2)
 
     def test_comments_and_scripts(self):
@@ -400,10 +397,10 @@ class ThroughTheLibrary(Cases, unittest.TestCase):
             time.sleep(0.3)
         since = len(self.driver.said)
         os.kill(lab.pid("slurmctld"), signal.SIGKILL)
-        self.driver.until(lambda: self.driver.heard("away", since), timeout=60)
+        self.driver.until(lambda: self.driver.heard("away", since))
         self.assertTrue(self.refused("hold", waiting)["transient"])
         lab.start("slurmctld", "-f", lab.env["SLURM_CONF"])
-        self.driver.until(lambda: self.driver.heard("synced", since), timeout=60)
+        self.driver.until(lambda: self.driver.heard("synced", since))
         self.assertTrue(self.driver.heard("back", since))
         again = {word["id"]: word for word in self.driver.heard("job", since)}
         self.assertEqual((again[job]["state"], again[waiting]["held"]), ("RUNNING", True))
@@ -414,12 +411,12 @@ class ThroughTheLibrary(Cases, unittest.TestCase):
         self.driver.look()
         since = len(self.driver.said)
         os.kill(lab.pid("munged"), signal.SIGKILL)
-        self.driver.until(lambda: self.driver.heard("away", since), timeout=60)
+        self.driver.until(lambda: self.driver.heard("away", since))
         run = os.path.join(lab.dir, "run")
         lab.start("munged", "--force", f"--key-file={lab.dir}/munge.key",
                   f"--socket={run}/munge.socket", f"--pid-file={run}/munged.pid",
                   f"--seed-file={run}/munge.seed", f"--log-file={lab.dir}/log/munged.log")
-        self.driver.until(lambda: self.driver.heard("synced", since), timeout=60)
+        self.driver.until(lambda: self.driver.heard("synced", since))
 
     @unittest.skipUnless(SOAK, "waits for Slurm's own time-outs; BERTH_SOAK is not set")
     def test_a_node_whose_slurmd_is_killed_is_down(self):
@@ -468,7 +465,8 @@ class Program(unittest.TestCase):
 
     def run_it(self, *words, text="", env=None):
         return subprocess.run([BERTH_SLURM, *words], input=text, text=True, env=env or lab.env,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=PATIENCE)
 
     def test_wrong_words_are_refused(self):
         for words in (["--driver", "x"], ["x"], ["--driver"], ["--partition"]):

@@ -1,12 +1,15 @@
 """The same workload of short jobs, run live with real processes and simulated: the same
 order of starts, the same preemptions, and completion times within a tolerance.
 
-Arrivals, run times and costs are far apart compared with how exact a busy machine is, so
-that there is one right order; how exact it was is printed.
+The jobs are such that the order stays the same when each of them starts, runs and stops up
+to 0.2 s late; how late it was is printed.  A machine that keeps somebody waiting for nearly
+as long proves nothing by another order, and is given another chance.
 """
 import csv
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -14,17 +17,19 @@ import unittest
 from live import BUILD, Daemon
 
 TOLERANCE_S = 1.5
+EXACT_S = 0.15  # a machine that keeps somebody waiting for longer is too busy
+TRIES = 4
 
 # submitted at, class, GPUs, seconds of work
 MIXED = [
-    (0.0, "be", 2, 6.0),
+    (0.0, "be", 2, 6.3),
     (0.3, "be", 1, 7.0),
-    (0.6, "be", 1, 3.0),
-    (1.5, "te", 1, 1.0),
+    (0.6, "be", 1, 2.9),
+    (1.5, "te", 1, 1.2),
     (1.8, "be", 2, 2.0),
-    (3.5, "te", 2, 1.0),
-    (5.0, "be", 1, 1.5),
-    (6.2, "te", 4, 0.8),
+    (3.5, "te", 2, 0.6),
+    (5.0, "be", 1, 0.7),
+    (5.6, "te", 4, 0.8),
 ]
 
 # Counts its work in a file, a tenth of a second at a time; told to stop, it keeps it.
@@ -41,6 +46,29 @@ signal.signal(signal.SIGTERM, stop)
 while time.monotonic() - begin < work:
     time.sleep(0.02)
 """
+
+
+class Watch:
+    """How long this machine kept somebody waiting who wanted to run, at worst."""
+
+    def __init__(self):
+        self.worst, self.over = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.look)
+
+    def look(self):
+        while not self.over.is_set():
+            begin = time.monotonic()
+            subprocess.run(["true"], check=True)  # as it takes to start a job, or to end one
+            self.worst = max(self.worst, time.monotonic() - begin)
+            self.over.wait(0.05)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
 
 
 class Twin(unittest.TestCase):
@@ -66,7 +94,7 @@ class Twin(unittest.TestCase):
         for thread in threads:
             thread.join()
         for ident in ids:
-            self.assertEqual(daemon.wait(ident, seconds=60)["state"], "COMPLETED")
+            self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
         events = daemon.events()
         zero = min(e["at"] - MIXED[ids[e["job"]] - 1][0] for e in events
                    if e["kind"] == "submitted")
@@ -82,7 +110,8 @@ class Twin(unittest.TestCase):
         return starts, stops, ends
 
     def simulated(self, policy):
-        folder = Daemon().dir
+        folder = tempfile.mkdtemp(prefix="berth-twin-")
+        self.addCleanup(shutil.rmtree, folder, True)
         jobs, out = os.path.join(folder, "jobs.csv"), os.path.join(folder, "out.csv")
         trace = os.path.join(folder, "trace.json")
         with open(jobs, "w", encoding="utf-8") as file:
@@ -94,18 +123,31 @@ class Twin(unittest.TestCase):
                         "--trace-out", trace], check=True, stdout=subprocess.DEVNULL)
         with open(out, encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
-        firsts = sorted((float(row["first_start_s"]), int(row["id"])) for row in rows)
+        firsts = {int(row["id"]): float(row["first_start_s"]) for row in rows}
         stops = {int(r["id"]): int(r["preemptions"]) for r in rows if int(r["preemptions"])}
         ends = {int(r["id"]): float(r["end_s"]) for r in rows}
-        return [number for _, number in firsts], stops, ends
+        return firsts, stops, ends
 
     def compare(self, policy):
-        starts, stops, ends = self.live(policy)
+        for left in reversed(range(TRIES)):
+            with Watch() as watch:
+                lived = self.live(policy)
+            print(f"# {policy}: kept waiting for {watch.worst:.3f} s at worst", flush=True)
+            try:
+                return self.compare_with(lived, policy)
+            except AssertionError:
+                if watch.worst < EXACT_S or not left:
+                    raise
+
+    def compare_with(self, lived, policy):
+        starts, stops, ends = lived
         firsts, sim_stops, sim_ends = self.simulated(policy)
-        live_firsts = list(dict.fromkeys(starts))
+        # Of those that start together, any may be the first to say so.
+        order = [firsts[number] for number in dict.fromkeys(starts)]
         off = {n: round(ends[n] - sim_ends[n], 3) for n in sorted(ends)}
         print(f"# {policy}: live less simulated, s: {off}", flush=True)
-        self.assertEqual(live_firsts, firsts)
+        self.assertEqual(len(order), len(firsts))
+        self.assertEqual(order, sorted(order))
         self.assertEqual(stops, sim_stops)
         for number, seconds in off.items():
             self.assertLess(abs(seconds), TOLERANCE_S, f"job {number}")

@@ -11,8 +11,8 @@
  *          0s  started   0
  *
  * A job takes all of its grace to leave unless 'pause' says otherwise.  Further words of
- * a job: 'nodes 2', 'spread', 'min 1', 'max 8', 'says 500s' (the work it declares; 0s: it
- * does not say), 'trial', 'fails'.  Expected are all events of these kinds: submitted, rejected,
+ * a job: 'nodes 2', 'on n1', 'not n0,n2', 'spread', 'min 1', 'max 8', 'says 500s' (the work
+ * it declares; 0s: it does not say), 'trial', 'fails'.  Expected are all events of these kinds: submitted, rejected,
  * started, stopped, finished, failed, lost, dropped, node_down, node_up.
  */
 #include "support/run.h"
@@ -119,6 +119,10 @@ static void read_job(struct golden *golden, char **words)
             spec->gpus = count_of(golden, value);
         else if (strcmp(key, "nodes") == 0)
             spec->nodes = count_of(golden, value);
+        else if (strcmp(key, "on") == 0)
+            spec->nodelist = value ? arena_text(&golden->arena, value) : NULL;
+        else if (strcmp(key, "not") == 0)
+            spec->exclude = value ? arena_text(&golden->arena, value) : NULL;
         else if (strcmp(key, "min") == 0)
             spec->gpus_min = count_of(golden, value);
         else if (strcmp(key, "max") == 0)

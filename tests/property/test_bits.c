@@ -32,6 +32,10 @@ static void compare(uint64_t seed)
     bits_init(&bits, &arena, size);
     bool *flags = arena_array(&arena, bool, size);
     uint32_t count = 0;
+    struct bits others; /* some that stay, to have members in common with */
+    bits_init(&others, &arena, size);
+    for (uint32_t i = rng_below(&rng, 200); i > 0; i--)
+        bits_set(&others, rng_below(&rng, size));
 
     for (int i = 0; i < STEPS; i++) {
         uint32_t member = rng_below(&rng, size);
@@ -48,6 +52,11 @@ static void compare(uint64_t seed)
         uint32_t from = rng_below(&rng, size + 70);
         assert_int_equal(bits_next(&bits, from), next_of(flags, size, from));
         assert_int_equal(bits_next(&bits, 0), next_of(flags, size, 0));
+        uint32_t common = next_of(flags, size, from);
+        while (common != BITS_NONE && !bits_test(&others, common))
+            common = next_of(flags, size, common + 1);
+        assert_int_equal(bits_next_common(&bits, &others, from), common);
+        assert_int_equal(bits_next_common(&others, &bits, from), common);
     }
     arena_release(&arena);
 }

@@ -13,8 +13,8 @@
 #define JOBS 40
 
 static const struct worlds_setup kinds[] = {
-    { .jobs = JOBS, .plain = true },
-    { .jobs = JOBS },
+    { .jobs = JOBS, .plain = true },  { .jobs = JOBS },
+    { .jobs = JOBS, .sets = true },   { .jobs = JOBS, .stays = true },
     { .jobs = JOBS, .faults = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)

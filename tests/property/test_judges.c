@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/plan.h"
 
 #ifndef SEEDS
@@ -377,6 +378,7 @@ static bool holds(const struct view *view, const struct room *room, node_id node
 {
     uint32_t type = view->cluster->nodes[node].type;
     bool allowed = type == TYPE_NONE ? job->gpus == 0 : (job->types >> type & 1) != 0;
+    allowed = allowed && node_set_has(job->set, node);
     return allowed && (uint32_t)__builtin_popcountll(room->gpus) >= job->gpus &&
            room->cpu_milli >= job->cpu_milli && room->mem_mib >= job->mem_mib;
 }
@@ -484,6 +486,7 @@ static const struct worlds_setup any[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
+    { .jobs = JOBS, .sets = true },
     { .jobs = JOBS, .faults = true },
 };
 
@@ -492,6 +495,7 @@ static const struct worlds_setup one_speed[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .one_speed = true },
     { .jobs = JOBS, .one_speed = true, .wrong_estimates = true, .unknown_work = true },
+    { .jobs = JOBS, .one_speed = true, .sets = true },
     { .jobs = JOBS, .one_speed = true, .faults = true },
 };
 
@@ -503,6 +507,7 @@ static const struct worlds_setup one_node[] = {
       .distinct_times = true,
       .wrong_estimates = true,
       .unknown_work = true },
+    { .jobs = JOBS, .one_node = true, .distinct_times = true, .sets = true },
     { .jobs = JOBS, .one_node = true, .distinct_times = true, .faults = true },
 };
 

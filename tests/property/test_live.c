@@ -28,6 +28,8 @@ static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
     { .jobs = JOBS, .faults = true },
     { .jobs = JOBS, .plain = true, .distinct_times = true },
+    { .jobs = JOBS, .sets = true },
+    { .jobs = JOBS, .stays = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 

@@ -7,15 +7,18 @@
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "model/node_set.h"
 #include "support/world.h"
 
 #ifndef SEEDS
 #define SEEDS 150
 #endif
 
-static void open_world(struct world *w, struct worlds *worlds, uint64_t seed)
+static void open_world(struct world *w, struct worlds *worlds, bool sets, uint64_t seed)
 {
-    worlds_make(worlds, &(struct worlds_setup){ .jobs = 40, .impossible = true }, seed);
+    worlds_make(worlds,
+                &(struct worlds_setup){ .jobs = 40, .impossible = true, .sets = sets },
+                seed);
     *w = (struct world){ .cluster = worlds->cluster, .rates = worlds->rates };
     w->rates.cluster = &w->cluster;
     arena_init(&w->arena, 0);
@@ -38,7 +41,7 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
         struct worlds worlds;
         struct world w;
         struct intake intake;
-        open_world(&w, &worlds, seed.now);
+        open_world(&w, &worlds, false, seed.now);
         intake_init(&intake, &w.cluster, &w.rates);
         for (uint32_t i = 0; i < worlds.setup.spec_count; i++) {
             struct job_spec spec = worlds.specs[i];
@@ -72,8 +75,149 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
                          spec.mem_mib, accepted, placed, err.text);
             world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
         }
-        intake_release(&intake);
         close_world(&w, &worlds);
+        intake_release(&intake); /* whose sets the jobs hold */
+    }
+}
+
+/* --- some nodes only ------------------------------------------------------------------ */
+
+static bool node_holds(const struct node *node, const struct job *job, uint32_t gpus)
+{
+    uint32_t whole = job->gpus ? job->gpus : 1;
+    uint32_t part = job->gpus ? gpus : 1;
+    return gpus <= node->gpu_count &&
+           (job->cpu_milli * (uint64_t)part + whole - 1) / whole <= node->cpu_milli &&
+           (job->mem_mib * (uint64_t)part + whole - 1) / whole <= node->mem_mib;
+}
+
+/* So many of these nodes hold 'large', and all of them 'small'. */
+static bool nodes_hold(const struct world *w, uint32_t nodes, const struct job *job,
+                       uint32_t large, uint32_t large_count, uint32_t small)
+{
+    for (node_id n = 0; n < w->cluster.node_count; n++) {
+        if (!(nodes >> n & 1))
+            continue;
+        if (!node_holds(&w->cluster.nodes[n], job, small))
+            return false;
+        if (large_count > 0 && node_holds(&w->cluster.nodes[n], job, large))
+            large_count--;
+    }
+    return large_count == 0;
+}
+
+/* By the rules of place.h, the gang fits exactly these nodes, which are of one type. */
+static bool fits_these(const struct world *w, const struct job *job, uint32_t nodes,
+                       uint32_t node_max)
+{
+    uint32_t count = bits_count(nodes);
+    if (job->nodes <= 1 && count == 1 && nodes_hold(w, nodes, job, 0, 0, job->gpus))
+        return true;
+    if (job->gpus <= 1)
+        return false;
+    if (job->nodes > 0)
+        return count == job->nodes && count <= job->gpus &&
+               nodes_hold(w, nodes, job, (job->gpus + count - 1) / count,
+                          job->gpus % count ? job->gpus % count : count,
+                          job->gpus / count);
+    uint32_t rest = job->gpus % node_max;
+    if (job->gpus > node_max && count == job->gpus / node_max + (rest > 0) &&
+        nodes_hold(w, nodes, job, node_max, job->gpus / node_max,
+                   rest ? rest : node_max))
+        return true;
+    uint32_t all = 0;
+    for (node_id n = 0; n < w->cluster.node_count; n++)
+        for (uint32_t gpus = w->cluster.nodes[n].gpu_count; gpus > 0; gpus--)
+            if ((nodes >> n & 1) && node_holds(&w->cluster.nodes[n], job, gpus)) {
+                all += gpus;
+                break;
+            }
+    return job->spread && all >= job->gpus;
+}
+
+/* By trying all sets of nodes that there are: the stupid version. */
+static bool fits_somewhere(const struct world *w, const struct job *job)
+{
+    uint32_t all = w->cluster.node_count;
+    for (uint32_t type = 0; type <= TYPES_MAX; type++) {
+        uint32_t here = 0, must = 0, node_max = 0;
+        for (node_id n = 0; n < all; n++) {
+            const struct node *node = &w->cluster.nodes[n];
+            must |= (uint32_t)bits_test(&job->set->must, n) << n;
+            if (node->type != type || !bits_test(&job->set->allowed, n))
+                continue;
+            here |= (uint32_t)1 << n;
+            node_max = node->gpu_count > node_max ? node->gpu_count : node_max;
+        }
+        if (type != TYPE_NONE ? !(job->types >> type & 1) : job->gpus > 0)
+            continue;
+        if (job->gpus > 0 && node_max == 0)
+            continue;
+        for (uint32_t nodes = 1; nodes < (uint32_t)1 << all; nodes++)
+            if ((nodes & ~here) == 0 && (must & ~nodes) == 0 &&
+                fits_these(w, job, nodes, node_max))
+                return true;
+    }
+    return false;
+}
+
+/* One that was turned away, and names no nodes that must be its own. */
+static bool would_fit(const struct world *w, struct intake *intake,
+                      const struct job_spec *spec)
+{
+    const char *words[WORDS_COUNT] = { NULL, spec->exclude, spec->within };
+    struct job job = { .gpus = spec->gpus,
+                       .nodes = spec->nodes,
+                       .spread = spec->spread,
+                       .cpu_milli = spec->cpu_milli,
+                       .mem_mib = spec->mem_mib,
+                       .types = ((uint32_t)1 << w->cluster.type_count) - 1 };
+    if (spec->nodelist || !(spec->exclude || spec->within) ||
+        node_sets_take(&intake->sets, words, false, &job.set, NULL) < 0)
+        return false;
+    node_set_drop(job.set);
+    return (job.gpus > 0 || job.nodes <= 1) && fits_somewhere(w, &job);
+}
+
+/* What is let in fits an empty cluster, where it may be; and what is not does not. */
+static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    {
+        struct worlds worlds;
+        struct world w;
+        struct intake intake;
+        open_world(&w, &worlds, true, seed.now);
+        intake_init(&intake, &w.cluster, &w.rates);
+        for (uint32_t i = 0; i < worlds.setup.spec_count; i++) {
+            struct job_spec spec = worlds.specs[i];
+            struct job job;
+            struct error err = { "" };
+            spec.id = i + 1;
+            spec.types = NULL;
+            bool accepted = intake_job(&intake, &spec, &job, &err) == 0;
+            if (!accepted) {
+                assert_true(err.text[0] != 0);
+                assert_false(would_fit(&w, &intake, &spec));
+                continue;
+            }
+            assert_true(!job.set == !(spec.nodelist || spec.exclude || spec.within));
+            bool fits = !job.set || fits_somewhere(&w, &job);
+            struct node_set *set = job.set;
+            job_id id = world_queued(&w, job);
+            bool placed = plan_grant(world_plan(&w), id, NULL);
+            if (!placed || !fits)
+                fail_msg("job %u: gpus %u nodes %u spread %d -w %s -x %s -C %s: "
+                         "placed %d, fits %d",
+                         i, spec.gpus, job.nodes, spec.spread, spec.nodelist,
+                         spec.exclude, spec.within, placed, fits);
+            const struct change *grant = world_grant(&w, id);
+            assert_true(
+                node_set_keeps(set, plan_seats(w.plan, grant), grant->seat_count));
+            world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
+        }
+        close_world(&w, &worlds);
+        intake_release(&intake); /* whose sets the jobs hold */
     }
 }
 
@@ -104,6 +248,7 @@ static void assert_whole_gang(const struct world *w, job_id id)
     assert_true(mem_mib >= job->mem_mib);
     if (job->nodes)
         assert_int_equal(grant->seat_count, job->nodes);
+    assert_true(node_set_keeps(job->set, seats, grant->seat_count));
 }
 
 /* Seats in the plan, and those held by jobs that it leaves alone, are all distinct. */
@@ -199,7 +344,7 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
         struct rng rng;
         struct intake intake;
         rng_init(&rng, seed.now, "plans");
-        open_world(&w, &worlds, seed.now);
+        open_world(&w, &worlds, seed.now % 2, seed.now);
         intake_init(&intake, &w.cluster, &w.rates);
         for (uint32_t i = 0; i < 25; i++) {
             struct job_spec spec = worlds.specs[i];
@@ -212,8 +357,8 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
             one_plan(&w, &rng);
             something_happens(&w, &rng);
         }
-        intake_release(&intake);
         close_world(&w, &worlds);
+        intake_release(&intake); /* whose sets the jobs hold */
     }
 }
 
@@ -221,6 +366,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intake_and_placement_agree_on_what_can_ever_run),
+        cmocka_unit_test(a_job_for_some_nodes_is_let_in_if_it_fits_them),
         cmocka_unit_test(plans_leave_no_trace_but_what_is_carried_out),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

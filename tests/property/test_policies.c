@@ -50,6 +50,9 @@ static const struct worlds_setup kinds[] = {
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
     { .jobs = JOBS, .faults = true },
     { .jobs = JOBS, .plain = true, .faults = true, .wrong_estimates = true },
+    { .jobs = JOBS, .sets = true, .wrong_estimates = true },
+    { .jobs = JOBS, .plain = true, .sets = true },
+    { .jobs = JOBS, .stays = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -123,6 +126,77 @@ static void the_books_add_up_and_every_job_ends_once(void **state)
         each_keeps_the_books(seed.now, "worth", "worth=xion");
         each_keeps_the_books(seed.now, "compat", "compat=released");
     }
+}
+
+/* --- some nodes only ---------------------------------------------------------------- */
+
+/* Who must not be left waiting while there is room where he may be. */
+enum served { SERVES_ALL, SERVES_FIRST, SERVES_TRIALS };
+
+static const struct {
+    const char *name;
+    enum served served;
+} eager[] = {
+    { "fifo", SERVES_FIRST },  { "fifo-backfill", SERVES_FIRST },
+    { "sjf", SERVES_ALL },     { "srtf", SERVES_ALL },
+    { "las", SERVES_ALL },     { "fitgpp", SERVES_TRIALS },
+    { "lrtp", SERVES_TRIALS }, { "rand", SERVES_TRIALS },
+};
+
+static enum served watched_serves;
+static uint64_t left_waiting; /* for want of room: a test of nothing passes too */
+
+static job_id first_waiting(const struct view *view)
+{
+    job_id first = JOB_NONE;
+    for (job_id id = 0; id < view->job_max; id++)
+        if (view->jobs[id].state == JOB_WAITING &&
+            (first == JOB_NONE || view->jobs[id].id < view->jobs[first].id))
+            first = id;
+    return first;
+}
+
+/* The policy's plan, and then everybody who waits and ought to be served is tried. */
+static int eager_decide(void *self, const struct view *view, struct plan *plan,
+                        struct arena *scratch, struct error *err)
+{
+    int r = watched->decide(self, view, plan, scratch, err);
+    job_id first = first_waiting(view);
+    for (job_id id = 0; r == 0 && id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state != JOB_WAITING || !job->set || plan_holds(plan, id) ||
+            (watched_serves == SERVES_FIRST && id != first) ||
+            (watched_serves == SERVES_TRIALS && job->class != CLASS_TE))
+            continue;
+        left_waiting++;
+        assert_false(plan_grant(plan, id, NULL));
+    }
+    return r;
+}
+
+static void nobody_waits_while_the_nodes_he_may_use_have_room(void **state)
+{
+    FOR_EACH_SEED(seed, SEEDS)
+    for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
+        struct worlds world;
+        struct run run;
+        struct error err = { "" };
+        const char *settings;
+        if (policy_parse(eager[i].name, &watched, &settings, &err) < 0)
+            fail_msg("%s", err.text);
+        struct policy policy = *watched;
+        policy.decide = eager_decide;
+        watched_serves = eager[i].served;
+        worlds_make(
+            &world,
+            &(struct worlds_setup){ .jobs = JOBS, .sets = true, .plain = seed.now % 2 },
+            seed.now);
+        world.setup.policy = &policy;
+        run_play(&run, &world.setup);
+        assert_int_equal(run.ended, run.accepted);
+        release(&run, &world);
+    }
+    assert_true(getenv("BERTH_SEED") || left_waiting > 100);
 }
 
 static void the_same_seed_gives_the_same_run(void **state)
@@ -299,6 +373,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(half_a_gang_is_refused_and_the_reason_kept),
         cmocka_unit_test(the_books_add_up_and_every_job_ends_once),
+        cmocka_unit_test(nobody_waits_while_the_nodes_he_may_use_have_room),
         cmocka_unit_test(the_same_seed_gives_the_same_run),
         cmocka_unit_test(an_executor_that_says_everything_twice_changes_nothing),
         cmocka_unit_test(jobs_that_learn_are_resized_and_end_once),

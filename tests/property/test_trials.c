@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/plan.h"
 #include "model/state.h"
 #include "policy/victims.h"
@@ -24,9 +25,8 @@ extern const struct policy policy_fitgpp;
 #define CAP 1
 
 static const struct worlds_setup kinds[] = {
-    { .jobs = JOBS, .plain = true },
-    { .jobs = JOBS },
-    { .jobs = JOBS, .one_node = true },
+    { .jobs = JOBS, .plain = true },    { .jobs = JOBS },
+    { .jobs = JOBS, .one_node = true }, { .jobs = JOBS, .sets = true },
     { .jobs = JOBS, .faults = true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
@@ -84,6 +84,7 @@ static bool holds_with(const struct view *view, const struct plan *plan,
     plan_room(plan, seat->node, &room);
     bool allowed =
         type == TYPE_NONE ? newcomer->gpus == 0 : newcomer->types >> type & 1;
+    allowed = allowed && node_set_has(newcomer->set, seat->node);
     return allowed && bits_count(room.gpus | seat->gpus) >= newcomer->gpus &&
            room.cpu_milli + seat->cpu_milli >= newcomer->cpu_milli &&
            room.mem_mib + seat->mem_mib >= newcomer->mem_mib;
@@ -161,8 +162,9 @@ static bool fits_a_node(const struct view *view, const struct job *job)
 {
     uint32_t most = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) && view->cluster->types[type].node_gpus_max > most)
-            most = view->cluster->types[type].node_gpus_max;
+        if ((job->types >> type & 1) &&
+            node_set_gpus_max(job->set, view->cluster, type) > most)
+            most = node_set_gpus_max(job->set, view->cluster, type);
     return job->gpus <= most && job->nodes <= 1;
 }
 
@@ -367,7 +369,7 @@ static void every_setting_ends_every_job(void **state)
     for (uint32_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct worlds world;
         struct run run;
-        worlds_make(&world, &kinds[seed.now % 3], seed.now);
+        worlds_make(&world, &kinds[seed.now % 4], seed.now);
         world.setup.policy = &policy_fitgpp;
         world.setup.settings = settings[i];
         run_play(&run, &world.setup);

@@ -44,7 +44,7 @@ static inline struct seeds seeds_first(uint64_t count)
 {
 #ifdef __SANITIZE_ADDRESS__
     if (!getenv("BERTH_SOAK"))
-        count = (count + 3) / 4;
+        count = count < 4 ? 1 : count / 4;
 #endif
     return seeds_every(count);
 }

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-#define PATIENCE_MS 20000 /* a test that waits so long has failed */
+#define PATIENCE_MS 60000 /* a test that waits so long has failed */
 
 void talk_prepare(struct talk *talk)
 {
@@ -57,9 +57,10 @@ static void turn_once(struct talk *talk)
 void talk_turn(struct talk *talk, int milliseconds)
 {
     uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
+    int turns = 0; /* enough of them also where one takes long */
     do
         turn_once(talk);
-    while (uv_hrtime() < end);
+    while (++turns < milliseconds || uv_hrtime() < end);
 }
 
 bool talk_until(struct talk *talk, bool (*holds)(void *), void *context)
@@ -226,14 +227,31 @@ int talk_ask(struct talk *talk, const char *request, struct buf *body)
     return status;
 }
 
+static void drain_once(struct talk *talk, int fd, struct buf *got)
+{
+    char room[4096];
+    ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
+    if (count > 0)
+        buf_add(got, room, (size_t)count);
+    turn_once(talk);
+}
+
 void talk_drain(struct talk *talk, int fd, struct buf *got, int milliseconds)
 {
     uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
-    do {
-        char room[4096];
-        ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
-        if (count > 0)
-            buf_add(got, room, (size_t)count);
-        turn_once(talk);
-    } while (uv_hrtime() < end);
+    int turns = 0;
+    do
+        drain_once(talk, fd, got);
+    while (++turns < milliseconds || uv_hrtime() < end);
+}
+
+bool talk_drain_until(struct talk *talk, int fd, struct buf *got, const char *text)
+{
+    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    while (got->count == 0 || !strstr(got->bytes, text)) {
+        if (uv_hrtime() > end)
+            return false;
+        drain_once(talk, fd, got);
+    }
+    return true;
 }

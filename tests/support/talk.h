@@ -57,3 +57,6 @@ int talk_ask(struct talk *talk, const char *request, struct buf *body);
 
 /* What has come on 'fd' within a while, as it is, appended. */
 void talk_drain(struct talk *talk, int fd, struct buf *got, int milliseconds);
+
+/* The same until 'text' has come; false if it never does. */
+bool talk_drain_until(struct talk *talk, int fd, struct buf *got, const char *text);

@@ -75,7 +75,22 @@ void world_release(struct world *w)
     end_policy(w);
     state_check(&w->state);
     state_release(&w->state);
+    if (w->sets.cluster)
+        node_sets_release(&w->sets);
     arena_release(&w->arena);
+}
+
+struct node_set *world_set(struct world *w, const char *nodelist, const char *exclude,
+                           bool exact)
+{
+    const char *words[WORDS_COUNT] = { nodelist, exclude, NULL };
+    struct node_set *set = NULL;
+    struct error err = { "" };
+    if (!w->sets.cluster)
+        node_sets_init(&w->sets, &w->cluster);
+    if (node_sets_take(&w->sets, words, exact, &set, &err) < 0)
+        fail_msg("%s", err.text);
+    return set;
 }
 
 void world_pass(struct world *w, int64_t ns)

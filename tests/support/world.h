@@ -20,6 +20,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/plan.h"
 #include "model/state.h"
 #include "model/throughput.h"
@@ -37,6 +38,7 @@ struct world {
     struct plan *plan;
     bool planning; /* between plan_begin() and plan_end() */
     uint64_t id_next;
+    struct node_sets sets;
     const struct policy *policy; /* of the last decision */
     void *policy_self;
 };
@@ -61,6 +63,13 @@ bool world_apply(struct world *w, struct event event);
 job_id world_queued(struct world *w, struct job job);
 job_id world_running(struct world *w, struct job job);
 job_id world_running_on(struct world *w, node_id node, struct job job);
+
+/*
+ * For a job that may use some nodes only: "n1,n2", or NULL.  'exact': those of the nodelist
+ * and no others.
+ */
+struct node_set *world_set(struct world *w, const char *nodelist, const char *exclude,
+                           bool exact);
 
 /* Begin a plan by hand, or throw it away and begin another. */
 struct plan *world_plan(struct world *w);

@@ -126,6 +126,50 @@ static void make_job(struct worlds *world, const struct worlds_setup *setup,
     spec->fails = chance(rng, 5);
 }
 
+/* Names of so many nodes, each at random; some twice. */
+static const char *some_nodes(struct worlds *world, struct rng *rng, uint32_t count)
+{
+    struct buf text;
+    buf_init(&text, 1 << 10);
+    for (uint32_t i = 0; i < count; i++)
+        buf_print(&text, "%sn%u", i ? "," : "",
+                  rng_below(rng, world->cluster.node_count));
+    const char *kept = arena_text(&world->arena, text.bytes);
+    buf_release(&text);
+    return kept;
+}
+
+/* From numbers of its own, so that the other jobs are what they would be anyway. */
+static void restrict_some(struct worlds *world, const struct worlds_setup *setup,
+                          uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "sets");
+    uint32_t nodes = world->cluster.node_count;
+    for (uint32_t i = 0; i < setup->jobs; i++) {
+        struct job_spec *spec = &world->specs[i];
+        if (!chance(&rng, 50))
+            continue;
+        uint32_t how = rng_below(&rng, 4);
+        if (how == 0)
+            spec->exclude = some_nodes(world, &rng, between(&rng, 1, 2));
+        else if (how == 1)
+            spec->within = some_nodes(world, &rng, between(&rng, 1, nodes));
+        else
+            spec->nodelist =
+                some_nodes(world, &rng, setup->one_node || chance(&rng, 60) ? 1 : 2);
+    }
+}
+
+static void settle_some(struct worlds *world, const struct worlds_setup *setup,
+                        uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed, "stays");
+    for (uint32_t i = 0; i < setup->jobs; i++)
+        world->specs[i].stays = chance(&rng, 30);
+}
+
 void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed)
 {
     struct rng rng;
@@ -147,6 +191,10 @@ void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_
         if (!chance(&rng, 20)) /* or together with the next */
             at_ns += some_time(setup, &rng, pace_s);
     }
+    if (setup->stays)
+        settle_some(world, setup, seed);
+    if (setup->sets)
+        restrict_some(world, setup, seed);
     world->setup = (struct run_setup){ .cluster = &world->cluster,
                                        .rates = &world->rates,
                                        .specs = world->specs,

@@ -14,6 +14,8 @@ struct worlds_setup {
     bool unknown_work;   /* some jobs do not say how long they take              */
     bool distinct_times; /* odd nanoseconds: hardly two things at once           */
     bool impossible;     /* some jobs can never fit                              */
+    bool stays;          /* some jobs may not be sent away once they run         */
+    bool sets;           /* some jobs may run on some nodes only                 */
 };
 
 struct worlds {

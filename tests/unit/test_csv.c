@@ -16,17 +16,17 @@ static const char everything[] =
     "#berth-jobs 1\n"
     "id,name,user,entity,class,submit_s,gpus,gpus_min,gpus_max,nodes,spread,types,cpus,"
     "mem_gib,work_s,kind,steps,grace_s,pause_s,load_s,ckpt_s,weight,deadline_s,"
-    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails\n"
+    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails,nodelist,exclude\n"
     "1,first,ada,vision,be,0,8,,,1,0,v100|p100,32,256.5,3600.25,,,60,10.5,30,1800,2,"
     "90000,,,"
-    ",,,,0\n"
-    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,,1\n"
+    ",,,,0,n2|n3,\"n0,n1\"\n"
+    "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,,1,,\n"
     "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size "
     "64),120000,0,0,0,0,0.1,,,,"
-    "102400000,ring,0.25,,0\n"
+    "102400000,ring,0.25,,0,,n1\n"
     "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,0.25,75000000,ps,,"
-    "\"acc:tau=120.5,last=0.76\",0\n"
-    "10,,,,be,14,1,,,,0,,,,90,,,0,0,0,0,,,,,,,,points:90/2.5/-0.25/0.125,0\n";
+    "\"acc:tau=120.5,last=0.76\",0,,\n"
+    "10,,,,be,14,1,,,,0,,,,90,,,0,0,0,0,,,,,,,,points:90/2.5/-0.25/0.125,0,,\n";
 
 static struct workload *open_text(const char *text)
 {
@@ -47,6 +47,8 @@ static void every_column_arrives(void **state)
     assert_string_equal(job.name, "first");
     assert_string_equal(job.entity, "vision");
     assert_string_equal(job.types, "v100|p100");
+    assert_string_equal(job.nodelist, "n2|n3");
+    assert_string_equal(job.exclude, "n0,n1");
     assert_int_equal(job.class, CLASS_BE);
     assert_int_equal(job.cpu_milli, 32000);
     assert_int_equal(job.mem_mib, 262656);

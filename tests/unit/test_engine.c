@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "executor/executor.h"
+#include "flow/flow.h"
 #include "support/run.h"
 
 /* An executor that writes down what it is told, and a policy that does as it is told. */
@@ -295,6 +296,65 @@ static void two_who_trade_places_do_not_wait_for_each_other(void **state)
     run_release(&run);
 }
 
+static int odd_level(void *self, const struct view *view, struct flow_plan *plan,
+                     struct error *err)
+{
+    for (job_id id = 0; id < 2; id++)
+        if (view->jobs[id].state != JOB_FREE)
+            flow_set(plan, view, id, 3 + id);
+    return 0;
+}
+
+static const struct flow_policy flow_odd = { .name = "odd", .decide = odd_level };
+
+static void another_flow_policy_gives_levels_and_fair_takes_them(void **state)
+{
+    assert_int_equal(submit(1), 0);
+    bench->wish = grant_0;
+    assert_int_equal(submit(2), 0);
+    assert_int_equal(started(0), 0);
+    uint32_t asked = bench->asked;
+    bench->said[0] = 0;
+    assert_int_equal(engine_set_flow(&bench->engine, &flow_odd, "", NULL), 0);
+    assert_int_equal(engine_wake_ns(&bench->engine), 1);
+    assert_int_equal(engine_step(&bench->engine, 1, NULL, 0, NULL), 0);
+    assert_string_equal(bench->said, "commit, levelled 0, levelled 1, commit");
+    assert_int_equal(bench->asked, asked); /* the policy has nothing to do with it */
+    assert_int_equal(bench->engine.state.jobs[1].level, 4);
+
+    struct error err = { "" };
+    assert_int_equal(
+        engine_set_flow(&bench->engine, flow_find("jpas"), "period=never", &err),
+        -EINVAL);
+    assert_string_equal(bench->engine.flow->name, "odd"); /* the present one stays */
+
+    bench->said[0] = 0;
+    assert_int_equal(engine_set_flow(&bench->engine, flow_find("fair"), NULL, &err), 0);
+    assert_int_equal(engine_step(&bench->engine, 2, NULL, 0, NULL), 0);
+    assert_string_equal(bench->said, "commit, levelled 0, levelled 1, commit");
+    assert_int_equal(bench->engine.state.jobs[1].level, 0);
+    bench->said[0] = 0;
+    assert_int_equal(engine_wake_ns(&bench->engine), INT64_MAX);
+}
+
+static void what_a_job_sends_calls_for_no_decision(void **state)
+{
+    assert_int_equal(submit(1), 0);
+    bench->wish = grant_0;
+    assert_int_equal(submit(2), 0);
+    assert_int_equal(started(0), 0);
+    uint32_t asked = bench->asked;
+    assert_int_equal(step(2, (struct event){ .kind = EVENT_SENT,
+                                             .job = 0,
+                                             .sends_per_s = 5e6,
+                                             .sent_bytes = 1e9 }),
+                     0);
+    assert_int_equal(bench->asked, asked);
+    assert_near(bench->engine.state.jobs[0].sends_per_s, 5e6, 0);
+    step(2, (struct event){ .kind = EVENT_SENT, .job = 1, .sends_per_s = 5e6 });
+    assert_near(bench->engine.state.jobs[1].sends_per_s, 0, 0); /* it has no seats */
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
 
 int main(void)
@@ -309,6 +369,8 @@ int main(void)
         CASE(late_events_are_told_to_nobody),
         CASE(a_policy_that_fails_is_set_aside),
         CASE(a_setting_nobody_knows_is_an_error),
+        CASE(another_flow_policy_gives_levels_and_fair_takes_them),
+        CASE(what_a_job_sends_calls_for_no_decision),
         CASE(two_who_trade_places_do_not_wait_for_each_other),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -148,6 +148,78 @@ static void a_job_that_is_revoked_already_is_no_candidate(void **state)
     world_release(&s->w);
 }
 
+/* --- some nodes only ------------------------------------------------------------------ */
+
+static job_id queued_for(struct scene *s, const char *node, uint32_t gpus)
+{
+    return world_queued(
+        &s->w, (struct job){ .gpus = gpus, .set = world_set(&s->w, node, NULL, true) });
+}
+
+static void only_who_is_on_its_nodes_leaves(void **state)
+{
+    struct scene *s = open_scene("3xv100:4");
+    job_id far = runs_on(s, 0, 4, 900);
+    job_id there = runs_on(s, 1, 4, 100);
+    runs_on(s, 2, 4, 800);
+    job_id new = queued_for(s, "n1", 2);
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_true(world_waits_for(&s->w, new, there));
+    assert_false(plan_changes(s->w.plan, far));
+    assert_int_equal(plan_change_count(s->w.plan), 2);
+    world_release(&s->w);
+}
+
+static void nobody_leaves_if_those_who_may_are_elsewhere(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    runs_on(s, 0, 4, 900);
+    runs_on(s, 1, 4, 10); /* not for this claim */
+    job_id new = queued_for(s, "n1", 2);
+    world_plan(&s->w);
+    assert_false(make_room(s, new, 50));
+    assert_int_equal(plan_change_count(s->w.plan), 0);
+    world_release(&s->w);
+}
+
+static void a_walk_in_vain_says_nothing_of_other_nodes(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    job_id there = runs_on(s, 0, 4, 900);
+    runs_on(s, 1, 4, 10);
+    job_id in_vain = queued_for(s, "n1", 4);
+    job_id other = queued_for(s, "n0", 4);
+    job_id any = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_false(make_room(s, in_vain, 50));
+    assert_false(make_room(s, in_vain, 50)); /* remembered */
+    size_t mark = plan_mark(s->w.plan);
+    assert_true(make_room(s, other, 50));
+    assert_true(world_waits_for(&s->w, other, there));
+    plan_undo(s->w.plan, mark);
+    assert_true(make_room(s, any, 50));
+    world_release(&s->w);
+}
+
+static void a_gang_gets_the_node_that_must_be_among_its_own(void **state)
+{
+    struct scene *s = open_scene("3xv100:4");
+    job_id last = runs_on(s, 2, 4, 100);
+    job_id first = runs_on(s, 0, 4, 900);
+    job_id second = runs_on(s, 1, 4, 800);
+    struct job two = { .gpus = 8,
+                       .nodes = 2,
+                       .set = world_set(&s->w, "n2", NULL, false) };
+    job_id new = world_queued(&s->w, two);
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_true(world_waits_for(&s->w, new, last));
+    assert_int_equal(!plan_holds(s->w.plan, first) + !plan_holds(s->w.plan, second), 1);
+    assert_int_equal(plan_check(s->w.plan, NULL), 0);
+    world_release(&s->w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +229,10 @@ int main(void)
         cmocka_unit_test(a_gang_gets_nodes_from_several),
         cmocka_unit_test(a_walk_in_vain_is_not_taken_for_granted),
         cmocka_unit_test(a_job_that_is_revoked_already_is_no_candidate),
+        cmocka_unit_test(only_who_is_on_its_nodes_leaves),
+        cmocka_unit_test(nobody_leaves_if_those_who_may_are_elsewhere),
+        cmocka_unit_test(a_walk_in_vain_says_nothing_of_other_nodes),
+        cmocka_unit_test(a_gang_gets_the_node_that_must_be_among_its_own),
     };
     return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
 }

@@ -391,6 +391,233 @@ static void nearest_to_the_goal_goes_first_if_asked_for(void **state)
     end(&s);
 }
 
+/* --- jobs of which only their hosts know what they send ----------------------------------- */
+
+/* On one node, of which nothing is said; it makes 'rate' steps a second. */
+static job_id run_on(struct scene *s, double rate)
+{
+    job_id job = world_running(&s->w, (struct job){ .gpus = 1,
+                                                    .nodes = 1,
+                                                    .rate_best_per_s = rate,
+                                                    .step_s = 1 / rate,
+                                                    .steps_total = 1000,
+                                                    .sends_per_s = NAN });
+    hear(s, (struct event){ .kind = EVENT_ADOPTED, .job = job });
+    return job;
+}
+
+static void sends(struct scene *s, job_id job, double mb_per_s, double mb)
+{
+    struct event event = { .kind = EVENT_SENT,
+                           .job = job,
+                           .sends_per_s = mb_per_s * 1e6,
+                           .sent_bytes = mb * 1e6 };
+    assert_true(world_apply(&s->w, event));
+    hear(s, event);
+}
+
+static const char *why(struct scene *s, job_id job)
+{
+    static struct flow_reason reason;
+    s->flow->explain(s->self, &s->w.state.view, job, &reason);
+    return reason.text;
+}
+
+static void
+who_nobody_has_counted_is_taken_to_send_and_who_is_quiet_is_not(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas");
+    job_id quiet = run_on(&s, 1);
+    job_id a = run_on(&s, 1);
+    job_id b = run_on(&s, 1);
+    decide(&s);
+    assert_int_equal(level(&s, quiet), 0);
+    assert_int_equal(level(&s, a), 1);
+    assert_int_equal(level(&s, b), 2);
+    sends(&s, quiet, 0, 0);
+    sends(&s, a, 5, 10);
+    decide(&s);
+    assert_int_equal(level(&s, b), 0); /* still not counted: it could be anybody */
+    assert_int_equal(level(&s, a), 1);
+    assert_string_equal(why(&s, quiet), "sends next to nothing");
+    sends(&s, quiet, 5, 10); /* it has begun to */
+    decide(&s);
+    assert_int_equal(level(&s, quiet) + level(&s, a) + level(&s, b), 3);
+    end(&s);
+}
+
+static void bytes_and_steps_per_second_give_the_intensity(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "crux");
+    job_id dense = run_on(&s, 1), large = run_on(&s, 1);
+    sends(&s, large, 500, 1000);
+    sends(&s, dense, 20, 40);
+    decide(&s);
+    assert_int_equal(level(&s, dense), 0);
+    assert_int_equal(level(&s, large), 1);
+    assert_non_null(strstr(why(&s, dense), "49 GPU-seconds")); /* 0.98 s for 0.02 s */
+    sends(&s, large, 10, 1000);
+    decide(&s);
+    assert_int_equal(level(&s, dense), 1);
+    assert_int_equal(level(&s, large), 0);
+    end(&s);
+}
+
+static void las_flow_goes_by_bytes_that_were_counted(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "las-flow,first=1,factor=2");
+    job_id old = run_on(&s, 1), young = run_on(&s, 1);
+    sends(&s, old, 100, 5000);
+    sends(&s, young, 100, 500);
+    decide(&s);
+    assert_int_equal(level(&s, young), 0);
+    assert_int_equal(level(&s, old), 1);
+    end(&s);
+}
+
+static void a_step_alone_is_the_shortest_that_was_measured(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas");
+    job_id held_up = run_on(&s, 1), other = run_on(&s, 1);
+    learn(&s, held_up, 30, 30); /* at a step a second */
+    learn(&s, other, 30, 40);
+    decide(&s);
+    assert_int_equal(level(&s, held_up), 0);
+    struct event slow = { .kind = EVENT_PROGRESS,
+                          .job = held_up,
+                          .steps = 30,
+                          .rate_per_s = 0.01,
+                          .loss = exp(-1) };
+    assert_true(world_apply(&s.w, slow)); /* others went first */
+    hear(&s, slow);
+    pass(&s, 10);
+    decide(&s);
+    assert_int_equal(level(&s, held_up), 0); /* it is not put off further for it */
+    end(&s);
+}
+
+static void who_reports_no_loss_goes_last_after_a_while(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas,aging=2");
+    job_id mute = run_on(&s, 1), other = run_on(&s, 1);
+    learn(&s, other, 10, 100);
+    decide(&s);
+    assert_int_equal(level(&s, mute), 0); /* it may have just begun */
+    for (uint32_t k = 1; k <= 2; k++) {
+        pass(&s, 10);
+        report(&s, mute, k * 10, NAN);
+        report(&s, other, 9 + k, exp(-(9.0 + k) / 100));
+        decide(&s);
+    }
+    assert_int_equal(level(&s, mute), 1);
+    assert_int_equal(level(&s, other), 0);
+    assert_non_null(strstr(why(&s, mute), "reports no loss"));
+    report(&s, mute, 30, 2.5);
+    pass(&s, 10);
+    decide(&s);
+    assert_int_equal(level(&s, mute), 0); /* that was the first of three */
+    end(&s);
+}
+
+static void who_is_held_up_is_not_taken_for_silent(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas,aging=2");
+    job_id held = run_on(&s, 1), other = run_on(&s, 1);
+    sends(&s, held, 5, 0);
+    for (uint32_t k = 0; k < 10; k++) { /* 10 MB a step */
+        pass(&s, 1);
+        sends(&s, held, 10, k * 10);
+        report(&s, held, k, exp(-(double)k / 50));
+        report(&s, other, k, exp(-(double)k / 20));
+    }
+    decide(&s);
+    assert_int_equal(level(&s, held), 1);
+    uint32_t first = 0;
+    for (uint32_t period = 0; period < 9; period++) { /* a trickle: not even a step */
+        pass(&s, 10);
+        sends(&s, held, 0.01, 90 + period);
+        report(&s, other, 10 + period, exp(-(10.0 + period) / 20));
+        decide(&s);
+        first += level(&s, held) == 0;
+        assert_null(strstr(why(&s, held), "stopped"));
+    }
+    assert_in_range(first, 2, 4); /* again and again */
+    sends(&s, held, 10, 90 + 50); /* now it makes steps, and does not say so */
+    pass(&s, 10);
+    decide(&s);
+    pass(&s, 20);
+    decide(&s);
+    assert_non_null(strstr(why(&s, held), "stopped reporting"));
+    end(&s);
+}
+
+static void who_sends_and_says_nothing_is_not_put_first_for_it(void **state)
+{
+    for (int moves = 0; moves < 2; moves++) {
+        struct scene s;
+        begin(&s, "1xv100:8", "jpas,aging=2");
+        job_id silent = run_on(&s, 1), other = run_on(&s, 1);
+        sends(&s, silent, 5, 0);
+        for (uint32_t k = 0; k < 10; k++) {
+            sends(&s, silent, 5, 5 * k);
+            report(&s, silent, k, exp(-(double)k / 20));
+        }
+        learn(&s, other, 10, 100);
+        decide(&s);
+        assert_int_equal(level(&s, silent), 0);
+        for (uint32_t k = 1; k <= 2; k++) {
+            pass(&s, 10);
+            if (moves)
+                sends(&s, silent, 5, 50 + 50 * k);
+            report(&s, other, 9 + k, exp(-(9.0 + k) / 100));
+            decide(&s);
+        }
+        assert_int_equal(level(&s, silent), moves);
+        assert_non_null(strstr(why(&s, silent), moves ? "stopped reporting" : "first"));
+        end(&s);
+    }
+}
+
+static void what_was_reported_before_counts(void **state)
+{
+    struct scene s;
+    begin(&s, "1xv100:8", "jpas");
+    job_id slow = run_on(&s, 1), quick = run_on(&s, 1);
+    learn(&s, slow, 30, 300);
+    learn(&s, quick, 30, 30);
+    s.flow->fini(s.self); /* another takes over */
+    memset(s.self, 0, s.flow->self_size);
+    param_defaults(s.flow->params, s.self);
+    s.flow->init(s.self, &s.w.state.view, &s.w.arena, NULL);
+    hear(&s, (struct event){ .kind = EVENT_ADOPTED, .job = slow });
+    hear(&s, (struct event){ .kind = EVENT_ADOPTED, .job = quick });
+    decide(&s);
+    assert_int_equal(level(&s, quick), 0);
+    assert_int_equal(level(&s, slow), 1);
+    assert_non_null(strstr(why(&s, quick), "of its way behind it"));
+    end(&s);
+}
+
+static void everybody_can_say_why(void **state)
+{
+    for (const struct flow_policy *const *f = flow_list; *f; f++) {
+        struct scene s;
+        begin(&s, "1xv100:8", (*f)->name);
+        job_id a = run_on(&s, 1), b = run_on(&s, 1);
+        sends(&s, a, 5, 10);
+        decide(&s);
+        assert_true(strlen(why(&s, a)) > 5);
+        assert_true(strlen(why(&s, b)) > 5);
+        end(&s);
+    }
+}
+
 static void odd_losses_do_no_harm(void **state)
 {
     static const double odd[][4] = { { 1, 1, 1, 1 },
@@ -524,6 +751,16 @@ int main(void)
         cmocka_unit_test(who_is_held_up_goes_first_once_and_who_is_silent_last),
         cmocka_unit_test(past_the_goal_the_least_left_to_send_goes_first),
         cmocka_unit_test(nearest_to_the_goal_goes_first_if_asked_for),
+        cmocka_unit_test(
+            who_nobody_has_counted_is_taken_to_send_and_who_is_quiet_is_not),
+        cmocka_unit_test(bytes_and_steps_per_second_give_the_intensity),
+        cmocka_unit_test(las_flow_goes_by_bytes_that_were_counted),
+        cmocka_unit_test(a_step_alone_is_the_shortest_that_was_measured),
+        cmocka_unit_test(who_reports_no_loss_goes_last_after_a_while),
+        cmocka_unit_test(who_is_held_up_is_not_taken_for_silent),
+        cmocka_unit_test(who_sends_and_says_nothing_is_not_put_first_for_it),
+        cmocka_unit_test(what_was_reported_before_counts),
+        cmocka_unit_test(everybody_can_say_why),
         cmocka_unit_test(odd_losses_do_no_harm),
         cmocka_unit_test(without_bandwidth_there_is_still_an_order),
         cmocka_unit_test(one_alone_goes_first_under_everybody),

@@ -284,6 +284,11 @@ static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
 
 /* ---- streams ---- */
 
+static bool is_gone(void *context)
+{
+    return site.source.gone == 1;
+}
+
 static void a_stream_sends_when_woken_and_ends_when_told(void **state)
 {
     int fd = talk_connect(&site.talk);
@@ -291,29 +296,21 @@ static void a_stream_sends_when_woken_and_ends_when_told(void **state)
     buf_init(&got, 10000);
     site.source.text = "one ";
     talk_say(&site.talk, fd, GET("/stream"));
-    talk_drain(&site.talk, fd, &got, 50);
-    assert_non_null(strstr(got.bytes, "one "));
+    assert_true(talk_drain_until(&site.talk, fd, &got, "one "));
     assert_int_equal(http_counts(site.talk.http)->streams, 1);
 
     site.source.text = "two ";
     http_stream_wake(&site.source.stream);
-    talk_drain(&site.talk, fd, &got, 50);
-    assert_non_null(strstr(got.bytes, "two "));
+    assert_true(talk_drain_until(&site.talk, fd, &got, "two "));
     assert_int_equal(site.source.gone, 0);
 
     site.source.ended = true;
     http_stream_wake(&site.source.stream);
-    talk_drain(&site.talk, fd, &got, 50);
-    assert_non_null(strstr(got.bytes, "0\r\n\r\n"));
-    assert_int_equal(site.source.gone, 1);
+    assert_true(talk_drain_until(&site.talk, fd, &got, "0\r\n\r\n"));
+    assert_true(talk_until(&site.talk, is_gone, NULL));
     assert_int_equal(http_counts(site.talk.http)->streams, 0);
     buf_release(&got);
     close(fd);
-}
-
-static bool is_gone(void *context)
-{
-    return site.source.gone == 1;
 }
 
 static void a_client_that_leaves_a_quiet_stream_is_noticed(void **state)

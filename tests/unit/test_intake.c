@@ -146,6 +146,86 @@ static void a_small_node_helps_those_who_may_be_spread(void **state)
     close_desk(&desk);
 }
 
+/* --- some nodes only -------------------------------------------------------------------- */
+
+static struct job accept_on(struct desk *desk, uint32_t gpus, uint32_t nodes,
+                            const char *nodelist)
+{
+    return accept(
+        desk, (struct job_spec){ .gpus = gpus, .nodes = nodes, .nodelist = nodelist });
+}
+
+static void nodes_that_are_named_make_up_the_gang(void **state)
+{
+    struct desk desk;
+    open_desk(&desk, "3xv100:4,2xp100:8");
+    assert_null(accept(&desk, (struct job_spec){ .gpus = 1, .nodelist = "" }).set);
+    struct job job = accept_on(&desk, 4, 0, "n1");
+    assert_int_equal(job.nodes, 0); /* that one, whole */
+    assert_int_equal(job.set->allowed.count, 1);
+    assert_int_equal(job.types, 1); /* no other type can be reached */
+
+    job = accept_on(&desk, 4, 0, "n0,n2");
+    assert_int_equal(job.nodes, 2);
+    assert_int_equal(job.gpus_min, 4);
+    assert_int_equal(job.set->allowed.count, 2);
+    job =
+        accept_on(&desk, 10, 0, "n1"); /* three nodes of four, and it is one of them */
+    assert_int_equal(job.nodes, 3);
+    assert_int_equal(job.set->must.count, 1);
+    assert_int_equal(job.set->allowed.count, 5);
+    assert_int_equal(job.types, 1);
+    job = accept_on(&desk, 4, 2, "n4");
+    assert_int_equal(job.types, 2);
+    job = accept(&desk, (struct job_spec){ .gpus = 1, .exclude = "n0|n1|n2" });
+    assert_int_equal(job.types, 2);
+    close_desk(&desk);
+}
+
+static void what_named_nodes_can_never_hold_is_turned_away(void **state)
+{
+    struct desk desk;
+    open_desk(&desk, "3xv100:4,2xp100:8");
+#define ON(...) ((struct job_spec){ __VA_ARGS__ })
+    refuse(&desk, ON(.gpus = 8, .nodelist = "n7"), "node n7: not in this cluster");
+    refuse(&desk, ON(.gpus = 8, .nodelist = "n0", .nodes = 1),
+           "needs 8 GPUs on nodes that have 4");
+    refuse(&desk, ON(.gpus = 13, .exclude = "n3,n4"),
+           "needs 13 GPUs on nodes that have 12");
+    refuse(&desk, ON(.gpus = 6, .nodes = 1, .exclude = "n3,n4"),
+           "in a shape that the nodes it may use do not have");
+    refuse(&desk, ON(.gpus = 8, .nodelist = "n0,n3"),
+           "nodes n0 and n3: a job runs on one type");
+    refuse(&desk, ON(.gpus = 2, .nodes = 1, .nodelist = "n0,n1"),
+           "names 2 nodes and asks for 1");
+    refuse(&desk, ON(.gpus = 1, .nodelist = "n0,n1"),
+           "names 2 nodes and asks for 1 GPUs");
+    refuse(&desk, ON(.gpus = 1, .nodelist = "n0", .types = "p100"), "GPUs");
+    refuse(&desk, ON(.gpus = 1, .nodelist = "n0", .exclude = "n0"), "ruled out");
+    refuse(&desk, ON(.gpus = 0, .nodelist = "n0,n1"), "asks for 0 GPUs");
+#undef ON
+    struct job job =
+        accept(&desk, (struct job_spec){ .gpus = 0, .nodelist = "n3", .nodes = 1 });
+    assert_int_equal(job.set->allowed.count, 1);
+    assert_int_equal(desk.intake.sets.sets[job.set->place]->job_count, 1);
+    close_desk(&desk);
+}
+
+/* Nobody who was turned away holds a place for ever. */
+static void who_was_turned_away_holds_nothing(void **state)
+{
+    struct desk desk;
+    char words[32];
+    open_desk(&desk, "3xv100:4");
+    for (uint32_t i = 0; i < NODE_SETS_MAX + 10; i++) {
+        snprintf(words, sizeof words, "n1%*s", (int)(i % 20 + 1), "");
+        refuse(&desk, (struct job_spec){ .gpus = 13, .exclude = words }, "GPUs");
+    }
+    for (uint32_t i = 0; i < desk.intake.sets.count; i++)
+        assert_int_equal(desk.intake.sets.sets[i]->job_count, 0);
+    close_desk(&desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +236,9 @@ int main(void)
         cmocka_unit_test(what_can_never_run_is_refused_with_the_reason),
         cmocka_unit_test(what_just_fits_is_accepted),
         cmocka_unit_test(a_small_node_helps_those_who_may_be_spread),
+        cmocka_unit_test(nodes_that_are_named_make_up_the_gang),
+        cmocka_unit_test(what_named_nodes_can_never_hold_is_turned_away),
+        cmocka_unit_test(who_was_turned_away_holds_nothing),
     };
     return cmocka_run_group_tests_name("intake", tests, NULL, NULL);
 }

@@ -10,6 +10,18 @@
 
 #include "executor/local.h"
 
+#define PATIENCE_NS (30 * INT64_C(1000000000)) /* a grace that nobody needs */
+
+/* What a job waits for that looks for a file 'gate' in its checkpoint folder. */
+static void open_gate(struct bench *b, job_id job)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/ckpt/%u/gate", b->state_dir, job + 1);
+    FILE *gate = fopen(path, "we");
+    assert_non_null(gate);
+    fclose(gate);
+}
+
 static void the_end_of_a_job_is_told_as_it_was(void **state)
 {
     struct bench *b = *state;
@@ -274,8 +286,8 @@ static void a_file_written_after_the_warning_makes_it_clean(void **state)
     bench_wait_for_output(b, job, "ready");
     bench_wait_for_output(b, old, "ready");
     bench_pass(b, 30);
-    executor_local.stop(b->local, job, INT64_C(5000000000), NULL);
-    executor_local.stop(b->local, old, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, job, PATIENCE_NS, NULL);
+    executor_local.stop(b->local, old, PATIENCE_NS, NULL);
 
     assert_true(bench_until(b, job, EVENT_STOPPED).clean);
     assert_false(bench_until(b, old, EVENT_STOPPED).clean);
@@ -289,7 +301,7 @@ static void a_program_may_save_though_its_shell_is_gone(void **state)
 
     bench_start(b, job);
     bench_wait_for_output(b, job, "ready");
-    executor_local.stop(b->local, job, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, job, PATIENCE_NS, NULL);
 
     assert_true(bench_until(b, job, EVENT_STOPPED).clean);
 }
@@ -297,12 +309,17 @@ static void a_program_may_save_though_its_shell_is_gone(void **state)
 static void nothing_of_a_job_survives_its_end(void **state)
 {
     struct bench *b = *state;
-    job_id job = bench_job(b, "setsid sh -c 'echo one $$; sleep 1000' &"
-                              "(setsid env -i /bin/sh -c 'echo two $$; sleep 1000' &) &"
-                              "sh -c 'trap \"\" TERM HUP; echo three $$; sleep 1000' &"
-                              "sleep 0.3; exit 0");
+    job_id job =
+        bench_job(b, "setsid sh -c 'echo one $$; sleep 1000' &"
+                     "(setsid env -i /bin/sh -c 'echo two $$; sleep 1000' &) &"
+                     "sh -c 'trap \"\" TERM HUP; echo three $$; sleep 1000' &"
+                     "while [ ! -e $BERTH_CKPT_DIR/gate ]; do sleep 0.02; done");
 
     bench_start(b, job);
+    bench_wait_for_output(b, job, "one");
+    bench_wait_for_output(b, job, "two");
+    bench_wait_for_output(b, job, "three");
+    open_gate(b, job);
     bench_until(b, job, EVENT_FINISHED);
 
     assert_false(bench_lives(bench_number(b, job, "one")));
@@ -354,7 +371,8 @@ static void a_killed_supervisor_takes_its_job_along(void **state)
 static void jobs_go_on_while_nobody_looks(void **state)
 {
     struct bench *b = *state;
-    job_id ends = bench_job(b, "echo ready; sleep 0.2; exit 4");
+    job_id ends = bench_job(
+        b, "while [ ! -e $BERTH_CKPT_DIR/gate ]; do sleep 0.02; done; exit 4");
     job_id stays = bench_job(b, "echo pid $$; sleep 1000");
 
     bench_start(b, ends);
@@ -363,13 +381,14 @@ static void jobs_go_on_while_nobody_looks(void **state)
     bench_until(b, stays, EVENT_STARTED);
     bench_wait_for_output(b, stays, "pid");
     bench_reopen(b);
+    open_gate(b, ends);
     bench_pass(b, 400);
     bench_reattach(b, ends, false);
     bench_reattach(b, stays, false);
 
     assert_int_equal(bench_until(b, ends, EVENT_FAILED).exit_code, 4);
     assert_true(bench_lives(bench_number(b, stays, "pid")));
-    executor_local.stop(b->local, stays, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, stays, PATIENCE_NS, NULL);
     bench_until(b, stays, EVENT_STOPPED);
 }
 
@@ -385,7 +404,9 @@ static void an_end_that_was_not_recorded_is_told_again(void **state)
     b->uncollected = false;
     uint32_t before = bench_count(b, job, EVENT_FAILED);
     bench_reattach(b, job, false);
-    bench_pass(b, 200);
+    for (int i = 0; i < 1000 && bench_count(b, job, EVENT_FAILED) == before; i++)
+        bench_pass(b, 50);
+    bench_pass(b, 50);
 
     assert_int_equal(bench_count(b, job, EVENT_FAILED), before + 1);
     assert_string_equal(bench_output(b, job), "once\n");
@@ -447,11 +468,11 @@ static void a_successor_starts_when_all_before_it_have_left(void **state)
     bench_wait_for_output(b, first, "ready");
     bench_wait_for_output(b, second, "ready");
     bench_start(b, next);
-    executor_local.stop(b->local, first, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, first, PATIENCE_NS, NULL);
     bench_until(b, first, EVENT_STOPPED);
     bench_pass(b, 50);
     assert_int_equal(bench_count(b, next, EVENT_STARTED), 0);
-    executor_local.stop(b->local, second, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, second, PATIENCE_NS, NULL);
 
     bench_until(b, next, EVENT_FINISHED);
     bench_until(b, second, EVENT_STOPPED);
@@ -469,7 +490,7 @@ static void a_successor_still_waits_after_a_restart(void **state)
     bench_start(b, victim);
     bench_wait_for_output(b, victim, "ready");
     bench_start(b, next);
-    executor_local.stop(b->local, victim, INT64_C(5000000000), NULL);
+    executor_local.stop(b->local, victim, PATIENCE_NS, NULL);
     bench_reopen(b);
     bench_reattach(b, next, false); /* before the one that it waits for */
     bench_reattach(b, victim, true);
@@ -502,9 +523,9 @@ static void a_time_limit_ends_a_job_in_failure(void **state)
     struct bench *b = *state;
     job_id job = bench_job(
         b, "trap 'echo warned' USR2; echo ready; while :; do sleep 0.02; done");
-    bench_launch(b, job)->limit_ns = INT64_C(600000000);
+    bench_launch(b, job)->limit_ns = INT64_C(2000000000);
     bench_launch(b, job)->limit_warns = true;
-    bench_launch(b, job)->warn_ns = INT64_C(300000000);
+    bench_launch(b, job)->warn_ns = INT64_C(500000000);
     bench_launch(b, job)->signal = SIGUSR2;
     b->jobs[job].grace_ns = INT64_C(100000000);
 

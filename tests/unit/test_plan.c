@@ -170,6 +170,83 @@ static void only_types_it_may_use_and_the_fastest_of_them(void **state)
     world_release(&mixed);
 }
 
+static void no_other_nodes_than_those_that_will_do(void **state)
+{
+    struct world w;
+    world_init_as(&w, "4xv100:4,2xp100:8");
+    job_id tight = world_running_on(&w, 0, (struct job){ .gpus = 3 });
+    job_id one = world_queued(
+        &w, (struct job){ .gpus = 1, .set = world_set(&w, NULL, "n0", false) });
+    job_id two = world_queued(
+        &w, (struct job){
+                .gpus = 5, .nodes = 2, .set = world_set(&w, "n1,n3", NULL, true) });
+    job_id gone = world_queued(
+        &w, (struct job){ .gpus = 2, .set = world_set(&w, "n0", NULL, true) });
+    world_plan(&w);
+    assert_true(grant(&w, one));
+    assert_int_equal(world_seat(&w, one, 0)->node, 1); /* n0 would be tighter */
+    assert_true(grant(&w, two));
+    assert_int_equal(gpus_on(&w, two, 0) + gpus_on(&w, two, 1), 5);
+    assert_int_equal(world_seat(&w, two, 0)->node + world_seat(&w, two, 1)->node, 4);
+    assert_false(grant(&w, gone));
+    revoke(&w, tight);
+    assert_true(grant(&w, gone)); /* room that is being left counts, there */
+    assert_int_equal(plan_check(w.plan, NULL), 0);
+    world_release(&w);
+}
+
+static void nodes_that_must_be_among_its_own_take_their_part(void **state)
+{
+    struct world w;
+    world_init_as(&w, "6xv100:4");
+    world_running_on(&w, 3, (struct job){ .gpus = 2 });
+    struct job seven = { .gpus = 7,
+                         .nodes = 3,
+                         .set = world_set(&w, "n3", "n1", false) };
+    job_id gang = world_queued(&w, seven); /* 3, 2 and 2; n3 has room for 2 */
+    world_plan(&w);
+    assert_true(grant(&w, gang));
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        nodes |= 1u << world_seat(&w, gang, i)->node;
+        if (world_seat(&w, gang, i)->node == 3)
+            assert_int_equal(gpus_on(&w, gang, i), 2);
+    }
+    assert_true(nodes & 8 && !(nodes & 2)); /* others would be emptier */
+
+    world_plan(&w); /* a node that is avoided, or down, cannot be among them */
+    struct ask ask = ASK_DEFAULT;
+    struct bits avoid;
+    bits_init(&avoid, &w.arena, 6);
+    bits_set(&avoid, 3);
+    ask.avoid = &avoid;
+    assert_false(plan_grant(w.plan, gang, &ask));
+    world_plan(&w);
+    plan_end(w.plan);
+    w.planning = false;
+    world_apply(&w,
+                (struct event){ .kind = EVENT_NODE_DOWN, .job = JOB_NONE, .node = 3 });
+    world_plan(&w);
+    assert_false(grant(&w, gang));
+    world_release(&w);
+}
+
+static void beside_another_only_where_it_may_be(void **state)
+{
+    struct world w;
+    world_init_as(&w, "2xv100:4");
+    job_id host = world_running_on(&w, 0, (struct job){ .gpus = 4 });
+    job_id not_there = world_queued(
+        &w, (struct job){ .gpus = 4, .set = world_set(&w, NULL, "n0", false) });
+    job_id there = world_queued(
+        &w, (struct job){ .gpus = 4, .set = world_set(&w, "n0", NULL, true) });
+    world_plan(&w);
+    assert_false(grant_beside(&w, not_there, host));
+    assert_true(grant_beside(&w, there, host));
+    assert_int_equal(plan_check(w.plan, NULL), 0);
+    world_release(&w);
+}
+
 static void avoided_nodes_are_left_alone(void **state)
 {
     struct world *w = *state;
@@ -957,6 +1034,9 @@ int main(void)
         CASE(one_node_is_preferred_even_if_it_may_be_spread),
         CASE(so_many_nodes_as_it_says_evenly),
         CASE(only_types_it_may_use_and_the_fastest_of_them),
+        CASE(no_other_nodes_than_those_that_will_do),
+        CASE(nodes_that_must_be_among_its_own_take_their_part),
+        CASE(beside_another_only_where_it_may_be),
         CASE(avoided_nodes_are_left_alone),
         CASE(cpus_and_memory_are_counted_too),
         CASE(a_gangs_cpus_go_with_its_gpus),

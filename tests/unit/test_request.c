@@ -66,6 +66,7 @@ static const char everything[] =
     "{\"command\":[\"python\",\"train.py\",\"--lr\",\"\"],\"name\":\"a job\","
     "\"cwd\":\"/lab/u\",\"env\":{\"A\":\"1\",\"EMPTY\":\"\",\"B\":\"x=y\"},"
     "\"gpus\":4,\"types\":\"v100|p100\",\"min_gpus\":2,\"max_gpus\":8,\"nodes\":2,"
+    "\"nodelist\":\"n2,n3\",\"exclude\":\"n1\",\"within\":\"n2,n3,n4\","
     "\"cpus\":2.5,\"mem_bytes\":1048577,\"class\":\"te\",\"grace_s\":0.25,"
     "\"pause_s\":3,\"load_s\":4,\"ckpt_s\":600,\"steps\":1000.5,"
     "\"time_limit_s\":3600,\"warn_s\":60,\"signal\":\"SIGUSR1\",\"weight\":2.5,"
@@ -89,6 +90,9 @@ static void every_field_arrives_where_it_belongs(void **state)
     assert_int_equal(r.spec.gpus_min, 2);
     assert_int_equal(r.spec.gpus_max, 8);
     assert_int_equal(r.spec.nodes, 2);
+    assert_string_equal(r.spec.nodelist, "n2,n3");
+    assert_string_equal(r.spec.exclude, "n1");
+    assert_string_equal(r.spec.within, "n2,n3,n4");
     assert_int_equal(r.spec.cpu_milli, 2500);
     assert_int_equal(r.spec.mem_mib, 2); /* rounded up */
     assert_int_equal(r.spec.class, CLASS_TE);

@@ -112,6 +112,7 @@ static struct order an_order(void)
                            .attempt = 7,
                            .gpus = "",
                            .steps_kept = 0.1,
+                           .dscp = 40,
                            .groups = { 5, 6 },
                            .group_count = 2 };
 }
@@ -141,6 +142,7 @@ static void an_order_is_read_as_it_was_written(void **state)
     assert_false(got.become);
     assert_int_equal(got.attempt, 7);
     assert_near(got.steps_kept, 0.1, 0);
+    assert_int_equal(got.dscp, 40);
     assert_int_equal(got.group_count, 2);
     assert_int_equal(got.groups[1], 6);
     order_release(&got);

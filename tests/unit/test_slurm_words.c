@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "slurm/gres.h"
 #include "slurm/hostlist.h"
+#include "slurm/output.h"
 #include "slurm/record.h"
 #include "slurm/request.h"
 #include "slurm/words.h"
@@ -254,6 +255,36 @@ static int teardown(void **state)
     return 0;
 }
 
+static void output_goes_where_sbatch_puts_it(void **state)
+{
+    static const struct {
+        const char *pattern, *path;
+    } rows[] = { { "slurm-%j.out", "/work/slurm-15.out" },
+                 { "/out/%A_%a-%x.%u", "/out/12_3-a b.ada" },
+                 { "%6j", "/work/000015" },
+                 { "%99j", "/work/0000000015" },
+                 { "100%%", "/work/100%" },
+                 { "%N-%n%t", "/work/n1-00" },
+                 { "%q%", "/work/%q%" },
+                 { "\\%j", "/work/%j" } };
+    struct output_names names = { .id = 15,
+                                  .array_id = 12,
+                                  .array_task = 3,
+                                  .name = "a b",
+                                  .user = "ada",
+                                  .nodes = "n[1-2]",
+                                  .folder = "/work" };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_string_equal(output_name(rows[i].pattern, &names, &arena), rows[i].path);
+    names.array_id = 0;
+    names.array_task = SLURM_NONE;
+    names.nodes = NULL;
+    assert_string_equal(output_name("%A%a%N", &names, &arena), "/work/15%a%N");
+    static char longer[5000];
+    memset(longer, 'x', sizeof(longer) - 1);
+    assert_null(output_name(longer, &names, &arena));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -265,6 +296,7 @@ int main(void)
         CASE(resources_are_read_in_every_spelling),
         CASE(several_types_are_noticed),
         CASE(a_gang_is_summed_up_wherever_it_is_said),
+        CASE(output_goes_where_sbatch_puts_it),
         CASE(what_berthd_asks_for_is_read),
         CASE(what_cannot_be_read_is_refused_with_its_number),
         CASE(a_job_becomes_one_line_that_can_be_read_back),

@@ -811,6 +811,21 @@ static void there_are_seats_for_gangs_over_every_node(void **state)
     arena_release(&arena);
 }
 
+static void who_is_over_gives_back_its_set_of_nodes(void **state)
+{
+    struct world *w = *state;
+    struct node_set *set = world_set(w, "n0", NULL, true);
+    job_id runs = world_running(w, (struct job){ .gpus = 1, .set = set });
+    job_id waits = world_queued(
+        w, (struct job){ .gpus = 1, .set = world_set(w, "n0", NULL, true) });
+    assert_int_equal(set->job_count, 2);
+    world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = runs, .steps = 1 });
+    assert_int_equal(set->job_count, 1);
+    world_apply(w, (struct event){ .kind = EVENT_CANCELLED, .job = waits });
+    assert_int_equal(set->job_count, 0);
+    assert_null(world_job(w, waits)->set);
+}
+
 static int setup(void **state)
 {
     static struct world w;
@@ -830,6 +845,7 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(who_is_over_gives_back_its_set_of_nodes),
         CASE(a_submitted_job_waits_in_a_slot_of_its_own),
         CASE(a_placed_job_has_seats_and_starts_in_them),
         CASE(steps_are_made_from_loading_on),

@@ -106,11 +106,30 @@ static void a_token_is_made_once_and_kept_to_ourselves(void **state)
     assert_int_equal(http_token_load(folder, second, &err), -ENOENT);
 }
 
+static void tasks_of_arrays_go_by_two_numbers(void **state)
+{
+    static const char *const bad[] = {
+        "12",  "_3",   "12_",   "12_3_4", "0_3",
+        "a_3", "12_x", "12_-1", "12_03",  "12_4294967296"
+    };
+    uint64_t array = 0;
+    uint32_t index = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(target_task(bad[i], strlen(bad[i]), &array, &index));
+    assert_true(target_task("12_0", 4, &array, &index));
+    assert_int_equal(array, 12);
+    assert_int_equal(index, 0);
+    assert_true(target_task("7_4294967295/why", 12, &array, &index));
+    assert_int_equal(array, 7);
+    assert_int_equal(index, UINT32_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_taken_apart),
         cmocka_unit_test(ids_are_digits_and_nothing_else),
+        cmocka_unit_test(tasks_of_arrays_go_by_two_numbers),
         cmocka_unit_test(a_token_is_made_once_and_kept_to_ourselves),
     };
     return cmocka_run_group_tests_name("target", tests, NULL, NULL);

@@ -250,6 +250,31 @@ static void accelerators_of_others_and_nodes_that_are_down(void **state)
     assert_says(stage, "node_down", "4 v100 are on nodes that are down");
 }
 
+static void the_nodes_that_will_do(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "4xv100:4", "sjf", JOBS_MAX);
+    job_id there = submit(stage, (struct job_spec){ .gpus = 3, .nodelist = "n2" });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 4, .nodelist = "n2,n3" });
+    job_id both = submit(stage, (struct job_spec){ .gpus = 8, .nodelist = "n2,n3" });
+    assert_true(job_runs(job_of(stage, there)));
+    assert_int_equal(job_of(stage, waits)->state, JOB_WAITING);
+
+    ask(stage, both);
+    assert_says(stage, "nodes", "only nodes n2, n3 will do (-w)");
+    assert_says(stage, "resources", "it needs 8 v100, and 5 of 8 there are free");
+    assert_says(stage, "resources", "3 held by job 1");
+    assert_string_equal(stage->why.change,
+                        "on any node, without -w, it would start now");
+    assert_brief(stage, both, "resources");
+
+    job_id not_here =
+        submit(stage, (struct job_spec){ .gpus = 4, .exclude = "n0,n1,n3" });
+    ask(stage, not_here);
+    assert_says(stage, "nodes", "nodes n0, n1, n3 will not do (-x)");
+    assert_says(stage, "resources", "it needs 4 v100, and 1 of 4 there are free");
+}
+
 static void room_in_pieces(void **state)
 {
     struct stage *stage = *state;
@@ -576,6 +601,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(too_few_accelerators_and_who_holds_them),
         CASE(accelerators_of_others_and_nodes_that_are_down),
+        CASE(the_nodes_that_will_do),
         CASE(room_in_pieces),
         CASE(cpus_and_memory),
         CASE(the_order_of_the_queue),

@@ -58,6 +58,32 @@ static void a_swap_of_two_is_the_difference_of_their_ends(void **state)
     assert_true(NEAR(price.wait_saved_s, 1000 - 10));
 }
 
+/*
+ * Two nodes; the other one comes free in 50 s, but not for the newcomer, who has to wait for
+ * the victim's: keep 1000 + 100, swap 100 + (50 + 1000) where the victim goes on elsewhere.
+ */
+static void room_where_it_may_not_be_is_none(void **state)
+{
+    struct world w;
+    world_init_as(&w, "2xv100:4");
+    job_id old = world_running_on(&w, 0, a_job(4, 1000, 0, 0));
+    world_running_on(&w, 1, a_job(4, 50, 0, 0));
+    struct job job = a_job(4, 100, 0, 0);
+    job_id any = world_queued(&w, job);
+    begin(&w, exact);
+    ask(&w, any, &old, 1);
+    assert_true(NEAR(price.wait_saved_s, 50));
+
+    world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = any });
+    job.set = world_set(&w, "n0", NULL, true);
+    job_id here = world_queued(&w, job);
+    begin(&w, exact);
+    assert_true(ask(&w, here, &old, 1));
+    assert_true(NEAR(price.wait_saved_s, 1000));
+    assert_true(NEAR(price.gain_s, (1000 + 1100) - (100 + 1050)));
+    world_release(&w);
+}
+
 /* With theta 0: R_v - R_w > 2 p + l_w + l_v = 70. */
 static void a_second_decides(void **state)
 {
@@ -275,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_swap_of_two_is_the_difference_of_their_ends),
+        CASE(room_where_it_may_not_be_is_none),
         CASE(a_second_decides),
         CASE(what_is_wasted_must_come_in_theta_times),
         CASE(several_victims_each_lose),

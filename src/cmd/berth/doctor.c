@@ -9,19 +9,25 @@
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/place.h"
+#include "cmd/berth/hear.h"
 #include "cmd/berth/live.h"
 #include "cmd/berth/start.h"
 #include "cmd/berth/sheet.h"
 #include "version.h"
+
+#define SLURM_S 30 /* the longest that Slurm may take to answer */
 
 static const struct flag doctor_flags[] = {
     LIVE_JSON,
     LIVE_FLAGS,
     { 0 },
 };
+
+#define FLOWD_CHECK_MS 5000
 
 enum verdict { FINE, LESS, BAD }; /* as it should be; goes without; does not work */
 
@@ -51,6 +57,69 @@ static void check_programs(struct json *checks)
     }
 }
 
+/* One line of berth-slurm --check: "ok   what", "NO   what: advice", or a remark. */
+static void add_slurm_line(struct json *checks, char *line)
+{
+    char *advice = strstr(line, ": ");
+    line[strcspn(line, "\n")] = '\0';
+    if (strlen(line) < 6)
+        return;
+    bool no = strncmp(line, "NO", 2) == 0;
+    if (no && advice) {
+        *advice = '\0';
+        advice += 2;
+    }
+    add(checks, "Slurm", no ? LESS : FINE, line + 5, no && advice ? advice : "");
+}
+
+/* 'executor' as berthd has it: "slurm:partition=a,b". */
+static void check_slurm(struct json *checks, const char *executor)
+{
+    static const char of[] = "slurm:partition=";
+    const char *program = start_program("berth-slurm");
+    const char *words[70] = { program ? program : "berth-slurm", "--check" };
+    char names[1024] = "", line[400];
+    uint32_t count = 2;
+    int out[2], status = 0;
+    if (strncmp(executor, of, strlen(of)) == 0)
+        snprintf(names, sizeof names, "%s", executor + strlen(of));
+    char *rest = names;
+    for (char *name; (name = strsep(&rest, ",")) && *name && count < 66;) {
+        words[count++] = "--partition";
+        words[count++] = name;
+    }
+    if (pipe(out) < 0)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        close(out[0]);
+        alarm(SLURM_S); /* outlives the exec */
+        execvp(words[0], (char *const *)(uintptr_t)words);
+        _exit(127);
+    }
+    close(out[1]);
+    FILE *file = fdopen(out[0], "r");
+    while (file && fgets(line, sizeof line, file))
+        add_slurm_line(checks, line);
+    if (file)
+        fclose(file);
+    if (pid > 0)
+        waitpid(pid, &status, 0);
+    if (pid < 0 || status != 0)
+        add(checks, "Slurm", BAD,
+            WIFSIGNALED(status) ? "does not answer"
+                                : "berth-slurm --check is not content",
+            "see docs/guide/slurm.md");
+}
+
+/* Is this host one of a cluster's? */
+static bool has_slurm(void)
+{
+    const char *conf = getenv("SLURM_CONF");
+    return access(conf ? conf : "/etc/slurm/slurm.conf", R_OK) == 0;
+}
+
 static void check_daemon(struct json *checks, const struct flags *flags)
 {
     struct call *call = NULL;
@@ -66,6 +135,8 @@ static void check_daemon(struct json *checks, const struct flags *flags)
     if (r < 0) {
         add(checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
             "'berth up' starts it, and so does the first verb that needs it");
+        if (has_slurm())
+            check_slurm(checks, "slurm");
     } else {
         const char *version = live_text(server, "version", "?");
         snprintf(text, sizeof text, "runs at %.200s, policy %.60s", call_address(call),
@@ -74,6 +145,11 @@ static void check_daemon(struct json *checks, const struct flags *flags)
         snprintf(text, sizeof text, "berth %s, berthd %.40s", BERTH_VERSION, version);
         add(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS, text,
             "'berth down' and 'berth up': jobs go on meanwhile");
+        if (strncmp(live_text(server, "executor", ""), "slurm", 5) == 0)
+            check_slurm(checks, live_text(server, "executor", ""));
+        if (json_get(server, "trouble"))
+            add(checks, "Slurm", BAD, live_text(server, "trouble", ""),
+                "nothing starts until it answers; what runs goes on");
         json_free(server);
     }
     call_close(call);
@@ -135,6 +211,41 @@ static void check_cgroups(struct json *checks)
                   : "no version 2",
         "without them a job's processes are found by their session and environment; "
         "'systemd-run --user --scope -p Delegate=yes berth up' gives them");
+}
+
+/* The line that begins with this word, or the first one; without the word and blanks. */
+static const char *line_of(char *text, const char *word)
+{
+    char *rest = text, *first = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        line += strspn(line, " ");
+        if (strncmp(line, word, strlen(word)) == 0)
+            return line + strlen(word) + strspn(line + strlen(word), " ");
+    }
+    return first + strspn(first, " ");
+}
+
+/* The agent knows itself what it can do here, and which way it would use. */
+static void check_marking(struct json *checks, const struct flags *flags)
+{
+    static const char hint[] =
+        "levels of 'berth flows' are advice; berth-flowd, as root or with "
+        "CAP_NET_ADMIN, marks packets";
+    const char *path = start_program("berth-flowd");
+    const char *server = flags_get(flags, "socket");
+    const char *argv[] = { path ? path : "berth-flowd", "--check",
+                           server ? "--server" : NULL, server, NULL };
+    char said[4000], text[400];
+    int status = hear(argv, FLOWD_CHECK_MS, said, sizeof said);
+    snprintf(text, sizeof text, "packets are marked by %.300s", line_of(said, "used"));
+    if (status == -ENOENT)
+        snprintf(text, sizeof text, "berth-flowd is not installed");
+    else if (status == -ETIMEDOUT)
+        snprintf(text, sizeof text, "berth-flowd --check did not end within %d s",
+                 FLOWD_CHECK_MS / 1000);
+    else if (status != 0)
+        snprintf(text, sizeof text, "no packets can be marked here");
+    add(checks, "flows", status == 0 ? FINE : LESS, text, hint);
 }
 
 static void check_rights(struct json *checks)
@@ -221,6 +332,7 @@ static int doctor_run(const struct flags *flags)
     check_daemon(checks, flags);
     check_gpus(checks);
     check_cgroups(checks);
+    check_marking(checks, flags);
     check_rights(checks);
     check_places(checks);
     bool bad = false;

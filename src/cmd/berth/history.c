@@ -88,7 +88,7 @@ static void add_job(struct sheet *sheet, const struct json *job)
     double start = live_number(job, "start", NAN), end = live_number(job, "end", NAN);
     double preemptions = live_number(job, "preemptions", 0);
     double code = live_number(job, "exit_code", NAN);
-    sheet_add(sheet, "%.0f", live_number(job, "id", 0));
+    sheet_add(sheet, "%s", live_name(text, sizeof text, job));
     sheet_add(sheet, "%s", live_text(job, "name", ""));
     sheet_add(sheet, "%s", live_text(job, "user", ""));
     sheet_add(sheet, "%s", live_text(job, "class", ""));

@@ -49,7 +49,7 @@ static void add_job(struct sheet *sheet, const struct json *job)
     char text[64];
     const char *state = live_text(job, "state", "");
     double loss = live_number(json_get(job, "progress"), "loss", NAN);
-    sheet_add(sheet, "%.0f", live_number(job, "id", 0));
+    sheet_add(sheet, "%s", live_name(text, sizeof text, job));
     sheet_add(sheet, "%s", live_text(job, "name", ""));
     sheet_add(sheet, "%s", live_text(job, "user", ""));
     sheet_add(sheet, "%s", live_text(job, "class", ""));

@@ -67,6 +67,28 @@ static bool add_ids(const char *word, uint64_t *ids, uint32_t *count)
     return true;
 }
 
+/* "12_3", a task of an array: berthd knows its number.  0, or an exit status. */
+static int find_task(const struct flags *flags, const char *word, uint64_t *ret_id)
+{
+    char path[80];
+    struct json *job = NULL;
+    int64_t id = 0;
+    snprintf(path, sizeof path, "/v1/jobs/%.40s", word);
+    int status = live_get(flags, path, &job);
+    json_as_count(json_get(job, "id"), &id);
+    *ret_id = (uint64_t)id;
+    json_free(job);
+    return status;
+}
+
+static bool is_task(const char *word)
+{
+    size_t array = strspn(word, "0123456789");
+    size_t index = word[array] == '_' ? strspn(word + array + 1, "0123456789") : 0;
+    return array > 0 && array < 20 && index > 0 && index < 12 &&
+           word[array + 1 + index] == '\0';
+}
+
 int live_ids(const struct flags *flags, uint64_t **ret_ids, uint32_t *ret_count)
 {
     if (flags->word_count == 0)
@@ -76,6 +98,13 @@ int live_ids(const struct flags *flags, uint64_t **ret_ids, uint32_t *ret_count)
     for (uint32_t i = 0; ids && i < flags->word_count; i++) {
         if (add_ids(flags->words[i], ids, &count))
             continue;
+        if (is_task(flags->words[i]) && count < LIVE_IDS_MAX) {
+            int status = find_task(flags, flags->words[i], &ids[count++]);
+            if (status == 0)
+                continue;
+            free(ids);
+            return status;
+        }
         free(ids);
         return command_wrong(flags, "\"%.60s\" is no job: want a number, or 5-9",
                              flags->words[i]);
@@ -89,10 +118,22 @@ int live_id(const struct flags *flags, uint64_t *ret_id)
 {
     if (flags->word_count != 1)
         return command_wrong(flags, "want the number of one job");
+    if (is_task(flags->words[0]))
+        return find_task(flags, flags->words[0], ret_id);
     if (!form_count(flags->words[0], INT64_MAX, ret_id) || *ret_id == 0)
         return command_wrong(flags, "\"%.60s\" is no job: want a number",
                              flags->words[0]);
     return 0;
+}
+
+const char *live_name(char *text, size_t size, const struct json *job)
+{
+    double array = live_number(job, "array_id", 0);
+    if (array > 0)
+        snprintf(text, size, "%.0f_%.0f", array, live_number(job, "array_index", 0));
+    else
+        snprintf(text, size, "%.0f", live_number(job, "id", 0));
+    return text;
 }
 
 void live_query(struct buf *path, const char *name, const char *value)

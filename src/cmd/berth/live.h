@@ -35,11 +35,14 @@ int live_status(const struct flags *flags, int r, const struct error *err);
 
 #define LIVE_IDS_MAX 100000
 
-/* The words as jobs' numbers: "5", "7-9".  0, or 2 after a message; free(*ret_ids). */
+/* The words as jobs' numbers: "5", "7-9", "12_3" of an array.  0, or 2 after a message; free(*ret_ids). */
 int live_ids(const struct flags *flags, uint64_t **ret_ids, uint32_t *ret_count);
 
 /* The only word, as a number. */
 int live_id(const struct flags *flags, uint64_t *ret_id);
+
+/* "15", or "12_3" for a task of an array. */
+const char *live_name(char *text, size_t size, const struct json *job);
 
 /* Append "NAME=value" to a query, the value escaped; starts with '?'. */
 struct buf;

@@ -73,7 +73,8 @@ static void add_node(struct sheet *sheet, const struct json *node, struct buf *t
         sheet_colour(sheet, "31");
     add_free(sheet, node, "cpus_free", "cpus", 1, "");
     add_free(sheet, node, "mem_free_bytes", "mem_bytes", 0x1p30, "G");
-    sheet_add(sheet, "%s", text->bytes);
+    const char *reason = live_text(node, "reason", "");
+    sheet_add(sheet, "%s%s%s", text->bytes, text->count && *reason ? " " : "", reason);
 }
 
 static int nodes_run(const struct flags *flags)

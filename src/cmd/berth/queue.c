@@ -28,12 +28,18 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
     if (flags_get(flags, "json"))
         return live_print_json(answer);
     const struct json *jobs = json_get(answer, "jobs");
+    const char *trouble = json_as_text(json_get(answer, "trouble"));
     if (flags_get(flags, "watch"))
         fputs("\033[H\033[2J", stdout);
     if (json_count(jobs) == 0)
         puts("Nothing runs and nothing waits.");
     else
         jobs_print(jobs, stdout, sheet_width(stdout), sheet_coloured(stdout));
+    fflush(stdout);
+    if (trouble)
+        fprintf(stderr,
+                "Slurm does not answer, and nothing starts until it does: %.150s\n",
+                trouble);
     json_free(answer);
     return 0;
 }

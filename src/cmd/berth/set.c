@@ -110,7 +110,7 @@ const struct command command_set = {
     .name = "set",
     .group = "Use",
     .brief = "say something else of a job; put another policy into office",
-    .usage = "ID [flags] | --policy P",
+    .usage = "ID [flags] | [--policy P] [--flow F]",
     .flags = set_flags,
     .run = set_run,
 };

@@ -123,8 +123,8 @@ static void print_job(const struct json *job)
     lines_preempted(job);
     line_number("exit code", job, "exit_code", "");
     line("entity", live_text(job, "entity", NULL));
-    line_number("array", job, "array_id", "");
-    line_number("index", job, "array_index", "");
+    if (live_number(job, "array_id", 0) > 0)
+        line("task", live_name(text, sizeof text, job));
     line_command(job);
     line("folder", live_text(job, "cwd", NULL));
     line("output", live_text(job, "output", NULL));

@@ -52,7 +52,7 @@ export class Tiles {
       const foreign = state.foreign.get(i)?.gpus ?? [];
       const own = holders[i] ?? [];
       const states = own.map((jobs) => jobs.map((id) => state.jobs.get(id)?.state === "STOPPING"));
-      const of = JSON.stringify([node.name, node.up, own, states, foreign, node.busy]);
+      const of = JSON.stringify([node.name, node.up, node.reason, own, states, foreign, node.busy]);
       const before = this.drawn[i];
       return before?.of === of ? before : { of, tile: this.tile(state, node, own, foreign) };
     });
@@ -83,6 +83,7 @@ export class Tiles {
       ),
       h("div", { class: "gpu-row" }, ...holders.map((jobs, gpu) => gpuMark(state, jobs, foreign.includes(gpu), this.open))),
       node.busy && busyRow(node.busy),
+      down && node.reason !== undefined && h("small", {}, node.reason),
     );
   }
 }

@@ -1,0 +1,275 @@
+/* berth-flowd.c - the agent on each host: whose packets go first. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "flowd/bench.h"
+#include "flowd/check.h"
+#include "flowd/config.h"
+#include "flowd/flowd.h"
+#include "flowd/marker.h"
+#include "flowd/qdisc.h"
+#include "version.h"
+
+#define BENCH_JOBS 200
+#define CONFIG_FILE "/etc/berth/flowd.yaml"
+
+static const char help[] =
+    "Usage: berth-flowd [--socket ADDRESS] [--host NAME] [--backend NAME] [flags]\n"
+    "       berth-flowd --check | --print-qdisc | --bench [flags]\n"
+    "\n"
+    "Keeps the marks on the packets of this host's jobs equal to what berthd wants.\n"
+    "\n"
+    "      --socket ADDRESS    of berthd: a socket's path or a URL\n"
+    "      --token-file FILE   holds the token for a URL\n"
+    "      --host NAME         what berthd calls this host\n"
+    "      --backend NAME      nft, sockets, advice or auto\n"
+    "      --levels LIST       code points, best first: cs5,cs4,cs3,cs2,unmarked,cs1\n"
+    "      --cgroup PATTERN    where Slurm's jobs are, with %j; may be repeated\n"
+    "      --config FILE       all of this in a file: /etc/berth/flowd.yaml if it is "
+    "there\n"
+    "      --check             say what works here, and end\n"
+    "      --print-qdisc       print queues for a host or a switch, and end\n"
+    "      --device NAME       of --print-qdisc: eth0\n"
+    "      --rate RATE         of --print-qdisc: 10gbit\n"
+    "      --floor PERCENT     of --print-qdisc, what each queue has for itself: 5\n"
+    "      --qdisc KIND        of --print-qdisc: htb or ets\n"
+    "      --bench             time updates with 200 jobs of our own, and end\n"
+    "      --version\n"
+    "      --help              show this\n"
+    "\n"
+    "Prints one line when it is ready. SIGTERM ends it; nothing is marked any more.\n";
+
+enum { RUN, CHECK, QDISC, BENCH };
+
+enum {
+    OPTION_SOCKET = 256,
+    OPTION_TOKEN,
+    OPTION_HOST,
+    OPTION_BACKEND,
+    OPTION_LEVELS,
+    OPTION_CGROUP,
+    OPTION_CONFIG,
+    OPTION_CHECK,
+    OPTION_PRINT,
+    OPTION_DEVICE,
+    OPTION_RATE,
+    OPTION_FLOOR,
+    OPTION_QDISC,
+    OPTION_BENCH,
+    OPTION_VERSION,
+    OPTION_HELP
+};
+
+static const struct option options[] = {
+    { "socket", required_argument, NULL, OPTION_SOCKET },
+    { "token-file", required_argument, NULL, OPTION_TOKEN },
+    { "host", required_argument, NULL, OPTION_HOST },
+    { "backend", required_argument, NULL, OPTION_BACKEND },
+    { "levels", required_argument, NULL, OPTION_LEVELS },
+    { "cgroup", required_argument, NULL, OPTION_CGROUP },
+    { "config", required_argument, NULL, OPTION_CONFIG },
+    { "check", no_argument, NULL, OPTION_CHECK },
+    { "print-qdisc", no_argument, NULL, OPTION_PRINT },
+    { "device", required_argument, NULL, OPTION_DEVICE },
+    { "rate", required_argument, NULL, OPTION_RATE },
+    { "floor", required_argument, NULL, OPTION_FLOOR },
+    { "qdisc", required_argument, NULL, OPTION_QDISC },
+    { "bench", no_argument, NULL, OPTION_BENCH },
+    { "version", no_argument, NULL, OPTION_VERSION },
+    { "help", no_argument, NULL, OPTION_HELP },
+    { NULL, 0, NULL, 0 },
+};
+
+struct words {
+    struct flowd_config config;
+    const char *file, *device, *rate, *floor, *qdisc;
+    int verb;
+};
+
+static int wrong(const char *fmt, const char *word)
+{
+    fputs("berth-flowd: ", stderr);
+    fprintf(stderr, fmt, word);
+    fputc('\n', stderr);
+    return 2;
+}
+
+/* 0: go on; else the exit status plus 1. */
+static int read_options(int argc, char **argv, struct words *words)
+{
+    struct flowd_config *config = &words->config;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case OPTION_SOCKET:
+            config->socket = optarg;
+            break;
+        case OPTION_TOKEN:
+            config->token_file = optarg;
+            break;
+        case OPTION_HOST:
+            config->host = optarg;
+            break;
+        case OPTION_BACKEND:
+            config->backend = optarg;
+            break;
+        case OPTION_LEVELS:
+            config->levels = optarg;
+            break;
+        case OPTION_CGROUP:
+            if (config->patterns.count == PATTERNS_MAX || !pattern_is_fit(optarg))
+                return wrong("--cgroup: want up to 8 paths with one %%j, not %.100s",
+                             optarg) +
+                       1;
+            config->patterns.list[config->patterns.count++] = optarg;
+            break;
+        case OPTION_CONFIG:
+            words->file = optarg;
+            break;
+        case OPTION_CHECK:
+            words->verb = CHECK;
+            break;
+        case OPTION_PRINT:
+            words->verb = QDISC;
+            break;
+        case OPTION_DEVICE:
+            words->device = optarg;
+            break;
+        case OPTION_RATE:
+            words->rate = optarg;
+            break;
+        case OPTION_FLOOR:
+            words->floor = optarg;
+            break;
+        case OPTION_QDISC:
+            words->qdisc = optarg;
+            break;
+        case OPTION_BENCH:
+            words->verb = BENCH;
+            break;
+        case OPTION_VERSION:
+            printf("berth-flowd %s\n", BERTH_VERSION);
+            return 1;
+        case OPTION_HELP:
+            fputs(help, stdout);
+            return 1;
+        default:
+            return 3;
+        }
+    }
+    if (optind < argc)
+        return wrong("unexpected \"%.60s\"", argv[optind]) + 1;
+    return 0;
+}
+
+/* A name that can stand in a URL and in a shell. */
+static bool is_name(const char *text, size_t max)
+{
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                 "0123456789._-");
+    return length > 0 && !text[length] && length <= max;
+}
+
+static int print_qdisc(const struct words *words, const struct levels *levels)
+{
+    struct qdisc_setup setup = { .device = words->device ? words->device : "eth0",
+                                 .floor = 5 };
+    const char *kind = words->qdisc ? words->qdisc : "htb";
+    struct error err;
+    if (!is_name(setup.device, 15))
+        return wrong("--device: \"%.40s\" is no name of a device", setup.device);
+    if (strcmp(kind, "htb") != 0 && strcmp(kind, "ets") != 0)
+        return wrong("--qdisc: want htb or ets, not \"%.40s\"", kind);
+    setup.kind = kind[0] == 'h' ? QDISC_HTB : QDISC_ETS;
+    if (words->floor)
+        setup.floor = is_name(words->floor, 3) ? (uint32_t)atoi(words->floor) : 0;
+    if (qdisc_rate(words->rate ? words->rate : "10gbit", &setup.bits_per_s, &err) < 0 ||
+        qdisc_check(&setup, levels, &err) < 0)
+        return wrong("--%s", err.text);
+    qdisc_print(&setup, levels, stdout);
+    return fflush(stdout) < 0;
+}
+
+static int run(const struct flowd_setup *setup, const char *backend)
+{
+    const struct marker *chosen[FLOWD_MARKERS_MAX];
+    struct error err;
+    int count = flowd_choose(backend, chosen, &err);
+    if (count < 0)
+        return wrong("%s", err.text) - (count != -EINVAL);
+    if (strcmp(backend, "auto") == 0 && strcmp(chosen[0]->name, "advice") == 0)
+        wrong("nothing is marked here%s; berth-flowd --check says why", "");
+    if (flowd_run(setup, chosen, (uint32_t)count, &err) < 0)
+        return wrong("%s", err.text) - 1;
+    return 0;
+}
+
+/* On another host than berthd, it has to be told which one this is. */
+static const char *own_name(const char *address)
+{
+    static char name[256];
+    const char *said = address ? address : getenv("BERTH_ADDR");
+    if (!said || strncmp(said, "http", 4) != 0 ||
+        gethostname(name, sizeof name - 1) < 0)
+        return NULL;
+    name[strcspn(name, ".")] = '\0';
+    return is_name(name, 255) ? name : NULL;
+}
+
+static int begin(const struct words *words, struct flowd_setup *setup)
+{
+    const struct flowd_config *config = &words->config;
+    const char *backend = config->backend ? config->backend : "auto";
+    struct error err;
+    if (levels_parse(&setup->levels, config->levels ? config->levels : levels_standard,
+                     &err) < 0)
+        return wrong("--%s", err.text);
+    if (config->host && !is_name(config->host, 255))
+        return wrong("--host: \"%.60s\" is no name of a host", config->host);
+    if (strcmp(backend, "auto") != 0 && !marker_find(backend))
+        return wrong("--backend: want nft (if built in), sockets, advice or auto, not "
+                     "\"%.40s\"",
+                     backend);
+    setup->address = config->socket;
+    setup->host = config->host ? config->host : own_name(config->socket);
+    setup->patterns = config->patterns.count ? config->patterns : patterns_standard;
+    if (config->token_file)
+        setenv("BERTH_TOKEN_FILE", config->token_file, 1);
+    switch (words->verb) {
+    case CHECK:
+        return check_host(setup, backend, stdout);
+    case QDISC:
+        return print_qdisc(words, &setup->levels);
+    case BENCH:
+        if (bench_markers(BENCH_JOBS, &setup->levels, stdout, &err) < 0)
+            return wrong("%s", err.text) - 1;
+        return 0;
+    default:
+        return run(setup, backend);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct words words = { .verb = RUN };
+    struct flowd_setup setup = { .address = NULL };
+    struct arena arena;
+    struct error err;
+    int status = read_options(argc, argv, &words);
+    if (status)
+        return status - 1;
+    arena_init(&arena, 128 << 10);
+    if (!words.file && access(CONFIG_FILE, F_OK) == 0)
+        words.file = CONFIG_FILE;
+    if (words.file && flowd_config_load(&words.config, &arena, words.file, &err) < 0)
+        status = wrong("%s", err.text);
+    else
+        status = begin(&words, &setup);
+    arena_release(&arena);
+    return status;
+}

@@ -1,0 +1,50 @@
+/*
+ * flows.h - whose packets go first, to the agents that mark them: server-sent events.
+ *
+ * Each event is the whole truth about a host, so that an agent that missed some needs none
+ * of them.  One is sent soon after a change, changes that come together in one, and again
+ * when nothing was said for a while: an agent that hears nothing any more lets its marks go.
+ *
+ *   event: flows
+ *   data: {"flow":"jpas","levels":6,"host":"a","valid_s":45,"jobs":[{"id":12,"level":0,…}]}
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct buf;
+struct flows;
+struct http_reply;
+struct uv_loop_s;
+
+#define FLOWS_JOBS_MAX 4096      /* in one event */
+#define FLOWS_EVENT_MAX 1000000  /* bytes        */
+#define FLOWS_HOST_MAX 256       /* of a name, with its end */
+#define FLOWS_HEARTBEAT_MS 15000 /* it is said again at least so often */
+#define FLOWS_VALID_S 45         /* and good for so long               */
+
+struct flows_setup {
+    struct uv_loop_s *loop;
+    uint32_t clients_max;  /* [64]: 503                           */
+    uint32_t heartbeat_ms; /* [FLOWS_HEARTBEAT_MS]                */
+
+    /* Write how things stand on a host ("": on all); false: nobody can say just now. */
+    bool (*write)(void *context, const char *host, struct buf *buf);
+    void *context;
+};
+
+void flows_open(struct flows **ret_flows, const struct flows_setup *setup);
+
+/* After http_close(), which sends its clients away.  Freed when the loop has run. */
+void flows_close(struct flows *flows);
+
+/* Something may have changed: all who follow are told within milliseconds. */
+void flows_changed(struct flows *flows);
+
+/* Answer GET /v1/flows?follow=true. */
+void flows_reply(struct flows *flows, const char *host, struct http_reply *reply);
+
+/* Agents that follow now: how many, and the host of one of them ("": it did not say). */
+uint32_t flows_clients(const struct flows *flows);
+const char *flows_client_host(const struct flows *flows, uint32_t index);

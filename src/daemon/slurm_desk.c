@@ -1,0 +1,497 @@
+/*
+ * slurm_desk.c - where jobs come from when they are submitted with sbatch.
+ *
+ * What Slurm says of a job becomes the same request that somebody would have sent us, and is
+ * kept like that one: from there on nobody knows the difference.  Its number is Slurm's.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "daemon/daemon_own.h"
+#include "executor/slurm.h"
+#include "store/db.h"
+#include "store/store.h"
+
+#define WORDS_MAX 64
+#define WARN_S 60            /* Slurm's own, where --signal names no time */
+#define NEVER_SAVES_S 1      /* more than its grace: what it has done is lost */
+#define COMMENT SLURM_WISHES /* of a job to us begin so */
+
+/* --- the program ---------------------------------------------------------------------- */
+
+/* How berth-slurm is started; lives as long as the daemon. */
+static struct slurm_program program_of(struct daemon *daemon)
+{
+    const struct daemon_setup *setup = &daemon->setup;
+    const char **words = arena_array(&daemon->fixed, const char *, WORDS_MAX + 1);
+    uint32_t count = 0;
+    char bell[4200];
+    snprintf(bell, sizeof bell, "%s/slurm.bell", setup->run_dir);
+    words[count++] = "--bell";
+    words[count++] =
+        setup->slurm_bell ? setup->slurm_bell : arena_text(&daemon->fixed, bell);
+    if (setup->slurm_driver) {
+        words[count++] = "--driver";
+        words[count++] = setup->slurm_driver;
+    }
+    for (uint32_t i = 0; setup->partitions && setup->partitions[i]; i++) {
+        if (count + 2 > WORDS_MAX)
+            break;
+        words[count++] = "--partition";
+        words[count++] = setup->partitions[i];
+    }
+    return (struct slurm_program){ setup->slurm_program, words };
+}
+
+int slurm_desk_find(struct daemon *daemon, struct error *err)
+{
+    struct slurm_program program = program_of(daemon);
+    char *known = store_fact(daemon->store, "slurm_nodes");
+    char *found = NULL;
+    daemon->machine = (struct machine){ .source = "Slurm" };
+    int r = slurm_nodes_find(&daemon->machine.cluster, &daemon->fixed, &daemon->loop,
+                             &program, known, &daemon->stopping, &found, err);
+    if (r == 0)
+        r = store_set_fact(daemon->store, "slurm_nodes", found, err);
+    free(known);
+    free(found);
+    daemon->carrier = &carrier_slurm;
+    return r;
+}
+
+/* --- what a job says -------------------------------------------------------------------- */
+
+static int64_t count_of(const struct json *object, const char *key)
+{
+    int64_t count = 0;
+    json_as_count(json_get(object, key), &count);
+    return count;
+}
+
+static const char *text_of(const struct json *object, const char *key)
+{
+    const char *text = json_as_text(json_get(object, key));
+    return text ? text : "";
+}
+
+static bool flag_of(const struct json *object, const char *key)
+{
+    bool flag = false;
+    json_as_flag(json_get(object, key), &flag);
+    return flag;
+}
+
+/* "[B:]SIG[@seconds]", as sbatch spells it. */
+static void put_signal(struct json *request, const char *text)
+{
+    char name[16];
+    int read = 0;
+    const char *to = "steps";
+    double seconds = WARN_S;
+    for (; (text[0] == 'B' || text[0] == 'R') && (text[1] == ':' || text[2] == ':');
+         text += text[1] == ':' ? 2 : 1)
+        if (text[0] == 'B')
+            to = "batch";
+    if (sscanf(text, "%15[A-Za-z0-9]%n", name, &read) != 1 || !request_signal(name))
+        return;
+    if (text[read] == '@')
+        seconds = atof(text + read + 1);
+    json_put_text(request, "signal", request_signal_name(request_signal(name)));
+    json_put_text(request, "signal_to", to);
+    json_put_number(request, "grace_s", seconds > 0 ? seconds : 0);
+    json_put_number(request, "pause_s", 0);
+}
+
+/* #SBATCH --signal=…, in the lines before the first command. */
+static void read_script(struct json *request, const char *script)
+{
+    for (const char *line = script; line && *line;) {
+        const char *end = line + strcspn(line, "\n");
+        const char *at = line + strspn(line, " \t");
+        if (*at != '#' && at < end)
+            return;
+        const char *found =
+            strncmp(at, "#SBATCH", 7) == 0 ? strstr(at, "--signal") : NULL;
+        if (found && found < end &&
+            (found[8] == '=' || isspace((unsigned char)found[8])))
+            put_signal(request, found + 9 + strspn(found + 9, " \t"));
+        line = *end ? end + 1 : end;
+    }
+}
+
+/* Wishes by their names in a comment, and in a request. */
+static const struct wish_word {
+    const char *name, *key;
+    enum { WORD_TEXT, WORD_TIME, WORD_NUMBER, WORD_COUNT } kind;
+} wish_words[] = {
+    { "class", "class", WORD_TEXT },
+    { "grace", "grace_s", WORD_TIME },
+    { "load", "load_s", WORD_TIME },
+    { "pause", "pause_s", WORD_TIME },
+    { "ckpt", "ckpt_s", WORD_TIME },
+    { "steps", "steps", WORD_NUMBER },
+    { "weight", "weight", WORD_NUMBER },
+    { "entity", "entity", WORD_TEXT },
+    { "deadline", "deadline", WORD_NUMBER },
+    { "min_gpus", "min_gpus", WORD_COUNT },
+    { "max_gpus", "max_gpus", WORD_COUNT },
+    { "to", "signal_to", WORD_TEXT },
+    { "progress", "progress_file", WORD_TEXT },
+};
+
+static const char *put_wish(struct json *request, const char *name, const char *value)
+{
+    double number = 0;
+    int64_t time_ns = 0;
+    if (strcmp(name, "held") == 0)
+        return NULL; /* not a wish: slurm_waits_for() */
+    if (strcmp(name, "sig") == 0) {
+        if (!request_signal(value))
+            return "no signal of that name";
+        json_put_text(request, "signal", request_signal_name(request_signal(value)));
+        if (!json_get(request, "signal_to"))
+            json_put_text(request, "signal_to", "batch");
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof wish_words / sizeof *wish_words; i++) {
+        const struct wish_word *word = &wish_words[i];
+        if (strcmp(word->name, name) != 0)
+            continue;
+        if (word->kind == WORD_TEXT) {
+            json_put_text(request, word->key, value);
+            return NULL;
+        }
+        if (word->kind == WORD_TIME ? !units_time(value, &time_ns)
+                                    : !units_number(value, &number))
+            return word->kind == WORD_TIME ? "no time" : "no number";
+        if (word->kind == WORD_TIME)
+            number = (double)time_ns * 1e-9;
+        if (word->kind == WORD_COUNT)
+            json_put_count(request, word->key, (int64_t)number);
+        else
+            json_put_number(request, word->key, number);
+        return NULL;
+    }
+    return "there is no such wish";
+}
+
+/* "berth:class=te;grace=60"; one that is wrong is passed over, and said. */
+static void read_comment(struct json *request, const char *comment, uint64_t id)
+{
+    const char *start = strstr(comment, COMMENT);
+    if (!start)
+        return;
+    char text[1024];
+    snprintf(text, sizeof text, "%s", start + strlen(COMMENT));
+    char *rest = text;
+    for (char *pair; (pair = strsep(&rest, ";"));) {
+        char *value = strchr(pair, '=');
+        if (*pair == '\0')
+            continue;
+        if (value)
+            *value++ = '\0';
+        struct json *tried = json_copy_of(request);
+        const char *wrong = value ? put_wish(tried, pair, value) : "want NAME=VALUE";
+        struct arena arena;
+        struct request unused;
+        struct error err = { "" };
+        arena_init(&arena, 0);
+        if (!wrong && request_read(&unused, &arena, tried, &err) < 0)
+            wrong = err.text;
+        if (wrong)
+            fprintf(stderr, "berthd: job %" PRIu64 ": comment: %.40s: %s\n", id, pair,
+                    wrong);
+        else
+            put_wish(request, pair, value);
+        arena_release(&arena);
+        json_free(tried);
+    }
+}
+
+/* A path as it is: in a request a percent sign stands for something else. */
+static void put_path(struct json *request, const char *key, const char *path)
+{
+    char text[2 * 4096 + 1];
+    size_t count = 0;
+    if (path[0] != '/' || strlen(path) >= REQUEST_PATH_MAX)
+        return;
+    for (; *path; path++) {
+        if (*path == '%')
+            text[count++] = '%';
+        text[count++] = *path;
+    }
+    text[count] = '\0';
+    if (count < REQUEST_PATH_MAX)
+        json_put_text(request, key, text);
+}
+
+static void put_count(struct json *request, const char *key, int64_t count)
+{
+    if (count > 0)
+        json_put_count(request, key, count);
+}
+
+/* A list of names as one text, if there are any. */
+static void put_names(struct json *request, const char *key, const struct json *list)
+{
+    struct buf text;
+    buf_init(&text, 1 << 16);
+    for (size_t i = 0; i < json_count(list); i++)
+        buf_print(&text, "%s%s", i ? "," : "", json_as_text(json_item(list, i)));
+    if (text.count > 0)
+        json_put_text(request, key, text.bytes);
+    buf_release(&text);
+}
+
+/* A part of a GPU counts as a whole one: with whom it is shared, Slurm decides. */
+static int64_t gpus_of(const struct slurm_newcomer *newcomer)
+{
+    int64_t gpus = count_of(newcomer->job, "gpus");
+    int64_t shards = count_of(newcomer->job, "shards");
+    int64_t each = newcomer->shards_per_gpu ? newcomer->shards_per_gpu : 1;
+    return gpus > 0 ? gpus : (shards + each - 1) / each;
+}
+
+/* People call their jobs what they like; here a name is one line, and not too long. */
+static void put_name(struct json *request, const char *name)
+{
+    char text[REQUEST_NAME_MAX + 1];
+    size_t count = 0;
+    for (; *name && count < REQUEST_NAME_MAX; name++)
+        text[count++] = (unsigned char)*name < ' ' || *name == 127 ? ' ' : *name;
+    while (*name && count > 0 && ((unsigned char)*name & 0xC0) == 0x80) {
+        name--; /* not in the middle of a letter */
+        count--;
+    }
+    text[count] = '\0';
+    if (count > 0)
+        json_put_text(request, "name", text);
+}
+
+/* As it would have been asked of us. */
+static struct json *request_of(const struct slurm_newcomer *newcomer)
+{
+    const struct json *job = newcomer->job;
+    struct json *request = json_new_object();
+    struct json *command = json_new_array();
+    int64_t nodes = count_of(job, "min_nodes");
+    json_add_text(command, flag_of(job, "batch") ? "sbatch" : "srun");
+    if (*text_of(job, "command"))
+        json_add_text(command, text_of(job, "command"));
+    json_put(request, "command", command);
+    put_name(request, text_of(job, "name"));
+    if (text_of(job, "folder")[0] == '/')
+        json_put_text(request, "cwd", text_of(job, "folder"));
+    put_path(request, "output", text_of(job, "output"));
+    put_path(request, "error", text_of(job, "errors"));
+    json_put_count(request, "gpus", gpus_of(newcomer));
+    if (*text_of(job, "gpu_type"))
+        json_put_text(request, "types", text_of(job, "gpu_type"));
+    put_names(request, "nodelist", json_get(job, "req_nodes"));
+    put_names(request, "exclude", json_get(job, "exc_nodes"));
+    if (newcomer->within)
+        json_put_text(request, "within", newcomer->within);
+    if (gpus_of(newcomer) > 0)
+        put_count(request, "nodes",
+                  nodes > 1 || count_of(job, "gpus_per_node") > 0 ? nodes : 0);
+    json_put_number(request, "cpus", (double)count_of(job, "cpus"));
+    put_count(request, "mem_bytes",
+              count_of(job, "mem_mib") * (nodes > 0 ? nodes : 1) * 1048576);
+    if (nodes > 0 && count_of(job, "tasks") > nodes)
+        json_put_count(request, "tasks_per_node", count_of(job, "tasks") / nodes);
+    if (count_of(job, "time_limit_s") > 0)
+        json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
+    json_put_number(request, "grace_s", 0);
+    json_put_number(request, "pause_s", NEVER_SAVES_S); /* unless it says otherwise */
+    if (count_of(job, "restarts") == 0)                 /* a requeue changes it */
+        put_count(request, "submitted", count_of(job, "submit"));
+    json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
+    if (slurm_waits_for(job))
+        json_put_text(request, "waits_for", slurm_waits_for(job));
+    if (count_of(job, "array_id") > 0) {
+        json_put_count(request, "array_index", count_of(job, "array_task"));
+        json_put_count(request, "array_limit", count_of(job, "array_limit"));
+    }
+    /* After a requeue Slurm sets a time of its own. */
+    if (count_of(job, "begin") > 0 && count_of(job, "restarts") == 0)
+        json_put_number(request, "begin", (double)count_of(job, "begin"));
+    read_script(request, newcomer->script);
+    read_comment(request, text_of(job, "comment"), (uint64_t)count_of(job, "id"));
+    return request;
+}
+
+/* --- arriving ------------------------------------------------------------------------------ */
+
+/* What we cannot place is Slurm's affair. */
+static int check_kind(const struct json *job, struct error *err)
+{
+    if (json_get(job, "gpu_types_mixed"))
+        return error_set(err, -ENOTSUP, "it asks for several types of GPU at once");
+    if (count_of(job, "gpus") == 0 && count_of(job, "min_nodes") > 1)
+        return error_set(err, -ENOTSUP, "it asks for several nodes and for no GPU");
+    return 0;
+}
+
+/* When the job of this number that we know was submitted; 0: it does not say. */
+static int64_t first_submit(struct daemon *daemon, uint64_t id)
+{
+    char *text = store_request(daemon->store, id);
+    struct json *json = NULL;
+    if (text && json_parse(text, strlen(text), &json, NULL) < 0)
+        json = NULL;
+    int64_t submit_s = json ? count_of(json, "submitted") : 0;
+    json_free(json);
+    free(text);
+    return submit_s;
+}
+
+/* We have seen the end of it: it is still there, held, because nobody wanted it. */
+static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
+                      struct error *err)
+{
+    uint64_t id = (uint64_t)count_of(newcomer->job, "id");
+    int64_t submit_s = count_of(newcomer->job, "submit");
+
+    struct db_query *query =
+        db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
+    db_int(query, 1, (int64_t)id);
+    bool known = db_next(query, NULL) == 1;
+    int64_t end_ns = known ? db_get_int(query, 0) : 0;
+    db_finish(query);
+    if (!known)
+        return 0;
+    int64_t then_s = first_submit(daemon, id);
+    bool another =
+        newcomer->reused || end_ns / NS_PER_S < submit_s ||
+        (then_s > 0 && count_of(newcomer->job, "restarts") == 0 && then_s != submit_s);
+    if (!another)
+        return error_set(err, -EALREADY, "it has ended here");
+    return store_retire(daemon->store, id, err); /* Slurm uses the number again */
+}
+
+static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
+                struct json *json, struct error *err)
+{
+    const struct json *job = newcomer->job;
+    struct request request;
+    struct error rejected = { "" };
+    arena_reset(&daemon->launch);
+    int r = request_read(&request, &daemon->launch, json, err);
+    if (r < 0)
+        return error_set(err, -EBADMSG, "%.150s", err->text);
+    request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
+    request.launch.uid = (uint32_t)count_of(job, "uid");
+    request.launch.array_id = (uint64_t)count_of(job, "array_id");
+    request.in_array = request.launch.array_id > 0;
+    char number[24];
+    snprintf(number, sizeof number, "%u", request.launch.uid);
+    const char *user = *text_of(job, "user") ? text_of(job, "user") : number;
+    char *text = json_text_exact(json);
+    r = desk_take(daemon, arena_text(&daemon->pass, user), &request,
+                  arena_text(&daemon->pass, text), newcomer->runs, &rejected, err);
+    free(text);
+    if (r == 0 && rejected.text[0])
+        fprintf(stderr, "berthd: job %" PRIu64 " stays held: %s\n", request.spec.id,
+                rejected.text);
+    return r;
+}
+
+static int arrive(void *context, const struct slurm_newcomer *newcomer,
+                  struct error *err)
+{
+    struct daemon *daemon = context;
+    const struct json *job = newcomer->job;
+    uint32_t coming = daemon->arrival_count - daemon->arrival_used;
+    if (!daemon->alive || daemon->stopping)
+        return error_set(err, -EAGAIN, "not now");
+    if (daemon->engine.state.live_count + coming >= daemon->setup.job_max)
+        return error_set(err, -ENOBUFS, "no more jobs fit");
+    int r = check_kind(job, err);
+    if (r == 0)
+        r = check_past(daemon, newcomer, err);
+    if (r < 0)
+        return r;
+    struct json *request = request_of(newcomer);
+    r = take(daemon, newcomer, request, err);
+    json_free(request);
+    return r;
+}
+
+/* --- for the executor ------------------------------------------------------------------------ */
+
+/* What it depends on, in Slurm's words; or that this is over. */
+static void gate(void *context, uint64_t id, const char *dependency)
+{
+    struct daemon *daemon = context;
+    job_id job = state_find(&daemon->engine.state, id);
+    if (job == JOB_NONE)
+        return;
+    if (!gates_outside(&daemon->gates, id, dependency) && dependency &&
+        daemon->engine.state.jobs[job].state == JOB_WAITING) {
+        struct request request = { .spec.id = id,
+                                   .outside = dependency,
+                                   .launch.uid = daemon->residents[job].uid };
+        daemon_add_event(daemon, EVENT_HELD, job);
+        gates_add(&daemon->gates, &request, job, 0);
+    }
+    daemon->ask_gates = true;
+    daemon_want_pass(daemon);
+}
+
+/* As if its owner had held it: he can release it. */
+static void set_aside(void *context, uint64_t id)
+{
+    struct daemon *daemon = context;
+    job_id job = state_find(&daemon->engine.state, id);
+    struct error err = { "" };
+    if (job == JOB_NONE)
+        return;
+    if (store_hold(daemon->store, id, true, &err) < 0) {
+        fprintf(stderr, "berthd: job %" PRIu64 ": %s\n", id, err.text);
+        return; /* it is tried again, then */
+    }
+    if (!gates_hold(&daemon->gates, id, true)) {
+        struct request request = { .spec.id = id,
+                                   .hold = true,
+                                   .launch.uid = daemon->residents[job].uid };
+        daemon_add_event(daemon, EVENT_HELD, job);
+        gates_add(&daemon->gates, &request, job, 0);
+    }
+    daemon_want_pass(daemon);
+}
+
+static void outgrown(void *context)
+{
+    struct daemon *daemon = context;
+    daemon->outgrown = true;
+    daemon_want_pass(daemon);
+}
+
+int slurm_desk_open(struct daemon *daemon, struct error *err)
+{
+    struct slurm_setup setup = { .loop = &daemon->loop,
+                                 .program = program_of(daemon),
+                                 .view = &daemon->engine.state.view,
+                                 .outbox = &daemon->outbox,
+                                 .fence_ns = daemon->setup.fence_s * NS_PER_S,
+                                 .wake = life_wake,
+                                 .now_ns = life_now,
+                                 .launch = life_launch,
+                                 .arrive = arrive,
+                                 .gate = gate,
+                                 .set_aside = set_aside,
+                                 .outgrown = outgrown,
+                                 .context = daemon };
+    struct slurm *slurm = NULL;
+    int r = slurm_open(&slurm, &setup, err);
+    daemon->executor = slurm;
+    return r;
+}

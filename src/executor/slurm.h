@@ -1,0 +1,111 @@
+/*
+ * slurm.h - jobs on a Slurm cluster, which berth-slurm speaks with.
+ *
+ * Slurm keeps the jobs, held; we say which of them starts where and who gives way.  What we
+ * want of a job and what Slurm says of it are compared whenever either changes, and the next
+ * thing to ask for follows from that alone.  So it does not matter who died in between: a
+ * request can be repeated, and what is so is asked again.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "executor/carrier.h"
+
+struct arena;
+struct cluster;
+struct error;
+struct json;
+struct launch;
+struct outbox;
+struct slurm;
+struct uv_loop_s;
+
+/* berth-slurm, and what it is told when it starts. */
+struct slurm_program {
+    const char *path;
+    const char *const *words; /* up to a NULL; stays there */
+};
+
+/* What is seen of a job that is new to us. */
+struct slurm_newcomer {
+    const struct json *job;  /* as in docs/internals/slurm.md                      */
+    const char *script;      /* the beginning of its batch script, or NULL         */
+    const char *within;      /* nodes with the features it wants, "a,b"; NULL: any   */
+    uint32_t shards_per_gpu; /* where GPUs are shared out by gres/shard; 0: nowhere  */
+    bool runs;               /* already: it is held until we have made room for it */
+    bool reused;             /* its number was that of another job, which is gone  */
+};
+
+struct slurm_setup {
+    struct uv_loop_s *loop;
+    struct slurm_program program;
+    const struct view *view;
+    struct outbox **outbox; /* who feeds the engine swaps them */
+    int64_t fence_ns; /* after its node was lost, until a job may start elsewhere */
+    void (*wake)(void *context);
+    int64_t (*now_ns)(void *context);
+    int (*launch)(void *context, uint64_t id, const struct launch **ret,
+                  struct error *err);
+
+    /*
+     * Take it in: 'submitted' follows, or 'rejected'.  -ENOTSUP with the reason: it is left
+     * to Slurm; -EBADMSG: it stays held, and its comment says why; -EALREADY: it stays as
+     * it is; any other error: it is tried again.
+     */
+    int (*arrive)(void *context, const struct slurm_newcomer *newcomer,
+                  struct error *err);
+
+    /* It waits for others as well, as Slurm says it; NULL: no longer. */
+    void (*gate)(void *context, uint64_t id, const char *dependency);
+
+    /* It cannot be started: it waits for its owner from now on. */
+    void (*set_aside)(void *context, uint64_t id);
+
+    /* There are nodes that the cluster does not have: close, find, open again. */
+    void (*outgrown)(void *context);
+    void *context;
+};
+
+int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
+               struct error *err);
+
+/* start, stop, cancel, renew; its self is the struct slurm. */
+extern const struct carrier carrier_slurm;
+
+/* A job tells how far it is; 'total' 0 and 'loss' NAN: it does not say. */
+void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
+                  double total);
+
+/*
+ * What in Slurm makes a job wait, for people: others that have to end, or its owner, who holds
+ * it; NULL: nothing.  job_submit.lua writes the second into the comment, since in Slurm every
+ * job that waits for us is held.
+ */
+#define SLURM_WISHES "berth:"
+#define SLURM_HELD "held=owner"
+const char *slurm_waits_for(const struct json *job);
+
+/* It has saved all before this step: what is done from now on would be lost. */
+void slurm_saved(struct slurm *slurm, job_id job, double step);
+
+/* What Slurm says now: "" if it answers, otherwise what is wrong. */
+const char *slurm_trouble(const struct slurm *slurm);
+
+/* Why a node is down or drained, as Slurm has it; "": nobody says. */
+const char *slurm_node_reason(const struct slurm *slurm, node_id node);
+
+/* Slurm's reason for a job that is not running, "" for none. */
+const char *slurm_reason(const struct slurm *slurm, uint64_t id);
+
+/*
+ * The cluster, as Slurm has it; waits until slurmctld has answered or '*stop'.  'known' is
+ * what this brought the last time, or NULL: nodes keep their numbers, those that are gone
+ * stay as nodes that are down.  If slurmctld does not answer for some seconds, what is known
+ * has to do.  'ret_known' is a copy, to be freed.
+ */
+int slurm_nodes_find(struct cluster *cluster, struct arena *arena,
+                     struct uv_loop_s *loop, const struct slurm_program *program,
+                     const char *known, const bool *stop, char **ret_known,
+                     struct error *err);

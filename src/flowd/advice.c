@@ -1,0 +1,94 @@
+/* advice.c - no rights, or no wish to use them: says what would be done. */
+#include "flowd/marker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "flowd/levels.h"
+#include "flowd/target.h"
+
+struct said {
+    uint64_t id;
+    uint32_t point;
+};
+
+struct advice {
+    const struct levels *levels;
+    struct said *jobs; /* by id */
+    uint32_t count, room;
+};
+
+static void say(const struct advice *advice, const struct target *target)
+{
+    char name[DSCP_NAME_MAX];
+    printf("job %" PRIu64 ": level %u, %s", target->id, target->level,
+           dscp_name(name, advice->levels->points[target->point].dscp));
+    if (target->group)
+        printf(", packets of cgroup %s\n", target->cgroup);
+    else if (target->pid)
+        printf(", sockets of process %d and those below\n", target->pid);
+    else
+        printf(", but neither its cgroup nor its processes are known here\n");
+}
+
+static int advice_apply(void *self, const struct marking *marking, struct error *err)
+{
+    struct advice *advice = self;
+    uint32_t a = 0;
+    for (uint32_t b = 0; b < marking->count; b++) {
+        const struct target *target = &marking->targets[b];
+        for (; a < advice->count && advice->jobs[a].id < target->id; a++)
+            printf("job %" PRIu64 ": no longer marked\n", advice->jobs[a].id);
+        bool same = a < advice->count && advice->jobs[a].id == target->id;
+        if (!same || advice->jobs[a].point != target->point)
+            say(advice, target);
+        a += same;
+    }
+    for (; a < advice->count; a++)
+        printf("job %" PRIu64 ": no longer marked\n", advice->jobs[a].id);
+    fflush(stdout);
+    advice->jobs =
+        grow(advice->jobs, &advice->room, marking->count + 1, sizeof *advice->jobs);
+    advice->count = marking->count;
+    for (uint32_t i = 0; i < marking->count; i++)
+        advice->jobs[i] =
+            (struct said){ marking->targets[i].id, marking->targets[i].point };
+    return 0;
+}
+
+static int advice_probe(struct error *why)
+{
+    return 0;
+}
+
+static int advice_open(void *self, const struct levels *levels, struct error *err)
+{
+    *(struct advice *)self = (struct advice){ .levels = levels };
+    return 0;
+}
+
+static bool advice_reaches(const struct target *target)
+{
+    return true;
+}
+
+static void advice_close(void *self)
+{
+    free(((struct advice *)self)->jobs);
+}
+
+static const int needs[] = { -1 };
+
+const struct marker marker_advice = {
+    .name = "advice",
+    .brief = "marks nothing and says what would be marked",
+    .needs = needs,
+    .self_size = sizeof(struct advice),
+    .probe = advice_probe,
+    .open = advice_open,
+    .reaches = advice_reaches,
+    .apply = advice_apply,
+    .close = advice_close,
+};

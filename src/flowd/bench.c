@@ -1,0 +1,257 @@
+/* bench.c - how long an update takes on this host. */
+#include "flowd/bench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "flowd/levels.h"
+#include "flowd/marker.h"
+#include "flowd/target.h"
+#include "flowd/wanted.h"
+
+#define PATH_BYTES 256
+#define ROUNDS 9
+#define SOCKETS_EACH 4
+
+struct bench {
+    uint32_t count;
+    char folder[PATH_BYTES]; /* of our jobs, below CGROUP_ROOT */
+    pid_t *children;
+    struct wanted wanted;
+    struct targets targets;
+    const struct levels *levels;
+    FILE *file;
+};
+
+static double read_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* How long something took, and how long of it on a processor: the rest is others'. */
+struct took {
+    double ms, cpu_ms;
+};
+
+static struct took now(void)
+{
+    return (struct took){ read_ms(CLOCK_MONOTONIC), read_ms(CLOCK_PROCESS_CPUTIME_ID) };
+}
+
+static struct took since(struct took begun)
+{
+    struct took end = now();
+    return (struct took){ end.ms - begun.ms, end.cpu_ms - begun.cpu_ms };
+}
+
+/* A job: a process with some sockets, in a cgroup of its own.  Ends with us. */
+static pid_t start_job(const char *cgroup)
+{
+    char path[2 * PATH_BYTES];
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(path, sizeof path, "%s/%s/cgroup.procs", CGROUP_ROOT, cgroup);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, "0", 1) != 1)
+        _exit(1);
+    for (int i = 0; i < SOCKETS_EACH; i++)
+        if (socket(AF_INET, i % 2 ? SOCK_DGRAM : SOCK_STREAM, 0) < 0)
+            _exit(1);
+    for (;;)
+        pause();
+}
+
+static int start_jobs(struct bench *bench, struct error *err)
+{
+    char path[2 * PATH_BYTES];
+    snprintf(bench->folder, sizeof bench->folder, "%sberth-bench-%d",
+             target_hierarchy(), (int)getpid());
+    snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, bench->folder);
+    if (mkdir(path, 0755) < 0)
+        return error_set(err, -errno, "%.200s: %s", path, strerror(errno));
+    bench->wanted.levels = bench->levels->count;
+    bench->wanted.jobs =
+        arena_array(&bench->wanted.arena, struct wanted_job, bench->count);
+    bench->wanted.count = bench->count;
+    for (uint32_t i = 0; i < bench->count; i++) {
+        char name[PATH_BYTES + 16];
+        snprintf(name, sizeof name, "%s/%u", bench->folder, i + 1);
+        snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, name);
+        if (mkdir(path, 0755) < 0)
+            return error_set(err, -errno, "%.200s: %s", path, strerror(errno));
+        bench->wanted.jobs[i] =
+            (struct wanted_job){ .id = i + 1,
+                                 .level = i % bench->levels->count,
+                                 .cgroup = arena_text(&bench->wanted.arena, name) };
+        bench->children[i] = start_job(name);
+    }
+    return 0;
+}
+
+static void end_jobs(struct bench *bench)
+{
+    char path[2 * PATH_BYTES];
+    for (uint32_t i = 0; i < bench->count; i++)
+        if (bench->children[i] > 0) {
+            kill(bench->children[i], SIGKILL);
+            waitpid(bench->children[i], NULL, 0);
+        }
+    for (uint32_t i = 0; i < bench->count; i++) {
+        snprintf(path, sizeof path, "%s/%s/%u", CGROUP_ROOT, bench->folder, i + 1);
+        rmdir(path);
+    }
+    snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, bench->folder);
+    rmdir(path);
+}
+
+/* How the order differs from one round to the next. */
+enum change { NOTHING, ONE, ALL };
+
+static const char *const changes[] = { [NOTHING] = "the same order again",
+                                       [ONE] = "one job's level changes",
+                                       [ALL] = "all levels change" };
+
+static void change_order(struct bench *bench, enum change change, uint32_t round)
+{
+    uint32_t levels = bench->levels->count;
+    uint32_t count = change == ALL ? bench->count : change == ONE ? 1 : 0;
+    for (uint32_t i = 0; i < count; i++)
+        bench->wanted.jobs[i].level = (i + round) % levels;
+}
+
+static int by_ms(const void *a, const void *b)
+{
+    const struct took *x = a, *y = b;
+    return (x->ms > y->ms) - (x->ms < y->ms);
+}
+
+static int by_cpu(const void *a, const void *b)
+{
+    const struct took *x = a, *y = b;
+    return (x->cpu_ms > y->cpu_ms) - (x->cpu_ms < y->cpu_ms);
+}
+
+static void take_none(void *context, uint64_t id, uint64_t bytes)
+{
+    *(uint64_t *)context += bytes;
+}
+
+static void print_times(struct bench *bench, const char *marker, const char *what,
+                        struct took *took, uint32_t count)
+{
+    qsort(took, count, sizeof *took, by_cpu);
+    double cpu_ms = took[count / 2].cpu_ms;
+    qsort(took, count, sizeof *took, by_ms);
+    fprintf(bench->file,
+            "%-8s %4u jobs  %-24s median %6.2f ms  worst %6.2f ms  CPU %6.2f ms\n",
+            marker, bench->count, what, took[count / 2].ms, took[count - 1].ms, cpu_ms);
+}
+
+/* From what berthd said to the kernel's answer: cgroups are looked up as well. */
+static int one_update(struct bench *bench, const struct marker *marker, void *self,
+                      struct took *took, struct error *err)
+{
+    struct took begun = now();
+    targets_fill(&bench->targets, &bench->wanted, bench->levels, &patterns_standard);
+    struct marking marking = { .targets = bench->targets.list,
+                               .count = bench->targets.count,
+                               .now_ns = (int64_t)(begun.ms * 1e6),
+                               .until_ns = (int64_t)((begun.ms + 45000) * 1e6) };
+    int r = marker->apply(self, &marking, err);
+    *took = since(begun);
+    return r;
+}
+
+static int time_marker(struct bench *bench, const struct marker *marker, void *self,
+                       struct error *err)
+{
+    struct took took[ROUNDS];
+    uint64_t sum = 0;
+    int r = one_update(bench, marker, self, &took[0], err);
+    if (r < 0)
+        return r;
+    print_times(bench, marker->name, "the first order", took, 1);
+    for (enum change change = NOTHING; change <= ALL; change++) {
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+            change_order(bench, change, round + 1);
+            r = one_update(bench, marker, self, &took[round], err);
+            if (r < 0)
+                return r;
+        }
+        print_times(bench, marker->name, changes[change], took, ROUNDS);
+    }
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct took begun = now();
+        marker->bytes(self, take_none, &sum);
+        took[round] = since(begun);
+    }
+    print_times(bench, marker->name, "bytes of all jobs", took, ROUNDS);
+    return 0;
+}
+
+static int run_marker(struct bench *bench, const struct marker *marker,
+                      struct error *err)
+{
+    void *self = calloc(1, marker->self_size);
+    if (!self)
+        abort();
+    int r = marker->open(self, bench->levels, err);
+    if (r == 0) {
+        r = time_marker(bench, marker, self, err);
+        marker->close(self);
+    }
+    free(self);
+    return r;
+}
+
+static int run_all(struct bench *bench, struct error *err)
+{
+    int r = start_jobs(bench, err);
+    for (size_t i = 0; r == 0 && marker_list[i]; i++) {
+        struct error why;
+        if (!marker_list[i]->bytes)
+            continue; /* advice */
+        if (marker_list[i]->probe(&why) < 0)
+            fprintf(bench->file, "%-8s %s\n", marker_list[i]->name, why.text);
+        else
+            r = run_marker(bench, marker_list[i], err);
+    }
+    end_jobs(bench);
+    return r;
+}
+
+int bench_markers(uint32_t jobs, const struct levels *levels, FILE *file,
+                  struct error *err)
+{
+    struct bench bench = { .count = jobs, .levels = levels, .file = file };
+    if (!target_hierarchy())
+        return error_set(err, -ENOENT, "no cgroups of version 2 are mounted");
+    if (unshare(CLONE_NEWNET) < 0)
+        return error_set(err, -errno, "a network namespace of our own: %s",
+                         strerror(errno));
+    wanted_init(&bench.wanted);
+    targets_init(&bench.targets);
+    bench.children = calloc(jobs, sizeof *bench.children);
+    if (!bench.children)
+        abort();
+    int r = run_all(&bench, err);
+    free(bench.children);
+    targets_release(&bench.targets);
+    wanted_release(&bench.wanted);
+    return r;
+}

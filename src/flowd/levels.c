@@ -1,0 +1,143 @@
+/* levels.c - from a job's level to the code point its packets carry. */
+#include "flowd/levels.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define DSCP_NETWORK 48 /* cs6 and above */
+#define PRIORITY_MAX 6
+
+const char levels_standard[] = "cs5,cs4,cs3,cs2,unmarked,cs1";
+
+static const struct {
+    const char *name;
+    uint8_t dscp;
+} names[] = {
+    { "unmarked", 0 }, { "cs0", 0 },   { "cs1", 8 },   { "cs2", 16 },  { "cs3", 24 },
+    { "cs4", 32 },     { "cs5", 40 },  { "cs6", 48 },  { "cs7", 56 },  { "af11", 10 },
+    { "af12", 12 },    { "af13", 14 }, { "af21", 18 }, { "af22", 20 }, { "af23", 22 },
+    { "af31", 26 },    { "af32", 28 }, { "af33", 30 }, { "af41", 34 }, { "af42", 36 },
+    { "af43", 38 },    { "ef", 46 },
+};
+
+/* The whole of 'text' as a number up to 'max', or -1. */
+static int small_number(const char *text, int max)
+{
+    char *end;
+    if (*text < '0' || *text > '9')
+        return -1;
+    long number = strtol(text, &end, 10);
+    return *end || number > max ? -1 : (int)number;
+}
+
+static int dscp_of(const char *word)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i].name, word) == 0)
+            return names[i].dscp;
+    return small_number(word, 63);
+}
+
+const char *dscp_name(char text[DSCP_NAME_MAX], uint8_t dscp)
+{
+    snprintf(text, DSCP_NAME_MAX, "%u", dscp);
+    for (size_t i = sizeof names / sizeof *names; i-- > 0;)
+        if (names[i].dscp == dscp)
+            snprintf(text, DSCP_NAME_MAX, "%s", names[i].name);
+    return text;
+}
+
+int levels_find(const struct levels *levels, uint8_t dscp)
+{
+    for (uint32_t i = 0; i < levels->count; i++)
+        if (levels->points[i].dscp == dscp)
+            return (int)i;
+    return -1;
+}
+
+/* One "POINT[:PRIORITY]"; a priority that is not given is PRIORITY_MAX + 1 for now. */
+static int take_word(struct levels *levels, char *word, struct error *err)
+{
+    char *colon = strchr(word, ':');
+    if (colon)
+        *colon++ = '\0';
+    int dscp = dscp_of(word);
+    int priority = colon ? small_number(colon, PRIORITY_MAX) : PRIORITY_MAX + 1;
+    if (dscp < 0)
+        return error_set(err, -EINVAL,
+                         "levels: \"%.20s\" is no code point; want cs1 to cs5, af11 to "
+                         "af43, ef, unmarked or a number below %d",
+                         word, DSCP_NETWORK);
+    if (dscp >= DSCP_NETWORK)
+        return error_set(err, -EINVAL,
+                         "levels: %.20s is left to the network and to control traffic; "
+                         "want a code point below %d",
+                         word, DSCP_NETWORK);
+    if (priority < 0)
+        return error_set(err, -EINVAL, "levels: %.20s: want a priority of 0 to %d",
+                         word, PRIORITY_MAX);
+    if (levels_find(levels, (uint8_t)dscp) >= 0)
+        return error_set(err, -EINVAL, "levels: %.20s is there twice", word);
+    if (levels->count == POINTS_MAX)
+        return error_set(err, -EINVAL,
+                         "levels: at most %d; with control traffic a switch has %d",
+                         POINTS_MAX, POINTS_MAX + 1);
+    levels->points[levels->count++] =
+        (struct point){ .dscp = (uint8_t)dscp, .priority = (uint8_t)priority };
+    return 0;
+}
+
+/* Where unmarked traffic stands, and numbers in the same order for the host's queues. */
+static void settle(struct levels *levels)
+{
+    int own = levels_find(levels, DSCP_UNMARKED);
+    levels->unmarked = own >= 0 ? (uint32_t)own : levels->count - 1;
+    for (uint32_t i = 0; i < levels->count; i++) {
+        struct point *point = &levels->points[i];
+        if (point->priority > PRIORITY_MAX)
+            point->priority = point->dscp == DSCP_UNMARKED ? 0
+                              : i >= levels->unmarked      ? 1
+                              : i == 0                     ? 6
+                                                           : 4;
+    }
+}
+
+int levels_parse(struct levels *ret, const char *text, struct error *err)
+{
+    struct levels levels = { .count = 0 };
+    char words[256], *rest = words;
+    if (strlen(text) >= sizeof words)
+        return error_set(err, -EINVAL, "levels: more than %zu characters",
+                         sizeof words - 1);
+    snprintf(words, sizeof words, "%s", text);
+    for (char *word; (word = strsep(&rest, ","));) {
+        int r = take_word(&levels, word, err);
+        if (r < 0)
+            return r;
+    }
+    if (levels.count < LEVELS_MIN)
+        return error_set(err, -EINVAL, "levels: want at least %d code points",
+                         LEVELS_MIN);
+    if (levels.points[levels.count - 1].dscp == DSCP_UNMARKED)
+        return error_set(err, -EINVAL,
+                         "levels: unmarked traffic is everybody's and cannot be last");
+    if (levels_find(&levels, DSCP_UNMARKED) < 0 && levels.count == POINTS_MAX)
+        return error_set(err, -EINVAL,
+                         "levels: at most %d without unmarked, which has a queue too",
+                         POINTS_MAX - 1);
+    settle(&levels);
+    *ret = levels;
+    return 0;
+}
+
+uint32_t levels_point(const struct levels *levels, uint32_t count, uint32_t level)
+{
+    assert(count >= LEVELS_MIN);
+    assert(level < count);
+    return level * (levels->count - 1) / (count - 1);
+}

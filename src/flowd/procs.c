@@ -1,0 +1,298 @@
+/* procs.c - the processes of a job. */
+#include "flowd/procs.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "flowd/target.h"
+
+#define PATH_BYTES 1024
+#define PIDS_MAX 65536 /* of one job, or of the machine */
+#define ENVIRON_BYTES (128 * 1024)
+#define OVER UINT64_MAX /* a start: all of it has ended; its numbers may be others' */
+
+void procs_init(struct procs *procs)
+{
+    *procs = (struct procs){ .count = 0 };
+    arena_init(&procs->arena, 64 * 1024);
+}
+
+void procs_release(struct procs *procs)
+{
+    arena_release(&procs->arena);
+}
+
+void procs_reset(struct procs *procs)
+{
+    arena_reset(&procs->arena);
+    procs->list = NULL;
+    procs->count = 0;
+    procs->looked = procs->asked = false;
+}
+
+static ssize_t read_file(const char *path, char *text, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    size_t count = 0;
+    for (ssize_t n; count < size - 1; count += (size_t)n)
+        if ((n = read(fd, text + count, size - 1 - count)) <= 0)
+            break;
+    close(fd);
+    text[count] = '\0';
+    return (ssize_t)count;
+}
+
+/* --- one process -------------------------------------------------------------------- */
+
+static bool read_stat(int pid, struct proc *proc)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (read_file(path, text, sizeof text) <= 0)
+        return false;
+    /* Its name may hold anything, blanks and brackets too: go on behind the last. */
+    const char *rest = strrchr(text, ')');
+    *proc = (struct proc){ .pid = pid };
+    return rest && sscanf(rest,
+                          ") %*c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+                          "%*d %*d %*d %*d %" SCNu64,
+                          &proc->parent, &proc->session, &proc->start) == 3;
+}
+
+/* Whether its cgroup of version 2 is this one, or one below. */
+static bool is_within(int pid, const char *cgroup)
+{
+    char path[64], text[4096];
+    const char *hierarchy = target_hierarchy();
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    if (!hierarchy || read_file(path, text, sizeof text) <= 0)
+        return false;
+    const char *name = cgroup + strlen(hierarchy);
+    size_t length = strlen(name);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, "0::/", 4) == 0)
+            return strncmp(line + 4, name, length) == 0 &&
+                   (line[4 + length] == '\0' || line[4 + length] == '/');
+    return false;
+}
+
+/* The number in its environment, or 0. */
+static uint64_t read_slurm_id(int pid, char *text)
+{
+    static const char mark[] = "SLURM_JOB_ID=";
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/environ", pid);
+    ssize_t count = read_file(path, text, ENVIRON_BYTES);
+    for (const char *at = text; count > 0 && at < text + count; at += strlen(at) + 1)
+        if (strncmp(at, mark, sizeof mark - 1) == 0)
+            return strtoull(at + sizeof mark - 1, NULL, 10);
+    return 0;
+}
+
+/* --- all of them -------------------------------------------------------------------- */
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct proc *x = a, *y = b;
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static void look(struct procs *procs)
+{
+    DIR *folder = opendir("/proc");
+    if (procs->looked || !folder) {
+        if (folder)
+            closedir(folder);
+        return;
+    }
+    procs->looked = true;
+    procs->list = arena_array(&procs->arena, struct proc, PIDS_MAX);
+    for (struct dirent *entry; procs->count < PIDS_MAX && (entry = readdir(folder));)
+        if (isdigit((unsigned char)entry->d_name[0]) &&
+            read_stat(atoi(entry->d_name), &procs->list[procs->count]))
+            procs->count++;
+    closedir(folder);
+    qsort(procs->list, procs->count, sizeof *procs->list, by_pid);
+}
+
+static void ask(struct procs *procs)
+{
+    look(procs);
+    if (procs->asked)
+        return;
+    procs->asked = true;
+    char *text = arena_alloc(&procs->arena, ENVIRON_BYTES, 1, 1);
+    for (uint32_t i = 0; i < procs->count; i++)
+        procs->list[i].slurm = read_slurm_id(procs->list[i].pid, text);
+}
+
+static const struct proc *find(const struct procs *procs, int pid)
+{
+    struct proc key = { .pid = pid };
+    return procs->count ? bsearch(&key, procs->list, procs->count, sizeof key, by_pid)
+                        : NULL;
+}
+
+static bool descends(const struct procs *procs, const struct proc *proc, int root)
+{
+    for (uint32_t steps = 0; proc && steps < 1000; steps++) {
+        if (proc->pid == root)
+            return true;
+        proc = proc->parent > 1 ? find(procs, proc->parent) : NULL;
+    }
+    return false;
+}
+
+/* --- one job's ---------------------------------------------------------------------- */
+
+static int open_handle(int pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+struct walk {
+    const struct target *target;
+    bool (*each)(void *context, int pid, int handle);
+    void *context;
+    uint32_t left; /* how many more we look at */
+};
+
+static void visit_member(struct walk *walk, int pid)
+{
+    int handle = open_handle(pid);
+    if (handle < 0)
+        return;
+    if (is_within(pid, walk->target->cgroup) && !walk->each(walk->context, pid, handle))
+        walk->left = 0;
+    close(handle);
+}
+
+/* A cgroup of threads only answers for its threads; the same processes either way. */
+static FILE *open_members(int folder)
+{
+    static const char *const names[] = { "cgroup.procs", "cgroup.threads" };
+    for (size_t i = 0; i < 2; i++) {
+        int fd = openat(folder, names[i], O_RDONLY | O_CLOEXEC);
+        FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+        int c = file ? fgetc(file) : EOF;
+        if (c != EOF) {
+            ungetc(c, file);
+            return file;
+        }
+        if (file)
+            fclose(file);
+        else if (fd >= 0)
+            close(fd);
+    }
+    return NULL;
+}
+
+static int open_folder(int parent, const char *name)
+{
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Takes the descriptor. */
+static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
+{
+    DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+    if (!folder) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    FILE *file = open_members(dirfd(folder));
+    for (int pid; file && walk->left > 0 && fscanf(file, "%d", &pid) == 1;)
+        if (pid > 0) { /* 0: it is of another namespace */
+            walk->left--;
+            visit_member(walk, pid);
+        }
+    if (file)
+        fclose(file);
+    for (struct dirent *entry;
+         depth > 0 && walk->left > 0 && (entry = readdir(folder));)
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            walk_cgroup(walk, open_folder(dirfd(folder), entry->d_name), depth - 1);
+    closedir(folder);
+}
+
+/* The one that was meant, not one that has its name now. */
+static int open_cgroup(const struct target *target)
+{
+    char path[PATH_BYTES];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, target->cgroup);
+    int fd = open_folder(AT_FDCWD, path);
+    if (fd >= 0 && fstat(fd, &status) == 0 && status.st_ino == target->group)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void visit_if_same(struct walk *walk, const struct proc *proc)
+{
+    struct proc now;
+    int handle = open_handle(proc->pid);
+    if (handle < 0)
+        return;
+    if (read_stat(proc->pid, &now) && now.start == proc->start &&
+        !walk->each(walk->context, proc->pid, handle))
+        walk->left = 0;
+    close(handle);
+}
+
+static void walk_family(struct procs *procs, struct walk *walk, uint64_t *start)
+{
+    int root = walk->target->pid;
+    look(procs);
+    const struct proc *first = find(procs, root);
+    if (*start == 0)
+        *start = first ? first->start : OVER;
+    /* Numbers of sessions are not given out again while they have members. */
+    bool any = false, alive = first && first->start == *start;
+    if (*start == OVER || (first && !alive)) {
+        *start = OVER;
+        return;
+    }
+    for (uint32_t i = 0; i < procs->count && walk->left > 0; i++) {
+        const struct proc *proc = &procs->list[i];
+        if (proc->session == root || (alive && descends(procs, proc, root))) {
+            any = true;
+            visit_if_same(walk, proc);
+        }
+    }
+    if (!any)
+        *start = OVER;
+}
+
+static void walk_environments(struct procs *procs, struct walk *walk)
+{
+    ask(procs);
+    for (uint32_t i = 0; i < procs->count && walk->left > 0; i++)
+        if (procs->list[i].slurm == walk->target->id)
+            visit_if_same(walk, &procs->list[i]);
+}
+
+void procs_each(struct procs *procs, const struct target *target, uint64_t *start,
+                bool (*each)(void *context, int pid, int handle), void *context)
+{
+    struct walk walk = { target, each, context, PIDS_MAX };
+    if (target->group) {
+        walk_cgroup(&walk, open_cgroup(target), TARGET_DEPTH_MAX);
+    } else if (target->pid) {
+        walk_family(procs, &walk, start);
+    } else if (target->slurm) {
+        walk_environments(procs, &walk);
+    }
+}

@@ -1,0 +1,28 @@
+/* qdisc.h - what queues a site has to have for marks to mean something. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct error;
+struct levels;
+
+enum qdisc_kind { QDISC_HTB, QDISC_ETS };
+
+struct qdisc_setup {
+    const char *device;
+    uint64_t bits_per_s;
+    uint32_t floor; /* per cent that every queue has for itself */
+    enum qdisc_kind kind;
+};
+
+/* "10gbit", "200mbit", "500kbit": 1 Mbit/s to 1 Tbit/s. */
+int qdisc_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err);
+
+/* Whether all queues can have their floor; -EINVAL with a sentence. */
+int qdisc_check(const struct qdisc_setup *setup, const struct levels *levels,
+                struct error *err);
+
+/* Lines for a shell, and as comments what a switch that is no Linux needs. */
+void qdisc_print(const struct qdisc_setup *setup, const struct levels *levels,
+                 FILE *file);

@@ -1,0 +1,236 @@
+/* target.c - where a job is on this host. */
+#include "flowd/target.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "flowd/levels.h"
+#include "flowd/procs.h"
+#include "flowd/wanted.h"
+
+#define CGROUP2_MAGIC 0x63677270
+#define PATH_BYTES 1024
+#define SIGHTS_MAX \
+    8 /* processes of a job to look at: container or not, they differ early */
+
+/* Where the processes of a job are. */
+struct sight {
+    uint64_t own; /* our network namespace */
+    uint32_t left;
+    bool elsewhere;
+};
+
+/* Slurm's own place, then where it is without systemd, and under a slurmd of a site. */
+const struct patterns patterns_standard = {
+    .list = { "system.slice/slurmstepd.scope/job_%j", "slurmstepd.scope/job_%j",
+              "slurm/job_%j", "system.slice/slurmd.service/job_%j" },
+    .count = 4,
+};
+
+bool pattern_is_fit(const char *pattern)
+{
+    const char *at = strstr(pattern, "%j");
+    return at && !strchr(at + 1, '%') && strchr(pattern, '%') == at &&
+           wanted_path_is_plain(pattern) && strlen(pattern) < WANTED_CGROUP_MAX - 20;
+}
+
+const char *target_hierarchy(void)
+{
+    struct statfs fs;
+    if (statfs(CGROUP_ROOT, &fs) == 0 && fs.f_type == CGROUP2_MAGIC)
+        return "";
+    if (statfs(CGROUP_ROOT "/unified", &fs) == 0 && fs.f_type == CGROUP2_MAGIC)
+        return "unified/";
+    return NULL;
+}
+
+/* How deep below the root of version 2; 0: it is not below, or is the root itself. */
+static uint32_t depth_of(const char *path, const char *hierarchy)
+{
+    size_t prefix = strlen(hierarchy);
+    if (strncmp(path, hierarchy, prefix) != 0 || !path[prefix])
+        return 0;
+    uint32_t depth = 1;
+    for (path += prefix; *path; path++)
+        depth += *path == '/';
+    return depth;
+}
+
+/* Whether there is a cgroup of that path; then its number and depth are known. */
+static bool look_at(struct target *target, const char *path, const char *hierarchy)
+{
+    char whole[PATH_BYTES];
+    struct stat status;
+    uint32_t depth = depth_of(path, hierarchy);
+    snprintf(whole, sizeof whole, "%s/%s", CGROUP_ROOT, path);
+    if (depth == 0 || depth > TARGET_DEPTH_MAX || lstat(whole, &status) < 0 ||
+        !S_ISDIR(status.st_mode))
+        return false;
+    target->depth = depth;
+    target->group = status.st_ino;
+    return true;
+}
+
+static struct arena *arena_of(struct targets *targets)
+{
+    return &targets->arenas[targets->arena];
+}
+
+static void look_for_slurm(struct targets *targets, struct target *target,
+                           const struct patterns *patterns, const char *hierarchy)
+{
+    for (uint32_t i = 0; i < patterns->count && target->group == 0; i++) {
+        const char *pattern = patterns->list[i], *at = strstr(pattern, "%j");
+        char path[PATH_BYTES];
+        snprintf(path, sizeof path, "%s%.*s%" PRIu64 "%s", hierarchy,
+                 (int)(at - pattern), pattern, target->id, at + 2);
+        if (look_at(target, path, hierarchy))
+            target->cgroup = arena_text(arena_of(targets), path);
+    }
+}
+
+static void look_for(struct targets *targets, struct target *target,
+                     const struct patterns *patterns, const char *hierarchy)
+{
+    target->group = 0;
+    if (!hierarchy)
+        return;
+    if (target->cgroup)
+        look_at(target, target->cgroup, hierarchy);
+    else if (target->slurm)
+        look_for_slurm(targets, target, patterns, hierarchy);
+}
+
+void targets_init(struct targets *targets)
+{
+    *targets = (struct targets){ .count = 0 };
+    arena_init(&targets->arenas[0], 64 * 1024);
+    arena_init(&targets->arenas[1], 64 * 1024);
+}
+
+void targets_release(struct targets *targets)
+{
+    arena_release(&targets->arenas[0]);
+    arena_release(&targets->arenas[1]);
+}
+
+static int by_group(const void *a, const void *b)
+{
+    const struct target *x = *(struct target *const *)a;
+    const struct target *y = *(struct target *const *)b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* One cgroup is one job's: what a later one says of it does not count. */
+static void part(struct targets *targets)
+{
+    struct target **order =
+        arena_array(arena_of(targets), struct target *, targets->count + 1);
+    for (uint32_t i = 0; i < targets->count; i++)
+        order[i] = &targets->list[i];
+    qsort(order, targets->count, sizeof *order, by_group);
+    for (uint32_t i = 1, first = 0; i < targets->count; i++)
+        if (order[i]->group != order[first]->group)
+            first = i;
+        else
+            order[i]->group = 0;
+}
+
+/* What was seen of a job before still holds.  Both lists are by id. */
+static void keep_sights(struct targets *targets, const struct target *old,
+                        uint32_t count)
+{
+    uint32_t a = 0;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct target *target = &targets->list[i];
+        while (a < count && old[a].id < target->id)
+            a++;
+        if (a < count && old[a].id == target->id && old[a].group == target->group)
+            target->elsewhere = old[a].elsewhere;
+    }
+}
+
+void targets_fill(struct targets *targets, const struct wanted *wanted,
+                  const struct levels *levels, const struct patterns *patterns)
+{
+    const char *hierarchy = target_hierarchy();
+    const struct target *old = targets->list;
+    uint32_t old_count = targets->count;
+    targets->arena = !targets->arena;
+    arena_reset(arena_of(targets));
+    targets->list = arena_array(arena_of(targets), struct target, wanted->count + 1);
+    targets->count = wanted->count;
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const struct wanted_job *job = &wanted->jobs[i];
+        struct target *target = &targets->list[i];
+        *target = (struct target){
+            .id = job->id,
+            .attempt = job->attempt,
+            .level = job->level,
+            .point = levels_point(levels, wanted->levels, job->level),
+            .pid = job->pid,
+            .slurm = job->slurm,
+            .cgroup = job->cgroup ? arena_text(arena_of(targets), job->cgroup) : NULL,
+        };
+        look_for(targets, target, patterns, hierarchy);
+    }
+    part(targets);
+    keep_sights(targets, old, old_count);
+}
+
+bool targets_look(struct targets *targets, const struct patterns *patterns)
+{
+    const char *hierarchy = target_hierarchy();
+    bool found = false;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct target *target = &targets->list[i];
+        if (target->group == 0) {
+            look_for(targets, target, patterns, hierarchy);
+            found = found || target->group != 0;
+        }
+    }
+    if (found)
+        part(targets);
+    return found;
+}
+
+/* The number of the network namespace of a process ("self": ours), or 0. */
+static uint64_t network_of(const char *process)
+{
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%s/ns/net", process);
+    return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+static bool see_process(void *context, int pid, int handle)
+{
+    struct sight *sight = context;
+    char process[16];
+    snprintf(process, sizeof process, "%d", pid);
+    uint64_t network = network_of(process);
+    sight->elsewhere = network && network != sight->own;
+    return !sight->elsewhere && --sight->left > 0;
+}
+
+bool targets_locate(struct targets *targets)
+{
+    uint64_t own = network_of("self");
+    bool news = false;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct target *target = &targets->list[i];
+        struct sight sight = { .own = own, .left = SIGHTS_MAX };
+        if (target->group == 0 || target->elsewhere)
+            continue; /* what was seen once holds: to and fro would lose counts */
+        procs_each(NULL, target, NULL, see_process, &sight);
+        target->elsewhere = sight.elsewhere;
+        news = news || sight.elsewhere;
+    }
+    return news;
+}

@@ -1,0 +1,48 @@
+/*
+ * wanted.h - what berthd wants of a host: its jobs and their levels.
+ *
+ * Each word from berthd is the whole truth.  It is taken as a whole or not at all: one
+ * job that makes no sense, and all of it is refused.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+struct error;
+
+#define WANTED_JOBS_MAX 4096
+#define WANTED_CGROUP_MAX 512
+#define WANTED_VALID_MAX_S 3600
+
+struct wanted_job {
+    uint64_t id;
+    uint32_t attempt;
+    uint32_t level;     /* 0: first */
+    int pid;            /* of the root of its processes; 0: unknown          */
+    bool slurm;         /* Slurm started it: we look for its cgroup          */
+    const char *cgroup; /* below /sys/fs/cgroup; NULL: unknown               */
+};
+
+struct wanted {
+    struct arena arena; /* holds the jobs */
+    char flow[64];      /* the flow policy's name, for people */
+    char host[256];     /* as berthd calls it */
+    uint32_t levels;
+    int64_t valid_ns;        /* from when it came */
+    struct wanted_job *jobs; /* by id */
+    uint32_t count;
+};
+
+void wanted_init(struct wanted *wanted);
+void wanted_release(struct wanted *wanted);
+
+/* Read what came in an event.  -EINVAL with a sentence, and 'wanted' is then empty. */
+int wanted_parse(struct wanted *wanted, const char *text, size_t count,
+                 struct error *err);
+
+/* A path below a folder: no way out of it, nothing that needs quoting. */
+bool wanted_path_is_plain(const char *path);

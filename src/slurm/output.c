@@ -1,0 +1,95 @@
+/* output.c - where a job's output goes, from the pattern its owner gave. */
+#include "slurm/output.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "slurm/hostlist.h"
+#include "slurm/record.h"
+
+#define WIDTH_MAX 10 /* Slurm's own */
+
+static void add_number(struct buf *path, uint32_t number, int width)
+{
+    buf_print(path, "%0*" PRIu32, width, number);
+}
+
+/* The first of its nodes: that is where its script runs. */
+static bool add_node(struct buf *path, const char *nodes, struct arena *scratch)
+{
+    struct hostlist list;
+    if (!nodes || !*nodes || hostlist_expand(nodes, scratch, &list, NULL) < 0 ||
+        list.count == 0)
+        return false;
+    buf_text(path, list.names[0]);
+    return true;
+}
+
+/* What one place holder stands for; false: nothing that is known. */
+static bool add_one(struct buf *path, char what, int width,
+                    const struct output_names *names, struct arena *scratch)
+{
+    switch (what) {
+    case 'j':
+    case 'J':
+        add_number(path, names->id, width);
+        return true;
+    case 'A':
+        add_number(path, names->array_id ? names->array_id : names->id, width);
+        return true;
+    case 'a':
+        if (names->array_task == SLURM_NONE)
+            return false;
+        add_number(path, names->array_task, width);
+        return true;
+    case 'x':
+        buf_text(path, names->name ? names->name : "");
+        return true;
+    case 'u':
+        buf_text(path, names->user ? names->user : "");
+        return true;
+    case 'N':
+        return add_node(path, names->nodes, scratch);
+    case 'n':
+    case 't': /* of the batch script: always the first */
+        add_number(path, 0, width);
+        return true;
+    case '%':
+        buf_text(path, "%");
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *output_name(const char *pattern, const struct output_names *names,
+                        struct arena *scratch)
+{
+    struct buf path;
+    buf_init(&path, PATH_MAX);
+    buf_text(&path, "");
+    if (pattern[0] != '/' && names->folder)
+        buf_print(&path, "%s/", names->folder);
+    bool plain = strchr(pattern, '\\') != NULL; /* then sbatch fills nothing in */
+    for (const char *at = pattern; *at; at++) {
+        char *end = NULL;
+        long width = at[0] == '%' && isdigit((unsigned char)at[1])
+                         ? strtol(at + 1, &end, 10)
+                         : 0;
+        const char *what = end ? end : at + 1;
+        if (at[0] == '%' && *what && !plain &&
+            add_one(&path, *what, (int)(width < WIDTH_MAX ? width : WIDTH_MAX), names,
+                    scratch))
+            at = what;
+        else if (!plain || at[0] != '\\')
+            buf_add(&path, at, 1);
+    }
+    const char *name = path.full ? NULL : arena_text(scratch, path.bytes);
+    buf_release(&path);
+    return name;
+}

@@ -1,0 +1,154 @@
+/* Where jobs are on a host: patterns, processes of our own, and what is not there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "flowd/levels.h"
+#include "flowd/procs.h"
+#include "flowd/target.h"
+#include "flowd/wanted.h"
+
+static void a_pattern_has_one_place_for_the_number(void **state)
+{
+    assert_true(pattern_is_fit("system.slice/slurmstepd.scope/job_%j"));
+    assert_true(pattern_is_fit("%j"));
+    assert_false(pattern_is_fit(""));
+    assert_false(pattern_is_fit("job"));
+    assert_false(pattern_is_fit("/job_%j"));
+    assert_false(pattern_is_fit("../job_%j"));
+    assert_false(pattern_is_fit("%j/%j"));
+    assert_false(pattern_is_fit("%s/%j"));
+    assert_false(pattern_is_fit("%j/%n"));
+    assert_false(pattern_is_fit("a\"/%j"));
+    for (uint32_t i = 0; i < patterns_standard.count; i++)
+        assert_true(pattern_is_fit(patterns_standard.list[i]));
+}
+
+static void a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there(void **state)
+{
+    struct wanted wanted;
+    struct targets targets;
+    struct levels levels;
+    static const char text[] =
+        "{\"levels\":2,\"valid_s\":45,\"jobs\":["
+        "{\"id\":1,\"level\":1,\"cgroup\":\"unified/no-such-group/1.0\",\"pid\":7},"
+        "{\"id\":2,\"level\":0,\"cgroup\":\"unified\"},"
+        "{\"id\":3,\"level\":0,\"executor\":\"slurm\"}]}";
+    levels_parse(&levels, levels_standard, NULL);
+    wanted_init(&wanted);
+    targets_init(&targets);
+    assert_int_equal(wanted_parse(&wanted, text, strlen(text), NULL), 0);
+    targets_fill(&targets, &wanted, &levels, &patterns_standard);
+    assert_int_equal(targets.count, 3);
+    assert_int_equal(targets.list[0].point, 5);
+    assert_int_equal(targets.list[0].pid, 7);
+    assert_int_equal(targets.list[1].point, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(targets.list[i].group, 0); /* the root is nobody's */
+    assert_false(targets_look(&targets, &patterns_standard));
+    targets_release(&targets);
+    wanted_release(&wanted);
+}
+
+struct seen {
+    int pids[64];
+    uint32_t count;
+};
+
+static bool see(void *context, int pid, int handle)
+{
+    struct seen *seen = context;
+    assert_true(handle >= 0);
+    if (seen->count < 64)
+        seen->pids[seen->count++] = pid;
+    return true;
+}
+
+static bool has(const struct seen *seen, int pid)
+{
+    for (uint32_t i = 0; i < seen->count; i++)
+        if (seen->pids[i] == pid)
+            return true;
+    return false;
+}
+
+static struct seen look(const struct target *target, uint64_t *start)
+{
+    struct seen seen = { .count = 0 };
+    struct procs procs;
+    procs_init(&procs);
+    procs_each(&procs, target, start, see, &seen);
+    procs_release(&procs);
+    return seen;
+}
+
+/* A process that waits for its end, and says the number of a child that does, too. */
+static pid_t start_family(pid_t *ret_child)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setsid();
+        pid_t child = fork();
+        alarm(20); /* whatever becomes of the test */
+        if (child > 0 && write(ends[1], &child, sizeof child) < 0)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(ends[0], ret_child, sizeof *ret_child), sizeof *ret_child);
+    close(ends[0]);
+    close(ends[1]);
+    return pid;
+}
+
+static void a_family_is_found_even_without_its_head(void **state)
+{
+    pid_t child, pid = start_family(&child);
+    struct target target = { .id = 1, .pid = pid };
+    uint64_t start = 0;
+    struct seen seen = look(&target, &start);
+    assert_int_equal(seen.count, 2);
+    assert_true(has(&seen, pid));
+    assert_true(has(&seen, child));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    seen = look(&target, &start);
+    assert_int_equal(seen.count, 1);
+    assert_true(has(&seen, child));
+    kill(child, SIGKILL);
+    for (int i = 0; i < 500 && look(&target, &start).count > 0; i++)
+        usleep(10000); /* somebody else has to notice */
+    assert_int_equal(look(&target, &start).count, 0);
+}
+
+static void a_number_that_somebody_else_has_now_is_nobodys(void **state)
+{
+    pid_t child, pid = start_family(&child);
+    struct target target = { .id = 1, .pid = pid };
+    uint64_t start = 1; /* the job's first process was another, long ago */
+    assert_int_equal(look(&target, &start).count, 0);
+    assert_int_equal(look(&target, &start).count, 0); /* and it stays over */
+    kill(child, SIGKILL);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pattern_has_one_place_for_the_number),
+        cmocka_unit_test(a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there),
+        cmocka_unit_test(a_family_is_found_even_without_its_head),
+        cmocka_unit_test(a_number_that_somebody_else_has_now_is_nobodys),
+    };
+    return cmocka_run_group_tests_name("flow_targets", tests, NULL, NULL);
+}

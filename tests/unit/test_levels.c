@@ -1,0 +1,145 @@
+/* Code points for levels: the standard ones, a site's own, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "flowd/levels.h"
+
+static struct levels read_levels(const char *text)
+{
+    struct levels levels;
+    struct error err = { "" };
+    if (levels_parse(&levels, text, &err) < 0)
+        fail_msg("%s: %s", text, err.text);
+    return levels;
+}
+
+static void expect_points(const struct levels *levels, uint32_t count,
+                          const char *expected)
+{
+    char text[128] = "", name[DSCP_NAME_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        uint32_t point = levels_point(levels, count, i);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
+                 dscp_name(name, levels->points[point].dscp));
+    }
+    assert_string_equal(text, expected);
+}
+
+static void any_number_of_levels_finds_its_points(void **state)
+{
+    struct levels levels = read_levels(levels_standard);
+    expect_points(&levels, 2, "cs5 cs1");
+    expect_points(&levels, 3, "cs5 cs3 cs1");
+    expect_points(&levels, 4, "cs5 cs4 cs2 cs1");
+    expect_points(&levels, 5, "cs5 cs4 cs3 cs2 cs1");
+    expect_points(&levels, 6, "cs5 cs4 cs3 cs2 unmarked cs1");
+    expect_points(&levels, 7, "cs5 cs5 cs4 cs3 cs2 unmarked cs1");
+    expect_points(&levels, 8, "cs5 cs5 cs4 cs3 cs3 cs2 unmarked cs1");
+}
+
+static void a_better_level_is_never_behind(void **state)
+{
+    static const char *const lists[] = { "cs5,cs4,cs3,cs2,unmarked,cs1", "cs2,cs1",
+                                         "ef,af41,af31,unmarked,12,10,8" };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct levels levels = read_levels(lists[i]);
+        for (uint32_t count = LEVELS_MIN; count <= LEVELS_MAX; count++) {
+            assert_int_equal(levels_point(&levels, count, 0), 0);
+            assert_int_equal(levels_point(&levels, count, count - 1), levels.count - 1);
+            for (uint32_t level = 1; level < count; level++)
+                assert_true(levels_point(&levels, count, level) >=
+                            levels_point(&levels, count, level - 1));
+        }
+    }
+}
+
+/* pfifo_fast, prio and fq send these numbers to three bands unless told otherwise. */
+static void the_hosts_own_queues_keep_the_order(void **state)
+{
+    static const uint32_t band[] = { 1, 2, 2, 2, 1, 2, 0 };
+    struct levels levels = read_levels(levels_standard);
+    for (uint32_t i = 1; i < levels.count; i++)
+        assert_true(band[levels.points[i].priority] >=
+                    band[levels.points[i - 1].priority]);
+    assert_true(band[levels.points[0].priority] < band[levels.points[4].priority]);
+    assert_true(band[levels.points[4].priority] < band[levels.points[5].priority]);
+}
+
+static void unmarked_stands_before_the_last_unless_said_otherwise(void **state)
+{
+    assert_int_equal(read_levels(levels_standard).unmarked, 4);
+    assert_int_equal(read_levels("cs3,cs2,cs1").unmarked, 2);
+    assert_int_equal(read_levels("cs5,unmarked,cs2,cs1").unmarked, 1);
+}
+
+static void a_site_says_its_own(void **state)
+{
+    struct levels levels = read_levels("af41:5,26:3,unmarked,cs1:2");
+    assert_int_equal(levels.count, 4);
+    assert_int_equal(levels.points[0].dscp, 34);
+    assert_int_equal(levels.points[0].priority, 5);
+    assert_int_equal(levels.points[1].dscp, 26);
+    assert_int_equal(levels.points[1].priority, 3);
+    assert_int_equal(levels.points[2].dscp, 0);
+    assert_int_equal(levels.points[3].priority, 2);
+    assert_int_equal(levels_find(&levels, 26), 1);
+    assert_int_equal(levels_find(&levels, 27), -1);
+}
+
+static void what_makes_no_sense_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { "", "no code point" },
+        { "cs5", "at least 2" },
+        { "cs5,", "no code point" },
+        { "cs6,cs5", "network" },
+        { "cs7,cs5", "network" },
+        { "48,cs5", "network" },
+        { "64,cs5", "no code point" },
+        { "-1,cs5", "no code point" },
+        { "cs5,cs5", "twice" },
+        { "cs5,40", "twice" },
+        { "cs5,unmarked", "cannot be last" },
+        { "cs5:7,cs1", "priority" },
+        { "cs5:,cs1", "priority" },
+        { "cs5:x,cs1", "priority" },
+        { "1,2,3,4,5,6,unmarked,7", "at most 7" },
+        { "1,2,3,4,5,6,7", "at most 6" },
+        { "99999999999999999999,cs1", "no code point" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct levels levels = { .count = 99 };
+        struct error err = { "" };
+        assert_int_equal(levels_parse(&levels, cases[i].text, &err), -EINVAL);
+        assert_non_null(strstr(err.text, cases[i].says));
+        assert_int_equal(levels.count, 99);
+    }
+    char text[400];
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    struct levels levels;
+    assert_int_equal(levels_parse(&levels, text, NULL), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_levels_finds_its_points),
+        cmocka_unit_test(a_better_level_is_never_behind),
+        cmocka_unit_test(the_hosts_own_queues_keep_the_order),
+        cmocka_unit_test(unmarked_stands_before_the_last_unless_said_otherwise),
+        cmocka_unit_test(a_site_says_its_own),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests_name("levels", tests, NULL, NULL);
+}
