@@ -118,12 +118,27 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
     jot_close(buf, '}');
 }
 
+/* By accelerator, where anything is known. */
+static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
+                     const struct words_asked *asked)
+{
+    if (gpus == 0 || asked->busy(asked->context, node, 0) < 0)
+        return;
+    jot_open(buf, "busy", '[');
+    for (uint32_t gpu = 0; gpu < gpus; gpu++) {
+        int percent = asked->busy(asked->context, node, gpu);
+        jot_number(buf, NULL, percent > 0 ? percent / 100.0 : 0);
+    }
+    jot_close(buf, ']');
+}
+
 static void put_node(struct buf *buf, const struct state *state, node_id id,
-                     const char *reason)
+                     const struct words_asked *asked)
 {
     const struct cluster *cluster = state->view.cluster;
     const struct node *node = &cluster->nodes[id];
     const struct room *room = &state->free.rooms[id];
+    const char *reason = asked->reason(asked->context, id);
     char name[64];
 
     jot_open(buf, NULL, '{');
@@ -139,6 +154,7 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
         if (!(room->gpus >> gpu & 1)) /* free ones need no word */
             put_gpu(buf, state, id, gpu);
     jot_close(buf, ']');
+    put_busy(buf, id, node->gpu_count, asked);
     jot_number(buf, "cpus", node->cpu_milli / 1000.0);
     jot_number(buf, "cpus_free", room->cpu_milli / 1000.0);
     jot_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
@@ -147,12 +163,11 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
 }
 
 void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 const char *(*reason)(const void *context, node_id node),
-                 const void *context)
+                 const struct words_asked *asked)
 {
     jot_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
-        put_node(buf, state, id, reason(context, id));
+        put_node(buf, state, id, asked);
     jot_close(buf, ']');
 }
 

@@ -38,11 +38,18 @@ struct words_job {
 void words_job(struct buf *buf, const char *key, const struct words_job *job);
 void words_end(struct buf *buf);
 
+/* What the state does not know of nodes. */
+struct words_asked {
+    /* Why it is down or drained; "": nobody knows. */
+    const char *(*reason)(const void *context, node_id node);
+    /* How busy an accelerator of it is, in percent; -1: nobody knows. */
+    int (*busy)(const void *context, node_id node, uint32_t gpu);
+    const void *context;
+};
+
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
-/* 'reason' says why a node is down or drained, "": nobody knows. */
 void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 const char *(*reason)(const void *context, node_id node),
-                 const void *context);
+                 const struct words_asked *asked);
 
 /* What one preemption cost and brought. */
 struct words_entry {

@@ -259,6 +259,7 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
 {
     *facts = (struct daemon_facts){
         .setup = &daemon->setup,
+        .machine = &daemon->machine,
         .engine = daemon->alive ? &daemon->engine : NULL,
         .store = daemon->store,
         .gates = &daemon->gates,

@@ -20,6 +20,7 @@ struct engine;
 struct error;
 struct http;
 struct gates;
+struct machine;
 struct local;
 struct notes;
 struct request;
@@ -123,6 +124,7 @@ int daemon_count(struct daemon *daemon, const struct caller *caller, const char 
 
 struct daemon_facts {
     const struct daemon_setup *setup;
+    const struct machine *machine;
     struct engine *engine;
     struct store *store;
     struct gates *gates;

@@ -56,3 +56,11 @@ uint64_t machine_foreign(const struct machine *machine, node_id node)
     }
     return bits;
 }
+
+int machine_busy(const struct machine *machine, node_id node, uint32_t gpu)
+{
+    if (!machine_is_shared(machine))
+        return -1;
+    uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + gpu];
+    return machine->gpus->items[item].busy;
+}

@@ -35,5 +35,8 @@ bool machine_is_shared(const struct machine *machine);
 /* See who uses them now; below 'run_dir' are ours. */
 void machine_look(struct machine *machine, const char *run_dir);
 
+/* How busy an accelerator was when we looked, in percent; -1: nobody knows. */
+int machine_busy(const struct machine *machine, node_id node, uint32_t gpu);
+
 /* Accelerators of a node in use by processes that we did not start, as bits. */
 uint64_t machine_foreign(const struct machine *machine, node_id node);

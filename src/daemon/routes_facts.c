@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/jot.h"
 #include "base/json.h"
+#include "daemon/machine.h"
 #include "daemon/records.h"
 #include "daemon/stream.h"
 #include "daemon/tail.h"
@@ -47,9 +48,18 @@ static const char *reason_of(const void *context, node_id node)
     return facts->slurm ? slurm_node_reason(facts->slurm, node) : "";
 }
 
+static int busy_of(const void *context, node_id node, uint32_t gpu)
+{
+    const struct daemon_facts *facts = context;
+    return machine_busy(facts->machine, node, gpu);
+}
+
 void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body)
 {
-    words_nodes(body, key, &facts->engine->state, reason_of, facts);
+    const struct words_asked asked = { .reason = reason_of,
+                                       .busy = busy_of,
+                                       .context = facts };
+    words_nodes(body, key, &facts->engine->state, &asked);
 }
 
 void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,

@@ -335,6 +335,7 @@ uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir)
         gpu->foreign =
             (gpus->source == GPUS_NVML && nvml_is_foreign(gpus, gpu, run_dir)) ||
             (gpus->source == GPUS_ROCM && kfd_is_foreign(gpus, gpu, run_dir));
+        gpu->busy = gpus->source == GPUS_NVML ? nvml_busy(gpus->nvml, gpu->index) : -1;
         count += gpu->foreign;
     }
     return count;

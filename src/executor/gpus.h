@@ -24,6 +24,7 @@ struct gpu {
     char uuid[96];    /* "": not known                                 */
     uint64_t kfd_id;  /* AMD: the driver's number for it               */
     bool foreign;     /* in use by a process that Berth did not start  */
+    int busy;         /* percent of the last moment; -1: not known     */
 };
 
 /* Where to look; NULL: at the usual place. */
@@ -58,7 +59,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
                  struct error *err);
 
 /*
- * Look who is using them now, and set 'foreign'.  Ours are the processes that were
+ * Look who is using them now, and how much, and set 'foreign' and 'busy'.  Ours are the processes that were
  * started below 'run_dir' of executor/local.  Returns how many are in foreign hands.
  */
 uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir);

@@ -23,6 +23,10 @@ struct process_v1 {
     unsigned long long bytes;
 };
 
+struct utilization {
+    unsigned gpu, memory; /* percent */
+};
+
 struct nvml {
     void *library;
     int (*init)(void);
@@ -31,6 +35,7 @@ struct nvml {
     int (*by_index)(unsigned index, struct device **ret);
     int (*name)(struct device *device, char *text, unsigned size);
     int (*uuid)(struct device *device, char *text, unsigned size);
+    int (*busy)(struct device *device, struct utilization *ret);
     int (*processes)(struct device *device, unsigned *count, struct process *list);
     int (*processes_v1)(struct device *device, unsigned *count,
                         struct process_v1 *list);
@@ -53,6 +58,7 @@ static bool find_functions(struct nvml *nvml)
     FIND(nvml, by_index, "nvmlDeviceGetHandleByIndex_v2");
     FIND(nvml, name, "nvmlDeviceGetName");
     FIND(nvml, uuid, "nvmlDeviceGetUUID");
+    FIND(nvml, busy, "nvmlDeviceGetUtilizationRates");
     if (!FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v3"))
         FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v2");
     FIND(nvml, processes_v1, "nvmlDeviceGetComputeRunningProcesses");
@@ -100,6 +106,16 @@ bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96],
         uuid[0] = '\0';
     uuid[95] = '\0';
     return true;
+}
+
+int nvml_busy(const struct nvml *nvml, uint32_t index)
+{
+    struct device *device;
+    struct utilization use;
+    if (!nvml->busy || nvml->by_index(index, &device) != 0 ||
+        nvml->busy(device, &use) != 0 || use.gpu > 100)
+        return -1;
+    return (int)use.gpu;
 }
 
 uint32_t nvml_processes(const struct nvml *nvml, uint32_t index,

@@ -18,6 +18,9 @@ uint32_t nvml_count(const struct nvml *nvml);
 bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96],
                    char uuid[96]);
 
+/* In which share of the last moment it computed, in percent; -1: it does not say. */
+int nvml_busy(const struct nvml *nvml, uint32_t index);
+
 /* Processes that compute on it; returns how many were written. */
 uint32_t nvml_processes(const struct nvml *nvml, uint32_t index,
                         int pids[NVML_PROCESSES_MAX]);

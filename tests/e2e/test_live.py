@@ -290,6 +290,8 @@ class Machine(Live):
         nodes = self.up()
         self.assertEqual(sorted((n["type"], n["gpus"]) for n in nodes),
                          [("rtx2080ti", 1), ("v100", 2)])
+        self.assertEqual({n["type"]: n["busy"] for n in nodes},
+                         {"rtx2080ti": [0.2], "v100": [0.1, 0.3]})
         ident = self.daemon.sh("echo $CUDA_VISIBLE_DEVICES", gpus=2, types="v100")
         self.daemon.wait(ident)
         self.assertEqual(self.output(self.daemon, ident).strip(), "0,2")

@@ -1,7 +1,8 @@
 /*
  * fake_nvml.c - a machine with three GPUs, for tests: a library that looks like NVIDIA's.
  *
- * FAKE_NVML_PID is a process that computes on the second of them, while it lives.
+ * FAKE_NVML_PID is a process that computes on the second of them, while it lives.  They are
+ * busy by 10, 20 and 30 percent.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,15 @@ int nvmlDeviceGetName(void *device, char *text, unsigned size);
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process *list);
+
+int nvmlDeviceGetUtilizationRates(void *device, unsigned ret[2]);
+
+int nvmlDeviceGetUtilizationRates(void *device, unsigned ret[2])
+{
+    ret[0] = 10 + 10 * (unsigned)((const char **)device - names);
+    ret[1] = 0;
+    return 0;
+}
 
 int nvmlInit_v2(void)
 {

@@ -128,6 +128,8 @@ static void processes_of_others_are_seen_and_ours_are_not(void **state)
     assert_int_equal(find(m, (struct gpus_setup){ .nvml = m->nvml }), 0);
 
     assert_int_equal(gpus_foreign(&m->gpus, "/run/berth"), 0);
+    for (uint32_t i = 0; i < m->gpus.count; i++)
+        assert_int_equal(m->gpus.items[i].busy, 10 + 10 * m->gpus.items[i].index);
     assert_int_equal(foreign_with(m, "BERTH_PREEMPT_FILE=/run/berth/jobs/1.0/preempt"),
                      0);
     assert_int_equal(foreign_with(m, "BERTH_PREEMPT_FILE=/tmp/else/jobs/1.0/preempt"),

@@ -122,7 +122,7 @@ export function snapshotOf(scene) {
   return {
     seq: 1, now: scene.NOW, me: { user: "ada", all: true },
     server: { version: "0.1.0", policy: "fitgpp,worth=xion", executor: "local" },
-    nodes: scene.NODES.map(([name, type], i) => ({ name, type, gpus: 8, up: true, held: i === 3 ? [...held[i], { gpu: 7, jobs: [], foreign: scene.free[3][7] }] : held[i] })),
+    nodes: scene.NODES.map(([name, type], i) => ({ name, type, gpus: 8, up: true, busy: scene.free[i].map((is, gpu) => (is ? 0 : 0.35 + 0.6 * Math.abs(Math.sin(7 * i + gpu)))), held: i === 3 ? [...held[i], { gpu: 7, jobs: [], foreign: scene.free[3][7] }] : held[i] })),
     jobs: scene.jobs.filter((job) => job.end === undefined).map(words),
     ended: scene.jobs.filter((job) => job.end !== undefined).map(words).reverse(),
     spans: scene.spans, entries: scene.entries,

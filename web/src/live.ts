@@ -4,14 +4,16 @@
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
 import { enter, events, forget, get, Refused, waitForTabs } from "./api";
-import type { Entry, Event, Job, Snapshot } from "./schema";
+import type { Entry, Event, Job, Node, Snapshot } from "./schema";
 import { begin, fold, learn, type State } from "./state";
 
 const DRAW_MS = 250;
 const ASK_MS = 400;
+const NODES_MS = 5000; // berthd looks no more often
 const OTHERS_MS = 3000; // between two snapshots, for those who may not see all
 const ASK_MAX = 400; // jobs in one question
-const BEHIND = 5000; // events missed, from which on a new snapshot is quicker
+const LONG_MS = 60_000; // away for longer, a new snapshot is quicker than what was missed
+const SLEEP_MS = 30_000; // a tab that nobody looks at lets go of its connection
 const TRY_MS = [500, 1000, 2000, 4000];
 
 export type Link = "open" | "broken" | "shut"; // shut: we are not let in
@@ -26,9 +28,40 @@ export class Live {
   private drawing = false;
   private asking = false;
   private looking = false;
+  private nodesAsked = 0;
   private meanwhile: Event[] = []; // what came while a snapshot was on its way
   private drawn = 0;
-  private readonly end = new AbortController();
+  private connection = new AbortController();
+  private asleep = false;
+  private lost = 0; // when the connection ended
+
+  constructor() {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(timer);
+      if (document.hidden) timer = setTimeout(() => this.sleep(), SLEEP_MS);
+    });
+  }
+
+  /** A browser has six connections to one host for all of its tabs: those in sight need them. */
+  private sleep(): void {
+    this.asleep = true;
+    this.connection.abort();
+  }
+
+  private async wake(): Promise<void> {
+    if (!this.asleep) return;
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (document.hidden) return;
+        document.removeEventListener("visibilitychange", look);
+        resolve();
+      };
+      document.addEventListener("visibilitychange", look);
+      look();
+    });
+    this.asleep = false;
+  }
 
   /** By berthd's clock. */
   now(): number {
@@ -57,8 +90,11 @@ export class Live {
   async run(): Promise<void> {
     for (let tries = 0; this.link !== "shut"; tries++) {
       try {
+        await this.wake();
+        if (this.lost > 0 && Date.now() - this.lost > LONG_MS) this.state = undefined;
         if (!this.state) await this.look();
-        await events(this.state?.seq ?? 0, this.end.signal, {
+        this.connection = new AbortController();
+        await events(this.state?.seq ?? 0, this.connection.signal, {
           open: () => {
             tries = 0;
             this.become("open");
@@ -71,7 +107,9 @@ export class Live {
         this.fail(error);
       }
       if (this.isShut()) return;
+      if (this.link === "open" || this.lost === 0) this.lost = Date.now();
       this.become("broken");
+      if (this.asleep) continue;
       await new Promise((resolve) => setTimeout(resolve, TRY_MS[Math.min(tries, TRY_MS.length - 1)]));
     }
   }
@@ -117,11 +155,6 @@ export class Live {
     const { state } = this;
     if (!state) return;
     this.eventCount += batch.length;
-    const last = batch[batch.length - 1];
-    if (last && last.seq - state.seq > BEHIND && batch.length > BEHIND) {
-      this.state = undefined; // run() begins again
-      return;
-    }
     for (const event of batch) fold(state, event);
     if (this.looking) this.meanwhile.push(...batch);
     this.changed();
@@ -134,8 +167,21 @@ export class Live {
     this.ask();
   }
 
+  /** How busy GPUs are is no event: looked at when something happens, and not too often. */
+  private async askNodes(state: State): Promise<void> {
+    this.nodesAsked = performance.now();
+    const { nodes } = await get<{ nodes: Node[] }>("/v1/nodes");
+    nodes.forEach((node, i) => {
+      const known = state.nodes[i];
+      if (known && node.busy) known.busy = node.busy;
+    });
+    this.changed();
+  }
+
   private ask(): void {
     const { state } = this;
+    if (state?.nodes.some(({ busy }) => busy) && performance.now() - this.nodesAsked > NODES_MS)
+      void this.askNodes(state).catch((error: unknown) => this.fail(error));
     if (this.asking || !state || (state.ask.size === 0 && !state.askLedger)) return;
     this.asking = true;
     setTimeout(() => void this.askNow().finally(() => (this.asking = false)), ASK_MS);

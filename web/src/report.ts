@@ -3,23 +3,25 @@
 import { readReport } from "./data";
 import { fields } from "./json";
 import { h } from "./parts/dom";
+import { lastLine } from "./parts/frame";
 import { readReproduction } from "./reproduction";
 import { comparison } from "./views/comparison";
 import { reproduction } from "./views/reproduction";
 
 interface Drawn {
   title: string;
+  version: string;
   parts: HTMLElement[];
 }
 
 function compare(value: unknown): Drawn {
   const report = readReport(value);
-  return { title: report.title, parts: comparison(report) };
+  return { title: report.title, version: report.version, parts: comparison(report) };
 }
 
 function reproduce(value: unknown): Drawn {
   const study = readReproduction(value);
-  return { title: study.title, parts: reproduction(study) };
+  return { title: study.title, version: study.version, parts: reproduction(study) };
 }
 
 function draw(json: string): Drawn {
@@ -32,9 +34,9 @@ function draw(json: string): Drawn {
 
 const page = document.getElementById("page") ?? document.body;
 try {
-  const { title, parts } = draw(document.getElementById("data")?.textContent ?? "");
+  const { title, version, parts } = draw(document.getElementById("data")?.textContent ?? "");
   document.title = `${title} – Berth`;
-  page.replaceChildren(...parts);
+  page.replaceChildren(...parts, lastLine(version));
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error);
   page.replaceChildren(h("p", { class: "failed" }, `This report cannot be shown: ${reason}.`));

@@ -16,6 +16,12 @@ export interface Request {
   min_gpus?: number;
   max_gpus?: number;
   nodes?: number;
+  /** nodes that are among its own: n2,n3; exactly these if it has no more */
+  nodelist?: string;
+  /** nodes that it never uses */
+  exclude?: string;
+  /** no nodes but these: those that have a feature */
+  within?: string;
   /** of the whole gang; default: 1 without accelerators, else none */
   cpus?: number;
   mem_bytes?: number;
@@ -30,6 +36,8 @@ export interface Request {
   /** the signal comes so long before the time limit */
   warn_s?: number;
   signal?: string;
+  /** who of a Slurm job gets it; otherwise nobody */
+  signal_to?: "batch" | "steps" | "all";
   weight?: number;
   entity?: string;
   deadline?: number;
@@ -39,8 +47,14 @@ export interface Request {
   output?: string;
   error?: string;
   ckpt_dir?: string;
+  /** a Slurm job appends lines "STEP LOSS TOTAL" to it; place holders as in output */
+  progress_file?: string;
   /** extended regular expression with groups named by order: step, loss */
   pattern?: string;
+  /** to Slurm, by its clock: tells a job from another of the same number */
+  submitted?: number;
+  /** once it runs nobody may take its place */
+  stays?: boolean;
   /** goes back to the queue if its node or supervisor fails */
   requeue?: boolean;
   /** starts again after its own failure */
@@ -52,6 +66,8 @@ export interface Request {
     kind?: "after" | "afterok" | "afternotok" | "afterany" | "singleton";
     id?: number;
   })[];
+  /** what another system makes it wait for */
+  waits_for?: string;
   array_index?: number;
   /** so many of its array run at once */
   array_limit?: number;
@@ -127,11 +143,15 @@ export interface Node {
   type?: string;
   gpus?: number;
   up?: boolean;
+  /** why it is down or drained, in Slurm's words */
+  reason?: string;
   held?: {
     gpu?: number;
     jobs?: number[];
     foreign?: boolean;
   }[];
+  /** by accelerator: the share of the last moment in which it computed; where the maker's library says so */
+  busy?: number[];
   cpus?: number;
   cpus_free?: number;
   mem_bytes?: number;
@@ -154,12 +174,29 @@ export interface Entry {
   open?: boolean;
 }
 
+export interface Flow {
+  job?: number;
+  /** 0 goes first */
+  level?: number;
+  hosts?: string[];
+  /** of the flow policy, more goes first; absent: none */
+  score?: number;
+  /** sent so far; absent: nobody has counted */
+  bytes?: number;
+  /** lately */
+  bytes_per_s?: number;
+  /** why it has this level */
+  why?: string;
+}
+
 export interface Server {
   version?: string;
   pid?: number;
   policy?: string;
   flow?: string;
   executor?: string;
+  /** why Slurm does not answer; absent while it does */
+  trouble?: string;
   system?: boolean;
   state_dir?: string;
   started?: number;

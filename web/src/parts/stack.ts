@@ -1,6 +1,6 @@
 // stack.ts - counts over time on top of each other; colours and stripes tell the layers apart.
 
-import { clockTime, dayTime, plain } from "./format";
+import { clockTime, dayTime, mark, plain } from "./format";
 import { barSwatch, policyColour, policyStripes, swatch } from "./palette";
 import { Plot, valueAt, type Axis, type Line } from "./plot";
 import type { Brush } from "./plot_paint";
@@ -101,7 +101,7 @@ export function drawStack(plot: Plot, { title, label, t, now, layers, most, over
     title,
     lines: [{ policy: 6, name: "all", x: times, y: floor, dash: [] }, ...over],
     x: wallAxis(times[0] ?? now - 1, now),
-    y: { label, range: [0, highest * 1.06], ticks: even, tick: plain },
+    y: { label, range: [0, highest * 1.06], ticks: even, tick: mark },
     stepped: true,
     at: (time) => dayTime(time, now),
     value: plain,

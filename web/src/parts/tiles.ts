@@ -26,6 +26,13 @@ function gpuMark(state: State, jobs: readonly number[], foreign: boolean, open: 
   return styled(mark, { background: own === other ? own : `linear-gradient(180deg, ${own} 50%, ${other} 50%)` });
 }
 
+/** How busy each GPU is, below it: who holds one need not use it. */
+function busyRow(busy: readonly number[]): HTMLElement {
+  const mean = busy.reduce((sum, part) => sum + part, 0) / Math.max(1, busy.length);
+  const bars = busy.map((part) => h("span", { class: "track", title: `${Math.round(100 * part)} % busy` }, styled(h("span", { class: "done" }), { width: `${100 * part}%` })));
+  return h("div", { class: "busy", "aria-label": `${Math.round(100 * mean)} % busy` }, h("div", { class: "gpu-row" }, ...bars), h("small", {}, `${Math.round(100 * mean)} % busy`));
+}
+
 /** What was drawn the last time: equal nodes are not drawn again. */
 type Drawn = { of: string; tile: HTMLElement };
 
@@ -45,7 +52,7 @@ export class Tiles {
       const foreign = state.foreign.get(i)?.gpus ?? [];
       const own = holders[i] ?? [];
       const states = own.map((jobs) => jobs.map((id) => state.jobs.get(id)?.state === "STOPPING"));
-      const of = JSON.stringify([node.name, node.up, own, states, foreign]);
+      const of = JSON.stringify([node.name, node.up, node.reason, own, states, foreign, node.busy]);
       const before = this.drawn[i];
       return before?.of === of ? before : { of, tile: this.tile(state, node, own, foreign) };
     });
@@ -75,6 +82,8 @@ export class Tiles {
         h("span", { class: "use" }, words),
       ),
       h("div", { class: "gpu-row" }, ...holders.map((jobs, gpu) => gpuMark(state, jobs, foreign.includes(gpu), this.open))),
+      node.busy && busyRow(node.busy),
+      down && node.reason !== undefined && h("small", {}, node.reason),
     );
   }
 }

@@ -4,7 +4,7 @@ import type { Kind, Metric, Report } from "../data";
 import { available, cdf } from "../parts/cdf";
 import { Cell } from "../parts/cell";
 import { h } from "../parts/dom";
-import { lastLine, section } from "../parts/frame";
+import { section } from "../parts/frame";
 import { gantt } from "../parts/gantt";
 import { headline } from "../parts/headline";
 import { highlights } from "../parts/highlights";
@@ -69,7 +69,6 @@ export function comparison(report: Report): HTMLElement[] {
     ),
     runs.some((run) => run.gantt) ? section("Who held which GPU", ofSeed(report), gantt(runs)) : undefined,
     section("All figures", "", table(runs)),
-    lastLine(report.version),
   ];
   return parts.filter((part): part is HTMLElement => part !== undefined);
 }

@@ -2,7 +2,7 @@
 
 import { get } from "../api";
 import { h } from "../parts/dom";
-import { dayTime, gpuTime, plain, span } from "../parts/format";
+import { dayTime, gpuTime, mark, plain, span } from "../parts/format";
 import { List, type Column } from "../parts/list";
 import { swatch } from "../parts/palette";
 import { Plot, valueAt, type Line } from "../parts/plot";
@@ -53,7 +53,7 @@ const RULES: Record<string, string> = {
 };
 
 function totalsTable(totals: readonly Total[]): HTMLElement {
-  const heads = ["Rule", "Preemptions", "Lost, predicted", "Lost, measured", "Waiting spared"];
+  const heads = ["Rule", "Times", "Lost, predicted", "Lost, measured", "Waiting spared"];
   const rows = totals.map(({ rule, count, predicted, measured, spared }) =>
     h(
       "tr",
@@ -104,7 +104,7 @@ function drawCosts(plot: Plot, entries: readonly Entry[], now: number): void {
     title: "GPU minutes lost to preemptions so far, predicted and measured",
     lines,
     x: wallAxis(inOrder[0]?.at ?? now - 1, now),
-    y: { label: "GPU minutes", range: [0, most * 1.08], ticks: even, tick: plain },
+    y: { label: "GPU minutes", range: [0, most * 1.08], ticks: even, tick: mark },
     stepped: true,
     at: (time) => `Lost by ${dayTime(time, now)}`,
     value: (value) => `${plain(value)} GPU min`,

@@ -4,7 +4,7 @@ import type { Reproduction } from "../reproduction";
 import { Cell } from "../parts/cell";
 import { chartCard } from "../parts/chart";
 import { h } from "../parts/dom";
-import { lastLine, opening, section, seedsInWords } from "../parts/frame";
+import { opening, section, seedsInWords } from "../parts/frame";
 import type { Hidden } from "../parts/legend";
 import { COLOURS } from "../parts/palette";
 import { results, tally } from "../parts/results";
@@ -40,7 +40,6 @@ export function reproduction(study: Reproduction): HTMLElement[] {
     study.charts.length > 0 && section("Charts", "", charts(study)),
     study.notes.length > 0 &&
       section("Notes", "", h("ul", { class: "notes" }, ...study.notes.map((note) => h("li", {}, note)))),
-    lastLine(study.version),
   ];
   return parts.filter((part): part is HTMLElement => part !== false);
 }
