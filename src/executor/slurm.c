@@ -33,6 +33,7 @@
 #include "model/cluster.h"
 #include "model/launch.h"
 #include "model/outbox.h"
+#include "model/throughput.h"
 
 #define START_NS \
     (10 * NS_PER_S)             /* released and not started: the decision is outdated */
@@ -135,12 +136,26 @@ static struct event *emit(struct slurm_entry *entry, enum event_kind kind)
     return event;
 }
 
+/* Steps a second, of a job that does not say: as fast as the policy takes it to be. */
+static double pace(const struct slurm_entry *entry)
+{
+    const struct view *view = entry->slurm->setup.view;
+    if (entry->now.count == 0)
+        return 1;
+    uint32_t type = view->cluster->nodes[entry->now.seats[0].node].type;
+    const struct job *job = &view->jobs[entry->slot];
+    double rate = type == TYPE_NONE
+                      ? 1
+                      : throughput_rate(view->rates, job, type, job->gpus, false);
+    return rate > 0 ? rate : 1;
+}
+
 static double steps_now(const struct slurm_entry *entry)
 {
     if (entry->own_steps || !entry->told_started)
         return entry->steps;
     return entry->steps_kept +
-           (double)(slurm_now(entry->slurm) - entry->started_ns) * 1e-9;
+           (double)(slurm_now(entry->slurm) - entry->started_ns) * 1e-9 * pace(entry);
 }
 
 static void tell_started(struct slurm_entry *entry)
@@ -172,14 +187,14 @@ static void check_lease(struct slurm_entry *entry)
     double left = entry->lease_end - steps_now(entry);
     if (left > 0) {
         if (!entry->own_steps)
-            due(entry, slurm_now(entry->slurm) + (int64_t)(left * 1e9));
+            due(entry, slurm_now(entry->slurm) + (int64_t)(left / pace(entry) * 1e9));
         return;
     }
     entry->leased = false;
     tell_loaded(entry);
     struct event *event = emit(entry, EVENT_LEASE_DONE);
     event->steps = event->steps_reached = steps_now(entry);
-    event->rate_per_s = entry->own_steps ? entry->rate_per_s : 1;
+    event->rate_per_s = entry->own_steps ? entry->rate_per_s : pace(entry);
     event->loss = NAN;
 }
 
