@@ -44,6 +44,8 @@
     (2 * NS_PER_S) /* slurmd kills what comes back sooner                */
 #define SOON_NS \
     (2 * NS_PER_S) /* so near the end of somebody's grace others are released */
+#define GUARD_NS \
+    (2 * NS_PER_S) /* most that end sooner need no guard, and Slurm gives us 121 s   */
 #define LOAD_MAX_NS (10 * NS_PER_S)
 
 int64_t slurm_now(const struct slurm *slurm)
@@ -506,7 +508,7 @@ static void wait_for_start(struct slurm_entry *entry)
         ask_start(entry);
         return;
     }
-    if (others_are_there(entry))
+    if (others_are_there(entry) || slurm_tidies_up(entry))
         entry->released_ns = now_ns;
     if (now_ns < entry->released_ns + START_NS) {
         due(entry, entry->released_ns + START_NS);
@@ -543,8 +545,12 @@ static void keep_running(struct slurm_entry *entry)
     else if (!entry->loaded)
         due(entry, entry->loaded_at_ns);
     check_lease(entry);
-    if (!entry->guarded)
+    if (entry->guarded)
+        return;
+    if (now_ns >= entry->started_ns + GUARD_NS)
         ask(entry, "hold", NULL);
+    else
+        due(entry, entry->started_ns + GUARD_NS);
 }
 
 /* --- leaving -------------------------------------------------------------------------- */
@@ -643,9 +649,20 @@ static bool wants_back(const struct slurm_entry *entry)
            strcmp(entry->state, "COMPLETED") != 0 && strcmp(entry->state, "GONE") != 0;
 }
 
+/*
+ * Its script has come to its end and only its nodes are being tidied up.  Whoever is to be
+ * next is asked for now: when the nodes are free Slurm looks at once for somebody who is
+ * released, and then not before its next second.
+ */
+static bool is_over(const struct slurm_entry *entry)
+{
+    return strcmp(entry->state, "COMPLETED") == 0 ||
+           (strcmp(entry->state, "FAILED") == 0 && !wants_back(entry));
+}
+
 static void has_ended(struct slurm_entry *entry)
 {
-    if (entry->completing)
+    if (entry->completing && !is_over(entry))
         return;
     if (wants_back(entry) && !entry->reviving) {
         entry->by_itself =
@@ -738,7 +755,8 @@ void slurm_drive(struct slurm_entry *entry)
         break;
     }
     /* What waits quietly, or is over, is not looked at again by the clock. */
-    bool quiet = entry->wish == WISH_WAIT || entry->wish == WISH_NONE;
+    bool quiet = (entry->wish == WISH_WAIT || entry->wish == WISH_NONE) &&
+                 !slurm_is_leaving(entry);
     if (quiet && entry->due_ns == INT64_MAX && entry->now.count == 0 && !entry->seq)
         slurm_set_active(entry, false);
     else if (entry->due_ns < INT64_MAX || !quiet || entry->seq)
