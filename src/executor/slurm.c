@@ -810,6 +810,8 @@ void slurm_done(struct slurm_entry *entry, const struct json *done)
         entry->parked = false;
         if (entry->stands == STANDS_RUNNING)
             entry->guarded = true;
+        else if (entry->released) /* it may run by now: the next look will tell */
+            entry->not_before_ns = slurm_now(entry->slurm) + AGAIN_NS;
         else if (!entry->tasks)
             entry->held = true; /* until it is looked at again */
     } else if (strcmp(verb, "script") == 0) {

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,12 +22,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/call.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "cmd/berth/bench.h"
 #include "cmd/berth/bench_live.h"
+#include "cmd/berth/live.h"
 
 #define SWAP_ROUNDS 2
-#define SWAPS 16 /* as many as there are GPUs: a job yields once */
+#define GRACE_S 0.5 /* of a victim that uses all of it */
+#define SWAPS 16    /* as many as there are GPUs: a job yields once */
 
 extern char **environ;
 
@@ -241,10 +246,30 @@ static void forget_berthd(struct slurm_bench *self)
 /* ---- a trial job takes the GPUs of another ---- */
 
 static const char *const victim_flags[] = { "--partition=gpu", "--gres=gpu:1",
-                                            "--comment=berth:sig=USR1;grace=0.5",
+                                            "--comment=berth:sig=USR1;grace=500ms",
                                             NULL };
 static const char *const trial_flags[] = { "--partition=gpu", "--gres=gpu:1",
                                            "--comment=berth:class=te", NULL };
+
+/* When its victim was told to leave; NAN: nobody was. */
+static double told_s(struct slurm_bench *self, uint32_t trial)
+{
+    struct json *ledger = NULL;
+    double at_s = NAN;
+    if (call_json(self->scratch.call, "GET", "/v1/ledger", NULL, &ledger, NULL) < 0)
+        return NAN;
+    const struct json *entries = json_get(ledger, "entries");
+    for (size_t i = 0; i < json_count(entries); i++) {
+        const struct json *entry = json_item(entries, i);
+        if ((uint32_t)live_number(entry, "for", 0) == trial)
+            at_s = live_number(entry, "at", NAN);
+    }
+    json_free(ledger);
+    struct tm tm;
+    time_t whole = (time_t)at_s;
+    localtime_r(&whole, &tm);
+    return of_day(&tm, at_s - (double)whole);
+}
 
 /* One after the other; each trial job stays, so that victims do not come back meanwhile. */
 static int swap_all(struct slurm_bench *self, bool saves, struct samples *samples,
@@ -265,7 +290,7 @@ static int swap_all(struct slurm_bench *self, bool saves, struct samples *sample
         r = slurm_submit(self, "sleep 600", trial_flags, &id, err);
         if (r == 0)
             r = slurm_wait_started(self, id, 1, err);
-        double left_s = saves ? self->ended_s : self->requeued_s;
+        double left_s = saves ? self->ended_s : told_s(self, id) + GRACE_S;
         if (r == 0)
             samples_add(samples, (self->jobs[id].started_s - left_s) * 1e3);
     }
@@ -287,13 +312,19 @@ static void swap_rows(struct slurm_bench *self, struct samples *samples, const c
 }
 
 /*
- * From the end of the victim's grace, when it is requeued, until the trial job runs; and
- * for victims that save and leave by themselves, from their end.
+ * From the end of the victim's grace, which is when it was told, by Berth's ledger, and its
+ * grace, until the trial job runs; and for victims that save and leave by themselves, from
+ * their end.
  */
 static int bench_swaps(struct slurm_bench *self, struct error *err)
 {
     static struct samples used, left;
     used.count = left.count = 0;
+    bench_note(
+        self->bench,
+        "4 nodes of 4 GPUs: v100, p100, k80, v100; batch_sched_delay=0, backfill; "
+        "EpilogSlurmctld rings the bell for Slurm alone too");
+    bench_note(self->bench, "swaps: policy fitgpp, one GPU, grace %g s", GRACE_S);
     int r = slurm_berthd(self, "fitgpp", true, NULL, err);
     for (uint32_t i = 0; i < SWAP_ROUNDS && r == 0; i++)
         r = swap_all(self, false, &used, err);

@@ -86,14 +86,15 @@ int bench_slurm_through(struct slurm_bench *self, struct error *err)
         r = through_once(self, alone, &slurm[1], err);
     if (r < 0)
         return r;
-    double both = (slurm[0] + slurm[1]) / 2;
-    bench_row(self->bench, "trivial_jobs.slurm", both, "jobs/s", 2 * TRIVIAL, NULL, 0);
-    bench_row(self->bench, "trivial_jobs.slurm_spread", fabs(slurm[0] - slurm[1]),
-              "jobs/s", 2, NULL, 0);
+    /* Slurm alone can stand still until its next backfill: the better one counts. */
+    double best = fmax(slurm[0], slurm[1]);
+    bench_row(self->bench, "trivial_jobs.slurm", best, "jobs/s", TRIVIAL, NULL, 0);
+    bench_row(self->bench, "trivial_jobs.slurm_worse", fmin(slurm[0], slurm[1]),
+              "jobs/s", TRIVIAL, NULL, 0);
     bench_row(self->bench, "trivial_jobs", bell, "jobs/s", TRIVIAL, "slurm",
-              bell / both);
+              bell / best);
     bench_row(self->bench, "trivial_jobs_without_bell", silent, "jobs/s", TRIVIAL,
-              "slurm", silent / both);
+              "slurm", silent / best);
     return 0;
 }
 
@@ -294,7 +295,7 @@ static int mixture(struct slurm_bench *self, const char *partition, uint32_t rou
     double begin_s = slurm_clock_s();
     for (uint32_t i = 0; i < MIXED && r == 0; i++) {
         const struct kind *kind = &kinds[i % KINDS];
-        double steps = 6 + (i * 7) % 10;
+        double steps = 3 + (i * 7) % 10 / 2.0;
         char script[1200], comment[128];
         snprintf(script, sizeof script, mixed_script, kind->p100, kind->k80, kind->v100,
                  self->dir, round * 1000 + i, steps);
@@ -340,7 +341,7 @@ int bench_slurm_types(struct slurm_bench *self, struct error *err)
     double slurm_s = 0;
     bench_note(
         self->bench,
-        "%d jobs of one GPU and 6 to 15 s on a v100, three kinds; 8 v100, 4 p100, "
+        "%d jobs of one GPU and 3 to 7.5 s on a v100, three kinds; 8 v100, 4 p100, "
         "4 k80; steps and rates are told, not learned",
         MIXED);
     for (size_t i = 0; i < KINDS; i++)
