@@ -2,6 +2,7 @@
 #
 #   make              build into build/
 #   make demo         install what is missing, build, show it live and simulated
+#   make demo-slurm   the same on a Slurm of its own (as root)
 #   make check        install what is missing, build, run every test
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
@@ -32,6 +33,11 @@ demo:
 	@tools/demo $(BUILD)
 	@echo; echo "The same engine, simulated: two policies over a made-up week"
 	$(DEMO)
+
+demo-slurm:
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	@tools/demo-slurm $(BUILD)
 
 check:
 	@tools/setup check
@@ -66,4 +72,4 @@ install: all
 clean:
 	rm -rf build build-asan build-clang berth-report.html
 
-.PHONY: all demo check soak check-fresh bench pictures format tidy install clean
+.PHONY: all demo demo-slurm check soak check-fresh bench pictures format tidy install clean

@@ -33,6 +33,7 @@ static const struct key {
     { "slurm_driver", TEXT, offsetof(struct daemon_setup, slurm_driver), 0, 0 },
     { "slurm_bell", TEXT, offsetof(struct daemon_setup, slurm_bell), 0, 0 },
     { "munge_socket", TEXT, offsetof(struct daemon_setup, munge_socket), 0, 0 },
+    { "throughputs", TEXT, offsetof(struct daemon_setup, throughputs), 0, 0 },
     { "fence_s", COUNT, offsetof(struct daemon_setup, fence_s), 1, 86400 },
     { "system", FLAG, offsetof(struct daemon_setup, system), 0, 0 },
     { "max_jobs", COUNT, offsetof(struct daemon_setup, job_max), 1, 1e6 },

@@ -135,6 +135,7 @@ static void log_line(const char *fmt, ...)
 
 static void on_retry(uv_timer_t *handle);
 static int find_machine(struct daemon *daemon, struct error *err);
+static int read_rates(struct daemon *daemon, struct error *err);
 
 /* What has not been written never happened; begin again from what is on disk. */
 static void begin_again(struct daemon *daemon, uint64_t in_ms)
@@ -161,7 +162,8 @@ static void on_retry(uv_timer_t *handle)
     if (daemon->outgrown) {
         daemon->outgrown = false;
         r = find_machine(daemon, &err);
-        throughput_init(&daemon->rates, &daemon->machine.cluster);
+        if (r == 0)
+            r = read_rates(daemon, &err);
     }
     if (r < 0 || life_begin(daemon, &err) < 0) {
         log_line("%s", err.text);
@@ -430,6 +432,16 @@ static int find_machine(struct daemon *daemon, struct error *err)
     return r < 0 ? r : say_of_types(daemon, err);
 }
 
+/* How fast each kind of job runs on each type, where somebody has measured it. */
+static int read_rates(struct daemon *daemon, struct error *err)
+{
+    throughput_init(&daemon->rates, &daemon->machine.cluster);
+    if (!daemon->setup.throughputs)
+        return 0;
+    return throughput_load(&daemon->rates, &daemon->fixed, daemon->setup.throughputs,
+                           err);
+}
+
 static int choose_policy(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.policy;
@@ -460,10 +472,11 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     if (r == 0)
         r = desk_choose_flow(daemon, err);
     if (r == 0) {
-        throughput_init(&daemon->rates, &daemon->machine.cluster);
+        r = read_rates(daemon, err);
         start_clock(daemon);
-        r = open_http(daemon, err);
     }
+    if (r == 0)
+        r = open_http(daemon, err);
     if (r == 0)
         r = life_begin(daemon, err);
     if (r == 0 && machine_is_shared(&daemon->machine))

@@ -47,6 +47,7 @@ struct daemon_setup {
     const char *run_program;
     const char *slurm_program;
     const char *slurm_driver; /* "auto"                                            */
+    const char *throughputs;  /* file of them, by kind and type; NULL: none known  */
     const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
     const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "daemon/daemon_own.h"
 #include "executor/slurm.h"
+#include "model/throughput.h"
 #include "store/db.h"
 #include "store/store.h"
 
@@ -145,6 +146,7 @@ static const struct wish_word {
     { "max_gpus", "max_gpus", WORD_COUNT },
     { "to", "signal_to", WORD_TEXT },
     { "progress", "progress_file", WORD_TEXT },
+    { "kind", "kind", WORD_TEXT },
 };
 
 static const char *put_wish(struct json *request, const char *name, const char *value)
@@ -404,6 +406,19 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     return r;
 }
 
+/* Another wish that is wrong: passed over, and said. */
+static void forget_unknown_kind(struct daemon *daemon, struct json *request,
+                                uint64_t id)
+{
+    const char *kind = text_of(request, "kind");
+    if (!*kind || throughput_find(&daemon->rates, kind) != KIND_NONE)
+        return;
+    fprintf(stderr,
+            "berthd: job %" PRIu64 ": comment: kind: no throughput is known for it\n",
+            id);
+    json_remove(request, "kind");
+}
+
 static int arrive(void *context, const struct slurm_newcomer *newcomer,
                   struct error *err)
 {
@@ -420,6 +435,7 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
     if (r < 0)
         return r;
     struct json *request = request_of(newcomer);
+    forget_unknown_kind(daemon, request, (uint64_t)count_of(job, "id"));
     r = take(daemon, newcomer, request, err);
     json_free(request);
     return r;

@@ -34,6 +34,7 @@
 #include "model/cluster.h"
 #include "model/launch.h"
 #include "model/outbox.h"
+#include "model/throughput.h"
 
 #define START_NS \
     (10 * NS_PER_S)             /* released and not started: the decision is outdated */
@@ -46,6 +47,8 @@
     (2 * NS_PER_S) /* so near the end of somebody's grace others are released */
 #define POKE_SOON_NS (NS_PER_S / 2)
 #define POKE_NS (10 * NS_PER_S)
+#define GUARD_NS \
+    (2 * NS_PER_S) /* most that end sooner need no guard, and Slurm gives us 121 s   */
 #define LOAD_MAX_NS (10 * NS_PER_S)
 #define SHORT_NS \
     (10 * NS_PER_S)     /* a run that comes back sooner has come to nothing       */
@@ -174,12 +177,26 @@ static struct event *emit(struct slurm_entry *entry, enum event_kind kind)
     return event;
 }
 
+/* Steps a second, of a job that does not say: as fast as the policy takes it to be. */
+static double pace(const struct slurm_entry *entry)
+{
+    const struct view *view = entry->slurm->setup.view;
+    if (entry->now.count == 0)
+        return 1;
+    uint32_t type = view->cluster->nodes[entry->now.seats[0].node].type;
+    const struct job *job = &view->jobs[entry->slot];
+    double rate = type == TYPE_NONE
+                      ? 1
+                      : throughput_rate(view->rates, job, type, job->gpus, false);
+    return rate > 0 ? rate : 1;
+}
+
 static double steps_now(const struct slurm_entry *entry)
 {
     if (entry->own_steps || !entry->told_started)
         return entry->steps;
     return entry->steps_kept +
-           (double)(slurm_now(entry->slurm) - entry->started_ns) * 1e-9;
+           (double)(slurm_now(entry->slurm) - entry->started_ns) * 1e-9 * pace(entry);
 }
 
 static void tell_started(struct slurm_entry *entry)
@@ -211,14 +228,14 @@ static void check_lease(struct slurm_entry *entry)
     double left = entry->lease_end - steps_now(entry);
     if (left > 0) {
         if (!entry->own_steps)
-            due(entry, slurm_now(entry->slurm) + (int64_t)(left * 1e9));
+            due(entry, slurm_now(entry->slurm) + (int64_t)(left / pace(entry) * 1e9));
         return;
     }
     entry->leased = false;
     tell_loaded(entry);
     struct event *event = emit(entry, EVENT_LEASE_DONE);
     event->steps = event->steps_reached = steps_now(entry);
-    event->rate_per_s = entry->own_steps ? entry->rate_per_s : 1;
+    event->rate_per_s = entry->own_steps ? entry->rate_per_s : pace(entry);
     event->loss = NAN;
 }
 
@@ -703,7 +720,7 @@ static void wait_for_start(struct slurm_entry *entry)
         ask_start(entry);
         return;
     }
-    if (others_are_there(entry))
+    if (others_are_there(entry) || slurm_tidies_up(entry))
         entry->released_ns = now_ns;
     /* Slurm holds by itself what can never start there: no need to wait for that. */
     bool never = entry->held && strcmp(entry->reason, "BadConstraints") == 0;
@@ -756,8 +773,12 @@ static void keep_running(struct slurm_entry *entry)
     else if (!entry->loaded)
         due(entry, entry->loaded_at_ns);
     check_lease(entry);
-    if (!entry->guarded)
+    if (entry->guarded)
+        return;
+    if (now_ns >= entry->started_ns + GUARD_NS)
         ask(entry, "hold", NULL);
+    else
+        due(entry, entry->started_ns + GUARD_NS);
 }
 
 /* --- leaving -------------------------------------------------------------------------- */
@@ -852,12 +873,23 @@ static void never_began(struct slurm_entry *entry)
     entry->wish = WISH_NONE;
 }
 
+/*
+ * Its script has come to its end and only its nodes are being tidied up.  Whoever is to be
+ * next is asked for now: when the nodes are free Slurm looks at once for somebody who is
+ * released, and then not before its next second.
+ */
+static bool is_over(const struct slurm_entry *entry)
+{
+    return strcmp(entry->state, "COMPLETED") == 0 ||
+           (strcmp(entry->state, "FAILED") == 0 && !wants_back(entry));
+}
+
 static void has_ended(struct slurm_entry *entry)
 {
     bool cancelled = strcmp(entry->state, "CANCELLED") == 0;
     bool gone = strcmp(entry->state, "GONE") == 0;
     slurm_poke_soon(entry->slurm);
-    if (entry->completing)
+    if (entry->completing && !is_over(entry))
         return;
     if (wants_back(entry) && !entry->revived) {
         entry->by_itself =
@@ -978,7 +1010,7 @@ void slurm_drive(struct slurm_entry *entry)
     }
     /* What waits quietly, or is over, is not looked at again by the clock. */
     bool quiet = (entry->wish == WISH_WAIT || entry->wish == WISH_NONE) &&
-                 entry->stands != STANDS_RUNNING;
+                 entry->stands != STANDS_RUNNING && !slurm_is_leaving(entry);
     if (quiet && entry->due_ns == INT64_MAX && entry->now.count == 0 && !entry->seq)
         slurm_set_active(entry, false);
     else if (entry->due_ns < INT64_MAX || !quiet || entry->seq)
@@ -1070,6 +1102,8 @@ static void carried_out(struct slurm_entry *entry, const char *verb,
         entry->parked = false;
         if (entry->stands == STANDS_RUNNING)
             entry->guarded = true;
+        else if (entry->released) /* it may run by now: the next look will tell */
+            entry->not_before_ns = slurm_now(entry->slurm) + AGAIN_NS;
         else if (!entry->tasks)
             entry->held = true; /* until it is looked at again */
     } else if (strcmp(verb, "script") == 0) {

@@ -180,5 +180,14 @@ void slurm_index_nodes(struct slurm *slurm);
 /* 'sure': what is held by nobody we know is somebody else's, from this moment on. */
 void slurm_look_at_nodes(struct slurm *slurm, bool sure);
 
+/* It has ended, and has not left its nodes yet. */
+static inline bool slurm_is_leaving(const struct slurm_entry *entry)
+{
+    return entry->stands == STANDS_ENDED && entry->completing;
+}
+
+/* Somebody is leaving a node that this one is to start on. */
+bool slurm_tidies_up(const struct slurm_entry *entry);
+
 /* It runs although the engine has not said so: into its books.  False: there is no room. */
 bool slurm_adopt(struct slurm_entry *entry);

@@ -31,10 +31,21 @@ static uint64_t lowest(uint64_t bits, uint32_t count)
     return chosen;
 }
 
-/* In the engine's books, or it will be in a moment. */
+/* In the engine's books, or it will be in a moment, or was a moment ago. */
 static bool is_ours(const struct slurm_entry *entry)
 {
-    return entry->slot != JOB_NONE && entry->now.count > 0;
+    return (entry->slot != JOB_NONE && entry->now.count > 0) || slurm_is_leaving(entry);
+}
+
+bool slurm_tidies_up(const struct slurm_entry *entry)
+{
+    for (const struct slurm_entry *other = entry->slurm->first; other;
+         other = other->next)
+        for (uint32_t i = 0; slurm_is_leaving(other) && i < other->node_count; i++)
+            for (uint32_t k = 0; k < entry->now.count; k++)
+                if (other->nodes[i] == entry->now.seats[k].node)
+                    return true;
+    return false;
 }
 
 /* As many as are held by others: those that were so before, then what is free. */

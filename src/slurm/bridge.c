@@ -40,6 +40,7 @@
 #define MS_PER_S 1000
 #define LOOK_SLOW_MS 1000 /* when nothing happens                       */
 #define LOOK_FAST_MS 20   /* after something has: doubled from look to look */
+#define LOOK_SHORT_MS 10  /* a look that costs next to nothing          */
 #define LOOK_LATE_MS 5000 /* a look that takes longer is no answer       */
 #define LEAVE_MS 5000     /* for what is still to be done when 'in' ends  */
 
@@ -325,8 +326,11 @@ static void *keep_looking(void *self)
         }
         answer_polls(bridge, waiting, &answer);
         looker.pause_ms = next_pause(&looker, r < 0);
-        /* Looking may take a third of our time, and of slurmctld's, but no more. */
-        int64_t least = 2 * (now_ms() - begun);
+        /* Looking may take a third of our time, and of slurmctld's, but no more; a half
+         * where it is a matter of milliseconds. */
+        int64_t least = now_ms() - begun;
+        if (least > LOOK_SHORT_MS)
+            least *= 2;
         if (least > LOOK_SLOW_MS)
             least = LOOK_SLOW_MS;
         sleep_ms(least);

@@ -55,6 +55,7 @@
 
 struct libslurm {
     time_t jobs_at, nodes_at, partitions_at; /* of the last look */
+    time_t partitions_asked;
     struct arena partitions; /* their names and nodes, while they stay as they are */
     struct map partition_of; /* hash of a node's name to an index of 'of' */
     const char **of;         /* "gpu,wide"                                 */
@@ -358,6 +359,10 @@ static int look_at_partitions(struct libslurm *self, struct arena *scratch,
                               struct error *err)
 {
     partition_info_msg_t *list = NULL;
+    time_t now = time(NULL);
+    if (self->partitions_at != 0 && self->partitions_asked == now)
+        return 0; /* they seldom change: not at every look after something happened */
+    self->partitions_asked = now;
     if (slurm_load_partitions(self->partitions_at, &list, SHOW_ALL | SHOW_LOCAL) != 0)
         return errno == SLURM_NO_CHANGE_IN_DATA ? 0 : ask_again(err, "partitions");
     map_release(&self->partition_of);

@@ -1,6 +1,7 @@
 /* bench.h - measured figures, one row each; each suite of 'berth bench' adds its own. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bench;
@@ -13,6 +14,10 @@ struct error;
 void bench_row(struct bench *bench, const char *id, double value, const char *unit,
                uint64_t n, const char *versus, double ratio);
 
+/* Say how what follows was measured. */
+void bench_note(struct bench *bench, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* CPU time of this process, in seconds. */
 double bench_cpu_s(void);
 
@@ -20,10 +25,12 @@ struct bench_suite {
     const char *name;
     const char *brief;
     int (*run)(struct bench *bench, struct error *err);
+    bool
+        optional; /* -ENOTSUP: it cannot be measured here, which is no failure of 'all' */
 };
 
 extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
-    bench_solve, bench_gavel, bench_live;
+    bench_solve, bench_gavel, bench_live, bench_slurm;
 
 /* A part of the suite 'solve': sums, floors, ratios and pairs. */
 int bench_solve_sums(struct bench *bench, struct error *err);
