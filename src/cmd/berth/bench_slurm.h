@@ -37,8 +37,8 @@ struct slurm_bench {
 int slurm_run(const char *const *words, char *said, size_t size, struct error *err);
 
 /* A job by sbatch; 'flags' are ended by NULL. */
-int slurm_submit(struct slurm_bench *self, const char *script,
-                 const char *const *flags, uint32_t *ret_id, struct error *err);
+int slurm_submit(struct slurm_bench *self, const char *script, const char *const *flags,
+                 uint32_t *ret_id, struct error *err);
 
 /* The clock of the log. */
 double slurm_clock_s(void);
