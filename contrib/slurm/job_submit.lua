@@ -121,6 +121,10 @@ function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
     if is_set(job_desc.nice) then
         return slurm.ESLURM_ACCESS_DENIED
     end
+    -- Who may be told to leave is asked for with the job (--no-requeue), not when it is told.
+    if is_set(job_desc.requeue) and job_desc.requeue ~= slurm.NO_VAL16 then
+        return slurm.ESLURM_ACCESS_DENIED
+    end
     return slurm.SUCCESS
 end
 

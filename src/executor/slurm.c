@@ -601,7 +601,7 @@ static int64_t start_from_ns(const struct slurm_entry *entry)
     int64_t at_ns = entry->fence_ns;
     int64_t born_ns = entry->slurm->born_ns;
     /* Where it was before we came, and how long ago, is not known. */
-    if (entry->restarts > 0 && !entry->left && born_ns + SAME_NODE_NS > at_ns)
+    if (entry->restarts > 0 && entry->left_ns == 0 && born_ns + SAME_NODE_NS > at_ns)
         at_ns = born_ns + SAME_NODE_NS;
     if (entry->left_count > 0 && same_node(entry) &&
         entry->left_ns + SAME_NODE_NS > at_ns)

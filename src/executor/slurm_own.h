@@ -44,7 +44,6 @@ struct hold {
 struct slurm_entry {
     struct slurm *slurm;
     struct slurm_entry *prev, *next; /* of those that are under way */
-    bool active;
 
     /* as Slurm says */
     uint64_t id;
@@ -55,24 +54,26 @@ struct slurm_entry {
     uint32_t uid;
     int64_t submit_s;  /* of its first submission; 0: not known               */
     struct json *heir; /* another job that has its number now: Slurm forgot us */
+    int64_t task; /* the array's number is its own: so it has to be named; -1: not */
     enum stands stands;
-    bool held, completing, requeue, batch, dependent, parked;
     bool outside;   /* somebody in Slurm makes it wait: a dependency, its owner */
     bool gate_told; /* what it waits for, since berthd was started */
-    int64_t task;   /* the array's number is its own: so it has to be named; -1: not */
     uint32_t restarts;
     int exit_code, signal;
+    bool held, completing, requeue, batch, dependent, parked;
+    bool active;    /* it is under way */
+    bool own_steps; /* it says how far it is */
     char state[24], reason[64];
     node_id *nodes; /* it holds now */
     uint64_t *gpus; /* of each: Slurm's numbers, as bits */
     uint32_t node_count;
 
     /* a newcomer */
-    struct json *news; /* what was said of it, until it has arrived */
+    uint32_t tasks_split; /* of 'tasks': asked for */
+    char *tasks;          /* of an array that have no record of their own */
+    struct json *news;    /* what was said of it, until it has arrived */
     char *script;
     bool asked_script;
-    char *tasks;          /* of an array that have no record of their own */
-    uint32_t tasks_split; /* of these: asked for */
     bool left_alone;
     bool arriving; /* the engine has been told of it                */
     bool let_go;   /* Slurm is to start it, once its hold is lifted */
@@ -94,6 +95,7 @@ struct slurm_entry {
     bool reviving;          /* to be put back has been asked for                 */
     bool revived;           /* or that was refused for good                      */
     bool by_itself;         /* it leaves without having been told                */
+    uint32_t left_count;    /* of 'left' */
     uint32_t fruitless;     /* starts in a row that came to nothing */
     uint32_t restarts_then; /* when we asked for its start    */
     int64_t started_ns, loaded_at_ns;
@@ -101,11 +103,9 @@ struct slurm_entry {
     int64_t evict_ns;    /* when its grace is over, or it is asked again */
     int64_t left_ns;     /* its nodes                     */
     struct seat *left;   /* these                         */
-    uint32_t left_count;
-    int64_t fence_ns; /* not to start before: it may still run where it was */
+    int64_t fence_ns;    /* not to start before: it may still run where it was */
 
     /* progress */
-    bool own_steps;
     double steps, steps_kept, saved, lease_end, rate_per_s, loss, total;
     int64_t reported_ns;
 
