@@ -218,6 +218,29 @@ static void read_comment(struct json *request, const char *comment, uint64_t id)
     }
 }
 
+static bool is_good(const struct json *request)
+{
+    struct arena arena;
+    struct request unused;
+    struct error err;
+    arena_init(&arena, 0);
+    bool good = request_read(&unused, &arena, request, &err) == 0;
+    arena_release(&arena);
+    return good;
+}
+
+/* For people to see: what we would refuse of it is no reason to refuse the job. */
+static void put_if_good(struct json *request, const char *key, struct json *value)
+{
+    struct json *tried = json_copy_of(request);
+    json_put(tried, key, json_copy_of(value));
+    if (is_good(tried))
+        json_put(request, key, value);
+    else
+        json_free(value);
+    json_free(tried);
+}
+
 /* A path as it is: in a request a percent sign stands for something else. */
 static void put_path(struct json *request, const char *key, const char *path)
 {
@@ -231,8 +254,11 @@ static void put_path(struct json *request, const char *key, const char *path)
         text[count++] = *path;
     }
     text[count] = '\0';
-    if (count < REQUEST_PATH_MAX)
-        json_put_text(request, key, text);
+    struct json *found = json_new_object();
+    json_put_text(found, key, text);
+    struct json *value = json_copy_of(json_get(found, key));
+    json_free(found);
+    put_if_good(request, key, value);
 }
 
 static void put_count(struct json *request, const char *key, int64_t count)
@@ -278,6 +304,20 @@ static void put_name(struct json *request, const char *name)
         json_put_text(request, "name", text);
 }
 
+/* What it runs, where, and where its output goes. */
+static void put_looks(struct json *request, const struct json *job)
+{
+    if (*text_of(job, "command")) {
+        struct json *command = json_copy_of(json_get(request, "command"));
+        json_add_text(command, text_of(job, "command"));
+        put_if_good(request, "command", command);
+    }
+    if (text_of(job, "folder")[0] == '/')
+        put_if_good(request, "cwd", json_copy_of(json_get(job, "folder")));
+    put_path(request, "output", text_of(job, "output"));
+    put_path(request, "error", text_of(job, "errors"));
+}
+
 /* As it would have been asked of us. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
@@ -286,14 +326,8 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     struct json *command = json_new_array();
     int64_t nodes = count_of(job, "min_nodes");
     json_add_text(command, flag_of(job, "batch") ? "sbatch" : "srun");
-    if (*text_of(job, "command"))
-        json_add_text(command, text_of(job, "command"));
     json_put(request, "command", command);
     put_name(request, text_of(job, "name"));
-    if (text_of(job, "folder")[0] == '/')
-        json_put_text(request, "cwd", text_of(job, "folder"));
-    put_path(request, "output", text_of(job, "output"));
-    put_path(request, "error", text_of(job, "errors"));
     json_put_count(request, "gpus", gpus_of(newcomer));
     if (*text_of(job, "gpu_type"))
         json_put_text(request, "types", text_of(job, "gpu_type"));
@@ -322,9 +356,11 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
         json_put_count(request, "array_index", count_of(job, "array_task"));
         json_put_count(request, "array_limit", count_of(job, "array_limit"));
     }
-    /* After a requeue Slurm sets a time of its own. */
-    if (count_of(job, "begin") > 0 && count_of(job, "restarts") == 0)
+    /* After a requeue Slurm sets a time of its own; 2037 was our doing. */
+    if (count_of(job, "begin") > 0 && count_of(job, "restarts") == 0 &&
+        !flag_of(job, "parked"))
         json_put_number(request, "begin", (double)count_of(job, "begin"));
+    put_looks(request, job);
     read_script(request, newcomer->script);
     read_comment(request, text_of(job, "comment"), (uint64_t)count_of(job, "id"));
     return request;
