@@ -258,8 +258,13 @@ static void ask_as(struct slurm_entry *entry, const char *verb, const char *job,
 static void ask(struct slurm_entry *entry, const char *verb,
                 void (*more)(struct buf *line, const struct slurm_entry *entry))
 {
-    char job[24];
-    snprintf(job, sizeof job, "%" PRIu64, entry->id);
+    char job[48];
+    /* The last task of an array has the array's number: what is asked of that is asked of
+     * all of them. */
+    if (entry->heads_array && strcmp(verb, "script") != 0)
+        snprintf(job, sizeof job, "%" PRIu64 "_%u", entry->id, entry->task);
+    else
+        snprintf(job, sizeof job, "%" PRIu64, entry->id);
     ask_as(entry, verb, job, more);
 }
 
@@ -432,8 +437,8 @@ static bool may_be_released(const struct slurm_entry *entry)
     int64_t soon_ns = slurm_now(entry->slurm) + SOON_NS;
     for (uint32_t i = 0; i < entry->now.after_count; i++) {
         const struct slurm_entry *other = still_there(entry, i);
-        if (other && !other->evicting && other->wish == WISH_LEAVE &&
-            other->evict_ns > soon_ns)
+        if (other && !other->completing && !other->evicting &&
+            other->wish == WISH_LEAVE && other->evict_ns > soon_ns)
             return false;
     }
     return true;
@@ -599,6 +604,8 @@ static void has_left(struct slurm_entry *entry)
 
 static void keep_leaving(struct slurm_entry *entry)
 {
+    if (entry->completing) /* before its grace was over: they stand in line now */
+        call_successors(entry);
     if (entry->stands == STANDS_ENDED) {
         has_ended(entry);
         return;

@@ -196,6 +196,9 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
 {
     const char *state = text_of(json, "state");
     entry->seen = true;
+    entry->heads_array = json_get(json, "array_task") != NULL &&
+                         (uint64_t)count_of(json, "array_id") == entry->id;
+    entry->task = (uint32_t)count_of(json, "array_task");
     snprintf(entry->state, sizeof entry->state, "%s", state);
     snprintf(entry->reason, sizeof entry->reason, "%s", text_of(json, "reason"));
     entry->stands = stands_by(state);

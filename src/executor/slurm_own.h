@@ -48,7 +48,9 @@ struct slurm_entry {
 
     /* as Slurm says */
     uint64_t id;
-    bool seen; /* since berth-slurm was started */
+    bool heads_array; /* its number is that of its whole array, too */
+    uint32_t task;    /* of that                                    */
+    bool seen;        /* since berth-slurm was started */
     enum stands stands;
     bool held, completing, requeue, batch, dependent, parked;
     uint32_t restarts;
