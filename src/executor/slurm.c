@@ -579,8 +579,8 @@ static bool may_be_released(const struct slurm_entry *entry)
     int64_t soon_ns = slurm_now(entry->slurm) + SOON_NS;
     for (uint32_t i = 0; i < entry->now.after_count; i++) {
         const struct slurm_entry *other = still_there(entry, i);
-        if (other && !other->evicting && other->wish == WISH_LEAVE &&
-            other->evict_ns > soon_ns)
+        if (other && !other->completing && !other->evicting &&
+            other->wish == WISH_LEAVE && other->evict_ns > soon_ns)
             return false;
     }
     return true;
@@ -820,6 +820,8 @@ static bool has_signal(const struct slurm_entry *entry)
 static void keep_leaving(struct slurm_entry *entry)
 {
     int64_t now_ns = slurm_now(entry->slurm);
+    if (entry->completing) /* before its grace was over: they stand in line now */
+        call_successors(entry);
     if (entry->stands == STANDS_ENDED) {
         has_ended(entry);
         return;

@@ -276,6 +276,22 @@ sleep 100""")
         for ident in long:
             self.assertIn(daemon.seen(ident)["state"], ("RUNNING", "PENDING", "STOPPING"))
 
+    def test_the_task_with_the_number_of_its_array_is_one_of_them(self):
+        daemon = self.begin()
+        first = self.lab.submit("--array=1-3", "--gres=gpu:4")
+        daemon.until(first, "RUNNING")
+        jobs = daemon.ask("GET", "/v1/jobs")[1]["jobs"]
+        others = [j["id"] for j in jobs if j.get("array_id") == first and j["id"] != first]
+        self.assertEqual(len(others), 2)
+        for ident in others:
+            daemon.until(ident, "RUNNING")
+        self.assertEqual(daemon.ask("DELETE", f"/v1/jobs/{first}")[0], 200)
+        daemon.until(first, "CANCELLED")
+        for ident in others:
+            self.assertEqual(daemon.job(ident)["state"], "RUNNING")
+        states = self.lab.run("squeue", "-h", "-a", "-t", "R", "-o", "%A").stdout.split()
+        self.assertEqual(sorted(map(int, states)), sorted(others))
+
     def test_a_chain(self):
         daemon = self.begin()
         one = self.lab.submit("--gres=gpu:1", script="sleep 1")

@@ -335,8 +335,8 @@ static int write_rates(struct slurm_bench *self, char *more, size_t size,
 
 int bench_slurm_types(struct slurm_bench *self, struct error *err)
 {
-    static const char *const policies[] = { "gavel-makespan,round=5",
-                                            "gavel-las,round=5", "allox,round=5" };
+    static const char *const policies[] = { "gavel-makespan,round=3",
+                                            "gavel-las,round=3", "allox,round=3" };
     char more[128];
     double slurm_s = 0;
     bench_note(
