@@ -1,12 +1,12 @@
 // cluster.ts - the last hours: GPUs in use, who waits for what, who got what he was due.
 
 import { get } from "../api";
-import { h } from "../parts/dom";
-import { fixed } from "../parts/format";
-import { barSwatch, swatch } from "../parts/palette";
+import { h, styled } from "../parts/dom";
+import { fixed, plain } from "../parts/format";
+import { barSwatch, policyVariable, swatch } from "../parts/palette";
 import { Plot } from "../parts/plot";
 import { drawStack } from "../parts/stack";
-import type { Trends } from "../schema";
+import type { Flow, Trends } from "../schema";
 import type { Site, View } from "./view";
 
 const AGAIN_MS = 5000; // samples come no sooner
@@ -28,7 +28,28 @@ const PLACES = Object.keys(REASONS);
 
 interface Flows {
   flow?: string;
-  flows?: { job?: number; level?: number; hosts?: string[] }[];
+  flows?: Flow[];
+}
+
+const BYTES = ["B", "kB", "MB", "GB", "TB"];
+
+function bytesPerSecond(value: number): string {
+  const power = Math.min(BYTES.length - 1, value >= 1 ? Math.floor(Math.log10(value) / 3) : 0);
+  return `${plain(value / 1000 ** power)} ${BYTES[power] ?? ""}/s`;
+}
+
+/** What each job sends, the first level first: a bar each, in the colour of its level. */
+function linkLoad(flows: readonly Flow[]): HTMLElement {
+  const most = Math.max(1, ...flows.map(({ bytes_per_s }) => bytes_per_s ?? 0));
+  const rows = [...flows]
+    .sort((a, b) => (a.level ?? 0) - (b.level ?? 0) || (b.bytes_per_s ?? 0) - (a.bytes_per_s ?? 0))
+    .map(({ job = 0, level = 0, hosts = [], bytes_per_s, why }) => {
+      const fill = styled(h("span", { class: "fill" }), { width: `${(100 * (bytes_per_s ?? 0)) / most}%`, background: policyVariable(level) });
+      const load = bytes_per_s === undefined ? h("td", { class: "absent" }, "–") : h("td", {}, h("span", { class: "bar" }, fill), bytesPerSecond(bytes_per_s));
+      return h("tr", { title: why ?? "" }, h("th", { scope: "row" }, barSwatch(level), ` ${level}`), h("td", {}, h("a", { href: `#/job/${job}` }, String(job))), load, h("td", {}, hosts.join(" ")));
+    });
+  const heads = ["Level", "Job", "Load", "Hosts"].map((head) => h("th", { scope: "col" }, head));
+  return h("div", { class: "across" }, h("table", { class: "figures load" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows)));
 }
 
 function keyOf(entries: readonly { mark: HTMLElement; name: string }[]): HTMLElement {
@@ -161,14 +182,11 @@ class ClusterPage implements View {
   }
 
   private drawLevels({ flow, flows = [] }: Flows): void {
-    const rows = [...flows]
-      .sort((a, b) => (a.level ?? 0) - (b.level ?? 0))
-      .map(({ job, level, hosts }) => h("tr", {}, h("th", {}, String(level ?? 0)), h("td", {}, h("a", { href: `#/job/${job ?? 0}` }, String(job ?? 0))), h("td", {}, (hosts ?? []).join(" "))));
     this.levels.hidden = false;
     this.levels.replaceChildren(
       h("div", { class: "card-head" }, h("h2", {}, "Whose packets go first")),
-      h("p", { class: "note" }, `Levels by ${flow ?? ""}: 0 goes first.`),
-      rows.length > 0 ? h("table", { class: "figures" }, h("thead", {}, h("tr", {}, ...["Level", "Job", "Hosts"].map((head) => h("th", {}, head)))), h("tbody", {}, ...rows)) : h("p", { class: "note" }, "No job is running."),
+      h("p", { class: "note" }, `By ${flow ?? ""}: level 0 goes first. Load is what was sent lately, where somebody counts it.`),
+      flows.length > 0 ? linkLoad(flows) : h("p", { class: "note" }, "No job is running."),
     );
   }
 }
