@@ -428,6 +428,8 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
     request.launch.uid = (uint32_t)count_of(job, "uid");
     request.launch.array_id = (uint64_t)count_of(job, "array_id");
+    if (newcomer->runs)
+        request.outside = "room in the books for it: it runs already";
     request.in_array = request.launch.array_id > 0;
     char number[24];
     snprintf(number, sizeof number, "%u", request.launch.uid);

@@ -243,7 +243,10 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
     entry->signal = (int)count_of(json, "signal");
     const char *dependency = text_of(json, "dependency");
     const char *outside = slurm_waits_for(json);
-    if (entry->slot != JOB_NONE && (outside || entry->outside || !entry->gate_told)) {
+    /* One that runs and is not in the books yet waits for that, and for nothing else. */
+    bool comes = entry->wish == WISH_WAIT && stands == STANDS_RUNNING;
+    if (entry->slot != JOB_NONE && !comes &&
+        (outside || entry->outside || !entry->gate_told)) {
         entry->slurm->setup.gate(entry->slurm->setup.context, entry->id, outside);
         entry->gate_told = true;
     }
