@@ -522,9 +522,6 @@ static void keep_waiting(struct slurm_entry *entry)
         } else
             due(entry, slurm_now(entry->slurm) + AGAIN_NS);
     } else if (entry->stands == STANDS_PENDING && !entry->completing) {
-        if (entry->set_aside)
-            emit(entry, EVENT_RELEASED);
-        entry->set_aside = false;
         /* Held jobs do not notice that what they depend on has ended. */
         bool parks = entry->dependent;
         if (parks && !entry->parked)
@@ -768,8 +765,6 @@ static void keep_running(struct slurm_entry *entry)
     }
     if (!entry->told_started && !in_its_seats(entry)) {
         tell_lost(entry, "Slurm has started it elsewhere");
-        emit(entry, EVENT_HELD); /* and not placed again: it is taken in where it is */
-        entry->set_aside = true;
         return;
     }
     tell_started(entry);

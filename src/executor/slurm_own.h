@@ -57,7 +57,6 @@ struct slurm_entry {
     int64_t task; /* the array's number is its own: so it has to be named; -1: not */
     enum stands stands;
     bool outside;   /* somebody in Slurm makes it wait: a dependency, its owner */
-    bool set_aside; /* held in the books: it runs where they have no room for it */
     bool gate_told; /* what it waits for, since berthd was started */
     uint32_t restarts;
     int exit_code, signal;

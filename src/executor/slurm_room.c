@@ -222,7 +222,6 @@ bool slurm_adopt(struct slurm_entry *entry)
         host->foreign_seen = bits_count(host->foreign_told);
     }
     tell(entry, EVENT_RELEASED); /* if it is held */
-    entry->set_aside = false;
     slurm->setup.gate(slurm->setup.context, entry->id, NULL);
     struct event *placed = tell(entry, EVENT_PLACED);
     placed->seats = entry->now.seats;
