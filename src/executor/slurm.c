@@ -744,6 +744,23 @@ static void wait_for_start(struct slurm_entry *entry)
     came_to_nothing(entry, why);
 }
 
+/*
+ * Slurm has started it elsewhere: out of its seats and into those, in one go, before the
+ * engine gives it others again.
+ */
+static void move_in(struct slurm_entry *entry)
+{
+    if (!slurm_has_room(entry)) {
+        due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+        return;
+    }
+    tell_lost(entry, "Slurm has started it elsewhere");
+    if (entry->wish == WISH_WAIT && slurm_adopt(entry)) {
+        entry->wish = WISH_RUN;
+        slurm_set_active(entry, true);
+    }
+}
+
 static void has_ended(struct slurm_entry *entry);
 
 static void keep_running(struct slurm_entry *entry)
@@ -764,7 +781,7 @@ static void keep_running(struct slurm_entry *entry)
         return;
     }
     if (!entry->told_started && !in_its_seats(entry)) {
-        tell_lost(entry, "Slurm has started it elsewhere");
+        move_in(entry);
         return;
     }
     tell_started(entry);
@@ -1341,11 +1358,17 @@ static void hear_event(void *self, const struct view *view, const struct event *
         struct slurm_entry *entry = tie(slurm, event->job);
         entry->wish = WISH_WAIT;
         slurm_set_active(entry, true);
-        /* Not now: what the engine is about to decide does not know of seats we take. */
+        /* One that runs must be known before it is placed; the others have time. */
+        entry->in_step = true;
+        if (entry->stands == STANDS_RUNNING)
+            slurm_drive(entry);
+        entry->in_step = false;
         due(entry, slurm_now(slurm));
         return;
     }
     struct slurm_entry *entry = entry_of(slurm, event->job);
+    if (entry && event->kind == EVENT_PLACED)
+        entry->adopting = false;
     if (entry && view->jobs[event->job].state == JOB_FREE)
         untie(entry, event);
 }

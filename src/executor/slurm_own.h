@@ -62,6 +62,8 @@ struct slurm_entry {
     int exit_code, signal;
     bool held, completing, requeue, batch, dependent, parked;
     bool active;    /* it is under way */
+    bool in_step;   /* the engine is about to decide, and does not know what we take */
+    bool adopting;  /* its seats are not in the engine's books yet */
     bool own_steps; /* it says how far it is */
     char state[24], reason[64];
     node_id *nodes; /* it holds now */
@@ -191,3 +193,6 @@ bool slurm_tidies_up(const struct slurm_entry *entry);
 
 /* It runs although the engine has not said so: into its books.  False: there is no room. */
 bool slurm_adopt(struct slurm_entry *entry);
+
+/* Whether there would be, if it left the seats it has been given. */
+bool slurm_has_room(struct slurm_entry *entry);

@@ -150,9 +150,7 @@ static struct room room_left(const struct slurm *slurm, node_id node)
     const struct view *view = slurm->setup.view;
     struct room room = view->free->rooms[node];
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
-        bool coming =
-            entry->slot != JOB_NONE && view->jobs[entry->slot].state <= JOB_WAITING;
-        for (uint32_t i = 0; coming && i < entry->now.count; i++) {
+        for (uint32_t i = 0; entry->adopting && i < entry->now.count; i++) {
             const struct seat *seat = &entry->now.seats[i];
             if (seat->node != node)
                 continue;
@@ -181,6 +179,8 @@ static bool find_seats(struct slurm_entry *entry)
         struct room room = room_left(slurm, node);
         uint32_t count = bits_count(entry->gpus[i]);
         uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
+        if (entry->in_step) /* what else is free may be given away now */
+            usable &= host->foreign_told;
         uint64_t bits = lowest(usable & host->foreign_told, count);
         bits |= lowest(usable & ~bits, count - bits_count(bits));
         if (bits_count(bits) < count || !host->up ||
@@ -189,8 +189,8 @@ static bool find_seats(struct slurm_entry *entry)
             hold->count = 0;
             return false;
         }
-        uint32_t cpu_milli = job->cpu_milli / nodes;
-        uint32_t mem_mib = job->mem_mib / nodes;
+        uint32_t cpu_milli = entry->in_step ? 0 : job->cpu_milli / nodes;
+        uint32_t mem_mib = entry->in_step ? 0 : job->mem_mib / nodes;
         hold->seats[hold->count++] =
             (struct seat){ .node = node,
                            .cpu_milli =
@@ -228,6 +228,17 @@ bool slurm_adopt(struct slurm_entry *entry)
     placed->seat_count = entry->now.count;
     placed->beside = JOB_NONE;
     entry->now.attempt = job->attempt + 1;
+    entry->adopting = true;
     slurm->nodes_changed = true; /* one that is drained has nothing to give */
     return true;
+}
+
+bool slurm_has_room(struct slurm_entry *entry)
+{
+    struct hold lease = entry->now;
+    entry->now = (struct hold){ 0 };
+    bool room = find_seats(entry);
+    free(entry->now.seats);
+    entry->now = lease;
+    return room;
 }

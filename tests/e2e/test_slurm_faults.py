@@ -276,14 +276,14 @@ exit 85""")
         never = self.lab.submit("--gres=gpu:1", "--no-requeue", script="exit 85")
         bad = self.lab.submit("--gres=gpu:1", "--output=/no/such/place/%j", script="true")
         killed = self.lab.submit("--gres=gpu:1", script="kill -9 $$")
-        limit = self.lab.submit("--gres=gpu:1", "--comment=berth:class=te;colour=blue;;=;x",
-                                "--job-name=a \"b\" 'c'\nJobId=1 JobState=RUNNING", script="true")
         self.assertEqual(self.until(bad, "FAILED")["state"], "FAILED")
         self.assertEqual(self.until(never, "FAILED")["exit_code"], 85)
         self.assertEqual(self.until(killed, "FAILED")["exit_code"], 137)
-        self.assertEqual(self.until(limit, "COMPLETED")["class"], "te")
         self.until(again, "COMPLETED")
         self.assertEqual(self.lines(log), ["run 0", "run 1"])
+        odd = self.lab.submit("--gres=gpu:1", "--comment=berth:class=te;colour=blue;;=;x",
+                                "--job-name=a \"b\" 'c'\nJobId=1 JobState=RUNNING", script="true")
+        self.assertEqual(self.until(odd, "COMPLETED")["class"], "te")
 
     def test_cancelled_in_the_middle(self):
         daemon = self.begin()
@@ -331,6 +331,7 @@ exit 85""")
         self.lab.run("scontrol", "update", "NodeName=n1", "State=RESUME")
         self.until(waits, "COMPLETED")
 
+    @unittest.skipUnless(SOAK, LONG)
     def test_a_number_that_is_given_out_again(self):
         daemon = self.begin()
         runs = self.lab.submit("--gres=gpu:1")
@@ -397,6 +398,7 @@ exit 85""")
         for ident in mine:
             self.assertEqual(state(self.lab, ident), "RUNNING")
 
+    @unittest.skipUnless(SOAK, LONG)
     def test_those_that_cannot_be_told_to_go(self):
         daemon = self.begin()
         sits = subprocess.Popen(["salloc", "-p", "gpu", "--gres=gpu:4", "sleep", "4"],
@@ -622,15 +624,14 @@ for i in $(seq 6000); do sleep 0.1; done""")
         self.assertEqual(daemon.job(runs)["attempt"], 0)
 
 
+@unittest.skipUnless(SOAK, LONG)
 class WithCommands(Kills):
     """The same through scontrol, squeue and scancel."""
 
     driver = "commands"
 
-    def test_the_most_telling(self):
-        self.each([("berthd", "grace")])
+    test_the_most_telling = None
 
-    @unittest.skipUnless(SOAK, LONG)
     def test_everybody_at_every_step(self):
         self.each([(who, step) for who in ("berthd", "berth-slurm", "slurmctld")
                    for step in ("recalled", "grace", "saved", "left")])
