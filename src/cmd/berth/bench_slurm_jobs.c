@@ -27,6 +27,7 @@
 #define WAITING 5000
 #define ARRAY 1000
 #define NEWCOMERS 40
+#define FEW 500 /* that may have run meanwhile */
 #define IDLE_S 10
 
 /* ---- many that do nothing ---- */
@@ -173,7 +174,7 @@ static int wait_known(struct slurm_bench *self, uint32_t count, struct error *er
     }
 }
 
-static int fill_queue(struct slurm_bench *self, struct error *err)
+static int fill_queue(struct slurm_bench *self, uint32_t *ret_first, struct error *err)
 {
     static const char *const whole[] = { "--partition=gpu", "--gres=gpu:4",
                                          "--exclusive", NULL },
@@ -185,6 +186,7 @@ static int fill_queue(struct slurm_bench *self, struct error *err)
         r = slurm_submit(self, "sleep 6000", whole, &id, err);
         first = i == 0 ? id : first;
     }
+    *ret_first = first;
     if (r == 0)
         r = slurm_wait_started(self, first, NODES, err);
     for (uint32_t i = 0; i < WAITING / ARRAY && r == 0; i++)
@@ -207,31 +209,39 @@ static int at_rest(struct slurm_bench *self, struct error *err)
     return 0;
 }
 
-/* What a newcomer's decision costs, by berthd's own figures. */
-static int decisions(struct slurm_bench *self, const char *policy, uint32_t *known,
+/*
+ * What a decision costs, by berthd's own figures: newcomers that have to wait, and then one
+ * of those that hold the GPUs ends, and room comes and goes for some seconds.
+ */
+static int decisions(struct slurm_bench *self, const char *policy, uint32_t holder,
                      struct error *err)
 {
     static const char *const one[] = { "--partition=gpu", "--gres=gpu:1", NULL };
+    char number[16];
+    const char *const end[] = { "scancel", number, NULL };
     uint32_t id;
     slurm_berthd_end(self);
     int r = slurm_berthd(self, policy, true, NULL, err);
     if (r == 0)
-        r = wait_known(self, *known, err);
-    for (uint32_t i = 0; i < NEWCOMERS && r == 0; i++) {
+        r = wait_known(self, WAITING - FEW, err);
+    for (uint32_t i = 0; i < NEWCOMERS && r == 0; i++)
         r = slurm_submit(self, "sleep 1", one, &id, err);
-        ++*known;
-    }
+    snprintf(number, sizeof number, "%u", holder);
     if (r == 0)
-        r = wait_known(self, *known, err);
+        r = slurm_run(end, NULL, 0, err);
+    sleep(IDLE_S);
     if (r < 0)
         return r;
-    static const char *const shares[] = { "0.5", "0.99" };
-    for (size_t i = 0; i < 2; i++) {
+    static const char *const shares[] = { "0.5", "0.99", "1" }, *const names[] = {
+        "p50", "p99", "max"
+    };
+    double count = metric(self, "\nberth_decisions_total ");
+    for (size_t i = 0; i < 3; i++) {
         char line[64], name[64];
         snprintf(line, sizeof line, "berth_decision_seconds{share=\"%s\"} ", shares[i]);
-        snprintf(name, sizeof name, "decision_5000.%s.%s", policy, i ? "p99" : "p50");
-        bench_row(self->bench, name, metric(self, line) * 1e3, "ms", NEWCOMERS, NULL,
-                  0);
+        snprintf(name, sizeof name, "decision_5000.%s.%s", policy, names[i]);
+        bench_row(self->bench, name, metric(self, line) * 1e3, "ms",
+                  count > 0 ? (uint64_t)count : 0, NULL, 0);
     }
     return 0;
 }
@@ -239,13 +249,13 @@ static int decisions(struct slurm_bench *self, const char *policy, uint32_t *kno
 int bench_slurm_waiting(struct slurm_bench *self, struct error *err)
 {
     static const char *const policies[] = { "fitgpp", "las", "srtf" };
-    uint32_t known = NODES + WAITING;
+    uint32_t known = NODES + WAITING, first = 0;
     bench_note(self->bench,
                "%d jobs wait, in arrays; a look each second; newcomers: %d a policy",
                WAITING, NEWCOMERS);
     int r = slurm_berthd(self, "fifo", true, NULL, err);
     if (r == 0)
-        r = fill_queue(self, err);
+        r = fill_queue(self, &first, err);
     double begin_s = scratch_clock_s();
     if (r == 0)
         r = wait_known(self, known, err);
@@ -255,7 +265,7 @@ int bench_slurm_waiting(struct slurm_bench *self, struct error *err)
     if (r == 0)
         r = at_rest(self, err);
     for (size_t i = 0; i < sizeof policies / sizeof *policies && r == 0; i++)
-        r = decisions(self, policies[i], &known, err);
+        r = decisions(self, policies[i], first + (uint32_t)i, err);
     slurm_berthd_end(self);
     return r;
 }
