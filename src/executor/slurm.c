@@ -1358,11 +1358,8 @@ static void hear_event(void *self, const struct view *view, const struct event *
         struct slurm_entry *entry = tie(slurm, event->job);
         entry->wish = WISH_WAIT;
         slurm_set_active(entry, true);
-        /* One that runs must be known before it is placed; the others have time. */
-        entry->in_step = true;
-        if (entry->stands == STANDS_RUNNING)
-            slurm_drive(entry);
-        entry->in_step = false;
+        /* Not now: what the engine is about to decide does not know of seats we take.  One
+         * that runs already stands at a gate until then. */
         due(entry, slurm_now(slurm));
         return;
     }

@@ -62,7 +62,6 @@ struct slurm_entry {
     int exit_code, signal;
     bool held, completing, requeue, batch, dependent, parked;
     bool active;    /* it is under way */
-    bool in_step;   /* the engine is about to decide, and does not know what we take */
     bool adopting;  /* its seats are not in the engine's books yet */
     bool own_steps; /* it says how far it is */
     char state[24], reason[64];

@@ -179,8 +179,6 @@ static bool find_seats(struct slurm_entry *entry)
         struct room room = room_left(slurm, node);
         uint32_t count = bits_count(entry->gpus[i]);
         uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
-        if (entry->in_step) /* what else is free may be given away now */
-            usable &= host->foreign_told;
         uint64_t bits = lowest(usable & host->foreign_told, count);
         bits |= lowest(usable & ~bits, count - bits_count(bits));
         if (bits_count(bits) < count || !host->up ||
@@ -189,8 +187,8 @@ static bool find_seats(struct slurm_entry *entry)
             hold->count = 0;
             return false;
         }
-        uint32_t cpu_milli = entry->in_step ? 0 : job->cpu_milli / nodes;
-        uint32_t mem_mib = entry->in_step ? 0 : job->mem_mib / nodes;
+        uint32_t cpu_milli = job->cpu_milli / nodes;
+        uint32_t mem_mib = job->mem_mib / nodes;
         hold->seats[hold->count++] =
             (struct seat){ .node = node,
                            .cpu_milli =
