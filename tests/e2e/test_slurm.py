@@ -18,12 +18,11 @@ for i in $(seq 1000); do sleep 0.1; done
 class Slurmed(Daemon):
     """A berthd that looks after the partition gpu of a lab."""
 
-    def __init__(self, lab, *flags, policy="fitgpp"):
+    def __init__(self, lab, *flags, policy="fitgpp", more=""):
         self.lab = lab
         self.config = os.path.join(lab.dir, f"berthd.{time.monotonic_ns()}.yaml")
         with open(self.config, "w", encoding="ascii") as file:
-            file.write(f"slurm_bell: {lab.bell}\nfence_s: 3\n"
-                       "prices: {v100: 3, p100: 1.5, k80: 0.5}\n")
+            file.write(f"slurm_bell: {lab.bell}\nfence_s: 3\n" + more)
         super().__init__("--executor", "slurm:partition=gpu", "--policy", policy,
                          "--config", self.config, *flags, gpus=None)
 
@@ -79,8 +78,8 @@ class OnSlurm(unittest.TestCase):
             self.daemon.wipe()
             self.assertNotIn("nothing was changed", words)
 
-    def begin(self, *flags, policy="fitgpp"):
-        self.daemon = Slurmed(self.lab, *flags, policy=policy)
+    def begin(self, *flags, policy="fitgpp", more=""):
+        self.daemon = Slurmed(self.lab, *flags, policy=policy, more=more)
         self.daemon.start()
         return self.daemon
 
@@ -259,7 +258,7 @@ sleep 100""")
 
     def test_every_policy_runs_here(self):
         """One after the other, on jobs that are there already."""
-        daemon = self.begin()
+        daemon = self.begin(more="prices: {v100: 3, p100: 1.5, k80: 0.5}\n")
         picked = ["gavel-las", "srtf", "xion"]
         if os.environ.get("BERTH_SOAK"):
             listed = subprocess.run([os.path.join(BUILD, "berth"), "policies", "--json"],
