@@ -1217,7 +1217,7 @@ static void hear_event(void *self, const struct view *view, const struct event *
         slurm_set_active(entry, true);
         /* One that runs must be known before it is placed; the others have time. */
         entry->in_step = true;
-        if (entry->stands == STANDS_RUNNING)
+        if (entry->stands == STANDS_RUNNING && view->jobs[event->job].state == JOB_HELD)
             slurm_drive(entry);
         entry->in_step = false;
         due(entry, slurm_now(slurm));

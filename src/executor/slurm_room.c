@@ -210,8 +210,7 @@ bool slurm_adopt(struct slurm_entry *entry)
         tell_foreign(slurm, seat->node, host->foreign_told & ~seat->gpus);
         host->foreign_seen = bits_count(host->foreign_told);
     }
-    if (job->state == JOB_HELD)
-        tell(entry, EVENT_RELEASED);
+    tell(entry, EVENT_RELEASED); /* it may be held, or will be in a moment */
     struct event *placed = tell(entry, EVENT_PLACED);
     placed->seats = entry->now.seats;
     placed->seat_count = entry->now.count;
