@@ -424,10 +424,14 @@ class FourNodes(OnLab):
     nodes = 4
 
     def test_starts_in_vain_end_with_the_owner(self):
-        """Berth does not know of -x: Slurm says so, again and again."""
+        """Berth does not hear of a change after it has come: Slurm says so, again and again."""
         daemon = self.begin()
+        full = self.lab.submit("--gres=gpu:p100:4")
+        self.until(full, "RUNNING")
         ident = self.lab.submit("--gres=gpu:p100:1", script="true")
+        daemon.seen(ident)
         self.lab.run("scontrol", "update", f"JobId={ident}", "ExcNodeList=n2")
+        self.lab.run("scancel", str(full))
         job = self.until(ident, "HELD COMPLETED")
         self.assertEqual(job["state"], "HELD")
         wait_for(lambda: "starts in vain" in self.lab.run("scontrol", "show", "job",
