@@ -219,13 +219,12 @@ class Marks:
         self.assertEqual([row["id"] for row in body["jobs"]], [11])
         # 200 bytes up to a hundred times a second, of TCP alone or with the rest.
         most = (when - begun + 1) * 100 * 3 * 260
-        self.assertTrue(3_000 < body["jobs"][0]["bytes"] < most, (body, most))
+        self.assertTrue(0 < body["jobs"][0]["bytes"] < most, (body, most))
         if self.backend == "sockets" and not SOAK:
             return
-        self.assertTrue(until(lambda: len(self.flows.said) > 1, 10))
-        later, _, again = self.flows.said[1]
-        self.assertGreater(later - when, 1.5)
-        self.assertGreater(again["jobs"][0]["bytes"], body["jobs"][0]["bytes"] + 3_000)
+        # The talker may have had no time yet at the first; later it has.
+        self.assertTrue(until(lambda: self.flows.said[-1][2]["jobs"][0]["bytes"] > 6_000, 30))
+        self.assertGreater(self.flows.said[1][0] - when, 1.5)
 
     @once
     def test_what_makes_no_sense_is_refused_and_changes_nothing(self):
@@ -331,7 +330,7 @@ class Nft(Marks, Case):
         talker = self.talker(cgroup)
         where = os.path.relpath(os.path.join("/sys/fs/cgroup", cgroup), lab.root)
         self.agent("--backend", "nft", "--cgroup", "nowhere/%j", "--cgroup",
-                   where.replace("26", "%j"))
+                   where.replace("job_26", "job_%j"))
         self.flows.say([{"id": 26, "level": 2, "executor": "slurm"}])
         self.assert_becomes(talker, "cs3")
 
