@@ -223,7 +223,8 @@ class Marks:
         if self.backend == "sockets" and not SOAK:
             return
         # The talker may have had no time yet at the first; later it has.
-        self.assertTrue(until(lambda: self.flows.said[-1][2]["jobs"][0]["bytes"] > 6_000, 30))
+        self.assertTrue(until(lambda: len(self.flows.said) > 1 and
+                              self.flows.said[-1][2]["jobs"][0]["bytes"] > 6_000, 30))
         self.assertGreater(self.flows.said[1][0] - when, 1.5)
 
     @once
