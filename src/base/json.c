@@ -260,6 +260,26 @@ bool json_as_flag(const struct json *json, bool *ret_flag)
     return true;
 }
 
+int64_t json_count_at(const struct json *object, const char *key)
+{
+    int64_t count = 0;
+    json_as_count(json_get(object, key), &count);
+    return count;
+}
+
+const char *json_text_at(const struct json *object, const char *key)
+{
+    const char *text = json_as_text(json_get(object, key));
+    return text ? text : "";
+}
+
+bool json_flag_at(const struct json *object, const char *key)
+{
+    bool flag = false;
+    json_as_flag(json_get(object, key), &flag);
+    return flag;
+}
+
 bool json_is_text(const struct json *json)
 {
     return json && json_typeof(inner(json)) == JSON_STRING;

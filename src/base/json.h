@@ -81,6 +81,10 @@ const char *json_as_text(const struct json *json);
 bool json_as_number(const struct json *json, double *ret_number);
 bool json_as_count(const struct json *json, int64_t *ret_count); /* whole: 5, not 5.0 */
 bool json_as_flag(const struct json *json, bool *ret_flag);
+/* Of an object, by key; 0, "" or false where it is not so. */
+int64_t json_count_at(const struct json *object, const char *key);
+const char *json_text_at(const struct json *object, const char *key);
+bool json_flag_at(const struct json *object, const char *key);
 bool json_is_object(const struct json *json);
 bool json_is_array(const struct json *json);
 bool json_is_null(const struct json *json);

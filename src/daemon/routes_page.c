@@ -138,7 +138,9 @@ void open_page(struct routes *routes, const struct http_request *request, uint64
     size_t count;
     daemon_look(routes->daemon, &facts);
     if (!asset_html(&count)) {
-        http_reply_error(reply, 404, NULL, "this berthd was built without its page");
+        http_reply_error(reply, 404, NULL,
+                         "this berthd was built without its page: it needs Node; "
+                         "'npm ci' in web/, then 'make' again");
         return;
     }
     int r = need_port(routes, facts.http, &err);

@@ -70,26 +70,6 @@ int slurm_desk_find(struct daemon *daemon, struct error *err)
 
 /* --- what a job says -------------------------------------------------------------------- */
 
-static int64_t count_of(const struct json *object, const char *key)
-{
-    int64_t count = 0;
-    json_as_count(json_get(object, key), &count);
-    return count;
-}
-
-static const char *text_of(const struct json *object, const char *key)
-{
-    const char *text = json_as_text(json_get(object, key));
-    return text ? text : "";
-}
-
-static bool flag_of(const struct json *object, const char *key)
-{
-    bool flag = false;
-    json_as_flag(json_get(object, key), &flag);
-    return flag;
-}
-
 /* "[B:]SIG[@seconds]", as sbatch spells it. */
 static void put_signal(struct json *request, const char *text)
 {
@@ -282,8 +262,8 @@ static void put_names(struct json *request, const char *key, const struct json *
 /* A part of a GPU counts as a whole one: with whom it is shared, Slurm decides. */
 static int64_t gpus_of(const struct slurm_newcomer *newcomer)
 {
-    int64_t gpus = count_of(newcomer->job, "gpus");
-    int64_t shards = count_of(newcomer->job, "shards");
+    int64_t gpus = json_count_at(newcomer->job, "gpus");
+    int64_t shards = json_count_at(newcomer->job, "shards");
     int64_t each = newcomer->shards_per_gpu ? newcomer->shards_per_gpu : 1;
     return gpus > 0 ? gpus : (shards + each - 1) / each;
 }
@@ -307,15 +287,15 @@ static void put_name(struct json *request, const char *name)
 /* What it runs, where, and where its output goes. */
 static void put_looks(struct json *request, const struct json *job)
 {
-    if (*text_of(job, "command")) {
+    if (*json_text_at(job, "command")) {
         struct json *command = json_copy_of(json_get(request, "command"));
-        json_add_text(command, text_of(job, "command"));
+        json_add_text(command, json_text_at(job, "command"));
         put_if_good(request, "command", command);
     }
-    if (text_of(job, "folder")[0] == '/')
+    if (json_text_at(job, "folder")[0] == '/')
         put_if_good(request, "cwd", json_copy_of(json_get(job, "folder")));
-    put_path(request, "output", text_of(job, "output"));
-    put_path(request, "error", text_of(job, "errors"));
+    put_path(request, "output", json_text_at(job, "output"));
+    put_path(request, "error", json_text_at(job, "errors"));
 }
 
 /* As it would have been asked of us. */
@@ -324,45 +304,48 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     const struct json *job = newcomer->job;
     struct json *request = json_new_object();
     struct json *command = json_new_array();
-    int64_t nodes = count_of(job, "min_nodes");
-    json_add_text(command, flag_of(job, "batch") ? "sbatch" : "srun");
+    int64_t nodes = json_count_at(job, "min_nodes");
+    json_add_text(command, json_flag_at(job, "batch") ? "sbatch" : "srun");
     json_put(request, "command", command);
-    put_name(request, text_of(job, "name"));
+    put_name(request, json_text_at(job, "name"));
     json_put_count(request, "gpus", gpus_of(newcomer));
-    if (*text_of(job, "gpu_type"))
-        json_put_text(request, "types", text_of(job, "gpu_type"));
+    if (*json_text_at(job, "gpu_type"))
+        json_put_text(request, "types", json_text_at(job, "gpu_type"));
     put_names(request, "nodelist", json_get(job, "req_nodes"));
     put_names(request, "exclude", json_get(job, "exc_nodes"));
     if (newcomer->within)
         json_put_text(request, "within", newcomer->within);
     if (gpus_of(newcomer) > 0)
         put_count(request, "nodes",
-                  nodes > 1 || count_of(job, "gpus_per_node") > 0 ? nodes : 0);
-    json_put_number(request, "cpus", (double)count_of(job, "cpus"));
+                  nodes > 1 || json_count_at(job, "gpus_per_node") > 0 ? nodes : 0);
+    json_put_number(request, "cpus", (double)json_count_at(job, "cpus"));
     put_count(request, "mem_bytes",
-              count_of(job, "mem_mib") * (nodes > 0 ? nodes : 1) * 1048576);
-    if (nodes > 0 && count_of(job, "tasks") > nodes)
-        json_put_count(request, "tasks_per_node", count_of(job, "tasks") / nodes);
-    if (count_of(job, "time_limit_s") > 0)
-        json_put_number(request, "time_limit_s", (double)count_of(job, "time_limit_s"));
+              json_count_at(job, "mem_mib") * (nodes > 0 ? nodes : 1) * 1048576);
+    if (nodes > 0 && json_count_at(job, "tasks") > nodes)
+        json_put_count(request, "tasks_per_node", json_count_at(job, "tasks") / nodes);
+    if (json_count_at(job, "time_limit_s") > 0)
+        json_put_number(request, "time_limit_s",
+                        (double)json_count_at(job, "time_limit_s"));
     json_put_number(request, "grace_s", 0);
     json_put_number(request, "pause_s", NEVER_SAVES_S); /* unless it says otherwise */
-    if (count_of(job, "restarts") == 0)                 /* a requeue changes it */
-        put_count(request, "submitted", count_of(job, "submit"));
-    json_put_flag(request, "stays", !flag_of(job, "requeue") || !flag_of(job, "batch"));
+    if (json_count_at(job, "restarts") == 0)            /* a requeue changes it */
+        put_count(request, "submitted", json_count_at(job, "submit"));
+    json_put_flag(request, "stays",
+                  !json_flag_at(job, "requeue") || !json_flag_at(job, "batch"));
     if (slurm_waits_for(job))
         json_put_text(request, "waits_for", slurm_waits_for(job));
-    if (count_of(job, "array_id") > 0) {
-        json_put_count(request, "array_index", count_of(job, "array_task"));
-        json_put_count(request, "array_limit", count_of(job, "array_limit"));
+    if (json_count_at(job, "array_id") > 0) {
+        json_put_count(request, "array_index", json_count_at(job, "array_task"));
+        json_put_count(request, "array_limit", json_count_at(job, "array_limit"));
     }
     /* After a requeue Slurm sets a time of its own; 2037 was our doing. */
-    if (count_of(job, "begin") > 0 && count_of(job, "restarts") == 0 &&
-        !flag_of(job, "parked"))
-        json_put_number(request, "begin", (double)count_of(job, "begin"));
+    if (json_count_at(job, "begin") > 0 && json_count_at(job, "restarts") == 0 &&
+        !json_flag_at(job, "parked"))
+        json_put_number(request, "begin", (double)json_count_at(job, "begin"));
     put_looks(request, job);
     read_script(request, newcomer->script);
-    read_comment(request, text_of(job, "comment"), (uint64_t)count_of(job, "id"));
+    read_comment(request, json_text_at(job, "comment"),
+                 (uint64_t)json_count_at(job, "id"));
     return request;
 }
 
@@ -373,7 +356,7 @@ static int check_kind(const struct json *job, struct error *err)
 {
     if (json_get(job, "gpu_types_mixed"))
         return error_set(err, -ENOTSUP, "it asks for several types of GPU at once");
-    if (count_of(job, "gpus") == 0 && count_of(job, "min_nodes") > 1)
+    if (json_count_at(job, "gpus") == 0 && json_count_at(job, "min_nodes") > 1)
         return error_set(err, -ENOTSUP, "it asks for several nodes and for no GPU");
     return 0;
 }
@@ -385,7 +368,7 @@ static int64_t first_submit(struct daemon *daemon, uint64_t id)
     struct json *json = NULL;
     if (text && json_parse(text, strlen(text), &json, NULL) < 0)
         json = NULL;
-    int64_t submit_s = json ? count_of(json, "submitted") : 0;
+    int64_t submit_s = json ? json_count_at(json, "submitted") : 0;
     json_free(json);
     free(text);
     return submit_s;
@@ -395,8 +378,8 @@ static int64_t first_submit(struct daemon *daemon, uint64_t id)
 static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
                       struct error *err)
 {
-    uint64_t id = (uint64_t)count_of(newcomer->job, "id");
-    int64_t submit_s = count_of(newcomer->job, "submit");
+    uint64_t id = (uint64_t)json_count_at(newcomer->job, "id");
+    int64_t submit_s = json_count_at(newcomer->job, "submit");
 
     struct db_query *query =
         db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
@@ -407,9 +390,9 @@ static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcom
     if (!known)
         return 0;
     int64_t then_s = first_submit(daemon, id);
-    bool another =
-        newcomer->reused || end_ns / NS_PER_S < submit_s ||
-        (then_s > 0 && count_of(newcomer->job, "restarts") == 0 && then_s != submit_s);
+    bool another = newcomer->reused || end_ns / NS_PER_S < submit_s ||
+                   (then_s > 0 && json_count_at(newcomer->job, "restarts") == 0 &&
+                    then_s != submit_s);
     if (!another)
         return error_set(err, -EALREADY, "it has ended here");
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
@@ -425,15 +408,15 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     int r = request_read(&request, &daemon->launch, json, err);
     if (r < 0)
         return error_set(err, -EBADMSG, "%.150s", err->text);
-    request.spec.id = request.launch.id = (uint64_t)count_of(job, "id");
-    request.launch.uid = (uint32_t)count_of(job, "uid");
-    request.launch.array_id = (uint64_t)count_of(job, "array_id");
+    request.spec.id = request.launch.id = (uint64_t)json_count_at(job, "id");
+    request.launch.uid = (uint32_t)json_count_at(job, "uid");
+    request.launch.array_id = (uint64_t)json_count_at(job, "array_id");
     if (newcomer->runs)
         request.outside = "room in the books for it: it runs already";
     request.in_array = request.launch.array_id > 0;
     char number[24];
     snprintf(number, sizeof number, "%u", request.launch.uid);
-    const char *user = *text_of(job, "user") ? text_of(job, "user") : number;
+    const char *user = *json_text_at(job, "user") ? json_text_at(job, "user") : number;
     char *text = json_text_exact(json);
     r = desk_take(daemon, arena_text(&daemon->pass, user), &request,
                   arena_text(&daemon->pass, text), newcomer->runs, &rejected, err);
@@ -448,7 +431,7 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
 static void forget_unknown_kind(struct daemon *daemon, struct json *request,
                                 uint64_t id)
 {
-    const char *kind = text_of(request, "kind");
+    const char *kind = json_text_at(request, "kind");
     if (!*kind || throughput_find(&daemon->rates, kind) != KIND_NONE)
         return;
     fprintf(stderr,
@@ -473,7 +456,7 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
     if (r < 0)
         return r;
     struct json *request = request_of(newcomer);
-    forget_unknown_kind(daemon, request, (uint64_t)count_of(job, "id"));
+    forget_unknown_kind(daemon, request, (uint64_t)json_count_at(job, "id"));
     r = take(daemon, newcomer, request, err);
     json_free(request);
     return r;

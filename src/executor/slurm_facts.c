@@ -53,33 +53,13 @@ static uint64_t bits_of(const struct json *list)
     return bits;
 }
 
-static bool flag_of(const struct json *object, const char *key)
-{
-    bool flag = false;
-    json_as_flag(json_get(object, key), &flag);
-    return flag;
-}
-
-static int64_t count_of(const struct json *object, const char *key)
-{
-    int64_t count = 0;
-    json_as_count(json_get(object, key), &count);
-    return count;
-}
-
-static const char *text_of(const struct json *object, const char *key)
-{
-    const char *text = json_as_text(json_get(object, key));
-    return text ? text : "";
-}
-
 /* The same accelerators, and not more of them than we know of. */
 static bool fits(const struct slurm *slurm, node_id node, const struct json *json)
 {
     const struct cluster *cluster = slurm->setup.view->cluster;
     const struct node *known = &cluster->nodes[node];
-    const char *type = text_of(json, "type");
-    int64_t gpus = count_of(json, "gpus");
+    const char *type = json_text_at(json, "type");
+    int64_t gpus = json_count_at(json, "gpus");
     if (known->type == TYPE_NONE)
         return gpus == 0;
     return gpus <= known->gpu_count &&
@@ -89,22 +69,22 @@ static bool fits(const struct slurm *slurm, node_id node, const struct json *jso
 
 static void hear_node(struct slurm *slurm, const struct json *json)
 {
-    node_id node = node_named(slurm, text_of(json, "name"));
+    node_id node = node_named(slurm, json_text_at(json, "name"));
     if (node == NODE_NONE || !fits(slurm, node, json)) {
         slurm->outgrown = true;
         return;
     }
     struct slurm_host *host = &slurm->hosts[node];
     uint32_t known = slurm->setup.view->cluster->nodes[node].gpu_count;
-    int64_t there = count_of(json, "gpus");
+    int64_t there = json_count_at(json, "gpus");
     host->seen = true;
-    host->up = flag_of(json, "up");
-    host->drain = flag_of(json, "drain");
-    snprintf(host->reason, sizeof host->reason, "%s", text_of(json, "reason"));
+    host->up = json_flag_at(json, "up");
+    host->drain = json_flag_at(json, "drain");
+    snprintf(host->reason, sizeof host->reason, "%s", json_text_at(json, "reason"));
     host->used = bits_of(json_get(json, "used"));
-    host->shards = (uint32_t)count_of(json, "shards");
+    host->shards = (uint32_t)json_count_at(json, "shards");
     free(host->features);
-    host->features = strdup(text_of(json, "features"));
+    host->features = strdup(json_text_at(json, "features"));
     /* What it had once and has no longer is as good as taken. */
     for (int64_t gone = there; gone < known; gone++)
         host->used |= (uint64_t)1 << gone;
@@ -137,14 +117,6 @@ struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id)
     return entry;
 }
 
-static void free_hold(struct hold *hold)
-{
-    free(hold->seats);
-    free(hold->after);
-    free(hold->after_generation);
-    *hold = (struct hold){ 0 };
-}
-
 void slurm_forget(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
@@ -156,8 +128,8 @@ void slurm_forget(struct slurm_entry *entry)
     map_remove(&slurm->by_id, entry->id);
     if (entry->slot != JOB_NONE && slurm->slots[entry->slot] == entry)
         slurm->slots[entry->slot] = NULL;
-    free_hold(&entry->now);
-    free_hold(&entry->then);
+    slurm_free_hold(&entry->now);
+    slurm_free_hold(&entry->then);
     json_free(entry->news);
     json_free(entry->heir);
     free(entry->script);
@@ -204,8 +176,8 @@ static void read_nodes(struct slurm_entry *entry, const struct json *json)
 
 const char *slurm_waits_for(const struct json *job)
 {
-    const char *dependency = text_of(job, "dependency");
-    const char *comment = strstr(text_of(job, "comment"), SLURM_WISHES);
+    const char *dependency = json_text_at(job, "dependency");
+    const char *comment = strstr(json_text_at(job, "comment"), SLURM_WISHES);
     const char *mark = comment ? strstr(comment, SLURM_HELD) : NULL;
     bool held = mark && (mark[-1] == ':' || mark[-1] == ';') &&
                 strchr(";", mark[strlen(SLURM_HELD)]);
@@ -216,10 +188,11 @@ const char *slurm_waits_for(const struct json *job)
 
 static void read_facts(struct slurm_entry *entry, const struct json *json)
 {
-    const char *state = text_of(json, "state");
+    const char *state = json_text_at(json, "state");
     enum stands stands = stands_by(state);
-    bool held = flag_of(json, "held");
-    bool completing = flag_of(json, "completing") || strcmp(state, "COMPLETING") == 0;
+    bool held = json_flag_at(json, "held");
+    bool completing =
+        json_flag_at(json, "completing") || strcmp(state, "COMPLETING") == 0;
     /* What was refused may be granted now, or need no longer be asked for. */
     if (stands != entry->stands || held != entry->held ||
         completing != entry->completing) {
@@ -228,20 +201,20 @@ static void read_facts(struct slurm_entry *entry, const struct json *json)
     }
     entry->seen = true;
     snprintf(entry->state, sizeof entry->state, "%s", state);
-    snprintf(entry->reason, sizeof entry->reason, "%s", text_of(json, "reason"));
+    snprintf(entry->reason, sizeof entry->reason, "%s", json_text_at(json, "reason"));
     entry->stands = stands;
     entry->held = held;
     entry->completing = completing;
-    entry->requeue = flag_of(json, "requeue");
-    entry->batch = flag_of(json, "batch");
-    entry->task =
-        count_of(json, "array_id") == (int64_t)entry->id && json_get(json, "array_task")
-            ? count_of(json, "array_task")
-            : -1;
-    entry->restarts = (uint32_t)count_of(json, "restarts");
-    entry->exit_code = (int)count_of(json, "exit_code");
-    entry->signal = (int)count_of(json, "signal");
-    const char *dependency = text_of(json, "dependency");
+    entry->requeue = json_flag_at(json, "requeue");
+    entry->batch = json_flag_at(json, "batch");
+    entry->task = json_count_at(json, "array_id") == (int64_t)entry->id &&
+                          json_get(json, "array_task")
+                      ? json_count_at(json, "array_task")
+                      : -1;
+    entry->restarts = (uint32_t)json_count_at(json, "restarts");
+    entry->exit_code = (int)json_count_at(json, "exit_code");
+    entry->signal = (int)json_count_at(json, "signal");
+    const char *dependency = json_text_at(json, "dependency");
     const char *outside = slurm_waits_for(json);
     /* One that runs and is not in the books yet waits for that, and for nothing else. */
     bool comes = entry->wish == WISH_WAIT && stands == STANDS_RUNNING;
@@ -279,10 +252,10 @@ static bool is_another(struct slurm_entry *entry, const struct json *json)
         return false;
     if (!entry->identified)
         recall_identity(entry);
-    if (entry->uid != (uint32_t)count_of(json, "uid"))
+    if (entry->uid != (uint32_t)json_count_at(json, "uid"))
         return true;
-    return entry->submit_s > 0 && count_of(json, "restarts") == 0 &&
-           count_of(json, "submit") != entry->submit_s;
+    return entry->submit_s > 0 && json_count_at(json, "restarts") == 0 &&
+           json_count_at(json, "submit") != entry->submit_s;
 }
 
 /* Once the books are closed on the one that had the number before, this one arrives. */
@@ -302,15 +275,15 @@ static void wait_for_number(struct slurm_entry *entry, const struct json *json)
 
 static void take_news(struct slurm_entry *entry, const struct json *json)
 {
-    const char *tasks = text_of(json, "array_tasks");
+    const char *tasks = json_text_at(json, "array_tasks");
     json_free(entry->news);
     free(entry->tasks);
     entry->news = json_copy_of(json);
     entry->tasks = *tasks ? strdup(tasks) : NULL;
     entry->tasks_split = 0;
     entry->identified = true;
-    entry->uid = (uint32_t)count_of(json, "uid");
-    entry->submit_s = entry->restarts == 0 ? count_of(json, "submit") : 0;
+    entry->uid = (uint32_t)json_count_at(json, "uid");
+    entry->submit_s = entry->restarts == 0 ? json_count_at(json, "submit") : 0;
     if (json_get(json, "het"))
         entry->left_alone = true;
 }
@@ -338,11 +311,11 @@ void slurm_take_over(struct slurm_entry *entry)
 
 static void hear_job(struct slurm *slurm, const struct json *json)
 {
-    int64_t id = count_of(json, "id");
+    int64_t id = json_count_at(json, "id");
     if (id <= 0)
         return;
     struct slurm_entry *entry = slurm_find(slurm, (uint64_t)id);
-    if (!entry && stands_by(text_of(json, "state")) == STANDS_ENDED)
+    if (!entry && stands_by(json_text_at(json, "state")) == STANDS_ENDED)
         return; /* nobody asks after it */
     if (!entry)
         entry = slurm_add(slurm, (uint64_t)id);
@@ -386,7 +359,7 @@ static void hear_gone(struct slurm *slurm, uint64_t id)
 
 static void hear_done(struct slurm *slurm, const struct json *done)
 {
-    int64_t seq = count_of(done, "seq");
+    int64_t seq = json_count_at(done, "seq");
     uint32_t id = map_find(&slurm->by_seq, (uint64_t)seq);
     struct slurm_entry *entry = id == MAP_NONE ? NULL : slurm_find(slurm, id);
     map_remove(&slurm->by_seq, (uint64_t)seq);
@@ -459,13 +432,13 @@ void slurm_hear(void *context, const struct json *word)
     else if (json_get(word, "node"))
         hear_node(slurm, json_get(word, "node"));
     else if (json_get(word, "gone"))
-        hear_gone(slurm, (uint64_t)count_of(word, "gone"));
+        hear_gone(slurm, (uint64_t)json_count_at(word, "gone"));
     else if (json_get(word, "synced"))
         hear_synced(slurm);
     else if (json_get(word, "away"))
-        be_away(slurm, text_of(word, "away"));
+        be_away(slurm, json_text_at(word, "away"));
     else if (json_get(word, "wrong"))
-        fprintf(stderr, "berthd: berth-slurm: %s\n", text_of(word, "wrong"));
+        fprintf(stderr, "berthd: berth-slurm: %s\n", json_text_at(word, "wrong"));
     if (slurm->outgrown && slurm->synced) {
         slurm->outgrown = false;
         slurm->setup.outgrown(slurm->setup.context);

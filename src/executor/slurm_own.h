@@ -8,6 +8,7 @@
 #include <uv.h>
 
 #include "base/map.h"
+#include "base/units.h"
 #include "executor/slurm.h"
 #include "model/event.h"
 
@@ -167,6 +168,42 @@ void slurm_poke_soon(struct slurm *slurm);
 void slurm_done(struct slurm_entry *entry, const struct json *done);
 void slurm_set_active(struct slurm_entry *entry, bool active);
 void slurm_unasked(struct slurm_entry *entry);
+
+/* slurm.c: time, and who it is. */
+void slurm_due(struct slurm_entry *entry, int64_t at_ns);
+struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot);
+
+/* It stays held, and says why: its owner can change it or cancel it. */
+void slurm_give_up(struct slurm_entry *entry, const char *why);
+void slurm_free_hold(struct hold *hold);
+
+/* slurm_newcomers.c: somebody whom nobody knows yet. */
+void slurm_meet(struct slurm_entry *entry);
+
+/* slurm_drive.c */
+bool slurm_has_signal(const struct slurm_entry *entry);
+
+/* Its seats are nobody's, or those of its next lease. */
+void slurm_leave_seats(struct slurm_entry *entry);
+
+#define AGAIN_NS (NS_PER_S / 4)  /* after a refusal that may pass */
+#define LATER_NS (10 * NS_PER_S) /* after another one             */
+
+/* slurm_tell.c: to the engine, of the attempt in its seats. */
+struct event *slurm_tell(struct slurm_entry *entry, enum event_kind kind);
+double slurm_steps_now(const struct slurm_entry *entry);
+void slurm_tell_started(struct slurm_entry *entry);
+void slurm_tell_loaded(struct slurm_entry *entry);
+void slurm_tell_end(struct slurm_entry *entry, enum event_kind kind, bool kept);
+void slurm_tell_lost(struct slurm_entry *entry, const char *why);
+void slurm_check_lease(struct slurm_entry *entry);
+
+/* To Slurm; the entry waits for the answer.  'more' adds what the verb needs. */
+typedef void slurm_more(struct buf *line, const struct slurm_entry *entry);
+void slurm_ask(struct slurm_entry *entry, const char *verb, slurm_more *more);
+void slurm_ask_as(struct slurm_entry *entry, const char *verb, const char *job,
+                  slurm_more *more);
+slurm_more slurm_say_shape, slurm_say_why;
 
 /* slurm_facts.c: a line from berth-slurm. */
 void slurm_hear(void *context, const struct json *word);

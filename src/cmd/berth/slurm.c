@@ -51,13 +51,6 @@ struct leaving {
 
 /* ---- what there is ---- */
 
-static bool flag_of(const struct json *object, const char *key)
-{
-    bool flag = false;
-    json_as_flag(json_get(object, key), &flag);
-    return flag;
-}
-
 /* As job_submit.lua marks it. */
 static bool is_theirs(const struct json *job)
 {
@@ -76,7 +69,7 @@ static struct waiting *find(struct leaving *leaving, int64_t id)
 static void take_job(struct leaving *leaving, const struct json *job)
 {
     int64_t id = 0, begin = 0;
-    bool held = flag_of(job, "held"), parked = flag_of(job, "parked");
+    bool held = json_flag_at(job, "held"), parked = json_flag_at(job, "parked");
     bool pending = strcmp(live_text(job, "state", ""), "PENDING") == 0;
     json_as_count(json_get(job, "id"), &id);
     struct waiting *known = find(leaving, id);
@@ -86,7 +79,7 @@ static void take_job(struct leaving *leaving, const struct json *job)
     bool theirs_before = is_theirs(job) && !pinned && !parked &&
                          strcmp(live_text(job, "reason", ""), "JobHeldUser") == 0;
     if (known || leaving->synced || !pending || (!held && !parked) ||
-        flag_of(job, "completing") || json_get(job, "het"))
+        json_flag_at(job, "completing") || json_get(job, "het"))
         return;
     if (theirs_before) {
         leaving->left_held++; /* nothing of ours is on it */
@@ -111,7 +104,7 @@ static void take_done(struct leaving *leaving, const struct json *done)
     struct waiting *job = &leaving->jobs[seq];
     job->done = true;
     leaving->answered++;
-    if (flag_of(done, "ok")) {
+    if (json_flag_at(done, "ok")) {
         leaving->released += !job->theirs;
         leaving->left_held += job->theirs;
         return;
