@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "daemon/http.h"
+#include "http/http.h"
 
 #define GATHER_MS 10 /* changes within that are one event */
 

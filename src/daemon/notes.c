@@ -11,11 +11,11 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "base/as_user.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/units.h"
-#include "daemon/as_user.h"
 #include "daemon/daemon_own.h"
 #include "executor/slurm.h"
 

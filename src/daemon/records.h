@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "api/words.h"
-#include "daemon/stream.h"
+#include "http/stream.h"
 
 struct buf;
 struct daemon_facts;

@@ -19,11 +19,11 @@
 #include "daemon/munge.h"
 #include "daemon/records.h"
 #include "daemon/routes_own.h"
-#include "daemon/stream.h"
-#include "daemon/tail.h"
-#include "daemon/target.h"
 #include "daemon/watch.h"
 #include "engine/engine.h"
+#include "http/stream.h"
+#include "http/tail.h"
+#include "http/target.h"
 #include "store/store.h"
 
 #define TOLD_MAX (64u << 20) /* bytes of events in one pass that the stream can tell */

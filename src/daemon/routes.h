@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/http.h"
+#include "http/http.h"
 
 struct daemon;
 struct error;

@@ -16,11 +16,11 @@
 #include "base/jot.h"
 #include "base/json.h"
 #include "daemon/records.h"
-#include "daemon/tail.h"
-#include "daemon/target.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "executor/output_path.h"
+#include "http/tail.h"
+#include "http/target.h"
 #include "store/db.h"
 #include "store/store.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/map.h"
 #include "daemon/daemon.h"
-#include "daemon/http.h"
-#include "daemon/sessions.h"
-#include "daemon/token.h"
+#include "http/http.h"
+#include "http/sessions.h"
+#include "http/token.h"
 #include "model/event.h"
 
 struct engine;

@@ -19,7 +19,7 @@
 #include <uv.h>
 
 #include "base/error.h"
-#include "daemon/http.h"
+#include "http/http.h"
 
 static const char path[] = "/tmp/berth-bench-http.sock";
 static atomic_bool over;

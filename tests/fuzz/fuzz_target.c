@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "daemon/target.h"
+#include "http/target.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

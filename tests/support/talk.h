@@ -13,7 +13,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "daemon/http.h"
+#include "http/http.h"
 
 struct talk {
     uv_loop_t loop;

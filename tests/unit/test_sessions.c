@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/sessions.h"
+#include "http/sessions.h"
 
 #define NOW 1000000
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/stream.h"
+#include "http/stream.h"
 #include "support/talk.h"
 
 static struct scene {

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/as_user.h"
 #include "base/error.h"
-#include "daemon/as_user.h"
-#include "daemon/tail.h"
+#include "http/tail.h"
 #include "support/cases.h"
 #include "support/talk.h"
 

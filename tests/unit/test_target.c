@@ -14,8 +14,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "daemon/target.h"
-#include "daemon/token.h"
+#include "http/target.h"
+#include "http/token.h"
 
 static void an_address_is_taken_apart(void **state)
 {

@@ -1,5 +1,5 @@
 /* listen.c - sockets to listen on. */
-#include "daemon/listen.h"
+#include "http/listen.h"
 
 #include <errno.h>
 #include <netdb.h>

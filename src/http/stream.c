@@ -1,5 +1,5 @@
 /* stream.c - events to whoever watches. */
-#include "daemon/stream.h"
+#include "http/stream.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include <uv.h>
 
 #include "base/buf.h"
-#include "daemon/http.h"
-#include "daemon/target.h"
+#include "http/http.h"
+#include "http/target.h"
 
 #define BATCH_BYTES 16384 /* put together before they are handed over */
 #define BATCH_LINES 64    /* asked of the store at once               */

@@ -18,7 +18,7 @@
  * and does not even notice when they hang up.  A look once a second does, and cuts off
  * those who take forever to say what they want.
  */
-#include "daemon/http.h"
+#include "http/http.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -36,9 +36,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "daemon/guard.h"
-#include "daemon/listen.h"
-#include "daemon/target.h"
+#include "http/guard.h"
+#include "http/listen.h"
+#include "http/target.h"
 
 #define POOL_BYTES (32 * 1024)   /* the library's memory per connection: headers  */
 #define STREAM_BYTES (16 * 1024) /* asked of a stream at a time                   */

@@ -1,12 +1,12 @@
 /* guard.c - Host, Origin and the token. */
-#include "daemon/guard.h"
+#include "http/guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "daemon/token.h"
+#include "http/token.h"
 
 /* Is 'text' HOST:PORT of ours?  Without a port it means 80. */
 static bool ours(const struct guard *guard, const char *text)

@@ -1,5 +1,5 @@
 /* token.c - the secret for TCP. */
-#include "daemon/token.h"
+#include "http/token.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* target.c - a request's path and query. */
-#include "daemon/target.h"
+#include "http/target.h"
 
 #include <errno.h>
 #include <string.h>

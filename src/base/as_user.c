@@ -5,7 +5,7 @@
  * one that is not root the privileges over files are gone as well.  So a path that its
  * owner made lead to somebody else's file opens exactly what its owner could open.
  */
-#include "daemon/as_user.h"
+#include "base/as_user.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/token.h"
+#include "http/token.h"
 
 struct error;
 

@@ -1,5 +1,5 @@
 /* tail.c - a job's output as a stream. */
-#include "daemon/tail.h"
+#include "http/tail.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,9 +11,9 @@
 
 #include <uv.h>
 
+#include "base/as_user.h"
 #include "base/error.h"
-#include "daemon/as_user.h"
-#include "daemon/http.h"
+#include "http/http.h"
 
 #define LOOK_MS 250
 

@@ -1,5 +1,5 @@
 /* sessions.c - browsers that may come in, and whose they are. */
-#include "daemon/sessions.h"
+#include "http/sessions.h"
 
 #include <errno.h>
 #include <fcntl.h>
