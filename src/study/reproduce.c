@@ -42,8 +42,9 @@ void reproduction_release(struct reproduction *reproduction)
 
 /* --- findings --------------------------------------------------------------------- */
 
-static const char *verdict_of(const struct finding *finding, double tolerance)
+static const char *verdict_of(const struct finding *finding)
 {
+    double tolerance = finding->tolerance;
     if (isnan(finding->published))
         return "no figure published";
     double off = fabs(finding->measured - finding->published);
@@ -68,6 +69,7 @@ void reproduction_row(struct reproduction *reproduction, const char *id,
                                  .what = arena_text(&reproduction->arena, what),
                                  .unit = unit,
                                  .published = published,
+                                 .tolerance = tolerance,
                                  .low = INFINITY,
                                  .high = -INFINITY,
                                  .seeds = count };
@@ -76,7 +78,7 @@ void reproduction_row(struct reproduction *reproduction, const char *id,
         finding->low = fmin(finding->low, values[i]);
         finding->high = fmax(finding->high, values[i]);
     }
-    finding->verdict = verdict_of(finding, tolerance);
+    finding->verdict = verdict_of(finding);
 }
 
 void reproduction_setup(struct reproduction *reproduction, const char *what,
@@ -163,7 +165,7 @@ void chart_series(struct json *chart, const char *name, const double *x,
 
 /* --- output ------------------------------------------------------------------------ */
 
-static struct json *rows_json(const struct reproduction *reproduction, bool with_units)
+static struct json *rows_json(const struct reproduction *reproduction)
 {
     struct json *rows = json_new_array();
     for (uint32_t i = 0; i < reproduction->finding_count; i++) {
@@ -172,10 +174,11 @@ static struct json *rows_json(const struct reproduction *reproduction, bool with
         struct json *spread = json_new_array();
         json_put_text(row, "id", finding->id);
         json_put_text(row, "what", finding->what);
-        if (with_units)
-            json_put_text(row, "unit", finding->unit);
-        if (!isnan(finding->published))
+        json_put_text(row, "unit", finding->unit);
+        if (!isnan(finding->published)) {
             json_put_number(row, "published", finding->published);
+            json_put_number(row, "tolerance", finding->tolerance);
+        }
         json_put_number(row, "measured", finding->measured);
         json_add_number(spread, finding->low);
         json_add_number(spread, finding->high);
@@ -187,12 +190,27 @@ static struct json *rows_json(const struct reproduction *reproduction, bool with
     return rows;
 }
 
+/* What the JSON and the page say in the same words: all but who asked and how. */
+static void put_findings(struct json *root, const struct reproduction *reproduction)
+{
+    json_put_flag(root, "quick", reproduction->quick);
+    struct json *seeds = json_new_array();
+    for (uint32_t i = 0; i < reproduction->seed_count; i++)
+        json_add_count(seeds, reproduction->study->seed_first + i);
+    json_put(root, "seeds", seeds);
+    json_put(root, "setup", json_copy_of(reproduction->setup));
+    json_put(root, "rows", rows_json(reproduction));
+    json_put(root, "charts", json_copy_of(reproduction->charts));
+    json_put(root, "notes", json_copy_of(reproduction->notes));
+}
+
 struct json *reproduction_json(const struct reproduction *reproduction)
 {
     struct json *root = json_new_object();
     json_put_text(root, "paper", reproduction->study->name);
-    json_put_flag(root, "quick", reproduction->quick);
-    json_put(root, "rows", rows_json(reproduction, false));
+    json_put_text(root, "title", reproduction->study->title);
+    json_put_text(root, "citation", reproduction->study->paper);
+    put_findings(root, reproduction);
     return root;
 }
 
@@ -206,14 +224,6 @@ struct json *reproduction_page(const struct reproduction *reproduction,
     json_put_text(root, "paper", study->paper);
     json_put_text(root, "version", BERTH_VERSION);
     json_put_text(root, "command", command);
-    json_put_flag(root, "quick", reproduction->quick);
-    struct json *seeds = json_new_array();
-    for (uint32_t i = 0; i < reproduction->seed_count; i++)
-        json_add_count(seeds, study->seed_first + i);
-    json_put(root, "seeds", seeds);
-    json_put(root, "setup", json_copy_of(reproduction->setup));
-    json_put(root, "rows", rows_json(reproduction, true));
-    json_put(root, "charts", json_copy_of(reproduction->charts));
-    json_put(root, "notes", json_copy_of(reproduction->notes));
+    put_findings(root, reproduction);
     return root;
 }

@@ -22,6 +22,7 @@ struct finding {
     const char *what;
     const char *unit; /* "change", "ratio", "share", "s", …               */
     double published; /* NAN: no figure was published                     */
+    double tolerance; /* so far off is still as published                 */
     double measured;  /* mean over seeds                                  */
     double low, high; /* smallest and largest over seeds                  */
     uint32_t seeds;

@@ -12,6 +12,9 @@ class Reproduce(Case):
         found = json.loads(done.stdout)
         self.assertEqual(found["paper"], paper)
         self.assertTrue(found["quick"])
+        self.assertEqual(found["seeds"], [1])
+        self.assertTrue(found["title"] and found["citation"] and found["setup"])
+        self.assertTrue(all(chart["series"] for chart in found["charts"]))
         return {row["id"]: row for row in found["rows"]}
 
     def test_fitgpp_has_its_rows(self):
@@ -20,7 +23,9 @@ class Reproduce(Case):
             for suffix in ("", "_lrtp", "_rand"):
                 self.assertIn(name + suffix, rows)
         trial = rows["te_p95_change"]
-        self.assertEqual(trial["published"], -0.966)
+        self.assertEqual((trial["published"], trial["tolerance"], trial["unit"]),
+                         (-0.966, 0.015, "change"))
+        self.assertNotIn("tolerance", rows["preempted_share"]) # nothing was published
         self.assertLess(trial["measured"], -0.9)
         self.assertLessEqual(trial["spread"][0], trial["measured"])
         self.assertGreaterEqual(trial["spread"][1], trial["measured"])
