@@ -7,6 +7,7 @@
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
 #   make soak         the slow tests
+#   make coverage     which lines and branches the tests reach
 #   make pictures     the dashboard's pictures in docs/
 #   make format tidy install clean
 
@@ -47,6 +48,10 @@ soak:
 	@tools/setup check
 	@tools/check --soak
 
+coverage:
+	@tools/setup check
+	@tools/coverage --files
+
 check-fresh:
 	@tools/setup fresh
 	@tools/check-fresh
@@ -70,6 +75,6 @@ install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean:
-	rm -rf build build-asan build-clang berth-report.html
+	rm -rf build build-asan build-clang build-coverage berth-report.html
 
-.PHONY: all demo demo-slurm check soak check-fresh bench pictures format tidy install clean
+.PHONY: all demo demo-slurm check soak coverage check-fresh bench pictures format tidy install clean
