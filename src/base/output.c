@@ -2,7 +2,9 @@
  * output.c - a file that appears only when it is complete.
  *
  * Where the file system allows, it has no name until then: a program that is killed
- * leaves nothing behind.
+ * leaves nothing behind.  What stands at the path and is no plain file (a device, a pipe,
+ * a link) is never replaced: it is opened at the start, so that one who may not write
+ * there hears it before the work, and gets all of it at the end.
  */
 #include "base/output.h"
 
@@ -18,10 +20,20 @@
 
 static int failed(const struct output *output, struct error *err)
 {
-    int code = errno;
-    return error_set(err, -(code ? code : EIO), "cannot write %s: %s",
+    int code = errno ? errno : EIO;
+    return error_set(err, -code, "cannot write %s: %s",
                      output->path ? output->path : "to standard output",
                      strerror(code));
+}
+
+bool output_is_stdout(const char *path)
+{
+    if (!path || strcmp(path, "-") == 0)
+        return true;
+    struct stat at, out;
+    return lstat(path, &at) == 0 && !S_ISREG(at.st_mode) && stat(path, &at) == 0 &&
+           fstat(STDOUT_FILENO, &out) == 0 && at.st_dev == out.st_dev &&
+           at.st_ino == out.st_ino && at.st_rdev == out.st_rdev;
 }
 
 /* A file without a name in the folder of 'path', or -1. */
@@ -60,14 +72,34 @@ static int link_unnamed(struct output *output, struct error *err)
     return 0;
 }
 
+/* To be copied at the end: to standard output, or to what is at the path. */
+static int open_through(struct output *output, bool to_stdout, struct error *err)
+{
+    output->copies = true;
+    if (to_stdout) {
+        output->path = NULL;
+    } else {
+        int fd = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+        output->through = fd < 0 ? NULL : fdopen(fd, "w");
+        if (!output->through)
+            return failed(output, err);
+    }
+    output->file = tmpfile();
+    if (output->file)
+        return 0;
+    int r = failed(output, err);
+    output_release(output);
+    return r;
+}
+
 int output_open(struct output *output, const char *path, struct error *err)
 {
     *output = (struct output){ .path = path };
-    if (!path || strcmp(path, "-") == 0) {
-        output->path = NULL;
-        output->file = tmpfile();
-        return output->file ? 0 : failed(output, err);
-    }
+    if (output_is_stdout(path))
+        return open_through(output, /* to_stdout= */ true, err);
+    struct stat at;
+    if (lstat(path, &at) == 0 && !S_ISREG(at.st_mode))
+        return open_through(output, /* to_stdout= */ false, err);
     int fd = open_unnamed(path);
     if (fd < 0) {
         int r = name_temporary(output, err);
@@ -95,13 +127,18 @@ int output_open(struct output *output, const char *path, struct error *err)
 
 static int copy_out(struct output *output, struct error *err)
 {
+    FILE *to = output->through ? output->through : stdout;
+    struct stat at;
+    if (output->through && fstat(fileno(to), &at) == 0 && S_ISREG(at.st_mode) &&
+        ftruncate(fileno(to), 0) < 0)
+        return failed(output, err);
     char bytes[64 * 1024];
     size_t count;
     rewind(output->file);
     while ((count = fread(bytes, 1, sizeof bytes, output->file)) > 0)
-        if (fwrite(bytes, 1, count, stdout) != count)
+        if (fwrite(bytes, 1, count, to) != count)
             return failed(output, err);
-    return ferror(output->file) || fflush(stdout) != 0 ? failed(output, err) : 0;
+    return ferror(output->file) || fflush(to) != 0 ? failed(output, err) : 0;
 }
 
 int output_commit(struct output *output, struct error *err)
@@ -109,7 +146,7 @@ int output_commit(struct output *output, struct error *err)
     errno = 0;
     if (fflush(output->file) != 0 || ferror(output->file))
         return failed(output, err);
-    if (!output->path)
+    if (output->copies)
         return copy_out(output, err);
     int r = output->temporary ? 0 : link_unnamed(output, err);
     if (r < 0)
@@ -127,6 +164,8 @@ void output_release(struct output *output)
 {
     if (output->file)
         fclose(output->file);
+    if (output->through)
+        fclose(output->through);
     if (output->temporary)
         unlink(output->temporary);
     free(output->temporary);

@@ -19,12 +19,6 @@
 
 static const char marker[] = "@DATA@";
 
-bool report_available(void)
-{
-    size_t count;
-    return page_get(&count) != NULL;
-}
-
 static void put_escaped(const char *text, FILE *file)
 {
     for (;;) {
@@ -55,22 +49,22 @@ static void put_page(const char *page, size_t page_count, const struct json *dat
     fwrite(page + after, 1, page_count - after, file);
 }
 
-int report_write(const char *path, const struct json *data, struct error *err)
+int report_open(struct output *output, const char *path, struct error *err)
 {
     size_t page_count;
-    const char *page = page_get(&page_count);
-    if (!page)
+    *output = (struct output){ 0 };
+    if (!page_get(&page_count))
         return error_set(err, -ENOTSUP,
                          "%s: this berth was built without its report page; install "
                          "nodejs and npm, run 'npm ci' in web/ and build again",
                          path);
+    return output_open(output, path, err);
+}
 
-    struct output output;
-    int r = output_open(&output, path, err);
-    if (r == 0) {
-        put_page(page, page_count, data, output.file);
-        r = output_commit(&output, err);
-    }
-    output_release(&output);
-    return r;
+int report_write(struct output *output, const struct json *data, struct error *err)
+{
+    size_t page_count;
+    const char *page = page_get(&page_count);
+    put_page(page, page_count, data, output->file);
+    return output_commit(output, err);
 }

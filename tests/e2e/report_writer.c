@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "study/report.h"
 
 #define DATA_MAX ((size_t)256 << 20)
@@ -23,9 +24,13 @@ int main(int argc, char **argv)
 
     struct error err;
     struct json *data = NULL;
+    struct output output = { 0 };
     int r = json_parse(buf.bytes ? buf.bytes : "", buf.count, &data, &err);
     if (r == 0)
-        r = report_write(argv[1], data, &err);
+        r = report_open(&output, argv[1], &err);
+    if (r == 0)
+        r = report_write(&output, data, &err);
+    output_release(&output);
     if (r < 0)
         fprintf(stderr, "report_writer: %s\n", err.text);
     json_free(data);

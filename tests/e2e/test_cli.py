@@ -115,6 +115,21 @@ class Mistakes(Case):
                 self.assertRegex(done.stderr, r"\Aberth sim: [^\n]*no/such/folder/f[^\n]*\n\Z")
 
 
+    def test_one_policy_is_simulated_several_are_compared(self):
+        self.assert_refused("sim", *SMALL, "--policy", "fifo", "--policy", "las",
+                            says="'berth compare' takes several")
+
+    def test_no_output_takes_the_place_of_another_or_of_what_is_read(self):
+        run = ("sim", "--cluster", "4xv100:8", "--policy", "fifo", "--workload")
+        self.berth("gen", "--preset", "synthetic:jobs=5", "-o", "jobs.csv")
+        self.assert_refused(*run, "jobs.csv", "--jobs-out", "./jobs.csv",
+                            says="which is read by --workload")
+        self.assert_refused(*run, "jobs.csv", "--jobs-out", "a", "--ledger", "a",
+                            says="--jobs-out and --ledger both name a")
+        self.assert_refused(*run, "jobs.csv", "--jobs-out", "-", "--json",
+                            says="both want standard output")
+
+
 class Output(Case):
     def test_json_is_one_object(self):
         done = self.berth("sim", *SMALL, "--policy", "fifo", "--json")
@@ -161,6 +176,23 @@ class Output(Case):
                                       stderr=subprocess.PIPE, text=True, timeout=60)
                 self.assertEqual(done.returncode, 1)
                 self.assertIn("cannot write", done.stderr)
+
+    def test_devices_and_pipes_are_written_through(self):
+        # By a link: a failure of this test must not cost the machine its device.
+        os.symlink("/dev/full", self.path("full"))
+        for words in (("gen", "--preset", "synthetic:jobs=5", "-o", "full"),
+                      ("sim", *SMALL, "--policy", "fifo", "--jobs-out", "full"),
+                      ("compare", *SMALL, "--policy", "fifo", "--report", "full")):
+            with self.subTest(words=words):
+                done = self.berth(*words)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn("cannot write full: No space left", done.stderr)
+                self.assertTrue(os.path.islink(self.path("full")))
+        os.symlink("/proc/self/fd/1", self.path("out"))
+        done = self.berth("sim", *SMALL, "--policy", "fifo", "--jobs-out", "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("\n"), 51, "the jobs alone")
+        self.assertIn("makespan", done.stderr)
 
     def on_a_terminal(self, *words, env):
         """What a run prints when stdout and stderr are a terminal."""

@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "study/page.h"
 #include "study/report.h"
 
@@ -55,12 +57,22 @@ static int files_in(const char *path)
     return count;
 }
 
+static int write_to(struct scratch *s, const char *path)
+{
+    struct output output;
+    int r = report_open(&output, path, &s->err);
+    if (r == 0)
+        r = report_write(&output, s->data, &s->err);
+    output_release(&output);
+    return r;
+}
+
 static void the_data_stand_where_the_marker_was(void **state)
 {
     struct scratch *s = *state;
     json_put_count(s->data, "jobs", 3);
 
-    assert_int_equal(report_write(s->path, s->data, &s->err), 0);
+    assert_int_equal(write_to(s, s->path), 0);
 
     assert_string_equal(written(s), "<p>before</p>{\"jobs\":3}<p>after</p>");
     assert_int_equal(files_in(s->dir), 1);
@@ -73,7 +85,7 @@ static void markup_in_the_data_ends_no_element(void **state)
     json_put_text(s->data, "b", "<!--");
     page = "@DATA@";
 
-    assert_int_equal(report_write(s->path, s->data, &s->err), 0);
+    assert_int_equal(write_to(s, s->path), 0);
 
     assert_null(strchr(written(s), '<'));
     struct json *read = NULL;
@@ -89,7 +101,7 @@ static void a_marker_in_the_data_is_data(void **state)
     struct scratch *s = *state;
     json_put_text(s->data, "name", "@DATA@");
 
-    assert_int_equal(report_write(s->path, s->data, &s->err), 0);
+    assert_int_equal(write_to(s, s->path), 0);
 
     assert_string_equal(written(s), "<p>before</p>{\"name\":\"@DATA@\"}<p>after</p>");
 }
@@ -97,10 +109,10 @@ static void a_marker_in_the_data_is_data(void **state)
 static void an_older_report_is_replaced(void **state)
 {
     struct scratch *s = *state;
-    assert_int_equal(report_write(s->path, s->data, &s->err), 0);
+    assert_int_equal(write_to(s, s->path), 0);
     json_put_flag(s->data, "new", true);
 
-    assert_int_equal(report_write(s->path, s->data, &s->err), 0);
+    assert_int_equal(write_to(s, s->path), 0);
 
     assert_non_null(strstr(written(s), "\"new\":true"));
     assert_int_equal(files_in(s->dir), 1);
@@ -111,24 +123,52 @@ static void a_failure_leaves_nothing_behind(void **state)
     struct scratch *s = *state;
     char into[96];
     snprintf(into, sizeof into, "%s/none/report.html", s->dir);
-    assert_int_equal(report_write(into, s->data, &s->err), -ENOENT);
+    assert_int_equal(write_to(s, into), -ENOENT);
     assert_non_null(strstr(s->err.text, "report.html: No such file"));
 
-    assert_int_equal(report_write(s->dir, s->data, &s->err),
-                     -EISDIR); /* no file's name */
+    assert_int_equal(write_to(s, s->dir), -EISDIR); /* no file's name */
 
     assert_int_equal(files_in(s->dir), 0);
     assert_int_equal(access(s->dir, F_OK), 0);
 }
 
+static void a_link_is_written_through(void **state)
+{
+    struct scratch *s = *state;
+    char into[96];
+    snprintf(into, sizeof into, "%s/behind.html", s->dir);
+    assert_int_equal(symlink(into, s->path), 0);
+
+    assert_int_equal(write_to(s, s->path), 0);
+    assert_int_equal(write_to(s, s->path), 0);
+
+    struct stat at;
+    assert_int_equal(lstat(s->path, &at), 0);
+    assert_true(S_ISLNK(at.st_mode));
+    assert_string_equal(written(s), "<p>before</p>{}<p>after</p>");
+    unlink(into);
+}
+
+/* By a link, so that a failure of this test does not cost the machine its device. */
+static void a_device_stays_one_and_its_errors_are_told(void **state)
+{
+    struct scratch *s = *state;
+    assert_int_equal(symlink("/dev/full", s->path), 0);
+
+    assert_int_equal(write_to(s, s->path), -ENOSPC);
+
+    struct stat at;
+    assert_int_equal(stat(s->path, &at), 0);
+    assert_true(S_ISCHR(at.st_mode));
+    assert_int_equal(files_in(s->dir), 1);
+}
+
 static void without_a_page_it_says_what_to_install(void **state)
 {
     struct scratch *s = *state;
-    assert_true(report_available());
     page = NULL;
 
-    assert_false(report_available());
-    assert_int_equal(report_write(s->path, s->data, &s->err), -ENOTSUP);
+    assert_int_equal(write_to(s, s->path), -ENOTSUP);
     assert_non_null(strstr(s->err.text, "nodejs and npm"));
     assert_int_equal(files_in(s->dir), 0);
 }
@@ -164,6 +204,8 @@ int main(void)
         CASE(a_marker_in_the_data_is_data),
         CASE(an_older_report_is_replaced),
         CASE(a_failure_leaves_nothing_behind),
+        CASE(a_link_is_written_through),
+        CASE(a_device_stays_one_and_its_errors_are_told),
         CASE(without_a_page_it_says_what_to_install),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);

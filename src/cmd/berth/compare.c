@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/setup.h"
 #include "cmd/berth/show.h"
@@ -66,13 +67,38 @@ static int read_policies(const struct flags *flags, struct comparison *compariso
     return 0;
 }
 
+static int write_page(struct output *output, const struct comparison *comparison,
+                      struct error *err)
+{
+    struct json *page = comparison_page(comparison);
+    int r = report_write(output, page, err);
+    json_free(page);
+    return r;
+}
+
+static void print(const struct flags *flags, const struct comparison *comparison)
+{
+    const char *report = flags_get(flags, "report");
+    FILE *file = report && output_is_stdout(report) ? stderr : stdout;
+    if (flags_get(flags, "json")) {
+        struct json *json = comparison_json(comparison);
+        json_print(json, stdout, true);
+        json_free(json);
+        return;
+    }
+    show_comparison(comparison, file);
+    if (report && file == stdout)
+        printf("\n%s has the plots.\n", report);
+}
+
 static int compare(const struct flags *flags, struct setup *setup,
                    struct comparison *comparison)
 {
     const char *report = flags_get(flags, "report");
+    struct output page = { 0 };
     struct error err;
-    if (report && !report_available())
-        return command_status(flags, report_write(report, NULL, &err), &err);
+    if (report && flags_get(flags, "json") && output_is_stdout(report))
+        return command_wrong(flags, "--json and --report both want standard output");
     comparison->cluster_text = setup->cluster_text;
     comparison->workload_text = setup->sim.workload;
     comparison->command = setup_command(setup, flags);
@@ -80,25 +106,16 @@ static int compare(const struct flags *flags, struct setup *setup,
     comparison->seed_count =
         (uint32_t)flags_count(flags, "seeds", 1, COMPARISON_SEEDS_MAX, 1);
     setup->sim.chart = report != NULL;
-    int r = comparison_run(comparison, &setup->sim, show_progress, NULL, &err);
+    int r = report ? report_open(&page, report, &err) : 0;
+    if (r == 0)
+        r = comparison_run(comparison, &setup->sim, show_progress, NULL, &err);
     show_progress_end();
-    if (r == 0 && report) {
-        struct json *page = comparison_page(comparison);
-        r = report_write(report, page, &err);
-        json_free(page);
-    }
-    if (r < 0)
-        return command_status(flags, r, &err);
-    if (flags_get(flags, "json")) {
-        struct json *json = comparison_json(comparison);
-        json_print(json, stdout, true);
-        json_free(json);
-        return 0;
-    }
-    show_comparison(comparison, stdout);
-    if (report)
-        printf("\n%s has the plots.\n", report);
-    return 0;
+    if (r == 0 && report)
+        r = write_page(&page, comparison, &err);
+    if (r == 0)
+        print(flags, comparison);
+    output_release(&page);
+    return command_status(flags, r, &err);
 }
 
 static int compare_run(const struct flags *flags)

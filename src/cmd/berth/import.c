@@ -88,9 +88,9 @@ static int import_run(const struct flags *flags)
     const char *path = flags_get(flags, "output");
     const char *format = flags_get(flags, "format");
     bool json = flags_get(flags, "json") != NULL;
-    bool to_stdout = path ? strcmp(path, "-") == 0 : !json;
+    bool to_stdout = path ? output_is_stdout(path) : !json;
     if (json && to_stdout)
-        return command_wrong(flags, "--json and -o - both want standard output");
+        return command_wrong(flags, "--json and -o both want standard output");
 
     struct workload *workload = NULL;
     struct error err;

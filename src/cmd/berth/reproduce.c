@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/show.h"
@@ -35,11 +36,11 @@ static const char *show(char *text, size_t size, const char *unit, double value)
     return text;
 }
 
-static void print_table(const struct reproduction *r)
+static void print_table(const struct reproduction *r, FILE *file)
 {
-    printf("%s\n%s\n\n", r->study->title, r->study->paper);
-    printf("%-36s %10s %10s   %-22s %5s  %s\n", "", "published", "measured",
-           "spread over seeds", "seeds", "verdict");
+    fprintf(file, "%s\n%s\n\n", r->study->title, r->study->paper);
+    fprintf(file, "%-36s %10s %10s   %-22s %5s  %s\n", "", "published", "measured",
+            "spread over seeds", "seeds", "verdict");
     for (uint32_t i = 0; i < r->finding_count; i++) {
         const struct finding *f = &r->findings[i];
         char published[32];
@@ -50,11 +51,38 @@ static void print_table(const struct reproduction *r)
         snprintf(spread, sizeof spread, "%s .. %s",
                  show(low, sizeof low, f->unit, f->low),
                  show(high, sizeof high, f->unit, f->high));
-        printf("%-36s %10s %10s   %-22s %5u  %s\n", f->id,
-               show(published, sizeof published, f->unit, f->published),
-               show(measured, sizeof measured, f->unit, f->measured),
-               f->seeds > 1 ? spread : "", f->seeds, f->verdict);
+        fprintf(file, "%-36s %10s %10s   %-22s %5u  %s\n", f->id,
+                show(published, sizeof published, f->unit, f->published),
+                show(measured, sizeof measured, f->unit, f->measured),
+                f->seeds > 1 ? spread : "", f->seeds, f->verdict);
     }
+}
+
+static int write_page(struct output *output, const struct reproduction *reproduction,
+                      struct error *err)
+{
+    char command[256];
+    snprintf(command, sizeof command, "berth reproduce %s%s", reproduction->study->name,
+             reproduction->quick ? " --quick" : "");
+    struct json *page = reproduction_page(reproduction, command);
+    int r = report_write(output, page, err);
+    json_free(page);
+    return r;
+}
+
+static void print(const struct flags *flags, const struct reproduction *reproduction)
+{
+    const char *report = flags_get(flags, "report");
+    FILE *file = report && output_is_stdout(report) ? stderr : stdout;
+    if (flags_get(flags, "json")) {
+        struct json *json = reproduction_json(reproduction);
+        json_print(json, stdout, false);
+        json_free(json);
+        return;
+    }
+    print_table(reproduction, file);
+    if (report && file == stdout)
+        printf("\n%s has the plots.\n", report);
 }
 
 static int reproduce(const struct flags *flags, const struct study *study)
@@ -62,28 +90,19 @@ static int reproduce(const struct flags *flags, const struct study *study)
     static struct reproduction reproduction;
     const char *report = flags_get(flags, "report");
     uint32_t seeds = (uint32_t)flags_count(flags, "seeds", 1, SEEDS_MAX, 0);
+    struct output page = { 0 };
     struct error err;
     reproduction = (struct reproduction){ .progress = show_progress };
-    int r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
+    int r = report ? report_open(&page, report, &err) : 0;
+    if (r == 0)
+        r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
                              seeds, &err);
     show_progress_end();
-    if (r == 0 && report) {
-        char command[256];
-        snprintf(command, sizeof command, "berth reproduce %s%s", study->name,
-                 reproduction.quick ? " --quick" : "");
-        struct json *page = reproduction_page(&reproduction, command);
-        r = report_write(report, page, &err);
-        json_free(page);
-    }
-    if (r == 0 && flags_get(flags, "json")) {
-        struct json *json = reproduction_json(&reproduction);
-        json_print(json, stdout, false);
-        json_free(json);
-    } else if (r == 0) {
-        print_table(&reproduction);
-        if (report)
-            printf("\n%s has the plots.\n", report);
-    }
+    if (r == 0 && report)
+        r = write_page(&page, &reproduction, &err);
+    if (r == 0)
+        print(flags, &reproduction);
+    output_release(&page);
     reproduction_release(&reproduction);
     return command_status(flags, r, &err);
 }
@@ -98,6 +117,9 @@ static int reproduce_run(const struct flags *flags)
     bool found = false;
     if (all && flags_get(flags, "report"))
         return command_wrong(flags, "--report goes with one paper");
+    const char *report = flags_get(flags, "report");
+    if (report && flags_get(flags, "json") && output_is_stdout(report))
+        return command_wrong(flags, "--json and --report both want standard output");
     for (uint32_t i = 0; study_list[i]; i++) {
         names[i + 1] = study_list[i]->name;
         if (!all && strcmp(name, study_list[i]->name) != 0)

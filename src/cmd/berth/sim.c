@@ -2,11 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/json.h"
-#include "cmd/berth/command.h"
 #include "base/output.h"
+#include "cmd/berth/command.h"
 #include "cmd/berth/setup.h"
 #include "cmd/berth/show.h"
 #include "study/comparison.h"
@@ -58,76 +59,121 @@ static void print_json(const struct comparison *comparison,
     json_free(root);
 }
 
-static void print_table(const struct comparison *comparison)
+static void print_table(const struct comparison *comparison, FILE *file)
 {
     const struct sim_cost *cost = &comparison->runs[0].result.cost;
-    show_comparison(comparison, stdout);
-    printf("\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
-           "%.1f)\n",
-           (unsigned long long)cost->event_count, cost->wall_s,
-           cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
-           cost->decide_us_p50, cost->decide_us_p99);
+    show_comparison(comparison, file);
+    fprintf(
+        file,
+        "\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
+        "%.1f)\n",
+        (unsigned long long)cost->event_count, cost->wall_s,
+        cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
+        cost->decide_us_p50, cost->decide_us_p99);
     const struct sim_network *network = &comparison->runs[0].result.network;
     if (network->mode)
-        printf("network: %s, at most %u jobs at once, %llu times somebody began or "
-               "ended to send\n",
-               network->mode, network->jobs, (unsigned long long)network->changes);
+        fprintf(file,
+                "network: %s, at most %u jobs at once, %llu times somebody began or "
+                "ended to send\n",
+                network->mode, network->jobs, (unsigned long long)network->changes);
     if (cost->skipped > 0)
-        printf(
-            "%llu rows of the trace are no job that can be run and were passed over\n",
-            (unsigned long long)cost->skipped);
+        fprintf(file,
+                "%llu rows of the trace are no job that can be run and were passed "
+                "over\n",
+                (unsigned long long)cost->skipped);
 }
 
-static int write_report(const struct flags *flags, const struct comparison *comparison,
-                        struct error *err)
+/* The files a run may write as it goes, by the flag that names them; then its page. */
+enum { OUT_JOBS, OUT_LEDGER, OUT_TRACE, OUT_REPORT, OUT_COUNT };
+
+static const char *const out_flags[OUT_COUNT] = { "jobs-out", "ledger", "trace-out",
+                                                  "report" };
+
+static bool is_same_file(const char *a, const char *b)
 {
-    const char *path = flags_get(flags, "report");
-    if (!path)
-        return 0;
-    struct json *page = comparison_page(comparison);
-    int r = report_write(path, page, err);
-    json_free(page);
-    return r;
+    struct stat at, bt;
+    if (!a || !b || output_is_stdout(a) || output_is_stdout(b))
+        return false;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &at) == 0 && stat(b, &bt) == 0 && S_ISREG(at.st_mode) &&
+            at.st_dev == bt.st_dev && at.st_ino == bt.st_ino);
 }
 
-/* The files a run may write as it goes, by the flag that names them. */
-enum { OUT_JOBS, OUT_LEDGER, OUT_TRACE, OUT_COUNT };
-
-static const char *const out_flags[OUT_COUNT] = { "jobs-out", "ledger", "trace-out" };
+/* No output may stand in the place of another, or of what is read. */
+static int check_outputs(const struct flags *flags)
+{
+    static const char *const in_flags[] = { "workload", "cluster", "throughputs",
+                                            "allocations" };
+    const char *to_stdout = flags_get(flags, "json") ? "json" : NULL;
+    for (int i = 0; i < OUT_COUNT; i++) {
+        const char *path = flags_get(flags, out_flags[i]);
+        if (!path)
+            continue;
+        if (output_is_stdout(path) && to_stdout)
+            return command_wrong(flags, "--%s and --%s both want standard output",
+                                 to_stdout, out_flags[i]);
+        if (output_is_stdout(path))
+            to_stdout = out_flags[i];
+        for (int k = 0; k < i; k++)
+            if (is_same_file(path, flags_get(flags, out_flags[k])))
+                return command_wrong(flags, "--%s and --%s both name %s", out_flags[k],
+                                     out_flags[i], path);
+        for (size_t k = 0; k < sizeof in_flags / sizeof *in_flags; k++)
+            if (is_same_file(path, flags_get(flags, in_flags[k])))
+                return command_wrong(flags, "--%s is %s, which is read by --%s",
+                                     out_flags[i], path, in_flags[k]);
+    }
+    return 0;
+}
 
 static int open_outputs(const struct flags *flags, struct output *outputs,
                         struct error *err)
 {
     for (int i = 0; i < OUT_COUNT; i++) {
         const char *path = flags_get(flags, out_flags[i]);
-        int r = path ? output_open(&outputs[i], path, err) : 0;
+        int r = !path             ? 0
+                : i == OUT_REPORT ? report_open(&outputs[i], path, err)
+                                  : output_open(&outputs[i], path, err);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int commit_outputs(struct output *outputs, struct error *err)
+static int commit_outputs(struct output *outputs, const struct comparison *comparison,
+                          struct error *err)
 {
-    for (int i = 0; i < OUT_COUNT; i++) {
-        int r = outputs[i].file ? output_commit(&outputs[i], err) : 0;
-        if (r < 0)
-            return r;
-    }
-    return 0;
+    int r = 0;
+    for (int i = 0; i < OUT_REPORT && r == 0; i++)
+        r = outputs[i].file ? output_commit(&outputs[i], err) : 0;
+    if (r < 0 || !outputs[OUT_REPORT].file)
+        return r;
+    struct json *page = comparison_page(comparison);
+    r = report_write(&outputs[OUT_REPORT], page, err);
+    json_free(page);
+    return r;
 }
 
 static void print(const struct flags *flags, const struct comparison *comparison,
                   const struct sim_setup *setup)
 {
+    FILE *file = stdout;
+    for (int i = 0; i < OUT_COUNT; i++) {
+        const char *path = flags_get(flags, out_flags[i]);
+        if (path && output_is_stdout(path))
+            file = stderr; /* standard output is another's */
+    }
     if (flags_get(flags, "json"))
         print_json(comparison, setup);
     else
-        print_table(comparison);
+        print_table(comparison, file);
     const struct sim_cost *cost = &comparison->runs[0].result.cost;
     if (cost->refused_count > 0)
         fprintf(stderr, "berth sim: %llu plans were thrown away, the last because %s\n",
                 (unsigned long long)cost->refused_count, cost->refusal);
+    if (setup->flow && !comparison->runs[0].result.network.mode)
+        fprintf(stderr, "berth sim: no job of this workload uses the network: --flow "
+                        "changes nothing\n");
 }
 
 static int run(const struct flags *flags, struct setup *setup, const char *policy)
@@ -146,14 +192,12 @@ static int run(const struct flags *flags, struct setup *setup, const char *polic
     setup->sim.jobs_out = outputs[OUT_JOBS].file;
     setup->sim.ledger_out = outputs[OUT_LEDGER].file;
     setup->sim.trace_out = outputs[OUT_TRACE].file;
-    setup->sim.chart = flags_get(flags, "report") != NULL;
+    setup->sim.chart = outputs[OUT_REPORT].file != NULL;
     if (r == 0)
         r = comparison_run(&comparison, &setup->sim, show_progress, NULL, &err);
     show_progress_end();
     if (r == 0)
-        r = commit_outputs(outputs, &err);
-    if (r == 0)
-        r = write_report(flags, &comparison, &err);
+        r = commit_outputs(outputs, &comparison, &err);
     if (r == 0)
         print(flags, &comparison, &setup->sim);
     for (int i = 0; i < OUT_COUNT; i++)
@@ -184,9 +228,16 @@ static int sim_run_command(const struct flags *flags)
     struct setup setup;
     if (!policy && !flags_get(flags, "cluster"))
         return command_wrong(flags, "--policy is missing; 'berth policies' lists them");
+    for (const char *const *name = (const char *const[]){ "policy", "flow", NULL };
+         *name; name++)
+        if (flags_each(flags, *name, 1))
+            return command_wrong(
+                flags, "--%s is given twice; 'berth compare' takes several", *name);
     int r = setup_read(&setup, flags);
     if (r == 0 && !policy)
         r = command_wrong(flags, "--policy is missing; 'berth policies' lists them");
+    if (r == 0)
+        r = check_outputs(flags);
     if (r == 0)
         r = policy_text(flags, text, sizeof text);
     if (r == 0)
