@@ -38,33 +38,7 @@
 #define CLOCK_SLACK_S 1e-6
 #define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
 
-/* --- who runs ---------------------------------------------------------------------------- */
-
-static double priority(const struct account *account, bool known, double all_s)
-{
-    if (!known || account->x == 0 || !account_runs(account))
-        return 0;
-    double fraction = all_s > 0 ? account->time_s / all_s : 0;
-    return fraction > 0 ? account->x / fraction : account->x * 1e9;
-}
-
-static uint32_t list_candidates(struct gavel_common *common, uint32_t column,
-                                struct candidate *candidates)
-{
-    struct gavel_released *r = common->released;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
-        const struct account *account = &released_accounts(common, unit)[column];
-        candidates[i] = (struct candidate){
-            .priority = priority(account, unit->known, r->worker_time_s[column]),
-            .deficit_s = account->deficit_s,
-            .x = unit->known ? account->x : 0,
-            .unit = i,
-            .column = column,
-        };
-    }
-    return r->unit_count;
-}
+/* --- in order --------------------------------------------------------------------------- */
 
 static bool goes_before(const struct candidate *a, const struct candidate *b)
 {
@@ -100,76 +74,6 @@ static void sort_candidates(struct candidate *candidates, struct candidate *scra
     }
     if (from != candidates)
         memcpy(candidates, from, count * sizeof *candidates);
-}
-
-static void add_task(struct gavel_common *common, const struct unit *unit,
-                     uint32_t column)
-{
-    struct gavel_released *r = common->released;
-    const struct account *account = &released_accounts(common, unit)[column];
-    struct task *task = &r->tasks[r->task_count++];
-    *task = (struct task){ .unit = *unit,
-                           .column = column,
-                           .number = common->entries[unit->jobs[0]].number };
-    for (uint32_t side = 0; side < 1u + unit_is_pair(unit); side++) {
-        job_id id = unit->jobs[side];
-        double left = r->pages[id].left;
-        double steps = floor(account->rate[side] * r->round_s);
-        task->steps[side] = left > 0 && left < steps ? left : steps; /* NAN: all */
-        double finish_s = r->now_s + task->steps[side] / account->rate[side];
-        task->finish_s = fmax(task->finish_s, finish_s);
-        double gang = common->entries[id].gang;
-        bool dealt = gang > 1 ? task->steps[side] >= gang : task->steps[side] > 0;
-        task->doomed = task->doomed || !dealt;
-    }
-}
-
-/* Go down an order and take who fits; a unit the shares do not know takes up room only. */
-static void take_from(struct gavel_common *common, const struct candidate *candidates,
-                      uint32_t count, double *left)
-{
-    struct gavel_released *r = common->released;
-    uint32_t mark = (uint32_t)r->round + 1;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct candidate *candidate = &candidates[i];
-        const struct unit *unit = &r->units[candidate->unit];
-        double gang = common->entries[unit->jobs[0]].gang;
-        double *room = &left[candidate->column];
-        if (gang > *room || r->taken[unit->jobs[0]] == mark ||
-            (unit_is_pair(unit) && r->taken[unit->jobs[1]] == mark) ||
-            !account_runs(&released_accounts(common, unit)[candidate->column]) ||
-            (common->gavel->rule->strict && candidate->priority <= 0))
-            continue;
-        *room -= gang;
-        r->taken[unit->jobs[0]] = mark;
-        if (unit_is_pair(unit))
-            r->taken[unit->jobs[1]] = mark;
-        if (unit->known)
-            add_task(common, unit, candidate->column);
-    }
-}
-
-static void choose(struct gavel_common *common)
-{
-    struct gavel_released *r = common->released;
-    uint32_t order[TYPES_MAX];
-    double left[TYPES_MAX];
-    uint32_t count = 0;
-    memcpy(order, common->fill, sizeof order);
-    memcpy(left, common->capacity, sizeof left);
-    if (!common->gavel->aware)
-        mt_shuffle(&r->shuffle, order, common->type_count);
-    r->task_count = 0;
-    for (uint32_t i = 0; i < common->type_count; i++) {
-        count += list_candidates(common, order[i], &r->candidates[count]);
-        if (common->gavel->global_queue)
-            continue;
-        sort_candidates(r->candidates, r->candidate_scratch, count);
-        take_from(common, r->candidates, count, left);
-        count = 0;
-    }
-    sort_candidates(r->candidates, r->candidate_scratch, count);
-    take_from(common, r->candidates, count, left);
 }
 
 /* --- where they run ------------------------------------------------------------------------ */
@@ -290,7 +194,7 @@ static void seat_anybody(struct gavel_common *common, const struct view *view,
             uint32_t column = common->fill[f];
             if (!account_runs(&released_accounts(common, unit)[column]))
                 continue;
-            add_task(common, unit, column);
+            released_add_task(common, unit, column);
             if (!r->tasks[r->task_count - 1].doomed &&
                 seat_task(common, view, plan, &r->tasks[r->task_count - 1])) {
                 r->order_count++;
@@ -344,8 +248,10 @@ static void close_task(struct gavel_common *common, const struct view *view,
         else
             made_steps(r, view, task->unit.jobs[side], task->steps[side]);
     }
-    if (whole) /* otherwise nobody will ask for its account */
+    if (whole) { /* otherwise nobody will ask for its account */
         released_accounts(common, &task->unit)[task->column].time_s += had_s;
+        released_stir(r, task->unit.row);
+    }
     r->worker_time_s[task->column] += had_s;
 }
 
@@ -437,7 +343,7 @@ static int begin_round(struct gavel_common *common, const struct view *view,
             return result;
         }
     }
-    choose(common);
+    released_choose(common);
     r->round++;
     if (r->task_count == 0)
         return 0;
@@ -525,6 +431,9 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     r->units = arena_array(run, struct unit, r->unit_max);
     r->accounts = arena_array(run, struct account, (size_t)r->unit_max * k);
     r->rows_free = arena_array(run, uint32_t, r->unit_max);
+    r->due = arena_array(run, uint32_t, r->unit_max);
+    r->stirred = arena_array(run, uint32_t, r->unit_max);
+    r->is_stirred = arena_array(run, bool, r->unit_max);
     r->tasks = arena_array(run, struct task, view->job_max);
     r->candidates = arena_array(run, struct candidate, (size_t)r->unit_max * k);
     r->candidate_scratch = arena_array(run, struct candidate, (size_t)r->unit_max * k);

@@ -1,7 +1,7 @@
 /*
  * gavel_released.h - what the rounds of the published system are made of.  For
  * gavel_released.c, which decides; gavel_units.c, who may run; gavel_reset.c, what they
- * are due.
+ * are due; gavel_take.c, who does run.
  */
 #pragma once
 
@@ -25,6 +25,7 @@ struct unit {
     job_id jobs[2]; /* second JOB_NONE: one alone */
     uint32_t row;   /* of accounts                */
     bool known;     /* the shares speak of it     */
+    bool due;       /* and give it something      */
 };
 
 /* A unit at work in this round. */
@@ -51,6 +52,7 @@ struct page {
 struct candidate {
     double priority, deficit_s, x;
     uint32_t unit, column;
+    uint32_t place; /* in the list: equals stay in its order */
 };
 
 struct gavel_released {
@@ -77,9 +79,14 @@ struct gavel_released {
 
     struct unit *units;
     uint32_t unit_count, unit_max;
+    uint32_t *due; /* those who are due something, in order of 'units' */
+    uint32_t due_count;
     uint64_t hidden; /* pairs that can run nowhere: they count, and no more */
     struct account *accounts;
     uint32_t row_used, *rows_free, row_free_count;
+    uint32_t *stirred; /* rows that may change when accounts are settled */
+    uint32_t stirred_count;
+    bool *is_stirred;                /* by row */
     double worker_time_s[TYPES_MAX]; /* by column */
 
     struct task *tasks;
@@ -113,8 +120,23 @@ void released_admit(struct gavel_common *common, const struct view *view);
 /* It is over, or held, or hopeless: as if it had never come. */
 void released_forget(struct gavel_common *common, const struct view *view, job_id job);
 
+/* An account of this row is no longer as it is after settling. */
+static inline void released_stir(struct gavel_released *r, uint32_t row)
+{
+    if (!r->is_stirred[row])
+        r->stirred[r->stirred_count++] = row;
+    r->is_stirred[row] = true;
+}
+
 /* --- what they are due (gavel_reset.c) -------------------------------------------------- */
 
 /* Close the accounts, and ask the policy or the record for new shares. */
 int released_make_shares(struct gavel_common *common, const struct view *view,
                          struct arena *scratch, struct error *err);
+
+/* --- who does run (gavel_take.c) -------------------------------------------------------- */
+
+/* Fill the list of tasks for the round that begins. */
+void released_choose(struct gavel_common *common);
+void released_add_task(struct gavel_common *common, const struct unit *unit,
+                       uint32_t column);

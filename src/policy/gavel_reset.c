@@ -8,24 +8,53 @@
 
 /* --- shares ----------------------------------------------------------------------------- */
 
-/* What was due and not had is kept; everybody starts again with half a round. */
+/*
+ * What was due and not had is kept; everybody starts again with half a round.  For who
+ * is due nothing and had nothing since the last time that changes nothing.
+ */
 static void settle_accounts(struct gavel_common *common)
 {
     struct gavel_released *r = common->released;
     double half_s = r->round_s / 2;
     double elapsed_s = r->now_s - r->reset_s;
-    for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct account *accounts = released_accounts(common, &r->units[i]);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->stirred_count; i++) {
+        uint32_t row = r->stirred[i];
+        struct account *accounts = &r->accounts[(size_t)row * common->type_count];
+        bool any = false;
         for (uint32_t c = 0; c < common->type_count; c++) {
             struct account *account = &accounts[c];
-            double due_s = r->units[i].known ? account->x * elapsed_s : 0;
+            double due_s = account->x * elapsed_s;
             account->deficit_s += due_s - (account->time_s - half_s);
             account->time_s = half_s;
+            any = any || account->x != 0;
         }
+        r->is_stirred[row] = any;
+        if (any)
+            r->stirred[kept++] = row;
     }
+    r->stirred_count = kept;
     for (uint32_t c = 0; c < common->type_count; c++)
         r->worker_time_s[c] = half_s * (double)(r->unit_count + r->hidden);
     r->reset_s = r->now_s;
+}
+
+/* Note who is due something, unit by unit in their order. */
+static void note_due(struct gavel_common *common, uint32_t at)
+{
+    struct gavel_released *r = common->released;
+    struct unit *unit = &r->units[at];
+    const struct account *accounts = released_accounts(common, unit);
+    bool any = false;
+    unit->due = false;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        any = any || accounts[c].x != 0;
+        unit->due = unit->due || accounts[c].x > 0;
+    }
+    if (any)
+        released_stir(r, unit->row);
+    if (unit->due)
+        r->due[r->due_count++] = at;
 }
 
 static void list_pairs(struct gavel_common *common, struct gavel_call *call)
@@ -52,6 +81,7 @@ static void take_shares(struct gavel_common *common, const struct gavel_call *ca
     uint32_t k = common->type_count;
     uint32_t jobs = 0;
     uint32_t pairs = common->job_count;
+    r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         struct unit *unit = &r->units[i];
         uint32_t row = unit_is_pair(unit) ? pairs++ : jobs++;
@@ -59,6 +89,7 @@ static void take_shares(struct gavel_common *common, const struct gavel_call *ca
         unit->known = row < common->job_count + call->pair_count;
         for (uint32_t c = 0; c < k; c++)
             accounts[c].x = unit->known ? call->x[(size_t)row * k + c] : 0;
+        note_due(common, i);
     }
 }
 
@@ -88,6 +119,7 @@ static int take_recorded(struct gavel_common *common, struct error *err)
                          " at %.3f s, but this is round %" PRIu64 " at %.3f s",
                          recorded->path, record->line, record->round, record->at_s,
                          r->round, r->now_s);
+    r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         struct unit *unit = &r->units[i];
         struct account *accounts = released_accounts(common, unit);
@@ -100,6 +132,7 @@ static int take_recorded(struct gavel_common *common, struct error *err)
                                 find_share(record, numbers[1], RECORDED_ALONE));
         for (uint32_t c = 0; c < common->type_count; c++)
             accounts[c].x = share ? share->x[c] : 0;
+        note_due(common, i);
     }
     return 0;
 }

@@ -30,6 +30,7 @@ static void add_unit(struct gavel_common *common, job_id first, job_id second,
         accounts[c] =
             (struct account){ .time_s = unit_is_pair(unit) ? 0 : r->round_s / 2,
                               .rate = { rates[c][0], rates[c][1] } };
+    released_stir(r, unit->row);
 }
 
 static void admit(struct gavel_common *common, const struct view *view, job_id id)
@@ -77,9 +78,12 @@ static void forget_units(struct gavel_common *common, const struct view *view,
     struct gavel_released *r = common->released;
     uint32_t kept = 0;
     uint32_t pairs = 0;
+    r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
         const struct unit *unit = &r->units[i];
         if (unit->jobs[0] != id && unit->jobs[1] != id) {
+            if (unit->due)
+                r->due[r->due_count++] = kept;
             r->units[kept++] = *unit;
             continue;
         }
