@@ -1,10 +1,13 @@
 /* buf.c - growing bytes with a ceiling. */
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/error.h"
 
 void buf_init(struct buf *buf, size_t count_max)
 {
@@ -81,4 +84,34 @@ void buf_print(struct buf *buf, const char *fmt, ...)
     vsnprintf(buf->bytes + buf->count, (size_t)count + 1, fmt, args);
     va_end(args);
     buf->count += (size_t)count;
+}
+
+/* The ceiling in words: "16 MiB". */
+static int past_the_ceiling(const struct buf *buf, const char *name, struct error *err)
+{
+    bool large = buf->count_max >= 1 << 20;
+    return error_set(err, -EINVAL, "%.200s: more than %zu %s", name,
+                     buf->count_max >> (large ? 20 : 10), large ? "MiB" : "KiB");
+}
+
+int buf_read(struct buf *buf, const char *path, struct error *err)
+{
+    bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    FILE *file = standard ? stdin : fopen(path, "re");
+    if (!file)
+        return error_set(err, -errno, "%.200s: %s", name, strerror(errno));
+    char piece[8192];
+    size_t count;
+    buf_add(buf, "", 0); /* a text, however short */
+    while (!buf->full && (count = fread(piece, 1, sizeof piece, file)) > 0)
+        buf_add(buf, piece, count);
+    int r = 0;
+    if (ferror(file))
+        r = error_set(err, -errno, "%.200s: %s", name, strerror(errno));
+    else if (buf->full)
+        r = past_the_ceiling(buf, name, err);
+    if (!standard)
+        fclose(file);
+    return r;
 }

@@ -3,12 +3,11 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/yaml.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "daemon/daemon.h"
@@ -165,17 +164,11 @@ static int parse(struct daemon_setup *setup, struct arena *arena, const char *pa
 int config_load(struct daemon_setup *setup, struct arena *arena, const char *path,
                 struct error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(err, -EINVAL, "%s: %s", path, strerror(errno));
-    char *bytes = arena_alloc(arena, FILE_BYTES_MAX + 1, 1, 1);
-    size_t count = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
-    bool failed = ferror(file);
-    fclose(file);
-    if (failed)
-        return error_set(err, -EINVAL, "%s: cannot be read", path);
-    if (count > FILE_BYTES_MAX)
-        return error_set(err, -EINVAL, "%s: more than %d MiB", path,
-                         FILE_BYTES_MAX >> 20);
-    return is_blank(bytes) ? 0 : parse(setup, arena, path, bytes, count, err);
+    struct buf bytes;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    int r = buf_read(&bytes, path, err);
+    if (r == 0 && !is_blank(bytes.bytes))
+        r = parse(setup, arena, path, bytes.bytes, bytes.count, err);
+    buf_release(&bytes);
+    return r < 0 ? -EINVAL : 0;
 }

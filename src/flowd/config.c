@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/yaml.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -83,20 +83,15 @@ int flowd_config_load(struct flowd_config *config, struct arena *arena,
                       const char *path, struct error *err)
 {
     struct json *json = NULL, *lines = NULL;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(err, -EINVAL, "%.200s: %s", path, strerror(errno));
-    char *bytes = arena_alloc(arena, FILE_BYTES_MAX + 1, 1, 1);
-    size_t count = fread(bytes, 1, FILE_BYTES_MAX + 1, file);
-    bool failed = ferror(file);
-    fclose(file);
-    if (failed || count > FILE_BYTES_MAX)
-        return error_set(err, -EINVAL, "%.200s: %s", path,
-                         failed ? "cannot be read" : "more than 64 KiB");
-    int r = yaml_read(bytes, count, path, &json, &lines, err);
+    struct buf bytes;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    int r = buf_read(&bytes, path, err);
+    if (r == 0)
+        r = yaml_read(bytes.bytes, bytes.count, path, &json, &lines, err);
     if (r == 0)
         r = apply(config, arena, path, json, lines, err);
     json_free(json);
     json_free(lines);
+    buf_release(&bytes);
     return r < 0 ? -EINVAL : 0;
 }

@@ -16,6 +16,7 @@
 #include <cyaml/cyaml.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "model/cluster.h"
 
@@ -441,25 +442,11 @@ int cluster_yaml_parse(struct cluster *cluster, struct arena *arena, const char 
 int cluster_yaml_load(struct cluster *cluster, struct arena *arena, const char *path,
                       struct error *err)
 {
-    FILE *stream = fopen(path, "re");
-    if (!stream)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    char *bytes = malloc(FILE_BYTES_MAX + 1);
-    if (!bytes) {
-        fclose(stream);
-        return error_set(err, -ENOMEM, "%s: out of memory", path);
-    }
-    size_t count = fread(bytes, 1, FILE_BYTES_MAX + 1, stream);
-    int r = 0;
-    if (ferror(stream))
-        r = error_set(err, -errno, "%s: %s", path, strerror(errno));
-    else if (count == 0)
-        r = error_set(err, -EINVAL, "%s: the file is empty", path);
-    else if (count > FILE_BYTES_MAX)
-        r = error_set(err, -EINVAL, "%s: more than %d MiB", path, FILE_BYTES_MAX >> 20);
+    struct buf bytes;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    int r = buf_read(&bytes, path, err);
     if (r == 0)
-        r = cluster_yaml_parse(cluster, arena, path, bytes, count, err);
-    free(bytes);
-    fclose(stream);
+        r = cluster_yaml_parse(cluster, arena, path, bytes.bytes, bytes.count, err);
+    buf_release(&bytes);
     return r;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/published.h"
@@ -58,7 +59,7 @@ static const char *const published_names[PUBLISHED_TYPES] = { "v100", "p100", "k
 /* Kinds that were measured for Gavel share as they did there, whatever their rates. */
 static void add_sharing(const struct throughput *table, struct throughput_row *row)
 {
-    uint32_t k = table->cluster ? 0 : PUBLISHED_KINDS;
+    uint32_t k = 0;
     while (k < PUBLISHED_KINDS && strcmp(published_kinds[k].name, row->name) != 0)
         k++;
     for (uint32_t t = 0; k < PUBLISHED_KINDS && t < PUBLISHED_TYPES; t++) {
@@ -132,32 +133,12 @@ int throughput_parse(struct throughput *table, struct arena *arena, const char *
 int throughput_load(struct throughput *table, struct arena *arena, const char *path,
                     struct error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    char *bytes = NULL;
-    size_t count = 0;
-    size_t room = 0;
-    int r = 0;
-    do {
-        if (count == room) {
-            room = room ? room * 2 : 64 * 1024;
-            char *more = room <= FILE_BYTES_MAX * 2 ? realloc(bytes, room) : NULL;
-            if (!more) {
-                r = error_set(err, -EINVAL, "%s: more than %d MiB", path,
-                              FILE_BYTES_MAX >> 20);
-                break;
-            }
-            bytes = more;
-        }
-        count += fread(bytes + count, 1, room - count, file);
-    } while (!feof(file) && !ferror(file));
-    if (r == 0 && ferror(file))
-        r = error_set(err, -errno, "%s: %s", path, strerror(errno));
+    struct buf bytes;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    int r = buf_read(&bytes, path, err);
     if (r == 0)
-        r = throughput_parse(table, arena, path, bytes, count, err);
-    free(bytes);
-    fclose(file);
+        r = throughput_parse(table, arena, path, bytes.bytes, bytes.count, err);
+    buf_release(&bytes);
     return r;
 }
 
@@ -206,7 +187,7 @@ double throughput_rate(const struct throughput *table, const struct job *job,
         return type < TYPES_MAX ? row_rate(&table->rows[job->kind], type, gpus, spread)
                                 : 0;
     double speed = 1;
-    if (table->cluster && type < TYPES_MAX && type < table->cluster->type_count)
+    if (type < table->cluster->type_count)
         speed = table->cluster->types[type].speed;
     double step_s = job->step_s > 0 ? job->step_s : 1;
     if (job->fixed_s > 0)

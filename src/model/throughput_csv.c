@@ -164,8 +164,7 @@ static int read_kind(const struct lines *lines, enum column column, struct error
 /* The bit of the line's type in the cluster; 0: it has none of it. */
 static uint32_t type_bit(const struct throughput *table, const struct lines *lines)
 {
-    uint32_t bits =
-        table->cluster ? cluster_types_named(table->cluster, lines->field[TYPE]) : 0;
+    uint32_t bits = cluster_types_named(table->cluster, lines->field[TYPE]);
     return bits & -bits;
 }
 

@@ -40,7 +40,7 @@ static int read_key(const struct place *at, char *kind, uint32_t *ret_size,
     if (strncmp(text, "('", 2) != 0 || !end || end < text + 4 || end[-1] != '\'')
         return wrong(at, "want \"('kind', gpus)\"", err);
     size_t bytes = (size_t)(end - 1 - (text + 2));
-    if (bytes == 0 || bytes > KIND_BYTES_MAX)
+    if (bytes > KIND_BYTES_MAX)
         return wrong(at, "want a kind of 1 to 200 bytes", err);
     char *rest;
     errno = 0;
@@ -137,7 +137,7 @@ static void find_type(const struct throughput *table, struct place *at)
     if (at->spread)
         bytes -= strlen(SPREAD_SUFFIX);
     snprintf(type, sizeof type, "%.*s", (int)(bytes < 63 ? bytes : 63), at->type);
-    at->bit = table->cluster ? cluster_types_named(table->cluster, type) : 0;
+    at->bit = cluster_types_named(table->cluster, type);
 }
 
 typedef int read_entry(struct throughput *table, struct arena *arena,

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/map.h"
@@ -486,29 +486,11 @@ int instance_file_parse(struct instance_file *file, struct arena *arena,
 int instance_file_read(struct instance_file *file, struct arena *arena,
                        const char *path, struct error *err)
 {
-    FILE *stream = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    if (!stream)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    size_t room = 1 << 16, count = 0;
-    char *bytes = malloc(room);
-    while (bytes && !feof(stream) && !ferror(stream) && count <= FILE_BYTES_MAX) {
-        if (count == room)
-            bytes = realloc(bytes, room *= 2);
-        if (bytes)
-            count += fread(bytes + count, 1, room - count, stream);
-    }
-    int r = 0;
-    if (!bytes)
-        r = error_set(err, -ENOMEM, "%s: out of memory", path);
-    else if (ferror(stream))
-        r = error_set(err, -errno, "%s: %s", path, strerror(errno));
-    else if (count > FILE_BYTES_MAX)
-        r = error_set(err, -EINVAL, "%s: larger than %d MiB", path,
-                      FILE_BYTES_MAX / (1024 * 1024));
-    else
-        r = instance_file_parse(file, arena, path, bytes, count, err);
-    if (stream != stdin)
-        fclose(stream);
-    free(bytes);
+    struct buf bytes;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    int r = buf_read(&bytes, path, err);
+    if (r == 0)
+        r = instance_file_parse(file, arena, path, bytes.bytes, bytes.count, err);
+    buf_release(&bytes);
     return r;
 }

@@ -1,9 +1,12 @@
 /* Growing bytes: put together piece by piece, up to a ceiling. */
 #include "support/cases.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 
 #define ROOM 10000
 
@@ -76,6 +79,55 @@ static void a_released_buffer_may_be_used_again(void **state)
     assert_string_equal(buf->bytes, "twice");
 }
 
+/* A file of its own with 'count' times "x". */
+static void write_file(char *path, size_t count)
+{
+    snprintf(path, 64, "/tmp/berth-buf-XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(write(file, "x", 1), 1);
+    close(file);
+}
+
+static void a_file_is_read_whole_up_to_the_ceiling(void **state)
+{
+    struct buf *buf = *state;
+    static const size_t sizes[] = { 0, 1, 8192, 8193, ROOM };
+    struct error err;
+    char path[64];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        buf_reset(buf);
+        write_file(path, sizes[i]);
+        assert_int_equal(buf_read(buf, path, &err), 0);
+        unlink(path);
+        assert_int_equal(buf->count, sizes[i]);
+        assert_int_equal(strlen(buf->bytes), sizes[i]); /* "" too is a text */
+    }
+}
+
+static void what_cannot_be_read_is_named(void **state)
+{
+    struct buf *buf = *state;
+    struct error err;
+    char path[64];
+    assert_int_equal(buf_read(buf, "/nowhere/x", &err), -ENOENT);
+    assert_string_equal(err.text, "/nowhere/x: No such file or directory");
+    assert_int_equal(buf_read(buf, "/", &err), -EISDIR);
+    assert_string_equal(err.text, "/: Is a directory");
+
+    write_file(path, ROOM + 1);
+    assert_int_equal(buf_read(buf, path, &err), -EINVAL);
+    unlink(path);
+    assert_non_null(strstr(err.text, ": more than 9 KiB"));
+
+    struct buf large;
+    buf_init(&large, 2 << 20);
+    assert_int_equal(buf_read(&large, "/dev/zero", &err), -EINVAL);
+    assert_string_equal(err.text, "/dev/zero: more than 2 MiB");
+    buf_release(&large);
+}
+
 static int setup(void **state)
 {
     static struct buf buf;
@@ -101,6 +153,8 @@ int main(void)
         CASE(past_the_ceiling_nothing_is_added_any_more),
         CASE(a_reset_buffer_starts_anew),
         CASE(a_released_buffer_may_be_used_again),
+        CASE(a_file_is_read_whole_up_to_the_ceiling),
+        CASE(what_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

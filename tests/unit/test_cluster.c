@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -75,8 +76,59 @@ static void wrong_short_hand_is_refused(void **state)
     assert_wrong("v100:8,", "cluster part \"\"");
     assert_wrong(":8", "cluster part \":8\"");
     assert_wrong("gavel-63", "did you mean 'gavel-36'");
+    assert_wrong("4xv100:0", "0 GPUs in a node, want 1 to 64");
+    assert_wrong("0xv100:8", "0 nodes, want 1 to 1000000");
+    assert_wrong("v 100:8", "cluster part \"v 100:8\"");
+    assert_wrong("v100:8x", "cluster part \"v100:8x\"");
+    assert_wrong("a-type-with-a-name-beyond-all-use:8", "cluster part \"a-type");
+    assert_wrong("no/such.yaml", "no/such.yaml: No such file");
+    assert_wrong("nosuch.yml", "nosuch.yml: No such file");
     assert_wrong("a:1,b:1,c:1,d:1,e:1,f:1,g:1,h:1,i:1,j:1,k:1,l:1,m:1,n:1,o:1,p:1,q:1",
                  "more than 16 types");
+}
+
+/* Parts that are too many or too long are refused without being shown whole. */
+static void short_hand_has_a_ceiling(void **state)
+{
+    char text[4096] = "", part[100];
+    size_t count = 0;
+    memset(part, 'v', sizeof part - 1);
+    part[sizeof part - 1] = '\0';
+    assert_wrong(part, "no cluster 'vvvv");
+    snprintf(text, sizeof text, "%s:1", part);
+    assert_wrong(text, "vvvv\", want TYPE:GPUS");
+    assert_true(strlen(err.text) < 160);
+    for (int i = 0; i < 65; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count, "v100:1,");
+    text[count - 1] = '\0';
+    assert_wrong(text, "cluster of more than 64 parts");
+    *strrchr(text, ',') = '\0';
+    load(text);
+    assert_int_equal(cluster.gpu_count, 64);
+}
+
+static void many_kinds_of_node_are_counted_by_shape(void **state)
+{
+    char text[512] = "";
+    size_t count = 0;
+    for (int i = 1; i <= 20; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count, "%s2xv100:%d",
+                                  i > 1 ? "," : "", i);
+    load(text);
+    assert_int_equal(cluster.shape_count, 20);
+    for (uint32_t s = 0; s < 20; s++) {
+        assert_int_equal(cluster.shapes[s].node.gpu_count, s + 1);
+        assert_int_equal(cluster.shapes[s].count, 2);
+    }
+}
+
+static void types_are_looked_up_by_name(void **state)
+{
+    load("v100:1,k80:1");
+    assert_int_equal(cluster_types_named(&cluster, ""), 0);
+    assert_int_equal(cluster_types_named(&cluster, NULL), 0);
+    assert_int_equal(cluster_types_named(&cluster, "v10"), 0);
+    assert_int_equal(cluster_types_named(&cluster, "k80|"), 2);
 }
 
 static int parse(const char *text)
@@ -158,7 +210,77 @@ static void wrong_yaml_is_named_by_line_and_field(void **state)
                       "c.yaml:2: 1 names, want 3");
     assert_wrong_yaml("name: x\n", "nodes");
     assert_wrong_yaml("nodes:\n  - {", "c.yaml:");
+    assert_wrong_yaml("nodes: [ { type: a, gpus: 99 } ]\n", "c.yaml:1: gpus is 99");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, cpus: 100001 }\n",
+                      "c.yaml:2: cpus is 100001, want 0 to 100000");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, mem_gib: 1000001 }\n",
+                      "c.yaml:2: mem_gib is 1000001, want 0 to 1000000");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, rack: 100001 }\n",
+                      "c.yaml:2: rack is 100001, want 0 to 100000");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, link_gbps: 0 }\n",
+                      "c.yaml:2: link_gbps is 0, want 0.001 to 1000000");
+    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, link_gbps: nan }\n",
+                      "c.yaml:2: link_gbps is nan");
+    assert_wrong_yaml("nodes:\n  - { names: [x y], type: a, gpus: 9 }\n",
+                      "c.yaml: name \"x y\", want no blanks, commas or quotes");
+    assert_wrong_yaml("nodes:\n  - { names: ['x,y'], type: a, gpus: 9 }\n", "\"x,y\"");
+    assert_wrong_yaml("nodes:\n  - { names: ['x\"y'], type: a, gpus: 9 }\n", "want no");
+    assert_wrong_yaml("nodes:\n  - { names: [\"x\\x7f\"], type: a, gpus: 9 }\n",
+                      "want no");
+    assert_wrong_yaml("oversubscription: 0.5\nnodes:\n  - { type: a, gpus: 8 }\n",
+                      "c.yaml: oversubscription is 0.5, want 1 to 1000");
+    assert_wrong_yaml("oversubscription: 1001\nnodes:\n  - { type: a, gpus: 8 }\n",
+                      "c.yaml: oversubscription is 1001, want 1 to 1000");
+    assert_wrong_yaml("types:\n  - { name: a, usd_per_hour: -1 }\n"
+                      "nodes:\n  - { type: a, gpus: 9 }\n",
+                      "c.yaml:2: usd_per_hour is -1, want 0 to 1000000");
+    assert_wrong_yaml("types:\n  - { name: a }\n  - { name: b, usd_per_hour: 1e7 }\n"
+                      "nodes:\n  - { type: a, gpus: 9 }\n",
+                      "c.yaml:3: usd_per_hour is 1e+07");
+    assert_wrong_yaml("types:\n  - { name: a, speed: 1e7 }\n"
+                      "nodes:\n  - { type: a, gpus: 9 }\n",
+                      "c.yaml:2: speed is 1e+07");
+    assert_wrong_yaml("nodes:\n  - { count: 600000, type: a, gpus: 8 }\n"
+                      "  - { count: 600000, type: a, gpus: 8 }\n",
+                      "c.yaml: 1200000 nodes, want at most 1000000");
+    snprintf(wrong, sizeof wrong, "%s  - { name: a, weight: 1e7 }\n", nodes);
+    assert_wrong_yaml(wrong, "c.yaml:4: weight is 1e+07, want more than 0");
     assert_int_equal(parse(""), -EINVAL);
+}
+
+static void yaml_may_leave_most_things_out(void **state)
+{
+    assert_int_equal(parse("nodes:\n- type: a\n  gpus: 2\n"), 0);
+    assert_string_equal(cluster.name, "c.yaml");
+    assert_int_equal(cluster.node_count, 1);
+    assert_true(cluster.oversubscription == 1);
+    assert_int_equal(cluster.nodes[0].cpu_milli, 2 * 64000);
+    assert_int_equal(cluster.nodes[0].mem_mib, 2 * 512 * 1024);
+    assert_true(cluster.nodes[0].link_bps == 25000000000u);
+}
+
+static void more_types_than_there_can_be_are_refused(void **state)
+{
+    char text[1024] = "nodes:\n";
+    size_t count = strlen(text);
+    for (int i = 0; i < 17; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count,
+                                  "  - { type: t%d, gpus: 1 }\n", i);
+    assert_int_equal(parse(text), -EINVAL);
+    assert_string_equal(err.text, "c.yaml: more than 16 types of GPU");
+}
+
+static void a_cluster_is_read_from_its_file(void **state)
+{
+    char path[] = "/tmp/berth-cluster-XXXXXX.yaml";
+    int file = mkstemps(path, 5);
+    assert_true(file >= 0);
+    dprintf(file, "nodes:\n  - { type: a, gpus: 3 }\n");
+    close(file);
+    load(path);
+    unlink(path);
+    assert_int_equal(cluster.gpu_count, 3);
+    assert_string_equal(cluster.name, path);
 }
 
 static int setup(void **state)
@@ -181,7 +303,13 @@ int main(void)
         CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
         CASE(presets_are_as_published),
         CASE(wrong_short_hand_is_refused),
+        CASE(short_hand_has_a_ceiling),
+        CASE(many_kinds_of_node_are_counted_by_shape),
+        CASE(types_are_looked_up_by_name),
         CASE(yaml_says_it_all),
+        CASE(yaml_may_leave_most_things_out),
+        CASE(more_types_than_there_can_be_are_refused),
+        CASE(a_cluster_is_read_from_its_file),
         CASE(wrong_yaml_is_named_by_line_and_field),
     };
     return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -90,6 +91,46 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     } cases[] = {
         { "", "f.json:1: " },
         { "[]", "f.json: want an object with a list \"instances\"" },
+        { "{\"instances\":7}", "f.json: want an object with a list \"instances\"" },
+        { INSTANCE("7", WORKERS, JOBS, ""), "worker_types: want a list of 1 to 16" },
+        { INSTANCE("[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]", WORKERS, JOBS, ""),
+          "worker_types: want a list of 1 to 16" },
+        { INSTANCE("[\"a\",\"\"]", WORKERS, JOBS, ""), "worker_types[1]: want a name" },
+        { INSTANCE("[\"a\",7]", WORKERS, JOBS, ""), "worker_types[1]: want a name" },
+        { INSTANCE(TYPES, "7", JOBS, ""), "num_workers: want a list of 2" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"instance_costs_per_hour\":[1,2]"),
+          "instance_costs_per_hour: want an object with a price per type" },
+        { INSTANCE(TYPES, WORKERS, "[" JOB("\"\"", "[1,2]", "") "]", ""),
+          "jobs[0].id: want a number or a name" },
+        { INSTANCE(TYPES, WORKERS,
+                   "[" JOB("7", "[1,2]", ",\"SLO_seconds_left\":-1e16") "]", ""),
+          "jobs[0].SLO_seconds_left: is -1e+16, want a number from -1e15 to 1e15" },
+        { INSTANCE(TYPES, WORKERS,
+                   "[" JOB("7", "[1,2]", ",\"time_since_start\":-1") "]", ""),
+          "jobs[0].time_since_start: is -1, want a number from 0 to 1e15" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"pairs\":{}"), "pairs: want a list" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"pairs\":[{\"ids\":[0]}]"),
+          "pairs[0].ids: want two" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"pairs\":[{\"ids\":[0,[]]}]"),
+          "pairs[0].ids[1]: want the id of a job" },
+        { INSTANCE(TYPES, WORKERS, JOBS,
+                   ",\"pairs\":[{\"ids\":[0,\"b\"],\"throughputs\":[[1,1],7]}]"),
+          "pairs[0].throughputs[1]: want two numbers" },
+        { INSTANCE(TYPES, WORKERS, JOBS,
+                   ",\"pairs\":[{\"ids\":[0,\"b\"],\"throughputs\":[[-1,1],[1,1]]}]"),
+          "pairs[0].throughputs[0][0]: is -1" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"entities\":{}"), "entities: want a list" },
+        { INSTANCE(TYPES, WORKERS, JOBS, ",\"entities\":[{\"weight\":-1}]"),
+          "entities[0].weight: is -1" },
+        { INSTANCE(TYPES, WORKERS, JOBS,
+                   ",\"entities\":[{\"weight\":1,\"inside\":\"lifo\"}]"),
+          "entities[0].inside: want fairness or fifo" },
+        { INSTANCE(TYPES, WORKERS, JOBS,
+                   ",\"entities\":[{\"weight\":1,\"inside\":\"fifo\"}]"),
+          "entities[0].jobs: want a list of ids" },
+        { INSTANCE(TYPES, WORKERS, JOBS,
+                   ",\"entities\":[{\"weight\":1,\"inside\":\"fifo\",\"jobs\":[9]}]"),
+          "entities[0].jobs[0]: there is no job '9'" },
         { "{\"instances\":[7]}", "f.json: instances[0]: want an object" },
         { "{\"instances\":[{}]}", "f.json: instances[0].worker_types: missing" },
         { INSTANCE("[]", "[]", JOBS, ""), "worker_types: want a list of 1 to 16" },
@@ -168,12 +209,85 @@ static void pairs_of_unequal_gangs_are_refused(void **state)
     assert_non_null(strstr(err.text, "pairs[0].ids: scale factors 1 and 2"));
 }
 
+static void a_name_has_a_ceiling(void **state)
+{
+    char text[1000], name[202];
+    memset(name, 'n', 201);
+    name[201] = '\0';
+    snprintf(text, sizeof text, INSTANCE("[\"%s\"]", "[1]", "[]", ""), name);
+    assert_int_equal(parse(text), -EINVAL);
+    assert_non_null(strstr(err.text, "worker_types[0]: want a name"));
+    snprintf(text, sizeof text,
+             INSTANCE("[\"a\"]", "[1]", "[" JOB("\"%s\"", "[1]", "") "]", ""), name);
+    assert_int_equal(parse(text), -EINVAL);
+    assert_non_null(strstr(err.text, "jobs[0].id: want a number or a name"));
+    name[200] = '\0';
+    snprintf(text, sizeof text,
+             INSTANCE("[\"%s\"]", "[1]", "[" JOB("\"%s\"", "[1]", "") "]", ""), name,
+             name);
+    assert_int_equal(parse(text), 0);
+    assert_string_equal(file.instances[0].jobs[0], name);
+}
+
+/* "null" is what Python writes for what is not there. */
+static void null_is_as_good_as_absent(void **state)
+{
+    assert_int_equal(
+        parse(INSTANCE(TYPES, WORKERS,
+                       "[" JOB("0", "[1,2]", ",\"priority_weight\":null") "]",
+                       ",\"pairs\":null,\"entities\":null,"
+                       "\"instance_costs_per_hour\":null")),
+        0);
+    const struct instance *in = &file.instances[0];
+    assert_near(in->weight[0], 1, 0);
+    assert_int_equal(in->pair_count, 0);
+    assert_int_equal(in->group_count, 0);
+    assert_null(in->price);
+}
+
+/* Ids that are numbers put the lower one first, whatever the order of the jobs. */
+static void a_pair_may_be_named_either_way(void **state)
+{
+#define TWO(first, second, ids) \
+    INSTANCE("[\"a\"]", "[1]", \
+             "[" JOB(first, "[1]", "") "," JOB(second, "[1]", "") "]", \
+             ",\"pairs\":[{\"ids\":" ids ",\"throughputs\":[[0.1,0.9]]}]")
+    static const struct {
+        const char *text;
+        double first; /* rate of the job that stands first */
+    } cases[] = {
+        { TWO("3", "5", "[3,5]"), 0.1 },
+        { TWO("3", "5", "[5,3]"), 0.1 },
+        { TWO("5", "3", "[3,5]"), 0.9 },
+        { TWO("5", "3", "[5,3]"), 0.9 },
+        { TWO("3", "\"b\"", "[3,\"b\"]"), 0.1 },
+        { TWO("3", "\"b\"", "[\"b\",3]"), 0.9 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(parse(cases[i].text), 0);
+        assert_near(file.instances[0].pair_rate[0], cases[i].first, 0);
+        assert_near(file.instances[0].pair_rate[1], 1 - cases[i].first, 1e-15);
+    }
+}
+
 static void no_jobs_and_no_instances_are_fine(void **state)
 {
     assert_int_equal(parse("{\"instances\":[]}"), 0);
     assert_int_equal(file.count, 0);
     assert_int_equal(parse(INSTANCE(TYPES, "[0,0]", "[]", "")), 0);
     assert_int_equal(file.instances[0].job_count, 0);
+}
+
+static void a_file_is_read_as_its_text_is(void **state)
+{
+    char path[] = "/tmp/berth-instance-XXXXXX";
+    int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    dprintf(handle, "%s", INSTANCE(TYPES, WORKERS, JOBS, ""));
+    close(handle);
+    assert_int_equal(instance_file_read(&file, &arena, path, &err), 0);
+    unlink(path);
+    assert_string_equal(file.instances[0].jobs[1], "b");
 }
 
 static void a_file_that_is_not_there_is_said(void **state)
@@ -192,6 +306,10 @@ int main(void)
         CASE(what_is_wrong_is_said_with_its_place),
         CASE(pairs_of_unequal_gangs_are_refused),
         CASE(no_jobs_and_no_instances_are_fine),
+        CASE(a_name_has_a_ceiling),
+        CASE(null_is_as_good_as_absent),
+        CASE(a_pair_may_be_named_either_way),
+        CASE(a_file_is_read_as_its_text_is),
         CASE(a_file_that_is_not_there_is_said),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

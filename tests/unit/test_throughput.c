@@ -99,6 +99,17 @@ static void wrong_tables_are_refused_by_field(void **state)
     assert_wrong("{ \"v100\": { \"('A', 1)\": { } } }", "no number");
     assert_wrong("{ \"v100\":\n { \"('A', 1)\": { \"null\": NaN } } }", "t.json:2: ");
     assert_wrong("{ \"v100\": { \"('A', 1)\": {", "t.json:1: ");
+    assert_wrong(" \t\r\n", "t.json:");
+    assert_wrong("{ \"v100\": { \"('A', 1)\": 5 } }", "want an object with a rate");
+    assert_wrong("{ \"v100\": { \"('A', 1)\": { \"null\": 1e10 } } }", "not a rate");
+    assert_wrong("{ \"v100\": { \"('A, 1)\": { \"null\": 5 } } }", "want \"('kind'");
+    assert_wrong("{ \"v100\": { \"('A' 1)\": { \"null\": 5 } } }", "want \"('kind'");
+    assert_wrong("{ \"v100\": { \"('', 1)\": { \"null\": 5 } } }", "want \"('kind'");
+    assert_wrong("{ \"v100\": { \"('A',)\": { \"null\": 5 } } }", "want a number of");
+    assert_wrong("{ \"v100\": { \"('A', 1]\": { \"null\": 5 } } }", "want a number of");
+    assert_wrong("{ \"v100\": { \"('A', -1)\": { \"null\": 5 } } }", "want 1, 2, 4");
+    assert_wrong("{ \"v100\": { \"('A', 99999999999999999999)\": { \"null\": 5 } } }",
+                 "want a number of GPUs");
 }
 
 /* To the last bit: jobs that are drawn have as many steps as these rates say. */
@@ -223,6 +234,81 @@ static void wrong_pairs_are_refused_by_field(void **state)
     assert_wrong("hello", "t.json:1: hello: no such column");
 }
 
+/* A name of 201 bytes, in the middle of 'before' and 'after'. */
+static const char *with_a_long_kind(const char *before, const char *after)
+{
+    static char text[600];
+    char name[202];
+    memset(name, 'n', 201);
+    name[201] = '\0';
+    snprintf(text, sizeof text, "%s%s%s", before, name, after);
+    return text;
+}
+
+static void names_and_numbers_have_a_ceiling(void **state)
+{
+    assert_wrong(with_a_long_kind("{\"v100\":{\"('", "', 1)\":{\"null\":5}}}"),
+                 "want a kind of 1 to 200 bytes");
+    assert_wrong(with_a_long_kind(HEAD, ",v100,1,1,,,\n"), "t.json:2: kind: want");
+    assert_wrong(HEAD "A,v100,1,1e10,,,\n", "t.json:2: rate: want 0 to 1e9");
+    assert_wrong(HEAD "A,v100,256,1,,,\n", "t.json:2: gpus: want 1, 2, 4");
+    assert_wrong(HEAD "A,v100,1.5,1,,,\n", "t.json:2: gpus: want 1, 2, 4");
+    assert_wrong(HEAD "A,v100,1,1,,,\nA,v100,1,x,,A,1\n", "t.json:3: rate: want");
+    assert_wrong(HEAD "A,v100,1,1,,,\nA,v100,1,1,1,A,1\n",
+                 "t.json:3: rate_spread: is of a gang alone, not of a pair");
+    assert_wrong(PAIR("\"('A', 1)\": [\"x\", 1]"), "want [a, b]");
+    assert_wrong(PAIR("\"('A', 1)\": [1e10, 1]"), "want [a, b]");
+    /* Of a type that is not here, the name may be as long as it likes. */
+    assert_int_equal(parse(with_a_long_kind("{\"", "\":{\"('A', 1)\":{\"null\":5}}}")),
+                     0);
+}
+
+/* Every kind is found again, also where two names fall into one place of the index. */
+static void thousands_of_kinds_are_told_apart(void **state)
+{
+    static char text[200000];
+    size_t count = (size_t)snprintf(text, sizeof text, "kind,type,gpus,rate\n");
+    for (int i = 0; i < 5000; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count,
+                                  "kind-%d,v100,1,%d\n", i, i);
+    assert_int_equal(parse(text), 0);
+    assert_int_equal(table.row_count, 5000);
+    for (int i = 0; i < 5000; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "kind-%d", i);
+        assert_true(rate(name, 0, 1, false) == i);
+    }
+}
+
+static void pairs_are_for_a_thousand_kinds_at_most(void **state)
+{
+    static char text[100000];
+    size_t count =
+        (size_t)snprintf(text, sizeof text, "kind,type,gpus,rate,beside,rate_beside\n");
+    for (int i = 0; i < 1025; i++)
+        count +=
+            (size_t)snprintf(text + count, sizeof text - count, "%d,v100,1,1,,\n", i);
+    snprintf(text + count, sizeof text - count, "0,v100,1,1,1,1\n");
+    assert_wrong(text, "t.json:1027: beside: pairs among more than 1024 kinds");
+    count = (size_t)snprintf(text, sizeof text, "{\"v100\":{");
+    for (int i = 0; i < 1025; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count,
+                                  "\"('%d', 1)\":{\"null\":1},", i);
+    snprintf(text + count, sizeof text - count,
+             "\"('x', 1)\":{\"null\":1,\"('1', 1)\":[1,1]}}}");
+    assert_wrong(text, "('1', 1): pairs among more than 1024 kinds");
+}
+
+static void a_pair_is_no_faster_spread_than_alone(void **state)
+{
+    /* B does not run when it is spread, so neither shares with the other there. */
+    assert_int_equal(parse("kind,type,gpus,rate,rate_spread,beside,rate_beside\n"
+                           "A,v100,2,8,4,,\nB,v100,2,5,0,,\nA,v100,2,4,,B,2\n"),
+                     0);
+    assert_pair("A", "B", 0, 2, false, 4, 2);
+    assert_pair("A", "B", 0, 2, true, 0, 0);
+}
+
 static void a_released_table_says_what_ships(void **state)
 {
     const char *data = getenv("BERTH_DATA");
@@ -275,6 +361,10 @@ int main(void)
         CASE(pairs_stand_in_csv_too),
         CASE(wrong_pairs_are_refused_by_field),
         CASE(wrong_tables_are_refused_by_field),
+        CASE(names_and_numbers_have_a_ceiling),
+        CASE(thousands_of_kinds_are_told_apart),
+        CASE(pairs_are_for_a_thousand_kinds_at_most),
+        CASE(a_pair_is_no_faster_spread_than_alone),
     };
     return cmocka_run_group_tests_name("throughput", tests, NULL, NULL);
 }

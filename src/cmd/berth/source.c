@@ -21,31 +21,15 @@ static const struct flag draft_flags[] = { DRAFT_FLAGS, { 0 } };
 int source_read(struct arena *arena, const char *path, const char **ret_text,
                 struct error *err)
 {
-    bool standard = strcmp(path, "-") == 0;
-    const char *name = standard ? "standard input" : path;
-    FILE *file = standard ? stdin : fopen(path, "re");
-    if (!file)
-        return error_set(err, -errno, "%s: %s", name, strerror(errno));
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct buf buf;
-    char piece[8192];
-    size_t count;
     buf_init(&buf, REQUEST_SCRIPT_MAX);
-    while (!buf.full && (count = fread(piece, 1, sizeof piece, file)) > 0)
-        buf_add(&buf, piece, count);
-    int r = 0;
-    if (ferror(file))
-        r = error_set(err, -errno, "%s: %s", name, strerror(errno));
-    else if (buf.full)
-        r = error_set(err, -EINVAL, "%s: is larger than %u bytes", name,
-                      REQUEST_SCRIPT_MAX);
-    else if (buf.count > 0 &&
-             (strlen(buf.bytes) != buf.count || !json_can_say(buf.bytes)))
+    int r = buf_read(&buf, path, err);
+    if (r == 0 && (strlen(buf.bytes) != buf.count || !json_can_say(buf.bytes)))
         r = error_set(err, -EINVAL, "%s: is not a text in UTF-8", name);
-    else
-        *ret_text = arena_text(arena, buf.count ? buf.bytes : "");
+    if (r == 0)
+        *ret_text = arena_text(arena, buf.bytes);
     buf_release(&buf);
-    if (!standard)
-        fclose(file);
     return r;
 }
 
