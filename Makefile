@@ -5,6 +5,7 @@
 #   make demo-slurm   the same on a Slurm of its own (as root)
 #   make check        install what is missing, build, run every test
 #   make check-fresh  the last two in an empty Debian 12 (as root)
+#   make deb          Debian's packages, in build/deb
 #   make bench        how fast: figures per second and per decision
 #   make soak         the slow tests
 #   make coverage     which lines and branches the tests reach
@@ -56,6 +57,10 @@ check-fresh:
 	@tools/setup fresh
 	@tools/check-fresh
 
+deb:
+	@tools/setup deb
+	@tools/deb
+
 bench: all
 	$(BUILD)/berth bench all
 	@ninja --quiet -C $(BUILD) tests/bench_resort
@@ -77,4 +82,5 @@ install: all
 clean:
 	rm -rf build build-asan build-clang build-coverage berth-report.html
 
-.PHONY: all demo demo-slurm check soak coverage check-fresh bench pictures format tidy install clean
+.PHONY: all demo demo-slurm check soak coverage check-fresh deb bench pictures format tidy install \
+	clean

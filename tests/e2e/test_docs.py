@@ -151,7 +151,7 @@ class Installed(Case):
     def test_everything_is_in_its_usual_place(self):
         for ending in ("bin/berth", "share/bash-completion/completions/berth.bash",
                        "share/zsh/site-functions/_berth",
-                       "share/fish/vendor_completions.d/berth.fish", "pkgconfig/berth.pc"):
+                       "share/fish/vendor_completions.d/berth.fish", "pkgconfig/berth-client.pc"):
             self.assert_found(ending)
         if any("/man1/" in name for name in self.found):
             self.assert_found("share/man/man1/berth.1")
