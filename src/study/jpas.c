@@ -367,5 +367,6 @@ const struct study study_jpas = {
              "Applications 158, 2020, 102590",
     .seeds_full = 5,
     .seeds_quick = 2,
+    .seed_first = SEED_UNSEEN,
     .run = jpas_run,
 };

@@ -13,6 +13,7 @@ import threading
 import time
 import unittest
 
+from injected import survived
 from live import BUILD, Daemon, ENDED
 
 SOAK = os.environ.get("BERTH_SOAK")
@@ -82,6 +83,9 @@ class Crash(unittest.TestCase):
         for client in clients:
             client.join()
         self.check_all()
+        survived("berthd killed with signal 9, at a random moment", KILLS,
+                 "every acknowledged job ends exactly once, with its own exit code, and no two "
+                 "attempts run at a time", seed=SEED, jobs=len(self.accepted))
 
     def supervisors(self):
         done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.daemon.state}"],
@@ -94,12 +98,14 @@ class Crash(unittest.TestCase):
         self.daemon.start()
         client = threading.Thread(target=self.submit_some)
         client.start()
+        killed = 0
         for turn in range(KILLS * 2):
             time.sleep(self.rng.random() * 0.3)
             found = self.supervisors()
             if found:
                 try:
                     os.kill(self.rng.choice(found), signal.SIGKILL)
+                    killed += 1
                 except ProcessLookupError:
                     pass
             if turn % 8 == 7:
@@ -108,6 +114,9 @@ class Crash(unittest.TestCase):
         self.over.set()
         client.join()
         self.check_all()
+        survived("a job's supervisor killed with signal 9, and at times berthd", killed,
+                 "every acknowledged job runs to its end, anew where it has to, and never beside "
+                 "itself", seed=SEED, jobs=len(self.accepted))
 
     def check_all(self):
         for ident in sorted(self.accepted):

@@ -9,6 +9,7 @@ import tempfile
 import time
 import unittest
 
+from injected import survived
 from live import PATIENCE, Daemon, until
 
 
@@ -90,6 +91,7 @@ class Full(Disk):
         for ident in accepted:
             if ident != held:
                 self.assertIn(self.daemon.wait(ident)["state"], ("COMPLETED", "FAILED"))
+        return len(accepted)
 
     def test_a_full_disk(self):
         filler = os.path.join(self.folder, "filler")
@@ -102,7 +104,9 @@ class Full(Disk):
                 except OSError:
                     pass
 
-        self.trouble(fill, lambda: os.remove(filler))
+        jobs = self.trouble(fill, lambda: os.remove(filler))
+        survived("the disk is full", 1, "nothing is acknowledged that is not kept, what runs goes "
+                 "on, and with room again all of it is recorded", jobs=jobs)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to mount a small file system")
@@ -141,6 +145,8 @@ class ReadOnly(Disk):
             self.assertEqual(daemon.job(ident)["state"], "HELD")
             self.assertEqual(daemon.ask("PATCH", f"/v1/jobs/{ident}", {"hold": False})[0], 200)
             self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
+        survived("the disk can only be read", 1, "submissions are refused and say why, questions "
+                 "are answered, and after a repair nothing is missing", jobs=len(kept))
 
 
 if __name__ == "__main__":

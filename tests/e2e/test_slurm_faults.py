@@ -6,6 +6,7 @@ import subprocess
 import time
 import unittest
 
+from injected import survived
 from slurm_lab import NOBODY, Lab, missing
 from test_slurm import Slurmed, state
 
@@ -225,6 +226,12 @@ class Kills(OnLab):
                         "squeue", "-a", "-t", "all").stdout + self.lab.run(
                             "scontrol", "show", "-d", "node").stdout + str(self.lines(log))
                 ) from fault
+        asked = "by commands" if self.driver == "commands" else "through its library"
+        for who in dict(pairs):
+            steps = sum(each == who for each, _ in pairs)
+            survived(f"{who} killed with signal 9 while a job is evicted, Slurm asked {asked}",
+                     steps, "the trial job runs once, its victim saves, comes back once and never "
+                     "beside itself, and the ledger has the eviction once", evictions=steps)
 
     def test_the_most_telling(self):
         self.each([("berthd", "recalled"), ("berth-slurm", "grace"), ("slurmctld", "saved")])
@@ -581,6 +588,8 @@ for i in $(seq 6000); do sleep 0.1; done""")
         again = [e for e in events if e["kind"] == "started"][-1]
         self.assertGreaterEqual(again["at"] - lost[0]["at"], 3)  # its ghost may still run
         wait_for(lambda: len(set(self.lines(log))) == 2)
+        survived("a node's slurmd killed for good", 1, "a job that may runs again elsewhere, after "
+                 "its ghost must be gone; one that may not has failed and says why", jobs=2)
 
     def test_a_restart_forgets_no_fence(self):
         daemon = self.begin()
@@ -596,6 +605,8 @@ for i in $(seq 6000); do sleep 0.1; done""")
         self.until(here, "RUNNING")
         self.assertGreaterEqual([e for e in daemon.events(here)
                                  if e["kind"] == "started"][-1]["at"], back + 3)
+        survived("a node's slurmd killed for good, then berthd", 1, "the wait for the ghost of its "
+                 "job begins anew", jobs=1)
 
     def test_a_new_node(self):
         daemon = self.begin()

@@ -10,6 +10,8 @@
  * Without libFuzzer this main() takes every file as it is and then BERTH_FUZZ_RUNS (2000)
  * mutants, the same for the same BERTH_SEED.  The input that ends the program is left in
  * the file fuzz_NAME.input of the working folder; give it as FILE to see it again.
+ *
+ * With BERTH_EVIDENCE_OUT set to a file, a line of JSON says there how many were survived.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -201,11 +203,25 @@ static uint64_t number_from(const char *name, uint64_t fallback)
     return text ? strtoull(text, NULL, 10) : fallback;
 }
 
+static void tell_survived(const char *name, uint64_t seed, uint64_t mutants)
+{
+    const char *path = getenv("BERTH_EVIDENCE_OUT");
+    FILE *file = path ? fopen(path, "ae") : NULL;
+    if (!file)
+        return;
+    fprintf(file,
+            "{\"target\": \"%s\", \"files\": %u, \"mutants\": %llu, \"seed\": %llu, "
+            "\"sanitizers\": %s}\n",
+            name, input_count, (unsigned long long)mutants, (unsigned long long)seed,
+            __sanitizer_set_death_callback ? "true" : "false");
+    fclose(file);
+}
+
 int main(int argc, char **argv)
 {
     const char *slash = strrchr(argv[0], '/');
-    snprintf(left_behind, sizeof left_behind, "%.200s.input",
-             slash ? slash + 1 : argv[0]);
+    const char *name = slash ? slash + 1 : argv[0];
+    snprintf(left_behind, sizeof left_behind, "%.200s.input", name);
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(leave_input);
     signal(SIGABRT, on_abort);
@@ -227,6 +243,7 @@ int main(int argc, char **argv)
         try_mutants(seed, run_count);
     printf("ok 2 - %llu mutants%s\n", (unsigned long long)run_count,
            input_count > 0 ? "" : " # SKIP the corpus is empty");
+    tell_survived(name, seed, input_count > 0 ? run_count : 0);
     for (uint32_t i = 0; i < input_count; i++)
         free(inputs[i].bytes);
     return 0;

@@ -1,38 +1,67 @@
 """measure - run what is measured, each as a command of its own, and save a record of it."""
+import glob
 import json
 import os
 import subprocess
+import tempfile
 
 import records
+from records import ROOT
 
-BUILD = os.environ.get("BERTH_BUILD", os.path.join(records.ROOT, "build"))
+BUILD = os.environ.get("BERTH_BUILD", os.path.join(ROOT, "build"))
 BERTH = os.environ.get("BERTH", os.path.join(BUILD, "berth"))
+ASAN = os.path.join(ROOT, "build-asan")
 
-PAPERS = ["fitgpp", "xion", "slaq", "jpas", "gavel"]
+PAPERS = ["fitgpp", "xion", "gavel", "slaq", "jpas"]
+
+# Seconds after which a suite is given up.
+SUITES = {"sim": 180, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180,
+          "live": 180, "slurm": 900}
+
+# What is injected, by which tests, and how much of it.
+FAULT_TESTS = {
+    "crash": ("tests/e2e/test_crash.py", {"BERTH_KILLS": "100"}),
+    "disk": ("tests/e2e/test_disk.py", {}),
+    "slurm": ("tests/e2e/test_slurm_faults.py", {"BERTH_SOAK": "1"}),
+}
+FAULTS = [*FAULT_TESTS, "worlds", "fuzz"]
+FUZZ_RUNS = "20000"
+WORLD_SEEDS = "10000"
+FAULT_PATIENCE_S = 3600
 
 
 class Failed(Exception):
     """One part came to nothing; the others go on."""
 
 
-def ask(words, timeout_s):
-    """What a command prints as JSON, and what it says beside that."""
+def run(words, timeout_s, **env):
+    """Run it in the sources; what came of it."""
     try:
-        done = subprocess.run(words, cwd=records.ROOT, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=timeout_s, check=False)
+        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=timeout_s,
+                              env={**os.environ, **env})
     except subprocess.TimeoutExpired as late:
         raise Failed(f"took more than {timeout_s} s") from late
-    if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise Failed(said[-1] if said else f"ended with status {done.returncode}")
-    return json.loads(done.stdout), done.stderr.strip()
+
+
+def last_words(done):
+    said = (done.stderr or done.stdout).strip().splitlines()
+    return said[-1] if said else f"ended with status {done.returncode}"
 
 
 def shown(words):
     """A command as one would type it, wherever the program stands."""
-    return " ".join(os.path.relpath(word, BUILD) if word.startswith(BUILD) else word
-                    for word in words)
+    return " ".join("berth" if word == BERTH else word for word in words)
 
+
+def build(tree, *targets):
+    """What a plain 'make' leaves out."""
+    done = run(["ninja", "--quiet", "-C", tree, *targets], 1800)
+    if done.returncode != 0:
+        raise Failed(last_words(done))
+
+
+# --- the papers ---------------------------------------------------------------------------
 
 def reproduce(paper, quick=False, seeds=None):
     """A paper's figures.  A quick run does not take the place of a full one."""
@@ -41,7 +70,126 @@ def reproduce(paper, quick=False, seeds=None):
     words += ["--seeds", str(seeds)] if seeds else []
     before = records.load("reproduce", paper)
     if quick and before and not before["output"]["quick"]:
-        raise Failed("a full run is there, a quick one is not kept in its place")
+        raise Failed("a full run is there, and a quick one does not take its place")
     record = records.Record("reproduce", paper, shown(words))
-    output, _ = ask(words, timeout_s=8 * 3600)
+    done = run(words, timeout_s=8 * 3600)
+    if done.returncode != 0:
+        raise Failed(last_words(done))
+    output = json.loads(done.stdout)
     return record.save(seeds=output["seeds"], output=output)
+
+
+# --- speed --------------------------------------------------------------------------------
+
+def bench(suite):
+    """How fast.  Of a suite that fails in the middle, what came before is kept, and says so."""
+    words = [BERTH, "bench", suite, "--json"]
+    record = records.Record("bench", suite, shown(words))
+    done = run(words, SUITES.get(suite, 300))
+    output = json.loads(done.stdout) if done.stdout else {"rows": []}
+    if not output["rows"]:
+        raise Failed(last_words(done))
+    more = {"incomplete": last_words(done)} if done.returncode else {}
+    said = done.stderr.strip()
+    if said and not more:
+        more["said"] = said
+    return record.save(output=output, **more)
+
+
+# --- faults -------------------------------------------------------------------------------
+
+def lines_of(path):
+    """What the tests wrote into BERTH_EVIDENCE_OUT: one object per line."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def injected(name, env):
+    """Tests that inject, with how many of them passed; a failure is recorded, not hidden."""
+    words = ["tools/check", "--tap", name]
+    settings = {"BERTH": BERTH, "BERTH_BUILD": BUILD, **env}
+    record = records.Record("faults", kind_of(name), shown([*(f"{k}={v}" for k, v in
+                                                             env.items()), *words]))
+    with tempfile.TemporaryDirectory(prefix="berth-evidence-") as folder:
+        out = os.path.join(folder, "out")
+        done = run(words, FAULT_PATIENCE_S, BERTH_EVIDENCE_OUT=out, **settings)
+        survived = lines_of(out)
+    verdicts = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
+    skipped = [line.split("# SKIP ", 1)[1] for line in verdicts if "# SKIP" in line]
+    failed = [line.split(" - ", 1)[1] for line in verdicts if line.startswith("not ok ")]
+    if not survived and not failed:
+        raise Failed("skipped: " + (skipped[0] if skipped else last_words(done)))
+    return record.save(seeds=sorted({s["seed"] for s in survived if "seed" in s}), output={
+        "tests": {"passed": len(verdicts) - len(failed) - len(skipped), "failed": failed,
+                  "skipped": sorted(set(skipped))}, "survived": survived})
+
+
+def kind_of(name):
+    return next(kind for kind, (path, _) in FAULT_TESTS.items() if path == name)
+
+
+def fuzz():
+    """Every parser over its corpus and mutants of it, under the sanitizers if they are built."""
+    tree = ASAN if os.path.exists(os.path.join(ASAN, "build.ninja")) else BUILD
+    targets = [os.path.basename(path)[len("fuzz_"):-len(".c")]
+               for path in sorted(glob.glob(os.path.join(ROOT, "tests", "fuzz", "fuzz_*.c")))]
+    build(tree, *(f"tests/fuzz_{target}" for target in targets))
+    where = os.path.relpath(tree, ROOT)
+    record = records.Record("faults", "fuzz", f"BERTH_FUZZ_RUNS={FUZZ_RUNS} "
+                            f"{where}/tests/fuzz_NAME tests/fuzz/corpus/NAME")
+    failed = []
+    with tempfile.TemporaryDirectory(prefix="berth-evidence-") as folder:
+        out = os.path.join(folder, "out")
+        for target in targets:
+            done = run([os.path.join(tree, "tests", f"fuzz_{target}"),
+                        os.path.join(ROOT, "tests", "fuzz", "corpus", target)], 1800,
+                       BERTH_EVIDENCE_OUT=out, BERTH_FUZZ_RUNS=FUZZ_RUNS)
+            if done.returncode != 0:
+                failed.append(target)
+        survived = lines_of(out)
+    return record.save(seeds=sorted({s["seed"] for s in survived}),
+                       output={"failed": failed, "targets": survived})
+
+
+def worlds():
+    """Seeded worlds in which everything goes wrong, for every policy."""
+    program = os.path.join(BUILD, "tests", "soak_worlds")
+    words = [program, "--seeds", WORLD_SEEDS, "--json"]
+    build(BUILD, "tests/soak_worlds")
+    record = records.Record("faults", "worlds", " ".join(["soak_worlds", *words[1:]]))
+    done = run(words, 2 * FAULT_PATIENCE_S)
+    if not done.stdout:
+        raise Failed(last_words(done))
+    output = json.loads(done.stdout)
+    return record.save(seeds=[output["from"], output["from"] + output["seeds"] - 1],
+                       output=output)
+
+
+def faults(kind):
+    if kind == "fuzz":
+        return fuzz()
+    if kind == "worlds":
+        return worlds()
+    return injected(*FAULT_TESTS[kind])
+
+
+# --- coverage -----------------------------------------------------------------------------
+
+def coverage(read=False):
+    """What tools/coverage counts; its list of lines that nothing reached stays there."""
+    words = ["tools/coverage", *(["--read"] if read else []), "--json"]
+    record = records.Record("coverage", "gcov", shown([*words, "FILE"]))
+    with tempfile.TemporaryDirectory(prefix="berth-evidence-") as folder:
+        path = os.path.join(folder, "coverage.json")
+        done = run([*words, path], FAULT_PATIENCE_S)
+        if not os.path.exists(path):
+            raise Failed(last_words(done))
+        with open(path, encoding="utf-8") as file:
+            output = json.load(file)
+    for folder in output["folders"]:
+        for source in folder["files"]:
+            for key in ("missing", "missing_branches"):
+                source.pop(key, None)
+    return record.save(output=output)

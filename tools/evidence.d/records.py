@@ -6,7 +6,9 @@ import subprocess
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DATA = os.path.join(ROOT, "docs", "evidence", "data")
+HOME = os.path.join(ROOT, "docs", "evidence")
+FOLDER = os.environ.get("BERTH_EVIDENCE", HOME) # elsewhere: to try something
+DATA = os.path.join(FOLDER, "data")
 OWN_OUTPUT = ("docs/evidence", "README.md") # what pages writes does not make a tree another one
 
 
@@ -75,7 +77,7 @@ class Record:
             json.dump(self.content, file, indent=1, ensure_ascii=False)
             file.write("\n")
         os.replace(self.path + ".new", self.path)
-        return os.path.relpath(self.path, ROOT)
+        return os.path.relpath(self.path)
 
 
 def load(part, name, data=DATA):

@@ -115,7 +115,7 @@ static int bench_run(const struct flags *flags)
         struct json *root = json_new_object();
         json_put(root, "rows", bench.rows);
         json_put(root, "notes", bench.notes);
-        if (status == 0)
+        if (status == 0 || json_count(bench.rows) > 0) /* what came before it failed */
             json_print(root, stdout, true);
         json_free(root);
     }

@@ -9,7 +9,8 @@ struct error;
 
 /*
  * Add a row: "replay_s.fifo", 0.08, "s", over n jobs.  'versus' names what it is compared
- * with and 'ratio' says how it compares; NULL and 0 where there is nothing.
+ * with, measured in the same run, and 'ratio' says how many times as fast as that it is,
+ * below 1 for slower; NULL and 0 where there is nothing.
  */
 void bench_row(struct bench *bench, const char *id, double value, const char *unit,
                uint64_t n, const char *versus, double ratio);

@@ -372,7 +372,7 @@ int bench_slurm_types(struct slurm_bench *self, struct error *err)
         snprintf(name, sizeof name, "makespan.%.*s", (int)strcspn(policies[i], ","),
                  policies[i]);
         if (r == 0)
-            bench_row(self->bench, name, ours_s, "s", MIXED, "slurm", ours_s / slurm_s);
+            bench_row(self->bench, name, ours_s, "s", MIXED, "slurm", slurm_s / ours_s);
     }
     return r;
 }

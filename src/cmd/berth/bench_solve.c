@@ -25,6 +25,7 @@
 #define MANY 100000
 #define SOME 4096
 #define TIMES 5
+#define CLP_TIMES 3
 #define TOLERANCE 1e-7
 #define CHANGES 2000   /* jobs that leave and come, one at a time */
 #define CLP_CHANGES 12 /* of them, those that CLP follows         */
@@ -155,13 +156,13 @@ static int bench_cold(struct bench *bench, const char *id, uint32_t job_count,
                       bool beside_clp, struct error *err)
 {
     struct crowded c;
-    double ours_s, clp_s = 0;
+    double ours_s, clp_s = INFINITY;
     crowded_make(&c, job_count, type_count, jobs_per_gpu, goal, 0);
     int r = best_of(&c, job_count < MANY ? 10 * TIMES : TIMES, &ours_s, err);
-    if (r == 0 && beside_clp) {
+    for (uint32_t i = 0; r == 0 && beside_clp && i < CLP_TIMES; i++) {
         struct general g;
         general_make(&g, &c, job_count);
-        clp_s = general_s(&g);
+        clp_s = fmin(clp_s, general_s(&g));
         lp_free(g.lp);
     }
     if (r == 0)

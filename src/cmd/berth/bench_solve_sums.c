@@ -118,11 +118,11 @@ static int sums_time(struct sums *sums, double *ret_s, struct error *err)
     return 0;
 }
 
+/* CLP, once: what it takes to solve, without the time to write the programme down. */
 static double sums_general_s(const struct sums *sums)
 {
     const struct auction *a = &sums->auction;
     struct lp *lp = lp_new();
-    double begin_s = bench_cpu_s();
     for (uint32_t t = 0; t < TYPES; t++)
         lp_add_row(lp, -LP_INFINITY, a->capacity[t]);
     for (uint32_t j = 0; j < a->job_count; j++)
@@ -137,6 +137,7 @@ static double sums_general_s(const struct sums *sums)
             lp_add_column(lp, a->value[cell], 0, LP_INFINITY, a->floor ? 3 : 2, rows,
                           coefficients);
         }
+    double begin_s = bench_cpu_s();
     lp_maximise(lp, LP_DUAL);
     double s = bench_cpu_s() - begin_s;
     lp_free(lp);
@@ -152,9 +153,13 @@ static int sums_row(struct bench *bench, const char *id, struct sums *sums,
         return r;
     if (sums->auction.job_count > SOME || sums->auction.cost)
         bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, NULL, 0);
-    else
+    else {
+        double clp_s = INFINITY;
+        for (uint32_t i = 0; i < TIMES; i++)
+            clp_s = fmin(clp_s, sums_general_s(sums));
         bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, "CLP dual",
-                  sums_general_s(sums) / s);
+                  clp_s / s);
+    }
     return 0;
 }
 
@@ -367,7 +372,6 @@ static double sharing_general_s(const struct sharing *s)
     const struct pairing *in = &s->pairing;
     uint32_t n = in->class_count;
     struct lp *lp = lp_new();
-    double begin_s = bench_cpu_s();
     for (uint32_t t = 0; t < TYPES; t++)
         lp_add_row(lp, -LP_INFINITY, in->capacity[t]);
     for (uint32_t c = 0; c < n; c++)
@@ -398,10 +402,20 @@ static double sharing_general_s(const struct sharing *s)
     for (uint32_t c = 0; c < n; c++)
         lp_set_coefficient(lp, TYPES + n + c, level,
                            -s->need[c] * (in->count ? in->count[c] : 1));
+    double begin_s = bench_cpu_s();
     lp_maximise(lp, LP_PRIMAL);
     double seconds = bench_cpu_s() - begin_s;
     lp_free(lp);
     return seconds;
+}
+
+/* The best of as many as we take ourselves. */
+static double sharing_clp_s(const struct sharing *s)
+{
+    double best_s = INFINITY;
+    for (uint32_t i = 0; i < TIMES; i++)
+        best_s = fmin(best_s, sharing_general_s(s));
+    return best_s;
 }
 
 static int bench_classes(struct bench *bench, struct error *err)
@@ -412,7 +426,7 @@ static int bench_classes(struct bench *bench, struct error *err)
     int r = sharing_cold(&s, &seconds, err);
     if (r == 0)
         bench_row(bench, "pairs_of_classes_100k", seconds * 1e3, "ms", MANY,
-                  "CLP primal", sharing_general_s(&s) / seconds);
+                  "CLP primal", sharing_clp_s(&s) / seconds);
     if (r == 0)
         r = sharing_warm(&s, &seconds, err);
     if (r == 0)
@@ -431,7 +445,7 @@ static int bench_couples(struct bench *bench, const char *id, uint32_t job_count
     int r = sharing_cold(&s, &seconds, err);
     if (r == 0)
         bench_row(bench, id, seconds * 1e3, "ms", job_count, "CLP primal",
-                  sharing_general_s(&s) / seconds);
+                  sharing_clp_s(&s) / seconds);
     arena_release(&s.arena);
     return r;
 }

@@ -1,0 +1,86 @@
+"""docs/evidence: made from its records alone, to the byte; and a run that fails hides nothing."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+from support import ROOT, Case
+
+FOLDER = os.path.join(ROOT, "docs", "evidence")
+TOOL = os.path.join(ROOT, "tools", "evidence")
+WRITTEN_BY_THE_TOOL = re.compile(r"<!-- evidence -->\n(.*?)<!-- end of evidence -->", re.S)
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def below(folder):
+    """Everything there but the records."""
+    return {os.path.relpath(path, folder): text_of(path)
+            for path in glob.glob(os.path.join(folder, "**", "*"), recursive=True)
+            if os.path.isfile(path) and not path.startswith(os.path.join(folder, "data"))}
+
+
+class Evidence(Case):
+    def tool(self, *words, **env):
+        return subprocess.run([sys.executable, TOOL, *words], cwd=self.scratch, text=True,
+                              env={**os.environ, **env}, capture_output=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=300)
+
+    def test_pages_are_what_their_records_say(self):
+        done = self.tool("pages", self.path("again"))
+        self.assertEqual(done.returncode, 0, done)
+        again, here = below(self.path("again")), below(FOLDER)
+        self.assertEqual(sorted(again), sorted(here), "run tools/evidence pages")
+        for name, text in again.items():
+            self.assertTrue(text == here[name], f"{name} differs: run tools/evidence pages")
+
+    def test_readme_has_the_same_table(self):
+        table = WRITTEN_BY_THE_TOOL.search(text_of(os.path.join(ROOT, "README.md"))).group(1)
+        shown = text_of(os.path.join(FOLDER, "README.md"))
+        self.assertIn(table.replace("](docs/evidence/", "]("), shown)
+        self.assertGreater(table.count("\n"), 3)
+
+    def test_records_say_how_they_came_about(self):
+        for path in glob.glob(os.path.join(FOLDER, "data", "*.json")):
+            record = json.loads(text_of(path))
+            for key in ("command", "commit", "date", "machine", "seconds", "output"):
+                self.assertTrue(record[key], f"{path}: {key}")
+            self.assertEqual(len(record["load"]), 2)
+            self.assertEqual(os.path.basename(path), f"{record['part']}-{record['name']}.json")
+
+    def test_plots_are_well_formed(self):
+        for path in glob.glob(os.path.join(FOLDER, "plots", "*.svg")):
+            xml.etree.ElementTree.parse(path)
+            self.assertNotIn("nan", text_of(path))
+
+    def test_a_run_is_recorded_and_a_failed_one_leaves_it(self):
+        place = {"BERTH_EVIDENCE": self.path("tried")}
+        done = self.tool("reproduce", "fitgpp", "--quick", "--seeds", "1", **place)
+        self.assertEqual(done.returncode, 0, done)
+        path = self.path("tried/data/reproduce-fitgpp.json")
+        before = text_of(path)
+        record = json.loads(before)
+        self.assertEqual((record["command"], record["seeds"]),
+                         ("berth reproduce fitgpp --json --quick --seeds 1", [1]))
+        self.assertIn("te_p95_change", text_of(self.path("tried/fitgpp.md")))
+        done = self.tool("reproduce", "fitgpp", "xion", "--quick", BERTH="/bin/false", **place)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual(done.stdout.count("nothing recorded"), 2)
+        self.assertEqual(text_of(path), before)
+
+    def test_wrong_words_are_refused(self):
+        done = self.tool("faults", "flood", BERTH_EVIDENCE=self.path("tried"))
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("no 'flood'", done.stderr)
+        self.assertEqual(self.files(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,103 @@
+"""speed - the page on how fast it is, and beside whom."""
+import plot
+import words
+
+# Who it was compared with in the same run; what a row is compared with otherwise is itself.
+PEERS = {
+    "CLP": "CLP",
+    "CLP dual": "CLP, dual simplex",
+    "CLP primal": "CLP, primal simplex",
+    "CLP warm": "CLP, going on from its last basis",
+    "task-spooler": "task-spooler",
+    "slurm": "Slurm alone",
+}
+
+SUITES = {
+    "sim": "Simulation: replays of 100,000 and of a million jobs, the cost of a decision, reading",
+    "fit": "Learning curves of 100 points, cold and warm, and forecasts",
+    "fitgpp": "FitGpp: choosing a victim among 80,000 jobs; its whole study",
+    "flow": "Flows: whose packets go first, for 1,000 jobs on 1,000 hosts; the simulated network",
+    "solve": "Shares of GPU time, by prices and by CLP",
+    "gavel": "Gavel: a solution and a round over the number of jobs; the paper's window",
+    "live": "berthd itself: submissions, starts, preemptions, restarts",
+    "slurm": "Berth on a Slurm of its own, beside Slurm alone",
+}
+
+FAIR = """Every ratio compares two measurements of one run on one machine: the same jobs, one after the other,
+in the same process or on the same nodes with the same configuration. It says how many times as fast Berth
+is; below 1 it is slower. The peers are those that Debian packages. CLP solves the same linear programme that
+our solver solves, to its own tolerance, ours to a proven gap; times are CPU seconds, the best of several
+for both, without writing the programme down. task-spooler and Berth run 2,000 jobs that do nothing, eight at a time. Slurm
+alone runs the same jobs in a partition that Berth does not look after.
+"""
+
+
+def against(record):
+    """Rows that were measured beside somebody else."""
+    return [row for row in record["output"]["rows"] if row.get("versus") in PEERS]
+
+
+def of_peer(row):
+    """The peer's own figure: rates are divided, times multiplied."""
+    rate = row["unit"].endswith("/s")
+    return row["value"] / row["ratio"] if rate else row["value"] * row["ratio"]
+
+
+def times(ratio):
+    return f"{words.digits(ratio)} ×"
+
+
+def draw(benches):
+    """One bar per row with a peer, on a logarithmic axis: {file name: (title, svg)}."""
+    drawn = {}
+    for record in benches:
+        rows = [row for row in against(record) if row["ratio"] > 0]
+        if rows:
+            peers = list(PEERS)
+            title = f"{record['name']}: times as fast as the peer"
+            bars = [(f"{row['id']} / {row['versus']}", row["ratio"], peers.index(row["versus"]))
+                    for row in rows]
+            drawn[f"speed-{record['name']}.svg"] = (title, plot.ranks(
+                title, bars, lambda value: f"{value:,.3g} ×" if value < 1000
+                else f"{value:,.0f} ×", log=True, line=1))
+    return drawn
+
+
+def peers_table(record):
+    return words.table(
+        ("row", "n", "Berth", "peer", "the peer's figure", "times as fast"),
+        [(f"`{row['id']}`", words.count(row["n"]), words.figure(row["unit"], row["value"]),
+          PEERS[row["versus"]], words.figure(row["unit"], of_peer(row)), times(row["ratio"]))
+         for row in against(record)], (1, 2, 4, 5))
+
+
+def own_table(record):
+    return words.table(
+        ("row", "n", "figure"),
+        [(f"`{row['id']}`", words.count(row["n"]), words.figure(row["unit"], row["value"]))
+         for row in record["output"]["rows"] if row.get("versus") not in PEERS], (1, 2))
+
+
+def page(benches, pictures):
+    text = "# Speed\n\n" + FAIR + "\n"
+    missing = [name for name in SUITES if name not in {record["name"] for record in benches}]
+    if missing:
+        text += "Not measured: " + ", ".join(f"`berth bench {name}`" for name in missing) + ".\n\n"
+    order = list(SUITES)
+    for record in sorted(benches, key=lambda record: order.index(record["name"])
+                         if record["name"] in order else len(order)):
+        name, output = record["name"], record["output"]
+        text += f"## {SUITES.get(name, name)}\n\n"
+        if record.get("incomplete"):
+            text += f"This run ended early: {record['incomplete']}\n\n"
+        if record.get("said"):
+            text += f"It said: {record['said']}\n\n"
+        if against(record):
+            picture = f"speed-{name}.svg"
+            text += f"![{pictures[picture][0]}](plots/{picture})\n\n" + peers_table(record) + "\n"
+        own = own_table(record)
+        text += (f"<details><summary>{'Other figures' if against(record) else 'Figures'}, and how they "
+                 "came about</summary>\n\n" + own + "\n" + words.made(record) + "\n"
+                 + "".join(f"- {note}\n" for note in output.get("notes", []))
+                 + "\n</details>\n\n")
+    return text
