@@ -6,12 +6,15 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
+
 #define THREADS_MAX 256
 
 struct pool {
     struct sweep_run *runs;
     uint32_t count;
-    uint32_t next;
+    struct sort_item *order;
+    uint32_t next;  /* in that order */
     double *shares; /* how far each run is */
     pthread_mutex_t lock;
     void (*progress)(void *context, double share);
@@ -56,7 +59,8 @@ static void *work(void *argument)
     struct pool *pool = argument;
     for (;;) {
         pthread_mutex_lock(&pool->lock);
-        uint32_t index = pool->next < pool->count ? pool->next++ : UINT32_MAX;
+        uint32_t index =
+            pool->next < pool->count ? pool->order[pool->next++].value : UINT32_MAX;
         pthread_mutex_unlock(&pool->lock);
         if (index == UINT32_MAX)
             return NULL;
@@ -67,6 +71,14 @@ static void *work(void *argument)
         run->status = sim_run(&run->setup, &run->result, &run->err);
         show(pool, index, 1);
     }
+}
+
+/* The longest first, so that all threads are done at about the same time. */
+static void put_in_order(struct pool *pool)
+{
+    for (uint32_t i = 0; i < pool->count; i++)
+        pool->order[i] = (struct sort_item){ -pool->runs[i].effort, i };
+    sort_items(pool->order, pool->order + pool->count, pool->count);
 }
 
 int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
@@ -81,8 +93,13 @@ int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
     pthread_t ids[THREADS_MAX];
     uint32_t started = 0;
     pool.shares = calloc(count + 1, sizeof *pool.shares);
-    if (!pool.shares)
+    pool.order = calloc(2 * (size_t)count + 1, sizeof *pool.order);
+    if (!pool.shares || !pool.order) {
+        free(pool.shares);
+        free(pool.order);
         return error_set(err, -ENOMEM, "out of memory");
+    }
+    put_in_order(&pool);
     if (threads > count)
         threads = count;
     if (threads > THREADS_MAX)
@@ -94,6 +111,7 @@ int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
     for (uint32_t i = 0; i < started; i++)
         pthread_join(ids[i], NULL);
     free(pool.shares);
+    free(pool.order);
 
     for (uint32_t i = 0; i < count; i++)
         if (runs[i].status < 0) {

@@ -8,6 +8,7 @@
 
 struct sweep_run {
     struct sim_setup setup;
+    double effort;            /* expected, in any unit: the longest begin first */
     struct sim_result result; /* sim_result_release() it */
     int status;               /* 0, or a negative errno and why */
     struct error err;

@@ -49,6 +49,7 @@ int gavel_run_points(struct gavel_study *study, struct error *err)
         const struct gavel_point *point = &study->points[i / study->seeds];
         uint32_t seed = i % study->seeds;
         struct sim_setup *setup = &study->runs[i].setup;
+        study->runs[i].effort = point->effort;
         *setup = (struct sim_setup){ .cluster = point->cluster,
                                      .rates = point->rates,
                                      .workload = point->workload,

@@ -21,7 +21,8 @@ struct gavel_point {
     uint64_t window_from, window_to;
     const struct job_spec *jobs; /* [seed][job_count] instead of a workload, or NULL */
     uint64_t job_count;
-    bool by_job; /* completion times of single jobs are wanted */
+    bool by_job;   /* completion times of single jobs are wanted */
+    double effort; /* see sweep.h */
 };
 
 struct gavel_study {

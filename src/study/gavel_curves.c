@@ -241,11 +241,21 @@ struct gavel_curves {
     uint32_t weighted[2]; /* with priorities: LAS, Gavel    */
 };
 
+/* Pairs are many, and fairness of finish times has a programme that is solved again and
+ * again; beyond that it is the load. */
+static double effort_of(const char *policy, enum axis axis, double x)
+{
+    bool hard = strstr(policy, "sharing=true") || strstr(policy, "ftf");
+    double load = x / (axis == RATES_SINGLE ? 6 : axis == RATES_MULTIPLE ? 3 : 700);
+    return load * (hard ? 10 : 1);
+}
+
 static struct gavel_point *add_point(struct gavel_study *study, const char *policy,
                                      enum axis axis, double x, const char *more)
 {
     struct gavel_point *point = gavel_point(study);
     snprintf(point->policy, sizeof point->policy, "%s", policy);
+    point->effort = effort_of(policy, axis, x);
     if (axis == JOBS_STATIC) {
         snprintf(point->workload, sizeof point->workload, "gavel:static=%g,multi=true",
                  x);
