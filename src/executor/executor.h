@@ -15,7 +15,6 @@
 #include "model/view.h"
 
 struct error;
-struct outbox;
 
 /* One job's seats: per node, which accelerators and how much CPU and memory. */
 struct lease {

@@ -1,5 +1,5 @@
 /*
- * local.c - jobs as processes on this machine: who waits for whom, and what is told.
+ * local.c - jobs as processes on this machine: orders, and looking after what runs.
  *
  * Every attempt is a struct local_run, from the order to start it until its end is durable
  * in the log.  Orders become words to its supervisor; its words become events.  A live
@@ -8,11 +8,10 @@
  */
 #include "executor/local.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,17 +28,14 @@
 #include "executor/leftovers.h"
 #include "executor/local_run.h"
 #include "model/launch.h"
-#include "model/outbox.h"
 
 #define MS INT64_C(1000000)
 #define CANCEL_GRACE_NS (5 * NS_PER_S)
-#define LOAD_MAX_NS (10 * NS_PER_S) /* then it is taken to make steps             */
 #define START_AGAIN_NS (1 * NS_PER_S)
 #define CONNECT_NS (20 * MS)
 #define CONNECT_TRIES 250
 #define CLEAR_NS (20 * MS)
 #define REAP_NS (100 * MS)
-#define UNHEARD_NS (10 * NS_PER_S) /* an end that the engine did not want to know */
 
 int64_t local_now(const struct local *local)
 {
@@ -68,121 +64,14 @@ void local_due(struct local_run *run, int64_t at_ns)
         set_timer(run->local, at_ns);
 }
 
-/* --- what is told -------------------------------------------------------------------- */
-
-static struct event *emit(struct local_run *run, enum event_kind kind)
+void local_reap_later(struct local *local, pid_t pid)
 {
-    const struct local_setup *setup = &run->local->setup;
-    struct event *event = outbox_add(*setup->outbox);
-    event->at_ns = local_now(run->local);
-    event->kind = kind;
-    event->job = run->job;
-    event->generation = run->generation;
-    event->attempt = run->attempt;
-    event->loss = NAN;
-    if (setup->wake)
-        setup->wake(setup->context);
-    return event;
-}
-
-/* How far it is: as it said, or in seconds that it has run. */
-static double steps_now(const struct local_run *run)
-{
-    if (run->own_steps || !run->started)
-        return run->steps;
-    return run->steps_kept + (double)(local_now(run->local) - run->started_ns) * 1e-9;
-}
-
-static void tell_loaded(struct local_run *run)
-{
-    if (run->loaded)
+    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
         return;
-    run->loaded = true;
-    emit(run, EVENT_LOADED);
-}
-
-static struct local_run *run_in(const struct local *local, job_id job)
-{
-    struct local_run *run = job == JOB_NONE ? NULL : local->slots[job];
-    while (run && (run->phase == PHASE_WAITS || run->phase >= PHASE_OVER))
-        run = run->same_slot;
-    return run;
-}
-
-/* Whoever shares its accelerators and has to be done as well. */
-static struct local_run *partner_to_wait_for(const struct local_run *run)
-{
-    struct local_run *partner = run->together ? run_in(run->local, run->beside) : NULL;
-    bool waits =
-        partner && partner->together && partner->leased && !partner->lease_done;
-    return waits ? partner : NULL;
-}
-
-static void tell_lease_done(struct local_run *run)
-{
-    if (!run->leased || !run->lease_done || partner_to_wait_for(run))
-        return;
-    run->leased = false;
-    tell_loaded(run);
-    struct event *event = emit(run, EVENT_LEASE_DONE);
-    event->steps = event->steps_reached = steps_now(run);
-    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
-}
-
-static void check_lease(struct local_run *run)
-{
-    if (!run->leased || run->lease_done || steps_now(run) < run->lease_end)
-        return;
-    struct local_run *partner = run_in(run->local, run->beside);
-    run->lease_done = true;
-    tell_lease_done(run);
-    if (partner)
-        tell_lease_done(partner);
-}
-
-static void plan_ahead(struct local_run *run)
-{
-    int64_t at_ns = run->loaded ? INT64_MAX : run->loaded_at_ns;
-    if (run->leased && !run->lease_done && !run->own_steps) {
-        int64_t end_ns =
-            run->started_ns + (int64_t)((run->lease_end - run->steps_kept) * 1e9);
-        at_ns = end_ns < at_ns ? end_ns : at_ns;
-    }
-    local_due(run, at_ns);
-}
-
-/* Without a word from it: after the load time that was declared, or at once. */
-void local_started(struct local_run *run, double ago_s)
-{
-    if (run->phase > PHASE_RUNS)
-        return;
-    run->phase = PHASE_RUNS;
-    run->tries = 0;
-    if (run->started)
-        return;
-    int64_t load_ns = run->local->setup.view->jobs[run->job].load_ns;
-    if (load_ns == 0 && run->expects_reports)
-        load_ns = LOAD_MAX_NS;
-    run->started = true;
-    run->started_ns = local_now(run->local) - (int64_t)(ago_s * 1e9);
-    run->loaded = load_ns == 0;
-    run->loaded_at_ns =
-        run->started_ns + (load_ns < LOAD_MAX_NS ? load_ns : LOAD_MAX_NS);
-    emit(run, EVENT_STARTED)->loaded = run->loaded;
-    plan_ahead(run);
-}
-
-void local_reported(struct local_run *run)
-{
-    if (run->phase != PHASE_RUNS)
-        return;
-    tell_loaded(run);
-    struct event *event = emit(run, EVENT_PROGRESS);
-    event->steps = event->steps_reached = run->steps;
-    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
-    event->loss = run->loss;
-    check_lease(run);
-    plan_ahead(run);
+    local->zombies = grow(local->zombies, &local->zombie_room, local->zombie_count + 1,
+                          sizeof *local->zombies);
+    local->zombies[local->zombie_count++] = pid;
+    set_timer(local, local_now(local) + REAP_NS);
 }
 
 /* --- its end ----------------------------------------------------------------------------- */
@@ -193,7 +82,7 @@ static void begin(struct local_run *run);
 static void depart(struct local *local, job_id job)
 {
     struct local_run *next;
-    if (run_in(local, job))
+    if (local_run_in(local, job))
         return; /* that was a later attempt, which had no seats yet */
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
@@ -210,26 +99,10 @@ static void depart(struct local *local, job_id job)
     }
 }
 
-static struct event *tell_end(struct local_run *run, enum event_kind kind)
-{
-    struct event *event = emit(run, kind);
-    event->steps = run->saved;
-    event->steps_reached = run->steps;
-    event->rate_per_s = run->own_steps ? run->rate_per_s : 0;
-    event->loss = run->loss;
-    event->why = run->why[0] ? run->why : NULL;
-    struct local_run *partner = run_in(run->local, run->beside);
-    run->phase = PHASE_OVER;
-    local_due(run, local_now(run->local) + UNHEARD_NS);
-    if (partner)
-        tell_lease_done(partner);
-    return event;
-}
-
-void local_lose(struct local_run *run, const char *why)
+static void local_lose(struct local_run *run, const char *why)
 {
     snprintf(run->why, sizeof run->why, "%s", why);
-    tell_end(run, EVENT_LOST);
+    local_tell_end(run, EVENT_LOST);
     depart(run->local, run->job);
 }
 
@@ -247,7 +120,7 @@ void local_ended(struct local_run *run, const struct run_end *end)
     run->steps = end->steps;
     run->saved = end->saved;
     snprintf(run->why, sizeof run->why, "%s", end->why);
-    struct event *event = tell_end(run, kinds[end->how]);
+    struct event *event = local_tell_end(run, kinds[end->how]);
     event->exit_code = end->code;
     event->clean = end->clean;
     depart(run->local, run->job);
@@ -340,138 +213,15 @@ static void begin(struct local_run *run)
     lose_later(run, err.text);
 }
 
-static void keep_after(struct local_run *run, const struct lease *lease)
-{
-    if (lease->after_count == 0)
-        return;
-    run->after = calloc(lease->after_count, sizeof *run->after);
-    if (!run->after)
-        abort();
-    memcpy(run->after, lease->after, lease->after_count * sizeof *run->after);
-    run->after_count = lease->after_count;
-}
-
-/* Those who have left already are not waited for. */
-static void drop_absent(struct local_run *run)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < run->after_count; i++) {
-        struct local_run *other = run->local->slots[run->after[i]];
-        while (other && (other == run || other->phase >= PHASE_OVER))
-            other = other->same_slot;
-        if (other)
-            run->after[kept++] = run->after[i];
-    }
-    run->after_count = kept;
-}
-
-static void write_gpus(struct local_run *run, const struct lease *lease)
-{
-    const uint32_t *index = run->local->setup.gpu_index;
-    size_t used = 0;
-    for (uint32_t s = 0; s < lease->seat_count; s++) {
-        const struct seat *seat = &lease->seats[s];
-        run->cpu_milli += seat->cpu_milli;
-        run->mem_mib += seat->mem_mib;
-        for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
-            if (!(seat->gpus >> g & 1))
-                continue;
-            uint32_t told = index ? index[seat->node * NODE_GPUS_MAX + g] : g;
-            run->gpu_count++;
-            used += (size_t)snprintf(run->gpus + used, sizeof run->gpus - used,
-                                     "%s%" PRIu32, used ? "," : "", told);
-            if (used >= sizeof run->gpus)
-                used = sizeof run->gpus - 1;
-        }
-    }
-}
-
-static struct local_run *add_run(struct local *local, const struct lease *lease)
-{
-    const struct job *job = &local->setup.view->jobs[lease->job];
-    struct local_run *run = calloc(1, sizeof *run);
-    if (!run)
-        abort();
-    run->local = local;
-    run->job = lease->job;
-    run->generation = lease->generation;
-    run->attempt = lease->attempt;
-    run->id = job->id;
-    run->type = lease->type;
-    run->steps = run->saved = run->steps_kept = job->steps;
-    run->loss = NAN;
-    run->beside = lease->beside;
-    run->together = lease->together;
-    run->leased = lease->steps_max > 0;
-    run->lease_end = run->steps_kept + (double)lease->steps_max;
-    run->due_ns = INT64_MAX;
-    run->fd = -1;
-    write_gpus(run, lease);
-    keep_after(run, lease);
-    struct local_run *partner = run_in(local, lease->beside);
-    if (partner)
-        partner->beside = lease->job;
-
-    run->next = local->runs;
-    if (run->next)
-        run->next->prev = run;
-    local->runs = run;
-    run->same_slot = local->slots[lease->job];
-    local->slots[lease->job] = run;
-    local->count++;
-    return run;
-}
-
-static struct local_run *find_run(const struct local *local, job_id job,
-                                  uint32_t generation, uint32_t attempt)
-{
-    struct local_run *run = local->slots[job];
-    while (run && (run->generation != generation || run->attempt != attempt))
-        run = run->same_slot;
-    return run;
-}
-
-static void reap_later(struct local *local, pid_t pid)
-{
-    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
-        return;
-    local->zombies = grow(local->zombies, &local->zombie_room, local->zombie_count + 1,
-                          sizeof *local->zombies);
-    local->zombies[local->zombie_count++] = pid;
-    set_timer(local, local_now(local) + REAP_NS);
-}
-
-void local_forget(struct local_run *run)
-{
-    struct local *local = run->local;
-    struct local_run **link = &local->slots[run->job];
-    while (*link != run)
-        link = &(*link)->same_slot;
-    *link = run->same_slot;
-    if (run->prev)
-        run->prev->next = run->next;
-    else
-        local->runs = run->next;
-    if (run->next)
-        run->next->prev = run->prev;
-    local->count--;
-    reap_later(local, run->supervisor);
-    local_link_close(run);
-    free(run->after);
-    run->local = NULL;
-    if (!run->polled)
-        free(run); /* otherwise as soon as the loop has let go of it */
-}
-
 /* --- orders ------------------------------------------------------------------------------ */
 
 static int start(void *self, const struct lease *lease, struct error *err)
 {
     struct local *local = self;
-    if (find_run(local, lease->job, lease->generation, lease->attempt))
+    if (local_find_run(local, lease->job, lease->generation, lease->attempt))
         return 0; /* told twice */
-    struct local_run *run = add_run(local, lease);
-    drop_absent(run);
+    struct local_run *run = local_add_run(local, lease);
+    local_drop_absent(run);
     if (run->after_count == 0)
         begin(run);
     return 0;
@@ -480,7 +230,7 @@ static int start(void *self, const struct lease *lease, struct error *err)
 static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
 {
     struct local *local = self;
-    struct local_run *run = run_in(local, job);
+    struct local_run *run = local_run_in(local, job);
     if (!run)
         return 0; /* it has left, and that is on its way */
     run->stopping = true;
@@ -493,7 +243,7 @@ static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
 static int cancel(void *self, job_id job, struct error *err)
 {
     struct local *local = self;
-    struct local_run *run = run_in(local, job), *next;
+    struct local_run *run = local_run_in(local, job), *next;
     for (struct local_run *waits = local->slots[job]; waits; waits = next) {
         next = waits->same_slot;
         if (waits->phase != PHASE_WAITS)
@@ -515,15 +265,15 @@ static int cancel(void *self, job_id job, struct error *err)
 static int renew(void *self, job_id job, uint64_t steps_max, bool together,
                  struct error *err)
 {
-    struct local_run *run = run_in(self, job);
+    struct local_run *run = local_run_in(self, job);
     if (!run)
         return 0;
     run->together = together;
     run->leased = steps_max > 0;
     run->lease_done = false;
-    run->lease_end = steps_now(run) + (double)steps_max;
+    run->lease_end = local_steps_now(run) + (double)steps_max;
     if (run->started)
-        plan_ahead(run);
+        local_plan_ahead(run);
     return 0;
 }
 
@@ -539,9 +289,9 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err)
 {
     struct local *local = self;
-    if (find_run(local, lease->job, lease->generation, lease->attempt))
+    if (local_find_run(local, lease->job, lease->generation, lease->attempt))
         return 0;
-    struct local_run *run = add_run(local, lease);
+    struct local_run *run = local_add_run(local, lease);
     const struct launch *launch;
     struct error unused;
     if (local->setup.launch(local->setup.context, run->id, &launch, &unused) == 0) {
@@ -575,7 +325,7 @@ static void end_unheard(struct local_run *run)
         job->state < JOB_PLACED)
         collect(run);
     else
-        local_due(run, local_now(run->local) + UNHEARD_NS);
+        local_due(run, local_now(run->local) + LOCAL_UNHEARD_NS);
 }
 
 static void look_after(struct local_run *run)
@@ -589,7 +339,7 @@ static void look_after(struct local_run *run)
             local_lose(run, why);
             return;
         }
-        drop_absent(run);
+        local_drop_absent(run);
         if (run->after_count == 0)
             begin(run);
         break;
@@ -602,9 +352,9 @@ static void look_after(struct local_run *run)
             return;
         }
         if (!run->loaded && local_now(run->local) >= run->loaded_at_ns)
-            tell_loaded(run);
-        check_lease(run);
-        plan_ahead(run);
+            local_tell_loaded(run);
+        local_check_lease(run);
+        local_plan_ahead(run);
         break;
     case PHASE_CLEARING:
         clear(run);
@@ -719,7 +469,7 @@ void local_sweep(void *self)
             is_known(local, entry->d_name))
             continue;
         struct lease nobody = { .beside = JOB_NONE };
-        struct local_run *run = add_run(local, &nobody);
+        struct local_run *run = local_add_run(local, &nobody);
         run->id = id;
         run->attempt = attempt;
         run->generation = UINT32_MAX; /* nobody's: its end is not told */
@@ -870,7 +620,7 @@ static pid_t supervisor_of(const struct local_run *run)
 
 bool local_place(const struct local *local, job_id job, struct local_place *ret)
 {
-    const struct local_run *run = run_in(local, job);
+    const struct local_run *run = local_run_in(local, job);
     if (!run || run->phase != PHASE_RUNS)
         return false;
     *ret = (struct local_place){ .attempt = run->attempt, .pid = supervisor_of(run) };

@@ -3,13 +3,16 @@
 
 #include <uv.h>
 
+#include "base/units.h"
 #include "executor/local.h"
 #include "executor/run_words.h"
-#include "model/cluster.h"
+#include "model/event.h"
 
 #define JOB_DIR_MAX 108 /* what a socket's name may have */
 #define GPU_TEXT_MAX 512
 #define CGROUP_MAX LOCAL_CGROUP_MAX
+#define LOCAL_UNHEARD_NS \
+    (10 * NS_PER_S) /* an end that the engine did not want to know */
 
 enum phase {
     PHASE_WAITS,    /* for others to leave                                     */
@@ -80,14 +83,28 @@ struct local {
     bool closing;
 };
 
-/* local.c */
+/* local.c: orders, and looking after what runs */
 int64_t local_now(const struct local *local);
 void local_due(struct local_run *run, int64_t at_ns);
-void local_lose(struct local_run *run, const char *why);
+void local_reap_later(struct local *local, pid_t pid);
 void local_ended(struct local_run *run, const struct run_end *end);
+
+/* local_runs.c: the attempts; local_run_in() is the one that is in its seats, or NULL */
+struct local_run *local_run_in(const struct local *local, job_id job);
+struct local_run *local_add_run(struct local *local, const struct lease *lease);
+struct local_run *local_find_run(const struct local *local, job_id job,
+                                 uint32_t generation, uint32_t attempt);
+void local_drop_absent(struct local_run *run);
+void local_forget(struct local_run *run);
+
+/* local_tell.c: what it does, as events */
+double local_steps_now(const struct local_run *run);
+void local_tell_loaded(struct local_run *run);
+void local_check_lease(struct local_run *run);
+void local_plan_ahead(struct local_run *run);
 void local_started(struct local_run *run, double ago_s);
 void local_reported(struct local_run *run);
-void local_forget(struct local_run *run);
+struct event *local_tell_end(struct local_run *run, enum event_kind kind);
 
 /* local_start.c: the folder of an attempt, and its supervisor */
 void local_drop_spares(struct local *local);

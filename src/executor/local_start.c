@@ -23,6 +23,7 @@
 #include "executor/cgroup.h"
 #include "executor/launch_file.h"
 #include "executor/output_path.h"
+#include "model/cluster.h"
 
 #define LINK_FD 3
 #define DEPTH_MAX 8 /* of folders that a job may have made in ours */

@@ -14,76 +14,11 @@
 
 #include "base/arena.h"
 #include "base/grow.h"
-#include "executor/reports.h"
+#include "executor/sim_own.h"
 #include "model/cluster.h"
-#include "model/outbox.h"
-#include "model/sharing.h"
-#include "model/throughput.h"
 #include "net/fluid.h"
 
 #define NONE UINT32_MAX
-
-/*
- * A lease is over no later than its steps are made, and a hair before: leases in a row must
- * not add up to more than their steps take, also by the clock of who counts in doubles.
- */
-#define LEASE_SLACK (1 - 1e-11)
-
-enum phase {
-    PHASE_AWAY,     /* waits in the queue, or is over            */
-    PHASE_LOADING,  /* until its load time is over               */
-    PHASE_RUNNING,  /* until its lease or its work is done       */
-    PHASE_DONE,     /* waits for its partner to be done as well  */
-    PHASE_IDLE,     /* its lease is done                         */
-    PHASE_RESIZING, /* until it has paid for going on otherwise  */
-    PHASE_LEAVING,  /* until its pause or its grace is over      */
-};
-
-/* Where a job is to run. */
-struct stand {
-    uint32_t attempt;
-    uint32_t type, gpus;
-    bool spread;
-    bool together;
-    uint64_t steps_max;
-};
-
-struct sim_job {
-    struct sim_truth truth;
-    enum phase phase;
-    uint32_t generation;
-    struct stand now;
-    job_id partner; /* is on the same accelerators                             */
-    job_id coming;  /* will come there                                         */
-    double steps;   /* at the anchor */
-    double rate_per_s;
-    int64_t anchor_ns;
-    double steps_kept; /* when it came into its seats, or saved by itself later */
-    int64_t ran_ns;    /* time making steps since it came, up to the anchor      */
-    double lease_end;  /* steps at which its lease is done; 0: open              */
-    bool clean;        /* while it leaves: it will have saved its state          */
-    bool queued;       /* in the heap                                            */
-    bool has_more;     /* what stands in 'more' is of this job                   */
-    uint32_t more;     /* 1 + place in the list of those, which stays the slot's */
-
-    bool pending; /* is to start, or to go on with another size, at 'next' */
-    struct stand next;
-    job_id next_with;    /* who will be there as well         */
-    uint64_t order;      /* a number for each time it is told */
-    uint32_t waits_for;  /* jobs that have to leave first     */
-    uint32_t first_wait; /* of those who wait for this one    */
-};
-
-/* What there is to a job that reports losses or uses the network. */
-struct sim_more {
-    struct reports reports;
-    double report_at; /* steps after which it reports next                   */
-    uint32_t sender;  /* its number in the network, or FLUID_NONE            */
-    double base;      /* steps it had made when it entered the network       */
-    double told;      /* steps it had made when it last reported its speed   */
-    int64_t told_ns;
-    double rate_per_s; /* between the last two reports                        */
-};
 
 struct sim_wait {
     job_id successor;
@@ -156,12 +91,6 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
         sim->job_top = id + 1;
 }
 
-static struct sim_more *more_of(const struct sim_cluster *sim,
-                                const struct sim_job *job)
-{
-    return job->has_more ? &sim->mores[job->more - 1] : NULL;
-}
-
 /* --- another engine, the same jobs ------------------------------------------------- */
 
 static job_id moved(const job_id *slots, job_id id)
@@ -221,23 +150,6 @@ void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
 
 /* --- the future ------------------------------------------------------------------ */
 
-static void unschedule(struct sim_cluster *sim, job_id id)
-{
-    if (!sim->jobs[id].queued)
-        return;
-    heap_remove(&sim->pool, &sim->due, id);
-    sim->jobs[id].queued = false;
-    sim->job_due_count--;
-}
-
-static void schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
-{
-    unschedule(sim, id);
-    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
-    sim->jobs[id].queued = true;
-    sim->job_due_count++;
-}
-
 int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
 {
     return sim->due.top == HEAP_NONE ? INT64_MAX : sim->pool.nodes[sim->due.top].key;
@@ -247,239 +159,6 @@ bool sim_cluster_is_quiet(const struct sim_cluster *sim)
 {
     bool sending = sim->fluid && fluid_next_ns(sim->fluid) < INT64_MAX;
     return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
-}
-
-static struct event *emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
-{
-    const struct sim_job *job = &sim->jobs[id];
-    struct event *event = outbox_add(sim->outbox);
-    event->at_ns = sim->now_ns;
-    event->kind = kind;
-    event->job = id;
-    event->generation = job->generation;
-    event->attempt = job->now.attempt;
-    event->loss = NAN;
-    return event;
-}
-
-/* --- the network ------------------------------------------------------------------- */
-
-/* Seats it is in, or about to be in: of where it has come nobody knows yet. */
-static const struct seat_row *row_of(const struct sim_cluster *sim, job_id id)
-{
-    const struct job *known = &sim->view->jobs[id];
-    return known->next.count > 0 ? &known->next : &known->seats;
-}
-
-static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
-{
-    struct sim_job *job = &sim->jobs[id];
-    const struct job *known = &sim->view->jobs[id];
-    const struct seat_row *row = row_of(sim, id);
-    struct sim_more *more = more_of(sim, job);
-    if (!sim->fluid) {
-        sim->fluid = arena_new(sim->run, struct fluid);
-        fluid_init(sim->fluid, sim->run, sim->view->cluster, &sim->network, sim->seed);
-    }
-    uint32_t *hosts = calloc(row->count, sizeof *hosts);
-    if (!hosts)
-        abort();
-    for (uint32_t i = 0; i < row->count; i++)
-        hosts[i] = sim->view->seats[row->first + i].node;
-    struct fluid_spec spec = { .id = known->id,
-                               .attempt = job->now.attempt,
-                               .sync = known->sync,
-                               .bytes = (double)known->bytes_per_step,
-                               .overlap = known->overlap,
-                               .step_s = step_s,
-                               .level = known->level,
-                               .hosts = hosts,
-                               .host_count = row->count };
-    more->sender = fluid_join(sim->fluid, &spec, sim->now_ns);
-    free(hosts);
-    more->base = more->told = job->steps;
-    more->told_ns = sim->now_ns;
-    more->rate_per_s = fluid_alone_per_s(sim->fluid, more->sender);
-    sim->senders =
-        grow(sim->senders, &sim->sender_room, more->sender + 1, sizeof *sim->senders);
-    sim->senders[more->sender] = id;
-}
-
-/* It stops making steps. */
-static void leave_network(struct sim_cluster *sim, struct sim_job *job)
-{
-    struct sim_more *more = more_of(sim, job);
-    if (!more || more->sender == FLUID_NONE)
-        return;
-    fluid_leave(sim->fluid, more->sender, sim->now_ns);
-    more->sender = FLUID_NONE;
-}
-
-/* Steps it has made by now, if that is for the network to say. */
-static double steps_made(const struct sim_cluster *sim, const struct sim_job *job)
-{
-    const struct sim_more *more = more_of(sim, job);
-    if (!more || more->sender == FLUID_NONE)
-        return job->steps +
-               (double)(sim->now_ns - job->anchor_ns) * 1e-9 * job->rate_per_s;
-    return more->base + fluid_steps(sim->fluid, more->sender, sim->now_ns);
-}
-
-/* Make steps to 'end' at this rate, as far as the network lets it; false: it has no say. */
-static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end)
-{
-    struct sim_job *job = &sim->jobs[id];
-    struct sim_more *more = more_of(sim, job);
-    if (sim->view->jobs[id].bytes_per_step == 0 || row_of(sim, id)->count < 2)
-        return false;
-    if (more->sender == FLUID_NONE)
-        enter_network(sim, id, 1 / job->rate_per_s);
-    else
-        fluid_set_step(sim->fluid, more->sender, 1 / job->rate_per_s, sim->now_ns);
-    fluid_set_target(sim->fluid, more->sender, end - more->base, sim->now_ns);
-    job->rate_per_s = more->rate_per_s;
-    unschedule(sim, id);
-    return true;
-}
-
-void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
-{
-    struct fluid *fluid = sim->fluid;
-    if (!fluid)
-        return;
-    for (int64_t at_ns; (at_ns = fluid_next_ns(fluid)) <= until_ns &&
-                        at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
-        uint32_t sender = fluid_happen(fluid);
-        if (sender != FLUID_NONE)
-            schedule(sim, sim->senders[sender], at_ns);
-    }
-}
-
-void sim_cluster_levelled(void *self, const struct view *view,
-                          const struct event *event)
-{
-    struct sim_cluster *sim = self;
-    const struct sim_more *more = more_of(sim, &sim->jobs[event->job]);
-    if (more && more->sender != FLUID_NONE)
-        fluid_set_level(sim->fluid, more->sender, event->level, view->now_ns);
-}
-
-/* --- making steps ------------------------------------------------------------------ */
-
-/* Move the anchor to now. */
-static void settle(struct sim_cluster *sim, struct sim_job *job)
-{
-    if (job->phase == PHASE_RUNNING) {
-        int64_t ran_ns = sim->now_ns - job->anchor_ns;
-        double made = steps_made(sim, job) - job->steps;
-        double rate_per_s = ran_ns > 0 ? made / ((double)ran_ns * 1e-9) : 0;
-        if (job->truth.ckpt_ns > 0) {
-            int64_t saves = (job->ran_ns + ran_ns) / job->truth.ckpt_ns;
-            int64_t since_ns = job->ran_ns + ran_ns - saves * job->truth.ckpt_ns;
-            if (saves > job->ran_ns / job->truth.ckpt_ns)
-                job->steps_kept =
-                    job->steps + made - (double)since_ns * 1e-9 * rate_per_s;
-        }
-        job->ran_ns += ran_ns;
-        job->steps += made;
-    }
-    job->anchor_ns = sim->now_ns;
-}
-
-static double true_rate(const struct sim_cluster *sim, job_id id)
-{
-    const struct sim_job *job = &sim->jobs[id];
-    const struct job *known = &sim->view->jobs[id];
-    if (job->now.type == TYPE_NONE)
-        return known->rate_best_per_s;
-    if (job->partner == JOB_NONE)
-        return throughput_rate(sim->view->rates, known, job->now.type, job->now.gpus,
-                               job->now.spread);
-    double rates[2];
-    bool shares = sharing_rates(sim->view->rates, known, &sim->view->jobs[job->partner],
-                                job->now.type, job->now.gpus, job->now.spread, rates);
-    assert(shares); /* no plan has others share */
-    return rates[0];
-}
-
-/* From now on it makes steps, until its lease or its work is done. */
-static void make_steps(struct sim_cluster *sim, job_id id)
-{
-    struct sim_job *job = &sim->jobs[id];
-    job->phase = PHASE_RUNNING;
-    job->anchor_ns = sim->now_ns;
-    job->rate_per_s = true_rate(sim, id);
-    double end = job->truth.steps;
-    if (job->lease_end > 0 && job->lease_end < end)
-        end = job->lease_end;
-    struct sim_more *more = more_of(sim, job);
-    if (more) {
-        more->report_at = reports_next(&more->reports, job->steps);
-        end = fmin(end, more->report_at);
-        if (make_steps_by_network(sim, id, end))
-            return;
-    }
-    double left = end > job->steps ? end - job->steps : 0;
-    double ns = left / job->rate_per_s * 1e9;
-    double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
-    if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
-    else
-        unschedule(sim, id);
-}
-
-/* It says how far it is, how fast it has got there and what its loss is. */
-static void report(struct sim_cluster *sim, job_id id)
-{
-    struct sim_job *job = &sim->jobs[id];
-    struct sim_more *more = more_of(sim, job);
-    if (more->sender != FLUID_NONE && sim->now_ns > more->told_ns) {
-        more->rate_per_s =
-            (job->steps - more->told) / ((double)(sim->now_ns - more->told_ns) * 1e-9);
-        more->told = job->steps;
-        more->told_ns = sim->now_ns;
-        job->rate_per_s = more->rate_per_s;
-    }
-    struct event *event = emit(sim, id, EVENT_PROGRESS);
-    event->steps = job->steps;
-    event->rate_per_s = job->rate_per_s;
-    event->loss = reports_loss(&more->reports, job->steps);
-}
-
-/* As it begins to make steps: where it begins. */
-static void report_first(struct sim_cluster *sim, job_id id)
-{
-    const struct sim_more *more = more_of(sim, &sim->jobs[id]);
-    if (more && more->reports.curve.family != LEARNING_NONE)
-        report(sim, id);
-}
-
-/* A report is due, and neither its lease nor its work is done with it. */
-static bool only_reports(struct sim_cluster *sim, job_id id)
-{
-    struct sim_job *job = &sim->jobs[id];
-    const struct sim_more *more = more_of(sim, job);
-    bool leased = job->lease_end > 0 && job->lease_end < job->truth.steps;
-    if (!more || more->report_at >= (leased ? job->lease_end : job->truth.steps))
-        return false;
-    settle(sim, job);
-    job->steps = more->report_at;
-    report(sim, id);
-    make_steps(sim, id);
-    return true;
-}
-
-/* Somebody came to or went from the accelerators it uses. */
-static void rerate(struct sim_cluster *sim, job_id id)
-{
-    struct sim_job *job = &sim->jobs[id];
-    if (job->phase != PHASE_RUNNING)
-        return;
-    settle(sim, job);
-    make_steps(sim, id);
-    struct event *event = emit(sim, id, EVENT_PROGRESS);
-    event->steps = job->steps;
-    event->rate_per_s = job->rate_per_s;
 }
 
 /* --- coming ------------------------------------------------------------------------ */
@@ -499,7 +178,7 @@ static void meet(struct sim_cluster *sim, job_id id)
     sim->jobs[other].coming = JOB_NONE;
     job->partner = other;
     sim->jobs[other].partner = id;
-    rerate(sim, other);
+    sim_rerate(sim, other);
 }
 
 /* It goes: who was to come there will be alone. */
@@ -537,11 +216,11 @@ static void come(struct sim_cluster *sim, job_id id)
     meet(sim, id);
     struct event *event = emit(sim, id, EVENT_STARTED);
     event->loaded = job->truth.load_ns == 0;
-    event->rate_per_s = true_rate(sim, id);
+    event->rate_per_s = sim_true_rate(sim, id);
     if (job->truth.load_ns == 0) {
-        make_steps(sim, id);
+        sim_make_steps(sim, id);
         event->rate_per_s = job->rate_per_s;
-        report_first(sim, id);
+        sim_report_first(sim, id);
         return;
     }
     job->phase = PHASE_LOADING;
@@ -629,8 +308,8 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
     for (uint32_t i = 0; i < lease->after_count; i++)
         if (lease->after[i] != lease->job)
             after[others.after_count++] = lease->after[i];
-    settle(sim, job);
-    leave_network(sim, job);
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
     unschedule(sim, lease->job);
     job->phase = PHASE_RESIZING;
     prepare(sim, &others);
@@ -655,7 +334,7 @@ static void part(struct sim_cluster *sim, job_id id)
     if (sim->jobs[partner].phase == PHASE_DONE)
         report_done(sim, partner);
     else
-        rerate(sim, partner);
+        sim_rerate(sim, partner);
 }
 
 /* It has left seats that others waited for. */
@@ -678,7 +357,7 @@ static void let_others_come(struct sim_cluster *sim, job_id id)
 static void depart(struct sim_cluster *sim, job_id id)
 {
     unschedule(sim, id);
-    leave_network(sim, &sim->jobs[id]);
+    sim_leave_network(sim, &sim->jobs[id]);
     sim->jobs[id].phase = PHASE_AWAY;
     forsake(sim, id);
     part(sim, id);
@@ -710,8 +389,8 @@ static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
     struct sim_job *job = &sim->jobs[id];
     /* Nothing is to be saved before the first step. */
     int64_t pause_ns = job->phase == PHASE_LOADING ? 0 : job->truth.pause_ns;
-    settle(sim, job);
-    leave_network(sim, job);
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
     job->phase = PHASE_LEAVING;
     job->clean = pause_ns <= grace_ns;
     schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
@@ -722,7 +401,7 @@ static int sim_cancel(void *self, job_id id, struct error *err)
 {
     struct sim_cluster *sim = self;
     struct sim_job *job = &sim->jobs[id];
-    settle(sim, job);
+    sim_settle(sim, job);
     if (job->pending && job->phase == PHASE_AWAY) {
         decline(sim, id);
         job->now.attempt = job->next.attempt;
@@ -739,12 +418,12 @@ static int sim_renew(void *self, job_id id, uint64_t steps_max, bool together,
 {
     struct sim_cluster *sim = self;
     struct sim_job *job = &sim->jobs[id];
-    settle(sim, job);
+    sim_settle(sim, job);
     job->lease_end = steps_max ? job->steps + (double)steps_max : 0;
     job->now.together = together;
     if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING ||
         job->phase == PHASE_DONE)
-        make_steps(sim, id);
+        sim_make_steps(sim, id);
     return 0;
 }
 
@@ -786,8 +465,8 @@ static void work_done(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job_id partner = job->partner;
-    settle(sim, job);
-    leave_network(sim, job);
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
     bool lease = job->lease_end > 0 && job->lease_end < job->truth.steps;
     job->steps = lease ? job->lease_end : job->truth.steps;
     job->phase = PHASE_DONE;
@@ -804,14 +483,14 @@ static void job_due(struct sim_cluster *sim, job_id id)
     struct event *event;
     switch (job->phase) {
     case PHASE_LOADING:
-        make_steps(sim, id);
+        sim_make_steps(sim, id);
         event = emit(sim, id, EVENT_LOADED);
         event->measured = true;
         event->rate_per_s = job->rate_per_s;
-        report_first(sim, id);
+        sim_report_first(sim, id);
         return;
     case PHASE_RUNNING:
-        if (!only_reports(sim, id))
+        if (!sim_only_reports(sim, id))
             work_done(sim, id);
         return;
     case PHASE_RESIZING:
@@ -824,7 +503,7 @@ static void job_due(struct sim_cluster *sim, job_id id)
         job->ran_ns = 0;
         forsake(sim, id);
         part(sim, id);
-        make_steps(sim, id);
+        sim_make_steps(sim, id);
         event = emit(sim, id, EVENT_RESIZED);
         event->steps = job->steps;
         event->rate_per_s = job->rate_per_s;
@@ -884,7 +563,7 @@ static void node_dies(struct sim_cluster *sim, node_id node)
         struct sim_job *job = &sim->jobs[id];
         if (!is_live(sim, id) || job->phase == PHASE_AWAY || !is_on(sim, id, node))
             continue;
-        settle(sim, job);
+        sim_settle(sim, job);
         if (job->phase == PHASE_RESIZING)
             decline(sim, id);
         leave(sim, id, EVENT_LOST, false);

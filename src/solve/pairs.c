@@ -25,90 +25,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/error.h"
-#include "solve/lp.h"
+#include "solve/pairs_own.h"
 
 #define NONE UINT32_MAX
-#define TYPES_MAX 16
 #define ROUNDS_MAX 400
-#define NEWTON_MAX 60
-#define PAYS 1e-9        /* of what it costs: a column that gains less is left out */
-#define BROKEN 1e-10     /* of a life: more than that and its row is put in force  */
-#define FLOOR_SLACK 1e-9 /* floors may be missed by that                          */
-#define KEPT_SLACK 1e-9  /* levels are kept to that, or rounding forbids them  */
-#define PRICED 1e-9      /* of the highest price: less is none                    */
-#define KEEN 0.8         /* of the best of its class: columns that are added first */
-
-struct pairs {
-    struct arena arena; /* all that follows, for one set of classes and pairs   */
-    uint32_t class_count, type_count, pair_count, line_count;
-    double *gang, *rate, *pair_rate;
-    struct programme_pair *ends;
-    struct lp *lp;
-    uint32_t *column; /* [line][type], or NONE                        */
-    uint32_t mu;      /* its column                                   */
-    double *mu_in;    /* [row]: its coefficients                      */
-    bool *in_force;   /* [class]: the row of its lives                */
-    bool has_gains;   /* of the last call                             */
-
-    /* the call at hand */
-    const struct pairing *in;
-    const double *value;     /* [line][type] of a sum, or NULL                    */
-    double *due;             /* [class]                                           */
-    double *kept;            /* [class]: what it keeps per unit of mu; 0: nothing */
-    double *rates, *times;   /* [class]: what shares give all its members         */
-    double *best;            /* [class]: the most that a new column of it gains   */
-    bool *has_way, *can;     /* [class]: runs alone; runs alone or beside others */
-    double *pi, *beta;       /* [class]: price of a step, of a member's time      */
-    double kappa[TYPES_MAX]; /* of an accelerator                               */
-    struct pairs_answer *answer;
-};
-
-/* ---- lines ----------------------------------------------------------------------- */
-
-static double count_of(const struct pairs *p, uint32_t class)
-{
-    return p->in->count ? p->in->count[class] : 1;
-}
-
-/* Who is in a line; twice the same for a class with itself. */
-static uint32_t members_of(const struct pairs *p, uint32_t line, uint32_t members[2])
-{
-    if (line < p->class_count) {
-        members[0] = members[1] = line;
-        return 1;
-    }
-    members[0] = p->ends[line - p->class_count].first;
-    members[1] = p->ends[line - p->class_count].second;
-    return 2;
-}
-
-static double rate_of(const struct pairs *p, uint32_t line, uint32_t type,
-                      uint32_t place)
-{
-    if (line < p->class_count)
-        return p->rate[(size_t)line * p->type_count + type];
-    size_t cell = (size_t)(line - p->class_count) * p->type_count + type;
-    return p->pair_rate[cell * 2 + place];
-}
-
-/* A pair where one of the two would stand still is none, nor is one member with itself. */
-static bool can_run(const struct pairs *p, uint32_t line, uint32_t type)
-{
-    uint32_t members[2];
-    uint32_t size = members_of(p, line, members);
-    if (p->in->capacity[type] <= 0)
-        return false;
-    if (size == 2 && members[0] == members[1] && count_of(p, members[0]) < 2)
-        return false;
-    return rate_of(p, line, type, 0) > 0 && rate_of(p, line, type, size - 1) > 0;
-}
-
-static double value_of(const struct pairs *p, uint32_t line, uint32_t type)
-{
-    return p->value ? p->value[(size_t)line * p->type_count + type] : 0;
-}
+#define PAYS 1e-9    /* of what it costs: a column that gains less is left out */
+#define BROKEN 1e-10 /* of a life: more than that and its row is put in force  */
+#define KEEN 0.8     /* of the best of its class: columns that are added first */
 
 /* ---- the programme --------------------------------------------------------------- */
 
@@ -223,7 +147,7 @@ static void build(struct pairs *p, const struct pairing *in)
 }
 
 /* Every class that is due something needs a column to get it by; false: one cannot. */
-static bool give_ways(struct pairs *p)
+bool pairs_give_ways(struct pairs *p)
 {
     bool *has_way = p->has_way, *can = p->can;
     memset(has_way, 0, p->class_count * sizeof *has_way);
@@ -286,7 +210,7 @@ static void set_mu(struct pairs *p, uint32_t row, double coefficient)
 }
 
 /* What a class is due: a number, or a multiple of mu. */
-static void set_due(struct pairs *p, uint32_t class)
+void pairs_set_due(struct pairs *p, uint32_t class)
 {
     lp_set_row(p->lp, row_of_rate(p, class), count_of(p, class) * p->due[class],
                LP_INFINITY);
@@ -301,10 +225,10 @@ static void set_life(struct pairs *p, uint32_t class)
 }
 
 /* The programme of this call: counts, capacities, what is due. */
-static void set_programme(struct pairs *p)
+void pairs_set_programme(struct pairs *p)
 {
     for (uint32_t c = 0; c < p->class_count; c++) {
-        set_due(p, c);
+        pairs_set_due(p, c);
         set_life(p, c);
         set_mu(p, row_of_life(p, c), -count_of(p, c));
     }
@@ -371,9 +295,9 @@ static void read_columns(const struct pairs *p, double *ret_x)
  * The solution, made feasible: for a level as large as it fits, for a sum cut to size.
  * Rates are those of the shares afterwards.
  */
-static void read_shares(struct pairs *p, double *ret_x)
+void pairs_read_shares(struct pairs *p, double *ret_x)
 {
-    double usage[TYPES_MAX];
+    double usage[PAIRS_TYPES_MAX];
     size_t cells = (size_t)p->line_count * p->type_count;
     read_columns(p, ret_x);
     add_up(p, ret_x, usage);
@@ -389,7 +313,7 @@ static void read_shares(struct pairs *p, double *ret_x)
 }
 
 /* From members that run at a time to the part of its time that each spends. */
-static void per_member(const struct pairs *p, double *x)
+void pairs_per_member(const struct pairs *p, double *x)
 {
     for (uint32_t c = 0; c < p->class_count; c++)
         for (uint32_t t = 0; t < p->type_count; t++)
@@ -398,7 +322,7 @@ static void per_member(const struct pairs *p, double *x)
 
 /* ---- prices and proof ------------------------------------------------------------ */
 
-static void read_prices(struct pairs *p)
+void pairs_read_prices(struct pairs *p)
 {
     const double *duals = lp_duals(p->lp);
     for (uint32_t c = 0; c < p->class_count; c++) {
@@ -428,7 +352,7 @@ static struct deal deal_of(const struct pairs *p, uint32_t line, uint32_t type)
 }
 
 /* Raise prices of time until no line earns more than it pays: then they prove a bound. */
-static void make_prices_honest(struct pairs *p)
+void pairs_make_prices_honest(struct pairs *p)
 {
     for (uint32_t line = 0; line < p->line_count; line++) {
         uint32_t members[2];
@@ -445,7 +369,7 @@ static void make_prices_honest(struct pairs *p)
 }
 
 /* All that there is, at these prices; nobody earns more. */
-static double all_there_is(const struct pairs *p)
+double pairs_all_there_is(const struct pairs *p)
 {
     double sum = 0;
     for (uint32_t t = 0; t < p->type_count; t++)
@@ -498,7 +422,7 @@ static bool add_paying(struct pairs *p)
 {
     uint32_t members[2];
     bool any = false;
-    read_prices(p);
+    pairs_read_prices(p);
     memset(p->best, 0, p->class_count * sizeof *p->best);
     for (uint32_t line = p->class_count; line < p->line_count; line++) {
         members_of(p, line, members);
@@ -524,7 +448,7 @@ static bool add_paying(struct pairs *p)
 }
 
 /* To the end: no life too short, no pair that pays. */
-static enum lp_status settle(struct pairs *p, enum lp_method method)
+enum lp_status pairs_settle(struct pairs *p, enum lp_method method)
 {
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
         enum lp_status status = lp_maximise(p->lp, method);
@@ -542,342 +466,13 @@ static enum lp_status settle(struct pairs *p, enum lp_method method)
     return LP_GAVE_UP;
 }
 
-/* ---- levels ---------------------------------------------------------------------- */
-
-static double due_at(double need, double ahead, double level)
-{
-    return need * level / (1 - ahead * level);
-}
-
-static double level_at(double need, double ahead, double rate)
-{
-    return rate / (need + ahead * rate);
-}
-
-static double ahead_of(const double *ahead, uint32_t class)
-{
-    return ahead ? ahead[class] : 0;
-}
-
-/* No level is above what the slowest could have with all the world to itself. */
-static double level_cap(const struct pairs *p, const double *need, const double *ahead)
-{
-    double *top = p->best;
-    memset(top, 0, p->class_count * sizeof *top);
-    for (uint32_t line = 0; line < p->line_count; line++) {
-        uint32_t members[2];
-        uint32_t size = members_of(p, line, members);
-        for (uint32_t t = 0; t < p->type_count; t++)
-            for (uint32_t i = 0; i < size && can_run(p, line, t); i++)
-                top[members[i]] = fmax(top[members[i]], rate_of(p, line, t, i));
-    }
-    double cap = INFINITY;
-    for (uint32_t c = 0; c < p->class_count; c++)
-        if (need[c] > 0)
-            cap = fmin(cap, level_at(need[c], ahead_of(ahead, c), top[c]));
-    return cap;
-}
-
-/* The largest level that the prices allow: sum pi count due(level) = all there is. */
-static double level_allowed(const struct pairs *p, const double *need,
-                            const double *ahead, double cap)
-{
-    double all = all_there_is(p);
-    double level = cap;
-    for (uint32_t i = 0; i < NEWTON_MAX; i++) { /* from above, of a convex function */
-        double asked = -all, slope = 0;
-        for (uint32_t c = 0; c < p->class_count; c++) {
-            double a = ahead_of(ahead, c);
-            double pays = p->pi[c] * count_of(p, c);
-            if (need[c] <= 0 || pays <= 0)
-                continue;
-            asked += pays * due_at(need[c], a, level);
-            slope += pays * need[c] / ((1 - a * level) * (1 - a * level));
-        }
-        if (asked <= 1e-15 * all || slope <= 0)
-            break;
-        level -= asked / slope;
-    }
-    return level;
-}
-
-static double level_reached(const struct pairs *p, const double *need,
-                            const double *ahead)
-{
-    double level = INFINITY;
-    for (uint32_t c = 0; c < p->class_count; c++)
-        if (need[c] > 0)
-            level = fmin(level, level_at(need[c], ahead_of(ahead, c),
-                                         p->rates[c] / count_of(p, c)));
-    return level;
-}
-
-static int check(const struct pairing *in, struct error *err);
-
-/* Make the programme that of these classes. */
-static void begin(struct pairs *p, const struct pairing *in, const double *value,
-                  struct pairs_answer *answer)
-{
-    *answer = (struct pairs_answer){ .feasible = true };
-    p->in = in;
-    p->value = value;
-    p->answer = answer;
-    if (!is_same(p, in))
-        build(p, in);
-    memset(p->kept, 0, p->class_count * sizeof *p->kept);
-}
-
-static int gave_up(const struct pairs *p, struct error *err)
-{
-    return error_set(err, -EDOM, "no shares were found for %u jobs and %u pairs",
-                     p->class_count, p->pair_count);
-}
-
-static void no_shares(const struct pairs *p, double *ret_x)
-{
-    memset(ret_x, 0, (size_t)p->line_count * p->type_count * sizeof *ret_x);
-}
-
-/*
- * Newton: at a level that is too high the prices say how much less is possible, never
- * too little.  One step where the due is linear in the level.
- */
-static int find_level(struct pairs *p, const double *need, const double *ahead,
-                      double tolerance, double *ret_x, struct error *err)
-{
-    struct pairs_answer *answer = p->answer;
-    double cap = level_cap(p, need, ahead);
-    double level = cap;
-    answer->bound = cap;
-    for (uint32_t i = 0; i < NEWTON_MAX; i++) {
-        for (uint32_t c = 0; c < p->class_count; c++)
-            p->due[c] = need[c] > 0 ? due_at(need[c], ahead_of(ahead, c), level) : 0;
-        set_programme(p);
-        if (settle(p, LP_DUAL) != LP_OPTIMAL)
-            return gave_up(p, err);
-        read_shares(p, ret_x);
-        answer->reached = fmax(answer->reached, level_reached(p, need, ahead));
-        read_prices(p);
-        make_prices_honest(p);
-        answer->bound = fmin(answer->bound, level_allowed(p, need, ahead, cap));
-        if (answer->bound - answer->reached <= tolerance * answer->bound)
-            return 0;
-        if (answer->bound >= level * (1 - 1e-15))
-            break;
-        level = answer->bound;
-    }
-    return error_set(err, -EDOM, "the level is between %g and %g, want it to %g",
-                     answer->reached, answer->bound, tolerance);
-}
-
-/* False when nobody is due anything. */
-static bool set_dues(struct pairs *p, const double *due)
-{
-    bool any = false;
-    for (uint32_t c = 0; c < p->class_count; c++) {
-        p->due[c] = due ? due[c] : 0;
-        any |= p->due[c] > 0;
-    }
-    return any;
-}
-
-int pairs_level(struct pairs *p, const struct pairing *pairing, const double *need,
-                const double *ahead, double tolerance, double *ret_x,
-                struct pairs_answer *ret_answer, struct error *err)
-{
-    int r = check(pairing, err);
-    if (r < 0)
-        return r;
-    begin(p, pairing, NULL, ret_answer);
-    no_shares(p, ret_x);
-    if (!set_dues(p, need) || !give_ways(p))
-        return 0;
-    r = find_level(p, need, ahead, tolerance, ret_x, err);
-    per_member(p, ret_x);
-    return r;
-}
-
-/* ---- levels, one above the other ------------------------------------------------- */
-
-/* What the prices allow those who still rise, when the others keep what they have. */
-static double rise_allowed(const struct pairs *p, const double *need)
-{
-    double left = all_there_is(p);
-    double asked = 0;
-    for (uint32_t c = 0; c < p->class_count; c++) {
-        double pays = p->pi[c] * count_of(p, c);
-        if (p->due[c] > 0)
-            asked += pays * need[c];
-        else
-            left -= pays * p->kept[c];
-    }
-    return asked > 0 ? left / asked : INFINITY;
-}
-
-static double rise_reached(const struct pairs *p, const double *need)
-{
-    double level = INFINITY;
-    for (uint32_t c = 0; c < p->class_count; c++)
-        if (p->due[c] > 0)
-            level = fmin(level, p->rates[c] / count_of(p, c) / need[c]);
-    return level;
-}
-
-/*
- * Who has a price on its rate has the same rate in every solution: it stays where it is.
- * At least one does.  Those who cannot rise but have no price in this solution will have
- * one in the next, at the same level.  Returns how many still rise.
- */
-static uint32_t freeze(struct pairs *p, const double *need, double level,
-                       double *ret_level)
-{
-    double most = 0;
-    uint32_t rising = 0;
-    for (uint32_t c = 0; c < p->class_count; c++)
-        if (p->due[c] > 0)
-            most = fmax(most, p->pi[c] * count_of(p, c) * need[c]);
-    for (uint32_t c = 0; c < p->class_count; c++) {
-        if (p->due[c] <= 0)
-            continue;
-        ret_level[c] = level;
-        if (p->pi[c] * count_of(p, c) * need[c] < PRICED * most) {
-            rising++;
-            continue;
-        }
-        p->due[c] = 0;
-        p->kept[c] = level * need[c] * (1 - KEPT_SLACK);
-        set_due(p, c);
-    }
-    return rising;
-}
-
-static int fill(struct pairs *p, const double *need, double tolerance, double *ret_x,
-                double *ret_level, struct error *err)
-{
-    enum lp_method method = LP_DUAL;
-    double last = 0;
-    uint32_t rising = 1;
-    set_programme(p);
-    for (uint32_t i = 0; rising > 0; i++) {
-        assert(i <= p->class_count); /* somebody freezes every time */
-        if (settle(p, method) != LP_OPTIMAL)
-            return gave_up(p, err);
-        read_shares(p, ret_x);
-        read_prices(p);
-        double level = fmax(rise_reached(p, need), last);
-        double prices = 0;
-        for (uint32_t c = 0; c < p->class_count; c++)
-            prices += p->pi[c];
-        make_prices_honest(p);
-        double bound = rise_allowed(p, need);
-        if (prices <= 0 || bound - level > tolerance * bound)
-            return error_set(err, -EDOM, "level %u is between %g and %g, want it to %g",
-                             i + 1, level, bound, tolerance);
-        if (i == 0) {
-            p->answer->reached = level;
-            p->answer->bound = fmax(bound, level);
-        }
-        rising = freeze(p, need, level, ret_level);
-        last = level;
-        method = LP_PRIMAL; /* what was found stays possible */
-    }
-    return 0;
-}
-
-int pairs_fill(struct pairs *p, const struct pairing *pairing, const double *need,
-               double tolerance, double *ret_x, double *ret_level,
-               struct pairs_answer *ret_answer, struct error *err)
-{
-    int r = check(pairing, err);
-    if (r < 0)
-        return r;
-    begin(p, pairing, NULL, ret_answer);
-    no_shares(p, ret_x);
-    memset(ret_level, 0, p->class_count * sizeof *ret_level);
-    if (!set_dues(p, need) || !give_ways(p))
-        return 0;
-    r = fill(p, need, tolerance, ret_x, ret_level, err);
-    per_member(p, ret_x);
-    return r;
-}
-
-/* ---- sums ------------------------------------------------------------------------ */
-
-/*
- * Can the floors be kept?  As a level of which 1 is wanted; that also brings the columns
- * by which they can be.
- */
-static int try_floors(struct pairs *p, const double *floor, double *x,
-                      struct error *err)
-{
-    const double *value = p->value;
-    if (!give_ways(p)) {
-        p->answer->feasible = false;
-        return 0;
-    }
-    p->value = NULL;
-    int r = find_level(p, floor, NULL, 1e-9, x, err);
-    p->value = value;
-    double level = p->answer->reached;
-    p->answer->feasible = level >= 1 - FLOOR_SLACK;
-    if (r < 0 && p->answer->feasible)
-        r = 0; /* how far above them it goes does not matter */
-    for (uint32_t c = 0; c < p->class_count; c++)
-        p->due[c] = floor[c] * fmin(level, 1);
-    return r;
-}
-
-static int sum_up(struct pairs *p, double tolerance, bool has_floors, double *ret_x,
-                  struct error *err)
-{
-    struct pairs_answer *answer = p->answer;
-    set_programme(p);
-    if (settle(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
-        return gave_up(p, err);
-    read_shares(p, ret_x);
-    read_prices(p);
-    make_prices_honest(p);
-    double size = 0;
-    answer->reached = 0;
-    for (size_t i = 0; i < (size_t)p->line_count * p->type_count; i++) {
-        answer->reached += p->value[i] * ret_x[i];
-        size += fabs(p->value[i] * ret_x[i]);
-    }
-    answer->bound = all_there_is(p);
-    for (uint32_t c = 0; c < p->class_count; c++)
-        answer->bound -= p->pi[c] * count_of(p, c) * p->due[c];
-    if (answer->bound - answer->reached > tolerance * size + 1e-300)
-        return error_set(err, -EDOM, "the sum is between %g and %g, want it to %g",
-                         answer->reached, answer->bound, tolerance);
-    return 0;
-}
-
-int pairs_sum(struct pairs *p, const struct pairing *pairing, const double *value,
-              const double *floor, double tolerance, double *ret_x,
-              struct pairs_answer *ret_answer, struct error *err)
-{
-    int r = check(pairing, err);
-    if (r < 0)
-        return r;
-    begin(p, pairing, value, ret_answer);
-    no_shares(p, ret_x);
-    bool has_floors = set_dues(p, floor);
-    if (has_floors)
-        r = try_floors(p, floor, ret_x, err);
-    if (r < 0 || !ret_answer->feasible)
-        return r;
-    r = sum_up(p, tolerance, has_floors, ret_x, err);
-    per_member(p, ret_x);
-    return r;
-}
-
 /* ---- all of it ------------------------------------------------------------------- */
 
 static int check(const struct pairing *in, struct error *err)
 {
-    if (in->type_count == 0 || in->type_count > TYPES_MAX)
+    if (in->type_count == 0 || in->type_count > PAIRS_TYPES_MAX)
         return error_set(err, -EINVAL, "%u types, want 1 to %d", in->type_count,
-                         TYPES_MAX);
+                         PAIRS_TYPES_MAX);
     for (uint32_t c = 0; c < in->class_count; c++)
         if (in->count && !(in->count[c] >= 1 && isfinite(in->count[c])))
             return error_set(err, -EINVAL, "class %u has %g members, want 1 or more", c,
@@ -890,6 +485,22 @@ static int check(const struct pairing *in, struct error *err)
             return error_set(err, -EINVAL, "pair %u: gangs of %g and %g", i,
                              in->gang[pair->first], in->gang[pair->second]);
     }
+    return 0;
+}
+
+int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
+                struct pairs_answer *answer, struct error *err)
+{
+    int r = check(in, err);
+    if (r < 0)
+        return r;
+    *answer = (struct pairs_answer){ .feasible = true };
+    p->in = in;
+    p->value = value;
+    p->answer = answer;
+    if (!is_same(p, in))
+        build(p, in);
+    memset(p->kept, 0, p->class_count * sizeof *p->kept);
     return 0;
 }
 
