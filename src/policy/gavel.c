@@ -1,7 +1,6 @@
 /*
  * gavel.c - what the gavel policies have in common: who is there, what there is, and
- * asking the policy.  Who runs in a round is decided in gavel_round.c and
- * gavel_released.c.
+ * asking the policy.  Who runs in a round is for a mechanism to decide (gavel_common.h).
  */
 #include "policy/gavel.h"
 
@@ -17,7 +16,6 @@
 #include "model/reasons.h"
 #include "model/throughput.h"
 #include "policy/gavel_common.h"
-#include "policy/gavel_round.h"
 
 const char *const gavel_compats[] = { "none", "released", NULL };
 const char *const gavel_knowns[] = { "true", "estimated", NULL };
@@ -144,11 +142,37 @@ static void observe_cpu_only(struct gavel_common *common, const struct view *vie
         queue_remove(&common->waiting_cpu_only, event->job);
 }
 
-void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan)
+/* Seats for jobs that ask for no accelerator, as they fit. */
+static void grant_cpu_only(struct gavel_common *common, struct plan *plan)
 {
     struct queue *queue = &common->waiting_cpu_only;
     for (job_id job = queue->first; job != JOB_NONE; job = queue_next(queue, job))
         plan_grant(plan, job, NULL);
+}
+
+uint32_t gavel_column_now(const struct gavel_common *common, const struct view *view,
+                          const struct job *job)
+{
+    if (job->next.count > 0) {
+        const struct seat *seat = &view->seats[job->next.first];
+        return common->column_of[view->cluster->nodes[seat->node].type];
+    }
+    return job_runs(job) ? common->column_of[job->type_now] : GAVEL_NONE;
+}
+
+uint32_t gavel_spare_column(const struct gavel_common *common, job_id job, uint32_t now,
+                            const double *room)
+{
+    const double *rates = gavel_rates(common, job);
+    double gang = common->entries[job].gang;
+    uint32_t best = GAVEL_NONE;
+    if (now != GAVEL_NONE && gang <= room[now])
+        return now;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        if (rates[c] > 0 && gang <= room[c] &&
+            (best == GAVEL_NONE || rates[c] > rates[best]))
+            best = c;
+    return best;
 }
 
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
@@ -363,6 +387,15 @@ static void make_room(struct gavel_common *common, const struct view *view,
     queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
+static const struct gavel_mechanism *mechanism_of(const struct gavel *gavel)
+{
+    if (gavel->compat == COMPAT_RELEASED)
+        return &gavel_mechanism_released;
+    if (gavel->sharing && gavel->rule->demand)
+        return &gavel_mechanism_sharing;
+    return &gavel_mechanism_rounds;
+}
+
 int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
@@ -385,12 +418,8 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
     r = gavel_pairs_init(common, view, run, err);
     if (r < 0)
         return r;
-    if (gavel->compat == COMPAT_RELEASED)
-        return gavel_released_init(common, view, seed, run, err);
-    if (gavel->sharing && rule->demand)
-        return gavel_sharing_init(common, view, run, err);
-    gavel_rounds_init(common, view, run);
-    return 0;
+    common->mechanism = mechanism_of(gavel);
+    return common->mechanism->init(common, view, run, err);
 }
 
 void gavel_observe(void *self, const struct view *view, const struct event *event)
@@ -400,10 +429,11 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
     gate_observe(&gavel->gate, view, event);
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP)
         count_node(common, view, event->node);
-    if (event->kind == EVENT_FOREIGN)
-        common->changed = true; /* there may be room now */
-    if (event->kind == EVENT_FOREIGN && common->rounds)
-        common->rounds->room = true;
+    if (event->kind == EVENT_FOREIGN) {
+        common->changed = true;
+        if (common->mechanism->room)
+            common->mechanism->room(common);
+    }
     if (event->kind == EVENT_REJECTED)
         common->seen++;
     if (event->job >= view->job_max || event->kind == EVENT_REJECTED)
@@ -414,12 +444,8 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         gavel_pairs_observe(common, view, event);
     if (view->jobs[event->job].gpus == 0)
         observe_cpu_only(common, view, event);
-    else if (gavel->compat == COMPAT_RELEASED)
-        gavel_released_observe(common, view, event);
-    else if (common->sharing)
-        gavel_sharing_observe(common, view, event);
     else
-        gavel_rounds_observe(common, view, event);
+        common->mechanism->observe(common, view, event);
 }
 
 int gavel_decide(void *self, const struct view *view, struct plan *plan,
@@ -427,33 +453,14 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
 {
     struct gavel *gavel = self;
     struct gavel_common *common = gavel->common;
-    gavel_grant_cpu_only(common, plan);
-    if (gavel->compat == COMPAT_RELEASED)
-        return gavel_released_decide(common, view, plan, scratch, err);
-    if (common->sharing)
-        return gavel_sharing_decide(common, view, plan, scratch, err);
-    return gavel_rounds_decide(common, view, plan, scratch, err);
+    grant_cpu_only(common, plan);
+    return common->mechanism->decide(common, view, plan, scratch, err);
 }
 
-/* Where it is due something, and where it is owed most. */
-static void explain_shares(const struct gavel_common *common, const struct view *view,
-                           job_id job, struct reasons *reasons)
+void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons)
 {
-    const double *x = rounds_shares(common, job);
-    const double *credit_s = rounds_credits(common, job);
-    double since_s = (double)(view->now_ns - common->rounds->booked_ns) * 1e-9;
-    bool due = false;
-    for (uint32_t c = 0; c < common->type_count; c++) {
-        if (x[c] <= 0)
-            continue;
-        due = true;
-        reasons_add(reasons, "share",
-                    "it is due %.3g %% of the time on %s and is owed %.3g s there",
-                    x[c] * 100, view->cluster->types[common->types[c]].name,
-                    credit_s[c] + x[c] * since_s);
-    }
-    if (!due)
-        reasons_add(reasons, "share", "it is due no time at present");
+    reasons_add(reasons, "round", "places are given away anew every %.3g s",
+                (double)common->gavel->round_ns * 1e-9);
 }
 
 void gavel_explain(const void *self, const struct view *view, job_id job,
@@ -461,25 +468,20 @@ void gavel_explain(const void *self, const struct view *view, job_id job,
 {
     const struct gavel *gavel = self;
     const struct gavel_common *common = gavel->common;
-    const struct gavel_rounds *rounds = common->rounds;
     if (view->jobs[job].gpus == 0) {
         queue_ahead(&common->waiting_cpu_only, view, job, reasons);
         return;
     }
-    if (rounds)
-        explain_shares(common, view, job, reasons);
-    if (rounds && rounds->end_ns > view->now_ns)
-        reasons_add(reasons, "round", "the next round begins in %.3g s",
-                    (double)(rounds->end_ns - view->now_ns) * 1e-9);
+    if (common->mechanism->explain)
+        common->mechanism->explain(common, view, job, reasons);
     else
-        reasons_add(reasons, "round", "places are given away anew every %.3g s",
-                    (double)gavel->round_ns * 1e-9);
+        gavel_explain_rounds(common, reasons);
     gate_explain(&gavel->gate, view, job, reasons);
 }
 
 void gavel_fini(void *self)
 {
     struct gavel *gavel = self;
-    if (gavel->common && gavel->common->sharing)
-        gavel_sharing_fini(gavel->common);
+    if (gavel->common && gavel->common->mechanism && gavel->common->mechanism->fini)
+        gavel->common->mechanism->fini(gavel->common);
 }

@@ -13,8 +13,9 @@
  *         return gavel_init(self, &las_rule, view, seed, run, err);
  *     }
  *
- * Two mechanisms carry shares out.  Ours (gavel_round.c) is the standard; that of the
- * published system (gavel_released.c), with all its rules, is compat=released.
+ * Three mechanisms carry shares out (gavel_common.h): ours (gavel_round.c), ours where two
+ * jobs may share accelerators (gavel_sharing.c), and with compat=released that of the
+ * published system with all its rules (gavel_released.c).
  */
 #pragma once
 

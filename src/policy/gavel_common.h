@@ -1,18 +1,50 @@
 /*
- * gavel_common.h - what both mechanisms of gavel.h stand on: who is there, what there is,
+ * gavel_common.h - what the mechanisms of gavel.h stand on: who is there, what there is,
  * and asking the policy.  For gavel*.c.
  */
 #pragma once
 
+#include "model/event.h"
 #include "policy/gavel.h"
 #include "policy/queue.h"
 
-struct gavel_recorded;
 struct gavel_released;
 struct gavel_rounds;
 struct gavel_sharing;
 struct estimate;
 struct node_set;
+
+/*
+ * A mechanism: how shares become rounds.  Ours is gavel_round*.c; ours where jobs share,
+ * gavel_sharing*.c; that of the published system, gavel_released*.c.
+ */
+struct gavel_mechanism {
+    int (*init)(struct gavel_common *common, const struct view *view, struct arena *run,
+                struct error *err);
+
+    /* Something happened to a job that asks for accelerators. */
+    void (*observe)(struct gavel_common *common, const struct view *view,
+                    const struct event *event);
+
+    int (*decide)(struct gavel_common *common, const struct view *view,
+                  struct plan *plan, struct arena *scratch, struct error *err);
+
+    /* Optional.  There may be room now that nobody of ours has left. */
+    void (*room)(struct gavel_common *common);
+
+    /* Optional.  What a job that waits is due; without it: that there are rounds. */
+    void (*explain)(const struct gavel_common *common, const struct view *view,
+                    job_id job, struct reasons *reasons);
+
+    /* Optional.  Give back what is not in the run's memory. */
+    void (*fini)(struct gavel_common *common);
+};
+
+extern const struct gavel_mechanism gavel_mechanism_rounds;
+extern const struct gavel_mechanism gavel_mechanism_sharing;
+extern const struct gavel_mechanism gavel_mechanism_released;
+
+#define GAVEL_NONE UINT32_MAX /* no column */
 
 /* A job's pages, by slot. */
 struct gavel_entry {
@@ -58,6 +90,7 @@ struct gavel_common {
 
     struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
     uint64_t seed;
+    const struct gavel_mechanism *mechanism; /* and its own state, of one of them */
     struct gavel_released *released;
     struct gavel_rounds *rounds;
     struct gavel_sharing *sharing;
@@ -103,8 +136,33 @@ uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job);
 
-/* Grant seats to jobs that ask for no accelerator, as they fit. */
-void gavel_grant_cpu_only(struct gavel_common *common, struct plan *plan);
+/* It is there from now on: submitted, let go or found, and not held. */
+static inline bool gavel_comes(const struct view *view, const struct event *event)
+{
+    return (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
+            event->kind == EVENT_ADOPTED) &&
+           view->jobs[event->job].state != JOB_HELD;
+}
+
+/* The column of the seats it has or is promised, or GAVEL_NONE. */
+uint32_t gavel_column_now(const struct gavel_common *common, const struct view *view,
+                          const struct job *job);
+
+/* Where it runs already ('now'), else where it runs fastest, of the types with room. */
+uint32_t gavel_spare_column(const struct gavel_common *common, job_id job, uint32_t now,
+                            const double *room);
+
+/* No type has room. */
+static inline bool gavel_is_full(const struct gavel_common *common, const double *room)
+{
+    for (uint32_t c = 0; c < common->type_count; c++)
+        if (room[c] > 0)
+            return false;
+    return true;
+}
+
+/* For a mechanism's explain(): that places are given away by the round. */
+void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons);
 
 /* --- rates of two that share, as the policy knows them (gavel_pairs.c) -------------- */
 
@@ -138,31 +196,3 @@ typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcom
 bool gavel_make_way(const struct gavel_common *common, const struct view *view,
                     struct plan *plan, job_id newcomer, uint32_t column,
                     gavel_is_owed_more *is_owed_more);
-
-/* --- ours (gavel_round.c) ---------------------------------------------------------- */
-
-void gavel_rounds_init(struct gavel_common *common, const struct view *view,
-                       struct arena *run);
-void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
-                          const struct event *event);
-int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
-                        struct plan *plan, struct arena *scratch, struct error *err);
-
-/* --- ours where jobs share (gavel_sharing.c) ---------------------------------------- */
-
-int gavel_sharing_init(struct gavel_common *common, const struct view *view,
-                       struct arena *run, struct error *err);
-void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
-                           const struct event *event);
-int gavel_sharing_decide(struct gavel_common *common, const struct view *view,
-                         struct plan *plan, struct arena *scratch, struct error *err);
-void gavel_sharing_fini(struct gavel_common *common);
-
-/* --- that of the published system (gavel_released.c) ------------------------------- */
-
-int gavel_released_init(struct gavel_common *common, const struct view *view,
-                        uint64_t seed, struct arena *run, struct error *err);
-void gavel_released_observe(struct gavel_common *common, const struct view *view,
-                            const struct event *event);
-int gavel_released_decide(struct gavel_common *common, const struct view *view,
-                          struct plan *plan, struct arena *scratch, struct error *err);

@@ -388,8 +388,8 @@ static int start_rounds(struct gavel_common *common, const struct view *view,
     return result;
 }
 
-int gavel_released_decide(struct gavel_common *common, const struct view *view,
-                          struct plan *plan, struct arena *scratch, struct error *err)
+static int released_decide(struct gavel_common *common, const struct view *view,
+                           struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_released *r = common->released;
     if (r->broken.text[0]) /* nothing that follows would mean anything */
@@ -415,14 +415,14 @@ int gavel_released_decide(struct gavel_common *common, const struct view *view,
     return start_rounds(common, view, plan, scratch, err);
 }
 
-int gavel_released_init(struct gavel_common *common, const struct view *view,
-                        uint64_t seed, struct arena *run, struct error *err)
+static int released_init(struct gavel_common *common, const struct view *view,
+                         struct arena *run, struct error *err)
 {
     struct gavel_released *r = arena_new(run, struct gavel_released);
     size_t k = common->type_count;
     common->released = r;
     r->round_s = (double)common->gavel->round_ns / 1e9;
-    mt_init(&r->shuffle, seed + SEED_SHUFFLE);
+    mt_init(&r->shuffle, common->seed + SEED_SHUFFLE);
     r->pages = arena_array(run, struct page, view->job_max);
     r->left = arena_array(run, double, view->job_max);
     r->pending = arena_array(run, job_id, view->job_max);
@@ -444,3 +444,9 @@ int gavel_released_init(struct gavel_common *common, const struct view *view,
     return gavel_recorded_read(&r->recorded, common->gavel->allocations.text,
                                common->type_count, run, err);
 }
+
+const struct gavel_mechanism gavel_mechanism_released = {
+    .init = released_init,
+    .observe = released_observe,
+    .decide = released_decide,
+};

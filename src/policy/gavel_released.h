@@ -1,7 +1,7 @@
 /*
  * gavel_released.h - what the rounds of the published system are made of.  For
- * gavel_released.c, which decides; gavel_units.c, who may run; gavel_reset.c, what they
- * are due; gavel_take.c, who does run.
+ * gavel_released.c, which decides; gavel_released_units.c, who may run;
+ * gavel_released_shares.c, what they are due; gavel_released_take.c, who does run.
  */
 #pragma once
 
@@ -112,10 +112,14 @@ static inline bool account_runs(const struct account *account)
     return account->rate[0] > 0 && account->rate[1] > 0;
 }
 
-/* --- who may run (gavel_units.c) ------------------------------------------------------- */
+/* --- who may run (gavel_released_units.c) ------------------------------------------------------- */
 
 /* Who came by now is in from now on. */
 void released_admit(struct gavel_common *common, const struct view *view);
+
+/* For the mechanism: what happens to jobs. */
+void released_observe(struct gavel_common *common, const struct view *view,
+                      const struct event *event);
 
 /* It is over, or held, or hopeless: as if it had never come. */
 void released_forget(struct gavel_common *common, const struct view *view, job_id job);
@@ -128,13 +132,13 @@ static inline void released_stir(struct gavel_released *r, uint32_t row)
     r->is_stirred[row] = true;
 }
 
-/* --- what they are due (gavel_reset.c) -------------------------------------------------- */
+/* --- what they are due (gavel_released_shares.c) ---------------------------------------- */
 
 /* Close the accounts, and ask the policy or the record for new shares. */
 int released_make_shares(struct gavel_common *common, const struct view *view,
                          struct arena *scratch, struct error *err);
 
-/* --- who does run (gavel_take.c) -------------------------------------------------------- */
+/* --- who does run (gavel_released_take.c) -------------------------------------------------------- */
 
 /* Fill the list of tasks for the round that begins. */
 void released_choose(struct gavel_common *common);

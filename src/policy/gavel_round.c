@@ -37,6 +37,7 @@
 #include "base/arena.h"
 #include "model/free.h"
 #include "model/node_set.h"
+#include "model/reasons.h"
 #include "policy/gavel_round.h"
 
 #define CHOOSY 1e9       /* more than any gang */
@@ -78,7 +79,7 @@ static bool keeps_seats(const struct gavel_common *common, const struct view *vi
     const struct gavel_rounds *rounds = common->rounds;
     const struct job *job = &view->jobs[id];
     const struct page *page = &rounds->pages[id];
-    uint32_t now = rounds_column_now(common, view, job);
+    uint32_t now = gavel_column_now(common, view, job);
     if (now == NONE || now != page->want)
         return false;
     if (job->partner == page->with)
@@ -88,7 +89,7 @@ static bool keeps_seats(const struct gavel_common *common, const struct view *vi
     bool partner_stays =
         job->partner != JOB_NONE && rounds->pages[job->partner].want == now &&
         !follows(common, job->partner) &&
-        rounds_column_now(common, view, &view->jobs[job->partner]) == now;
+        gavel_column_now(common, view, &view->jobs[job->partner]) == now;
     return !partner_stays || id < job->partner;
 }
 
@@ -103,7 +104,7 @@ static uint32_t send_away(struct gavel_common *common, const struct view *view,
         const struct job *job = &view->jobs[id];
         uint32_t want = rounds->pages[id].want;
         if (keeps_seats(common, view, id) ||
-            (want == NONE && rounds_column_now(common, view, job) == NONE))
+            (want == NONE && gavel_column_now(common, view, job) == NONE))
             continue;
         if (job_may_leave(job) && want == NONE)
             plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
@@ -141,7 +142,7 @@ static void keep_whom_nobody_replaces(struct gavel_common *common,
         job_id id = common->jobs[i];
         if (plan_changes(plan, id) && !plan_holds(plan, id) &&
             job_may_leave(&view->jobs[id]) && !common->gavel->rule->strict)
-            grant(common, plan, id, rounds_column_now(common, view, &view->jobs[id]));
+            grant(common, plan, id, gavel_column_now(common, view, &view->jobs[id]));
     }
 }
 
@@ -182,7 +183,7 @@ static void give_rest(struct gavel_common *common, const struct view *view,
             continue;
         for (uint32_t c = 0; c < common->type_count; c++)
             room[c] = view->free->shelves[common->types[c]].gpu_count;
-        while ((column = rounds_spare_column(common, id, NONE, room)) != NONE &&
+        while ((column = gavel_spare_column(common, id, NONE, room)) != NONE &&
                !grant(common, plan, id, column))
             room[column] = 0;
     }
@@ -232,7 +233,7 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
         if (!job_may_leave(job) || plan_changes(plan, id) ||
-            rounds_column_now(common, view, job) != column ||
+            gavel_column_now(common, view, job) != column ||
             rounds->pages[id].want == column ||
             !node_set_touches(view->jobs[newcomer].set, view_seats(view, id),
                               job->seats.count))
@@ -275,7 +276,7 @@ static void give_to(struct gavel_common *common, struct plan *plan, job_id job)
         if (common->gavel->rule->strict)
             return;
         tried[column] = 0;
-        column = rounds_spare_column(common, job, NONE, tried);
+        column = gavel_spare_column(common, job, NONE, tried);
     }
 }
 
@@ -341,7 +342,7 @@ static bool is_restless(const struct gavel_common *common, const struct view *vi
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
-        uint32_t now = rounds_column_now(common, view, job);
+        uint32_t now = gavel_column_now(common, view, job);
         if (now == NONE || rounds_shares(common, id)[now] < WHOLE)
             return true;
     }
@@ -363,8 +364,8 @@ static void end_round(struct gavel_common *common, const struct view *view,
     rounds->room = true; /* what nobody was chosen for may still fit somebody */
 }
 
-int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
-                        struct plan *plan, struct arena *scratch, struct error *err)
+static int rounds_decide(struct gavel_common *common, const struct view *view,
+                         struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_rounds *rounds = common->rounds;
     if (rounds->granted > 0 && rounds->placed == 0)
@@ -391,8 +392,8 @@ int gavel_rounds_decide(struct gavel_common *common, const struct view *view,
     return 0;
 }
 
-void gavel_rounds_init(struct gavel_common *common, const struct view *view,
-                       struct arena *run)
+static int rounds_init(struct gavel_common *common, const struct view *view,
+                       struct arena *run, struct error *err)
 {
     struct gavel_rounds *rounds = arena_new(run, struct gavel_rounds);
     size_t k = common->type_count;
@@ -413,4 +414,50 @@ void gavel_rounds_init(struct gavel_common *common, const struct view *view,
     rounds->items = arena_array(run, struct sort_item, k * (jobs + duos));
     rounds->item_scratch = arena_array(run, struct sort_item, k * (jobs + duos));
     rounds->order = arena_array(run, job_id, jobs);
+    return 0;
 }
+
+static void rounds_room(struct gavel_common *common)
+{
+    common->rounds->room = true;
+}
+
+/* Where it is due something, and where it is owed most. */
+static void explain_shares(const struct gavel_common *common, const struct view *view,
+                           job_id job, struct reasons *reasons)
+{
+    const double *x = rounds_shares(common, job);
+    const double *credit_s = rounds_credits(common, job);
+    double since_s = (double)(view->now_ns - common->rounds->booked_ns) * 1e-9;
+    bool due = false;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        if (x[c] <= 0)
+            continue;
+        due = true;
+        reasons_add(reasons, "share",
+                    "it is due %.3g %% of the time on %s and is owed %.3g s there",
+                    x[c] * 100, view->cluster->types[common->types[c]].name,
+                    credit_s[c] + x[c] * since_s);
+    }
+    if (!due)
+        reasons_add(reasons, "share", "it is due no time at present");
+}
+
+static void rounds_explain(const struct gavel_common *common, const struct view *view,
+                           job_id job, struct reasons *reasons)
+{
+    explain_shares(common, view, job, reasons);
+    if (common->rounds->end_ns > view->now_ns)
+        reasons_add(reasons, "round", "the next round begins in %.3g s",
+                    (double)(common->rounds->end_ns - view->now_ns) * 1e-9);
+    else
+        gavel_explain_rounds(common, reasons);
+}
+
+const struct gavel_mechanism gavel_mechanism_rounds = {
+    .init = rounds_init,
+    .observe = rounds_observe,
+    .decide = rounds_decide,
+    .room = rounds_room,
+    .explain = rounds_explain,
+};

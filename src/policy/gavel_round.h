@@ -1,6 +1,6 @@
 /*
  * gavel_round.h - what our own rounds are made of.  For gavel_round.c, which decides;
- * gavel_credit.c, who is owed what; gavel_choose.c, who is to run.
+ * gavel_round_credit.c, who is owed what; gavel_round_choose.c, who is to run.
  */
 #pragma once
 
@@ -56,7 +56,7 @@ static inline double *rounds_credits(const struct gavel_common *common, job_id j
     return &common->rounds->credit_s[(size_t)job * common->type_count];
 }
 
-/* --- who is owed what (gavel_credit.c) ------------------------------------------------ */
+/* --- who is owed what (gavel_round_credit.c) ------------------------------------------------ */
 
 /* Both are still who they were. */
 bool duo_is_whole(const struct gavel_common *common, const struct duo *duo);
@@ -67,19 +67,15 @@ uint32_t duo_find(const struct gavel_common *common, job_id a, job_id b);
 /* Bring all credits up to now. */
 void rounds_book(struct gavel_common *common, const struct view *view);
 
+/* For the mechanism: what happens to jobs. */
+void rounds_observe(struct gavel_common *common, const struct view *view,
+                    const struct event *event);
+
 /* Ask the policy.  On failure everything stays as it was. */
 int rounds_make_shares(struct gavel_common *common, const struct view *view,
                        struct arena *scratch, struct error *err);
 
-/* --- who is to run (gavel_choose.c) ---------------------------------------------------- */
-
-/* The column of the seats it has or is promised, or NONE. */
-uint32_t rounds_column_now(const struct gavel_common *common, const struct view *view,
-                           const struct job *job);
-
-/* Where it runs already ('now'), else where it runs fastest, of the types with room. */
-uint32_t rounds_spare_column(const struct gavel_common *common, job_id job,
-                             uint32_t now, const double *room);
+/* --- who is to run (gavel_round_choose.c) ---------------------------------------------------- */
 
 /* Who is to have what in the next round, into the pages. */
 void rounds_choose_all(struct gavel_common *common, const struct view *view);

@@ -2,7 +2,7 @@
  * gavel_sharing.c - rounds by our own rules, where two jobs may share accelerators.
  *
  * There are too many pairs of jobs to list them.  Jobs that are alike are a class: of the
- * same kind, gang, types and weight.  Shares are made by classes (gavel_classes.c); what
+ * same kind, gang, types and weight.  Shares are made by classes (gavel_sharing_classes.c); what
  * comes out are lines: "so many of class A alone on this type", "so many of A beside B
  * there".  At the end of a round each line has a key, as a job has in gavel_round.c:
  *
@@ -25,7 +25,7 @@
 #include "base/sort.h"
 #include "model/cluster.h"
 #include "model/free.h"
-#include "policy/gavel_classes.h"
+#include "policy/gavel_sharing_classes.h"
 #include "policy/gavel_common.h"
 
 #define NONE UINT32_MAX
@@ -158,14 +158,12 @@ static void went(struct gavel_common *common, const struct view *view, job_id id
     s->room = s->stale = true;
 }
 
-void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
-                           const struct event *event)
+static void sharing_observe(struct gavel_common *common, const struct view *view,
+                            const struct event *event)
 {
     struct gavel_sharing *s = common->sharing;
     enum job_state state = view->jobs[event->job].state;
-    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-         event->kind == EVENT_ADOPTED) &&
-        state != JOB_HELD) {
+    if (gavel_comes(view, event)) {
         came(common, view, event->job);
         return;
     }
@@ -191,16 +189,6 @@ void gavel_sharing_observe(struct gavel_common *common, const struct view *view,
 /* --- who is there ------------------------------------------------------------------------ */
 
 /* The column of the seats it has or is promised, or NONE. */
-static uint32_t column_now(const struct gavel_common *common, const struct view *view,
-                           const struct job *job)
-{
-    if (job->next.count > 0) {
-        const struct seat *seat = &view->seats[job->next.first];
-        return common->column_of[view->cluster->nodes[seat->node].type];
-    }
-    return job_runs(job) ? common->column_of[job->type_now] : NONE;
-}
-
 /* It is on its way, to seats or out, or had better stay. */
 static bool is_bound(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
@@ -232,7 +220,7 @@ static void room_for_others(struct gavel_common *common, const struct view *view
         page->mate = JOB_NONE;
         page->taken = is_fixed(common, view, job);
         page->keeps = false;
-        uint32_t now = column_now(common, view, job);
+        uint32_t now = gavel_column_now(common, view, job);
         if (!page->taken || now == NONE)
             continue;
         page->want = now;
@@ -367,29 +355,6 @@ static uint32_t list_units(struct gavel_common *common)
     return count;
 }
 
-static bool is_full(const struct gavel_common *common, const double *room)
-{
-    for (uint32_t c = 0; c < common->type_count; c++)
-        if (room[c] > 0)
-            return false;
-    return true;
-}
-
-/* Where it runs already, else where it runs fastest, of the types with room. */
-static uint32_t spare_column(const struct gavel_common *common, job_id job,
-                             uint32_t now, const double *room)
-{
-    const double *rates = gavel_rates(common, job);
-    double gang = common->entries[job].gang;
-    uint32_t best = NONE;
-    if (now != NONE && gang <= room[now])
-        return now;
-    for (uint32_t c = 0; c < common->type_count; c++)
-        if (rates[c] > 0 && gang <= room[c] && (best == NONE || rates[c] > rates[best]))
-            best = c;
-    return best;
-}
-
 static void choose(struct gavel_common *common, const struct view *view)
 {
     struct gavel_sharing *s = common->sharing;
@@ -399,7 +364,7 @@ static void choose(struct gavel_common *common, const struct view *view)
     s->unit_count = 0;
     uint32_t count = list_units(common);
     sort_items(s->items, s->item_scratch, count);
-    for (uint32_t i = 0; i < count && !is_full(common, room); i++) {
+    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++) {
         const struct line *line = gavel_classes_line(s->classes, s->items[i].value);
         if (line->gang <= room[line->name.column] &&
             give_unit(common, view, s->items[i].value))
@@ -407,12 +372,12 @@ static void choose(struct gavel_common *common, const struct view *view)
     }
     if (common->gavel->rule->strict)
         return;
-    for (uint32_t i = 0; i < s->order_count && !is_full(common, room); i++) {
+    for (uint32_t i = 0; i < s->order_count && !gavel_is_full(common, room); i++) {
         job_id id = s->order[i];
         if (s->pages[id].taken)
             continue;
-        uint32_t now = column_now(common, view, &view->jobs[id]);
-        uint32_t column = spare_column(common, id, now, room);
+        uint32_t now = gavel_column_now(common, view, &view->jobs[id]);
+        uint32_t column = gavel_spare_column(common, id, now, room);
         if (column == NONE)
             continue;
         add_unit(common, id, JOB_NONE, column);
@@ -429,7 +394,7 @@ static bool may_keep(const struct gavel_common *common, const struct view *view,
     const struct job *job = &view->jobs[id];
     const struct page *pages = common->sharing->pages;
     if (id == JOB_NONE || !job_may_leave(job) ||
-        column_now(common, view, job) != column)
+        gavel_column_now(common, view, job) != column)
         return false;
     return job->partner == JOB_NONE || job->partner == pages[id].mate ||
            !pages[job->partner].keeps;
@@ -545,7 +510,7 @@ static void seat_all(struct gavel_common *common, const struct view *view,
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
         if (job_may_leave(job) && plan_changes(plan, id) && !plan_holds(plan, id))
-            grant(common, plan, id, column_now(common, view, job), JOB_NONE);
+            grant(common, plan, id, gavel_column_now(common, view, job), JOB_NONE);
     }
 }
 
@@ -570,11 +535,11 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
             s->items[count++] = (struct sort_item){ -s->pages[common->jobs[i]].behind_s,
                                                     common->jobs[i] };
     sort_items(s->items, s->item_scratch, count);
-    for (uint32_t i = 0; i < count && !is_full(common, room); i++) {
+    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++) {
         job_id id = s->items[i].value;
         double tried[TYPES_MAX];
         memcpy(tried, room, sizeof tried);
-        for (uint32_t c; (c = spare_column(common, id, NONE, tried)) != NONE;) {
+        for (uint32_t c; (c = gavel_spare_column(common, id, NONE, tried)) != NONE;) {
             tried[c] = 0;
             if (!grant(common, plan, id, c, JOB_NONE))
                 continue;
@@ -633,8 +598,8 @@ static int end_round(struct gavel_common *common, const struct view *view,
     return 0;
 }
 
-int gavel_sharing_decide(struct gavel_common *common, const struct view *view,
-                         struct plan *plan, struct arena *scratch, struct error *err)
+static int sharing_decide(struct gavel_common *common, const struct view *view,
+                          struct plan *plan, struct arena *scratch, struct error *err)
 {
     struct gavel_sharing *s = common->sharing;
     int r = 0;
@@ -650,8 +615,8 @@ int gavel_sharing_decide(struct gavel_common *common, const struct view *view,
     return r;
 }
 
-int gavel_sharing_init(struct gavel_common *common, const struct view *view,
-                       struct arena *run, struct error *err)
+static int sharing_init(struct gavel_common *common, const struct view *view,
+                        struct arena *run, struct error *err)
 {
     if (common->gavel->gate.choice != GATE_NONE)
         return error_set(err, -EINVAL,
@@ -673,7 +638,15 @@ int gavel_sharing_init(struct gavel_common *common, const struct view *view,
     return 0;
 }
 
-void gavel_sharing_fini(struct gavel_common *common)
+static void sharing_fini(struct gavel_common *common)
 {
-    gavel_classes_free(common->sharing->classes);
+    if (common->sharing) /* else it was refused */
+        gavel_classes_free(common->sharing->classes);
 }
+
+const struct gavel_mechanism gavel_mechanism_sharing = {
+    .init = sharing_init,
+    .observe = sharing_observe,
+    .decide = sharing_decide,
+    .fini = sharing_fini,
+};

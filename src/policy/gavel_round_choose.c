@@ -1,5 +1,5 @@
 /*
- * gavel_choose.c - our own rounds: who is to run in the next one, and on which type.
+ * gavel_round_choose.c - our own rounds: who is to run in the next one, and on which type.
  *
  * Places go to who is owed most; then who is due a slower type moves up to a faster one
  * with room; what is left goes to anybody who can use it; and two who would share are
@@ -14,17 +14,6 @@
 #define MOVES 2.0 /* and behind where it would have to move to             */
 
 /* --- who is to run ------------------------------------------------------------------------ */
-
-/* The column of the seats it has or is promised, or NONE. */
-uint32_t rounds_column_now(const struct gavel_common *common, const struct view *view,
-                           const struct job *job)
-{
-    if (job->next.count > 0) {
-        const struct seat *seat = &view->seats[job->next.first];
-        return common->column_of[view->cluster->nodes[seat->node].type];
-    }
-    return job_runs(job) ? common->column_of[job->type_now] : NONE;
-}
 
 static bool is_bound(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
@@ -79,31 +68,8 @@ static void list_duos(struct gavel_common *common, const struct view *view)
         size_t cell = (size_t)d * common->type_count;
         list_unit(common, rounds->job_max + d, &rounds->duo_x[cell],
                   &rounds->duo_credit_s[cell],
-                  share_now ? rounds_column_now(common, view, first) : NONE);
+                  share_now ? gavel_column_now(common, view, first) : NONE);
     }
-}
-
-/* Where it runs already, else where it runs fastest, of the types with room. */
-uint32_t rounds_spare_column(const struct gavel_common *common, job_id job,
-                             uint32_t now, const double *room)
-{
-    const double *rates = gavel_rates(common, job);
-    double gang = common->entries[job].gang;
-    uint32_t best = NONE;
-    if (now != NONE && gang <= room[now])
-        return now;
-    for (uint32_t c = 0; c < common->type_count; c++)
-        if (rates[c] > 0 && gang <= room[c] && (best == NONE || rates[c] > rates[best]))
-            best = c;
-    return best;
-}
-
-static bool is_full(const struct gavel_common *common, const double *room)
-{
-    for (uint32_t c = 0; c < common->type_count; c++)
-        if (room[c] > 0)
-            return false;
-    return true;
 }
 
 /* The jobs of a unit, and how many they are. */
@@ -142,7 +108,7 @@ static void choose_due(struct gavel_common *common, double *room)
     struct gavel_rounds *rounds = common->rounds;
     uint32_t k = common->type_count;
     sort_items(rounds->items, rounds->item_scratch, rounds->item_count);
-    for (uint32_t i = 0; i < rounds->item_count && !is_full(common, room); i++)
+    for (uint32_t i = 0; i < rounds->item_count && !gavel_is_full(common, room); i++)
         place_unit(common, rounds->items[i].value / k, rounds->items[i].value % k,
                    room);
 }
@@ -161,13 +127,13 @@ static job_id job_in_order(const struct gavel_common *common, uint32_t i)
 static void move_up(struct gavel_common *common, const struct view *view, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
-    for (uint32_t i = 0; i < rounds->item_count && !is_full(common, room); i++) {
+    for (uint32_t i = 0; i < rounds->item_count && !gavel_is_full(common, room); i++) {
         job_id job = job_in_order(common, i);
         if (job == JOB_NONE || rounds->pages[job].want == NONE ||
             rounds->pages[job].with != JOB_NONE)
             continue;
         uint32_t want = rounds->pages[job].want;
-        uint32_t best = rounds_spare_column(common, job, NONE, room);
+        uint32_t best = gavel_spare_column(common, job, NONE, room);
         const double *rates = gavel_rates(common, job);
         if (best == NONE || rates[best] <= rates[want])
             continue;
@@ -183,7 +149,7 @@ static void choose_rest(struct gavel_common *common, const struct view *view,
 {
     struct gavel_rounds *rounds = common->rounds;
     for (uint32_t i = 0; i < rounds->item_count + common->job_count; i++) {
-        if (is_full(common, room))
+        if (gavel_is_full(common, room))
             return;
         job_id id = job_in_order(common, i);
         const struct job *job = id == JOB_NONE ? NULL : &view->jobs[id];
@@ -191,7 +157,7 @@ static void choose_rest(struct gavel_common *common, const struct view *view,
             (!running && job->state != JOB_WAITING))
             continue;
         uint32_t column =
-            rounds_spare_column(common, id, rounds_column_now(common, view, job), room);
+            gavel_spare_column(common, id, gavel_column_now(common, view, job), room);
         if (column != NONE)
             place_unit(common, id, column, room);
     }
@@ -213,7 +179,7 @@ static void part_duos(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
     uint32_t k = common->type_count;
-    for (uint32_t i = rounds->item_count; i-- > 0 && !is_full(common, room);) {
+    for (uint32_t i = rounds->item_count; i-- > 0 && !gavel_is_full(common, room);) {
         uint32_t unit = rounds->items[i].value / k;
         if (unit < rounds->job_max)
             continue;
@@ -222,7 +188,7 @@ static void part_duos(struct gavel_common *common, double *room)
         struct page *second = &rounds->pages[duo->jobs[1]];
         if (first->with != duo->jobs[1])
             continue;
-        uint32_t column = rounds_spare_column(common, duo->jobs[1], NONE, room);
+        uint32_t column = gavel_spare_column(common, duo->jobs[1], NONE, room);
         double alone = column == NONE ? 0 : gavel_rates(common, duo->jobs[1])[column];
         if (alone < gavel_rates(common, duo->jobs[1])[second->want] / 2)
             continue; /* it is better off where it is */
@@ -242,7 +208,7 @@ void rounds_choose_all(struct gavel_common *common, const struct view *view)
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
-        uint32_t now = rounds_column_now(common, view, job);
+        uint32_t now = gavel_column_now(common, view, job);
         rounds->pages[id].want = NONE;
         rounds->pages[id].with = JOB_NONE;
         if (!is_fixed(common, view, job)) {

@@ -1,5 +1,5 @@
 /*
- * gavel_classes.h - jobs that are alike, and what classes of them are due.  For
+ * gavel_sharing_classes.h - jobs that are alike, and what classes of them are due.  For
  * gavel_sharing.c.
  *
  * Jobs of the same kind, gang, types and weight are a class.  A line is what can run: a

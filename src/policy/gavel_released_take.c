@@ -1,5 +1,5 @@
 /*
- * gavel_take.c - the published rounds: who runs in the next one.
+ * gavel_released_take.c - the published rounds: who runs in the next one.
  *
  * One order per type of all units, jobs and pairs; who comes first and fits is taken,
  * until the type is full.  Pairs are many (a thousand jobs make half a million) and few

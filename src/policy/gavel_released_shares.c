@@ -1,4 +1,4 @@
-/* gavel_reset.c - the published rounds: what units are due, from a policy or a record. */
+/* gavel_released_shares.c - the published rounds: what units are due, from a policy or a record. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* gavel_classes.c - jobs that are alike, and what classes of them are due. */
-#include "policy/gavel_classes.h"
+/* gavel_sharing_classes.c - jobs that are alike, and what classes of them are due. */
+#include "policy/gavel_sharing_classes.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * gavel_credit.c - our own rounds: who is owed what.
+ * gavel_round_credit.c - our own rounds: who is owed what.
  *
  * Credits grow by what is due and shrink by what is had (see gavel_round.c).  Seats are
  * booked when somebody leaves them and whenever dues are; two who share have one account,
@@ -133,14 +133,12 @@ static void follow_seats(struct gavel_common *common, const struct view *view,
     }
 }
 
-void gavel_rounds_observe(struct gavel_common *common, const struct view *view,
-                          const struct event *event)
+void rounds_observe(struct gavel_common *common, const struct view *view,
+                    const struct event *event)
 {
     struct gavel_rounds *rounds = common->rounds;
     enum job_state state = view->jobs[event->job].state;
-    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-         event->kind == EVENT_ADOPTED) &&
-        state != JOB_HELD) {
+    if (gavel_comes(view, event)) {
         came(common, view, event->job);
         return;
     }

@@ -1,5 +1,5 @@
 /*
- * gavel_units.c - the published rounds: who may run.
+ * gavel_released_units.c - the published rounds: who may run.
  *
  * Units are jobs and pairs of jobs of equal gangs, in order of arrival: a job, then the
  * pairs it makes with those before it.  Pairs that can run nowhere count in the sums of
@@ -152,15 +152,13 @@ static bool is_order(enum event_kind kind)
     return kind == EVENT_PLACED || kind == EVENT_RENEWED || kind == EVENT_RESIZING;
 }
 
-void gavel_released_observe(struct gavel_common *common, const struct view *view,
-                            const struct event *event)
+void released_observe(struct gavel_common *common, const struct view *view,
+                      const struct event *event)
 {
     struct gavel_released *r = common->released;
     job_id id = event->job;
     enum job_state state = view->jobs[id].state;
-    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
-         event->kind == EVENT_ADOPTED) &&
-        state != JOB_HELD) {
+    if (gavel_comes(view, event)) {
         came(common, view, id);
         return;
     }
