@@ -150,7 +150,8 @@ const char *request_signal_name(int number)
     return text;
 }
 
-void request_defaults(struct request *request)
+/* What holds where nothing is said. */
+static void request_defaults(struct request *request)
 {
     *request = (struct request){
         .spec = { .class = CLASS_BE, .grace_ns = 60 * NS_PER_S, .may_send = true },

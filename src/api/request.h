@@ -72,9 +72,6 @@ int request_read(struct request *request, struct arena *arena, const struct json
  */
 struct json *request_write(const struct request *request);
 
-/* What holds where nothing is said. */
-void request_defaults(struct request *request);
-
 /* "TERM", "SIGUSR1", "12" to a number; 0 if there is no such signal to send. */
 int request_signal(const char *text);
 

@@ -120,8 +120,9 @@ void param_defaults(const struct param *params, void *self)
     }
 }
 
-int param_set(const struct param *params, void *self, const char *owner,
-              const char *name, const char *value, struct error *err)
+/* Set one; -EINVAL with a sentence if there is none of that name or the value is bad. */
+static int param_set(const struct param *params, void *self, const char *owner,
+                     const char *name, const char *value, struct error *err)
 {
     const char *names[PARAMS_MAX + 1] = { NULL };
     uint32_t count = 0;
@@ -168,10 +169,15 @@ static int parse(const struct param *params, void *self, const char *owner,
     return 0;
 }
 
+int param_check(const struct param *params, const char *owner, const char *text,
+                struct error *err)
+{
+    return parse(params, NULL, owner, text, err);
+}
+
 int param_parse(const struct param *params, void *self, const char *owner,
                 const char *text, struct error *err)
 {
-    int r =
-        parse(params, NULL, owner, text, err); /* all of it is right, or none is set */
+    int r = param_check(params, owner, text, err);
     return r < 0 ? r : parse(params, self, owner, text, err);
 }

@@ -36,10 +36,12 @@ struct param {
 /* Write every setting's standard value into 'self'.  'params' may be NULL. */
 void param_defaults(const struct param *params, void *self);
 
-/* Set one; -EINVAL with a sentence if there is none of that name or the value is bad. */
-int param_set(const struct param *params, void *self, const char *owner,
-              const char *name, const char *value, struct error *err);
-
-/* Settings as "name=value,name=value"; 'text' may be NULL or empty. */
+/*
+ * Settings as "name=value,name=value"; 'text' may be NULL or empty.  -EINVAL with a sentence
+ * if there is none of that name or a value is bad; then none is set.  param_check() looks
+ * and sets none.
+ */
+int param_check(const struct param *params, const char *owner, const char *text,
+                struct error *err);
 int param_parse(const struct param *params, void *self, const char *owner,
                 const char *text, struct error *err);

@@ -46,6 +46,11 @@ double rng_unit(struct rng *rng)
     return (double)(rng_u64(rng) >> 11) * 0x1p-53;
 }
 
+double rng_between(struct rng *rng, double min, double max)
+{
+    return min + (max - min) * rng_unit(rng);
+}
+
 uint32_t rng_below(struct rng *rng, uint32_t bound)
 {
     uint32_t limit = UINT32_MAX - UINT32_MAX % bound;

@@ -22,7 +22,6 @@
 #define PROTOCOL_ENV_SOCKET "BERTH_SOCKET"
 #define PROTOCOL_ENV_FILE "BERTH_PREEMPT_FILE"
 
-#define PROTOCOL_VERSION 1
 #define PROTOCOL_LINE_MAX 256       /* with its line end        */
 #define PROTOCOL_CONNECTIONS_MAX 64 /* of one job: its ranks   */
 

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "daemon/daemon_own.h"
-#include "daemon/flows.h"
 #include "daemon/routes.h"
 #include "daemon/sent.h"
 #include "flow/flow.h"

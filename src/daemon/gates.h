@@ -14,7 +14,6 @@
 #include "base/map.h"
 
 struct buf;
-struct store;
 
 /* How somebody else's job stands, for those who depend on it. */
 enum outcome {

@@ -15,7 +15,6 @@ struct munge;
 struct uv_loop_s;
 
 #define MUNGE_CREDENTIAL_MAX 4096 /* bytes */
-#define MUNGE_PAYLOAD_MAX 256
 
 struct munge_word {
     bool good;

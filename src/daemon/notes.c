@@ -12,7 +12,6 @@
 #include <uv.h>
 
 #include "base/as_user.h"
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/units.h"

@@ -16,8 +16,6 @@
 #include "daemon/records.h"
 #include "engine/engine.h"
 #include "executor/slurm.h"
-#include "http/stream.h"
-#include "http/tail.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
 #include "store/db.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "base/jot.h"
 #include "base/json.h"
 #include "base/units.h"

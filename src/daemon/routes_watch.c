@@ -7,16 +7,12 @@
 #include <pwd.h>
 #include <stdio.h>
 
-#include "api/words.h"
-#include "base/error.h"
 #include "base/jot.h"
 #include "base/units.h"
 #include "daemon/chronicle.h"
 #include "daemon/records.h"
 #include "daemon/trends.h"
 #include "daemon/watch.h"
-#include "engine/engine.h"
-#include "store/db.h"
 #include "store/store.h"
 
 #define SPANS_MAX 8000

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct buf;
 struct chronicle;
 struct daemon;
 struct trends;

@@ -51,7 +51,3 @@ void why_brief(const struct why_scene *scene, job_id job, char *text, size_t siz
 /* The answer of /v1/jobs/{id}/why; -ENOENT: there never was such a job. */
 int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
              struct error *err);
-
-/* why_brief() of a live job. */
-void why_short(struct daemon *daemon, job_id job, char *text, size_t size,
-               const char **ret_token);

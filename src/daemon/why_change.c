@@ -119,8 +119,9 @@ static bool ask_policy(const struct why_scene *scene, job_id id, job_id gone,
     return gives;
 }
 
-bool change_starts(const struct why_scene *scene, job_id id, const struct job *as,
-                   job_id gone, job_id absent)
+/* The same, and the policy gives it to this job; 'absent' (or JOB_NONE) does not wait. */
+static bool change_starts(const struct why_scene *scene, job_id id,
+                          const struct job *as, job_id gone, job_id absent)
 {
     struct engine *engine = scene->engine;
     if (works_in_rounds(engine->policy))

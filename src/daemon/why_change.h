@@ -16,10 +16,6 @@ struct why_scene;
 bool change_fits(const struct why_scene *scene, job_id job, const struct job *as,
                  job_id gone);
 
-/* The same, and the policy gives it to this job; 'absent' (or JOB_NONE) does not wait. */
-bool change_starts(const struct why_scene *scene, job_id job, const struct job *as,
-                   job_id gone, job_id absent);
-
 /*
  * The smallest change that would start a waiting job now, as a sentence; "" if none of those
  * that were tried does.  'reasons' knows who is ahead.

@@ -117,17 +117,3 @@ int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
         json_put_text(*ret_json, "smallest_change", why.change);
     return 0;
 }
-
-void why_short(struct daemon *daemon, job_id job, char *text, size_t size,
-               const char **ret_token)
-{
-    struct daemon_facts facts;
-    daemon_look(daemon, &facts);
-    struct why_scene scene = { .engine = facts.engine,
-                               .gates = facts.gates,
-                               .now_ns = facts.now_ns };
-    text[0] = '\0';
-    *ret_token = "";
-    if (scene.engine)
-        why_brief(&scene, job, text, size, ret_token);
-}

@@ -35,7 +35,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
-#include "base/units.h"
 #include "flowd/levels.h"
 #include "flowd/rights.h"
 #include "flowd/target.h"

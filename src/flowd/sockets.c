@@ -30,7 +30,6 @@
 #include <linux/capability.h>
 #include <linux/tcp.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"

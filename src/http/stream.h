@@ -17,7 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct error;
 struct http_reply;
 struct http_request;
 struct stream;

@@ -138,22 +138,3 @@ void prometheus_count(struct prometheus *out, const struct label *labels,
     begin_sample(out, out->counter ? "_total" : "", labels);
     buf_print(out->text, "%" PRIu64 "\n", value);
 }
-
-void prometheus_histogram(struct prometheus *out, const char *name, const char *unit,
-                          const char *help, const double *bounds,
-                          const uint64_t *counts, uint32_t bound_count, double sum)
-{
-    begin_family(out, "histogram", name, unit, help);
-    uint64_t below = 0;
-    for (uint32_t i = 0; i <= bound_count; i++) {
-        below += counts[i];
-        buf_print(out->text, "%s_bucket{le=\"", name);
-        add_number(out->text, i < bound_count ? bounds[i] : INFINITY);
-        buf_print(out->text, "\"} %" PRIu64 "\n", below);
-    }
-    begin_sample(out, "_sum", NULL);
-    add_number(out->text, sum);
-    buf_text(out->text, "\n");
-    begin_sample(out, "_count", NULL);
-    buf_print(out->text, "%" PRIu64 "\n", below);
-}

@@ -53,11 +53,3 @@ void prometheus_gauge(struct prometheus *out, const char *name, const char *unit
 void prometheus_value(struct prometheus *out, const struct label *labels, double value);
 void prometheus_count(struct prometheus *out, const struct label *labels,
                       uint64_t value);
-
-/*
- * A whole histogram: 'counts' has one entry per bound, and one more for what lies above
- * the last.
- */
-void prometheus_histogram(struct prometheus *out, const char *name, const char *unit,
-                          const char *help, const double *bounds,
-                          const uint64_t *counts, uint32_t bound_count, double sum);

@@ -29,7 +29,6 @@
 #include "model/place.h"
 #include "model/sharing.h"
 #include "model/state.h"
-#include "model/throughput.h"
 
 #define NONE UINT32_MAX
 

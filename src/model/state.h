@@ -10,7 +10,6 @@
 #include "model/view.h"
 
 struct arena;
-struct error;
 
 #define SEAT_CLASSES 21 /* rows of 1, 2, 4, … 2^20 seats */
 

@@ -26,7 +26,8 @@ void throughput_init(struct throughput *table, const struct cluster *cluster)
 
 /* --- rows ------------------------------------------------------------------------ */
 
-void throughput_begin(struct throughput *table, struct arena *arena)
+/* Make room for rows; 'table' has a cluster and nothing else. */
+static void throughput_begin(struct throughput *table, struct arena *arena)
 {
     table->rows = arena_array(arena, struct throughput_row, ROWS_MAX);
     table->index = arena_array(arena, uint32_t, INDEX_ROOM);

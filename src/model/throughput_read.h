@@ -7,9 +7,6 @@
 #define KIND_BYTES_MAX 200    /* of a kind's name  */
 #define PAIRED_KINDS_MAX 1024 /* kinds in a table with pairs: it has squares of them */
 
-/* Make room for rows; 'table' has a cluster and nothing else. */
-void throughput_begin(struct throughput *table, struct arena *arena);
-
 /* Row of a kind, added if it is new; KIND_NONE when there are too many. */
 uint32_t throughput_add(struct throughput *table, struct arena *arena,
                         const char *kind);

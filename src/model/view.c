@@ -55,11 +55,3 @@ int64_t view_remaining_ns(const struct view *view, job_id id)
         left_ns += loaded_ns - view->now_ns;
     return left_ns;
 }
-
-int64_t view_alone_ns(const struct view *view, job_id id)
-{
-    const struct job *job = &view->jobs[id];
-    if (job->steps_total <= 0)
-        return INT64_MAX;
-    return time_for(job->steps_total, job->rate_best_per_s);
-}

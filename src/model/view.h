@@ -63,6 +63,3 @@ int64_t view_work_left_ns(const struct view *view, job_id job);
 
 /* The same on the slowest: so long at most, wherever it is put. */
 int64_t view_work_left_at_most_ns(const struct view *view, job_id job);
-
-/* Time it runs alone, from its first step to its last, on the fastest type. */
-int64_t view_alone_ns(const struct view *view, job_id job);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -74,14 +73,7 @@ int policy_parse(const char *text, const struct policy **ret_policy,
     if (!policy)
         return no_such_policy(name, err);
     const char *settings = text[name_bytes] ? text + name_bytes + 1 : "";
-
-    /* Try the settings on a scratch copy, so that a wrong one is found before the run. */
-    void *self = calloc(1, policy->self_size);
-    if (!self)
-        return error_set(err, -ENOMEM, "out of memory");
-    param_defaults(policy->params, self);
-    int r = param_parse(policy->params, self, policy->name, settings, err);
-    free(self);
+    int r = param_check(policy->params, policy->name, settings, err);
     if (r < 0)
         return r;
     *ret_policy = policy;

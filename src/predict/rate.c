@@ -43,11 +43,6 @@ void rate_report(struct rate *rate, int64_t time_ns, double step)
     begin_at(rate, time_ns, step);
 }
 
-void rate_break(struct rate *rate)
-{
-    rate->begun = false;
-}
-
 double rate_per_s(const struct rate *rate)
 {
     return rate->weight > 0 ? rate->weighted / rate->weight : 0;

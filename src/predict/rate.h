@@ -37,10 +37,6 @@ void rate_init(struct rate *rate, double memory_s);
  */
 void rate_report(struct rate *rate, int64_t time_ns, double step);
 
-/* The job stood still or its size was changed: what comes next is not measured from
- * the last report.  The rate so far stays. */
-void rate_break(struct rate *rate);
-
 /* Steps per second; 0 while nothing is known. */
 double rate_per_s(const struct rate *rate);
 

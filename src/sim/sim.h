@@ -9,7 +9,6 @@
 #include "metrics/spans.h"
 #include "metrics/summary.h"
 
-struct arena;
 struct cluster;
 struct error;
 struct throughput;

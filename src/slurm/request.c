@@ -32,11 +32,6 @@ static const struct {
     { "KILL", SIGKILL }, { "URG", SIGURG },
 };
 
-const char *verb_name(enum verb verb)
-{
-    return verbs[verb];
-}
-
 uint32_t request_id(const struct request *request)
 {
     return (uint32_t)strtoul(request->job, NULL, 10);

@@ -49,8 +49,6 @@ struct request {
     const char *text;
 };
 
-const char *verb_name(enum verb verb);
-
 /* The number in front: 123 of "123_4". */
 uint32_t request_id(const struct request *request);
 

@@ -16,7 +16,6 @@
 
 struct arena;
 struct eyes;
-struct slurm_job;
 
 /* Whose the jobs are: "JOB UID" on each line, from squeue. */
 struct owners {

@@ -30,16 +30,6 @@ void watch_init(struct watch *watch, const char *const *partitions, uint32_t cou
     arena_init(&watch->scratch, 65536);
 }
 
-void watch_release(struct watch *watch)
-{
-    for (uint32_t i = 0; i < watch->known_count; i++)
-        free(watch->known[i].name);
-    map_release(&watch->places);
-    free(watch->known);
-    buf_release(&watch->line);
-    arena_release(&watch->scratch);
-}
-
 /* Whether one of these ("a,b") is ours. */
 static bool is_managed(const struct watch *watch, const char *partitions)
 {

@@ -44,7 +44,6 @@ struct watch {
 
 void watch_init(struct watch *watch, const char *const *partitions, uint32_t count,
                 void (*say)(void *self, const struct buf *line), void *self);
-void watch_release(struct watch *watch);
 
 /* Hand these to the driver's look. */
 struct eyes watch_begin(struct watch *watch);

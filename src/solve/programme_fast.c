@@ -43,7 +43,8 @@ static struct buyer buyer_of(const struct frame *frame, const struct demands *de
                            .ahead = demands->ahead ? demands->ahead[job] : 0 };
 }
 
-bool hardly_alike(const struct frame *frame, const struct demands *demands)
+/* Do a few rows, taken from everywhere, hardly repeat each other? */
+static bool hardly_alike(const struct frame *frame, const struct demands *demands)
 {
     const struct programme *p = frame->programme;
     uint32_t count = p->job_count < SAMPLE ? p->job_count : SAMPLE;
@@ -192,8 +193,8 @@ void fast_tidy(const struct frame *frame, const double *floor, struct shares *sh
 }
 
 /* MAX_MIN, MAKESPAN, FINISH_TIME. */
-int fast_least(const struct frame *frame, const struct fast_memory *memory,
-               struct shares *shares, struct error *err)
+static int fast_least(const struct frame *frame, const struct fast_memory *memory,
+                      struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
     struct classes *classes = memory->classes;
@@ -248,7 +249,7 @@ bool reachable_floors(const struct frame *frame, const double **ret_floors)
 }
 
 /* SUM and COST_RATIO. */
-int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
+static int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
 {
     const struct programme *p = frame->programme;
     size_t cells = (size_t)p->job_count * p->type_count;

@@ -28,9 +28,6 @@ int fast_solve(const struct frame *frame, const struct fast_memory *memory,
                struct shares *shares, struct error *err);
 
 /* By kind of goal. */
-int fast_least(const struct frame *frame, const struct fast_memory *memory,
-               struct shares *shares, struct error *err);
-int fast_sum(const struct frame *frame, struct shares *shares, struct error *err);
 int fast_water_filling(const struct frame *frame, struct shares *shares,
                        struct error *err);
 int fast_hierarchical(const struct frame *frame, struct shares *shares,
@@ -60,9 +57,6 @@ bool reachable_floors(const struct frame *frame, const double **ret_floors);
  * largest sum of normalised rates.  Where that does not work out the shares stay.
  */
 void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares);
-
-/* Do a few rows, taken from everywhere, hardly repeat each other? */
-bool hardly_alike(const struct frame *frame, const struct demands *demands);
 
 /* No share on a type that the job cannot use, and no more than there is. */
 void drop_useless(const struct frame *frame, double *x);

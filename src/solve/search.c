@@ -50,6 +50,15 @@ static void set_rows(struct search *search)
     simplex_restart(&search->master);
 }
 
+/* Equal money to each open type. */
+static void equal_prices(const struct search *search, double *ret_price)
+{
+    const struct field *field = search->field;
+    for (uint32_t t = 0; t < field->type_count; t++)
+        ret_price[t] =
+            field->open[t] ? 1 / (search->row_count * field->room[t]) : CROWD_CLOSED;
+}
+
 void search_begin(struct search *search, double upper)
 {
     set_rows(search);
@@ -61,15 +70,7 @@ void search_begin(struct search *search, double upper)
     search->held_level = 0;
     search->narrow_gap = FIRST_NARROW;
     search->box_width = INFINITY;
-    search_equal_prices(search, search->best);
-}
-
-void search_equal_prices(const struct search *search, double *ret_price)
-{
-    const struct field *field = search->field;
-    for (uint32_t t = 0; t < field->type_count; t++)
-        ret_price[t] =
-            field->open[t] ? 1 / (search->row_count * field->room[t]) : CROWD_CLOSED;
+    equal_prices(search, search->best);
 }
 
 /* Prices at which all the room together costs 1. */
@@ -82,7 +83,7 @@ static void fit_prices(const struct search *search, const double *price,
         if (field->open[t] && price[t] < CROWD_CLOSED)
             worth += price[t] * field->room[t];
     if (!(worth > 0)) {
-        search_equal_prices(search, ret_price);
+        equal_prices(search, ret_price);
         return;
     }
     for (uint32_t t = 0; t < field->type_count; t++) {
@@ -133,7 +134,8 @@ static void add_column(struct search *search, const double *price, double z,
     point->weight = 0;
 }
 
-bool search_try(struct search *search, const double *price)
+/* Prices to try: made to fit the field's room.  True where the upper bound fell. */
+static bool try_prices(struct search *search, const double *price)
 {
     double fitted[CROWD_TYPES] = { 0 }, z = search->upper;
     struct demand demand;
@@ -175,9 +177,9 @@ void search_again(struct search *search, double upper, uint32_t keep)
     search_begin(search, upper);
     search->narrow_gap = narrow_gap;
     search->box_width = box_width;
-    search_try(search, best);
+    try_prices(search, best);
     for (uint32_t i = 0; i < count; i++)
-        search_try(search, points[i].price);
+        try_prices(search, points[i].price);
 }
 
 /* The best mixture of the columns so far. */
@@ -349,7 +351,7 @@ bool search_run(struct search *search, double tolerance, bool may_narrow)
     bool fell = true;
     uint32_t stuck = 0;
     if (search->master.column_count == 0)
-        search_try(search, search->best);
+        try_prices(search, search->best);
     mix(search);
     for (uint32_t i = 0; i < ROUNDS_MAX; i++) {
         double gap = (search->upper - search->lower) / search->upper;
@@ -362,7 +364,7 @@ bool search_run(struct search *search, double tolerance, bool may_narrow)
         double upper = search->upper, lower = search->lower;
         double mixed = search->master.objective;
         next_prices(search, fell ? alpha : 0, price);
-        fell = search_try(search, price);
+        fell = try_prices(search, price);
         mix(search);
         if (search->steepness > STEEP && i % BELOW_EVERY == 0)
             look_below(search);

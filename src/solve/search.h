@@ -42,9 +42,6 @@ void search_init(struct search *search, struct arena *arena, struct field *field
 /* Begin on the field as it is now, with no columns; 'upper' is the ceiling or less. */
 void search_begin(struct search *search, double upper);
 
-/* Prices to try: made to fit the field's room.  True where the upper bound fell. */
-bool search_try(struct search *search, const double *price);
-
 /* Begin again, from the most useful columns so far; at most 'keep' of them. */
 void search_again(struct search *search, double upper, uint32_t keep);
 
@@ -61,9 +58,6 @@ void search_forget(struct search *search, uint32_t keep);
  */
 void search_count(struct search *search, uint32_t slot, double sign);
 void search_refresh(struct search *search);
-
-/* Equal money to each open type. */
-void search_equal_prices(const struct search *search, double *ret_price);
 
 /* The mixture that reaches 'lower'; how many points it has. */
 uint32_t search_mixture(const struct search *search, struct point *ret_points,

@@ -6,7 +6,8 @@
 
 #include "base/buf.h"
 
-void eventlog_number(struct buf *buf, double number)
+/* A number so that it is read back equal; JSON has no infinities: those become null. */
+static void eventlog_number(struct buf *buf, double number)
 {
     if (isfinite(number))
         buf_print(buf, "%.17g", number);

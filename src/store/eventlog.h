@@ -18,6 +18,4 @@ struct buf;
 void eventlog_write(struct buf *buf, uint64_t seq, const struct view *view,
                     const struct event *event);
 
-/* A number so that it is read back equal; JSON has no infinities: those become null. */
-void eventlog_number(struct buf *buf, double number);
 void eventlog_text(struct buf *buf, const char *text); /* quoted */

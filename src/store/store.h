@@ -16,9 +16,7 @@
 #include "model/event.h"
 #include "model/view.h"
 
-struct cluster;
 struct db;
-struct db_query;
 struct error;
 struct ledger_entry;
 struct state;

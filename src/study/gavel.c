@@ -37,7 +37,7 @@ uint32_t gavel_last(const struct gavel_study *study)
     return study->point_count - 1;
 }
 
-int gavel_run_points(struct gavel_study *study, struct error *err)
+static int gavel_run_points(struct gavel_study *study, struct error *err)
 {
     uint32_t count = study->point_count * study->seeds;
     study->runs = calloc(count + 1, sizeof *study->runs);

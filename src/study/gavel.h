@@ -48,8 +48,6 @@ struct gavel_study {
 struct gavel_point *gavel_point(struct gavel_study *study);
 uint32_t gavel_last(const struct gavel_study *study); /* its number */
 
-int gavel_run_points(struct gavel_study *study, struct error *err);
-
 /* A figure of a point, for one seed; or of all seeds. */
 double gavel_figure(const struct gavel_study *study, uint32_t point, uint32_t seed,
                     const char *id);

@@ -24,7 +24,6 @@
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
-#include "workload/log.h"
 #include "workload/number.h"
 
 #define NONE TABLE_NONE

@@ -40,17 +40,6 @@ struct jpas {
     uint32_t yielded;
 };
 
-/* To so many parts of a unit, so that it is short to write and the same when read again. */
-static double rounded(double number, double parts)
-{
-    return round(number * parts) / parts;
-}
-
-static double uniform(struct rng *rng, double min, double max)
-{
-    return min + (max - min) * rng_unit(rng);
-}
-
 static int jpas_open(void *self, uint64_t seed, uint32_t gpus,
                      struct workload_facts *facts, struct error *err)
 {
@@ -67,8 +56,8 @@ static void draw_shape(struct jpas *jpas, struct job_spec *spec)
 {
     struct rng *rng = &jpas->shape_rng;
     uint32_t workers = WORKERS_MIN + rng_below(rng, WORKERS_MAX - WORKERS_MIN + 1);
-    spec->step_s = rounded(uniform(rng, 0.2, 0.8), 1e4);
-    double volume = uniform(rng, 0.05, 0.3) * jpas->volume * LINE_BYTES_PER_S;
+    spec->step_s = preset_rounded(rng_between(rng, 0.2, 0.8), 1e4);
+    double volume = rng_between(rng, 0.05, 0.3) * jpas->volume * LINE_BYTES_PER_S;
     spec->sync = rng_unit(rng) < jpas->ring ? SYNC_RING : SYNC_SERVER;
     spec->nodes = spec->gpus = workers + 1;
     spec->bytes_per_step = (uint64_t)volume;
@@ -85,13 +74,13 @@ static int jpas_next(void *self, struct job_spec *spec, struct error *err)
         return error_set(err, -ERANGE,
                          "jpas: the jobs would come over more than 100 years");
     spec->id = ++jpas->yielded;
-    spec->submit_ns = units_ns(rounded(jpas->at_s, 1000));
+    spec->submit_ns = units_ns(preset_rounded(jpas->at_s, 1000));
     draw_shape(jpas, spec);
-    double tau = rounded(uniform(&jpas->curve_rng, 60, 200), 100);
+    double tau = preset_rounded(rng_between(&jpas->curve_rng, 60, 200), 100);
     spec->curve = (struct learning){
         .family = LEARNING_ACC, .tau = tau, .last = 1, .noise = jpas->noise
     };
-    spec->steps = ceil(tau * uniform(&jpas->curve_rng, 5, 8));
+    spec->steps = ceil(tau * rng_between(&jpas->curve_rng, 5, 8));
     return 1;
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,12 @@ struct preset {
     /* Optional.  Release what open() took. */
     void (*close)(void *self);
 };
+
+/* To so many parts of a unit, so that it is short to write and the same when read again. */
+static inline double preset_rounded(double number, double parts)
+{
+    return round(number * parts) / parts;
+}
 
 /* NULL if there is no preset of that name. */
 const struct preset *preset_find(const char *name);

@@ -46,17 +46,6 @@ struct slaq {
     uint32_t yielded;
 };
 
-/* To so many parts of a unit, so that it is short to write and the same when read again. */
-static double rounded(double number, double parts)
-{
-    return round(number * parts) / parts;
-}
-
-static double uniform(struct rng *rng, double min, double max)
-{
-    return min + (max - min) * rng_unit(rng);
-}
-
 static int slaq_open(void *self, uint64_t seed, uint32_t gpus,
                      struct workload_facts *facts, struct error *err)
 {
@@ -84,15 +73,16 @@ static void draw_curve(struct slaq *slaq, struct job_spec *spec)
         return;
     }
     if (rng_unit(rng) < 0.5) {
-        spec->curve = (struct learning){ .family = LEARNING_INV,
-                                         .a = rounded(uniform(rng, 0.002, 0.022), 1e6),
-                                         .b = rounded(uniform(rng, 0.1, 0.5), 1e4),
-                                         .c = 1 };
-        spec->steps = round(uniform(rng, 80, 160));
+        spec->curve =
+            (struct learning){ .family = LEARNING_INV,
+                               .a = preset_rounded(rng_between(rng, 0.002, 0.022), 1e6),
+                               .b = preset_rounded(rng_between(rng, 0.1, 0.5), 1e4),
+                               .c = 1 };
+        spec->steps = round(rng_between(rng, 80, 160));
     } else {
-        double mu = rounded(uniform(rng, 0.80, 0.95), 1e4);
+        double mu = preset_rounded(rng_between(rng, 0.80, 0.95), 1e4);
         spec->curve = (struct learning){ .family = LEARNING_EXP, .mu = mu };
-        spec->steps = round(log(0.001) / log(mu) * uniform(rng, 1.2, 2));
+        spec->steps = round(log(0.001) / log(mu) * rng_between(rng, 1.2, 2));
     }
     spec->curve.first = 1;
     spec->curve.kmax = spec->steps;
@@ -108,15 +98,15 @@ static int slaq_next(void *self, struct job_spec *spec, struct error *err)
         return error_set(err, -ERANGE,
                          "slaq: the jobs would come over more than 100 years");
     spec->id = ++slaq->yielded;
-    spec->submit_ns = units_ns(rounded(slaq->at_s, 1000));
+    spec->submit_ns = units_ns(preset_rounded(slaq->at_s, 1000));
     spec->gpus = UNITS_ASKED;
     spec->gpus_min = 1;
     spec->gpus_max = UNITS_MAX;
     spec->spread = true;
     spec->load_ns = slaq->load_ns;
-    double work_s = slaq->work_s * uniform(&slaq->shape_rng, 0.3, 1.7);
+    double work_s = slaq->work_s * rng_between(&slaq->shape_rng, 0.3, 1.7);
     spec->fixed_s = slaq->fixed_s;
-    spec->step_s = slaq->fixed_s + rounded(work_s / UNITS_ASKED, 1e4);
+    spec->step_s = slaq->fixed_s + preset_rounded(work_s / UNITS_ASKED, 1e4);
     draw_curve(slaq, spec);
     return 1;
 }

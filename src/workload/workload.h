@@ -7,7 +7,6 @@
 
 #include "model/job.h"
 
-struct arena;
 struct error;
 struct workload;
 

@@ -55,11 +55,6 @@ static double whole_ms(double seconds)
     return round(seconds * 1000) / 1000;
 }
 
-static double uniform(struct rng *rng, double min, double max)
-{
-    return min + (max - min) * rng_unit(rng);
-}
-
 static uint32_t draw_gpus(struct rng *rng, uint32_t gpus_max)
 {
     double at = rng_unit(rng);
@@ -126,8 +121,8 @@ static int xion_next(void *self, struct job_spec *spec, struct error *err)
     spec->submit_ns = units_ns(whole_ms(x->at_s));
     spec->gpus = draw_gpus(&x->size_rng, x->gpus);
     spec->steps = draw_run_s(&x->run_rng);
-    double pause_s = x->cost * uniform(&x->cost_rng, PAUSE_MIN_S, PAUSE_MAX_S);
-    double load_s = x->cost * uniform(&x->cost_rng, LOAD_MIN_S, LOAD_MAX_S);
+    double pause_s = x->cost * rng_between(&x->cost_rng, PAUSE_MIN_S, PAUSE_MAX_S);
+    double load_s = x->cost * rng_between(&x->cost_rng, LOAD_MIN_S, LOAD_MAX_S);
     spec->pause_ns = units_ns(whole_ms(pause_s));
     spec->load_ns = units_ns(whole_ms(load_s));
     spec->grace_ns = spec->pause_ns;

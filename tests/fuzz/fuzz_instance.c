@@ -5,7 +5,6 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/frame.h"
 #include "solve/instance_file.h"
 #include "solve/recipe.h"
 

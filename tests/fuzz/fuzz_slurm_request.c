@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(request.verb == VERB_POLL || request_id(&request) > 0);
         assert(request.verb != VERB_START || (request.nodes && request.node_count > 0));
         assert(!request.nodes || !strpbrk(request.nodes, " []=\n\""));
-        assert(verb_name(request.verb)[0]);
+        assert(request.verb <= VERB_POLL);
     }
     arena_release(&arena);
     return 0;

@@ -4,7 +4,6 @@
  */
 #include "support/worlds.h"
 
-#include "base/param.h"
 #include "metrics/ledger.h"
 
 #ifndef SEEDS

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "engine/recover.h"
 #include "store/rows.h"
-#include "store/store.h"
 
 /* --- what recovery asks for ------------------------------------------------------- */
 

@@ -15,7 +15,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "support/talk.h"
 

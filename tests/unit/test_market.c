@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "solve/crowd.h"
 #include "solve/drawn.h"
 #include "solve/market.h"

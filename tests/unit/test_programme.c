@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "solve/frame.h"
-#include "solve/goal.h"
 #include "solve/programme.h"
 
 #define EXACT 1e-7

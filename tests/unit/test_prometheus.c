@@ -19,8 +19,6 @@ static void write_some(struct buf *text, bool open)
 {
     struct prometheus out;
     const struct label te[] = { { "class", "te" }, { "rule", "a\"b\\c\nd" }, { NULL } };
-    const double bounds[] = { 0.001, 0.01, 0.1 };
-    const uint64_t counts[] = { 3, 0, 2, 1 };
 
     prometheus_begin(&out, text, open);
     prometheus_counter(&out, "berth_gpu_seconds", "seconds", "GPU-time held by jobs.");
@@ -28,8 +26,6 @@ static void write_some(struct buf *text, bool open)
     prometheus_value(&out, (const struct label[]){ { "class", "be" }, { NULL } }, 0.1);
     prometheus_gauge(&out, "berth_jobs", NULL, "Jobs by state; a \\ and\na line.");
     prometheus_count(&out, NULL, UINT64_MAX);
-    prometheus_histogram(&out, "berth_decision_seconds", "seconds",
-                         "How long decisions take.", bounds, counts, 3, 0.75);
     prometheus_end(&out);
 }
 
@@ -48,15 +44,6 @@ static void openmetrics_names_the_family_and_ends(void **state)
         "# TYPE berth_jobs gauge\n"
         "# HELP berth_jobs Jobs by state; a \\\\ and\\na line.\n"
         "berth_jobs 18446744073709551615\n"
-        "# TYPE berth_decision_seconds histogram\n"
-        "# UNIT berth_decision_seconds seconds\n"
-        "# HELP berth_decision_seconds How long decisions take.\n"
-        "berth_decision_seconds_bucket{le=\"0.001\"} 3\n"
-        "berth_decision_seconds_bucket{le=\"0.01\"} 3\n"
-        "berth_decision_seconds_bucket{le=\"0.1\"} 5\n"
-        "berth_decision_seconds_bucket{le=\"+Inf\"} 6\n"
-        "berth_decision_seconds_sum 0.75\n"
-        "berth_decision_seconds_count 6\n"
         "# EOF\n");
     buf_release(&text);
 }

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/intake.h"
-
 static struct event lost(job_id job, double steps)
 {
     return (struct event){

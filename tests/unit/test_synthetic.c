@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/units.h"
 #include "workload/tables.h"
 #include "workload/workload.h"
 

@@ -140,7 +140,8 @@ static void read_line(struct slurm_bench *self, const char *line)
         job->ended_s = self->ended_s = at_s;
 }
 
-void slurm_read_log(struct slurm_bench *self)
+/* Read what is new in the log. */
+static void slurm_read_log(struct slurm_bench *self)
 {
     char line[1024];
     FILE *file = fopen(self->log, "re");

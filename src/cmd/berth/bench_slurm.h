@@ -43,9 +43,6 @@ int slurm_submit(struct slurm_bench *self, const char *script, const char *const
 /* The clock of the log. */
 double slurm_clock_s(void);
 
-/* Read what is new in the log. */
-void slurm_read_log(struct slurm_bench *self);
-
 /* Wait until all jobs from 'first' on, 'count' of them, have started, or ended. */
 int slurm_wait_started(struct slurm_bench *self, uint32_t first, uint32_t count,
                        struct error *err);

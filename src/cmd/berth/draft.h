@@ -91,9 +91,6 @@ void draft_release(struct draft *draft);
 int draft_set(struct draft *draft, const char *flag, const char *value,
               struct error *err);
 
-/* What a job file says; its keys are those of a request, and 'array' and 'param'. */
-int draft_file(struct draft *draft, const char *path, struct error *err);
-
 /*
  * What is to be run: 'words' as they are, or (unless 'dashes') a job file, a script or "-"
  * for one on standard input.  A script's own lines count less than 'flags', so they are

@@ -138,7 +138,8 @@ static int take_apart(struct draft *draft, struct error *err)
     return r;
 }
 
-int draft_file(struct draft *draft, const char *path, struct error *err)
+/* What a job file says; its keys are those of a request, and 'array' and 'param'. */
+static int draft_file(struct draft *draft, const char *path, struct error *err)
 {
     const char *text;
     struct json *fields, *lines;

@@ -30,8 +30,9 @@ static const char *with_commas(char *text, size_t size, double value)
     return text;
 }
 
-const char *show_value(char *text, size_t size, const struct figure *figure,
-                       double value)
+/* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
+static const char *show_value(char *text, size_t size, const struct figure *figure,
+                              double value)
 {
     if (isnan(value))
         snprintf(text, size, "-");

@@ -9,10 +9,6 @@
 struct comparison;
 struct param;
 
-/* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
-const char *show_value(char *text, size_t size, const struct figure *figure,
-                       double value);
-
 /* The figures of all policies side by side, over seeds; the best of each row marked. */
 void show_comparison(const struct comparison *comparison, FILE *file);
 
