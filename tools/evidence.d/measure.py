@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import signal
 import subprocess
 import tempfile
 
@@ -15,8 +16,8 @@ ASAN = os.path.join(ROOT, "build-asan")
 PAPERS = ["fitgpp", "xion", "gavel", "slaq", "jpas"]
 
 # Seconds after which a suite is given up.
-SUITES = {"sim": 180, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180,
-          "live": 180, "slurm": 900}
+SUITES = {"sim": 240, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180,
+          "live": 240, "slurm": 600}
 
 # What is injected, by which tests, and how much of it.
 FAULT_TESTS = {
@@ -35,13 +36,35 @@ class Failed(Exception):
 
 
 def run(words, timeout_s, **env):
-    """Run it in the sources; what came of it."""
+    """Run it in the sources; what came of it.
+
+    One that takes too long is asked to end, so that it can clear away what it has started,
+    and what it has printed until then counts.
+    """
+    child = subprocess.Popen(words, cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env={**os.environ, **env}, start_new_session=True)
+    late = ""
     try:
-        return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False,
-                              stdin=subprocess.DEVNULL, timeout=timeout_s,
-                              env={**os.environ, **env})
-    except subprocess.TimeoutExpired as late:
-        raise Failed(f"took more than {timeout_s} s") from late
+        out, err = child.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        late = f"\ntook more than {timeout_s} s"
+        out, err = end(child)
+    except BaseException:
+        end(child)
+        raise
+    return subprocess.CompletedProcess(words, child.returncode or (1 if late else 0), out,
+                                       err + late)
+
+
+def end(child):
+    """By its name for ending, and after a minute by force, with all that it started."""
+    child.terminate()
+    try:
+        return child.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        return child.communicate()
 
 
 def last_words(done):

@@ -23,8 +23,8 @@ HEADLINE_PAPERS = [
 HEADLINE_SPEED = [
     ("solve", "maxmin_4k", "max-min shares of 4,096 jobs"),
     ("live", "trivial_jobs_singly", "jobs that do nothing, submitted one by one"),
-    ("slurm", "trivial_jobs", "the same through Slurm"),
-    ("slurm", "makespan.gavel-makespan", "makespan of a mixture on three types of GPU"),
+    ("slurm", "trivial_jobs", "jobs that do nothing, on a Slurm cluster"),
+    ("slurm", "makespan.gavel-makespan", "makespan of a mixture on a Slurm cluster with three types of GPU"),
 ]
 
 
@@ -43,7 +43,9 @@ def headline(data):
             spread = f" ({words.span(unit, *row['spread'])})" if row["seeds"] > 1 else ""
             rows.append((f"[{what}](docs/evidence/{paper}.md)",
                          words.figure(unit, row["published"]) + " published",
-                         words.figure(unit, row["measured"]) + spread, row["verdict"]))
+                         words.figure(unit, row["measured"]) + spread,
+                         row["verdict"] + (", in the quick study"
+                                           if record["output"]["quick"] else "")))
     for suite, ident, what in HEADLINE_SPEED:
         record = records.load("bench", suite, data)
         row = record and find(record["output"]["rows"], ident)
