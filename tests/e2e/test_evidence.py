@@ -75,6 +75,44 @@ class Evidence(Case):
         self.assertEqual(done.stdout.count("nothing recorded"), 2)
         self.assertEqual(text_of(path), before)
 
+    def record(self, part, name, output, **more):
+        """A record of a run that never was, beside the others in the scratch folder."""
+        os.makedirs(self.path("data"), exist_ok=True)
+        machine = {"cpu": "c", "cores": 2, "memory_bytes": 2 ** 30, "kernel": "k", "system": "s",
+                   "compiler": "cc"}
+        self.write(f"data/{part}-{name}.json", json.dumps({
+            "part": part, "name": name, "command": "x", "commit": "abc", "date": "d",
+            "machine": machine, "load": [0, 1], "seconds": 1, "output": output, **more}))
+
+    def test_what_failed_is_shown_as_plainly_as_what_did_not(self):
+        counts = {"lines": 10, "lines_hit": 9, "branches": 10, "branches_hit": 4}
+        peer = {"id": "trivial_jobs", "value": 50, "unit": "jobs/s", "n": 3, "versus": "slurm",
+                "ratio": 0.5}
+        self.record("bench", "slurm", {"rows": [peer], "notes": ["four nodes"]},
+                    incomplete="Slurm went away")
+        self.record("faults", "crash", {
+            "tests": {"passed": 1, "failed": ["Crash.test_it"], "skipped": []},
+            "survived": [{"fault": "berthd killed", "times": 12, "held": "none is lost",
+                          "over": {"jobs": 1}}]})
+        self.record("faults", "worlds", {
+            "seeds": 10, "from": 1, "policies": 2, "worlds": 20, "events": 5000, "decisions": 7,
+            "faults_injected": 30, "faults": {"node_lost": 30}, "rebuildings": 4, "failures": 1})
+        self.record("faults", "fuzz", {"failed": ["yaml"], "targets": [
+            {"target": "fuzz_json", "files": 2, "mutants": 10, "seed": 1, "sanitizers": True}]})
+        self.record("coverage", "gcov", {"mark": 0.9, "tests": None, "promised": ["src/x"],
+                                         "folders": [{"name": "src/x", **counts, "files": []}]})
+        done = self.tool("pages", BERTH_EVIDENCE=self.scratch)
+        self.assertEqual(done.returncode, 0, done)
+        for page, words in (
+                ("speed", ["This run ended early: Slurm went away", "| 100 jobs/s | 0.500 ×"]),
+                ("faults", ["Not survived", "crash: Crash.test_it", "worlds: 1 world",
+                            "fuzz: yaml", "| berthd killed | 12 | none is lost | 1 job |"]),
+                ("coverage", ["90.0 % of 10 lines", "Not above it:", "| `src/x` | 10 | 40.0 % |"]),
+                ("README", ["0.500 × as fast", "1 failed"])):
+            text = text_of(self.path(f"{page}.md"))
+            for word in words:
+                self.assertIn(word, text)
+
     def test_wrong_words_are_refused(self):
         done = self.tool("faults", "flood", BERTH_EVIDENCE=self.path("tried"))
         self.assertEqual(done.returncode, 2, done)

@@ -16,7 +16,7 @@ def failed_in(records):
     for kind, record in records.items():
         output = record["output"]
         if kind == "worlds":
-            gone += [(kind, f"{output['failures']} worlds")] if output["failures"] else []
+            gone += [(kind, words.plural(output["failures"], "world"))] if output["failures"] else []
         elif kind == "fuzz":
             gone += [(kind, target) for target in output["failed"]]
         else:
