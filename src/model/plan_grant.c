@@ -1,0 +1,377 @@
+/*
+ * plan_grant.c - where a job can be: in free room, in room that somebody leaves, beside
+ * another, or where it is.
+ */
+#include <assert.h>
+
+#include "base/bits.h"
+#include "model/node_set.h"
+#include "model/place.h"
+#include "model/plan_own.h"
+#include "model/sharing.h"
+
+/* --- which room --------------------------------------------------------------------- */
+
+static uint64_t lowest_bits(uint64_t bits, uint32_t count)
+{
+    uint64_t taken = 0;
+    for (; count > 0; count--) {
+        uint64_t bit = bits & -bits;
+        taken |= bit;
+        bits &= ~bit;
+    }
+    return taken;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static void promise(struct plan *plan, job_id victim, const struct room_part *part)
+{
+    assert(plan->promise_count < plan->seat_max);
+    plan->promises[plan->promise_count++] =
+        (struct promise_part){ .victim = victim, .part = *part };
+}
+
+/* Take what 'seat' needs from a vacancy, as far as it goes; returns the GPUs taken. */
+static uint32_t take_vacated(struct plan *plan, struct seat *seat,
+                             struct vacancy *vacancy, uint32_t gpus,
+                             struct room_part *need)
+{
+    uint32_t has = bits_count(vacancy->left.gpus);
+    struct room_part part = { .node = seat->node,
+                              .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
+                              .cpu_milli =
+                                  least(need->cpu_milli, vacancy->left.cpu_milli),
+                              .mem_mib = least(need->mem_mib, vacancy->left.mem_mib) };
+    if (!part.gpus && !part.cpu_milli && !part.mem_mib)
+        return 0;
+    plan_vacancy_change(plan, vacancy, &part, true);
+    promise(plan, vacancy->victim, &part);
+    seat->gpus |= part.gpus;
+    need->cpu_milli -= part.cpu_milli;
+    need->mem_mib -= part.mem_mib;
+
+    /* Both who shared these accelerators have to be gone. */
+    job_id partner = plan->jobs[vacancy->victim].partner;
+    if (part.gpus && partner != JOB_NONE) {
+        struct room_part nothing = { .node = seat->node };
+        promise(plan, partner, &nothing);
+    }
+    return bits_count(part.gpus);
+}
+
+/* Turn a chosen node into a seat: free room if that is enough, else vacated room first. */
+static void occupy(struct plan *plan, struct seat *seat)
+{
+    const struct room *room = &plan->free->rooms[seat->node];
+    uint32_t gpus = seat->reserved;
+    struct room_part need = { .node = seat->node,
+                              .cpu_milli = seat->cpu_milli,
+                              .mem_mib = seat->mem_mib };
+    seat->reserved = 0;
+    bool enough = bits_count(room->gpus) >= gpus && room->cpu_milli >= need.cpu_milli &&
+                  room->mem_mib >= need.mem_mib;
+    if (!enough)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
+            gpus -= take_vacated(plan, seat, &plan->vacancies[v], gpus, &need);
+    need.gpus = lowest_bits(room->gpus, gpus);
+    plan_free_change(plan, &need, true);
+    seat->gpus |= need.gpus;
+}
+
+/* Append the nodes it can have to the plan's seats. */
+static bool find_nodes(struct plan *plan, const struct place_want *want)
+{
+    struct place place = { .cluster = plan->cluster,
+                           .rates = plan->state->view.rates,
+                           .free = plan->free,
+                           .vacated = plan->vacancy_count > 0 ? &plan->vacated : NULL,
+                           .vacated_gpu_count = plan->vacated_gpu_count,
+                           .seats = plan->seats,
+                           .seat_count = plan->seat_count,
+                           .seat_max = plan->seat_max };
+    if (!place_find(&place, want))
+        return false;
+    plan->seat_count = place.seat_count;
+    return true;
+}
+
+/* Over more nodes than the gang needs. */
+static bool is_spread(const struct plan *plan, const struct seat *seats, uint32_t count,
+                      uint32_t gpus)
+{
+    uint32_t type = plan->cluster->nodes[seats[0].node].type;
+    if (type == TYPE_NONE)
+        return false;
+    uint32_t node_max = plan->cluster->types[type].node_gpus_max;
+    return count > (gpus + node_max - 1) / node_max;
+}
+
+static bool grant_found(struct plan *plan, job_id job, const struct place_want *want,
+                        const struct ask *ask)
+{
+    uint32_t seat_first = plan->seat_count;
+    if (!find_nodes(plan, want))
+        return false;
+    uint32_t seat_count = plan->seat_count - seat_first;
+    struct change *change = plan_change_add(plan, CHANGE_GRANT, job);
+    change->seat_first = seat_first;
+    change->seat_count = seat_count;
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
+    for (uint32_t i = 0; i < seat_count; i++)
+        occupy(plan, &plan->seats[seat_first + i]);
+    change->promise_count = plan->promise_count - change->promise_first;
+    change->spread = !ask->anywhere &&
+                     is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
+    plan_step_add(plan, STEP_GRANT, plan->change_count - 1);
+    return true;
+}
+
+/* --- beside another --------------------------------------------------------- */
+
+bool plan_find_stand(const struct plan *plan, job_id id, struct stand *ret_stand)
+{
+    const struct job *job = &plan->jobs[id];
+    const struct change *change = last_change(plan, id);
+    if (change && (change->kind == CHANGE_REVOKE || change->kind == CHANGE_DROP))
+        return false;
+    if (change && change->kind == CHANGE_GRANT) {
+        *ret_stand =
+            (struct stand){ change, plan_seats(plan, change), change->seat_count };
+        return true;
+    }
+    *ret_stand =
+        (struct stand){ NULL, &plan->state->seats[job->seats.first], job->seats.count };
+    return job_can_leave(job);
+}
+
+/* Nobody will be beside 'host' where it stays or goes. */
+static bool is_alone(const struct plan *plan, job_id host, const struct stand *stand)
+{
+    if (plan->guest[host])
+        return false;
+    return stand->granted ? stand->granted->beside == JOB_NONE
+                          : !has_company(plan, host);
+}
+
+/* On these seats, beside that job: the right ones, and CPU and memory for it. */
+static bool fits_beside(const struct plan *plan, const struct stand *stand,
+                        const struct place_want *want, const struct ask *ask,
+                        job_id host)
+{
+    uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
+    uint32_t gpus = 0;
+    if (type == TYPE_NONE || !(want->types >> type & 1))
+        return false;
+    for (uint32_t i = 0; i < stand->count; i++) {
+        const struct seat *seat = &stand->seats[i];
+        struct room_part need = place_need(want->job, seat_gpu_count(seat));
+        struct room room;
+        plan_room(plan, seat->node, &room);
+        gpus += seat_gpu_count(seat);
+        if (room.cpu_milli < need.cpu_milli || room.mem_mib < need.mem_mib ||
+            (want->avoid && bits_test(want->avoid, seat->node)))
+            return false;
+    }
+    double rates[2];
+    return gpus == want->gpus &&
+           node_set_keeps(want->job->set, stand->seats, stand->count) &&
+           sharing_rates(
+               plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
+               !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
+               rates);
+}
+
+/* CPU and memory beside another's accelerators: free if that is enough. */
+static void occupy_beside(struct plan *plan, struct seat *seat)
+{
+    const struct room *room = &plan->free->rooms[seat->node];
+    struct room_part need = { .node = seat->node,
+                              .cpu_milli = seat->cpu_milli,
+                              .mem_mib = seat->mem_mib };
+    if (room->cpu_milli < need.cpu_milli || room->mem_mib < need.mem_mib)
+        for (uint32_t v = plan->of_node[seat->node]; v != NONE;
+             v = plan->vacancies[v].next)
+            take_vacated(plan, seat, &plan->vacancies[v], 0, &need);
+    plan_free_change(plan, &need, true);
+}
+
+/* Whoever the other waits for, or who leaves it, this one waits for as well. */
+static void wait_as(struct plan *plan, job_id host, const struct stand *stand)
+{
+    struct room_part nothing = { .node = stand->seats[0].node };
+    job_id partner = plan->jobs[host].partner;
+    if (!stand->granted && partner != JOB_NONE)
+        promise(plan, partner, &nothing);
+    for (uint32_t i = 0; stand->granted && i < stand->granted->promise_count; i++)
+        promise(plan, plan_promises(plan, stand->granted)[i].victim, &nothing);
+}
+
+static bool grant_beside(struct plan *plan, job_id id, const struct place_want *want,
+                         const struct ask *ask)
+{
+    job_id host = ask->beside;
+    struct stand stand;
+    if (host == id || !plan_find_stand(plan, host, &stand) ||
+        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, ask, host))
+        return false;
+    struct change *change = plan_change_add(plan, CHANGE_GRANT, id);
+    change->beside = host;
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
+    change->seat_count = stand.count;
+    change->spread =
+        !ask->anywhere && is_spread(plan, stand.seats, stand.count, want->gpus);
+    for (uint32_t i = 0; i < stand.count; i++) {
+        struct room_part need = place_need(want->job, seat_gpu_count(&stand.seats[i]));
+        assert(plan->seat_count < plan->seat_max);
+        struct seat *seat = &plan->seats[plan->seat_count++];
+        *seat = (struct seat){ .node = stand.seats[i].node,
+                               .cpu_milli = need.cpu_milli,
+                               .mem_mib = need.mem_mib,
+                               .gpus = stand.seats[i].gpus };
+        occupy_beside(plan, seat);
+    }
+    wait_as(plan, host, &stand);
+    change->promise_count = plan->promise_count - change->promise_first;
+    plan_step_add(plan, STEP_GRANT, plan->change_count - 1);
+    plan->guest[host] = 1 + id;
+    if (stand.granted)
+        plan->changes[plan->of_job[host] - 1].shared = true;
+    return true;
+}
+
+/* --- where it is ------------------------------------------------------------ */
+
+/* In whose vacancies all its accelerators still are: its own or its partner's. */
+static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
+{
+    const struct job *job = &plan->jobs[id];
+    const job_id whose[2] = { id, job->partner };
+    for (uint32_t w = 0; w < 2 && whose[w] != JOB_NONE; w++) {
+        uint32_t found = 0;
+        for (uint32_t i = 0; i < job->seats.count; i++) {
+            const struct seat *seat = &plan->state->seats[job->seats.first + i];
+            const struct vacancy *vacancy = vacancy_of(plan, seat->node, whose[w]);
+            found += vacancy && vacancy->left.gpus == seat->gpus;
+        }
+        *ret_whose = whose[w];
+        if (found == job->seats.count)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * What a revoked job left is all still there: let it stay.  Beside a partner who stays
+ * only if it asks for it, and nobody has come in between.
+ */
+static bool unrevoke(struct plan *plan, job_id id, job_id beside)
+{
+    uint32_t at = plan->of_job[id] - 1;
+    const struct job *job = &plan->jobs[id];
+    bool paired = has_company(plan, id);
+    if (paired ? beside == JOB_NONE : beside != JOB_NONE)
+        return false;
+    for (uint32_t i = 0; i < job->seats.count; i++) {
+        const struct seat *seat = &plan->state->seats[job->seats.first + i];
+        const struct vacancy *vacancy = vacancy_of(plan, seat->node, id);
+        if (vacancy->left.cpu_milli != seat->cpu_milli ||
+            vacancy->left.mem_mib != seat->mem_mib)
+            return false;
+    }
+    job_id gpus_of = JOB_NONE;
+    if (job->gpus_now > 0 && !shares_on(plan, id) && !find_gpus(plan, id, &gpus_of))
+        return false;
+    plan_vacancies_change(plan, id, gpus_of, true);
+    plan->changes[at].undone = true;
+    plan_step_add(plan, STEP_UNREVOKE, at)->gpus_of = gpus_of;
+    return true;
+}
+
+/* Its present seats are what is asked for. */
+static bool is_content(const struct plan *plan, const struct job *job,
+                       const struct place_want *want)
+{
+    for (uint32_t i = 0; want->avoid && i < job->seats.count; i++)
+        if (bits_test(want->avoid, plan->state->seats[job->seats.first + i].node))
+            return false;
+    return job->gpus_now == want->gpus &&
+           (job->type_now == TYPE_NONE || (want->types >> job->type_now & 1));
+}
+
+/* It stays where it is; a job whose lease is over, or that gets a new one, is told. */
+static bool stay(struct plan *plan, job_id job, const struct ask *ask)
+{
+    if (plan->jobs[job].state != JOB_IDLE && ask->steps_max == 0)
+        return true;
+    struct change *change = plan_change_add(plan, CHANGE_RENEW, job);
+    change->steps_max = ask->steps_max;
+    change->together = ask->together;
+    plan_step_add(plan, STEP_RENEW, plan->change_count - 1);
+    return true;
+}
+
+/* It shares with the job it is to be beside, and that one stays. */
+static bool is_beside(const struct plan *plan, job_id id, job_id other)
+{
+    return plan->jobs[id].partner == other && job_can_leave(&plan->jobs[other]) &&
+           !leaves(plan, other) && !plan->guest[other];
+}
+
+static bool grant_somewhere(struct plan *plan, job_id id, const struct place_want *want,
+                            const struct ask *ask)
+{
+    return ask->beside != JOB_NONE ? grant_beside(plan, id, want, ask)
+                                   : grant_found(plan, id, want, ask);
+}
+
+bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
+{
+    static const struct ask as_it_says = { .beside = JOB_NONE };
+    if (!ask)
+        ask = &as_it_says;
+    const struct job *job = &plan->jobs[id];
+    struct place_want want = { .job = job,
+                               .gpus = ask->gpus ? ask->gpus : job->gpus,
+                               .types =
+                                   ask->types ? ask->types & job->types : job->types,
+                               .nodes = job->nodes,
+                               .spread = ask->spread || ask->anywhere || job->spread,
+                               .avoid = ask->avoid };
+    const struct change *change = last_change(plan, id);
+
+    if (change && change->kind != CHANGE_REVOKE)
+        return change->kind != CHANGE_DROP &&
+               (ask->beside == JOB_NONE || change->beside == ask->beside ||
+                (change->kind == CHANGE_RENEW && job->partner == ask->beside));
+    if (!change && (job->state == JOB_PLACED || job->next.count > 0))
+        return ask->beside == JOB_NONE || job->partner == ask->beside ||
+               job->next_partner ==
+                   ask->beside; /* it has been promised seats already */
+    if (job->state == JOB_HELD || job->state == JOB_FREE || job->leaving)
+        return false;
+
+    bool here = ask->beside == JOB_NONE || is_beside(plan, id, ask->beside);
+    if (job_runs(job) && here && is_content(plan, job, &want) &&
+        (!change || unrevoke(plan, id, ask->beside)))
+        return stay(plan, id, ask);
+    if (!job_runs(job) || change)
+        return grant_somewhere(plan, id, &want, ask);
+    if (job->stays) /* it goes nowhere else: what it has it may go on with */
+        return ask->beside == JOB_NONE && stay(plan, id, ask);
+    if (plan->guest[id])
+        return false; /* somebody has been granted its seats beside it */
+
+    size_t mark = plan_mark(plan);
+    plan_revoke(plan, id, RULE_RESIZE, id);
+    if (grant_somewhere(plan, id, &want, ask))
+        return true;
+    plan_undo(plan, mark);
+    return false;
+}
