@@ -6,10 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uv.h>
-
-#include "base/buf.h"
-#include "http/http.h"
+#include "http/audience.h"
 #include "http/target.h"
 
 #define BATCH_BYTES 16384 /* put together before they are handed over */
@@ -23,24 +20,16 @@ struct line {
 };
 
 struct client {
-    struct http_stream http;
+    struct hearer hearer;
     struct stream *stream;
-    struct client *next;
     uint32_t uid;
-    uint64_t seq;       /* the last one it was given, or passed over */
-    struct buf pending; /* written for it ... */
-    size_t sent;        /* ... and handed over */
-    uint64_t spoke_ms;
-    bool beat;   /* owes it a heartbeat */
-    bool hidden; /* passed over events that it may not see */
-    bool lagged; /* told so: the end    */
+    uint64_t seq; /* the last one it was given, or passed over */
+    bool hidden;  /* passed over events that it may not see    */
 };
 
 struct stream {
     struct stream_setup setup;
-    uv_timer_t timer;
-    struct client *clients;
-    uint32_t client_count;
+    struct audience audience;
 
     struct line *lines; /* lines_max; line i of all times is in place i % lines_max */
     uint64_t first, end;
@@ -109,8 +98,7 @@ void stream_add(struct stream *stream, uint64_t seq, uint32_t owner, const char 
         .seq = seq, .at = stream->byte_end, .count = (uint32_t)count, .owner = owner
     };
     copy_in(stream, json, count);
-    for (struct client *client = stream->clients; client; client = client->next)
-        http_stream_wake(&client->http);
+    audience_wake(&stream->audience);
 }
 
 /* ---- what a client gets ---- */
@@ -124,7 +112,7 @@ static bool may_see(const struct client *client, uint32_t owner)
 
 static void begin_event(struct client *client, uint64_t seq)
 {
-    buf_print(&client->pending, "id: %" PRIu64 "\ndata: ", seq);
+    buf_print(&client->hearer.pending, "id: %" PRIu64 "\ndata: ", seq);
 }
 
 static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json,
@@ -138,21 +126,21 @@ static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json
         return;
     }
     begin_event(client, seq);
-    buf_add(&client->pending, json, count);
-    buf_text(&client->pending, "\n\n");
+    buf_add(&client->hearer.pending, json, count);
+    buf_text(&client->hearer.pending, "\n\n");
 }
 
 static void say_lagged(struct client *client)
 {
-    buf_print(&client->pending, "event: lagged\ndata: {\"after\":%" PRIu64 "}\n\n",
-              client->seq);
-    client->lagged = true;
+    buf_print(&client->hearer.pending,
+              "event: lagged\ndata: {\"after\":%" PRIu64 "}\n\n", client->seq);
+    client->hearer.over = true;
 }
 
 /* Something happened to others: no more than that, and once for however much. */
 static void say_hidden(struct client *client)
 {
-    buf_print(&client->pending,
+    buf_print(&client->hearer.pending,
               "id: %" PRIu64 "\nevent: others\ndata: {\"seq\":%" PRIu64 "}\n\n",
               client->seq, client->seq);
     client->hidden = false;
@@ -184,79 +172,34 @@ static void put_line(struct client *client, const struct line *line)
     size_t straight = stream->setup.bytes_max - at;
     straight = straight < line->count ? straight : line->count;
     begin_event(client, line->seq);
-    buf_add(&client->pending, stream->bytes + at, straight);
-    buf_add(&client->pending, stream->bytes, line->count - straight);
-    buf_text(&client->pending, "\n\n");
+    buf_add(&client->hearer.pending, stream->bytes + at, straight);
+    buf_add(&client->hearer.pending, stream->bytes, line->count - straight);
+    buf_text(&client->hearer.pending, "\n\n");
 }
 
 static void fill_from_ring(struct client *client)
 {
     const struct stream *stream = client->stream;
     for (uint64_t i = find(stream, client->seq);
-         i < stream->end && client->pending.count < BATCH_BYTES; i++)
+         i < stream->end && client->hearer.pending.count < BATCH_BYTES; i++)
         put_line(client, line_at(stream, i));
 }
 
 /* Write down what comes next for it; nothing, if there is nothing. */
-static void fill(struct client *client)
+static void fill(struct hearer *hearer)
 {
+    struct client *client = (struct client *)hearer; /* it begins with it */
     const struct stream *stream = client->stream;
-    buf_reset(&client->pending);
-    client->sent = 0;
-    while (client->pending.count == 0 && client->seq < stream->floor && !client->lagged)
+    while (client->hearer.pending.count == 0 && client->seq < stream->floor &&
+           !client->hearer.over)
         fill_from_store(client);
-    if (client->pending.count == 0)
+    if (client->hearer.pending.count == 0)
         fill_from_ring(client);
     if (client->hidden)
         say_hidden(client);
-    if (client->pending.count == 0 && client->beat)
-        buf_text(&client->pending, ":\n\n");
-    client->beat = false;
-}
-
-static ssize_t client_more(void *self, char *room, size_t size)
-{
-    struct client *client = self;
-    if (client->sent == client->pending.count) {
-        if (client->lagged)
-            return -1;
-        fill(client);
-    }
-    size_t left = client->pending.count - client->sent;
-    size_t count = left < size ? left : size;
-    if (count == 0)
-        return 0;
-    memcpy(room, client->pending.bytes + client->sent, count);
-    client->sent += count;
-    client->spoke_ms = uv_now(client->stream->setup.loop);
-    return (ssize_t)count;
-}
-
-static void client_gone(void *self)
-{
-    struct client *client = self;
-    struct stream *stream = client->stream;
-    struct client **at = &stream->clients;
-    while (*at != client)
-        at = &(*at)->next;
-    *at = client->next;
-    if (--stream->client_count == 0)
-        uv_timer_stop(&stream->timer);
-    buf_release(&client->pending);
-    free(client);
-}
-
-/* Those who heard nothing for a while get a comment, so that both sides notice an end. */
-static void on_timer(uv_timer_t *timer)
-{
-    struct stream *stream = timer->data;
-    uint64_t now_ms = uv_now(stream->setup.loop);
-    for (struct client *client = stream->clients; client; client = client->next) {
-        if (now_ms - client->spoke_ms < stream->setup.heartbeat_ms / 2)
-            continue;
-        client->beat = true;
-        http_stream_wake(&client->http);
-    }
+    if (client->hearer.pending.count == 0 && client->hearer.beat)
+        buf_text(&client->hearer.pending, ":\n\n");
+    client->hearer.beat = false;
 }
 
 /* ---- coming and going ---- */
@@ -287,34 +230,19 @@ void stream_reply(struct stream *stream, const struct http_request *request,
         http_reply_error(reply, 400, "since", "since: want the number of an event");
         return;
     }
-    if (stream->client_count >= stream->setup.clients_max) {
-        http_reply_error(reply, 503, NULL, "too many are watching already");
+    if (!audience_has_room(&stream->audience, "too many are watching already", reply))
         return;
-    }
     struct client *client = calloc(1, sizeof *client);
     assert(client);
-    *client = (struct client){
-        .http = { .more = client_more, .gone = client_gone, .self = client },
-        .stream = stream,
-        .next = stream->clients,
-        .uid = request->uid,
-        .seq = seq,
-        .spoke_ms = uv_now(stream->setup.loop),
-    };
-    buf_init(&client->pending,
-             BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64));
-    buf_text(&client->pending, "retry: 2000\n\n");
-    stream->clients = client;
-    if (stream->client_count++ == 0)
-        uv_timer_start(&stream->timer, on_timer, stream->setup.heartbeat_ms,
-                       stream->setup.heartbeat_ms);
-    reply->type = "text/event-stream";
-    reply->stream = &client->http;
+    *client = (struct client){ .stream = stream, .uid = request->uid, .seq = seq };
+    audience_join(&stream->audience, &client->hearer,
+                  BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64), reply);
+    buf_text(&client->hearer.pending, "retry: 2000\n\n");
 }
 
 uint32_t stream_clients(const struct stream *stream)
 {
-    return stream->client_count;
+    return stream->audience.count;
 }
 
 void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
@@ -336,8 +264,12 @@ void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
     stream->bytes = malloc(stream->setup.bytes_max);
     assert(stream->lines);
     assert(stream->bytes);
-    uv_timer_init(setup->loop, &stream->timer);
-    stream->timer.data = stream;
+    stream->audience = (struct audience){ .loop = setup->loop,
+                                          .count_max = stream->setup.clients_max,
+                                          .look_ms = stream->setup.heartbeat_ms,
+                                          .quiet_ms = stream->setup.heartbeat_ms / 2,
+                                          .fill = fill };
+    audience_open(&stream->audience);
     *ret_stream = stream;
 }
 
@@ -351,6 +283,5 @@ static void on_closed(uv_handle_t *handle)
 
 void stream_close(struct stream *stream)
 {
-    assert(!stream->clients);
-    uv_close((uv_handle_t *)&stream->timer, on_closed);
+    audience_close(&stream->audience, on_closed, stream);
 }
