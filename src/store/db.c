@@ -40,32 +40,6 @@ static int run_text(struct db *db, const char *sql, struct error *err)
                : failed(db, err);
 }
 
-static int version_of(struct db *db, int *ret_version, struct error *err)
-{
-    sqlite3_stmt *statement;
-    if (sqlite3_prepare_v2(db->handle, "PRAGMA user_version", -1, &statement, NULL) !=
-        SQLITE_OK)
-        return failed(db, err);
-    int code = sqlite3_step(statement);
-    *ret_version = code == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
-    int r = code == SQLITE_ROW ? 0 : failed(db, err);
-    sqlite3_finalize(statement);
-    return r;
-}
-
-static int make_tables(struct db *db, const char *schema, int version,
-                       struct error *err)
-{
-    char mark[64];
-    snprintf(mark, sizeof mark, "PRAGMA user_version = %d; COMMIT", version);
-    int r = run_text(db, "BEGIN EXCLUSIVE", err);
-    if (r == 0)
-        r = run_text(db, schema, err);
-    if (r == 0)
-        r = run_text(db, mark, err);
-    return r;
-}
-
 static int open_handle(struct db **ret_db, const char *path, int flags,
                        struct error *err)
 {
@@ -83,26 +57,102 @@ static int open_handle(struct db **ret_db, const char *path, int flags,
     return 0;
 }
 
+/* The one number that a question has for an answer. */
+static int number_of(struct db *db, const char *sql, int *ret_number, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
+    int r = sqlite3_step(statement) == SQLITE_ROW ? 0 : failed(db, err);
+    *ret_number = r == 0 ? sqlite3_column_int(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return r;
+}
+
+/*
+ * The version is a number that any program may have given its file, so the columns of our
+ * tables have to be there too.
+ */
+static int check_tables(struct db *db, const char *path, const char *schema,
+                        struct error *err)
+{
+    struct db *ours = NULL;
+    sqlite3_stmt *want = NULL, *find = NULL;
+    int r = open_handle(&ours, ":memory:", SQLITE_OPEN_READWRITE, err);
+    if (r == 0)
+        r = run_text(ours, schema, err);
+    if (r == 0)
+        sqlite3_prepare_v2(ours->handle,
+                           "SELECT t.name, c.name, c.\"notnull\" FROM sqlite_schema t, "
+                           "pragma_table_info(t.name) c WHERE t.type = 'table'",
+                           -1, &want, NULL);
+    sqlite3_prepare_v2(db->handle,
+                       "SELECT 1 FROM pragma_table_info(?) WHERE name = ? AND "
+                       "\"notnull\" = ?",
+                       -1, &find, NULL);
+    while (r == 0 && sqlite3_step(want) == SQLITE_ROW) {
+        for (int i = 0; i < 3; i++)
+            sqlite3_bind_value(find, i + 1, sqlite3_column_value(want, i));
+        if (sqlite3_step(find) != SQLITE_ROW)
+            r = error_set(err, -EPROTO,
+                          "%s: no store of this berthd: there is no column %s.%s as it "
+                          "makes it",
+                          path, (const char *)sqlite3_column_text(want, 0),
+                          (const char *)sqlite3_column_text(want, 1));
+        sqlite3_reset(find);
+    }
+    sqlite3_finalize(want);
+    sqlite3_finalize(find);
+    db_close(ours);
+    return r;
+}
+
+static int make_tables(struct db *db, const char *schema, int version,
+                       struct error *err)
+{
+    char mark[64];
+    snprintf(mark, sizeof mark, "PRAGMA user_version = %d; COMMIT", version);
+    int r = run_text(db, "BEGIN EXCLUSIVE", err);
+    if (r == 0)
+        r = run_text(db, schema, err);
+    if (r == 0)
+        r = run_text(db, mark, err);
+    return r;
+}
+
+/* What we open is ours, or nothing yet; nothing is written before that is known. */
+static int check_file(struct db *db, const char *path, const char *schema, int version,
+                      bool *ret_new, struct error *err)
+{
+    int found = 0, tables = 0;
+    int r = number_of(db, "PRAGMA user_version", &found, err);
+    if (r == 0)
+        r = number_of(db, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    *ret_new = found == 0 && tables == 0;
+    if (r < 0 || *ret_new)
+        return r;
+    if (found != version)
+        return error_set(err, -EPROTO,
+                         "%s: of version %d, this berthd knows version %d", path, found,
+                         version);
+    return check_tables(db, path, schema, err);
+}
+
 int db_open(struct db **ret_db, const char *path, const char *schema, int version,
             struct error *err)
 {
     struct db *db = NULL;
+    bool new = false;
     int r = open_handle(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
-    if (r < 0)
-        return r;
-    int found = 0;
-    r = run_text(db,
-                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                 "PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;"
-                 "PRAGMA wal_autocheckpoint = 2000",
-                 err);
     if (r == 0)
-        r = version_of(db, &found, err);
-    if (r == 0 && found == 0)
+        r = check_file(db, path, schema, version, &new, err);
+    if (r == 0)
+        r = run_text(db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                     "PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;"
+                     "PRAGMA wal_autocheckpoint = 2000",
+                     err);
+    if (r == 0 && new)
         r = make_tables(db, schema, version, err);
-    else if (r == 0 && found != version)
-        r = error_set(err, -EPROTO, "%s: of version %d, this berthd knows version %d",
-                      path, found, version);
     if (r < 0) {
         db_close(db);
         return r;

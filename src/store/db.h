@@ -14,7 +14,10 @@ struct db;
 struct db_query;
 struct error;
 
-/* Opened, or made with 'schema'; -EPROTO if it is of a version we do not know. */
+/*
+ * Opened, or made with 'schema'.  -EPROTO if it is of a version we do not know, or its tables
+ * are not those of the schema; -EBADMSG if it is no database.
+ */
 int db_open(struct db **ret_db, const char *path, const char *schema, int version,
             struct error *err);
 void db_close(struct db *db);

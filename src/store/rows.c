@@ -18,7 +18,7 @@
 #include "store/eventlog.h"
 
 static const char *const phases[] = {
-    [JOB_FREE] = "free",     [JOB_HELD] = "held",         [JOB_WAITING] = "waiting",
+    [JOB_FREE] = NULL,       [JOB_HELD] = "held",         [JOB_WAITING] = "waiting",
     [JOB_PLACED] = "placed", [JOB_LOADING] = "loading",   [JOB_RUNNING] = "running",
     [JOB_IDLE] = "idle",     [JOB_STOPPING] = "stopping",
 };
@@ -246,12 +246,13 @@ static void read_served(const char *text, const struct cluster *cluster,
     }
 }
 
+/* JOB_FREE: no phase that a live job has. */
 static enum job_state phase_of(const char *text)
 {
-    for (uint32_t i = 0; i < sizeof phases / sizeof *phases; i++)
-        if (text && strcmp(text, phases[i]) == 0)
-            return (enum job_state)i;
-    return JOB_FREE;
+    uint32_t phase = sizeof phases / sizeof *phases - 1;
+    while (phase != JOB_FREE && strcmp(text, phases[phase]) != 0)
+        phase--;
+    return (enum job_state)phase;
 }
 
 static char *text_of(struct db_query *query, int column, struct arena *arena)
@@ -272,7 +273,7 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     job->id = (uint64_t)db_get_int(query, n++);
     job->state = phase_of(db_get_text(query, n++));
     const char *class = db_get_text(query, n++);
-    job->class = class && strcmp(class, "te") == 0 ? CLASS_TE : CLASS_BE;
+    job->class = strcmp(class, "te") == 0 ? CLASS_TE : CLASS_BE;
     job->attempt = (uint32_t)db_get_int(query, n++);
     job->leaving = db_get_int(query, n++);
     job->steps = db_get_real(query, n++);
@@ -306,6 +307,9 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     if (r < 0)
         return error_set(err, r, "the store: job %" PRIu64 " has unreadable seats",
                          job->id);
+    if (job->state == JOB_FREE)
+        return error_set(err, -EBADMSG,
+                         "the store: job %" PRIu64 " is in no known phase", job->id);
     kept->uid = (uint32_t)db_get_int(query, n++);
     kept->user = text_of(query, n++, arena);
     kept->name = text_of(query, n++, arena);

@@ -442,7 +442,7 @@ int store_accept(struct store *store, const struct store_job *job, struct error 
 
 int store_retire(struct store *store, uint64_t id, struct error *err)
 {
-    struct db_query *query = db_prepare_once(
+    struct db_query *query = db_prepare(
         store->db,
         "UPDATE job SET id = id + 4294967296 * (1 + (SELECT max(id) FROM job "
         "WHERE id % 4294967296 = ?1) / 4294967296) "
