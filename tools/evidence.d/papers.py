@@ -10,8 +10,8 @@ from records import ROOT
 
 VERDICT = """**As published** means: the published figure lies within the spread over seeds, or the mean over
 seeds is within the row's tolerance of it; the column *because* says which. **Close**: not so, but of the
-same sign and within twice the tolerance. **Faster**: a time, and shorter than published. **Differs**:
-anything else. The tolerances stand in `src/study`.
+same sign and within twice the tolerance. **Faster**: a time, and shorter than published, which for times of
+programs was on another machine. **Differs**: anything else. The tolerances stand in `src/study`.
 """
 
 ORDER = ["differs", "close", "faster", "as published", "no figure published"]
@@ -87,8 +87,9 @@ def table_of(rows):
 
 def what_differs(rows, reasons):
     """Rows that are not as published, those with one reason together."""
-    off = [row for row in rows if row["verdict"] in ("differs", "close", "faster")]
-    if not off:
+    off = [row for row in rows if row["verdict"] in ("differs", "close")]
+    faster = [row for row in rows if row["verdict"] == "faster"]
+    if not off and not faster:
         return "Every published figure came out as published.\n"
     told = collections.OrderedDict()
     for row in sorted(off, key=lambda row: ORDER.index(row["verdict"])):
@@ -101,10 +102,9 @@ def what_differs(rows, reasons):
                          f"{words.figure(row['unit'], row['measured'])} measured"
                          + (f" ({words.span(row['unit'], *row['spread'])})"
                             if row["seeds"] > 1 else ""))
-        if reason:
-            lines.append(f"  - Why: {reason}")
-        elif verdict != "faster":
-            lines.append("  - Why: not known.")
+        lines.append(f"  - Why: {reason or 'not known.'}")
+    if faster:
+        lines.append("- **faster**: " + ", ".join(f"`{row['id']}`" for row in faster))
     return "\n".join(lines) + "\n"
 
 

@@ -37,6 +37,8 @@ def figure(unit, value):
         return sign(f"{value:.2f}")
     if unit == "bytes":
         value /= 1e6
+    if unit == "s" and 0 < abs(value) < 1:
+        unit, value = ("ms", value * 1e3) if abs(value) >= 1e-3 else ("us", value * 1e6)
     return f"{digits(value)} {FULL.get(unit, unit)}"
 
 
