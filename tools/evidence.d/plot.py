@@ -16,15 +16,19 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fil
 .published{fill:none;stroke:#c2410c;stroke-width:2}
 .s0{stroke:#2563eb}.s1{stroke:#d97706}.s2{stroke:#059669}.s3{stroke:#c026d3}.s4{stroke:#64748b}
 .s5{stroke:#dc2626}.s6{stroke:#0891b2}.s7{stroke:#7c3aed}.s8{stroke:#65a30d}.s9{stroke:#b45309}
+.s10{stroke:#db2777}.s11{stroke:#1e3a8a}
 .f0{fill:#2563eb}.f1{fill:#d97706}.f2{fill:#059669}.f3{fill:#c026d3}.f4{fill:#64748b}
 .f5{fill:#dc2626}.f6{fill:#0891b2}.f7{fill:#7c3aed}.f8{fill:#65a30d}.f9{fill:#b45309}
+.f10{fill:#db2777}.f11{fill:#1e3a8a}
 @media (prefers-color-scheme:dark){text{fill:#d5dae3}.published{stroke:#fb923c}
 .s0{stroke:#60a5fa}.s1{stroke:#fbbf24}.s2{stroke:#34d399}.s3{stroke:#e879f9}.s4{stroke:#94a3b8}
 .s5{stroke:#f87171}.s6{stroke:#22d3ee}.s7{stroke:#a78bfa}.s8{stroke:#a3e635}.s9{stroke:#f59e0b}
+.s10{stroke:#f472b6}.s11{stroke:#c7d2fe}
 .f0{fill:#60a5fa}.f1{fill:#fbbf24}.f2{fill:#34d399}.f3{fill:#e879f9}.f4{fill:#94a3b8}
-.f5{fill:#f87171}.f6{fill:#22d3ee}.f7{fill:#a78bfa}.f8{fill:#a3e635}.f9{fill:#f59e0b}}
+.f5{fill:#f87171}.f6{fill:#22d3ee}.f7{fill:#a78bfa}.f8{fill:#a3e635}.f9{fill:#f59e0b}
+.f10{fill:#f472b6}.f11{fill:#c7d2fe}}
 </style>"""
-COLOURS = 10
+COLOURS = 12
 WIDTH = 760
 
 

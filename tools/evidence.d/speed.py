@@ -26,9 +26,10 @@ SUITES = {
 FAIR = """Every ratio compares two measurements of one run on one machine: the same jobs, one after the other,
 in the same process or on the same nodes with the same configuration. It says how many times as fast Berth
 is; below 1 it is slower. The peers are those that Debian packages. CLP solves the same linear programme that
-our solver solves, to its own tolerance, ours to a proven gap; times are CPU seconds, the best of several
-for both, without writing the programme down. task-spooler and Berth run 2,000 jobs that do nothing, eight at a time. Slurm
-alone runs the same jobs in a partition that Berth does not look after.
+our solver solves, to its own tolerance, ours to a proven gap; times are CPU seconds, the best of several for both
+(the median, where a solution is taken up again), without writing the programme down. task-spooler and Berth run
+2,000 jobs that do nothing, eight at a time; task-spooler has only its command to take them by, Berth is asked over
+its socket. Slurm alone runs the same jobs in a partition that Berth does not look after.
 """
 
 
