@@ -1,0 +1,511 @@
+/* Whom a plan seats where: in free room, in room that somebody leaves, or where it is. */
+#include "model/free.h"
+#include "support/planning.h"
+
+/* --- where --------------------------------------------------------------------------- */
+
+static void a_whole_gang_or_nothing(void **state)
+{
+    struct world *w = *state; /* two nodes of four */
+    world_running_on(w, 0, (struct job){ .gpus = 1 });
+    world_running_on(w, 1, (struct job){ .gpus = 1 });
+    job_id job = world_queued(w, (struct job){ .gpus = 4 });
+    world_plan(w);
+    uint64_t before = world_free_hash(w);
+
+    assert_false(grant(w, job)); /* six are free, but no four on a node */
+
+    assert_false(plan_holds(w->plan, job));
+    assert_false(plan_changes(w->plan, job));
+    assert_true(world_free_hash(w) == before);
+    assert_int_equal(plan_change_count(w->plan), 0);
+}
+
+static void the_tightest_node_is_taken(void **state)
+{
+    struct world *w = *state;
+    world_running_on(w, 1, (struct job){ .gpus = 2 });
+    job_id job = world_queued(w, (struct job){ .gpus = 2 });
+    world_plan(w);
+    assert_true(grant(w, job));
+    assert_int_equal(world_seat(w, job, 0)->node, 1);
+}
+
+static void
+a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest(void **state)
+{
+    struct world four;
+    world_init(&four, 4, 4);
+    world_running_on(&four, 0, (struct job){ .gpus = 3 });
+    world_running_on(&four, 1, (struct job){ .gpus = 2 });
+    job_id job = world_queued(&four, (struct job){ .gpus = 9 });
+    world_plan(&four);
+    assert_true(grant(&four, job));
+
+    assert_int_equal(world_grant(&four, job)->seat_count, 3);
+    assert_int_equal(gpus_on(&four, job, 0), 4);
+    assert_int_equal(gpus_on(&four, job, 1), 4);
+    assert_int_equal(world_seat(&four, job, 2)->node, 0); /* one left there: tightest */
+    assert_false(world_grant(&four, job)->spread);
+    world_release(&four);
+}
+
+static void what_may_be_spread_takes_what_there_is(void **state)
+{
+    struct world *w = *state;
+    world_running_on(w, 0, (struct job){ .gpus = 1 });
+    world_running_on(w, 1, (struct job){ .gpus = 2 });
+    job_id together = world_queued(w, (struct job){ .gpus = 4 });
+    job_id apart = world_queued(w, (struct job){ .gpus = 4, .spread = true });
+    world_plan(w);
+    assert_false(grant(w, together));
+    assert_true(grant(w, apart));
+
+    assert_int_equal(world_grant(w, apart)->seat_count, 2);
+    assert_int_equal(gpus_on(w, apart, 0), 3); /* most free first */
+    assert_int_equal(gpus_on(w, apart, 1), 1);
+    assert_true(world_grant(w, apart)->spread);
+}
+
+static void one_node_is_preferred_even_if_it_may_be_spread(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_queued(w, (struct job){ .gpus = 4, .spread = true });
+    world_plan(w);
+    assert_true(grant(w, job));
+    assert_int_equal(world_grant(w, job)->seat_count, 1);
+    assert_false(world_grant(w, job)->spread);
+}
+
+static void so_many_nodes_as_it_says_evenly(void **state)
+{
+    struct world four;
+    world_init(&four, 4, 4);
+    job_id job = world_queued(&four, (struct job){ .gpus = 8, .nodes = 3 });
+    world_plan(&four);
+    assert_true(grant(&four, job));
+    assert_int_equal(world_grant(&four, job)->seat_count, 3);
+    assert_int_equal(gpus_on(&four, job, 0), 3);
+    assert_int_equal(gpus_on(&four, job, 1), 3);
+    assert_int_equal(gpus_on(&four, job, 2), 2);
+    world_release(&four);
+}
+
+static void only_types_it_may_use_and_the_fastest_of_them(void **state)
+{
+    struct world mixed;
+    world_init_as(&mixed, "1xk80:4,1xv100:4,1xp100:4");
+    mixed.cluster.types[0].speed = 0.2;
+    mixed.cluster.types[2].speed = 0.5;
+    job_id any = world_queued(&mixed, (struct job){ .gpus = 4 });
+    job_id slow = world_queued(&mixed, (struct job){ .gpus = 4, .types = 1 | 4 });
+    world_plan(&mixed);
+    assert_true(grant(&mixed, any));
+    assert_true(grant(&mixed, slow));
+    assert_int_equal(world_seat(&mixed, any, 0)->node, 1);
+    assert_int_equal(world_seat(&mixed, slow, 0)->node, 2);
+
+    struct ask ask = ASK_DEFAULT;
+    ask.types = 1;
+    world_plan(&mixed);
+    assert_true(plan_grant(mixed.plan, any, &ask));
+    assert_int_equal(world_seat(&mixed, any, 0)->node, 0);
+    ask.types = 2;
+    assert_false(plan_grant(mixed.plan, slow, &ask)); /* may not use it */
+    world_release(&mixed);
+}
+
+static void no_other_nodes_than_those_that_will_do(void **state)
+{
+    struct world w;
+    world_init_as(&w, "4xv100:4,2xp100:8");
+    job_id tight = world_running_on(&w, 0, (struct job){ .gpus = 3 });
+    job_id one = world_queued(
+        &w, (struct job){ .gpus = 1, .set = world_set(&w, NULL, "n0", false) });
+    job_id two = world_queued(
+        &w, (struct job){
+                .gpus = 5, .nodes = 2, .set = world_set(&w, "n1,n3", NULL, true) });
+    job_id gone = world_queued(
+        &w, (struct job){ .gpus = 2, .set = world_set(&w, "n0", NULL, true) });
+    world_plan(&w);
+    assert_true(grant(&w, one));
+    assert_int_equal(world_seat(&w, one, 0)->node, 1); /* n0 would be tighter */
+    assert_true(grant(&w, two));
+    assert_int_equal(gpus_on(&w, two, 0) + gpus_on(&w, two, 1), 5);
+    assert_int_equal(world_seat(&w, two, 0)->node + world_seat(&w, two, 1)->node, 4);
+    assert_false(grant(&w, gone));
+    revoke(&w, tight);
+    assert_true(grant(&w, gone)); /* room that is being left counts, there */
+    assert_int_equal(plan_check(w.plan, NULL), 0);
+    world_release(&w);
+}
+
+static void nodes_that_must_be_among_its_own_take_their_part(void **state)
+{
+    struct world w;
+    world_init_as(&w, "6xv100:4");
+    world_running_on(&w, 3, (struct job){ .gpus = 2 });
+    struct job seven = { .gpus = 7,
+                         .nodes = 3,
+                         .set = world_set(&w, "n3", "n1", false) };
+    job_id gang = world_queued(&w, seven); /* 3, 2 and 2; n3 has room for 2 */
+    world_plan(&w);
+    assert_true(grant(&w, gang));
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < 3; i++) {
+        nodes |= 1u << world_seat(&w, gang, i)->node;
+        if (world_seat(&w, gang, i)->node == 3)
+            assert_int_equal(gpus_on(&w, gang, i), 2);
+    }
+    assert_true(nodes & 8 && !(nodes & 2)); /* others would be emptier */
+
+    world_plan(&w); /* a node that is avoided, or down, cannot be among them */
+    struct ask ask = ASK_DEFAULT;
+    struct bits avoid;
+    bits_init(&avoid, &w.arena, 6);
+    bits_set(&avoid, 3);
+    ask.avoid = &avoid;
+    assert_false(plan_grant(w.plan, gang, &ask));
+    world_plan(&w);
+    plan_end(w.plan);
+    w.planning = false;
+    world_apply(&w,
+                (struct event){ .kind = EVENT_NODE_DOWN, .job = JOB_NONE, .node = 3 });
+    world_plan(&w);
+    assert_false(grant(&w, gang));
+    world_release(&w);
+}
+
+static void beside_another_only_where_it_may_be(void **state)
+{
+    struct world w;
+    world_init_as(&w, "2xv100:4");
+    job_id host = world_running_on(&w, 0, (struct job){ .gpus = 4 });
+    job_id not_there = world_queued(
+        &w, (struct job){ .gpus = 4, .set = world_set(&w, NULL, "n0", false) });
+    job_id there = world_queued(
+        &w, (struct job){ .gpus = 4, .set = world_set(&w, "n0", NULL, true) });
+    world_plan(&w);
+    assert_false(grant_beside(&w, not_there, host));
+    assert_true(grant_beside(&w, there, host));
+    assert_int_equal(plan_check(w.plan, NULL), 0);
+    world_release(&w);
+}
+
+static void avoided_nodes_are_left_alone(void **state)
+{
+    struct world *w = *state;
+    struct bits avoid = only(w, 1);
+    struct ask ask = ASK_DEFAULT;
+    ask.avoid = &avoid;
+    job_id a = world_queued(w, (struct job){ .gpus = 2 });
+    job_id b = world_queued(w, (struct job){ .gpus = 6, .spread = true });
+    world_plan(w);
+    assert_true(plan_grant(w->plan, a, &ask));
+    assert_int_equal(world_seat(w, a, 0)->node, 1);
+    assert_false(
+        plan_grant(w->plan, b, &ask)); /* six are free, two of them elsewhere */
+}
+
+static void cpus_and_memory_are_counted_too(void **state)
+{
+    struct world roomy;
+    world_init_roomy(&roomy, "2xv100:4", /* cpu_milli= */ 8000, /* mem_mib= */ 4096);
+    job_id greedy = world_running_on(
+        &roomy, 0, (struct job){ .gpus = 1, .cpu_milli = 7000, .mem_mib = 1000 });
+    job_id job = world_queued(&roomy, (struct job){ .gpus = 1, .cpu_milli = 2000 });
+    job_id big = world_queued(&roomy, (struct job){ .gpus = 1, .mem_mib = 4000 });
+    world_plan(&roomy);
+    assert_true(grant(&roomy, job));
+    assert_int_equal(world_seat(&roomy, job, 0)->node,
+                     1); /* not the tightest by GPUs */
+    assert_true(grant(&roomy, big));
+    assert_int_equal(world_seat(&roomy, big, 0)->node, 1);
+
+    job_id more = world_queued(&roomy, (struct job){ .gpus = 1, .mem_mib = 3200 });
+    world_plan(&roomy);
+    assert_true(grant(&roomy, big));
+    assert_false(grant(&roomy, more)); /* 3096 are left on node 0, 96 on node 1 */
+    assert_int_equal(node_of(&roomy, greedy), 0);
+    world_release(&roomy);
+}
+
+static void a_gangs_cpus_go_with_its_gpus(void **state)
+{
+    struct world roomy;
+    world_init_roomy(&roomy, "2xv100:4", 8000, 8192);
+    job_id job = world_queued(
+        &roomy, (struct job){ .gpus = 6, .cpu_milli = 9000, .mem_mib = 6001 });
+    world_plan(&roomy);
+    assert_true(grant(&roomy, job));
+    assert_int_equal(world_seat(&roomy, job, 0)->cpu_milli, 6000);
+    assert_int_equal(world_seat(&roomy, job, 1)->cpu_milli, 3000);
+    assert_int_equal(world_seat(&roomy, job, 0)->mem_mib, 4001); /* rounded up */
+    assert_int_equal(world_seat(&roomy, job, 1)->mem_mib, 2001);
+    world_release(&roomy);
+}
+
+static void a_job_without_gpus_goes_where_none_are_free(void **state)
+{
+    struct world roomy;
+    world_init_roomy(&roomy, "2xv100:1", 8000, 8192);
+    world_running_on(&roomy, 1, (struct job){ .gpus = 1, .cpu_milli = 1000 });
+    job_id job = world_queued(&roomy, (struct job){ .gpus = 0, .cpu_milli = 7000 });
+    job_id next = world_queued(&roomy, (struct job){ .gpus = 0, .cpu_milli = 7000 });
+    job_id last = world_queued(&roomy, (struct job){ .gpus = 0, .cpu_milli = 7000 });
+    world_plan(&roomy);
+    assert_true(grant(&roomy, job));
+    assert_int_equal(world_seat(&roomy, job, 0)->node,
+                     1); /* spares the GPUs of node 0 */
+    assert_true(grant(&roomy, next));
+    assert_false(grant(&roomy, last));
+    world_release(&roomy);
+}
+
+/* --- staying ---------------------------------------------------------------------------- */
+
+static void a_grant_to_a_running_job_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_running(w, (struct job){ .gpus = 2 });
+    world_plan(w);
+    assert_true(grant(w, job));
+    assert_false(plan_changes(w->plan, job));
+    assert_true(plan_holds(w->plan, job));
+}
+
+static void a_revoked_job_that_is_granted_again_stays_in_place(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_running(w, (struct job){ .gpus = 2 });
+    world_plan(w);
+    revoke(w, job);
+    assert_false(plan_holds(w->plan, job));
+    assert_true(grant(w, job));
+    assert_true(plan_holds(w->plan, job));
+    assert_false(plan_changes(w->plan, job));
+
+    world_carry_out(w);
+    assert_int_equal(world_job(w, job)->state, JOB_RUNNING); /* never told to leave */
+}
+
+static void once_its_seats_are_promised_it_cannot_stay(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id old = world_running(&one, (struct job){ .gpus = 3 });
+    job_id new = world_queued(&one, (struct job){ .gpus = 2 });
+    world_plan(&one);
+    revoke(&one, old);
+    assert_true(grant(&one, new));
+    assert_false(grant(&one, old));
+    assert_false(plan_holds(one.plan, old));
+    world_release(&one);
+}
+
+/* --- promises ------------------------------------------------------------------------------ */
+
+static void free_room_comes_before_vacated_room(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running_on(w, 0, (struct job){ .gpus = 4 });
+    job_id new = world_queued(w, (struct job){ .gpus = 3 });
+    world_plan(w);
+    revoke(w, old);
+    assert_true(grant(w, new));
+    assert_int_equal(world_seat(w, new, 0)->node, 1);
+    assert_int_equal(world_grant(w, new)->promise_count, 0);
+}
+
+static void also_on_the_node_where_somebody_leaves(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id old = world_running(&one, (struct job){ .gpus = 2 });
+    job_id new = world_queued(&one, (struct job){ .gpus = 2 });
+    world_plan(&one);
+    revoke(&one, old);
+    assert_true(grant(&one, new));
+    assert_int_equal(world_grant(&one, new)->promise_count, 0);
+    world_release(&one);
+}
+
+static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id old = world_running(&one, (struct job){ .gpus = 2 });
+    job_id new = world_queued(&one, (struct job){ .gpus = 3 });
+    job_id small = world_queued(&one, (struct job){ .gpus = 1 });
+    world_plan(&one);
+    revoke(&one, old);
+    assert_true(grant(&one, new)); /* both of old's, and one that is free */
+    assert_true(world_waits_for(&one, new, old));
+    assert_true(grant(&one, small));
+    assert_int_equal(world_grant(&one, small)->promise_count, 0); /* can start now */
+    world_release(&one);
+}
+
+static void promises_go_to_the_right_successors(void **state)
+{
+    struct world *w = *state;
+    job_id a = world_running_on(w, 0, (struct job){ .gpus = 4 });
+    job_id b = world_running_on(w, 1, (struct job){ .gpus = 4 });
+    job_id x = world_queued(w, (struct job){ .gpus = 4 });
+    job_id y = world_queued(w, (struct job){ .gpus = 4 });
+    world_plan(w);
+    revoke(w, a);
+    assert_true(grant(w, x));
+    revoke(w, b);
+    assert_true(grant(w, y));
+    assert_true(world_waits_for(w, x, a));
+    assert_false(world_waits_for(w, x, b));
+    assert_true(world_waits_for(w, y, b));
+    assert_false(world_waits_for(w, y, a));
+}
+
+static void one_victim_can_have_two_successors(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id old = world_running(&one, (struct job){ .gpus = 4 });
+    job_id x = world_queued(&one, (struct job){ .gpus = 3 });
+    job_id y = world_queued(&one, (struct job){ .gpus = 1 });
+    job_id z = world_queued(&one, (struct job){ .gpus = 1 });
+    world_plan(&one);
+    revoke(&one, old);
+    assert_true(grant(&one, x));
+    assert_true(grant(&one, y));
+    assert_false(grant(&one, z));
+    assert_int_equal(world_seat(&one, x, 0)->gpus & world_seat(&one, y, 0)->gpus, 0);
+
+    world_carry_out(&one);
+    world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = old });
+    start(&one, y);
+    start(&one, x);
+    assert_int_equal(one.state.free.gpu_count, 0);
+    world_release(&one);
+}
+
+static void a_gang_can_take_free_and_vacated_nodes_together(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running_on(w, 0, (struct job){ .gpus = 1 });
+    job_id gang = world_queued(w, (struct job){ .gpus = 8 });
+    world_plan(w);
+    assert_false(grant(w, gang));
+    revoke(w, old);
+    assert_true(grant(w, gang));
+    assert_true(world_waits_for(w, gang, old));
+    assert_int_equal(world_grant(w, gang)->seat_count, 2);
+}
+
+static void vacated_room_on_a_dead_node_is_no_room(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running_on(w, 0, (struct job){ .gpus = 4 });
+    world_running_on(w, 1, (struct job){ .gpus = 4 });
+    job_id new = world_queued(w, (struct job){ .gpus = 1 });
+    world_apply(w, (struct event){ .kind = EVENT_NODE_DOWN, .node = 0 });
+    world_plan(w);
+    revoke(w, old);
+    assert_false(grant(w, new));
+}
+
+/* --- moving and resizing ------------------------------------------------------------------------- */
+
+static void a_job_that_grows_is_promised_its_own_seats(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id job =
+        world_running(&one, (struct job){ .gpus = 2, .gpus_min = 1, .gpus_max = 4 });
+    world_plan(&one);
+    assert_true(grant_gpus(&one, job, 4));
+    assert_true(plan_changes(one.plan, job));
+    assert_true(world_waits_for(&one, job, job));
+    assert_int_equal(gpus_on(&one, job, 0), 4);
+    world_release(&one);
+}
+
+static void a_job_that_cannot_grow_stays_as_it_is(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id job =
+        world_running(&one, (struct job){ .gpus = 2, .gpus_min = 1, .gpus_max = 4 });
+    world_running(&one, (struct job){ .gpus = 1 });
+    world_plan(&one);
+    uint64_t before = world_free_hash(&one);
+    assert_false(grant_gpus(&one, job, 4));
+    assert_false(plan_changes(one.plan, job));
+    assert_true(plan_holds(one.plan, job));
+    assert_true(world_free_hash(&one) == before);
+    world_release(&one);
+}
+
+static void what_a_shrinking_job_gives_up_can_be_granted(void **state)
+{
+    struct world one;
+    world_init(&one, 1, 4);
+    job_id job =
+        world_running(&one, (struct job){ .gpus = 4, .gpus_min = 1, .gpus_max = 4 });
+    job_id new = world_queued(&one, (struct job){ .gpus = 3 });
+    world_plan(&one);
+    assert_true(grant_gpus(&one, job, 1));
+    assert_true(grant(&one, new));
+    assert_true(world_waits_for(&one, new, job));
+    assert_int_equal(world_seat(&one, job, 0)->gpus & world_seat(&one, new, 0)->gpus,
+                     0);
+    world_release(&one);
+}
+
+static int setup(void **state)
+{
+    static struct world w;
+    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 4);
+    *state = &w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    world_release(*state);
+    return 0;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_whole_gang_or_nothing),
+        CASE(the_tightest_node_is_taken),
+        CASE(a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest),
+        CASE(what_may_be_spread_takes_what_there_is),
+        CASE(one_node_is_preferred_even_if_it_may_be_spread),
+        CASE(so_many_nodes_as_it_says_evenly),
+        CASE(only_types_it_may_use_and_the_fastest_of_them),
+        CASE(no_other_nodes_than_those_that_will_do),
+        CASE(nodes_that_must_be_among_its_own_take_their_part),
+        CASE(beside_another_only_where_it_may_be),
+        CASE(avoided_nodes_are_left_alone),
+        CASE(cpus_and_memory_are_counted_too),
+        CASE(a_gangs_cpus_go_with_its_gpus),
+        CASE(a_job_without_gpus_goes_where_none_are_free),
+        CASE(a_grant_to_a_running_job_changes_nothing),
+        CASE(a_revoked_job_that_is_granted_again_stays_in_place),
+        CASE(once_its_seats_are_promised_it_cannot_stay),
+        CASE(free_room_comes_before_vacated_room),
+        CASE(also_on_the_node_where_somebody_leaves),
+        CASE(one_who_has_to_wait_anyway_takes_vacated_room_first),
+        CASE(promises_go_to_the_right_successors),
+        CASE(one_victim_can_have_two_successors),
+        CASE(a_gang_can_take_free_and_vacated_nodes_together),
+        CASE(vacated_room_on_a_dead_node_is_no_room),
+        CASE(a_job_that_grows_is_promised_its_own_seats),
+        CASE(a_job_that_cannot_grow_stays_as_it_is),
+        CASE(what_a_shrinking_job_gives_up_can_be_granted),
+    };
+    return cmocka_run_group_tests_name("plan_grant", tests, NULL, NULL);
+}
