@@ -230,8 +230,9 @@ class Kills(OnLab):
         for who in dict(pairs):
             steps = sum(each == who for each, _ in pairs)
             survived(f"{who} killed with signal 9 while a job is evicted, Slurm asked {asked}",
-                     steps, "the trial job runs once, its victim saves, comes back once and never "
-                     "beside itself, and the ledger has the eviction once", evictions=steps)
+                     steps, "the trial job runs once and to its end, its victim is started again "
+                     "once and never runs beside itself, and the ledger has the eviction once",
+                     evictions=steps)
 
     def test_the_most_telling(self):
         self.each([("berthd", "recalled"), ("berth-slurm", "grace"), ("slurmctld", "saved")])

@@ -24,12 +24,23 @@ def failed_in(records):
     return gone
 
 
+def together(lines):
+    """Lines of the same fault, from several tests, as one."""
+    merged = {}
+    for line in lines:
+        times, counts = merged.setdefault((line["fault"], line["held"]), [0, {}])
+        merged[line["fault"], line["held"]][0] = times + line["times"]
+        for name, number in line["over"].items():
+            counts[name] = counts.get(name, 0) + number
+    return [(fault, times, held, counts) for (fault, held), (times, counts) in merged.items()]
+
+
 def processes(records):
-    rows = [line for kind in ("crash", "disk", "slurm") if kind in records
-            for line in records[kind]["output"]["survived"]]
+    lines = [line for kind in ("crash", "disk", "slurm") if kind in records
+             for line in records[kind]["output"]["survived"]]
     return words.table(("fault", "times", "what held, each time", "checked on"), [
-        (line["fault"], words.count(line["times"]), line["held"], over(line["over"]))
-        for line in rows], (1,))
+        (fault, words.count(times), held, over(counts))
+        for fault, times, held, counts in together(lines)], (1,))
 
 
 def worlds_text(record):
