@@ -94,11 +94,10 @@ static int read_version(struct source *source, struct error *err)
 static int unknown_column(struct source *source, const char *name, struct error *err)
 {
     char hint[128];
-    if (!table_clean(name, strlen(name)))
-        name = "?";
+    bool clean = table_clean(name, strlen(name));
     return error_set(err, -EINVAL, "%s:2: no column '%.40s' in Berth's format%s",
-                     source->reader.name, name,
-                     suggest(hint, sizeof hint, name, csv_names));
+                     source->reader.name, clean ? name : "?",
+                     clean ? suggest(hint, sizeof hint, name, csv_names) : "");
 }
 
 static int check_columns(struct source *source, uint32_t seen, struct error *err)

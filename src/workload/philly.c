@@ -143,9 +143,10 @@ static int read_time(const struct source *source, const struct json *object,
     if (!value || json_is_null(value) ||
         (text && (*text == '\0' || strcmp(text, "None") == 0)))
         return 0;
-    if (!text || !number_stamp(text, strlen(text), ret_ns))
-        return reader_wrong(&source->reader, key, text ? text : "…",
-                            text ? strlen(text) : 3,
+    if (!text)
+        text = "no text";
+    if (!number_stamp(text, strlen(text), ret_ns))
+        return reader_wrong(&source->reader, key, text, strlen(text),
                             "a time such as \"2017-10-07 01:12:09\"", err);
     *ret_known = true;
     return 0;

@@ -97,10 +97,10 @@ static bool read_gpus(const char *text, uint64_t *ret_gpus)
             while (end < name_bytes && name[end] != '(')
                 end++;
             size_t digits = end;
-            while (digits > 0 && isdigit((unsigned char)name[digits - 1]))
+            while (isdigit((unsigned char)name[digits - 1])) /* up to "gpu" */
                 digits--;
             uint64_t count = 1; /* "gpu" or "gpu:v100" alone means one */
-            bool given = digits < end && digits > 0 && strchr(":=", name[digits - 1]);
+            bool given = digits < end && strchr(":=", name[digits - 1]);
             if (given && !number_count(name + digits, end - digits, &count))
                 return false;
             if (!given && memchr(name, '=', end))

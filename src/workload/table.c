@@ -251,18 +251,25 @@ int table_wrong(const struct table *table, uint32_t column, const char *want,
     return reader_wrong(table->reader, name, field->text, field->bytes, want, err);
 }
 
+static const char *number_of_unit(int64_t unit_ns)
+{
+    return unit_ns == NS_PER_S          ? "a number of seconds"
+           : unit_ns == NS_PER_S / 1000 ? "a number of milliseconds"
+           : unit_ns == NS_PER_S * 60   ? "a number of minutes"
+           : unit_ns == NS_PER_S * 3600 ? "a number of hours"
+                                        : "a number";
+}
+
 int table_time(const struct table *table, uint32_t column, int64_t unit_ns,
                int64_t *ret_ns, struct error *err)
 {
     const struct field *field = &table->fields[column];
     int64_t ns;
+    double number;
     if (!number_scaled_padded(field->text, field->bytes, unit_ns, &ns)) {
-        const char *unit = unit_ns == NS_PER_S          ? "a number of seconds"
-                           : unit_ns == NS_PER_S / 1000 ? "a number of milliseconds"
-                           : unit_ns == NS_PER_S * 60   ? "a number of minutes"
-                           : unit_ns == NS_PER_S * 3600 ? "a number of hours"
-                                                        : "a number";
-        return table_wrong(table, column, unit, err);
+        if (!number_real(field->text, field->bytes, &number))
+            return table_wrong(table, column, number_of_unit(unit_ns), err);
+        ns = INT64_MAX; /* more than that can hold */
     }
     if (ns < 0 || *field->text == '-')
         return table_wrong(table, column, "a time that is not negative", err);

@@ -178,7 +178,7 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
     assert_wrong(HEAD "1,-1,1,5\n",
                  "j:3: submit_s is \"-1\", want a time that is not negative");
     assert_wrong(HEAD "1,1e18,1,5\n",
-                 "j:3: submit_s is \"1e18\", want a number of seconds");
+                 "j:3: submit_s is \"1e18\", want a time of at most 100 years");
     assert_wrong(HEAD "1,4000000000,1,5\n",
                  "j:3: submit_s is \"4000000000\", want a time of at most 100 years");
     assert_wrong(HEAD "1,0,1,0\n",
@@ -189,8 +189,72 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
     assert_wrong(HEAD "1,0,1,5,6\n", "j:3: 5 fields, want 4 as in the header");
 }
 
+#define SHAPE \
+    "#berth-jobs 1\nsubmit_s,gpus,work_s,gpus_min,gpus_max,spread,class,cpus\n"
+#define KIND "#berth-jobs 1\nsubmit_s,gpus,work_s,kind,steps,step_s\n"
+
+static void words_and_small_numbers_are_as_they_should_be(void **state)
+{
+    assert_wrong(HEAD "1,0,1,4e9\n",
+                 "j:3: work_s is \"4e9\", want more than 0 and at most 3.15576e+09");
+    assert_wrong(HEAD "1,0,,5\n", "j:3: gpus is \"\", want a whole number");
+    assert_wrong(HEAD "1,,1,5\n", "j:3: submit_s is \"\", want a number of seconds");
+    assert_wrong(SHAPE "0,4,5,,,2,,\n", "j:3: spread is \"2\", want 0 or 1");
+    assert_wrong(SHAPE "0,4,5,,,10,,\n", "j:3: spread is \"10\", want 0 or 1");
+    assert_wrong(SHAPE "0,4,5,,,,tx,\n", "j:3: class is \"tx\", want te or be");
+    assert_wrong(SHAPE "0,4,5,,,,ae,\n", "j:3: class is \"ae\", want te or be");
+    assert_wrong(SHAPE "0,4,5,,,,best,\n", "j:3: class is \"best\", want te or be");
+    assert_wrong(NET "0,4,100,0.5,pq,,\n", "j:3: sync is \"pq\", want ring or ps");
+    assert_wrong(NET "0,4,100,0.5,rink,,\n", "j:3: sync is \"rink\", want ring or ps");
+    assert_wrong(NET "0,4,100,0.5,ps,x,\n",
+                 "j:3: overlap is \"x\", want a number from 0 to 1");
+    assert_wrong(NET "0,4,100,0.5,ps,-0.5,\n",
+                 "j:3: overlap is \"-0.5\", want a number from 0 to 1");
+    assert_wrong(SHAPE "0,4,5,,,,,-1\n", "j:3: cpus is \"-1\", want a number from 0 to "
+                                         "1000000");
+    assert_wrong(SHAPE "0,4,5,,,,,1000001\n", "j:3: cpus is \"1000001\", want a number "
+                                              "from 0 to 1000000");
+    assert_wrong(SHAPE "0,4,5,,,,,many\n",
+                 "j:3: cpus is \"many\", want a number from 0 "
+                 "to 1000000");
+}
+
+static void a_job_may_shrink_and_grow_around_what_it_asks_for(void **state)
+{
+    assert_wrong(SHAPE "0,4,5,5,8,,,\n",
+                 "j:3: gpus is 4, want it from gpus_min 5 to gpus_max 8");
+    assert_wrong(SHAPE "0,4,5,2,3,,,\n",
+                 "j:3: gpus is 4, want it from gpus_min 2 to gpus_max 3");
+    struct workload *workload = open_text(SHAPE "0,4,5,0,0,,,\n0,4,5,4,4,,,\n");
+    struct job_spec job;
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.gpus_max, 0); /* as rigid as one that says nothing */
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.gpus_min, 4);
+    workload_close(workload);
+}
+
+/* A job's pace comes from a table by its kind, or stands there, or is a second a step. */
+static void a_job_has_one_pace(void **state)
+{
+    assert_wrong(KIND "0,4,,A,,\n",
+                 "j:3: steps is \"\", want a number, as there is a kind");
+    assert_wrong(KIND "0,4,,A,100,0.5\n",
+                 "j:3: step_s is \"\", want none, as there is a kind");
+    assert_wrong(KIND "0,4,,,100,\n",
+                 "j:3: work_s is \"\", want a number, as there is no kind");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,kind\n",
+                 "j:2: no column work_s, nor steps with kind or step_s");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,steps\n",
+                 "j:2: no column work_s, nor steps with kind or step_s");
+}
+
 static void ids_and_order_are_checked_over_the_file(void **state)
 {
+    assert_wrong(HEAD "0,0,1,5\n", "j:3: id is \"0\", want a whole number from 1");
+    assert_wrong(
+        HEAD "18446744073709551615,0,1,5\n18446744073709551615,0,1,5\n",
+        "j:4: id is \"18446744073709551615\", want an id that no job before has");
     assert_wrong(HEAD "1,0,1,5\n2,0,1,5\n1,0,1,5\n",
                  "j:5: id is \"1\", want an id that no job before has");
     assert_wrong(HEAD "9,0,1,5\n3,0,1,5\n3,0,1,5\n",
@@ -206,6 +270,10 @@ static void a_wrong_head_is_refused(void **state)
     assert_wrong("submit_s,gpus,work_s\n",
                  "j:1: no version line, want \"#berth-jobs 1\"");
     assert_wrong("#berth-jobs 1\n", "j: ends before its header line");
+    assert_wrong("\xef\xbb\xbf", "j:1: no version line, want \"#berth-jobs 1\"");
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_\x01\n",
+                 "j:2: no column '?' in Berth's format");
+    assert_wrong("#berth-jobs 1\nsubmit_s,work_s\n", "j:2: no column gpus");
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_h\n",
                  "j:2: no column 'work_h' in Berth's format (did you mean 'work_s'?)");
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus,gpus,work_s\n",
@@ -236,6 +304,9 @@ int main(void)
         cmocka_unit_test(what_is_written_reads_the_same),
         cmocka_unit_test(columns_stand_in_any_order),
         cmocka_unit_test(wrong_fields_are_named_with_file_and_line),
+        cmocka_unit_test(words_and_small_numbers_are_as_they_should_be),
+        cmocka_unit_test(a_job_may_shrink_and_grow_around_what_it_asks_for),
+        cmocka_unit_test(a_job_has_one_pace),
         cmocka_unit_test(ids_and_order_are_checked_over_the_file),
         cmocka_unit_test(a_wrong_head_is_refused),
         cmocka_unit_test(a_file_cut_short_is_noticed),

@@ -219,6 +219,245 @@ static void assert_wrong(const char *format, const char *text, const char *sente
         fail_msg("\"%s\", want \"%s\"", err.text, sentence);
 }
 
+static struct seen read_text(const char *format, const char *text)
+{
+    struct seen seen = { 0 };
+    struct workload *workload;
+    if (workload_open_memory(&workload, "t", text, strlen(text), format, &err) < 0 ||
+        read_all(workload, &seen) < 0)
+        fail_msg("%s", err.text);
+    return seen;
+}
+
+#define SACCT "JobIDRaw|Submit|Start|End|State|AllocCPUS|ReqTRES\n"
+#define SACCT_ROW(start, end, tres) \
+    "1|2024-01-01T00:00:00|" start "|" end "|COMPLETED|8|" tres "\n"
+#define SACCT_RAN(tres) SACCT_ROW("2024-01-01T00:00:10", "2024-01-01T00:01:10", tres)
+
+/* The plain entry is the sum of the typed ones; without it they are added up. */
+static void sacct_counts_gpus_however_they_are_written(void **state)
+{
+    static const struct {
+        const char *text;
+        uint32_t gpus;
+    } cases[] = {
+        { SACCT SACCT_RAN("billing=8,cpu=8,gres/gpu=4"), 4 },
+        { SACCT SACCT_RAN("cpu=8,gres/gpu:a100=2,gres/gpu:v100=1"), 3 },
+        { SACCT SACCT_RAN("gres/gpu=2,gres/gpu:a100=2"), 2 },
+        { SACCT SACCT_RAN("gpu"), 1 },
+        { SACCT SACCT_RAN("gpu(IDX:0)"), 1 },
+        { SACCT SACCT_RAN("gpu:v100"), 1 },
+        { SACCT SACCT_RAN("gpu:8"), 8 },
+        { SACCT SACCT_RAN("gpu:v100:4(IDX:0-3)"), 4 },
+        { SACCT SACCT_RAN("gres/gpumem=5,gres/gpu=1"), 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct seen seen = read_text("auto", cases[i].text);
+        assert_int_equal(seen.facts.job_count, 1);
+        assert_job(&seen, 0, 0, cases[i].gpus, 60);
+        assert_int_equal(seen.jobs[0].cpu_milli, 8000);
+    }
+    assert_wrong("auto", SACCT SACCT_RAN("gres/gpu=x"),
+                 "t:2: ReqTRES is \"gres/gpu=x\", want resources such as gres/gpu=4");
+    assert_wrong("auto", SACCT SACCT_RAN("gres/gpu=1000001"), "want resources");
+    assert_wrong("auto", SACCT SACCT_RAN("gres/gpu=99999999999999999999"),
+                 "want resources");
+    assert_wrong("auto", SACCT SACCT_RAN("gres/gpu:a=1000000,gres/gpu:b=1"),
+                 "want resources");
+}
+
+static void sacct_knows_how_long_a_job_ran_in_three_ways(void **state)
+{
+#define ELAPSED "JobID|Submit|Elapsed|ReqGRES\n1|2024-01-01T00:00:00|"
+    static const struct {
+        const char *text;
+        double run_s;
+    } cases[] = {
+        { ELAPSED "1-02:03:04|gpu:1\n", 93784 },
+        { ELAPSED "02:03:04|gpu:1\n", 7384 },
+        { ELAPSED "03:04.500|gpu:1\n", 184.5 },
+        { "JobID|Submit|Elapsed|ElapsedRaw|ReqGRES\n"
+          "1|2024-01-01T00:00:00|00:09|7|gpu:1\n",
+          7 },
+        { "JobID|Submit|Elapsed|ElapsedRaw|ReqGRES\n"
+          "1|2024-01-01T00:00:00|00:09||gpu:1\n",
+          9 },
+        { "JobID|Submit|Start|End|Elapsed|ReqGRES\n"
+          "1|2024-01-01T00:00:00|2024-01-01T00:00:00|2024-01-01T00:00:05||gpu:1\n",
+          5 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct seen seen = read_text("auto", cases[i].text);
+        assert_job(&seen, 0, 0, 1, cases[i].run_s);
+    }
+    static const char *const wrong[] = { "x-00:00:01", "36526-00:00:01",
+                                         "5",          "::1",
+                                         "-1:00",      "1:-1",
+                                         "1:2:3:4",    "9999999:00:00",
+                                         "1:x",        "36525-1000000:00:00" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[200];
+        snprintf(text, sizeof text, ELAPSED "%s|gpu:1\n", wrong[i]);
+        assert_wrong("auto", text, "want a time such as 1-02:03:04");
+    }
+    assert_wrong("auto", SACCT SACCT_ROW("2024-01-01T00:00:10", "2024-01-01", "gpu:1"),
+                 "t:2: End is");
+    assert_wrong("auto", SACCT SACCT_ROW("noon", "2024-01-01T00:00:10", "gpu:1"),
+                 "t:2: Start is \"noon\", want a time");
+    assert_wrong("auto",
+                 SACCT SACCT_ROW("2024-01-01T00:00:10", "2024-01-01T00:00:09", "gpu:1"),
+                 "want no earlier than Start");
+}
+
+static void sacct_passes_over_what_did_not_run(void **state)
+{
+    struct seen seen =
+        read_text("auto", SACCT SACCT_ROW("Unknown", "Unknown", "gpu:1")
+                              SACCT_ROW("2024-01-01T00:00:10", "Unknown", "gpu:1"));
+    assert_int_equal(seen.facts.job_count, 0);
+    assert_int_equal(skipped(&seen, "never started"), 1);
+    assert_int_equal(skipped(&seen, "no run time"), 1);
+    /* Without a start there is no saying that it never did. */
+    seen = read_text("auto", "JobID|Submit|Elapsed|AllocCPUS|ReqGRES\n"
+                             "1|2024-01-01T00:00:00|||gpu:1\n");
+    assert_int_equal(skipped(&seen, "no run time"), 1);
+}
+
+static void sacct_names_the_column_that_is_missing(void **state)
+{
+    assert_wrong("sacct", "Job|Submit|Elapsed|ReqGRES\n", "t:1: no column JobID or");
+    assert_wrong("sacct", "JobID|Elapsed|ReqGRES\n", "t:1: no column Submit");
+    assert_wrong("sacct", "JobID|Submit|Elapsed\n",
+                 "t:1: no column AllocTRES, ReqTRES");
+    assert_wrong("sacct", "JobID|Submit|Start|ReqGRES\n", "t:1: no column ElapsedRaw");
+    assert_wrong("auto", "JobID|Elapsed|ReqGRES\n1|2|3\n",
+                 "not a format that is known");
+}
+
+#define SWF(id, submit, run, procs, asked, user, group) \
+    id " " submit " -1 " run " " procs " -1 -1 " asked " -1 -1 1 " user " " group \
+       " -1 -1 -1 -1 -1\n"
+
+static void swf_needs_no_comment_to_be_known(void **state)
+{
+    struct seen seen = read_text("auto", SWF("1", "0", "5", "2", "-1", "3", "4")
+                                             SWF("2", "1", "5", "2", "-1", "-1", "-1"));
+    assert_string_equal(seen.facts.format, "swf");
+    assert_string_equal(seen.users[0], "u3");
+    assert_string_equal(seen.entities[0], "g4");
+    assert_string_equal(seen.users[1], "");
+    assert_string_equal(seen.entities[1], "");
+    assert_wrong("auto", "1 0 -1 5 1 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 x\n",
+                 "not a format that is known");
+    assert_wrong("auto", "1 0 -1 5 1 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1 -1\n",
+                 "not a format that is known");
+}
+
+static void swf_has_numbers_that_make_sense(void **state)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        { SWF("1", "x", "5", "1", "1", "1", "1"),
+          "submit time is \"x\", want a number" },
+        { SWF("1", "-1", "5", "1", "1", "1", "1"), "want a time that is known" },
+        { SWF("1", "-2", "5", "1", "1", "1", "1"), "want -1, or a number" },
+        { SWF("1", "0", "9999999999", "1", "1", "1", "1"), "run time is" },
+        { SWF("1", "0", "5", "1000001", "1", "1", "1"), "t:1: processors is" },
+        { SWF("1", "0", "5", "1", "x", "1", "1"), "requested processors is" },
+        { SWF("1", "0", "5", "1", "1", "-7", "1"), "user is" },
+        { SWF("1", "0", "5", "1", "1", "1", "4294967296"), "group is" },
+        { SWF("1.5", "0", "5", "1", "1", "1", "1"), "job number is \"1.5\"" },
+        { SWF("1", "0", "5", "1", "1", "1", "1") SWF("1", "1", "5", "1", "1", "1", "1"),
+          "t:2: job number is \"1\", want one that no job before has" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_wrong("swf", cases[i].text, cases[i].says);
+}
+
+static void wide_tables_have_a_ceiling(void **state)
+{
+    char text[2000] = "submit_s,duration_s,gpus";
+    size_t count = strlen(text);
+    for (int i = 3; i < 128; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count, ",c%d", i);
+    size_t header = count;
+    count += (size_t)snprintf(text + count, sizeof text - count, "\n0,5,2");
+    for (int i = 3; i < 128; i++)
+        count += (size_t)snprintf(text + count, sizeof text - count, ",");
+    struct seen seen = read_text("generic", text);
+    assert_job(&seen, 0, 0, 2, 5);
+    snprintf(text + count, sizeof text - count, ",\n");
+    assert_wrong("generic", text, "t:2: 129 fields, want at most 128");
+    snprintf(text + header, sizeof text - header, ",\"one more\"\n");
+    assert_wrong("generic", text, "t:1: 129 fields, want at most 128");
+}
+
+/* Names are UTF-8, in its one proper form, and do not move a cursor. */
+static void names_are_clean_text(void **state)
+{
+    static const struct {
+        const char *name;
+        bool fit;
+    } cases[] = {
+        { "caf\xc3\xa9", true },
+        { "\xe0\xa4\xa6", true },
+        { "\xed\x9f\xbf", true },
+        { "\xf0\x9f\x9a\xa2", true },
+        { "\xf4\x8f\xbf\xbf", true },
+        { "\xef\xbf\xbd", true },
+        { "\x80", false },
+        { "\xc0\xaf", false },
+        { "\xc3", false },
+        { "\xc3(", false },
+        { "\xe0\x80\xaf", false },
+        { "\xed\xa0\x80", false },
+        { "\xf0\x80\x80\xaf", false },
+        { "\xf4\x90\x80\x80", false },
+        { "\xf5\x80\x80\x80", false },
+        { "\x1b[2J", false },
+        { "\x7f", false },
+        { "\xc2\x9b", false },
+        { "\xc2\xa0", true },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "id,submit_s,duration_s,gpus\n%s,0,5,1\n",
+                 cases[i].name);
+        if (!cases[i].fit) {
+            assert_wrong("generic", text, "want UTF-8 without control characters");
+            continue;
+        }
+        struct seen seen = read_text("generic", text);
+        assert_string_equal(seen.names[0], cases[i].name);
+    }
+}
+
+static void times_are_in_the_unit_of_their_column(void **state)
+{
+    assert_wrong("generic", "submit_d,duration_s,gpus\nx,5,1\n",
+                 "submit_d is \"x\", want a number");
+    assert_wrong("generic", "submit_h,duration_s,gpus\nx,5,1\n", "a number of hours");
+    assert_wrong("generic", "submit_min,duration_s,gpus\nx,5,1\n",
+                 "a number of minutes");
+    assert_wrong("generic", "submit_ms,duration_s,gpus\nx,5,1\n",
+                 "a number of milliseconds");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n-0,5,1\n",
+                 "want a time that is not negative");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n0,9999999999,1\n",
+                 "want a time of at most 100 years");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n0,4e9,1\n",
+                 "want a time of at most 100 years");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n0,-9999999999,1\n",
+                 "want a time that is not negative");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n0,5,1000001\n",
+                 "want a whole number from 0 to 1000000");
+    assert_wrong("generic", "submit_s,duration_s,gpus\n0,5,1.5\n",
+                 "want a whole number from 0 to 1000000");
+    struct seen seen = read_text("generic", "submit_s,duration_s,gpus\n0,5,2.00\n");
+    assert_job(&seen, 0, 0, 2, 5);
+}
+
 #define HELIOS "job_id,user,vc,gpu_num,cpu_num,state,submit_time,start_time,end_time\n"
 
 static void broken_rows_are_named(void **state)
@@ -269,6 +508,60 @@ static void json_cut_short_or_damaged_is_refused(void **state)
                  "t:1: submitted_time is \"soon\", want a time");
 }
 
+#define PHILLY(more) \
+    "[{\"jobid\":\"a\",\"submitted_time\":\"2017-10-07 01:00:00\"," more "}]"
+#define ATTEMPT(start, end, detail) \
+    "{\"start_time\":" start ",\"end_time\":" end ",\"detail\":" detail "}"
+#define EARLY "\"2017-10-07 01:00:00\""
+#define LATE "\"2017-10-07 01:01:00\""
+#define ONE_GPU "[{\"ip\":\"m1\",\"gpus\":[\"gpu0\"]}]"
+
+static void philly_takes_what_is_known_of_a_job(void **state)
+{
+    struct seen seen = read_text("auto", "[ ]\n");
+    assert_string_equal(seen.facts.format, "philly");
+    assert_int_equal(seen.facts.job_count, 0);
+
+    seen = read_text(
+        "auto", PHILLY("\"user\":\"\",\"vc\":7,\"attempts\":[" ATTEMPT(
+                    EARLY, LATE, ONE_GPU) "," ATTEMPT(LATE, "\"None\"", "[]") "]"));
+    assert_job(&seen, 0, 0, 1, 60); /* the last attempt has no end and no GPUs */
+    assert_string_equal(seen.users[0], "");
+    assert_string_equal(seen.entities[0], "");
+
+    seen =
+        read_text("auto", PHILLY("\"attempts\":[" ATTEMPT(LATE, EARLY, ONE_GPU) "]"));
+    assert_int_equal(skipped(&seen, "no run time"), 1);
+    seen =
+        read_text("auto", PHILLY("\"attempts\":[" ATTEMPT("null", LATE, ONE_GPU) "]"));
+    assert_int_equal(skipped(&seen, "never started"), 1);
+    seen = read_text("auto", "[{\"submitted_time\":\"\",\"attempts\":[" ATTEMPT(
+                                 EARLY, LATE, ONE_GPU) "]}]");
+    assert_int_equal(skipped(&seen, "no submission time"), 1);
+}
+
+static void philly_that_makes_no_sense_is_refused(void **state)
+{
+    assert_wrong("auto", PHILLY("\"attempts\":[" ATTEMPT("7", LATE, ONE_GPU) "]"),
+                 "start_time is \"no text\", want a time");
+    assert_wrong("auto", PHILLY("\"attempts\":[" ATTEMPT(EARLY, "\"x\"", ONE_GPU) "]"),
+                 "end_time is \"x\", want a time");
+    assert_wrong(
+        "auto",
+        PHILLY("\"attempts\":[" ATTEMPT("\"1950-01-01 00:00:00\"",
+                                        "\"2090-01-01 00:00:00\"", ONE_GPU) "]"),
+        "");
+    assert_wrong("auto", "[{\"jobid\":\"a\\u0007\",\"attempts\":[]}]",
+                 "jobid is \"a?\", want no control characters");
+    assert_wrong("auto", "[{\"user\":\"a\\n\",\"attempts\":[]}]", "user is");
+    assert_wrong("auto", "[{\"vc\":\"a\\t\",\"attempts\":[]}]", "vc is");
+    assert_wrong("philly", "7", "t:1: no array of jobs, want '['");
+    assert_wrong("philly", "[{\"attempts\":[]}, ]", "t:1: no job, want '{'");
+    assert_wrong("philly", "[", "t:1: no job, want '{'");
+    assert_wrong("philly", "", "the file is empty");
+    assert_wrong("auto", "\n[\n{\"attempts\":[]},\n7]", "t:4: no job, want '{'");
+}
+
 static void out_of_order_matters_where_a_file_streams(void **state)
 {
     assert_wrong("swf",
@@ -304,6 +597,17 @@ int main(void)
         cmocka_unit_test(sacct_reads_jobs_and_not_their_steps),
         cmocka_unit_test(any_table_with_the_three_columns_is_read),
         cmocka_unit_test(muri_is_in_milliseconds_and_chronus_in_minutes),
+        cmocka_unit_test(sacct_counts_gpus_however_they_are_written),
+        cmocka_unit_test(sacct_knows_how_long_a_job_ran_in_three_ways),
+        cmocka_unit_test(sacct_passes_over_what_did_not_run),
+        cmocka_unit_test(sacct_names_the_column_that_is_missing),
+        cmocka_unit_test(swf_needs_no_comment_to_be_known),
+        cmocka_unit_test(swf_has_numbers_that_make_sense),
+        cmocka_unit_test(wide_tables_have_a_ceiling),
+        cmocka_unit_test(names_are_clean_text),
+        cmocka_unit_test(times_are_in_the_unit_of_their_column),
+        cmocka_unit_test(philly_takes_what_is_known_of_a_job),
+        cmocka_unit_test(philly_that_makes_no_sense_is_refused),
         cmocka_unit_test(broken_rows_are_named),
         cmocka_unit_test(json_cut_short_or_damaged_is_refused),
         cmocka_unit_test(out_of_order_matters_where_a_file_streams),

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include "base/error.h"
 #include "workload/reader.h"
@@ -115,6 +117,66 @@ static void a_packed_file_cut_short_is_refused(void **state)
     assert_int_equal(read_all(packed, count), -EINVAL);
 }
 
+static void a_zstd_file_is_whole_or_refused(void **state)
+{
+    static const char text[] = "one\ntwo\nthree\none\ntwo\nthree\n";
+    unsigned char packed[256];
+    size_t count = ZSTD_compress(packed, sizeof packed, text, sizeof text - 1, 1);
+    struct reader reader;
+    assert_int_equal(reader_open_memory(&reader, "t", packed, count, &err), 0);
+    assert_line(&reader, "one");
+    assert_line(&reader, "two");
+    reader_release(&reader);
+    assert_int_equal(read_all(packed, count), 0);
+    for (size_t n = 4; n < count; n++) {
+        assert_int_equal(read_all(packed, n), -EINVAL);
+        assert_string_equal(err.text,
+                            "trace: the zstd stream ends before its end mark, "
+                            "want the whole file");
+    }
+    packed[4] ^= 0xff; /* the frame's own description */
+    assert_int_equal(read_all(packed, count), -EINVAL);
+    assert_non_null(strstr(err.text, "trace: the zstd stream is damaged ("));
+}
+
+static void nothing_packed_is_nothing(void **state)
+{
+    unsigned char packed[64];
+    assert_int_equal(read_all(packed, pack("", 0, packed, sizeof packed)), -EINVAL);
+    assert_string_equal(err.text, "trace: the file is empty");
+    assert_int_equal(read_all(packed, ZSTD_compress(packed, sizeof packed, "", 0, 1)),
+                     -EINVAL);
+    assert_string_equal(err.text, "trace: the file is empty");
+}
+
+/* What follows a packed file and is none is damage, not silence. */
+static void something_else_behind_a_packed_file_is_refused(void **state)
+{
+    unsigned char packed[256];
+    size_t count = pack("one\n", 4, packed, sizeof packed);
+    memcpy(packed + count, "and a line", 10);
+    assert_int_equal(read_all(packed, count + 10), -EINVAL);
+    assert_non_null(strstr(err.text, "trace: the gzip stream is damaged ("));
+}
+
+static void a_packed_file_on_disk_is_read_as_one_in_memory(void **state)
+{
+    char path[] = "/tmp/berth-reader-XXXXXX";
+    unsigned char packed[256];
+    size_t count = pack("one\ntwo\n", 8, packed, sizeof packed);
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, packed, count), count);
+    close(file);
+    struct reader reader;
+    assert_int_equal(reader_open(&reader, path, &err), 0);
+    unlink(path);
+    assert_line(&reader, "one");
+    assert_line(&reader, "two");
+    assert_end(&reader);
+    reader_release(&reader);
+}
+
 static void two_packed_files_in_one_are_one(void **state)
 {
     unsigned char packed[256];
@@ -160,6 +222,10 @@ int main(void)
         cmocka_unit_test(lines_come_without_their_ends),
         cmocka_unit_test(many_lines_come_through_small_chunks),
         cmocka_unit_test(a_packed_file_cut_short_is_refused),
+        cmocka_unit_test(a_zstd_file_is_whole_or_refused),
+        cmocka_unit_test(nothing_packed_is_nothing),
+        cmocka_unit_test(something_else_behind_a_packed_file_is_refused),
+        cmocka_unit_test(a_packed_file_on_disk_is_read_as_one_in_memory),
         cmocka_unit_test(two_packed_files_in_one_are_one),
         cmocka_unit_test(empty_and_binary_files_are_refused),
         cmocka_unit_test(a_line_beyond_the_ceiling_is_refused),
