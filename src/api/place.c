@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "executor/local.h"
 
 static int printed(int count, size_t size, struct error *err)
 {
@@ -39,13 +41,41 @@ int place_state(char *path, size_t size, struct error *err)
     return printed(snprintf(path, size, "%s/.local/state/berth", home), size, err);
 }
 
-int place_socket(char *path, size_t size, struct error *err)
+int place_run(char *path, size_t size, struct error *err)
 {
     const char *runtime = folder("XDG_RUNTIME_DIR");
-    return printed(
-        runtime ? snprintf(path, size, "%s/berth/api.sock", runtime)
-                : snprintf(path, size, "/tmp/berth-%u/api.sock", (unsigned)getuid()),
-        size, err);
+    if (runtime && strlen(runtime) + strlen("/berth") <= LOCAL_RUN_DIR_MAX)
+        return printed(snprintf(path, size, "%s/berth", runtime), size, err);
+    return printed(snprintf(path, size, "/tmp/berth-%u", (unsigned)geteuid()), size,
+                   err);
+}
+
+int place_check(const char *path, struct error *err)
+{
+    static const char hint[] = "have it removed, or set XDG_RUNTIME_DIR to a folder of "
+                               "your own";
+    struct stat found;
+    if (lstat(path, &found) < 0)
+        return errno == ENOENT
+                   ? 0
+                   : error_set(err, -errno, "%.150s: %s", path, strerror(errno));
+    if (S_ISLNK(found.st_mode) || !S_ISDIR(found.st_mode))
+        return error_set(err, -EPERM, "%.150s is %s and not a folder: %s", path,
+                         S_ISLNK(found.st_mode) ? "a link" : "a file", hint);
+    if (found.st_uid != geteuid())
+        return error_set(err, -EPERM,
+                         "%.150s belongs to user %u and is not trusted: %s", path,
+                         (unsigned)found.st_uid, hint);
+    return 0;
+}
+
+int place_socket(char *path, size_t size, struct error *err)
+{
+    char run[PLACE_MAX];
+    int r = place_run(run, sizeof run, err);
+    if (r == 0)
+        r = place_check(run, err);
+    return r < 0 ? r : printed(snprintf(path, size, "%s/api.sock", run), size, err);
 }
 
 /* Where the folder's own path is too long for a socket, run.path names another. */
@@ -62,7 +92,9 @@ int place_socket_of(char *path, size_t size, const char *state, struct error *er
         return 0; /* not there yet: whoever connects will say so */
     if (fgets(other, sizeof other, file)) {
         other[strcspn(other, "\n")] = '\0';
-        r = printed(snprintf(path, size, "%s/api.sock", other), size, err);
+        r = place_check(other, err);
+        if (r == 0)
+            r = printed(snprintf(path, size, "%s/api.sock", other), size, err);
     }
     fclose(file);
     return r;

@@ -10,8 +10,16 @@ struct error;
 /* The state folder of this user: $XDG_STATE_HOME/berth, else ~/.local/state/berth. */
 int place_state(char *path, size_t size, struct error *err);
 
-/* The socket of this user's daemon: $XDG_RUNTIME_DIR/berth/api.sock, else
- * /tmp/berth-UID/api.sock. */
+/* The folder of its sockets: $XDG_RUNTIME_DIR/berth, else /tmp/berth-UID. */
+int place_run(char *path, size_t size, struct error *err);
+
+/*
+ * -EPERM, with a sentence, if that folder is there and not this user's own: anybody can make
+ * one in /tmp, and whoever listens there would be sent scripts and environments.
+ */
+int place_check(const char *path, struct error *err);
+
+/* The socket of this user's daemon, api.sock in a folder that was checked. */
 int place_socket(char *path, size_t size, struct error *err);
 
 /* The socket of the daemon of a state folder that was named. */

@@ -20,12 +20,12 @@
 #define CONFIG_FILE "/etc/berth/flowd.yaml"
 
 static const char help[] =
-    "Usage: berth-flowd [--socket ADDRESS] [--host NAME] [--backend NAME] [flags]\n"
+    "Usage: berth-flowd [--server ADDR] [--host NAME] [--backend NAME] [flags]\n"
     "       berth-flowd --check | --print-qdisc | --bench [flags]\n"
     "\n"
     "Keeps the marks on the packets of this host's jobs equal to what berthd wants.\n"
     "\n"
-    "      --socket ADDRESS    of berthd: a socket's path or a URL\n"
+    "      --server ADDR       where berthd is: a socket's path or a URL\n"
     "      --token-file FILE   holds the token for a URL\n"
     "      --host NAME         what berthd calls this host\n"
     "      --backend NAME      nft, sockets, advice or auto\n"
@@ -48,7 +48,7 @@ static const char help[] =
 enum { RUN, CHECK, QDISC, BENCH };
 
 enum {
-    OPTION_SOCKET = 256,
+    OPTION_SERVER = 256,
     OPTION_TOKEN,
     OPTION_HOST,
     OPTION_BACKEND,
@@ -67,7 +67,7 @@ enum {
 };
 
 static const struct option options[] = {
-    { "socket", required_argument, NULL, OPTION_SOCKET },
+    { "server", required_argument, NULL, OPTION_SERVER },
     { "token-file", required_argument, NULL, OPTION_TOKEN },
     { "host", required_argument, NULL, OPTION_HOST },
     { "backend", required_argument, NULL, OPTION_BACKEND },
@@ -106,8 +106,8 @@ static int read_options(int argc, char **argv, struct words *words)
     struct flowd_config *config = &words->config;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
-        case OPTION_SOCKET:
-            config->socket = optarg;
+        case OPTION_SERVER:
+            config->server = optarg;
             break;
         case OPTION_TOKEN:
             config->token_file = optarg;
@@ -235,8 +235,8 @@ static int begin(const struct words *words, struct flowd_setup *setup)
         return wrong("--backend: want nft (if built in), sockets, advice or auto, not "
                      "\"%.40s\"",
                      backend);
-    setup->address = config->socket;
-    setup->host = config->host ? config->host : own_name(config->socket);
+    setup->address = config->server;
+    setup->host = config->host ? config->host : own_name(config->server);
     setup->patterns = config->patterns.count ? config->patterns : patterns_standard;
     if (config->token_file)
         setenv("BERTH_TOKEN_FILE", config->token_file, 1);

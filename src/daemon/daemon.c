@@ -159,6 +159,10 @@ static void on_retry(uv_timer_t *handle)
     struct daemon *daemon = handle->data;
     struct error err = { "" };
     int r = 0;
+    if (daemon->stopping && !daemon->killing) {
+        uv_stop(&daemon->loop); /* what is on disk is all there is to keep */
+        return;
+    }
     if (daemon->outgrown) {
         daemon->outgrown = false;
         r = find_machine(daemon, &err);
@@ -210,6 +214,9 @@ static void end_if_told(struct daemon *daemon)
 {
     if (daemon->stopping && (!daemon->killing || daemon->engine.state.live_count == 0))
         uv_stop(&daemon->loop);
+    else if (daemon->killing)
+        desk_kill_all(
+            daemon); /* those who came in the same pass, or are back from disk */
 }
 
 static void run_pass(struct daemon *daemon)
@@ -306,6 +313,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct daemon *daemon = handle->data;
     (void)number;
     daemon->stopping = true;
+    daemon->killing = false; /* who was told to end the jobs waits for them no longer */
     daemon_want_pass(daemon);
     if (!daemon->alive)
         uv_stop(&daemon->loop);

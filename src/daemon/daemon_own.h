@@ -105,6 +105,7 @@ void daemon_fall_back(struct daemon *daemon, const struct error *err);
 /* desk.c: or a sentence why not. */
 int desk_need_life(const struct daemon *daemon, struct error *err);
 int desk_need_rights(const struct caller *caller, struct error *err);
+void desk_kill_all(struct daemon *daemon); /* those who are not on their way out yet */
 
 /* desk_flows.c: whose packets go first. */
 #define DESK_FLOW_TEXT_MAX 1000

@@ -166,7 +166,7 @@ static int find_for(const struct daemon *daemon, const struct caller *caller,
         return r;
     job_id job = state_find(&daemon->engine.state, id);
     if (job == JOB_NONE)
-        return error_set(err, -ENOENT, "no job %" PRIu64 " that has not ended", id);
+        return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
     if (!daemon_may(daemon, caller, daemon->residents[job].uid))
         return error_set(err, -EPERM, "job %" PRIu64 " is somebody else's", id);
     *ret_job = job;
@@ -276,7 +276,7 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
     return 0;
 }
 
-static void kill_all(struct daemon *daemon)
+void desk_kill_all(struct daemon *daemon)
 {
     const struct state *state = &daemon->engine.state;
     for (job_id id = 0; id < state->job_count; id++)
@@ -291,8 +291,12 @@ int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
     int r = desk_need_rights(caller, err);
     if (r < 0)
         return r;
-    if (kill && daemon->alive)
-        kill_all(daemon);
+    if (kill && !daemon->alive)
+        return error_set(err, -EAGAIN,
+                         "the store cannot be written, so no job can be ended now; "
+                         "without --kill berthd alone stops");
+    if (kill)
+        desk_kill_all(daemon);
     daemon->stopping = true;
     daemon->killing = kill;
     daemon_want_pass(daemon);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/units.h"
 
 void gates_release(struct gates *gates)
 {
@@ -216,8 +217,10 @@ void gates_explain(const struct gate *gate, int64_t now_ns, struct buf *text)
         comma = ", ";
     }
     if (gate->begin_ns > now_ns) {
-        buf_print(text, "%sit may not begin for another %.0f s", comma,
-                  (double)(gate->begin_ns - now_ns) * 1e-9);
+        char left[32];
+        buf_print(text, "%sit may not begin for another %s", comma,
+                  units_show_time(left, sizeof left,
+                                  (double)(gate->begin_ns - now_ns) * 1e-9));
         comma = ", ";
     }
     for (uint32_t i = 0; i < gate->dependency_count && i < 8; i++) {

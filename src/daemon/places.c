@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/place.h"
 #include "base/error.h"
 #include "executor/local.h"
 
@@ -29,10 +30,13 @@ static int make_folder(const char *path, mode_t mode, struct error *err)
     if (mkdir(part, mode) < 0 && errno != EEXIST)
         return error_set(err, -errno, "%s: %s", part, strerror(errno));
     struct stat found;
-    if (lstat(part, &found) < 0)
+    if (stat(part, &found) < 0)
         return error_set(err, -errno, "%s: %s", part, strerror(errno));
-    if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid())
-        return error_set(err, -EPERM, "%s is not a folder of ours", part);
+    if (!S_ISDIR(found.st_mode))
+        return error_set(err, -ENOTDIR, "%s: %s", part, strerror(ENOTDIR));
+    if (found.st_uid != geteuid())
+        return error_set(err, -EPERM, "%s belongs to user %u, not to user %u", part,
+                         (unsigned)found.st_uid, (unsigned)geteuid());
     if ((found.st_mode & 0777) != mode && chmod(part, mode) < 0)
         return error_set(err, -errno, "%s: %s", part, strerror(errno));
     return 0;
@@ -41,20 +45,17 @@ static int make_folder(const char *path, mode_t mode, struct error *err)
 static int find_state(struct places *places, const char *state, bool system,
                       struct error *err)
 {
-    const char *home = getenv("HOME");
-    const char *base = getenv("XDG_STATE_HOME");
     char given[4096];
+    int r = 0;
     if (state)
         snprintf(given, sizeof given, "%s", state);
     else if (system)
         snprintf(given, sizeof given, "/var/lib/berth");
-    else if (base && *base == '/')
-        snprintf(given, sizeof given, "%s/berth", base);
-    else if (home && *home == '/')
-        snprintf(given, sizeof given, "%s/.local/state/berth", home);
     else
-        return error_set(err, -EINVAL, "HOME is not set: say where with --state");
-    int r = make_folder(given, system ? 0711 : 0700, err);
+        r = place_state(given, sizeof given, err);
+    if (r < 0)
+        return r;
+    r = make_folder(given, system ? 0711 : 0700, err);
     if (r == 0 && !realpath(given, places->state_dir))
         r = error_set(err, -errno, "%s: %s", given, strerror(errno));
     return r;
@@ -85,25 +86,23 @@ static int find_short(struct places *places, struct error *err)
 
 static int find_run(struct places *places, bool named, bool system, struct error *err)
 {
-    const char *base = getenv("XDG_RUNTIME_DIR");
+    int r = 0;
     if (named) {
         if (strlen(places->state_dir) + strlen("/run") > LOCAL_RUN_DIR_MAX) {
-            int r = find_short(places, err);
-            if (r < 0)
-                return r;
+            r = find_short(places, err);
         } else {
             snprintf(places->run_dir, sizeof places->run_dir, "%.4000s/run",
                      places->state_dir);
         }
     } else if (system) {
         snprintf(places->run_dir, sizeof places->run_dir, "/run/berth");
-    } else if (base && *base == '/' && strlen(base) + 6 <= LOCAL_RUN_DIR_MAX) {
-        snprintf(places->run_dir, sizeof places->run_dir, "%s/berth", base);
     } else {
-        snprintf(places->run_dir, sizeof places->run_dir, "/tmp/berth-%u",
-                 (unsigned)geteuid());
+        r = place_run(places->run_dir, sizeof places->run_dir, err);
     }
-    int r = make_folder(places->run_dir, system ? 0711 : 0700, err);
+    if (r == 0)
+        r = place_check(places->run_dir, err);
+    if (r == 0)
+        r = make_folder(places->run_dir, system ? 0711 : 0700, err);
     char jobs[4200];
     snprintf(jobs, sizeof jobs, "%s/jobs", places->run_dir);
     return r < 0 ? r : make_folder(jobs, system ? 0711 : 0700, err);

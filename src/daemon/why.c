@@ -84,11 +84,16 @@ struct tally {
     uint32_t holder_count, heir_count;
 };
 
+/* The lowest numbers, in order. */
 static void name(uint64_t *named, uint32_t *count, uint64_t id)
 {
-    if (*count < NAMED_MAX)
-        named[*count] = id;
+    uint32_t at = *count < NAMED_MAX ? *count : NAMED_MAX;
     ++*count;
+    for (; at > 0 && named[at - 1] > id; at--)
+        if (at < NAMED_MAX)
+            named[at] = named[at - 1];
+    if (at < NAMED_MAX)
+        named[at] = id;
 }
 
 static uint32_t row_gpus(const struct state *state, const struct seat_row *row,

@@ -2,8 +2,8 @@
  * why.h - what holds a job back: everything that does, who is ahead of it and by which rule,
  * and the smallest change that would start it now.
  *
- * Changes are tried, never guessed: the job's record is changed, a policy like the one in
- * office is asked in a plan that is thrown away, and the record put back.
+ * Changes are tried, never guessed: each is played through, with the policy in office, in a
+ * copy of everything that is thrown away.
  */
 #pragma once
 
@@ -24,7 +24,6 @@ struct json;
 /* What there is to look at. */
 struct why_scene {
     struct engine *engine;
-    const char *settings;      /* of the policy in office, or NULL           */
     const struct gates *gates; /* or NULL                                    */
     struct db *reader;         /* for the ledger, or NULL                    */
     int64_t now_ns;

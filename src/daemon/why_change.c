@@ -2,10 +2,9 @@
  * why_change.c - what would start a job now, by trying.
  *
  * First there must be room: that is asked of a plan.  Then the policy must give it to this
- * job and to no other: a policy like the one in office, with the same settings, is told who
- * is there, as after a restart, and decides in a plan that is thrown away.  Policies that
- * work in rounds would begin with a new one, which says nothing of the present: of them only
- * the first is asked, and no more is said than that there would be room.
+ * job and to no other, which is played through (why_play.c).  Policies that work in rounds
+ * may let it wait for the next one: of them only the first is asked, and no more is said
+ * than that there would be room.
  */
 #include "daemon/why_change.h"
 
@@ -13,9 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/sort.h"
 #include "daemon/why.h"
+#include "daemon/why_play.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
@@ -54,94 +52,13 @@ bool change_fits(const struct why_scene *scene, job_id id, const struct job *as,
     return fits;
 }
 
-/* --- asking a policy ---------------------------------------------------------------- */
-
-/* In order of submission, as engine.c does it. */
-static void introduce(const struct why_scene *scene, void *self, job_id absent,
-                      struct arena *arena)
-{
-    const struct engine *engine = scene->engine;
-    const struct state *state = &engine->state;
-    struct sort_item *items =
-        arena_array(arena, struct sort_item, state->live_count + 1);
-    struct sort_item *spare =
-        arena_array(arena, struct sort_item, state->live_count + 1);
-    uint32_t count = 0;
-    for (job_id id = 0; id < state->job_count; id++)
-        if (state->jobs[id].state != JOB_FREE && id != absent)
-            items[count++] = (struct sort_item){ (double)state->jobs[id].id, id };
-    sort_items(items, spare, count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct event event = { .at_ns = scene->now_ns,
-                               .kind = EVENT_ADOPTED,
-                               .job = items[i].value,
-                               .generation = state->jobs[items[i].value].generation };
-        if (engine->policy->observe)
-            engine->policy->observe(self, &state->view, &event);
-    }
-}
-
-static bool policy_gives(const struct why_scene *scene, void *self, job_id id,
-                         job_id gone, struct arena *arena)
-{
-    struct engine *engine = scene->engine;
-    struct error err;
-    plan_begin(engine->plan);
-    revoke(engine->plan, &engine->state, gone);
-    int r =
-        engine->policy->decide(self, &engine->state.view, engine->plan, arena, &err);
-    if (r == 0)
-        r = plan_check(engine->plan, &err);
-    bool gives = r == 0 && plan_holds(engine->plan, id);
-    plan_end(engine->plan);
-    return gives;
-}
-
-static bool ask_policy(const struct why_scene *scene, job_id id, job_id gone,
-                       job_id absent)
-{
-    const struct engine *engine = scene->engine;
-    const struct policy *policy = engine->policy;
-    struct arena arena;
-    arena_init(&arena, 0);
-    void *self = arena_alloc(&arena, 1, policy->self_size, 16);
-    param_defaults(policy->params, self);
-    bool gives = false;
-    if (param_parse(policy->params, self, policy->name, scene->settings, NULL) == 0 &&
-        (!policy->init ||
-         policy->init(self, &engine->state.view, engine->seed, &arena, NULL) == 0)) {
-        introduce(scene, self, absent, &arena);
-        gives = policy_gives(scene, self, id, gone, &arena);
-        if (policy->fini)
-            policy->fini(self);
-    }
-    arena_release(&arena);
-    return gives;
-}
-
-/* The same, and the policy gives it to this job; 'absent' (or JOB_NONE) does not wait. */
-static bool change_starts(const struct why_scene *scene, job_id id,
-                          const struct job *as, job_id gone, job_id absent)
-{
-    struct engine *engine = scene->engine;
-    if (works_in_rounds(engine->policy))
-        return absent == JOB_NONE && change_fits(scene, id, as, gone);
-    struct job kept = engine->state.jobs[id];
-    int64_t now_ns = engine->state.view.now_ns;
-    engine->state.jobs[id] = *as;
-    engine->state.view.now_ns = scene->now_ns;
-    bool starts = ask_policy(scene, id, gone, absent);
-    engine->state.view.now_ns = now_ns;
-    engine->state.jobs[id] = kept;
-    return starts;
-}
-
 /* --- changes -------------------------------------------------------------------------- */
 
 struct search {
     const struct why_scene *scene;
     job_id id;
     const struct reasons *reasons;
+    bool rounds;      /* the policy works in them   */
     const char *then; /* what comes of it, in words */
     char *text;
     size_t size;
@@ -151,7 +68,7 @@ struct search {
 static bool does(const struct search *s, const struct job *as)
 {
     return change_fits(s->scene, s->id, as, JOB_NONE) &&
-           change_starts(s->scene, s->id, as, JOB_NONE, JOB_NONE);
+           (s->rounds || play_starts(s->scene, s->id, as, JOB_NONE));
 }
 
 static const struct job *self_of(const struct search *s)
@@ -260,8 +177,7 @@ static bool try_class(const struct search *s)
     if (as.class == CLASS_TE)
         return false;
     as.class = CLASS_TE;
-    if (works_in_rounds(s->scene->engine->policy) ||
-        !change_starts(s->scene, s->id, &as, JOB_NONE, JOB_NONE))
+    if (s->rounds || !play_starts(s->scene, s->id, &as, JOB_NONE))
         return false;
     snprintf(s->text, s->size, "as class te it would get seats now");
     return true;
@@ -275,8 +191,8 @@ static bool try_without_first(const struct search *s)
         return false;
     uint64_t first = s->reasons->ahead[0].id;
     job_id absent = state_find(state, first);
-    if (absent == JOB_NONE ||
-        !change_starts(s->scene, s->id, self_of(s), JOB_NONE, absent))
+    if (s->rounds || absent == JOB_NONE ||
+        !play_starts(s->scene, s->id, self_of(s), absent))
         return false;
     snprintf(s->text, s->size,
              "cancelling job %" PRIu64 ", which waits, would start it", first);
@@ -295,11 +211,9 @@ static bool try_without_runner(const struct search *s)
         tried++;
         if (!change_fits(s->scene, s->id, self_of(s), id))
             continue;
-        if (change_starts(s->scene, s->id, self_of(s), id, JOB_NONE)) {
+        if (s->rounds || play_starts(s->scene, s->id, self_of(s), id)) {
             snprintf(s->text, s->size, "cancelling job %" PRIu64 " would %s it",
-                     state->jobs[id].id,
-                     works_in_rounds(s->scene->engine->policy) ? "make room for"
-                                                               : "start");
+                     state->jobs[id].id, s->rounds ? "make room for" : "start");
             return true;
         }
         if (++asked == ASKED_MAX)
@@ -315,6 +229,7 @@ void change_find(const struct why_scene *scene, job_id id,
     struct search search = { .scene = scene,
                              .id = id,
                              .reasons = reasons,
+                             .rounds = rounds,
                              .then = rounds ? "there would be room for it now"
                                             : "it would start now",
                              .text = text,

@@ -9,7 +9,6 @@
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "executor/slurm.h"
-#include "policy/policy.h"
 #include "store/db.h"
 #include "store/rows.h"
 #include "store/store.h"
@@ -18,12 +17,7 @@ static struct why_scene scene_of(struct daemon *daemon)
 {
     struct daemon_facts facts;
     daemon_look(daemon, &facts);
-    const struct policy *policy;
-    const char *settings = NULL;
-    if (!facts.policy || policy_parse(facts.policy, &policy, &settings, NULL) < 0)
-        settings = NULL;
     return (struct why_scene){ .engine = facts.engine,
-                               .settings = settings,
                                .gates = facts.gates,
                                .reader = store_reader(facts.store),
                                .now_ns = facts.now_ns };

@@ -16,7 +16,7 @@ static const struct key {
     const char *name;
     size_t offset;
 } keys[] = {
-    { "socket", offsetof(struct flowd_config, socket) },
+    { "server", offsetof(struct flowd_config, server) },
     { "host", offsetof(struct flowd_config, host) },
     { "backend", offsetof(struct flowd_config, backend) },
     { "levels", offsetof(struct flowd_config, levels) },

@@ -8,7 +8,7 @@ struct error;
 
 /* What was said, by flags or in the file; NULL: nothing was. */
 struct flowd_config {
-    const char *socket, *host, *backend, *levels, *token_file;
+    const char *server, *host, *backend, *levels, *token_file;
     struct patterns patterns;
 };
 

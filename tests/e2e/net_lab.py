@@ -385,7 +385,7 @@ class Agent:
 
     def __init__(self, lab, flows, *flags, host="h1", named=True, **more):
         name = ("--host", host) if named else () # a berthd knows its own
-        self.process = lab.start(host, FLOWD, "--socket", flows.address, *name, *flags,
+        self.process = lab.start(host, FLOWD, "--server", flows.address, *name, *flags,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.heard, self.told = [], []
         self.ready = self.process.stdout.readline().decode()

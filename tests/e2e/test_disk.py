@@ -131,6 +131,8 @@ class ReadOnly(Disk):
         self.assertEqual(daemon.ask("GET", f"/v1/jobs/{kept[0]}")[0], 200)
         status, _ = daemon.ask("PATCH", f"/v1/jobs/{kept[0]}", {"hold": False})
         self.assertEqual(status, 503)
+        # No job can be ended now, and nothing keeps berthd itself from ending.
+        self.assertIn(daemon.ask("DELETE", "/v1/server?kill=true")[0], (202, 503))
         daemon.stop()
         with self.assertRaises(AssertionError):
             daemon.start()

@@ -306,7 +306,7 @@ class Nft(Marks, Case):
 
     def test_a_second_agent_does_not_take_the_first_ones_table(self):
         self.agent("--backend", "nft")
-        second = lab.start("h1", FLOWD, "--socket", self.flows.address, "--backend", "nft",
+        second = lab.start("h1", FLOWD, "--server", self.flows.address, "--backend", "nft",
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         _, said = second.communicate(timeout=10)
         self.assertEqual(second.returncode, 1)
@@ -442,7 +442,7 @@ class Sockets(Marks, Case):
             pass
         who = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
         own, other = self.talker(wrap=who), self.talker()
-        flags = (FLOWD, "--socket", self.flows.address, "--host", "h1", "--backend", "sockets")
+        flags = (FLOWD, "--server", self.flows.address, "--host", "h1", "--backend", "sockets")
         process = lab.start("h1", *who, *flags, stdout=subprocess.PIPE)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)
@@ -461,7 +461,7 @@ class Program(Case):
                               stdin=subprocess.DEVNULL, **more)
 
     def test_check_says_what_works(self):
-        done = self.run_flowd("--check", "--socket", self.flows.address)
+        done = self.run_flowd("--check", "--server", self.flows.address)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"(?m)^ok +sockets ")
         self.assertRegex(done.stdout, r"(?m)^ok +berthd +answers at " + self.flows.address)
@@ -469,7 +469,7 @@ class Program(Case):
 
     def test_check_without_rights_says_which_are_missing(self):
         who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        done = self.run_flowd("--check", "--backend", "advice", "--socket", "/nowhere/x", **who)
+        done = self.run_flowd("--check", "--backend", "advice", "--server", "/nowhere/x", **who)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, r"(?m)^NO +nft +(needs CAP_NET_ADMIN|built without)")
         self.assertRegex(done.stdout, r"(?m)^NO +berthd +no berthd answers at /nowhere/x")
@@ -522,9 +522,9 @@ class Program(Case):
         name = os.path.join(lab.dir, "token")
         with open(name, "w", encoding="ascii") as file:
             file.write("secret\n")
-        check = self.run_flowd("--check", "--socket", flows.address, "--token-file", name)
+        check = self.run_flowd("--check", "--server", flows.address, "--token-file", name)
         self.assertRegex(check.stdout, r"(?m)^ok +berthd +answers")
-        check = self.run_flowd("--check", "--socket", flows.address, "--token-file", "/nowhere")
+        check = self.run_flowd("--check", "--server", flows.address, "--token-file", "/nowhere")
         self.assertRegex(check.stdout, r"(?m)^NO +berthd +no token")
 
     def test_a_sites_own_levels(self):
@@ -542,7 +542,7 @@ class Program(Case):
     def test_wrong_usage_is_one_sentence(self):
         config = os.path.join(lab.dir, "bad.yaml")
         with open(config, "w", encoding="ascii") as file:
-            file.write("backend: nft\nlevel: cs3\n")
+            file.write("server: /run/x\nlevel: cs3\n")
         for flags in (["--levels", "cs6,cs1"], ["--levels", "cs1"], ["--backend", "magic"],
                       ["--host", "a b"], ["--cgroup", "x"], ["--cgroup", "../%j"], ["word"],
                       ["--config", config], ["--config", "/nowhere"], ["--nonsense"],

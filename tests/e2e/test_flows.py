@@ -364,23 +364,35 @@ class Start(Live):
         with tempfile.TemporaryDirectory(prefix="berth flowd ") as folder:
             berth = shutil.copy(BERTH, folder) # an agent beside it would be asked first
             agent = os.path.join(folder, "berth-flowd")
+            none = os.path.join(folder, "none")
+
+            def row(**env):
+                done = subprocess.run([berth, "doctor", "--json", "--socket", none],
+                                      stdout=subprocess.PIPE, text=True,
+                                      env={**os.environ, **env})
+                checks = json.loads(done.stdout)["checks"]
+                return next(c for c in checks if c["what"] == "flows")
+
+            # The two understand each other: what the agent says itself is what is told.
+            real = os.path.join(os.path.dirname(BERTH), "berth-flowd")
+            os.symlink(real, agent)
+            said = subprocess.run([real, "--check", "--server", none], text=True,
+                                  stdout=subprocess.PIPE, check=False)
+            self.assertIn("used", said.stdout)
+            self.assertEqual(row()["verdict"], "ok" if said.returncode == 0 else "less")
             for script, verdict, says in (
                     ("echo 'ok   nft'; echo '     used     nft'", "ok", "marked by nft"),
                     ("echo 'NO   nft'; exit 1", "less", "no packets can be marked"),
                     (None, "less", "not installed")):
-                if os.path.exists(agent):
+                if os.path.lexists(agent):
                     os.unlink(agent)
                 if script:
                     with open(agent, "w", encoding="utf-8") as file:
                         file.write("#!/bin/sh\n" + script + "\n")
                     os.chmod(agent, 0o755)
-                done = subprocess.run(
-                    [berth, "doctor", "--json", "--socket", os.path.join(folder, "none")],
-                    stdout=subprocess.PIPE, text=True,
-                    env={**os.environ, "PATH": folder})
-                row = next(c for c in json.loads(done.stdout)["checks"] if c["what"] == "flows")
-                self.assertEqual(row["verdict"], verdict, row)
-                self.assertIn(says, row["text"])
+                found = row(PATH=folder)
+                self.assertEqual(found["verdict"], verdict, found)
+                self.assertIn(says, found["text"])
 
 
 if __name__ == "__main__":

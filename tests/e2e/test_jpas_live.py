@@ -77,7 +77,7 @@ class Network:
         self.agents = []
         self.jobs = []
         for host in HOSTS if flow != "fair" else ():
-            agent = self.lab.start(host, FLOWD, "--socket", self.daemon.socket, "--host", host,
+            agent = self.lab.start(host, FLOWD, "--server", self.daemon.socket, "--host", host,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             self.agents.append(agent)
             line = agent.stdout.readline()

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from live import BUILD, Daemon, until
+from live import BUILD, PATIENCE, Daemon, until
 
 TRAP = "trap 'exit 85' TERM; i=0; while [ $i -lt {n} ]; do sleep 0.05; i=$((i+1)); done"
 
@@ -436,6 +436,24 @@ class Restart(Live):
                                stdout=subprocess.PIPE, check=True, text=True).stdout.split()
         os.kill(int(found[0]), signal.SIGKILL)
         self.assertEqual(daemon.wait(once)["state"], "FAILED")
+
+    def test_a_signal_ends_it_whatever_it_waits_for(self):
+        daemon = self.start()
+        ident = daemon.sh("sleep 60")
+        daemon.wait(ident, {"RUNNING"})
+        found = subprocess.run(["pgrep", "-f", f"berth-run.*{daemon.state}"],
+                               stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+        os.kill(int(found[0]), signal.SIGSTOP) # so that the job does not end
+        try:
+            self.assertEqual(daemon.ask("DELETE", "/v1/server?kill=true")[0], 202)
+            daemon.wait(ident, {"STOPPING"})
+            daemon.process.send_signal(signal.SIGTERM)
+            self.assertEqual(daemon.process.wait(PATIENCE), 0)
+            daemon.process.stdout.close()
+        finally:
+            os.kill(int(found[0]), signal.SIGCONT)
+        daemon.start()
+        self.assertEqual(daemon.wait(ident)["state"], "CANCELLED")
 
     def test_what_stood_in_for_accelerators_stands_in_again(self):
         daemon = self.start(gpus="a100:3")

@@ -167,6 +167,14 @@ class Submit(Live):
         self.assert_refused("submit", "--gpsu", "1", "true", says="did you mean 'gpus'")
         self.assert_refused("submit", "-a", "0-99999", "true", says="--array")
         self.assert_refused("submit", "-t", "soon", "true", says="--time")
+        self.write("dos.sh", "#!/bin/sh\ntrue\r\n")
+        self.write("plain.sh", "echo no first line\n")
+        self.write("tool", "#!/usr/bin/env python3\n")
+        os.chmod(self.path("tool"), 0o755)
+        self.assert_refused("submit", "dos.sh", says="dos.sh:2: ends in CR LF")
+        self.assert_refused("submit", "plain.sh", says='plain.sh:1: want a first line "#!')
+        self.assert_refused("submit", "tool", says="tool: is not on the PATH; ./tool is here")
+        self.assert_refused("submit", "/etc", says="/etc: is a folder")
 
 
 class Run(Live):
@@ -409,6 +417,44 @@ class Daemon(Case):
         done = self.berth("up", "--policy", "no-such")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"berthd did not start: .*no-such.*; see ")
+
+    def test_it_finds_a_home_without_being_told(self):
+        daemon = subprocess.run([DAEMON, "--policy", "no-such"], text=True, check=False,
+                                stderr=subprocess.PIPE,
+                                env={"XDG_RUNTIME_DIR": self.folder, "PATH": os.environ["PATH"],
+                                     "XDG_STATE_HOME": self.folder + "/state"})
+        self.assertIn("no-such", daemon.stderr)
+        # A name too long for sockets below it: both sides look in the same other place.
+        deep = os.path.join(self.folder, "d" * 80)
+        os.mkdir(deep, 0o700)
+        done = self.berth("up", "--json", env={"XDG_RUNTIME_DIR": deep})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(self.berth, "down", "--kill", env={"XDG_RUNTIME_DIR": deep})
+        self.assertEqual(self.berth("run", "echo", "found", env={"XDG_RUNTIME_DIR": deep}).stdout,
+                         "found\n")
+
+    def test_a_folder_of_sockets_that_is_not_ours_is_not_trusted(self):
+        place = os.path.join(self.folder, "berth")
+        elsewhere = os.path.join(self.folder, "elsewhere")
+        os.mkdir(elsewhere)
+        os.symlink(elsewhere, place)
+        refused = subprocess.run([DAEMON], env={**os.environ, **self.env}, text=True,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("is a link and not a folder", refused.stderr)
+        for words in (["submit", "true"], ["up"], ["queue"], ["down"]):
+            done = self.berth(*words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+            self.assertRegex(done.stderr, r"\Aberth \w+: \S+/berth is a link and not a folder: "
+                                          r"have it removed, or set XDG_RUNTIME_DIR [^\n]+\n\Z")
+        os.remove(place)
+        if os.geteuid() == 0:
+            os.mkdir(place)
+            os.chown(place, 65534, 65534)
+            done = self.berth("submit", "true")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("belongs to user 65534 and is not trusted", done.stderr)
+            os.rmdir(place)
 
     def test_many_at_once_start_one(self):
         runs = [subprocess.Popen([BERTH, "submit", "true"], env={**os.environ, **self.env},

@@ -258,9 +258,7 @@ static bool is_released(const char *settings)
 static void ask_why(struct people *people, struct run *run, int64_t now_ns)
 {
     const struct state *state = &run->engine.state;
-    struct why_scene scene = { .engine = &run->engine,
-                               .settings = run->settings,
-                               .now_ns = now_ns };
+    struct why_scene scene = { .engine = &run->engine, .now_ns = now_ns };
     struct why why;
     job_id id = rng_below(&people->questions, state->job_max);
     if (state->jobs[id].state == JOB_FREE)

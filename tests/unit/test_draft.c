@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -207,6 +208,8 @@ static void mistakes_in_a_script_have_a_line(void **state)
 static void programs_are_run_where_they_stand(void **state)
 {
     char *path = (char *)write_file("train.py", "#!/usr/bin/env python3\nprint()\n");
+    assert_wrong(READ(path), "train.py: is not executable");
+    chmod(path, 0755);
     MUST_READ(path);
     assert_null(json_get(body, "script"));
     assert_string_equal(word(body, 0), path);

@@ -39,7 +39,7 @@ static void columns_line_up_and_empty_ones_are_left_out(void **state)
     print(&sheet, 0, false, text, sizeof text);
     assert_string_equal(text, "ID  NAME     REASON\n"
                               " 7  größer   waits for room\n"
-                              "12  a?[31mb  \n");
+                              "12  a?[31mb\n");
     sheet_release(&sheet);
 }
 
@@ -52,6 +52,26 @@ static void what_is_too_wide_is_cut(void **state)
     for (char *save, *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))
         assert_true(sheet_length(line) <= 20);
+    sheet_release(&sheet);
+}
+
+static void what_can_be_spared_goes_before_lines_break(void **state)
+{
+    static const struct sheet_column spared[] = {
+        { "ID" }, { "USER", .spare = 1 }, { "CLASS", .spare = 2 }, { "STATE", .min = 4 }
+    };
+    struct sheet sheet;
+    char text[512] = "";
+    sheet_init(&sheet, spared, 4);
+    for (int i = 0; i < 4; i++)
+        sheet_add(&sheet, "%s", i < 3 ? "word" : "RUNNING");
+    print(&sheet, 20, false, text, sizeof text);
+    assert_string_equal(text, "ID    USER  STATE\n"
+                              "word  word  RUNNING\n");
+    memset(text, 0, sizeof text);
+    print(&sheet, 11, false, text, sizeof text);
+    assert_string_equal(text, "ID    STATE\n"
+                              "word  RUNN…\n");
     sheet_release(&sheet);
 }
 
@@ -72,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(columns_line_up_and_empty_ones_are_left_out),
         CASE(what_is_too_wide_is_cut),
+        CASE(what_can_be_spared_goes_before_lines_break),
         CASE(colours_are_only_there_when_wanted),
     };
     return cmocka_run_group_tests_name("sheet", tests, NULL, NULL);

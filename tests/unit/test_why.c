@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/rng.h"
 #include "daemon/gates.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
@@ -22,6 +23,7 @@
 
 #define SECOND INT64_C(1000000000)
 #define JOBS_MAX 64
+#define SEEDS 3
 
 /* An engine over a simulated cluster, moved by hand. */
 struct stage {
@@ -170,7 +172,6 @@ static const struct job *job_of(const struct stage *stage, job_id job)
 static struct why_scene scene_of(struct stage *stage)
 {
     return (struct why_scene){ .engine = &stage->engine,
-                               .settings = stage->settings,
                                .gates = &stage->gates,
                                .reader =
                                    stage->store ? store_reader(stage->store) : NULL,
@@ -408,7 +409,7 @@ static void what_stands_before_the_queue(void **state)
     gates_add(&stage->gates, &request, id, 0);
     ask(stage, id);
     assert_says(stage, "held", "its owner holds it");
-    assert_says(stage, "begin", "90 s");
+    assert_says(stage, "begin", "90.0 s");
     assert_says(stage, "dependency", "job 1 has completed");
     assert_int_equal(stage->why.reasons.count, 3);
 
@@ -496,6 +497,85 @@ static void nothing_helps_where_others_would_take_it(void **state)
     ask(stage, last);
     assert_string_equal(stage->why.change, "");
     assert_int_equal(stage->why.reasons.ahead_count, 3);
+}
+
+/* A world of many jobs, some of which have run for a while and been preempted. */
+static void crowd(struct stage *stage, struct rng *rng)
+{
+    static const uint32_t gpus[] = { 1, 1, 2, 2, 3, 4 };
+    uint32_t count = 4 + rng_below(rng, 10);
+    for (uint32_t i = 0; i < count; i++) {
+        submit(stage,
+               (struct job_spec){ .gpus = gpus[rng_below(rng, 6)],
+                                  .class = rng_below(rng, 3) ? CLASS_BE : CLASS_TE,
+                                  .steps = 50 + rng_below(rng, 3000) });
+        pass(stage, rng_below(rng, 30) * SECOND);
+    }
+}
+
+/* The job that is to be cancelled, or JOB_NONE if something else is proposed. */
+static job_id proposed(const struct stage *stage)
+{
+    uint64_t id = 0;
+    if (sscanf(stage->why.change, "cancelling job %" SCNu64, &id) != 1 ||
+        strstr(stage->why.change, "make room"))
+        return JOB_NONE;
+    return state_find(&stage->engine.state, id);
+}
+
+static bool is_gone(const struct stage *stage, job_id job, uint32_t generation)
+{
+    return job_of(stage, job)->generation != generation ||
+           job_of(stage, job)->state == JOB_FREE;
+}
+
+static bool has_setting(const struct policy *policy, const char *name)
+{
+    for (const struct param *param = policy->params; param && param->name; param++)
+        if (strcmp(param->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whoever is told that a cancellation would start a job can rely on it. */
+static void a_cancellation_that_is_proposed_starts_it(void **state)
+{
+    static const char *const clusters[] = { "1xv100:4", "2xv100:2",
+                                            "1xv100:2,1xk80:4" };
+    struct stage *stage = *state;
+    uint32_t tried = 0;
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct rng rng;
+        rng_init(&rng, seed.now, "why");
+        char text[80];
+        bool asks = rng_below(&rng, 3) == 0 && has_setting(*p, "worth");
+        snprintf(text, sizeof text, "%s%s", (*p)->name, asks ? ",worth=xion" : "");
+        set_up(stage, clusters[rng_below(&rng, 3)], text, JOBS_MAX);
+        crowd(stage, &rng);
+        for (job_id id = 0; id < stage->engine.state.job_count; id++) {
+            if (job_of(stage, id)->state != JOB_WAITING)
+                continue;
+            struct why_scene scene = scene_of(stage);
+            why_find(&stage->why, &scene, id);
+            job_id gone = proposed(stage);
+            if (gone == JOB_NONE)
+                continue;
+            uint32_t generation = job_of(stage, gone)->generation;
+            cancel(stage, gone);
+            while (!is_gone(stage, gone, generation))
+                pass(stage, SECOND);
+            if (job_of(stage, id)->state < JOB_PLACED)
+                fail_msg("%s, seed %" PRIu64 ": job %" PRIu64 " waits on: %s", text,
+                         seed.now, job_of(stage, id)->id, stage->why.change);
+            tried++;
+            break;
+        }
+        tear_down(stage);
+    }
+    print_message("# %u times\n", tried);
+    assert_true(tried > 0);
+    set_up(stage, "1xv100:2", "fifo", JOBS_MAX);
 }
 
 /* --- who sent it away ---------------------------------------------------------------------- */
@@ -615,6 +695,7 @@ int main(void)
         CASE(as_a_trial_job),
         CASE(without_somebody_who_runs),
         CASE(nothing_helps_where_others_would_take_it),
+        CASE(a_cancellation_that_is_proposed_starts_it),
         CASE(by_whom_it_was_preempted_and_at_what_price),
         CASE(every_policy_has_a_reason),
         CASE(of_many_ahead_the_first_are_named),

@@ -1,6 +1,7 @@
 /* draft_read.c - what is to be run: words, a script, a job file; and what it sees. */
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,12 @@ static int take_script(struct draft *draft, const struct flags *flags, const cha
     draft->file = file;
     if (strncmp(text, "#!", 2) != 0)
         return error_set(err, -EINVAL, "%s:1: want a first line \"#!…\"", file);
+    uint32_t line = 1;
+    for (const char *at = text; (at = strchr(at, '\n')); at++, line++)
+        if (at[-1] == '\r')
+            return error_set(err, -EINVAL,
+                             "%s:%u: ends in CR LF, as on Windows: want LF alone", file,
+                             line);
     int r = source_lines(draft, text, file, who, err);
     if (r == 0)
         json_put_text(draft->fields, "script", text);
@@ -175,29 +182,65 @@ static int take_script(struct draft *draft, const struct flags *flags, const cha
     return r;
 }
 
-/* Whether the first word is a file in this place that is a batch script. */
-static bool names_script(struct draft *draft, const char *word, const char **ret_text)
+static bool begins_as_script(const char *path)
 {
     struct stat status;
     char head[2] = "";
     FILE *file =
-        stat(word, &status) == 0 && S_ISREG(status.st_mode) ? fopen(word, "re") : NULL;
+        stat(path, &status) == 0 && S_ISREG(status.st_mode) ? fopen(path, "re") : NULL;
     if (!file)
         return false;
     bool begins = fread(head, 1, 2, file) == 2 && head[0] == '#' && head[1] == '!';
     fclose(file);
-    return begins && source_read(draft->arena, word, ret_text, NULL) == 0 &&
+    return begins;
+}
+
+/* Whether the first word is a file in this place that is a batch script. */
+static bool names_script(struct draft *draft, const char *word, const char **ret_text)
+{
+    return begins_as_script(word) &&
+           source_read(draft->arena, word, ret_text, NULL) == 0 &&
            source_is_script(*ret_text);
 }
 
-/* Named like a file that people submit: if there is none of that name, it is a slip. */
+static bool on_path(const char *word)
+{
+    char file[PATH_MAX];
+    const char *path = getenv("PATH");
+    for (const char *at = path ? path : "/usr/bin:/bin"; *at;) {
+        int length = (int)strcspn(at, ":");
+        snprintf(file, sizeof file, "%.*s/%s", length, at, word);
+        if (access(file, X_OK) == 0)
+            return true;
+        at += length + (at[length] == ':');
+    }
+    return false;
+}
+
+/* A file that is here but cannot be meant as a command, or that should be here: a slip. */
 static int check_slip(const char *word, struct error *err)
 {
     static const char *const endings[] = { ".yaml",   ".yml",   ".sh",
                                            ".sbatch", ".slurm", ".job" };
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends_in(word, endings[i]) && access(word, F_OK) != 0)
+    struct stat status;
+    bool there = stat(word, &status) == 0;
+    for (size_t i = 0; !there && i < sizeof endings / sizeof *endings; i++)
+        if (ends_in(word, endings[i]))
             return error_set(err, -EINVAL, "%.200s: %s", word, strerror(errno));
+    bool named = strchr(word, '/') != NULL;
+    if (!there || (!named && on_path(word)))
+        return 0;
+    if (S_ISDIR(status.st_mode))
+        return error_set(err, -EINVAL, "%.200s: is a folder", word);
+    if (access(word, X_OK) != 0 && begins_as_script(word))
+        return error_set(
+            err, -EINVAL,
+            "%.200s: is not executable: 'chmod +x' it, or say what runs it", word);
+    if (access(word, X_OK) != 0)
+        return error_set(err, -EINVAL, "%.200s:1: want a first line \"#!…\"", word);
+    if (!named)
+        return error_set(err, -EINVAL, "%.200s: is not on the PATH; ./%.200s is here",
+                         word, word);
     return 0;
 }
 

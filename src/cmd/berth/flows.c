@@ -15,8 +15,12 @@ static const struct flag flows_flags[] = {
 };
 
 static const struct sheet_column columns[] = {
-    { "JOB", .right = true },   { "LEVEL", .right = true }, { "HOSTS", .min = 8 },
-    { "SCORE", .right = true }, { "SENDS", .right = true }, { "WHY", .min = 20 },
+    { "JOB", .right = true },
+    { "LEVEL", .right = true },
+    { "HOSTS", .min = 8, .spare = 1 },
+    { "SCORE", .right = true, .spare = 3 },
+    { "SENDS", .right = true, .spare = 2 },
+    { "WHY", .min = 20 },
 };
 
 /* "a, b and 3 more" */

@@ -12,13 +12,13 @@
 static const struct sheet_column columns[] = {
     { "ID", .right = true },
     { "NAME", .min = 8 },
-    { "USER", .min = 6 },
-    { "CLASS" },
+    { "USER", .min = 6, .spare = 4 },
+    { "CLASS", .spare = 5 },
     { "STATE" },
-    { "GPUS", .right = true },
-    { "TIME", .right = true },
-    { "PROGRESS", .min = 8 },
-    { "LOSS", .right = true },
+    { "GPUS", .right = true, .spare = 1 },
+    { "TIME", .right = true, .spare = 3 },
+    { "PROGRESS", .min = 8, .spare = 2 },
+    { "LOSS", .right = true, .spare = 6 },
     { "REASON", .min = 12 },
 };
 

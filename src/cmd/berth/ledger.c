@@ -11,16 +11,16 @@ static const struct flag ledger_flags[] = {
 };
 
 static const struct sheet_column columns[] = {
-    { "AT" },
+    { "AT", .spare = 1 },
     { "VICTIM", .right = true },
     { "FOR", .right = true },
     { "RULE", .min = 8 },
-    { "GPUS", .right = true },
+    { "GPUS", .right = true, .spare = 2 },
     { "BELIEVED", .right = true },
     { "COST", .right = true },
-    { "PAUSE", .right = true },
-    { "LOAD", .right = true },
-    { "REDONE", .right = true },
+    { "PAUSE", .right = true, .spare = 5 },
+    { "LOAD", .right = true, .spare = 4 },
+    { "REDONE", .right = true, .spare = 3 },
     { "SAVED", .right = true },
     { "" },
 };

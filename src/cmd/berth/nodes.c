@@ -13,9 +13,12 @@ static const struct flag nodes_flags[] = {
 };
 
 static const struct sheet_column columns[] = {
-    { "NODE", .min = 8 },      { "TYPE" },
-    { "GPUS", .right = true }, { "FREE", .right = true },
-    { "CPUS", .right = true }, { "MEM", .right = true },
+    { "NODE", .min = 8 },
+    { "TYPE" },
+    { "GPUS", .right = true },
+    { "FREE", .right = true },
+    { "CPUS", .right = true, .spare = 1 },
+    { "MEM", .right = true, .spare = 2 },
     { "HELD", .min = 12 },
 };
 

@@ -84,14 +84,40 @@ static uint32_t natural_width(const struct sheet *sheet, uint32_t column)
     return !shown ? 0 : width > title ? width : title;
 }
 
+static uint32_t total_width(const struct sheet *sheet, const uint32_t *widths,
+                            bool least)
+{
+    uint32_t total = 0;
+    for (uint32_t c = 0; c < sheet->column_count; c++) {
+        uint32_t min = sheet->columns[c].min;
+        uint32_t width = least && min && min < widths[c] ? min : widths[c];
+        total += widths[c] ? width + 2 : 0;
+    }
+    return total ? total - 2 : 0;
+}
+
+/* Leave out what can be spared, until the rest can be cut to fit. */
+static void leave_out(const struct sheet *sheet, uint32_t widths[COLUMNS_MAX],
+                      uint32_t width)
+{
+    while (total_width(sheet, widths, true) > width) {
+        uint32_t first = COLUMNS_MAX, most = 0;
+        for (uint32_t c = 0; c < sheet->column_count; c++)
+            if (widths[c] && sheet->columns[c].spare > most) {
+                most = sheet->columns[c].spare;
+                first = c;
+            }
+        if (first == COLUMNS_MAX)
+            return;
+        widths[first] = 0;
+    }
+}
+
 /* Take from whoever has most above what it must have, until it fits. */
 static void fit(const struct sheet *sheet, uint32_t widths[COLUMNS_MAX], uint32_t width)
 {
-    uint32_t total = 0;
-    for (uint32_t c = 0; c < sheet->column_count; c++)
-        total += widths[c] ? widths[c] + 2 : 0;
-    total -= total ? 2 : 0;
-    while (total > width) {
+    leave_out(sheet, widths, width);
+    for (uint32_t total = total_width(sheet, widths, false); total > width; total--) {
         uint32_t most = COLUMNS_MAX, spare = 0;
         for (uint32_t c = 0; c < sheet->column_count; c++) {
             uint32_t min = sheet->columns[c].min;
@@ -103,7 +129,6 @@ static void fit(const struct sheet *sheet, uint32_t widths[COLUMNS_MAX], uint32_
         if (most == COLUMNS_MAX)
             return;
         widths[most]--;
-        total--;
     }
 }
 
@@ -121,37 +146,33 @@ static void print_cut(const char *text, uint32_t width, FILE *file)
         fputs("…", file);
 }
 
+/* Blanks are owed until something follows them, so that no line ends in any. */
 static void print_cell(const char *text, const char *colour, uint32_t width, bool right,
-                       bool last, FILE *file)
+                       uint32_t *owed, FILE *file)
 {
     uint32_t length = sheet_length(text);
     uint32_t pad = length < width ? width - length : 0;
-    if (right)
-        fprintf(file, "%*s", (int)pad, "");
+    if (length == 0) {
+        *owed += width + 2;
+        return;
+    }
+    fprintf(file, "%*s", (int)(*owed + (right ? pad : 0)), "");
     if (colour)
         fprintf(file, "\033[%sm", colour);
     print_cut(text, width, file);
     if (colour)
         fputs("\033[0m", file);
-    if (!last)
-        fprintf(file, "%*s", (int)(right ? 2 : pad + 2), "");
+    *owed = right ? 2 : pad + 2;
 }
 
-static uint32_t last_shown(const struct sheet *sheet, const uint32_t *widths)
+static void print_titles(const struct sheet *sheet, const uint32_t *widths, bool colour,
+                         FILE *file)
 {
-    uint32_t last = 0;
-    for (uint32_t c = 0; c < sheet->column_count; c++)
-        last = widths[c] ? c : last;
-    return last;
-}
-
-static void print_titles(const struct sheet *sheet, const uint32_t *widths,
-                         uint32_t last, bool colour, FILE *file)
-{
+    uint32_t owed = 0;
     for (uint32_t c = 0; c < sheet->column_count; c++)
         if (widths[c])
             print_cell(sheet->columns[c].title, colour ? "2" : NULL, widths[c],
-                       sheet->columns[c].right, c == last, file);
+                       sheet->columns[c].right, &owed, file);
     fputc('\n', file);
 }
 
@@ -162,15 +183,17 @@ void sheet_print(const struct sheet *sheet, FILE *file, uint32_t width, bool col
         widths[c] = natural_width(sheet, c);
     if (width)
         fit(sheet, widths, width);
-    uint32_t last = last_shown(sheet, widths);
     if (sheet->columns[0].title[0]) /* some have no titles */
-        print_titles(sheet, widths, last, colour, file);
+        print_titles(sheet, widths, colour, file);
+    uint32_t owed = 0;
     for (uint32_t i = 0; i < sheet->cell_count; i++) {
         uint32_t c = i % sheet->column_count;
         if (widths[c])
             print_cell(sheet->cells[i].text, colour ? sheet->cells[i].colour : NULL,
-                       widths[c], sheet->columns[c].right, c == last, file);
-        if (c + 1 == sheet->column_count)
+                       widths[c], sheet->columns[c].right, &owed, file);
+        if (c + 1 == sheet->column_count) {
             fputc('\n', file);
+            owed = 0;
+        }
     }
 }

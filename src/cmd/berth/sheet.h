@@ -9,6 +9,8 @@ struct sheet_column {
     const char *title;
     bool right;   /* numbers                                      */
     uint32_t min; /* may be cut down to so many characters; 0: never */
+    uint32_t
+        spare; /* left out where cutting does not help, the highest first; 0: never */
 };
 
 struct sheet_cell {
@@ -34,7 +36,7 @@ void sheet_add(struct sheet *sheet, const char *fmt, ...)
 /* The colour of the cell that was added last. */
 void sheet_colour(struct sheet *sheet, const char *colour);
 
-/* Title and rows; not wider than 'width' characters where cutting helps (0: any width).
+/* Title and rows; not wider than 'width' characters where cutting and leaving out help (0: any width).
  * Columns in which no cell says anything are left out. */
 void sheet_print(const struct sheet *sheet, FILE *file, uint32_t width, bool colour);
 

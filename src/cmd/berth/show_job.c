@@ -32,7 +32,17 @@ static void line_number(const char *what, const struct json *object, const char 
 {
     double number = live_number(object, key, NAN);
     if (!isnan(number))
-        printf("%-12s %.10g%s\n", what, number, unit);
+        printf("%-12s %.0f%s\n", what, number, unit);
+}
+
+/* What was measured, as exactly as anybody reads it. */
+static void line_measure(const char *what, const struct json *object, const char *key,
+                         const char *unit)
+{
+    double number = live_number(object, key, NAN);
+    if (!isnan(number))
+        printf("%-12s %.*g%s\n", what, fabs(number) >= 1000 ? 10 : 4,
+               fabs(number) >= 1000 ? round(number) : number, unit);
 }
 
 static void line_command(const struct json *job)
@@ -43,7 +53,7 @@ static void line_command(const struct json *job)
     printf("%-12s", "command");
     for (size_t i = 0; i < json_count(words); i++) {
         const char *word = json_as_text(json_item(words, i));
-        bool plain = word && *word && !strpbrk(word, " \t\n'\"\\$*");
+        bool plain = word && *word && !strpbrk(word, " \t\n'\"\\$*?;&|<>()[]{}`#~!");
         fputs(plain ? " " : " '", stdout);
         live_put(word ? word : "");
         fputs(plain ? "" : "'", stdout);
@@ -111,13 +121,13 @@ static void print_job(const struct json *job)
     line("progress", live_progress(text, sizeof text, job));
     line_number("step", progress, "step", "");
     line_number("steps", progress, "steps", "");
-    line_number("loss", progress, "loss", "");
-    line_number("speed", progress, "steps_per_s", " steps/s");
+    line_measure("loss", progress, "loss", "");
+    line_measure("speed", progress, "steps_per_s", " steps/s");
     line_time("submitted", job, "submit");
     line_time("started", job, "start");
     line_time("ended", job, "end");
     line("waited", live_span(text, sizeof text, live_number(job, "waited_s", NAN)));
-    line_number("served", job, "served_gpu_s", " GPU-s");
+    line_measure("served", job, "served_gpu_s", " GPU-s");
     line_number("attempt", job, "attempt", "");
     line_number("preemptions", job, "preemptions", "");
     lines_preempted(job);

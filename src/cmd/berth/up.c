@@ -147,6 +147,16 @@ static int up_run(const struct flags *flags)
     return status;
 }
 
+static bool goes(struct call *call)
+{
+    int tries = 0;
+    while (tries < WAIT_TRIES && call_answers(call)) {
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+        tries++;
+    }
+    return tries < WAIT_TRIES;
+}
+
 static int down_run(const struct flags *flags)
 {
     struct call *call = NULL;
@@ -164,8 +174,13 @@ static int down_run(const struct flags *flags)
         printf("No berthd runs at %s.\n", call_address(call));
     else if (r < 0)
         status = live_status(flags, r, &err);
-    for (int i = 0; r == 0 && i < WAIT_TRIES && call_answers(call); i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    if (r == 0 && !goes(call))
+        status = command_failed(
+            flags, "berthd at %s was told to stop and is still there%s",
+            call_address(call),
+            flags_get(flags, "kill") ? ": it waits for jobs to end; 'berth down' does "
+                                       "not wait for them"
+                                     : "");
     call_close(call);
     return status;
 }
