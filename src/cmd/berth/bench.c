@@ -13,10 +13,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
+#include "model/cluster.h"
+#include "model/throughput.h"
 
 static const struct bench_suite *const suites[] = {
     &bench_sim,   &bench_fit,  &bench_fitgpp, &bench_flow, &bench_solve,
@@ -40,6 +43,28 @@ double bench_cpu_s(void)
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+int bench_simulate(const char *name, bool published, struct sim_setup setup,
+                   struct sim_result *ret_result, double *ret_cpu_s, struct error *err)
+{
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    arena_init(&arena, 0);
+    int r = cluster_load(&cluster, &arena, name, err);
+    if (r == 0) {
+        throughput_init(&rates, &cluster);
+        if (published)
+            throughput_published(&rates, &arena);
+        setup.cluster = &cluster;
+        setup.rates = &rates;
+        double begin_s = bench_cpu_s();
+        r = sim_run(&setup, ret_result, err);
+        *ret_cpu_s = bench_cpu_s() - begin_s;
+    }
+    arena_release(&arena);
+    return r;
 }
 
 void bench_row(struct bench *bench, const char *id, double value, const char *unit,

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sim/sim.h"
+
 struct bench;
 struct error;
 
@@ -21,6 +23,13 @@ void bench_note(struct bench *bench, const char *fmt, ...)
 
 /* CPU time of this process, in seconds. */
 double bench_cpu_s(void);
+
+/*
+ * Run a simulation on that cluster, at published rates if asked for, and say what it cost;
+ * 'setup' has all but the cluster and the rates.  Release the result.
+ */
+int bench_simulate(const char *cluster, bool published, struct sim_setup setup,
+                   struct sim_result *ret_result, double *ret_cpu_s, struct error *err);
 
 struct bench_suite {
     const char *name;

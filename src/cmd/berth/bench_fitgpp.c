@@ -16,7 +16,6 @@
 #include "model/state.h"
 #include "model/throughput.h"
 #include "policy/victims.h"
-#include "sim/sim.h"
 
 #define NODES 10000
 #define PER_NODE 8
@@ -133,29 +132,17 @@ static void bench_choices(struct bench *bench)
 
 static int bench_study(struct bench *bench, struct error *err)
 {
-    struct arena arena;
-    struct cluster cluster;
-    struct throughput rates;
     struct sim_result result;
-    arena_init(&arena, 0);
-    int r = cluster_load(&cluster, &arena, "fitgpp-84", err);
-    if (r == 0) {
-        throughput_init(&rates, &cluster);
-        struct sim_setup setup = { .cluster = &cluster,
-                                   .rates = &rates,
-                                   .workload = "fitgpp",
-                                   .policy = "fitgpp",
-                                   .seed = 1 };
-        double begin_s = bench_cpu_s();
-        r = sim_run(&setup, &result, err);
-        double cpu_s = bench_cpu_s() - begin_s;
-        if (r == 0) {
-            bench_row(bench, "study_cpu", cpu_s, "s", result.cost.job_count, NULL, 0);
-            sim_result_release(&result);
-        }
-    }
-    arena_release(&arena);
-    return r;
+    double cpu_s;
+    int r = bench_simulate(
+        "fitgpp-84", false,
+        (struct sim_setup){ .workload = "fitgpp", .policy = "fitgpp", .seed = 1 },
+        &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, "study_cpu", cpu_s, "s", result.cost.job_count, NULL, 0);
+    sim_result_release(&result);
+    return 0;
 }
 
 static int bench_fitgpp_run(struct bench *bench, struct error *err)

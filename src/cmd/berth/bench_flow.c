@@ -19,7 +19,6 @@
 #include "model/event.h"
 #include "model/state.h"
 #include "model/throughput.h"
-#include "sim/sim.h"
 
 #define HOSTS 1000
 #define JOBS 1000
@@ -183,31 +182,19 @@ static int bench_decisions(struct bench *bench, const char *flow, struct error *
 static int bench_network(struct bench *bench, const char *flow, const char *id,
                          struct error *err)
 {
-    struct arena arena;
-    struct cluster cluster;
-    struct throughput rates;
     struct sim_result result;
-    arena_init(&arena, 0);
-    int r = cluster_load(&cluster, &arena, "jpas-13", err);
-    if (r == 0) {
-        throughput_init(&rates, &cluster);
-        struct sim_setup setup = { .cluster = &cluster,
-                                   .rates = &rates,
-                                   .workload = "jpas",
-                                   .policy = "fifo",
-                                   .flow = flow,
-                                   .seed = 1 };
-        double begin_s = bench_cpu_s();
-        r = sim_run(&setup, &result, err);
-        double cpu_s = bench_cpu_s() - begin_s;
-        if (r == 0) {
-            bench_row(bench, id, (double)result.network.changes / cpu_s, "changes/s",
-                      result.network.changes, NULL, 0);
-            sim_result_release(&result);
-        }
-    }
-    arena_release(&arena);
-    return r;
+    double cpu_s;
+    int r = bench_simulate(
+        "jpas-13", false,
+        (struct sim_setup){
+            .workload = "jpas", .policy = "fifo", .flow = flow, .seed = 1 },
+        &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, id, (double)result.network.changes / cpu_s, "changes/s",
+              result.network.changes, NULL, 0);
+    sim_result_release(&result);
+    return 0;
 }
 
 static int bench_flow_run(struct bench *bench, struct error *err)

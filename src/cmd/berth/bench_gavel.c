@@ -14,7 +14,6 @@
 #include "cmd/berth/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "sim/sim.h"
 #include "solve/programme.h"
 #include "study/gavel_jobs.h"
 
@@ -168,36 +167,25 @@ static const char *const round_policies[] = { "gavel-las", "gavel-ftf",
 static int bench_round(struct bench *bench, const char *policy, uint32_t count,
                        struct error *err)
 {
-    struct arena arena;
-    struct cluster cluster;
-    struct throughput rates;
     struct sim_result result;
-    char text[96];
+    double cpu_s;
+    char cluster[96];
     char workload[64];
-    arena_init(&arena, 0);
-    snprintf(text, sizeof text, "v100:%u,p100:%u,k80:%u", count / 12, count / 12,
+    char id[64];
+    snprintf(cluster, sizeof cluster, "v100:%u,p100:%u,k80:%u", count / 12, count / 12,
              count / 12);
     snprintf(workload, sizeof workload, "gavel:static=%u", count);
-    int r = cluster_load(&cluster, &arena, text, err);
-    if (r == 0) {
-        throughput_init(&rates, &cluster);
-        throughput_published(&rates, &arena);
-        struct sim_setup setup = { .cluster = &cluster,
-                                   .rates = &rates,
-                                   .workload = workload,
-                                   .policy = policy,
-                                   .window_from = 2,
-                                   .window_to = 3 };
-        r = sim_run(&setup, &result, err);
-    }
-    if (r == 0) {
-        char id[64];
-        snprintf(id, sizeof id, "round_%s_%u", policy, count);
-        bench_row(bench, id, result.cost.decide_us_p50 / 1e3, "ms", count, NULL, 0);
-        sim_result_release(&result);
-    }
-    arena_release(&arena);
-    return r;
+    int r = bench_simulate(
+        cluster, true,
+        (struct sim_setup){
+            .workload = workload, .policy = policy, .window_from = 2, .window_to = 3 },
+        &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    snprintf(id, sizeof id, "round_%s_%u", policy, count);
+    bench_row(bench, id, result.cost.decide_us_p50 / 1e3, "ms", count, NULL, 0);
+    sim_result_release(&result);
+    return 0;
 }
 
 static int bench_rounds(struct bench *bench, struct error *err)
@@ -219,31 +207,19 @@ static int bench_rounds(struct bench *bench, struct error *err)
 static int bench_window(struct bench *bench, const char *id, const char *policy,
                         struct error *err)
 {
-    struct arena arena;
-    struct cluster cluster;
-    struct throughput rates;
     struct sim_result result;
-    arena_init(&arena, 0);
-    int r = cluster_load(&cluster, &arena, "gavel-36", err);
-    if (r == 0) {
-        throughput_init(&rates, &cluster);
-        throughput_published(&rates, &arena);
-        struct sim_setup setup = { .cluster = &cluster,
-                                   .rates = &rates,
-                                   .workload = "gavel:lam=900",
-                                   .policy = policy,
-                                   .window_from = 4000,
-                                   .window_to = 5000 };
-        double from_s = bench_cpu_s();
-        r = sim_run(&setup, &result, err);
-        double took_s = bench_cpu_s() - from_s;
-        if (r == 0) {
-            bench_row(bench, id, took_s, "s", result.cost.job_count, NULL, 0);
-            sim_result_release(&result);
-        }
-    }
-    arena_release(&arena);
-    return r;
+    double cpu_s;
+    int r = bench_simulate("gavel-36", true,
+                           (struct sim_setup){ .workload = "gavel:lam=900",
+                                               .policy = policy,
+                                               .window_from = 4000,
+                                               .window_to = 5000 },
+                           &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, id, cpu_s, "s", result.cost.job_count, NULL, 0);
+    sim_result_release(&result);
+    return 0;
 }
 
 static int run(struct bench *bench, struct error *err)
