@@ -6,7 +6,9 @@ import words
 # --- faults -------------------------------------------------------------------------------
 
 def over(counts):
-    return ", ".join(words.plural(number, name.removesuffix("s"), name)
+    """'3 jobs, 1 restart'; a name that is a sentence stands before its number."""
+    return ", ".join(f"{name.replace('_', ' ')} {words.count(number)} ×" if "_" in name
+                     else words.plural(number, name.removesuffix("s"), name)
                      for name, number in counts.items()) or words.BLANK
 
 
