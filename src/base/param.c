@@ -74,12 +74,28 @@ static bool store(const struct param *param, void *self, const char *value)
     return false;
 }
 
+/* As people write it: 1e8, not 1e+08. */
+const char *param_show_number(char *text, size_t size, double value)
+{
+    snprintf(text, size, "%g", value);
+    char *exponent = strstr(text, "e+");
+    if (exponent) {
+        char *digits = exponent + 2 + strspn(exponent + 2, "0");
+        memmove(exponent + 1, digits, strlen(digits) + 1);
+    }
+    return text;
+}
+
 static int bad_value(const struct param *param, const char *owner, const char *value,
                      struct error *err)
 {
     char bounds[64] = "";
+    char min[24];
+    char max[24];
     if (param->min != 0 || param->max != 0)
-        snprintf(bounds, sizeof bounds, " from %g to %g", param->min, param->max);
+        snprintf(bounds, sizeof bounds, " from %s to %s",
+                 param_show_number(min, sizeof min, param->min),
+                 param_show_number(max, sizeof max, param->max));
 
     switch (param->type) {
     case PARAM_COUNT:
@@ -140,6 +156,14 @@ static int param_set(const struct param *params, void *self, const char *owner,
                      suggest(hint, sizeof hint, name, names));
 }
 
+static bool is_known(const struct param *params, const char *name)
+{
+    for (; params && params->name; params++)
+        if (strcmp(params->name, name) == 0)
+            return true;
+    return false;
+}
+
 static int parse(const struct param *params, void *self, const char *owner,
                  const char *text, struct error *err)
 {
@@ -155,10 +179,12 @@ static int parse(const struct param *params, void *self, const char *owner,
                              text);
         memcpy(name, text, name_bytes);
         name[name_bytes] = '\0';
-        if (!equals)
+        if (!equals && is_known(params, name))
             return error_set(err, -EINVAL,
                              "%s: setting '%s' has no value, want %s=VALUE", owner,
                              name, name);
+        if (!equals)
+            return param_set(params, NULL, owner, name, "", err);
         memcpy(value, equals + 1, value_bytes);
         value[value_bytes] = '\0';
         int r = param_set(params, self, owner, name, value, err);

@@ -33,6 +33,9 @@ struct param {
     const char *const *choices; /* PARAM_CHOICE: names, ended by NULL      */
 };
 
+/* A bound or a value as people write it: 1e8, not 1e+08. */
+const char *param_show_number(char *text, size_t size, double value);
+
 /* Write every setting's standard value into 'self'.  'params' may be NULL. */
 void param_defaults(const struct param *params, void *self);
 

@@ -1,12 +1,21 @@
 /* suggest.c - the nearest of a list of names, by edit distance. */
 #include "base/suggest.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX 40
 
-/* Insertions, deletions, replacements and swaps of neighbours; long words are cut. */
+static int letter(char c)
+{
+    return tolower((unsigned char)c);
+}
+
+/*
+ * Insertions, deletions, replacements and swaps of neighbours, whatever the case; long
+ * words are cut.
+ */
 static unsigned distance(const char *a, const char *b)
 {
     size_t m = strnlen(a, WORD_MAX);
@@ -21,13 +30,13 @@ static unsigned distance(const char *a, const char *b)
         unsigned *before = rows[(i + 1) % 3];
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= n; j++) {
-            unsigned best = last[j - 1] + (a[i - 1] != b[j - 1]);
+            unsigned best = last[j - 1] + (letter(a[i - 1]) != letter(b[j - 1]));
             if (last[j] + 1 < best)
                 best = last[j] + 1;
             if (now[j - 1] + 1 < best)
                 best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-                before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && letter(a[i - 1]) == letter(b[j - 2]) &&
+                letter(a[i - 2]) == letter(b[j - 1]) && before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             now[j] = best;
         }
@@ -39,7 +48,7 @@ static unsigned distance(const char *a, const char *b)
 static unsigned farness(const char *word, const char *name)
 {
     unsigned d = distance(word, name);
-    if (*word && (strstr(name, word) || strncmp(word, name, strlen(name)) == 0))
+    if (*word && (strcasestr(name, word) || strncasecmp(word, name, strlen(name)) == 0))
         return d < 2 ? d : 2;
     return d;
 }
@@ -64,7 +73,7 @@ const char *suggest(char *text, size_t size, const char *word, const char *const
         }
     }
     text[0] = '\0';
-    if (best[0] && best[1])
+    if (best[0] && best[1] && far[1] == far[0])
         snprintf(text, size, " (did you mean '%s' or '%s'?)", best[0], best[1]);
     else if (best[0])
         snprintf(text, size, " (did you mean '%s'?)", best[0]);

@@ -1,4 +1,5 @@
 /* berth.c - the command line: finds the subcommand. */
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
+#include "cmd/berth/show.h"
 #include "version.h"
 
 extern const struct command command_sim, command_compare, command_gen, command_import,
@@ -31,14 +33,16 @@ const struct command *const command_list[] = {
 
 static void print_help(const struct command *command)
 {
-    printf("Usage: berth %s %s\n\n%s.\n\n", command->name, command->usage,
-           command->brief);
+    printf("Usage: berth %s %s\n\n%c%s.\n\n", command->name, command->usage,
+           toupper((unsigned char)command->brief[0]), command->brief + 1);
     for (const struct flag *flag = command->flags; flag && flag->name; flag++) {
         char left[64];
         snprintf(left, sizeof left, "%c%c%s--%s%s%s", flag->letter ? '-' : ' ',
                  flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ",
                  flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-        printf("  %-30s %s\n", left, flag->brief);
+        printf("  %-30s ", left);
+        uint32_t length = (uint32_t)strlen(left);
+        show_wrapped(flag->brief, length > 30 ? 3 + length : 33, stdout);
     }
     printf("  %-30s %s\n", "    --help", "show this");
     if (command->more)

@@ -54,6 +54,13 @@ static int no_such_flow(const char *name, struct error *err)
     for (uint32_t i = 0; flow_list[i]; i++)
         names[i] = flow_list[i]->name;
     char hint[160];
+    char bare[64];
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(name, ":= "), name);
+    if (name[strlen(bare)] && flow_find(bare))
+        return error_set(err, -EINVAL,
+                         "no flow policy '%.60s'; settings follow a comma, as in "
+                         "%s,setting=value",
+                         name, bare);
     return error_set(err, -EINVAL,
                      "no flow policy '%.60s'%s; 'berth policies' lists them", name,
                      suggest(hint, sizeof hint, name, names));

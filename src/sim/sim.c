@@ -26,6 +26,7 @@
 #include "model/cluster.h"
 #include "model/intake.h"
 #include "model/outbox.h"
+#include "model/throughput.h"
 #include "net/fluid.h"
 #include "policy/policy.h"
 #include "workload/workload.h"
@@ -35,6 +36,16 @@
 #define PROGRESS_EVERY 4096
 #define REFUSED_MAX 1000          /* plans in a row: a policy that cannot go on */
 #define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
+
+/*
+ * Without end: so many jobs started and nodes failed since a job last ended, in a time in
+ * which all that are there could have run so many times, one after the other, were each
+ * the longest; or far more, in whatever time.
+ */
+#define STALL_TURNS 1000000
+#define STALL_TIMES 20
+#define STALL_TURNS_MAX 10000000
+#define STALL_TURNS_OF_ONE 10000 /* more for each job that is there */
 
 struct sim {
     const struct sim_setup *setup;
@@ -59,7 +70,14 @@ struct sim {
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
     uint64_t accepted,
-        refused_before; /* plans so far; refused up to the last accepted */
+        refused_before;  /* plans so far; refused up to the last accepted */
+    char rejection[320]; /* of the first job that was refused, and why */
+    double longest_s;    /* of all jobs, alone on the slowest type it may use */
+
+    /* when a job ended last */
+    uint64_t turns; /* jobs started and nodes failed since */
+    uint64_t ended;
+    int64_t ended_ns;
 
     /* arrivals of one instant */
     struct arena instant;
@@ -152,7 +170,8 @@ static int arrive(struct sim *sim, struct error *err)
     event->at_ns = sim->next.submit_ns;
     event->job = JOB_NONE;
     event->spec = job;
-    if (intake_job(&sim->intake, &spec, job, NULL) == 0) {
+    struct error why;
+    if (intake_job(&sim->intake, &spec, job, &why) == 0) {
         event->kind = EVENT_SUBMITTED;
         *truth_add(sim) = truth;
         sim->names[sim->truth_count - 1] = sim->setup->jobs_out && spec.name
@@ -161,6 +180,9 @@ static int arrive(struct sim *sim, struct error *err)
     } else {
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
         event->kind = EVENT_REJECTED;
+        if (!sim->rejection[0])
+            snprintf(sim->rejection, sizeof sim->rejection, "job %llu %.280s",
+                     (unsigned long long)spec.id, why.text);
     }
     return read_next(sim, err);
 }
@@ -175,6 +197,20 @@ static void close_workload(struct sim *sim, int64_t now_ns)
     sim->closed = true;
 }
 
+/* Of a gang that is spread, on the slowest type that the job runs on at all. */
+static double slowest_rate(const struct view *view, const struct job *job)
+{
+    double slowest = job->rate_best_per_s;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        double rate = job->types >> type & 1
+                          ? throughput_rate(view->rates, job, type, job->gpus, true)
+                          : 0;
+        if (rate > 0 && rate < slowest)
+            slowest = rate;
+    }
+    return slowest;
+}
+
 /* A listener: whoever has arrived in a slot is made known to the cluster there. */
 static void admit(void *self, const struct view *view, const struct event *event)
 {
@@ -183,7 +219,20 @@ static void admit(void *self, const struct view *view, const struct event *event
         return;
     if (sim->setup->jobs_out)
         joblog_name(&sim->joblog, event->job, sim->names[sim->truth_used]);
+    const struct job *job = &view->jobs[event->job];
+    const struct sim_truth *truth = &sim->truths[sim->truth_used];
+    double alone_s = truth->steps / slowest_rate(view, job) +
+                     (double)(truth->load_ns + truth->pause_ns) * 1e-9;
+    if (alone_s > sim->longest_s)
+        sim->longest_s = alone_s;
     sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
+}
+
+/* A listener: what happens again and again where nothing gets done. */
+static void count_turn(void *self, const struct view *view, const struct event *event)
+{
+    struct sim *sim = self;
+    sim->turns++;
 }
 
 /* --- the loop ------------------------------------------------------------------- */
@@ -222,6 +271,34 @@ static int check_refusals(struct sim *sim, struct error *err)
     if (refused - sim->refused_before < REFUSED_MAX)
         return 0;
     return error_set(err, -EINVAL, "%s", sim->engine.refusal->text);
+}
+
+/*
+ * Where nodes fail faster than jobs load, or jobs are sent away before they get
+ * anywhere, much happens and nothing comes of it.
+ */
+static int check_ends(struct sim *sim, int64_t now_ns, struct error *err)
+{
+    uint64_t live = sim->engine.state.live_count;
+    uint64_t ended = sim->metrics.seen - live;
+    if (ended != sim->ended || live == 0) {
+        sim->ended = ended;
+        sim->ended_ns = now_ns;
+        sim->turns = 0;
+    }
+    double since_s = (double)(now_ns - sim->ended_ns) * 1e-9;
+    bool long_enough = since_s > STALL_TIMES * sim->longest_s * (double)live;
+    if (sim->turns <
+        (long_enough ? STALL_TURNS : STALL_TURNS_MAX + STALL_TURNS_OF_ONE * live))
+        return 0;
+    return error_set(
+        err, -ELOOP,
+        "no end in sight under %s: none of %llu jobs ended in %.3g days of simulated "
+        "time, with %llu starts and failures of nodes; %s leave them too little time",
+        sim->engine.policy->name, (unsigned long long)live, since_s / 86400,
+        (unsigned long long)sim->turns,
+        sim->setup->faults.mtbf_ns > 0 ? "--faults or the policy's settings"
+                                       : "the policy's settings");
 }
 
 static int64_t earliest(struct sim *sim)
@@ -289,6 +366,8 @@ static int loop(struct sim *sim, struct error *err)
         int r = step(sim, now_ns, err);
         if (r == 0)
             r = check_refusals(sim, err);
+        if (r == 0)
+            r = check_ends(sim, now_ns, err);
         if (r < 0)
             return r;
         show_progress(sim, turn);
@@ -345,6 +424,10 @@ static int set_up(struct sim *sim, struct error *err)
     engine_listen(&sim->engine, (struct listener){ .event = admit,
                                                    .self = sim,
                                                    .kinds = 1u << EVENT_SUBMITTED });
+    engine_listen(&sim->engine, (struct listener){ .event = count_turn,
+                                                   .self = sim,
+                                                   .kinds = 1u << EVENT_STARTED |
+                                                            1u << EVENT_NODE_DOWN });
     engine_listen(&sim->engine,
                   (struct listener){ .event = metrics_event, .self = &sim->metrics });
     ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
@@ -406,6 +489,7 @@ static void close_books(struct sim *sim, struct sim_result *result)
     cost->event_count = sim->engine.event_count;
     cost->decision_count = sim->engine.decision_count;
     cost->refused_count = sim->engine.refused_count;
+    memcpy(cost->rejection, sim->rejection, sizeof cost->rejection);
     memcpy(cost->refusal, sim->engine.refusal->text, sizeof cost->refusal);
     cost->job_count = sim->metrics.seen;
     cost->skipped = sim->workload ? workload_facts(sim->workload)->skipped : 0;
@@ -432,6 +516,12 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     int r = set_up(sim, err);
     if (r == 0)
         r = loop(sim, err);
+    if (r == 0 && setup->window_to > 0 && sim->metrics.seen <= setup->window_from)
+        r = error_set(err, -EINVAL,
+                      "no job is in the window %llu:%llu, as there are only %llu",
+                      (unsigned long long)setup->window_from,
+                      (unsigned long long)setup->window_to,
+                      (unsigned long long)sim->metrics.seen);
     if (r == 0)
         close_books(sim, ret_result);
     ret_result->cost.wall_s = (double)(cpu_clock_ns() - begin_ns) * 1e-9;

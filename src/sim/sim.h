@@ -45,6 +45,7 @@ struct sim_cost {
     uint64_t decision_count;
     uint64_t refused_count; /* plans thrown away                        */
     char refusal[320];      /* why the last of them was                 */
+    char rejection[320];    /* the first job refused, and why           */
     uint64_t job_count;     /* jobs read from the workload              */
     uint64_t skipped;       /* rows of a trace that are no job          */
     double wall_s;

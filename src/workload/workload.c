@@ -117,8 +117,15 @@ static int find_format(const char *name, const struct format **ret_format,
         names[i + 1] = format_list[i]->name;
     }
     char hint[128];
-    return error_set(err, -EINVAL, "no format '%.40s'%s", name,
-                     suggest(hint, sizeof hint, name, names));
+    char all[160] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; names[i] && used < sizeof all; i++) {
+        int n =
+            snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return error_set(err, -EINVAL, "no format '%.40s'%s; want one of: %s", name,
+                     suggest(hint, sizeof hint, name, names), all);
 }
 
 /* Tell the format by the first bytes. */
@@ -215,14 +222,32 @@ static int open_preset(struct workload *w, const struct preset *preset,
     return r;
 }
 
-/* A file that is not there may be a preset whose name is misspelt. */
-static int no_such_file(const char *text, struct error *err)
+/*
+ * A file that is not there may be a preset: one whose name or settings are misspelt, or one
+ * where only a file will do, as there is a format.
+ */
+static int no_such_file(const char *text, const char *format, struct error *err)
 {
     const char *names[NAMES_MAX + 1] = { NULL };
     for (uint32_t i = 0; preset_list[i] && i < NAMES_MAX; i++)
         names[i] = preset_list[i]->name;
     char word[64];
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ":"), text);
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ":, ="), text);
+    const struct preset *preset = preset_find(word);
+    if (preset && format)
+        return error_set(
+            err, -ENOENT,
+            "%.200s: %s is a preset, want a file with a format; 'berth gen' "
+            "writes one",
+            text, word);
+    if (preset)
+        return error_set(
+            err, -ENOENT,
+            "%.200s: no such file; a preset's settings follow a colon, as in "
+            "%s:setting=value",
+            text, word);
+    if (format)
+        return error_set(err, -ENOENT, "%.200s: no such file", text);
     char hint[128];
     return error_set(err, -ENOENT, "%.200s: no such file, and no preset of that name%s",
                      text, suggest(hint, sizeof hint, word, names));
@@ -244,7 +269,7 @@ int workload_open(struct workload **ret_workload, const char *text, const char *
     } else {
         r = reader_open(&w->source.reader, w->path, err);
         if (r == -ENOENT)
-            r = no_such_file(text, err);
+            r = no_such_file(text, format, err);
         if (r == 0)
             r = open_format(w, format, err);
     }

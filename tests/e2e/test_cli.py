@@ -115,6 +115,29 @@ class Mistakes(Case):
                 self.assertRegex(done.stderr, r"\Aberth sim: [^\n]*no/such/folder/f[^\n]*\n\Z")
 
 
+    def test_settings_in_the_wrong_place_are_recognised(self):
+        run = ("sim", "--cluster", "4xv100:8")
+        self.assert_refused(*run, "--workload", "synthetic:jobs=5", "--policy", "las:quantum=5s",
+                            says="las,setting=value")
+        self.assert_refused(*run, "--workload", "synthetic,jobs=5", "--policy", "las",
+                            says="synthetic:setting=value")
+        self.assert_refused(*run, "--workload", "synthetic", "--format", "swf", "--policy", "las",
+                            says="is a preset, want a file")
+        self.assert_refused("import", "FILE", "--format", "SWF", says="no such file")
+        self.assert_refused("import", BERTH, "--format", "SWF", says="did you mean 'swf'")
+
+    def test_a_window_without_jobs_is_refused(self):
+        self.assert_refused("sim", *SMALL, "--policy", "fifo", "--window", "100:200",
+                            says="there are only 50")
+        self.assert_refused("sim", *SMALL, "--policy", "fifo", "--window", ":5", says="A:B")
+
+    def test_a_run_without_end_ends(self):
+        done = self.berth("sim", "--cluster", "v100:2", "--workload", "synthetic:jobs=2",
+                          "--policy", "fifo", "--faults", "mtbf=1s,mttr=1s")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\Aberth sim: no end in sight under fifo: none of "
+                                      r"[^\n]*--faults[^\n]*\n\Z")
+
     def test_one_policy_is_simulated_several_are_compared(self):
         self.assert_refused("sim", *SMALL, "--policy", "fifo", "--policy", "las",
                             says="'berth compare' takes several")
@@ -131,6 +154,25 @@ class Mistakes(Case):
 
 
 class Output(Case):
+    def test_policies_are_a_list_one_has_its_settings(self):
+        listed = self.berth("policies").stdout.splitlines()
+        named = [p["name"] for p in json.loads(self.berth("policies", "--json").stdout)["policies"]]
+        self.assertEqual([line.split()[0] for line in listed[:len(named)]], named)
+        self.assertIn("quantum=300s", self.berth("policies", "las").stdout)
+
+    def test_presets_are_listed_where_they_are_used(self):
+        listed = self.berth("sim", "--workload", "list")
+        self.assertEqual((listed.returncode, listed.stderr), (0, ""))
+        self.assertEqual(listed.stdout, self.berth("gen", "--preset", "list").stdout)
+
+    def test_what_the_figures_do_not_say_is_said_beside_them(self):
+        self.write("jobs.csv", "#berth-jobs 1\nid,submit_s,gpus,work_s\n7,0,64,9\n8,1,1,9\n")
+        done = self.berth("sim", "--cluster", "4xv100:8", "--workload", "jobs.csv", "--policy",
+                          "fifo", "--flow", "jpas")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("can never run here: job 7", done.stderr)
+        self.assertIn("--flow changes nothing", done.stderr)
+
     def test_json_is_one_object(self):
         done = self.berth("sim", *SMALL, "--policy", "fifo", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -219,6 +261,18 @@ class Output(Case):
             with self.subTest(words=words):
                 said = self.on_a_terminal(*words, env={"NO_COLOR": "1"})
                 self.assertNotRegex(said, r"\x1b\[[0-9;]*m")
+
+    def test_a_narrow_terminal_is_not_overflown(self):
+        for columns in (40, 60, 80):
+            for words in (("policies",), ("policies", "slaq"),
+                          ("sim", *SMALL, "--policy", "fifo"),
+                          ("compare", *SMALL, "--policy", "fifo", "--policy", "las")):
+                with self.subTest(words=words, columns=columns):
+                    said = self.on_a_terminal(*words, env={"COLUMNS": str(columns),
+                                                           "NO_COLOR": "1"})
+                    lines = [line.split("\r")[-1].replace("\x1b[K", "").rstrip()
+                             for line in said.split("\r\n")]
+                    self.assertLessEqual(max(map(len, lines)), columns, said)
 
     def test_a_pipe_gets_no_colour_and_no_progress(self):
         done = self.berth("compare", *SMALL, "--policy", "fifo", "--policy", "las")

@@ -39,7 +39,7 @@ def examples_of(page):
     at = text.find("# EXAMPLES")
     if at >= 0:
         for match in re.finditer(r"(?ms)^```\n(.*?)^```", text[at:]):
-            yield text.count("\n", 0, at + match.start()) + 2, match.group(1)
+            yield text.count("\n", 0, at + match.start()) + 2, match.group(1).replace("\\\\", "\\")
 
 
 def flags_in_help(text):
@@ -124,6 +124,19 @@ class ManPages(Case):
         said = subprocess.run([program, "--help"], text=True, capture_output=True).stdout
         page = read(os.path.join(ROOT, "docs", "man", "berth-flowd.8.scd"))
         self.assertEqual(flags_in_page(page), flags_in_help(said))
+
+    def test_a_backslash_in_an_example_is_doubled(self):
+        for page in glob.glob(os.path.join(ROOT, "docs", "man", "*.scd")):
+            for block in re.findall(r"(?ms)^```\n(.*?)^```", read(page)):
+                alone = re.search(r"(?m)^.*(?<!\\)(?:\\\\)*\\(?!\\).*$", block)
+                self.assertIsNone(alone, f"{os.path.basename(page)}: scdoc swallows it: {alone}")
+
+    def test_letters_are_in_the_page_too(self):
+        for command in self.commands():
+            said = re.findall(r"(?m)^  (-\w), (--[\w-]+)", self.berth(command, "--help").stdout)
+            page = read(self.page(command))
+            for letter, flag in said:
+                self.assertIn(f"*{letter}*, *{flag}*", page, command)
 
     def test_every_page_is_installed(self):
         listed = read(os.path.join(ROOT, "docs", "man", "meson.build"))

@@ -27,6 +27,18 @@ static void the_nearest_comes_first(void **state)
     assert_non_null(strstr(hint("srt"), "mean 'srtf'"));
 }
 
+static void a_second_is_named_only_where_it_is_as_near(void **state)
+{
+    assert_string_equal(hint("fif"), " (did you mean 'fifo'?)");
+    assert_string_equal(hint("sxf"), " (did you mean 'sjf'?)");
+}
+
+static void capitals_do_not_matter(void **state)
+{
+    assert_string_equal(hint("LAS"), " (did you mean 'las'?)");
+    assert_non_null(strstr(hint("BackFill"), "'fifo-backfill'"));
+}
+
 static void a_part_of_a_name_is_near(void **state)
 {
     assert_non_null(strstr(hint("backfill"), "'fifo-backfill'"));
@@ -57,9 +69,14 @@ static void a_short_buffer_is_filled_not_spilled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_slip_finds_the_name),     CASE(the_nearest_comes_first),
-        CASE(a_part_of_a_name_is_near),  CASE(what_is_like_nothing_suggests_nothing),
-        CASE(a_long_word_is_no_trouble), CASE(a_short_buffer_is_filled_not_spilled),
+        CASE(a_slip_finds_the_name),
+        CASE(the_nearest_comes_first),
+        CASE(a_second_is_named_only_where_it_is_as_near),
+        CASE(capitals_do_not_matter),
+        CASE(a_part_of_a_name_is_near),
+        CASE(what_is_like_nothing_suggests_nothing),
+        CASE(a_long_word_is_no_trouble),
+        CASE(a_short_buffer_is_filled_not_spilled),
     };
     return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
 }

@@ -160,6 +160,7 @@ const struct command command_bench = {
         "fitgpp choosing a victim among 80,000 jobs, the whole study\n"
         "flow   whose packets go first, for 1,000 jobs on 1,000 hosts; the network\n"
         "solve  shares of 100,000 jobs by prices, and CLP beside it\n"
+        "gavel  a solution and a round of each policy, over the number of jobs\n"
         "live   berthd itself: submissions, starts, preemptions, restarts\n"
         "slurm  Berth on a Slurm of its own, beside Slurm alone; as root, in the "
         "sources\n"

@@ -80,6 +80,7 @@ static void print(const struct flags *flags, const struct comparison *comparison
 {
     const char *report = flags_get(flags, "report");
     FILE *file = report && output_is_stdout(report) ? stderr : stdout;
+    setup_remark(flags, comparison);
     if (flags_get(flags, "json")) {
         struct json *json = comparison_json(comparison);
         json_print(json, stdout, true);

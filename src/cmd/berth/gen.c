@@ -39,7 +39,7 @@ static int no_preset(const struct flags *flags, const char *name)
     for (uint32_t i = 0; preset_list[i] && i < NAMES_MAX; i++)
         names[i] = preset_list[i]->name;
     char hint[128];
-    return command_wrong(flags, "no preset '%.40s'%s", name,
+    return command_wrong(flags, "no preset '%.40s'%s; '--preset list' shows them", name,
                          suggest(hint, sizeof hint, name, names));
 }
 
@@ -61,14 +61,6 @@ static int write_preset(const struct flags *flags, const char *text)
     return command_status(flags, r, &err);
 }
 
-static void list_presets(void)
-{
-    for (const struct preset *const *p = preset_list; *p; p++) {
-        printf("%s%s - %s\n", p == preset_list ? "" : "\n", (*p)->name, (*p)->brief);
-        show_params((*p)->params, stdout);
-    }
-}
-
 static int gen_run(const struct flags *flags)
 {
     if (flags->word_count > 0)
@@ -76,9 +68,10 @@ static int gen_run(const struct flags *flags)
                              flags->words[0]);
     const char *given = flags_get(flags, "preset");
     if (!given)
-        return command_wrong(flags, "--preset is missing; see 'berth gen --help'");
+        return command_wrong(
+            flags, "--preset is missing; '--preset list' shows what there is");
     if (strcmp(given, "list") == 0) {
-        list_presets();
+        show_presets(stdout);
         return 0;
     }
     char name[64];
@@ -104,7 +97,7 @@ static int gen_run(const struct flags *flags)
 const struct command command_gen = {
     .name = "gen",
     .group = "Study",
-    .brief = "Write a generated workload in Berth's own format",
+    .brief = "write a generated workload in Berth's own format",
     .usage = "--preset NAME[:SETTING=VALUE,…] [--seed S] [-o FILE.csv]",
     .flags = gen_flags,
     .more = "Equal settings and seed give equal files.",

@@ -12,9 +12,7 @@
 #include "workload/workload.h"
 
 static const struct flag import_flags[] = {
-    { "format", 0, "NAME",
-      "auto, berth, philly, philly-csv, helios, pai, acme, gavel, "
-      "swf, sacct or generic" },
+    { "format", 0, "NAME", "of the file; by default recognised by its content" },
     { "output", 'o', "FILE",
       "write the jobs there in Berth's own format; - is standard output" },
     { "json", 0, NULL, "print the facts as JSON" },
@@ -109,13 +107,14 @@ static int import_run(const struct flags *flags)
 const struct command command_import = {
     .name = "import",
     .group = "Study",
-    .brief = "Turn a trace into Berth's own format and tell its facts",
+    .brief = "turn a trace into Berth's own format and tell its facts",
     .usage = "FILE [--format NAME] [-o OUT.csv] [--json]",
     .flags = import_flags,
-    .more =
-        "The format is recognised by content; the file may be gzip or zstd, or - for\n"
-        "standard input.  Without -o and --json the jobs go to standard output and "
-        "the\n"
-        "facts to standard error.",
+    .more = "Formats: auto, berth, philly, philly-csv, helios, pai, acme, gavel, swf, "
+            "sacct,\n"
+            "generic.  The file may be gzip or zstd, or - for\n"
+            "standard input.  Without -o and --json the jobs go to standard output and "
+            "the\n"
+            "facts to standard error.",
     .run = import_run,
 };

@@ -40,12 +40,13 @@ static struct words words_of_flow(const struct flow_policy *flow)
     return (struct words){ flow->name, flow->brief, flow->source, flow->params };
 }
 
-static void print_one(struct words words, const char *before)
+static void print_one(struct words words)
 {
-    printf("%s%s - %s\n", before, words.name, words.brief);
-    printf("  from: %s\n", words.source);
+    show_headline(words.name, words.brief, stdout);
+    printf("  from: ");
+    show_wrapped(words.source, 8, stdout);
     if (!words.params)
-        printf("  (no settings)\n");
+        printf("  no settings\n");
     show_params(words.params, stdout);
 }
 
@@ -64,6 +65,10 @@ static struct json *words_json(struct words words)
         if (p->unit)
             json_put_text(row, "unit", p->unit);
         json_put_text(row, "brief", p->brief);
+        if (p->min != 0 || p->max != 0) {
+            json_put_number(row, "min", p->min);
+            json_put_number(row, "max", p->max);
+        }
         if (p->type == PARAM_CHOICE) {
             struct json *choices = json_new_array();
             for (uint32_t i = 0; p->choices[i]; i++)
@@ -90,12 +95,21 @@ static struct json *all_json(void)
     return root;
 }
 
+static void print_brief(const char *before, const char *name, const char *brief)
+{
+    printf("%s%-*s ", before, 20 - (int)strlen(before), name);
+    show_wrapped(brief, 21, stdout);
+}
+
 static void print_all(void)
 {
     for (const struct policy *const *p = policy_list; *p; p++)
-        print_one(words_of(*p), p == policy_list ? "" : "\n");
+        print_brief("", (*p)->name, (*p)->brief);
+    printf("\nWhose packets go first (--flow):\n");
     for (const struct flow_policy *const *f = flow_list; *f; f++)
-        print_one(words_of_flow(*f), "\nflow:");
+        print_brief("flow:", (*f)->name, (*f)->brief);
+    putchar('\n');
+    show_wrapped("'berth policies NAME' shows one with its settings.", 0, stdout);
 }
 
 /* "las", "jpas", or "flow:fair" where both kinds have the name. */
@@ -135,7 +149,7 @@ static int policies_run(const struct flags *flags)
         json_print(root, stdout, true);
         json_free(root);
     } else if (only.name) {
-        print_one(only, "");
+        print_one(only);
     } else {
         print_all();
     }

@@ -8,6 +8,7 @@
 #include "base/output.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
+#include "cmd/berth/sheet.h"
 #include "cmd/berth/show.h"
 #include "study/report.h"
 #include "study/reproduce.h"
@@ -38,24 +39,32 @@ static const char *show(char *text, size_t size, const char *unit, double value)
 
 static void print_table(const struct reproduction *r, FILE *file)
 {
-    fprintf(file, "%s\n%s\n\n", r->study->title, r->study->paper);
-    fprintf(file, "%-36s %10s %10s   %-22s %5s  %s\n", "", "published", "measured",
-            "spread over seeds", "seeds", "verdict");
+    static const struct sheet_column columns[] = {
+        { "figure", false, 0 },    { "published", true, 0 }, { "measured", true, 0 },
+        { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 8 },
+    };
+    struct sheet sheet;
+    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
     for (uint32_t i = 0; i < r->finding_count; i++) {
         const struct finding *f = &r->findings[i];
-        char published[32];
-        char measured[32];
-        char low[32];
+        char text[32];
         char high[32];
-        char spread[80];
-        snprintf(spread, sizeof spread, "%s .. %s",
-                 show(low, sizeof low, f->unit, f->low),
-                 show(high, sizeof high, f->unit, f->high));
-        fprintf(file, "%-36s %10s %10s   %-22s %5u  %s\n", f->id,
-                show(published, sizeof published, f->unit, f->published),
-                show(measured, sizeof measured, f->unit, f->measured),
-                f->seeds > 1 ? spread : "", f->seeds, f->verdict);
+        sheet_add(&sheet, "%s", f->id);
+        sheet_add(&sheet, "%s", show(text, sizeof text, f->unit, f->published));
+        sheet_add(&sheet, "%s", show(text, sizeof text, f->unit, f->measured));
+        if (f->seeds > 1)
+            sheet_add(&sheet, "%s..%s", show(text, sizeof text, f->unit, f->low),
+                      show(high, sizeof high, f->unit, f->high));
+        else
+            sheet_add(&sheet, "%s", "");
+        sheet_add(&sheet, "%u", f->seeds);
+        sheet_add(&sheet, "%s", isnan(f->published) ? "" : f->verdict);
     }
+    show_wrapped(r->study->title, 0, file);
+    show_wrapped(r->study->paper, 0, file);
+    fputc('\n', file);
+    sheet_print(&sheet, file, sheet_width(file), sheet_coloured(file));
+    sheet_release(&sheet);
 }
 
 static int write_page(struct output *output, const struct reproduction *reproduction,
@@ -110,7 +119,8 @@ static int reproduce(const struct flags *flags, const struct study *study)
 static int reproduce_run(const struct flags *flags)
 {
     if (flags->word_count != 1)
-        return command_wrong(flags, "want one paper, or all");
+        return command_wrong(flags,
+                             "want one paper: fitgpp, xion, gavel, slaq, jpas, or all");
     const char *name = flags->words[0];
     const char *names[STUDIES_MAX + 2] = { "all" };
     bool all = strcmp(name, "all") == 0;

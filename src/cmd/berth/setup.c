@@ -9,10 +9,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "cmd/berth/show.h"
 #include "flow/flow.h"
+#include "study/comparison.h"
 #include "workload/workload.h"
 
 #define ERROR_SIGMA_MAX 5.0
+#define MTBF_MIN_NS 1000000000
 
 static const struct param faults_params[] = {
     { "mtbf", PARAM_TIME, offsetof(struct sim_faults, mtbf_ns), "0s", NULL,
@@ -28,10 +31,17 @@ static int read_faults(struct setup *setup, const struct flags *flags,
     const char *text = flags_get(flags, "faults");
     param_defaults(faults_params, &setup->sim.faults);
     int r = param_parse(faults_params, &setup->sim.faults, "--faults", text, err);
-    if (r == 0 && text && setup->sim.faults.mtbf_ns == 0)
+    if (r == 0 && text && setup->sim.faults.mtbf_ns < MTBF_MIN_NS)
         return error_set(err, -EINVAL,
-                         "--faults: mtbf is missing, want mtbf=12h,mttr=10m");
+                         "--faults is \"%.40s\", want such as mtbf=12h,mttr=10m, with "
+                         "mtbf at least 1s",
+                         text);
     return r;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
 }
 
 static int read_window(struct setup *setup, const struct flags *flags,
@@ -41,13 +51,14 @@ static int read_window(struct setup *setup, const struct flags *flags,
     if (!text)
         return 0;
     char *middle;
-    char *end;
+    char *end = NULL;
     errno = 0;
     uint64_t from = strtoull(text, &middle, 10);
     uint64_t to = *middle == ':' ? strtoull(middle + 1, &end, 10) : 0;
-    if (*middle != ':' || *end || errno || text[0] == '-' || middle[1] == '-' ||
+    if (!is_digit(text[0]) || !end || !is_digit(middle[1]) || *end || errno ||
         to <= from)
-        return error_set(err, -EINVAL, "--window is \"%.40s\", want A:B with A < B",
+        return error_set(err, -EINVAL,
+                         "--window is \"%.40s\", want A:B, whole numbers with A < B",
                          text);
     setup->sim.window_from = from;
     setup->sim.window_to = to;
@@ -112,6 +123,10 @@ int setup_read(struct setup *setup, const struct flags *flags)
         return -1;
     }
     setup->sim.workload = flags_get(flags, "workload");
+    if (setup->sim.workload && strcmp(setup->sim.workload, "list") == 0) {
+        show_presets(stdout);
+        return -1;
+    }
     setup->sim.format = flags_get(flags, "format");
     setup->sim.seed = flags_count(flags, "seed", 0, UINT64_MAX, 1);
     setup->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
@@ -181,4 +196,30 @@ const char *setup_command(struct setup *setup, const struct flags *flags)
     const char *text = arena_text(&setup->arena, buf.bytes);
     buf_release(&buf);
     return text;
+}
+
+void setup_remark(const struct flags *flags, const struct comparison *comparison)
+{
+    const char *name = flags->command->name;
+    const struct sim_result *first = &comparison->runs[0].result;
+    const char *rejection = "";
+    for (uint32_t i = 0; i < comparison->policy_count * comparison->seed_count; i++) {
+        const struct sim_cost *cost = &comparison->runs[i].result.cost;
+        if (!rejection[0])
+            rejection = cost->rejection;
+        if (cost->refused_count > 0)
+            fprintf(
+                stderr,
+                "berth %s: %llu plans of %s were thrown away, the last because %s\n",
+                name, (unsigned long long)cost->refused_count,
+                comparison_name(comparison, i / comparison->seed_count), cost->refusal);
+    }
+    if (rejection[0])
+        fprintf(stderr, "berth %s: rejected jobs can never run here: %s\n", name,
+                rejection);
+    if (flags_get(flags, "flow") && !first->network.mode)
+        fprintf(stderr,
+                "berth %s: no job of this workload uses the network: --flow changes "
+                "nothing\n",
+                name);
 }

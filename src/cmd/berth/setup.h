@@ -11,7 +11,8 @@
 #define SETUP_FLAGS \
     { "cluster", 'c', "C", \
       "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
-        { "workload", 'w', "W", "trace file, or preset[:setting=value,…]" }, \
+        { "workload", 'w', "W", \
+          "trace file, or preset[:setting=value,…]; or 'list'" }, \
         { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" }, \
         { "flow", 0, "F", "whose packets go first: NAME[,setting=value…]; fair" }, \
         { "network", 0, "M", "how jobs that use it are followed: auto, exact, mean" }, \
@@ -30,6 +31,8 @@
         "report", 0, "F.html", "write a page with plots" \
     }
 
+struct comparison;
+
 struct setup {
     struct arena arena;
     struct cluster cluster;
@@ -44,3 +47,6 @@ void setup_release(struct setup *setup);
 
 /* The command line that makes this run again; lives in the setup. */
 const char *setup_command(struct setup *setup, const struct flags *flags);
+
+/* Say on stderr what somebody who reads the figures of these runs should know. */
+void setup_remark(const struct flags *flags, const struct comparison *comparison);

@@ -4,15 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/param.h"
 #include "base/units.h"
+#include "cmd/berth/sheet.h"
 #include "study/comparison.h"
+#include "workload/preset.h"
 
 #define LABEL_WIDTH 38
 #define BAR_WIDTH 40
+#define WRAP_MIN 24 /* columns that a text beside something needs at least */
+#define WRAP_INDENT 6
 
 /* 1234567 as "1,234,567". */
 static const char *with_commas(char *text, size_t size, double value)
@@ -51,12 +55,6 @@ static const char *show_value(char *text, size_t size, const struct figure *figu
     return text;
 }
 
-static bool wants_colour(FILE *file)
-{
-    const char *none = getenv("NO_COLOR");
-    return isatty(fileno(file)) && !(none && *none);
-}
-
 /* The policy that does best by this figure; UINT32_MAX if that means nothing. */
 static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
 {
@@ -80,15 +78,6 @@ static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
     return differs ? best : UINT32_MAX;
 }
 
-/* As wide as it looks, which is less than its bytes where it has a "±". */
-static int columns_of(const char *text)
-{
-    int columns = 0;
-    for (; *text; text++)
-        columns += (*text & 0xc0) != 0x80;
-    return columns;
-}
-
 static void show_cell(const struct comparison *comparison, uint32_t policy,
                       uint32_t figure, bool best, bool colour, int width, FILE *file)
 {
@@ -101,7 +90,7 @@ static void show_cell(const struct comparison *comparison, uint32_t policy,
                  fabs(estimate.half / estimate.mean) * 100);
     else
         snprintf(cell, sizeof cell, "%s", value);
-    fprintf(file, "%*s%s%s%s", width - columns_of(cell) - 2, "",
+    fprintf(file, "%*s%s%s%s", width - (int)sheet_length(cell) - 2, "",
             best && colour ? "\033[1;32m" : "", cell, best && colour ? "\033[0m" : "");
     fputs(best ? " *" : "  ", file);
 }
@@ -130,50 +119,62 @@ static bool is_dull(const struct comparison *comparison, uint32_t figure)
     return true;
 }
 
-/* How many columns fit beside the labels; all of them where it is no terminal. */
-static uint32_t columns_at_once(FILE *file, int width, uint32_t all)
-{
-    struct winsize size;
-    if (!isatty(fileno(file)) || ioctl(fileno(file), TIOCGWINSZ, &size) != 0 ||
-        size.ws_col == 0)
-        return all;
-    int fit = (size.ws_col - LABEL_WIDTH) / width;
-    return fit < 1 ? 1 : (uint32_t)fit;
-}
+/* How a table is laid out: labels beside their figures, or, where that is too wide, above. */
+struct layout {
+    int label;        /* columns of a label; 0: it has a line of its own */
+    int width;        /* of a policy's column                            */
+    uint32_t at_once; /* policies beside each other                      */
+};
 
-static void show_columns(const struct comparison *comparison, uint32_t from,
-                         uint32_t to, int width, FILE *file)
-{
-    bool colour = wants_colour(file);
-    fprintf(file, "%-*s", LABEL_WIDTH, "");
-    for (uint32_t p = from; p < to; p++)
-        fprintf(file, "%*s  ", width - 2, comparison_name(comparison, p));
-    fputc('\n', file);
-    for (uint32_t f = 0; summary_figures[f].id; f++) {
-        if (is_dull(comparison, f))
-            continue;
-        uint32_t best = best_of(comparison, f);
-        fprintf(file, "%-*s", LABEL_WIDTH, summary_figures[f].label);
-        for (uint32_t p = from; p < to; p++)
-            show_cell(comparison, p, f, p == best, colour, width, file);
-        fputc('\n', file);
-    }
-}
-
-void show_comparison(const struct comparison *comparison, FILE *file)
+static struct layout layout_of(const struct comparison *comparison, FILE *file)
 {
     int width = comparison->seed_count > 1 ? 20 : 15;
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
         int longest = (int)strlen(comparison_name(comparison, p)) + 4;
         width = longest > width ? longest : width;
     }
+    int columns = (int)sheet_width(file);
+    if (columns == 0) /* no terminal: as wide as it is */
+        return (struct layout){ LABEL_WIDTH, width, comparison->policy_count };
+    int label = columns < LABEL_WIDTH + width ? 0 : LABEL_WIDTH;
+    int fit = (columns - label) / width;
+    return (struct layout){ label, width, fit < 1 ? 1 : (uint32_t)fit };
+}
+
+static void show_label(const struct layout *layout, const char *label, FILE *file)
+{
+    fprintf(file, "%-*s%s", layout->label, label,
+            layout->label || !label[0] ? "" : "\n");
+}
+
+static void show_columns(const struct comparison *comparison, uint32_t from,
+                         uint32_t to, const struct layout *layout, FILE *file)
+{
+    bool colour = sheet_coloured(file);
+    show_label(layout, "", file);
+    for (uint32_t p = from; p < to; p++)
+        fprintf(file, "%*s  ", layout->width - 2, comparison_name(comparison, p));
+    fputc('\n', file);
+    for (uint32_t f = 0; summary_figures[f].id; f++) {
+        if (is_dull(comparison, f))
+            continue;
+        uint32_t best = best_of(comparison, f);
+        show_label(layout, summary_figures[f].label, file);
+        for (uint32_t p = from; p < to; p++)
+            show_cell(comparison, p, f, p == best, colour, layout->width, file);
+        fputc('\n', file);
+    }
+}
+
+void show_comparison(const struct comparison *comparison, FILE *file)
+{
+    struct layout layout = layout_of(comparison, file);
     uint32_t count = comparison->policy_count;
-    uint32_t at_once = columns_at_once(file, width, count);
-    for (uint32_t from = 0; from < count; from += at_once) {
+    for (uint32_t from = 0; from < count; from += layout.at_once) {
         if (from > 0)
             fputc('\n', file);
-        show_columns(comparison, from, count - from < at_once ? count : from + at_once,
-                     width, file);
+        uint32_t to = count - from < layout.at_once ? count : from + layout.at_once;
+        show_columns(comparison, from, to, &layout, file);
     }
     if (count > 1)
         fputs("* best of the row\n", file);
@@ -182,19 +183,72 @@ void show_comparison(const struct comparison *comparison, FILE *file)
                 comparison->seed_count);
 }
 
+/* The rest of a line that has 'used' columns already, broken between words. */
+void show_wrapped(const char *text, uint32_t used, FILE *file)
+{
+    uint32_t width = sheet_width(file);
+    uint32_t indent = used;
+    if (width && indent && width < indent + WRAP_MIN) { /* below, not beside */
+        indent = used = WRAP_INDENT;
+        fprintf(file, "\n%*s", (int)indent, "");
+    }
+    while (*text) {
+        size_t bytes = strcspn(text, " ");
+        char word[512];
+        snprintf(word, sizeof word, "%.*s", (int)bytes, text);
+        uint32_t length = sheet_length(word);
+        if (width && used > indent && used + 1 + length > width) {
+            fprintf(file, "\n%*s", (int)indent, "");
+            used = indent;
+        } else if (used > indent) {
+            fputc(' ', file);
+            used++;
+        }
+        fputs(word, file);
+        used += length;
+        text += bytes;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
+}
+
+void show_headline(const char *name, const char *brief, FILE *file)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s - %s", name, brief);
+    show_wrapped(line, 0, file);
+}
+
 void show_params(const struct param *params, FILE *file)
 {
     for (const struct param *p = params; p && p->name; p++) {
+        struct buf text;
         char left[64];
+        char min[24];
+        char max[24];
+        buf_init(&text, 4096);
         snprintf(left, sizeof left, "%s=%s", p->name, p->standard);
-        fprintf(file, "  %-22s %s", left, p->brief);
+        buf_text(&text, p->brief);
         if (p->unit)
-            fprintf(file, " (%s)", p->unit);
+            buf_print(&text, " (%s)", p->unit);
         if (p->min != 0 || p->max != 0)
-            fprintf(file, ", %g to %g", p->min, p->max);
+            buf_print(&text, ", %s to %s", param_show_number(min, sizeof min, p->min),
+                      param_show_number(max, sizeof max, p->max));
         for (uint32_t i = 0; p->type == PARAM_CHOICE && p->choices[i]; i++)
-            fprintf(file, "%s%s", i ? "|" : ": ", p->choices[i]);
-        fputc('\n', file);
+            buf_print(&text, "%s%s", i ? "|" : ": ", p->choices[i]);
+        fprintf(file, "  %-22s ", left);
+        show_wrapped(text.bytes, 25, file);
+        buf_release(&text);
+    }
+}
+
+void show_presets(FILE *file)
+{
+    for (const struct preset *const *p = preset_list; *p; p++) {
+        if (p != preset_list)
+            fputc('\n', file);
+        show_headline((*p)->name, (*p)->brief, file);
+        show_params((*p)->params, file);
     }
 }
 

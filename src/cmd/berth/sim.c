@@ -62,25 +62,31 @@ static void print_json(const struct comparison *comparison,
 static void print_table(const struct comparison *comparison, FILE *file)
 {
     const struct sim_cost *cost = &comparison->runs[0].result.cost;
-    show_comparison(comparison, file);
-    fprintf(
-        file,
-        "\n%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
-        "%.1f)\n",
-        (unsigned long long)cost->event_count, cost->wall_s,
-        cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
-        cost->decide_us_p50, cost->decide_us_p99);
     const struct sim_network *network = &comparison->runs[0].result.network;
-    if (network->mode)
-        fprintf(file,
-                "network: %s, at most %u jobs at once, %llu times somebody began or "
-                "ended to send\n",
-                network->mode, network->jobs, (unsigned long long)network->changes);
-    if (cost->skipped > 0)
-        fprintf(file,
-                "%llu rows of the trace are no job that can be run and were passed "
-                "over\n",
-                (unsigned long long)cost->skipped);
+    char line[256];
+    show_comparison(comparison, file);
+    snprintf(line, sizeof line,
+             "%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
+             "%.1f)",
+             (unsigned long long)cost->event_count, cost->wall_s,
+             cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
+             cost->decide_us_p50, cost->decide_us_p99);
+    fputc('\n', file);
+    show_wrapped(line, 0, file);
+    if (network->mode) {
+        snprintf(line, sizeof line,
+                 "network: %s, at most %u jobs at once, %llu times somebody began or "
+                 "ended to send",
+                 network->mode, network->jobs, (unsigned long long)network->changes);
+        show_wrapped(line, 0, file);
+    }
+    if (cost->skipped > 0) {
+        snprintf(line, sizeof line,
+                 "%llu rows of the trace are no job that can be run and were passed "
+                 "over; 'berth import' says why",
+                 (unsigned long long)cost->skipped);
+        show_wrapped(line, 0, file);
+    }
 }
 
 /* The files a run may write as it goes, by the flag that names them; then its page. */
@@ -167,13 +173,10 @@ static void print(const struct flags *flags, const struct comparison *comparison
         print_json(comparison, setup);
     else
         print_table(comparison, file);
-    const struct sim_cost *cost = &comparison->runs[0].result.cost;
-    if (cost->refused_count > 0)
-        fprintf(stderr, "berth sim: %llu plans were thrown away, the last because %s\n",
-                (unsigned long long)cost->refused_count, cost->refusal);
-    if (setup->flow && !comparison->runs[0].result.network.mode)
-        fprintf(stderr, "berth sim: no job of this workload uses the network: --flow "
-                        "changes nothing\n");
+    const char *report = flags_get(flags, "report");
+    if (report && file == stdout && !flags_get(flags, "json"))
+        printf("\n%s has the plots.\n", report);
+    setup_remark(flags, comparison);
 }
 
 static int run(const struct flags *flags, struct setup *setup, const char *policy)
@@ -226,8 +229,6 @@ static int sim_run_command(const struct flags *flags)
     const char *policy = flags_get(flags, "policy");
     char text[2048];
     struct setup setup;
-    if (!policy && !flags_get(flags, "cluster"))
-        return command_wrong(flags, "--policy is missing; 'berth policies' lists them");
     for (const char *const *name = (const char *const[]){ "policy", "flow", NULL };
          *name; name++)
         if (flags_each(flags, *name, 1))
@@ -252,8 +253,8 @@ const struct command command_sim = {
     .brief = "run a workload under one policy, in virtual time",
     .usage = "--cluster C --workload W --policy P [flags]",
     .flags = sim_flags,
-    .more =
-        "Example: berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 "
-        "--policy srtf",
+    .more = "Example:\n"
+            "  berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 \\\n"
+            "      --policy srtf",
     .run = sim_run_command,
 };

@@ -255,7 +255,7 @@ static int solve_run(const struct flags *flags)
 const struct command command_solve = {
     .name = "solve",
     .group = "Study",
-    .brief = "Turn jobs and accelerators into shares of time, as a policy does",
+    .brief = "turn jobs and accelerators into shares of time, as a policy does",
     .usage = "POLICY FILE.json [--engine fast|clp] [--json]",
     .flags = solve_flags,
     .more =
