@@ -450,8 +450,10 @@ static void flatten(struct engine *engine)
 /* Whose packets go first from now on: levels that change are events like any order. */
 static int ask_flow(struct engine *engine, struct error *err)
 {
-    if (!engine->flow || (!engine->flow->decide && !engine->flatten))
+    if (!engine->flow || (!engine->flow->decide && !engine->flatten)) {
+        engine->flow_wake_ns = INT64_MAX; /* it has nothing to be asked about */
         return 0;
+    }
     const struct view *view = &engine->state.view;
     struct flow_plan *plan = engine->flow_plan;
     plan->change_count = 0;

@@ -337,6 +337,15 @@ static void another_flow_policy_gives_levels_and_fair_takes_them(void **state)
     assert_int_equal(engine_wake_ns(&bench->engine), INT64_MAX);
 }
 
+static void after_a_restart_fair_does_not_wish_to_be_asked(void **state)
+{
+    assert_int_equal(engine_set_flow(&bench->engine, flow_find("fair"), NULL, NULL), 0);
+    assert_int_equal(engine_step(&bench->engine, 1, NULL, 0, NULL), 0);
+    engine_adopt(&bench->engine);
+    assert_int_equal(engine_step(&bench->engine, 2, NULL, 0, NULL), 0);
+    assert_int_equal(engine_wake_ns(&bench->engine), INT64_MAX);
+}
+
 static void what_a_job_sends_calls_for_no_decision(void **state)
 {
     assert_int_equal(submit(1), 0);
@@ -370,6 +379,7 @@ int main(void)
         CASE(a_policy_that_fails_is_set_aside),
         CASE(a_setting_nobody_knows_is_an_error),
         CASE(another_flow_policy_gives_levels_and_fair_takes_them),
+        CASE(after_a_restart_fair_does_not_wish_to_be_asked),
         CASE(what_a_job_sends_calls_for_no_decision),
         CASE(two_who_trade_places_do_not_wait_for_each_other),
     };
