@@ -203,7 +203,7 @@ static void open_vacancies(struct plan *plan, job_id id)
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
-                                  shared ? 0 : seat->gpus };
+                                  shared ? 0 : plan_left_behind(plan, seat) };
         assert(plan->vacancy_count < plan->seat_max);
         struct vacancy *vacancy = &plan->vacancies[plan->vacancy_count];
         *vacancy = (struct vacancy){ .victim = id,
@@ -235,7 +235,8 @@ void plan_vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool ta
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, 0 };
-        struct room_part gpus = { .node = seat->node, .gpus = seat->gpus };
+        struct room_part gpus = { .node = seat->node,
+                                  .gpus = plan_left_behind(plan, seat) };
         plan_vacancy_change(plan, vacancy_of(plan, seat->node, id), &part, taken);
         if (gpus_of != JOB_NONE)
             plan_vacancy_change(plan, vacancy_of(plan, seat->node, gpus_of), &gpus,

@@ -175,6 +175,7 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
         plan_room(plan, seat->node, &room);
         gpus += seat_gpu_count(seat);
         if (room.cpu_milli < need.cpu_milli || room.mem_mib < need.mem_mib ||
+            plan_left_behind(plan, seat) != seat->gpus ||
             (want->avoid && bits_test(want->avoid, seat->node)))
             return false;
     }
@@ -258,7 +259,7 @@ static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
         for (uint32_t i = 0; i < job->seats.count; i++) {
             const struct seat *seat = &plan->state->seats[job->seats.first + i];
             const struct vacancy *vacancy = vacancy_of(plan, seat->node, whose[w]);
-            found += vacancy && vacancy->left.gpus == seat->gpus;
+            found += vacancy && vacancy->left.gpus == plan_left_behind(plan, seat);
         }
         *ret_whose = whose[w];
         if (found == job->seats.count)

@@ -97,6 +97,13 @@ static inline struct vacancy *vacancy_of(const struct plan *plan, node_id node,
     return v == NONE ? NULL : &plan->vacancies[v];
 }
 
+/* Of a seat's accelerators those that will be free: what others use now stays theirs. */
+static inline uint64_t plan_left_behind(const struct plan *plan,
+                                        const struct seat *seat)
+{
+    return seat->gpus & ~plan->state->foreign[seat->node];
+}
+
 /* Take room that is free, or put it back; the same with a vacancy; with all of a job's. */
 void plan_free_change(struct plan *plan, const struct room_part *part, bool taken);
 void plan_vacancy_change(struct plan *plan, struct vacancy *vacancy,

@@ -412,6 +412,33 @@ static void vacated_room_on_a_dead_node_is_no_room(void **state)
     assert_false(grant(w, new));
 }
 
+static void what_others_use_is_not_vacated(void **state)
+{
+    struct world *w = *state;
+    job_id victim = world_running_on(w, 0, (struct job){ .gpus = 4 });
+    job_id large = world_queued(w, (struct job){ .gpus = 4 });
+    job_id small = world_queued(w, (struct job){ .gpus = 3 });
+    world_running_on(w, 1, (struct job){ .gpus = 4 });
+    world_apply(w, (struct event){ .kind = EVENT_FOREIGN,
+                                   .job = JOB_NONE,
+                                   .node = 0,
+                                   .gpus = 1 << 1 });
+
+    world_plan(w);
+    revoke(w, victim);
+    assert_false(grant(w, large));
+    assert_true(grant(w, small));
+    assert_int_equal(world_seat(w, small, 0)->gpus, 0xd);
+
+    world_plan(w);
+    revoke(w, victim);
+    assert_true(grant(w, victim)); /* it may stay beside them */
+    assert_false(grant(w, small));
+
+    world_plan(w);
+    assert_false(grant_beside(w, large, victim));
+}
+
 /* --- moving and resizing ------------------------------------------------------------------------- */
 
 static void a_job_that_grows_is_promised_its_own_seats(void **state)
@@ -503,6 +530,7 @@ int main(void)
         CASE(one_victim_can_have_two_successors),
         CASE(a_gang_can_take_free_and_vacated_nodes_together),
         CASE(vacated_room_on_a_dead_node_is_no_room),
+        CASE(what_others_use_is_not_vacated),
         CASE(a_job_that_grows_is_promised_its_own_seats),
         CASE(a_job_that_cannot_grow_stays_as_it_is),
         CASE(what_a_shrinking_job_gives_up_can_be_granted),
