@@ -395,11 +395,20 @@ static void learn_rate(const struct state *state, struct job *job,
     job->rate_best_per_s *= factor;
 }
 
-/* What it took to leave is what it will take the next time. */
+/*
+ * What it took to leave is what it will take the next time.  One that was killed needs more
+ * than its grace, whatever it says: to those who ask it does not save its state.
+ */
 static void learn_pause(struct job *job, const struct event *event)
 {
-    if (event->measured && event->clean && job->state == JOB_STOPPING)
-        job->pause_ns = event->at_ns - job->recalled_ns;
+    if (job->state != JOB_STOPPING)
+        return;
+    int64_t took_ns = event->at_ns - job->recalled_ns;
+    if (event->measured && event->clean)
+        job->pause_ns = took_ns;
+    else if (!event->clean && !job->leaving && took_ns >= job->grace_ns &&
+             job->pause_ns <= job->grace_ns)
+        job->pause_ns = job->grace_ns + 1;
 }
 
 /* An executor speaks of an attempt; one that is over is of no interest any more. */
@@ -446,6 +455,30 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     default:
         return true;
     }
+}
+
+/*
+ * What a job says of itself may be anything that is a number.  Beyond these nobody trains,
+ * and sums lose their last digits: such a figure is replaced by what was known, before
+ * anybody reckons with it.
+ */
+#define STEPS_MAX 1e15
+#define RATE_MIN 1e-6
+#define RATE_MAX 1e9
+
+static void believe(const struct job *job, struct event *event)
+{
+    if (event->kind < EVENT_STARTED || event->kind > EVENT_LOST ||
+        event->kind == EVENT_SENT)
+        return;
+    if (!(event->rate_per_s >= RATE_MIN && event->rate_per_s <= RATE_MAX))
+        event->rate_per_s = 0;
+    if (!(event->steps_total > 0 && event->steps_total <= STEPS_MAX))
+        event->steps_total = 0;
+    if (!(event->steps >= 0 && event->steps <= STEPS_MAX))
+        event->steps = fmin(job_steps(job, event->at_ns), STEPS_MAX);
+    if (!(event->steps_reached >= 0 && event->steps_reached <= STEPS_MAX))
+        event->steps_reached = event->steps;
 }
 
 static void node_changed(struct state *state, const struct event *event)
@@ -495,6 +528,7 @@ bool state_apply(struct state *state, struct event *event)
     }
     if (is_late(state, event) || !is_expected(job, event->kind))
         return false;
+    believe(job, event);
 
     switch (event->kind) {
     case EVENT_STARTED:

@@ -107,6 +107,50 @@ static void progress_moves_the_anchor_and_keeps_the_loss(void **state)
     assert_true(ring->losses[0] == 1.25);
 }
 
+static void figures_that_cannot_be_are_not_believed(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_running(w, (struct job){ .gpus = 1, .steps_total = 100 });
+    world_pass(w, SECONDS(10));
+    double rate_per_s = world_job(w, job)->rate_per_s;
+    static const double odd[] = { 1e300, -1, 1.1e15 };
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        struct event event = { .kind = EVENT_PROGRESS,
+                               .job = job,
+                               .at_ns = w->state.view.now_ns,
+                               .measured = true,
+                               .steps = odd[i],
+                               .rate_per_s = odd[i],
+                               .steps_total = odd[i],
+                               .loss = NAN };
+        event.generation = world_job(w, job)->generation;
+        assert_true(state_apply(&w->state, &event));
+        assert_near(event.steps, 10 * rate_per_s, 1e-9); /* as all who listen see it */
+        assert_near(world_job(w, job)->steps, 10 * rate_per_s, 1e-9);
+        assert_near(world_job(w, job)->rate_per_s, rate_per_s, 0);
+        assert_near(world_job(w, job)->steps_total, 100, 0);
+    }
+    struct event end = lost(job, 1e300);
+    assert_true(world_apply(w, end));
+    assert_near(world_job(w, job)->steps, 10 * rate_per_s, 1e-9);
+}
+
+/* It said that it could save in time, and had to be killed. */
+static void who_was_killed_needs_more_than_its_grace(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_running(
+        w, (struct job){ .gpus = 1, .grace_ns = SECONDS(20), .pause_ns = SECONDS(5) });
+    world_plan(w);
+    plan_revoke(w->plan, job, RULE_ROUND, JOB_NONE);
+    world_carry_out(w);
+    world_pass(w, SECONDS(20));
+    struct event killed = stopped(job, 0);
+    killed.clean = false;
+    assert_true(world_apply(w, killed));
+    assert_true(world_job(w, job)->pause_ns > world_job(w, job)->grace_ns);
+}
+
 static void a_report_without_a_loss_leaves_the_last_one(void **state)
 {
     struct world *w = *state;
@@ -848,6 +892,8 @@ int main(void)
         CASE(a_placed_job_has_seats_and_starts_in_them),
         CASE(steps_are_made_from_loading_on),
         CASE(progress_moves_the_anchor_and_keeps_the_loss),
+        CASE(figures_that_cannot_be_are_not_believed),
+        CASE(who_was_killed_needs_more_than_its_grace),
         CASE(a_report_without_a_loss_leaves_the_last_one),
         CASE(the_ring_keeps_the_newest_losses),
         CASE(rings_are_used_again),
