@@ -318,7 +318,7 @@ static int bring_ledger(struct recovery *rec, struct error *err)
         job_id victim = state_find(rec->state, entry.victim);
         if (victim == JOB_NONE)
             continue;
-        if (entry.newcomer && entry.started_ns < 0)
+        if (entry.newcomer && entry.started_ns < 0 && entry.with > 0)
             entry.for_whom = state_find(rec->state, entry.newcomer);
         ledger_restore_entry(rec->setup->ledger, &rec->state->view, victim, &entry);
     }

@@ -2,12 +2,14 @@
 #include "metrics/ledger.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 
 #define NONE UINT32_MAX
+#define REDO_MAX_NS 1e18 /* GPU-time; what is reported may be anything */
 
 /* What is remembered of a live job. */
 struct ledger_job {
@@ -171,6 +173,16 @@ static void close_all(struct ledger *ledger, job_id id, double steps_total)
 
 /* --- events ------------------------------------------------------------------------ */
 
+/* Its next loading belongs to no preemption, any more. */
+static void end_due(struct ledger *ledger, struct ledger_job *job)
+{
+    if (job->loads == NONE)
+        return;
+    ledger->entries[job->loads].due = false;
+    tell(ledger, &ledger->entries[job->loads]);
+    job->loads = NONE;
+}
+
 /* It has loaded, or stops loading: what that took belongs to the last preemption. */
 static void end_loading(struct ledger *ledger, struct ledger_job *job, int64_t now_ns)
 {
@@ -182,8 +194,14 @@ static void end_loading(struct ledger *ledger, struct ledger_job *job, int64_t n
     int64_t load_ns = (now_ns - job->since_ns) * job->gpus;
     ledger->entries[job->loads].load_ns += load_ns;
     ledger->actual_cost_ns += load_ns;
-    tell(ledger, &ledger->entries[job->loads]);
-    job->loads = NONE;
+    end_due(ledger, job);
+}
+
+/* As fast as it is believed to be from now on, whoever says so. */
+static void note_rate(struct ledger *ledger, const struct view *view, job_id id)
+{
+    if (view->jobs[id].rate_per_s > 0)
+        ledger->jobs[id].rate_per_s = view->jobs[id].rate_per_s;
 }
 
 static void started(struct ledger *ledger, const struct view *view,
@@ -195,8 +213,7 @@ static void started(struct ledger *ledger, const struct view *view,
     job->leaving = false;
     job->gpus = view->jobs[event->job].gpus_now;
     job->since_ns = event->at_ns;
-    if (event->rate_per_s > 0)
-        job->rate_per_s = event->rate_per_s;
+    note_rate(ledger, view, event->job);
     uint32_t with = 0;
     for (uint32_t at = job->awaits; at != NONE;
          at = ledger->entries[at].next_of_newcomer)
@@ -209,7 +226,7 @@ static void started(struct ledger *ledger, const struct view *view,
     }
     job->awaits = NONE;
     if (event->loaded)
-        job->loads = NONE;
+        end_due(ledger, job);
 }
 
 static bool is_preemption(enum rule rule)
@@ -290,19 +307,29 @@ static void left(struct ledger *ledger, const struct view *view,
         if (event->kind == EVENT_STOPPED && !gone) {
             double lost = event->steps_reached - event->steps;
             if (event->rate_per_s > 0 && lost > 0)
-                entry->redo_ns = (int64_t)(lost / event->rate_per_s * 1e9 * job->gpus);
+                entry->redo_ns = (int64_t)fmin(
+                    lost / event->rate_per_s * 1e9 * job->gpus, REDO_MAX_NS);
             ledger->actual_cost_ns += entry->redo_ns;
             job->loads = job->newest;
+            entry->due = true;
         }
         tell(ledger, entry);
     }
     job->seated = job->leaving = false;
 }
 
-/* A newcomer that gives up: nobody's wait was saved. */
+/* A newcomer that gives up: nobody's wait was saved, and that is remembered. */
 static void gave_up(struct ledger *ledger, job_id id)
 {
+    uint32_t at = ledger->jobs[id].awaits;
     ledger->jobs[id].awaits = NONE;
+    while (at != NONE) {
+        struct ledger_entry *entry = &ledger->entries[at];
+        at = entry->next_of_newcomer;
+        entry->for_whom = JOB_NONE;
+        entry->with = 0;
+        tell(ledger, entry);
+    }
 }
 
 void ledger_event(void *self, const struct view *view, const struct event *event)
@@ -323,16 +350,14 @@ void ledger_event(void *self, const struct view *view, const struct event *event
     case EVENT_PROGRESS:
         if (event->kind == EVENT_LOADED)
             end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
-        if (event->rate_per_s > 0)
-            ledger->jobs[event->job].rate_per_s = event->rate_per_s;
+        note_rate(ledger, view, event->job);
         break;
     case EVENT_RESIZING: /* what it had loaded is paid for */
         end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
         break;
     case EVENT_RESIZED:
         ledger->jobs[event->job].gpus = view->jobs[event->job].gpus_now;
-        if (event->rate_per_s > 0)
-            ledger->jobs[event->job].rate_per_s = event->rate_per_s;
+        note_rate(ledger, view, event->job);
         break;
     case EVENT_RECALLED:
         recalled(ledger, view, event);
@@ -346,7 +371,7 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         gave_up(ledger, event->job);
         if (ledger->jobs[event->job].seated && !job_seated(&view->jobs[event->job])) {
             left(ledger, view, event);
-            ledger->jobs[event->job].loads = NONE; /* because of the fault */
+            end_due(ledger, &ledger->jobs[event->job]); /* because of the fault */
         } /* else it had not come yet: its loading is still due to who sent it away */
         if (view->jobs[event->job].state == JOB_FREE)
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
@@ -383,8 +408,7 @@ void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id i
         .loads = NONE,
         .gpus = job->gpus_now,
         .seated = job_seated(job),
-        .loading = job->state == JOB_LOADING,
-        .leaving = job->state == JOB_STOPPING && !job->leaving,
+        .loading = job->state == JOB_LOADING && job->next.count == 0,
         .since_ns = job->state == JOB_STOPPING ? job->recalled_ns : job->since_ns,
         .rate_per_s = job->rate_per_s,
     };
@@ -401,8 +425,10 @@ void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id
     uint32_t at = entry_new(ledger);
     ledger->entries[at] = *kept;
     append(ledger, job, at);
-    bool has_left = !job->seated || job->loading;
-    job->loads = has_left && kept->load_ns == 0 ? at : NONE;
+    job->loads = kept->due ? at : job->loads;
+    /* It may leave for another reason than to make room: then nothing is booked. */
+    job->leaving = view->jobs[victim].state == JOB_STOPPING &&
+                   view->jobs[victim].recalled_ns == kept->at_ns;
 }
 
 void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count)

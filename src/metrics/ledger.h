@@ -40,7 +40,8 @@ struct ledger_entry {
     int64_t pause_ns, load_ns, redo_ns; /* GPU-time, as it came out */
     double steps, rate_per_s;           /* where the victim was     */
     int64_t started_ns;                 /* the newcomer; -1: not yet */
-    uint32_t with;                      /* how many left for it      */
+    uint32_t with;                      /* how many left for it; 0: it gave up */
+    bool due;                           /* its victim's next loading belongs to it */
     job_id for_whom;                    /* slot of the newcomer      */
     uint32_t next_of_victim;
     uint32_t next_of_newcomer;

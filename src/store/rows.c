@@ -380,7 +380,7 @@ void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
         db_null(query, ++n);
     db_int(query, ++n, entry->with);
     db_real(query, ++n, open ? (double)NAN : wait_saved_s);
-    db_int(query, ++n, open);
+    db_int(query, ++n, open ? 1 + entry->due : 0);
 }
 
 struct db_query *rows_select_open(struct db *db)
@@ -388,7 +388,7 @@ struct db_query *rows_select_open(struct db *db)
     return db_prepare(db,
                       "SELECT at_ns, victim, newcomer, rule, gpus, predicted_cost_ns, "
                       "predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
-                      "rate_per_s, started_ns, shared_by, number FROM ledger "
+                      "rate_per_s, started_ns, shared_by, number, open FROM ledger "
                       "WHERE open ORDER BY victim, number");
 }
 
@@ -422,6 +422,7 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
         .started_ns = db_is_null(query, 12) ? -1 : db_get_int(query, 12),
         .with = (uint32_t)db_get_int(query, 13),
         .number = (uint32_t)db_get_int(query, 14),
+        .due = db_get_int(query, 15) > 1,
         .for_whom = JOB_NONE,
     };
     return 1;

@@ -101,7 +101,7 @@ CREATE TABLE ledger (
     started_ns  INTEGER,            -- of the newcomer
     shared_by   INTEGER NOT NULL DEFAULT 1,
     wait_saved_s REAL,              -- known when the victim has ended
-    open        INTEGER NOT NULL,
+    open        INTEGER NOT NULL,   -- 2: the victim has still to load again
     PRIMARY KEY (victim, number)
 ) WITHOUT ROWID;
 CREATE INDEX ledger_open ON ledger (victim) WHERE open;
