@@ -90,7 +90,7 @@ static void depart(struct local *local, job_id job)
             continue;
         uint32_t kept = 0;
         for (uint32_t i = 0; i < run->after_count; i++)
-            if (run->after[i] != job)
+            if (run->after[i] != job || run->job == job)
                 run->after[kept++] = run->after[i];
         bool was_last = kept == 0 && run->after_count > 0;
         run->after_count = kept;
@@ -310,11 +310,39 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
 
 /* --- later -------------------------------------------------------------------------------- */
 
+/*
+ * A job that was to go on elsewhere does so once it is on record how it left: one that
+ * has come to its own end meanwhile does not.
+ */
+static void let_go_on(struct local *local, job_id job, uint32_t generation)
+{
+    const struct job *known = &local->setup.view->jobs[job];
+    bool over = known->state == JOB_FREE || known->generation != generation;
+    for (struct local_run *run = local->slots[job]; run; run = run->same_slot) {
+        if (run->phase != PHASE_WAITS || run->generation != generation || run->why[0])
+            continue;
+        if (over) {
+            run->phase = PHASE_RECORDED; /* the next commit clears it away */
+            run->due_ns = INT64_MAX;
+            local->recorded_count++;
+            continue;
+        }
+        bool waited = run->after_count > 0;
+        local_drop_absent(run);
+        if (waited && run->after_count == 0)
+            begin(run);
+    }
+}
+
 static void collect(struct local_run *run)
 {
+    struct local *local = run->local;
+    job_id job = run->job;
+    uint32_t generation = run->generation;
     local_say(run, "collected\n");
     local_remove(run);
     local_forget(run);
+    let_go_on(local, job, generation);
 }
 
 /* The engine has not taken note of its end: it was of an attempt it knows nothing of. */
@@ -419,12 +447,12 @@ int local_commit(void *self, struct error *err)
     struct local_run *next;
     if (local->recorded_count == 0)
         return 0;
+    local->recorded_count = 0;
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
         if (run->phase == PHASE_RECORDED)
             collect(run);
     }
-    local->recorded_count = 0;
     return 0;
 }
 

@@ -33,7 +33,8 @@ void local_drop_absent(struct local_run *run)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < run->after_count; i++) {
         struct local_run *other = run->local->slots[run->after[i]];
-        while (other && (other == run || other->phase >= PHASE_OVER))
+        bool itself = run->after[i] == run->job; /* until its end is on record */
+        while (other && (other == run || (!itself && other->phase >= PHASE_OVER)))
             other = other->same_slot;
         if (other)
             run->after[kept++] = run->after[i];

@@ -478,6 +478,54 @@ static void a_successor_starts_when_all_before_it_have_left(void **state)
     bench_until(b, second, EVENT_STOPPED);
 }
 
+/* The attempt after this one, elsewhere, as soon as it has left. */
+static void order_to_go_on(struct bench *b, job_id job)
+{
+    b->more[job].after[0] = job;
+    b->more[job].after_count = 1;
+    b->jobs[job].attempt++;
+    bench_start(b, job);
+    b->jobs[job].attempt--; /* until it has left */
+}
+
+static void who_is_to_go_on_elsewhere_does_so_when_it_has_left(void **state)
+{
+    struct bench *b = *state;
+    job_id job =
+        bench_job(b, "test $BERTH_ATTEMPT = 1 && exit 0; echo ready; exec sleep 1000");
+    bench_start(b, job);
+    bench_wait_for_output(b, job, "ready");
+    order_to_go_on(b, job);
+    executor_local.stop(b->local, job, PATIENCE_NS, NULL);
+    bench_until(b, job, EVENT_STOPPED);
+    b->jobs[job].attempt = 1;
+    assert_int_equal(bench_until(b, job, EVENT_FINISHED).attempt, 1);
+}
+
+/* It was told to leave and to start elsewhere, and had just done its work. */
+static void who_has_ended_does_not_go_on_elsewhere(void **state)
+{
+    struct bench *b = *state;
+    job_id job =
+        bench_job(b, "until test -e $BERTH_CKPT_DIR/gate; do sleep 0.02; done; "
+                     "echo ran >> $BERTH_CKPT_DIR/ran; exit 0");
+    job_id other = bench_job(b, "sleep 0.3");
+    bench_start(b, job);
+    bench_until(b, job, EVENT_STARTED);
+    order_to_go_on(b, job);
+    b->jobs[job].state = JOB_FREE; /* as it is when the engine has heard of its end */
+    open_gate(b, job);
+    bench_until(b, job, EVENT_FINISHED);
+    bench_start(b, other); /* time enough to begin */
+    bench_until(b, other, EVENT_FINISHED);
+
+    char path[128];
+    snprintf(path, sizeof path, "%s/ckpt/%u/ran", b->state_dir, job + 1);
+    assert_string_equal(bench_read(path), "ran\n");
+    assert_int_equal(bench_count(b, job, EVENT_STARTED), 1);
+    assert_int_equal(local_count(b->local), 0);
+}
+
 static void a_successor_still_waits_after_a_restart(void **state)
 {
     struct bench *b = *state;
@@ -682,6 +730,8 @@ int main(void)
         CASE(a_job_is_told_to_stop_though_berthd_was_restarted),
         CASE(a_job_that_vanished_is_lost),
         CASE(a_successor_starts_when_all_before_it_have_left),
+        CASE(who_is_to_go_on_elsewhere_does_so_when_it_has_left),
+        CASE(who_has_ended_does_not_go_on_elsewhere),
         CASE(a_successor_still_waits_after_a_restart),
         CASE(one_that_waits_can_be_cancelled),
         CASE(a_time_limit_ends_a_job_in_failure),
