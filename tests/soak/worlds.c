@@ -1,0 +1,406 @@
+/*
+ * worlds.c - seeded worlds in which everything goes wrong, for every policy.
+ *
+ *     soak_worlds --seed 1234 --policy gavel-las      one world, again and again the same
+ *     soak_worlds --seeds 10000 [--from 1]            so many for each policy
+ *     soak_worlds --check                             a few, and every defect must be found
+ *
+ * See docs/internals/worlds.md.  Worlds are played by processes, so that one that breaks
+ * takes only itself with it: what led to it is printed with the command that plays it again.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "policy/policy.h"
+#include "support/ordeal.h"
+
+#define WORKERS_MAX 64
+#define FAILURES_MAX 20  /* then it is enough                                  */
+#define WORLD_CPU_S 60   /* one world takes milliseconds: more is a busy loop   */
+#define CHECK_SEEDS 3    /* of each policy in 'make check'                      */
+#define DEFECT_SEEDS 200 /* within which a defect must have been found          */
+
+struct request {
+    uint64_t from, seeds;
+    const struct policy *policy; /* NULL: all of them */
+    enum defect defect;
+    uint32_t workers;
+    bool json, check, shows, one, quiet;
+};
+
+/* What processes share: who plays what, and what has come of it. */
+struct shared {
+    _Atomic uint64_t next; /* world to be played */
+    struct {
+        uint64_t world; /* that is being played */
+        struct ordeal_counts counts;
+    } workers[WORKERS_MAX];
+};
+
+static uint32_t policy_count(void)
+{
+    uint32_t count = 0;
+    while (policy_list[count])
+        count++;
+    return count;
+}
+
+static const char *store_folder(void)
+{
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+/* --- one world ------------------------------------------------------------------------- */
+
+/* An assertion, a fault of the program, or a world that takes for ever. */
+static void on_signal(int number)
+{
+    ordeal_report(number == SIGABRT   ? "an assertion failed"
+                  : number == SIGXCPU ? "it does not end: a busy loop"
+                                      : strsignal(number));
+    _exit(1);
+}
+
+static void catch_signals(void)
+{
+    static const int numbers[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        signal(numbers[i], on_signal);
+}
+
+static void at_exit(void)
+{
+    ordeal_report("a test failed");
+}
+
+static double cpu_s(int who)
+{
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* The whole of its time so far, and so much for the next world. */
+static void limit_cpu(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_CPU, &limit);
+    limit.rlim_cur = (rlim_t)cpu_s(RUSAGE_SELF) + WORLD_CPU_S;
+    setrlimit(RLIMIT_CPU, &limit);
+}
+
+static void play(const struct request *request, uint64_t seed,
+                 const struct policy *policy, struct ordeal_counts *counts)
+{
+    struct ordeal_setup setup = { .seed = seed,
+                                  .policy = policy,
+                                  .defect = request->defect,
+                                  .shows = request->shows,
+                                  .folder = store_folder() };
+    limit_cpu();
+    ordeal_play(&setup, counts);
+}
+
+/* --- many ------------------------------------------------------------------------------- */
+
+static uint64_t seed_of(const struct request *request, uint64_t world)
+{
+    return request->from + (request->policy ? world : world / policy_count());
+}
+
+static const struct policy *policy_of(const struct request *request, uint64_t world)
+{
+    return request->policy ? request->policy : policy_list[world % policy_count()];
+}
+
+static uint64_t world_count(const struct request *request)
+{
+    return request->seeds * (request->policy ? 1 : policy_count());
+}
+
+static pid_t start_worker(const struct request *request, struct shared *shared,
+                          uint32_t number)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    if (request->quiet && !freopen("/dev/null", "w", stderr))
+        _exit(2);
+    catch_signals();
+    atexit(at_exit);
+    uint64_t world;
+    while ((world = atomic_fetch_add(&shared->next, 1)) < world_count(request)) {
+        shared->workers[number].world = world;
+        play(request, seed_of(request, world), policy_of(request, world),
+             &shared->workers[number].counts);
+    }
+    _exit(0);
+}
+
+/* Play them all, on all cores; how many broke. */
+static uint32_t play_all(const struct request *request,
+                         struct ordeal_counts *ret_counts)
+{
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[WORKERS_MAX];
+    uint32_t failures = 0;
+    uint32_t refused = 0;
+    uint32_t running = 0;
+    if (shared == MAP_FAILED) {
+        perror("soak_worlds");
+        exit(2);
+    }
+    for (uint32_t i = 0; i < request->workers; i++, running++)
+        pids[i] = start_worker(request, shared, i);
+    while (running > 0) {
+        int status;
+        pid_t pid = wait(&status);
+        uint32_t i = 0;
+        while (i < request->workers && pids[i] != pid)
+            i++;
+        if (pid < 0 && errno != EINTR)
+            break;
+        if (i == request->workers)
+            continue;
+        running--;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            continue;
+        failures++;
+        refused += WIFEXITED(status) && WEXITSTATUS(status) == ORDEAL_REFUSED;
+        uint64_t world = shared->workers[i].world;
+        if (!request->quiet)
+            fprintf(stderr, "failed: seed %" PRIu64 ", policy %s\n",
+                    seed_of(request, world), policy_of(request, world)->name);
+        if (failures < FAILURES_MAX && !request->quiet) {
+            pids[i] = start_worker(request, shared, i);
+            running++;
+        } else {
+            atomic_store(&shared->next, world_count(request));
+        }
+    }
+    *ret_counts = (struct ordeal_counts){ 0 };
+    for (uint32_t i = 0; i < request->workers; i++) {
+        const uint64_t *from = (const uint64_t *)&shared->workers[i].counts;
+        uint64_t *to = (uint64_t *)ret_counts;
+        for (size_t k = 0; k < sizeof *ret_counts / sizeof *to; k++)
+            to[k] += from[k];
+    }
+    ret_counts->refused += refused;
+    munmap(shared, sizeof *shared);
+    return failures;
+}
+
+static uint64_t fault_count(const struct ordeal_counts *counts)
+{
+    uint64_t count = 0;
+    for (uint32_t f = 0; f < FAULT_COUNT; f++)
+        count += counts->faults[f];
+    return count;
+}
+
+static void print_json(const struct request *request,
+                       const struct ordeal_counts *counts, uint32_t failures)
+{
+    struct json *all = json_new_object();
+    struct json *faults = json_new_object();
+    json_put_count(all, "seeds", (int64_t)request->seeds);
+    json_put_count(all, "from", (int64_t)request->from);
+    json_put_count(all, "policies", request->policy ? 1 : policy_count());
+    json_put_count(all, "worlds", (int64_t)counts->worlds);
+    json_put_count(all, "jobs", (int64_t)counts->jobs);
+    json_put_count(all, "events", (int64_t)counts->events);
+    json_put_count(all, "decisions", (int64_t)counts->decisions);
+    json_put_count(all, "commits", (int64_t)counts->commits);
+    json_put_count(all, "faults_injected", (int64_t)fault_count(counts));
+    for (uint32_t f = 0; f < FAULT_COUNT; f++)
+        json_put_count(faults, fault_names[f], (int64_t)counts->faults[f]);
+    json_put(all, "faults", faults);
+    json_put_count(all, "rebuildings", (int64_t)counts->rebuildings);
+    json_put_count(all, "refused_plans", (int64_t)counts->refused);
+    json_put_count(all, "failures", failures);
+    json_put_number(all, "cpu_seconds", cpu_s(RUSAGE_CHILDREN) + cpu_s(RUSAGE_SELF));
+    json_print(all, stdout, true);
+    json_free(all);
+}
+
+static void print_line(const struct ordeal_counts *counts, uint32_t failures)
+{
+    printf("%" PRIu64 " worlds, %" PRIu64 " events, %" PRIu64 " decisions, %" PRIu64
+           " faults, %" PRIu64 " rebuildings, %" PRIu64 " refused plans, %u failures, "
+           "%.1f CPU s\n",
+           counts->worlds, counts->events, counts->decisions, fault_count(counts),
+           counts->rebuildings, counts->refused, failures, cpu_s(RUSAGE_CHILDREN));
+}
+
+/* --- the cheap test ------------------------------------------------------------------------ */
+
+/* Sound worlds stay sound, every kind of fault turns up, and what is wrong is found. */
+static int check(struct request *request)
+{
+    struct ordeal_counts counts;
+    bool all_there = true;
+    bool ok;
+    int number = 0;
+    int failed = 0;
+    printf("1..%d\n", 1 + DEFECT_COUNT);
+    request->seeds = CHECK_SEEDS;
+    ok = play_all(request, &counts) == 0;
+    failed += !ok;
+    printf("%s %d - worlds of every policy come to their end\n", ok ? "ok" : "not ok",
+           ++number);
+    for (uint32_t f = 0; f < FAULT_COUNT; f++)
+        if (counts.faults[f] == 0) {
+            printf("# %s did not happen\n", fault_names[f]);
+            all_there = false;
+        }
+    failed += !all_there;
+    printf("%s %d - everything went wrong once\n", all_there ? "ok" : "not ok",
+           ++number);
+    request->seeds = DEFECT_SEEDS;
+    request->quiet = true;
+    request->policy = policy_find("srtf");
+    for (enum defect d = 1; d < DEFECT_COUNT; d++) {
+        request->defect = d;
+        ok = play_all(request, &counts) > 0;
+        failed += !ok;
+        printf("%s %d - %s is found (after %" PRIu64 " sound worlds)\n",
+               ok ? "ok" : "not ok", ++number, defect_names[d], counts.worlds);
+    }
+    return failed ? 1 : 0;
+}
+
+/* --- what is asked for ------------------------------------------------------------------------ */
+
+static const char usage_text[] =
+    "usage: soak_worlds --seed N --policy NAME [--defect NAME] [--show]\n"
+    "       soak_worlds --seeds N [--from K] [--policy NAME] [--defect NAME] [--jobs "
+    "N]\n"
+    "                   [--json]\n"
+    "       soak_worlds --check\n"
+    "defects:";
+
+static int usage(void)
+{
+    fputs(usage_text, stderr);
+    for (enum defect d = 1; d < DEFECT_COUNT; d++)
+        fprintf(stderr, " %s", defect_names[d]);
+    fputc('\n', stderr);
+    return 2;
+}
+
+static bool read_number(const char *text, uint64_t *ret_number)
+{
+    char *end;
+    errno = 0;
+    *ret_number = strtoull(text, &end, 10);
+    return errno == 0 && *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+static bool read_defect(const char *text, enum defect *ret_defect)
+{
+    for (enum defect d = 1; d < DEFECT_COUNT; d++)
+        if (strcmp(text, defect_names[d]) == 0) {
+            *ret_defect = d;
+            return true;
+        }
+    return false;
+}
+
+static bool read_request(int argc, char **argv, struct request *request)
+{
+    static const struct option options[] = {
+        { "seed", required_argument, NULL, 's' },
+        { "seeds", required_argument, NULL, 'n' },
+        { "from", required_argument, NULL, 'f' },
+        { "policy", required_argument, NULL, 'p' },
+        { "defect", required_argument, NULL, 'd' },
+        { "jobs", required_argument, NULL, 'j' },
+        { "json", no_argument, NULL, 'J' },
+        { "show", no_argument, NULL, 'S' },
+        { "check", no_argument, NULL, 'c' },
+        { NULL, 0, NULL, 0 },
+    };
+    uint64_t workers = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    bool ok = true;
+    int option;
+    request->from = 1;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            ok = ok && read_number(optarg, &request->from);
+            request->one = true;
+            break;
+        case 'n':
+            ok = ok && read_number(optarg, &request->seeds);
+            break;
+        case 'f':
+            ok = ok && read_number(optarg, &request->from);
+            break;
+        case 'p':
+            request->policy = policy_find(optarg);
+            ok = ok && request->policy;
+            break;
+        case 'd':
+            ok = ok && read_defect(optarg, &request->defect);
+            break;
+        case 'j':
+            ok = ok && read_number(optarg, &workers);
+            break;
+        case 'J':
+            request->json = true;
+            break;
+        case 'S':
+            request->shows = true;
+            break;
+        case 'c':
+            request->check = true;
+            break;
+        default:
+            ok = false;
+        }
+    }
+    request->workers = workers < 1             ? 1
+                       : workers > WORKERS_MAX ? WORKERS_MAX
+                                               : (uint32_t)workers;
+    bool asks =
+        request->one ? request->policy != NULL : request->check || request->seeds > 0;
+    return ok && asks && optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+    struct request request = { 0 };
+    struct ordeal_counts counts = { 0 };
+    uint32_t failures = 0;
+    if (!read_request(argc, argv, &request))
+        return usage();
+    if (request.check)
+        return check(&request);
+    if (request.one) {
+        request.seeds = 1;
+        catch_signals();
+        atexit(at_exit);
+        play(&request, request.from, request.policy, &counts);
+    } else {
+        failures = play_all(&request, &counts);
+    }
+    if (request.json)
+        print_json(&request, &counts, failures);
+    else
+        print_line(&counts, failures);
+    return failures ? 1 : 0;
+}

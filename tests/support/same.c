@@ -1,0 +1,287 @@
+/* same.c - is what was built again as it was? */
+#include "support/same.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "metrics/ledger.h"
+#include "model/cluster.h"
+#include "model/state.h"
+
+#define TRY(call) \
+    do { \
+        int tried = (call); \
+        if (tried < 0) \
+            return tried; \
+    } while (0)
+
+/* Two numbers of something that has a number itself; NAN is as NAN. */
+static int same_number(double was, double is, const char *what, uint64_t id,
+                       struct error *err)
+{
+    if (was == is || (isnan(was) && isnan(is)))
+        return 0;
+    return error_set(err, -EPROTO, "%s of %llu: %.17g was %.17g", what,
+                     (unsigned long long)id, is, was);
+}
+
+static uint64_t id_of(const struct state *state, job_id job)
+{
+    return job == JOB_NONE ? 0 : state->jobs[job].id;
+}
+
+static int same_seats(const struct state *a, const struct seat_row *x,
+                      const struct state *b, const struct seat_row *y, const char *what,
+                      uint64_t id, struct error *err)
+{
+    TRY(same_number(x->count, y->count, what, id, err));
+    for (uint32_t i = 0; i < x->count; i++)
+        if (memcmp(&a->seats[x->first + i], &b->seats[y->first + i],
+                   sizeof *a->seats) != 0)
+            return error_set(err, -EPROTO, "%s of %llu: others than before", what,
+                             (unsigned long long)id);
+    return 0;
+}
+
+/* Field by field: what lies between them is anything. */
+static bool same_part(const struct room_part *a, const struct room_part *b)
+{
+    return a->node == b->node && a->cpu_milli == b->cpu_milli &&
+           a->mem_mib == b->mem_mib && a->gpus == b->gpus;
+}
+
+static bool has_promise(const struct state *state, job_id id, uint64_t victim,
+                        const struct room_part *part)
+{
+    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
+         p = state->promises[p].next_of_successor)
+        if (state->jobs[state->promises[p].victim].id == victim &&
+            same_part(&state->promises[p].part, part))
+            return true;
+    return false;
+}
+
+static uint32_t promise_count(const struct state *state, job_id id)
+{
+    uint32_t count = 0;
+    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
+         p = state->promises[p].next_of_successor)
+        count++;
+    return count;
+}
+
+static int same_promises(const struct state *a, job_id x, const struct state *b,
+                         job_id y, struct error *err)
+{
+    uint64_t id = a->jobs[x].id;
+    TRY(same_number(promise_count(a, x), promise_count(b, y), "promises", id, err));
+    for (uint32_t p = a->jobs[x].promised_by; p != UINT32_MAX;
+         p = a->promises[p].next_of_successor)
+        if (!has_promise(b, y, a->jobs[a->promises[p].victim].id, &a->promises[p].part))
+            return error_set(err, -EPROTO, "promises of %llu: others than before",
+                             (unsigned long long)id);
+    return 0;
+}
+
+static int same_losses(const struct state *a, const struct job *x,
+                       const struct state *b, const struct job *y, struct error *err)
+{
+    bool none = x->loss_ring == UINT32_MAX;
+    TRY(same_number(none, y->loss_ring == UINT32_MAX, "no reports", x->id, err));
+    if (none)
+        return 0;
+    const struct loss_ring *p = &a->losses[x->loss_ring];
+    const struct loss_ring *q = &b->losses[y->loss_ring];
+    uint32_t count = p->count < LOSS_POINTS ? p->count : LOSS_POINTS;
+    TRY(same_number(count, q->count < LOSS_POINTS ? q->count : LOSS_POINTS, "reports",
+                    x->id, err));
+    for (uint32_t i = 1; i <= count; i++) {
+        uint32_t m = (p->count - i) % LOSS_POINTS;
+        uint32_t n = (q->count - i) % LOSS_POINTS;
+        TRY(same_number(p->steps[m], q->steps[n], "a report's step", x->id, err));
+        TRY(same_number(p->losses[m], q->losses[n], "a report's loss", x->id, err));
+    }
+    return 0;
+}
+
+#define SAME(field) \
+    TRY(same_number((double)x->field, (double)y->field, #field, x->id, err))
+
+/* Partners are slots, which may differ. */
+#define SAME_ONE(field) \
+    TRY(same_number((double)id_of(a, x->field), (double)id_of(b, y->field), #field, \
+                    x->id, err))
+
+static int same_job(const struct state *a, job_id i, const struct state *b, job_id k,
+                    struct error *err)
+{
+    const struct job *x = &a->jobs[i];
+    const struct job *y = &b->jobs[k];
+    SAME(state);
+    SAME(class);
+    SAME(attempt);
+    SAME(gpus);
+    SAME(gpus_min);
+    SAME(gpus_max);
+    SAME(nodes);
+    SAME(cpu_milli);
+    SAME(mem_mib);
+    SAME(types);
+    SAME(kind);
+    SAME(entity);
+    SAME(spread);
+    SAME(leaving);
+    SAME(type_best);
+    SAME(rate_best_per_s);
+    SAME(gpus_now);
+    SAME(type_now);
+    SAME(steps_total);
+    SAME(steps);
+    SAME(rate_per_s);
+    SAME(submit_ns);
+    SAME(since_ns);
+    SAME(first_start_ns);
+    SAME(waited_ns);
+    SAME(served_ns);
+    SAME(grace_ns);
+    SAME(pause_ns);
+    SAME(load_ns);
+    SAME(ckpt_ns);
+    SAME(preemptions);
+    SAME(failures);
+    SAME(weight);
+    SAME(deadline_ns);
+    SAME(level);
+    if (x->state == JOB_RUNNING || x->state == JOB_LOADING)
+        SAME(anchor_ns);
+    if (x->state == JOB_STOPPING)
+        SAME(recalled_ns);
+    if (x->state >= JOB_PLACED) {
+        SAME(steps_max);
+        SAME(spread_now);
+    }
+    SAME(loss);
+    SAME_ONE(partner);
+    SAME_ONE(coming);
+    SAME_ONE(next_partner);
+    TRY(same_seats(a, &x->seats, b, &y->seats, "seats", x->id, err));
+    TRY(same_seats(a, &x->next, b, &y->next, "next seats", x->id, err));
+    TRY(same_promises(a, i, b, k, err));
+    TRY(same_losses(a, x, b, y, err));
+    uint32_t types = a->view.cluster->type_count;
+    for (uint32_t t = 0; t < types; t++)
+        TRY(same_number((double)a->served_ns[(size_t)i * types + t],
+                        (double)b->served_ns[(size_t)k * types + t],
+                        "service on a type", x->id, err));
+    return 0;
+}
+
+#define ROOM(field) \
+    TRY(same_number((double)a->free.field, (double)b->free.field, #field, n, err))
+
+static int same_rooms(const struct state *a, const struct state *b, struct error *err)
+{
+    for (node_id n = 0; n < a->view.cluster->node_count; n++) {
+        ROOM(rooms[n].gpus);
+        ROOM(rooms[n].cpu_milli);
+        ROOM(rooms[n].mem_mib);
+        ROOM(listed[n]);
+        TRY(same_number((double)a->foreign[n], (double)b->foreign[n], "foreign", n,
+                        err));
+    }
+    TRY(same_number(a->free.gpu_count, b->free.gpu_count, "free", 0, err));
+    TRY(same_number(a->live_count, b->live_count, "live jobs", 0, err));
+    TRY(same_number(a->waiting_count, b->waiting_count, "waiting jobs", 0, err));
+    return same_number(a->seated_count, b->seated_count, "seated jobs", 0, err);
+}
+
+int same_state(const struct state *was, const struct state *is, struct error *err)
+{
+    for (job_id id = 0; id < was->job_count; id++) {
+        if (was->jobs[id].state == JOB_FREE)
+            continue;
+        job_id slot = state_find(is, was->jobs[id].id);
+        if (slot == JOB_NONE)
+            return error_set(err, -EPROTO, "job %llu is forgotten",
+                             (unsigned long long)was->jobs[id].id);
+        TRY(same_job(was, id, is, slot, err));
+    }
+    return same_rooms(was, is, err);
+}
+
+/* --- the ledger ------------------------------------------------------------------------ */
+
+/* Entries that are in use; the others are in a list of free ones. */
+static uint32_t open_entries(const struct ledger *ledger, struct arena *arena,
+                             const struct ledger_entry ***ret_entries)
+{
+    bool *is_free = arena_array(arena, bool, ledger->entry_used + 1);
+    *ret_entries =
+        arena_array(arena, const struct ledger_entry *, ledger->entry_used + 1);
+    for (uint32_t at = ledger->entry_free; at != UINT32_MAX;
+         at = ledger->entries[at].next_of_victim)
+        is_free[at] = true;
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < ledger->entry_used; at++)
+        if (!is_free[at])
+            (*ret_entries)[count++] = &ledger->entries[at];
+    return count;
+}
+
+#define ENTRY(field) \
+    TRY(same_number((double)x->field, (double)y->field, "the ledger, " #field, \
+                    x->victim, err))
+
+static int same_entry(const struct ledger_entry *x, const struct ledger_entry *y,
+                      struct error *err)
+{
+    ENTRY(at_ns);
+    ENTRY(newcomer);
+    ENTRY(rule);
+    ENTRY(gpus);
+    ENTRY(predicted_cost_ns);
+    ENTRY(predicted_wait_ns);
+    ENTRY(pause_ns);
+    ENTRY(load_ns);
+    ENTRY(redo_ns);
+    ENTRY(steps);
+    ENTRY(rate_per_s);
+    ENTRY(started_ns);
+    ENTRY(with);
+    ENTRY(due);
+    return 0;
+}
+
+static int same_entries(const struct ledger_entry **xs, uint32_t count,
+                        const struct ledger_entry **ys, uint32_t other,
+                        struct error *err)
+{
+    TRY(same_number(count, other, "open entries of the ledger", 0, err));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = 0;
+        while (k < count &&
+               (ys[k]->victim != xs[i]->victim || ys[k]->number != xs[i]->number))
+            k++;
+        if (k == count)
+            return error_set(err, -EPROTO, "the ledger: an entry of %llu is missing",
+                             (unsigned long long)xs[i]->victim);
+        TRY(same_entry(xs[i], ys[k], err));
+    }
+    return 0;
+}
+
+int same_ledger(const struct ledger *was, const struct ledger *is, struct error *err)
+{
+    struct arena arena;
+    const struct ledger_entry **xs;
+    const struct ledger_entry **ys;
+    arena_init(&arena, 0);
+    uint32_t count = open_entries(was, &arena, &xs);
+    uint32_t other = open_entries(is, &arena, &ys);
+    int r = same_entries(xs, count, ys, other, err);
+    arena_release(&arena);
+    return r;
+}
