@@ -419,10 +419,9 @@ static void what_others_use_is_not_vacated(void **state)
     job_id large = world_queued(w, (struct job){ .gpus = 4 });
     job_id small = world_queued(w, (struct job){ .gpus = 3 });
     world_running_on(w, 1, (struct job){ .gpus = 4 });
-    world_apply(w, (struct event){ .kind = EVENT_FOREIGN,
-                                   .job = JOB_NONE,
-                                   .node = 0,
-                                   .gpus = 1 << 1 });
+    world_apply(
+        w, (struct event){
+               .kind = EVENT_FOREIGN, .job = JOB_NONE, .node = 0, .gpus = 1 << 1 });
 
     world_plan(w);
     revoke(w, victim);
