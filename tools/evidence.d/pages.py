@@ -24,7 +24,7 @@ HEADLINE_SPEED = [
     ("solve", "maxmin_4k", "max-min shares of 4,096 jobs"),
     ("live", "trivial_jobs_singly", "jobs that do nothing, submitted one by one"),
     ("slurm", "trivial_jobs", "jobs that do nothing, on a Slurm cluster"),
-    ("slurm", "makespan.gavel-makespan", "makespan of a mixture on a Slurm cluster with three types of GPU"),
+    ("slurm", "makespan.gavel-makespan", "makespan on a Slurm cluster with three types of GPU"),
 ]
 
 
@@ -83,9 +83,9 @@ def safe_rows(data):
 def index(data, written):
     """docs/evidence/README.md: what there is, and how it came about."""
     text = ("# Evidence\n\nWhat Berth claims, measured. Everything in this folder is written by "
-            "`tools/evidence` from the records in [data](data), one JSON file per run, which have the "
-            "command, the commit, the date, the machine, its load and the seeds; nothing is typed by "
-            "hand. `make evidence` measures all of it anew.\n\n"
+            "`tools/evidence` from the records in [data](data), one JSON file per run, which have "
+            "the command, the commit, the date, the machine, its load and the seeds; nothing is "
+            "typed by hand. `make evidence` measures all of it anew.\n\n"
             + headline(data).replace("](docs/evidence/", "](") + "\n## The five papers\n\n")
     rows = []
     for paper in measure.PAPERS:

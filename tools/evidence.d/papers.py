@@ -8,12 +8,15 @@ import plot
 import words
 from records import ROOT
 
-VERDICT = """**As published** means: the published figure lies within the spread over seeds, or the mean over
-seeds is within the row's tolerance of it; the column *because* says which. **Close**: not so, but of the
-same sign and within twice the tolerance. **Faster**: a time, and shorter than published, which for times of
-programs was on another machine. **Differs**: anything else. The tolerances stand in `src/study`.
+VERDICT = """\
+**As published** means: the published figure lies within the spread over seeds, or the mean over
+seeds is within the row's tolerance of it; the column *because* says which. **Close**: not so,
+but of the same sign and within twice the tolerance. **Faster**: a time, and shorter than
+published, which for times of programs was on another machine. **Differs**: anything else. The
+tolerances stand in `src/study`.
 """
 
+DIFFERS = re.compile(r"<!-- differs ([^>]*?) -->\n(.*?)(?=\n\n|\n- |\n<!-- )", re.S)
 ORDER = ["differs", "close", "faster", "as published", "no figure published"]
 
 
@@ -27,8 +30,7 @@ def known_reasons():
                        + glob.glob(os.path.join(ROOT, "docs", "flows", "*.md"))):
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        for ids, said in re.findall(r"<!-- differs ([^>]*?) -->\n(.*?)(?=\n\n|\n- |\n<!-- )", text + "\n\n",
-                                    re.S):
+        for ids, said in DIFFERS.findall(text + "\n\n"):
             page = os.path.relpath(path, os.path.join(ROOT, "docs", "evidence"))
             reasons.append((ids.split(), " ".join(said.removeprefix("- ").split()), page))
     return reasons

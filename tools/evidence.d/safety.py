@@ -18,7 +18,8 @@ def failed_in(records):
     for kind, record in records.items():
         output = record["output"]
         if kind == "worlds":
-            gone += [(kind, words.plural(output["failures"], "world"))] if output["failures"] else []
+            failures = output["failures"]
+            gone += [(kind, words.plural(failures, "world"))] if failures else []
         elif kind == "fuzz":
             gone += [(kind, target) for target in output["failed"]]
         else:
@@ -47,11 +48,11 @@ def processes(records):
 
 def worlds_text(record):
     output = record["output"]
-    text = (f"{words.count(output['worlds'])} worlds: {words.plural(output['seeds'], 'seed')} for each of "
-            f"{output['policies']} policies. {words.count(output['events'])} events, "
+    text = (f"{words.count(output['worlds'])} worlds: {words.plural(output['seeds'], 'seed')} for "
+            f"each of {output['policies']} policies. {words.count(output['events'])} events, "
             f"{words.count(output['decisions'])} decisions, "
-            f"{words.count(output['faults_injected'])} faults; the state was rebuilt from the store "
-            f"{words.count(output['rebuildings'])} times and compared. "
+            f"{words.count(output['faults_injected'])} faults; the state was rebuilt from the "
+            f"store {words.count(output['rebuildings'])} times and compared. "
             f"{words.plural(output['failures'], 'world')} failed.\n\n")
     return text + words.table(("fault", "times"), [
         (name.replace("_", " "), words.count(number))
@@ -67,8 +68,8 @@ def fuzz_text(record):
     under = "under AddressSanitizer and UBSan" if all(t["sanitizers"] for t in targets) \
         else "without sanitizers"
     failed = record["output"]["failed"]
-    text = (f"{words.plural(len(targets), 'parser')}, {words.count(fuzz_inputs(record))} inputs, {under}: "
-            "files of a corpus, and mutants of them. None ended the program"
+    text = (f"{words.plural(len(targets), 'parser')}, {words.count(fuzz_inputs(record))} inputs, "
+            f"{under}: files of a corpus, and mutants of them. None ended the program"
             + (f", except in {', '.join(failed)}" if failed else "") + ".\n\n")
     return text + words.table(("parser", "files", "mutants"), [
         (f"`{t['target'].removeprefix('fuzz_')}`", words.count(t["files"]),
@@ -76,11 +77,12 @@ def fuzz_text(record):
 
 
 def faults_page(records):
-    text = ("# Faults injected and survived\n\nA line is here only if everything that it says has held was "
-            "checked and did hold, in the run that is named below it.\n\n")
+    text = ("# Faults injected and survived\n\nA line is here only if everything that it says has "
+            "held was checked and did hold, in the run that is named below it.\n\n")
     gone = failed_in(records)
     if gone:
-        text += "**Not survived:**\n\n" + "".join(f"- {kind}: {what}\n" for kind, what in gone) + "\n"
+        text += "**Not survived:**\n\n"
+        text += "".join(f"- {kind}: {what}\n" for kind, what in gone) + "\n"
     known = [kind for kind in ("crash", "disk", "slurm") if kind in records]
     if known:
         text += "## Processes, disks and nodes\n\n" + processes(records) + "\n"
@@ -141,14 +143,15 @@ def coverage_page(record, pictures):
     tests = output["tests"] or {}
     low = [row for row in promised(record) if share(row, "branches") <= output["mark"]]
     name, (title, _) = next(iter(pictures.items()))
-    text = (f"# What the tests reach\n\n{percent(all_of, 'lines')} of {words.count(all_of['lines'])} lines "
-            f"and {percent(all_of, 'branches')} of {words.count(all_of['branches'])} branches, counted by gcov "
-            f"while the tests of `make check` ran once"
+    text = (f"# What the tests reach\n\n{percent(all_of, 'lines')} of "
+            f"{words.count(all_of['lines'])} lines and {percent(all_of, 'branches')} of "
+            f"{words.count(all_of['branches'])} branches, counted by gcov while the tests of "
+            "`make check` ran once"
             + (f" ({tests['passed']} passed, {tests['failed']} failed, {tests['skipped']} skipped)"
                if tests else "")
-            + ". A branch is one way out of a condition, as gcc sees it without optimising; those of assertions "
-            "are not counted. What a process counted is lost when it is killed, so in truth more was "
-            "reached.\n\n" + words.made(record) + f"\n![{title}](plots/{name})\n\n")
+            + ". A branch is one way out of a condition, as gcc sees it without optimising; those "
+            "of assertions are not counted. What a process counted is lost when it is killed, so "
+            "in truth more was reached.\n\n" + words.made(record) + f"\n![{title}](plots/{name})\n\n")
     head = ("folder", "lines", "reached", "branches", "reached")
     text += words.table(head, [
         (f"`{row['name']}`", words.count(row["lines"]), percent(row, "lines"),

@@ -23,12 +23,14 @@ SUITES = {
     "slurm": "Berth on a Slurm of its own, beside Slurm alone",
 }
 
-FAIR = """Every ratio compares two measurements of one run on one machine: the same jobs, one after the other,
-in the same process or on the same nodes with the same configuration. It says how many times as fast Berth
-is; below 1 it is slower. The peers are those that Debian packages. CLP solves the same linear programme that
-our solver solves, to its own tolerance, ours to a proven gap; times are CPU seconds, the best of several for both
-(the median, where a solution is taken up again), without writing the programme down. task-spooler and Berth run
-2,000 jobs that do nothing, eight at a time; task-spooler has only its command to take them by, Berth is asked over
+FAIR = """\
+Every ratio compares two measurements of one run on one machine: the same jobs, one after the
+other, in the same process or on the same nodes with the same configuration. It says how many
+times as fast Berth is; below 1 it is slower. The peers are those that Debian packages. CLP
+solves the same linear programme that our solver solves, to its own tolerance, ours to a proven
+gap; times are CPU seconds, the best of several for both (the median, where a solution is taken
+up again), without writing the programme down. task-spooler and Berth run 2,000 jobs that do
+nothing, eight at a time; task-spooler has only its command to take them by, Berth is asked over
 its socket. Slurm alone runs the same jobs in a partition that Berth does not look after.
 """
 
@@ -105,9 +107,9 @@ def page(benches, pictures):
         if against(record):
             picture = f"speed-{name}.svg"
             text += f"![{pictures[picture][0]}](plots/{picture})\n\n" + peers_table(record) + "\n"
-        own = own_table(record)
-        text += (f"<details><summary>{'Other figures' if against(record) else 'Figures'}, and how they "
-                 "came about</summary>\n\n" + own + "\n" + words.made(record) + "\n"
+        what = "Other figures" if against(record) else "Figures"
+        text += (f"<details><summary>{what}, and how they came about</summary>\n\n"
+                 + own_table(record) + "\n" + words.made(record) + "\n"
                  + "".join(f"- {note}\n" for note in output.get("notes", []))
                  + "\n</details>\n\n")
     return text
