@@ -96,6 +96,103 @@ static void a_record_is_read(void **state)
     assert_string_equal(job->held[0].gres, "gpu:v100:1(IDX:3)");
 }
 
+/* The plain record with a piece of it replaced, read. */
+static const struct slurm_job *read_with(const char *piece, const char *other)
+{
+    static const char plain[] = RECORD("7", "x", "PENDING", "", "");
+    char text[2048];
+    const char *at = strstr(plain, piece);
+    assert_non_null(at);
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - plain), plain, other,
+             at + strlen(piece));
+    seen_count = doubts = 0;
+    read_jobs(text, "7 1001\n");
+    return seen_count == 1 ? &seen[0] : NULL;
+}
+
+static void times_and_sizes_are_read_as_slurm_writes_them(void **state)
+{
+    static const struct {
+        const char *limit;
+        int64_t seconds;
+    } limits[] = {
+        { "10:00", 600 },       { "1:00:00", 3600 },      { "UNLIMITED", 0 },
+        { "N/A", 0 },           { "36501-00:00:00", 0 },  { "1000001:00:00", 0 },
+        { "00:1000001:00", 0 }, { "2-00:00:1000001", 0 }, { "2-00:00:01", 172801 },
+    };
+    static const struct {
+        const char *memory;
+        uint64_t mib;
+    } sizes[] = { { "100M", 100 },   { "2048K", 2 }, { "1.5G", 1536 },
+                  { "2T", 2 << 20 }, { "0", 0 },     { "-1", 0 },
+                  { "1e13", 0 },     { "nan", 0 },   { "(null)", 0 } };
+    char text[64];
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        snprintf(text, sizeof(text), "TimeLimit=%s", limits[i].limit);
+        assert_int_equal(read_with("TimeLimit=1-02:00:00", text)->time_limit_s,
+                         limits[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        snprintf(text, sizeof(text), "MinMemoryNode=%s", sizes[i].memory);
+        assert_int_equal(read_with("MinMemoryNode=5G", text)->mem_mib, sizes[i].mib);
+    }
+    assert_true(read_with("MinMemoryNode=5G", "MinMemoryCPU=3G")->mem_per_cpu);
+    assert_int_equal(read_with("NumCPUs=4", "NumCPUs=4294967295")->cpus, 0);
+    assert_int_equal(read_with("NumNodes=1-3", "NumNodes=2")->max_nodes, 0);
+    assert_int_equal(read_with("SubmitTime=1700000000", "SubmitTime=yesterday")->submit,
+                     0);
+    assert_int_equal(
+        read_with("SubmitTime=1700000000", "SubmitTime=2024-99-01")->submit, 0);
+    assert_true(
+        read_with("SubmitTime=1700000000", "SubmitTime=2024-01-02T00:00:00")->submit >
+        1704060000);
+}
+
+static void a_state_says_what_a_job_will_be(void **state)
+{
+    assert_string_equal(read_with("=PENDING", "=SPECIAL_EXIT")->state, "PENDING");
+    assert_string_equal(read_with("=PENDING", "=RESV_DEL_HOLD")->state, "PENDING");
+    assert_string_equal(read_with("=PENDING", "=STAGE_OUT")->state, "RUNNING");
+    assert_true(read_with("=PENDING", "=REQUEUE_HOLD")->completing);
+    assert_string_equal(read_with("=PENDING", "=TIMEOUT")->state, "TIMEOUT");
+}
+
+/* What has to be there and is not makes a record none. */
+static void a_record_with_holes_is_doubted(void **state)
+{
+    static const char *const must[] = { " JobState=PENDING", " Partition=gpu",
+                                        " UserId=ann(1001)" };
+    for (size_t i = 0; i < sizeof(must) / sizeof(must[0]); i++) {
+        print_message("without%s\n", must[i]);
+        assert_null(read_with(must[i], ""));
+        assert_int_equal(doubts, 1);
+    }
+    assert_null(read_with("JobState=PENDING", "JobState=(null)"));
+    assert_null(read_with("Partition=gpu", "Partition=N/A"));
+    assert_null(read_with("UserId=ann(1001)", "UserId=ann"));
+    assert_null(read_with("UserId=ann(1001)", "UserId=(1001)"));
+    assert_null(read_with("UserId=ann(1001)", "UserId=ann(x)"));
+    assert_null(
+        read_with("UserId=ann(1001)", "UserId=eve(1002)")); /* squeue says 1001 */
+}
+
+static void seats_are_those_between_two_words(void **state)
+{
+    assert_int_equal(read_with("CoreSpec=*   Nodes=n[1-2] CPU_IDs=0 Mem=0 "
+                               "GRES=gpu:v100:1(IDX:3) ",
+                               "CoreSpec=* ")
+                         ->held_count,
+                     0);
+    const struct slurm_job *job =
+        read_with("GRES=gpu:v100:1(IDX:3) ", "Nodes=(null) CPU_IDs=1 Mem=0 ");
+    assert_int_equal(job->held_count, 2);
+    assert_null(job->held[0].gres);
+    assert_string_equal(job->held[1].nodes, "");
+    assert_int_equal(read_with("CoreSpec=*", "Core=*")->held_count, 0);
+    assert_int_equal(read_with("MinCPUsNode=1", "")->held_count, 0);
+    assert_int_equal(read_with("ExitCode=3:9", "ExitCode=3")->signal, 0);
+}
+
 static void both_comments_are_told_apart(void **state)
 {
     read_jobs(RECORD("7", "x", "PENDING", "", "AdminComment=ours  Comment=theirs  "),
@@ -158,6 +255,8 @@ static void nodes_are_read_with_their_states(void **state)
         { "DOWN*", false, false },     { "IDLE*", false, false },
         { "ALLOCATED", true, false },  { "IDLE+NOT_RESPONDING", false, false },
         { "DOWN+DRAIN", false, true }, { "UNKNOWN", false, false },
+        { "MIXED+MAINT", true, true }, { "IDLE+MAINTENANCE", true, true },
+        { "COMPLETING", true, false },
     };
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         char text[512];
@@ -176,6 +275,35 @@ static void nodes_are_read_with_their_states(void **state)
         assert_string_equal(nodes[0].reason, "a b=c");
         assert_string_equal(nodes[0].partitions, "gpu,wide");
     }
+}
+
+static void a_node_has_a_reason_or_none(void **state)
+{
+    static const struct {
+        const char *reason, *read;
+    } rows[] = {
+        { "", NULL },
+        { "Reason=", NULL },
+        { "Reason=burnt [out]", "burnt" },
+        { "Reason=burnt", "burnt" },
+        { "Reason=[root@2026-01-01]", "[root@2026-01-01]" },
+        { "Reason=burnt[out]", "burnt[out]" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[200];
+        node_count = 0;
+        snprintf(text, sizeof(text), "NodeName=n1 State=IDLE %s", rows[i].reason);
+        scontrol_nodes(arena_text(&arena, text), &eyes, &arena);
+        assert_int_equal(node_count, 1);
+        if (rows[i].read)
+            assert_string_equal(nodes[0].reason, rows[i].read);
+        else
+            assert_null(nodes[0].reason);
+    }
+    node_count = 0;
+    scontrol_nodes(arena_text(&arena, "No nodes in the system\n"), &eyes, &arena);
+    scontrol_nodes(arena_text(&arena, "NodeName= State=IDLE\n"), &eyes, &arena);
+    assert_int_equal(node_count, 0);
 }
 
 static void settings_are_found(void **state)
@@ -212,6 +340,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_record_is_read),
+        CASE(times_and_sizes_are_read_as_slurm_writes_them),
+        CASE(a_state_says_what_a_job_will_be),
+        CASE(a_record_with_holes_is_doubted),
+        CASE(seats_are_those_between_two_words),
+        CASE(a_node_has_a_reason_or_none),
         CASE(both_comments_are_told_apart),
         CASE(a_job_that_leaves_is_leaving),
         CASE(a_name_cannot_make_up_the_state),

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "slurm/driver.h"
 #include "slurm/gres.h"
 #include "slurm/hostlist.h"
 #include "slurm/output.h"
@@ -194,6 +195,28 @@ static void what_cannot_be_read_is_refused_with_its_number(void **state)
         "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"--help\"]}",
         "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],\"cpus\":0}",
         "{\"seq\":9,\"verb\":\"comment\",\"job\":1}",
+        "{\"seq\":9,\"verb\":\"comment\",\"job\":1,\"text\":\"a\\nb\"}",
+        "{\"seq\":9}",
+        "{\"seq\":9,\"verb\":\"dance\",\"job\":1}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"0\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"4294967295\"}",
+        "{\"seq\":9,\"verb\":\"hold\",\"job\":\"1_99999999999\"}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":\"n1\"}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[]}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"\"]}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[7]}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],\"tasks\":\"x\"}",
+        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],"
+        "\"gpus_per_node\":1000001}",
+        "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"to\":\"all\"}",
+        "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"signal\":\"STOP\",\"to\":\"all\"}",
+        "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"signal\":\"USR1\"}",
+        "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"signal\":\"USR1\",\"to\":\"me\"}",
+        "{\"seq\":9,\"verb\":\"release\",\"job\":1,\"begin\":\"noon\"}",
+        "{\"seq\":9,\"verb\":\"release\",\"job\":1,\"begin\":0}",
+        "{\"seq\":9,\"verb\":\"release\",\"job\":1,\"begin\":4294967296}",
+        "{\"seq\":9,\"verb\":\"release\",\"job\":1,\"nodes\":7}",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct request request;
@@ -203,6 +226,212 @@ static void what_cannot_be_read_is_refused_with_its_number(void **state)
         assert_int_equal(request.seq, 9);
         assert_true(err.text[0]);
     }
+}
+
+static void a_line_without_a_number_has_none(void **state)
+{
+    static const char *const wrong[] = { "",
+                                         "7",
+                                         "{",
+                                         "{\"seq\":-1,\"verb\":\"poll\"}",
+                                         "{\"seq\":\"x\",\"verb\":\"poll\"}",
+                                         "{\"verb\":\"poll\"}" };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct request request;
+        struct error err = { "" };
+        assert_int_equal(read_line(wrong[i], &request, &err), -EINVAL);
+        assert_int_equal(request.seq, -1);
+        assert_true(err.text[0]);
+    }
+}
+
+static void each_verb_has_words_of_its_own(void **state)
+{
+    struct request request;
+    struct error err = { "" };
+#define READ(text) assert_int_equal(read_line(text, &request, &err), 0)
+    READ("{\"seq\":0,\"verb\":\"poll\"}");
+    assert_int_equal(request.verb, VERB_POLL);
+    READ("{\"seq\":1,\"verb\":\"hold\",\"job\":1,\"theirs\":true}");
+    assert_true(request.theirs && !request.unpin);
+    READ("{\"seq\":1,\"verb\":\"hold\",\"job\":1,\"unpin\":true}");
+    assert_true(request.unpin && !request.theirs);
+    READ("{\"seq\":1,\"verb\":\"release\",\"job\":1,\"unpin\":true,\"begin\":"
+         "1700000000}");
+    assert_int_equal(request.begin, 1700000000);
+    assert_int_equal(request.node_count, 0);
+    READ("{\"seq\":1,\"verb\":\"release\",\"job\":1,\"nodes\":[\"n1\"],\"cpus\":8,"
+         "\"tasks\":2}");
+    assert_string_equal(request.nodes, "n1");
+    assert_int_equal(request.cpus, 8);
+    assert_int_equal(request.tasks, 2);
+    READ(
+        "{\"seq\":1,\"verb\":\"signal\",\"job\":1,\"signal\":\"TERM\",\"to\":\"all\"}");
+    assert_int_equal(request.to, WHOM_ALL);
+    READ("{\"seq\":1,\"verb\":\"signal\",\"job\":1,\"signal\":\"TERM\",\"to\":"
+         "\"batch\"}");
+    assert_int_equal(request.to, WHOM_BATCH);
+    READ("{\"seq\":1,\"verb\":\"comment\",\"job\":1,\"text\":\"n\\u00e4her\"}");
+    assert_string_equal(request.text, "n\xc3\xa4her");
+    READ("{\"seq\":1,\"verb\":\"cancel\",\"job\":1}");
+    assert_int_equal(request.verb, VERB_CANCEL);
+}
+
+/* What comes of a record, as text. */
+static const char *said_of(const struct slurm_job *job)
+{
+    static char text[40000];
+    struct buf line;
+    buf_init(&line, LINE_MAX_BYTES);
+    words_job(&line, job, &arena);
+    snprintf(text, sizeof(text), "%s", line.bytes);
+    buf_release(&line);
+    return text;
+}
+
+static void a_line_says_what_matters_in_a_state(void **state)
+{
+    struct slurm_job job = { .id = 5,
+                             .array_task = SLURM_NONE,
+                             .array_tasks = "1-9%3",
+                             .state = "PENDING",
+                             .reason = "BeginTime",
+                             .priority = 7,
+                             .start = 1800000000,
+                             .nodes = "n1",
+                             .features = "fast",
+                             .folder = "relative",
+                             .output = "/out",
+                             .errors = "/out" };
+    const char *line = said_of(&job);
+    assert_non_null(strstr(line, "\"begin\":1800000000"));
+    assert_non_null(strstr(line, "\"array_tasks\":\"1-9\""));
+    assert_non_null(strstr(line, "\"held\":false"));
+    assert_null(strstr(line, "\"nodes\""));
+    assert_null(strstr(line, "\"folder\""));
+    assert_null(strstr(line, "\"errors\"")); /* the same as output */
+    assert_null(strstr(line, "exit_code"));
+    job.reason = "Priority"; /* then it is a guess of Slurm's */
+    assert_null(strstr(said_of(&job), "begin"));
+    job.reason = NULL;
+    job.priority = 0;
+    job.start = SLURM_PARKED_FROM;
+    line = said_of(&job);
+    assert_non_null(strstr(line, "\"parked\":true"));
+    assert_non_null(strstr(line, "\"held\":true"));
+
+    job.state = "SUSPENDED";
+    job.reason = "None";
+    job.errors = "/err";
+    job.array_task = 4;
+    line = said_of(&job);
+    assert_non_null(strstr(line, "\"nodes\":[\"n1\"]"));
+    assert_non_null(strstr(line, "\"errors\":\"/err\""));
+    assert_non_null(strstr(line, "\"array_task\":4"));
+    assert_null(strstr(line, "reason"));
+    job.state = "FAILED";
+    job.signal = 9;
+    job.output = NULL;
+    job.nodes = "n[1-";
+    job.completing = true;
+    line = said_of(&job);
+    assert_non_null(strstr(line, "\"signal\":9"));
+    assert_non_null(strstr(line, "\"errors\":\"/err\""));
+    assert_null(strstr(line, "\"nodes\""));
+    job.state = NULL;
+    assert_null(strstr(said_of(&job), "\"state\""));
+}
+
+static void each_node_is_said_once_and_long_texts_are_cut(void **state)
+{
+    static char comment[20000];
+    memset(comment, 'c', sizeof(comment) - 1);
+    const struct slurm_held held[] = { { "n1", "gpu:v100:1(IDX:0)" },
+                                       { "n1", "gpu:v100:1(IDX:1)" },
+                                       { "n2", "gpu:v100:1(IDX:3)" },
+                                       { "n3", NULL },
+                                       { "n[", "gpu:v100:1(IDX:1)" } };
+    struct slurm_job job = { .id = 5,
+                             .array_task = SLURM_NONE,
+                             .state = "RUNNING",
+                             .comment = comment,
+                             .mem_mib = UINT64_MAX,
+                             .tres_per_job = "gres:gpu:v100:2,gres:gpu:k80:1",
+                             .held = held,
+                             .held_count = 5 };
+    const char *line = said_of(&job);
+    assert_non_null(strstr(line, "\"gpu_index\":{\"n1\":[0],\"n2\":[3]}"));
+    assert_non_null(strstr(line, "\"gpu_types_mixed\":true"));
+    assert_null(strstr(line, "mem_mib"));
+    assert_true(strlen(line) < 17000);
+}
+
+static void a_node_becomes_a_line(void **state)
+{
+    struct buf line;
+    struct slurm_node node = { .name = "n1",
+                               .gres = "gpu:v100:3,gpu:k80:1",
+                               .gres_used = "gpu:v100:1(IDX:2)",
+                               .features = "fast,ib",
+                               .reason = "caf\xe9",
+                               .drain = true };
+    buf_init(&line, LINE_MAX_BYTES);
+    words_node(&line, &node);
+    assert_non_null(strstr(line.bytes, "\"gpu_types_mixed\":true"));
+    assert_non_null(strstr(line.bytes, "\"features\":\"fast,ib\""));
+    assert_non_null(strstr(line.bytes, "\"used\":[2]"));
+    assert_non_null(strstr(line.bytes, "\"drain\":true"));
+    assert_null(strstr(line.bytes, "reason"));
+    buf_reset(&line);
+    node.features = "caf\xe9";
+    words_node(&line, &node);
+    assert_null(strstr(line.bytes, "features"));
+    buf_reset(&line);
+    node = (struct slurm_node){ .name = "n2", .features = "", .up = true };
+    words_node(&line, &node);
+    assert_string_equal(line.bytes,
+                        "{\"node\":{\"name\":\"n2\",\"gpus\":0,\"up\":true}}");
+    buf_release(&line);
+}
+
+static void answers_and_greetings_are_lines_too(void **state)
+{
+    struct buf line;
+    struct slurm_site site = { .version = "22.05.8", .cluster = "lab" };
+    struct answer answer = {
+        .ok = false, .transient = true, .code = 2040, .error = "busy"
+    };
+    buf_init(&line, LINE_MAX_BYTES);
+#define SAYS(text) \
+    do { \
+        assert_string_equal(line.bytes, text); \
+        buf_reset(&line); \
+    } while (0)
+    words_hello(&line, &site, "libslurm", 5);
+    SAYS("{\"hello\":1,\"slurm\":\"22.05.8\",\"cluster\":\"lab\",\"driver\":"
+         "\"libslurm\","
+         "\"now\":5}");
+    site = (struct slurm_site){ .version = "\xff", .cluster = "\xff" };
+    words_hello(&line, &site, "commands", 5);
+    SAYS("{\"hello\":1,\"driver\":\"commands\",\"now\":5}");
+    words_done(&line, 4, &answer, NULL);
+    SAYS("{\"done\":{\"seq\":4,\"ok\":false,\"error\":\"busy\",\"code\":2040,"
+         "\"transient\":true}}");
+    answer.error[0] = '\xff';
+    words_done(&line, 4, &answer, "\xff");
+    SAYS("{\"done\":{\"seq\":4,\"ok\":false,\"error\":\"?\",\"code\":2040,"
+         "\"transient\":true,\"text\":\"\"}}");
+    words_done(&line, 4, &(struct answer){ .ok = true }, "#!/bin/sh");
+    SAYS("{\"done\":{\"seq\":4,\"ok\":true,\"text\":\"#!/bin/sh\"}}");
+    words_gone(&line, 7);
+    SAYS("{\"gone\":7}");
+    words_text(&line, "doubt", "a");
+    SAYS("{\"doubt\":\"a\"}");
+    words_text(&line, "doubt", "\xff");
+    SAYS("{\"doubt\":\"?\"}");
+    words_flag(&line, "synced");
+    SAYS("{\"synced\":true}");
+    buf_release(&line);
 }
 
 static void a_job_becomes_one_line_that_can_be_read_back(void **state)
@@ -299,6 +528,12 @@ int main(void)
         CASE(output_goes_where_sbatch_puts_it),
         CASE(what_berthd_asks_for_is_read),
         CASE(what_cannot_be_read_is_refused_with_its_number),
+        CASE(a_line_without_a_number_has_none),
+        CASE(each_verb_has_words_of_its_own),
+        CASE(a_line_says_what_matters_in_a_state),
+        CASE(each_node_is_said_once_and_long_texts_are_cut),
+        CASE(a_node_becomes_a_line),
+        CASE(answers_and_greetings_are_lines_too),
         CASE(a_job_becomes_one_line_that_can_be_read_back),
     };
     return cmocka_run_group_tests_name("slurm_words", tests, NULL, NULL);
