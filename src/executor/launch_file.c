@@ -150,8 +150,10 @@ static bool set_field(const struct field *field, void *at, const char *value)
         *(const char **)at = value;
         return true;
     case FIELD_U64:
-        *(uint64_t *)at = whole(value, 0, UINT64_MAX, &number) ? number : 0;
-        return whole(value, 0, UINT64_MAX, &number);
+        if (!whole(value, 0, UINT64_MAX, &number))
+            return false;
+        *(uint64_t *)at = number;
+        return true;
     case FIELD_U32:
         if (!whole(value, 0, UINT32_MAX, &number))
             return false;

@@ -34,7 +34,7 @@ static const char *take_patterns(struct patterns *patterns, struct arena *arena,
         const char *text =
             json_as_text(json_is_array(value) ? json_item(value, i) : value);
         if (!text || !pattern_is_fit(text))
-            return "want a path with one %j, or a list of them";
+            return "want a path below /sys/fs/cgroup with one %j, or a list of them";
         patterns->list[i] = arena_text(arena, text);
     }
     patterns->count = (uint32_t)count;

@@ -184,6 +184,75 @@ static void a_bad_value_is_named(void **state)
     assert_string_equal(err.text, "launch file: no command");
 }
 
+/* Records of a launch file after which it would be whole. */
+static int read_records(const char *records, size_t count, struct error *err)
+{
+    static const char rest[] = "arg=x\0cwd=/\0out=/o\0ckpt_dir=/c\0gpus=\0end=";
+    char text[4096];
+    struct order got;
+    memcpy(text, records, count);
+    memcpy(text + count, rest, sizeof rest);
+    int r = order_read(&got, text, count + sizeof rest, err);
+    if (r == 0)
+        order_release(&got);
+    return r;
+}
+
+static void numbers_have_the_bounds_of_their_field(void **state)
+{
+    static const struct {
+        const char *record;
+        bool fits;
+    } cases[] = {
+        { "signal=-2147483648", true },
+        { "signal=-2147483649", false },
+        { "signal=2147483648", false },
+        { "signal=-", false },
+        { "signal=-1x", false },
+        { "te=1", true },
+        { "te=2", false },
+        { "te=yes", false },
+        { "uid=4294967295", true },
+        { "uid=4294967296", false },
+        { "uid=-1", false },
+        { "limit_ns=-9223372036854775808", true },
+        { "limit_ns=-9223372036854775809", false },
+        { "id=18446744073709551615", true },
+        { "id=18446744073709551616", false },
+        { "dscp=63", true },
+        { "dscp=64", false },
+        { "dscp=-1", true },
+        { "dscp=-2", false },
+        { "steps_kept=1e-3", true },
+        { "steps_kept=", false },
+        { "steps_kept=1s", false },
+        { "group=7", true },
+        { "group=-7", false },
+        { "of_a_newer_berthd=1", true },
+    };
+    struct error err;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (read_records(cases[i].record, strlen(cases[i].record) + 1, &err) !=
+            (cases[i].fits ? 0 : -EINVAL))
+            fail_msg("%s", cases[i].record);
+}
+
+static void groups_and_folders_are_checked(void **state)
+{
+    char groups[(ORDER_GROUPS_MAX + 1) * 8];
+    struct order got;
+    struct error err;
+    for (size_t i = 0; i <= ORDER_GROUPS_MAX; i++)
+        memcpy(groups + i * 8, "group=7", 8);
+    assert_int_equal(read_records(groups, ORDER_GROUPS_MAX * 8, &err), 0);
+    assert_int_equal(read_records(groups, sizeof groups, &err), -EINVAL);
+    assert_string_equal(err.text, "launch file: bad group '7'");
+
+    static char bare[] = "script=/x\0cwd=/\0out=/o\0ckpt_dir=/c\0end=";
+    assert_int_equal(order_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_string_equal(err.text, "launch file: cwd, out, ckpt_dir or gpus missing");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +263,8 @@ int main(void)
         cmocka_unit_test(an_order_is_read_as_it_was_written),
         cmocka_unit_test(an_order_cut_short_is_refused_wherever_it_is_cut),
         cmocka_unit_test(a_bad_value_is_named),
+        cmocka_unit_test(numbers_have_the_bounds_of_their_field),
+        cmocka_unit_test(groups_and_folders_are_checked),
     };
     return cmocka_run_group_tests_name("run_words", tests, NULL, NULL);
 }
