@@ -27,7 +27,7 @@ FAULT_TESTS = {
 }
 FAULTS = [*FAULT_TESTS, "worlds", "fuzz"]
 FUZZ_RUNS = "20000"
-WORLD_SEEDS = "10000"
+WORLD_SEEDS = 10000
 FAULT_PATIENCE_S = 3600
 
 
@@ -176,25 +176,25 @@ def fuzz():
                        output={"failed": failed, "targets": survived})
 
 
-def worlds():
+def worlds(seeds):
     """Seeded worlds in which everything goes wrong, for every policy."""
     program = os.path.join(BUILD, "tests", "soak_worlds")
-    words = [program, "--seeds", WORLD_SEEDS, "--json"]
+    words = [program, "--seeds", str(seeds or WORLD_SEEDS), "--json"]
     build(BUILD, "tests/soak_worlds")
-    record = records.Record("faults", "worlds", " ".join(["soak_worlds", *words[1:]]))
+    record = records.Record("faults", "worlds", shown(["tests/soak_worlds", *words[1:]]))
     done = run(words, 2 * FAULT_PATIENCE_S)
     if not done.stdout:
         raise Failed(last_words(done))
     output = json.loads(done.stdout)
-    return record.save(seeds=[output["from"], output["from"] + output["seeds"] - 1],
-                       output=output)
+    last = output["from"] + output["seeds"] - 1
+    return record.save(seeds=f"{output['from']} to {last}", output=output)
 
 
-def faults(kind):
+def faults(kind, seeds=None):
     if kind == "fuzz":
         return fuzz()
     if kind == "worlds":
-        return worlds()
+        return worlds(seeds)
     return injected(*FAULT_TESTS[kind])
 
 

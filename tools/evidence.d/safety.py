@@ -53,7 +53,8 @@ def worlds_text(record):
             f"{words.count(output['decisions'])} decisions, "
             f"{words.count(output['faults_injected'])} faults; the state was rebuilt from the "
             f"store {words.count(output['rebuildings'])} times and compared. "
-            f"{words.plural(output['failures'], 'world')} failed.\n\n")
+            f"{words.plural(output['failures'], 'world')} failed. "
+            "[What happens there, and what is checked](../internals/worlds.md).\n\n")
     return text + words.table(("fault", "times"), [
         (name.replace("_", " "), words.count(number))
         for name, number in output["faults"].items()], (1,))
@@ -151,7 +152,8 @@ def coverage_page(record, pictures):
                if tests else "")
             + ". A branch is one way out of a condition, as gcc sees it without optimising; those "
             "of assertions are not counted. What a process counted is lost when it is killed, so "
-            "in truth more was reached.\n\n" + words.made(record) + f"\n![{title}](plots/{name})\n\n")
+            "in truth more was reached.\n\n" + words.made(record)
+            + f"\n![{title}](plots/{name})\n\n")
     head = ("folder", "lines", "reached", "branches", "reached")
     text += words.table(head, [
         (f"`{row['name']}`", words.count(row["lines"]), percent(row, "lines"),

@@ -79,7 +79,9 @@ def table(head, rows, numbers=()):
 
 
 def seeds(numbers):
-    """1 to 8, or each by itself."""
+    """1 to 8, or each by itself; what is a text already stays as it is."""
+    if isinstance(numbers, str):
+        return numbers
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(map(str, numbers))
