@@ -42,11 +42,11 @@ static int load(const char *text)
 static void everything_can_be_said(void **state)
 {
     config.backend = "nft"; /* by a flag */
-    assert_int_equal(load("socket: /run/berthd.sock\nhost: n1\nbackend: sockets\n"
+    assert_int_equal(load("server: /run/berthd.sock\nhost: n1\nbackend: sockets\n"
                           "levels: 46,0\ntoken_file: /t\n"
                           "cgroup: [slurm/job_%j, berth/%j]\n"),
                      0);
-    assert_string_equal(config.socket, "/run/berthd.sock");
+    assert_string_equal(config.server, "/run/berthd.sock");
     assert_string_equal(config.host, "n1");
     assert_string_equal(config.backend, "nft");
     assert_int_equal(config.patterns.count, 2);
