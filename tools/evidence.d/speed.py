@@ -26,12 +26,13 @@ SUITES = {
 FAIR = """\
 Every ratio compares two measurements of one run on one machine: the same jobs, one after the
 other, in the same process or on the same nodes with the same configuration. It says how many
-times as fast Berth is; below 1 it is slower. The peers are those that Debian packages. CLP
-solves the same linear programme that our solver solves, to its own tolerance, ours to a proven
-gap; times are CPU seconds, the best of several for both (the median, where a solution is taken
-up again), without writing the programme down. task-spooler and Berth run 2,000 jobs that do
-nothing, eight at a time; task-spooler has only its command to take them by, Berth is asked over
-its socket. Slurm alone runs the same jobs in a partition that Berth does not look after.
+times as fast Berth is; below 1 it is slower. The peers are those that Debian packages. CLP is
+given the same problem that our solver is given, and answers to its own tolerance, ours to a
+proven gap; times are CPU seconds, the best of several for both (the median, where a solution is
+taken up again), in `solve` without the time to write a linear programme down, in `gavel` with
+it, as a policy would need it. task-spooler and Berth run 2,000 jobs that do nothing, eight at a
+time; task-spooler has only its command to take them by, Berth is asked over its socket. Slurm
+alone runs the same jobs in a partition that Berth does not look after.
 """
 
 
