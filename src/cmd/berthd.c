@@ -186,8 +186,9 @@ static int take_lock(const char *state_dir, struct error *err)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return error_set(err, -EBUSY, "another berthd uses %s", state_dir);
-    dprintf(fd, "%d\n", (int)getpid());
-    return 0; /* held until the end */
+    if (ftruncate(fd, 0) == 0)
+        dprintf(fd, "%d\n", (int)getpid()); /* for people; a full disk keeps nobody */
+    return 0;                               /* held until the end */
 }
 
 /* What it looks after, for whoever has to clean up when it is gone. */

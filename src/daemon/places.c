@@ -55,7 +55,11 @@ static int find_state(struct places *places, const char *state, bool system,
         r = place_state(given, sizeof given, err);
     if (r < 0)
         return r;
-    r = make_folder(given, system ? 0711 : 0700, err);
+    struct error inner;
+    if (make_folder(given, system ? 0711 : 0700, &inner) < 0)
+        r = error_set(
+            err, -EACCES, "no place for jobs and logs: %.150s; %s", inner.text,
+            state ? "see --state" : "XDG_STATE_HOME or --state says where else");
     if (r == 0 && !realpath(given, places->state_dir))
         r = error_set(err, -errno, "%s: %s", given, strerror(errno));
     return r;

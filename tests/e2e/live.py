@@ -102,6 +102,20 @@ class Daemon:
             return reply.status, json.loads(data)
         return reply.status, data.decode("utf-8", "replace")
 
+    def supervisors(self):
+        """The berth-run of each job.  A child of one that has not become the job yet has the same
+        words, and is none."""
+        done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.state}"],
+                              stdout=subprocess.PIPE, check=False, text=True)
+        found = {}
+        for pid in map(int, done.stdout.split()):
+            try:
+                with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                    found[pid] = int(file.read().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                pass
+        return [pid for pid, parent in found.items() if parent not in found]
+
     def submit(self, *command, **request):
         request.setdefault("cwd", self.dir)
         request.setdefault("env", {"PATH": os.environ["PATH"]})

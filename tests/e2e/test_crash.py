@@ -8,7 +8,6 @@ import http.client
 import os
 import random
 import signal
-import subprocess
 import threading
 import time
 import unittest
@@ -87,11 +86,6 @@ class Crash(unittest.TestCase):
                  "every acknowledged job ends exactly once, with its own exit code unless it was "
                  "cancelled, and no two attempts run at a time", seed=SEED, jobs=len(self.accepted))
 
-    def supervisors(self):
-        done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.daemon.state}"],
-                              stdout=subprocess.PIPE, check=False, text=True)
-        return [int(word) for word in done.stdout.split()]
-
     def test_supervisors_are_killed(self):
         """Whoever loses his supervisor starts again, and never beside himself."""
         self.supervised = False
@@ -101,7 +95,7 @@ class Crash(unittest.TestCase):
         killed = 0
         for turn in range(KILLS * 2):
             time.sleep(self.rng.random() * 0.3)
-            found = self.supervisors()
+            found = self.daemon.supervisors()
             if found:
                 try:
                     os.kill(self.rng.choice(found), signal.SIGKILL)

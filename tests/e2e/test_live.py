@@ -424,26 +424,23 @@ class Restart(Live):
         daemon = self.start()
         ident = daemon.sh("[ $BERTH_ATTEMPT = 1 ] || sleep 60")
         daemon.wait(ident, {"RUNNING"})
-        found = subprocess.run(["pgrep", "-f", f"berth-run.*{daemon.state}"],
-                               stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-        os.kill(int(found[0]), signal.SIGKILL)
+        found = daemon.supervisors()
+        os.kill(found[0], signal.SIGKILL)
         job = daemon.wait(ident)
         self.assertEqual((job["state"], job["attempt"]), ("COMPLETED", 1))
         self.assertIn("lost", self.kinds(daemon, ident))
         once = daemon.sh("sleep 60", requeue=False)
         daemon.wait(once, {"RUNNING"})
-        found = subprocess.run(["pgrep", "-f", f"berth-run.*{daemon.state}"],
-                               stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-        os.kill(int(found[0]), signal.SIGKILL)
+        found = daemon.supervisors()
+        os.kill(found[0], signal.SIGKILL)
         self.assertEqual(daemon.wait(once)["state"], "FAILED")
 
     def test_a_signal_ends_it_whatever_it_waits_for(self):
         daemon = self.start()
         ident = daemon.sh("sleep 60")
         daemon.wait(ident, {"RUNNING"})
-        found = subprocess.run(["pgrep", "-f", f"berth-run.*{daemon.state}"],
-                               stdout=subprocess.PIPE, check=True, text=True).stdout.split()
-        os.kill(int(found[0]), signal.SIGSTOP) # so that the job does not end
+        found = daemon.supervisors()
+        os.kill(found[0], signal.SIGSTOP) # so that the job does not end
         try:
             self.assertEqual(daemon.ask("DELETE", "/v1/server?kill=true")[0], 202)
             daemon.wait(ident, {"STOPPING"})
@@ -451,7 +448,7 @@ class Restart(Live):
             self.assertEqual(daemon.process.wait(PATIENCE), 0)
             daemon.process.stdout.close()
         finally:
-            os.kill(int(found[0]), signal.SIGCONT)
+            os.kill(found[0], signal.SIGCONT)
         daemon.start()
         self.assertEqual(daemon.wait(ident)["state"], "CANCELLED")
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from live import PATIENCE
+from live import PATIENCE, until
 from support import BERTH, BUILD, Case
 
 DAEMON = os.path.join(BUILD, "berthd")
@@ -271,6 +271,13 @@ class Ask(Live):
         self.assertEqual(done.returncode, 1)
         self.assertIn("999999", done.stderr)
         self.assertEqual(self.wait(ids[1])["state"], "CANCELLED")
+        # The last goes first, so that none starts only to be cancelled.
+        ids = [self.submit("-G4", "sleep", "60") for _ in range(4)]
+        self.wait(ids[0], {"RUNNING"})
+        self.ok("cancel", f"{ids[0]}-{ids[3]}")
+        self.assertEqual(self.wait(ids[0])["state"], "CANCELLED")
+        self.assertEqual(["start" in self.facts("show", str(i)) for i in ids],
+                         [True, False, False, False])
         self.assert_refused("cancel", says="want the number")
         self.assert_refused("cancel", "9-5", says="is no job")
         self.assert_refused("cancel", "../1", says="is no job")
@@ -394,6 +401,15 @@ class Daemon(Case):
         self.assertEqual(self.berth("down").returncode, 0)
         self.assertIn("No berthd runs", self.berth("down").stdout)
         self.assertEqual(len(json.loads(self.berth("history", "--json").stdout)["jobs"]), 1)
+
+    def test_jobs_that_were_left_alone_can_be_ended(self):
+        self.assertEqual(self.berth("submit", "sleep", "600").stdout, "1\n")
+        until(lambda: json.loads(self.berth("show", "1", "--json").stdout)["state"] == "RUNNING")
+        os.kill(json.loads(self.berth("up", "--json").stdout)["pid"], signal.SIGKILL)
+        done = self.berth("down", "--kill")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(os.listdir(os.path.join(self.folder, "berth/jobs")), [])
+        self.assertEqual(json.loads(self.berth("show", "1", "--json").stdout)["state"], "CANCELLED")
 
     def test_numbers_in_a_row_are_a_range(self):
         self.assertEqual(self.berth("submit", "-a", "0-2", "true").stdout, "1-3\n")

@@ -22,14 +22,18 @@ static const char *method_of(const struct flags *flags, struct json **ret_body)
     return "PATCH";
 }
 
-/* One that cannot be changed does not keep the others from it. */
+/*
+ * One that cannot be changed does not keep the others from it.  The last comes first: none
+ * that is about to be cancelled starts because one before it has gone.
+ */
 static int change_each(const struct flags *flags, struct call *call,
                        const uint64_t *ids, uint32_t count, struct json *done)
 {
     struct json *body = NULL;
     const char *method = method_of(flags, &body);
-    int status = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    struct json **rows = calloc(count, sizeof *rows);
+    int status = rows ? 0 : command_failed(flags, "out of memory");
+    for (uint32_t i = rows ? count : 0; i-- > 0;) {
         char path[64];
         struct json *answer;
         struct error err;
@@ -39,12 +43,15 @@ static int change_each(const struct flags *flags, struct call *call,
             status = live_status(flags, r, &err);
             continue;
         }
-        struct json *row = json_new_object();
-        json_put_count(row, "id", (int64_t)ids[i]);
-        json_put_text(row, "state", live_text(answer, "state", ""));
-        json_add(done, row);
+        rows[i] = json_new_object();
+        json_put_count(rows[i], "id", (int64_t)ids[i]);
+        json_put_text(rows[i], "state", live_text(answer, "state", ""));
         json_free(answer);
     }
+    for (uint32_t i = 0; rows && i < count; i++)
+        if (rows[i])
+            json_add(done, rows[i]);
+    free(rows);
     json_free(body);
     return status;
 }

@@ -59,8 +59,11 @@ static int open_log(const char *state, char *path, size_t size, struct error *er
         snprintf(folder, sizeof folder, "%s", state);
     else
         r = place_state(folder, sizeof folder, err);
-    if (r == 0)
-        r = make_folders(folder, err);
+    struct error inner;
+    if (r == 0 && make_folders(folder, &inner) < 0)
+        r = error_set(err, -EACCES, "no place for jobs and logs: %.150s; %s",
+                      inner.text,
+                      state ? "see --state" : "XDG_STATE_HOME says where else");
     if (r < 0)
         return r;
     if ((size_t)snprintf(path, size, "%s/berthd.log", folder) >= size)

@@ -1,4 +1,5 @@
 /* up.c - berth up, berth down: start and stop this user's berthd. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -157,6 +158,28 @@ static bool goes(struct call *call)
     return tries < WAIT_TRIES;
 }
 
+/* Jobs go on without a berthd; their supervisors have a folder each. */
+static bool jobs_left(void)
+{
+    char run[PLACE_MAX], path[PLACE_MAX + 8];
+    if (place_run(run, sizeof run, NULL) < 0)
+        return false;
+    snprintf(path, sizeof path, "%s/jobs", run);
+    DIR *folder = opendir(path);
+    bool left = false;
+    for (struct dirent *entry; folder && !left && (entry = readdir(folder));)
+        left = entry->d_name[0] != '.';
+    if (folder)
+        closedir(folder);
+    return left;
+}
+
+static int tell_to_stop(struct call *call, bool kill, struct error *err)
+{
+    return call_json(call, "DELETE", kill ? "/v1/server?kill=true" : "/v1/server", NULL,
+                     NULL, err);
+}
+
 static int down_run(const struct flags *flags)
 {
     struct call *call = NULL;
@@ -166,21 +189,25 @@ static int down_run(const struct flags *flags)
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
         return live_status(flags, r, &err);
-    r = call_json(call, "DELETE",
-                  flags_get(flags, "kill") ? "/v1/server?kill=true" : "/v1/server",
-                  NULL, NULL, &err);
+    bool kill = flags_get(flags, "kill") != NULL;
+    r = tell_to_stop(call, kill, &err);
+    if (r == -ECONNREFUSED && kill && call_is_standard(call) && jobs_left()) {
+        r = start_daemon(call, NULL, NULL, &err) < 0 ? -EIO : 0;
+        if (r == 0) /* nobody else can end them */
+            r = tell_to_stop(call, kill, &err);
+    }
     int status = 0;
     if (r == -ECONNREFUSED)
         printf("No berthd runs at %s.\n", call_address(call));
     else if (r < 0)
         status = live_status(flags, r, &err);
     if (r == 0 && !goes(call))
-        status = command_failed(
-            flags, "berthd at %s was told to stop and is still there%s",
-            call_address(call),
-            flags_get(flags, "kill") ? ": it waits for jobs to end; 'berth down' does "
-                                       "not wait for them"
-                                     : "");
+        status =
+            command_failed(flags, "berthd at %s was told to stop and is still there%s",
+                           call_address(call),
+                           kill ? ": it waits for jobs to end; 'berth down' does "
+                                  "not wait for them"
+                                : "");
     call_close(call);
     return status;
 }
