@@ -111,7 +111,8 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(load(cases[i].text), -EINVAL);
-        if (strncmp(err.text, path, strlen(path)) != 0 || !strstr(err.text, cases[i].says))
+        if (strncmp(err.text, path, strlen(path)) != 0 ||
+            !strstr(err.text, cases[i].says))
             fail_msg("\"%s\", want \"%s\"", err.text, cases[i].says);
         given = (struct daemon_setup){ 0 };
     }
@@ -119,7 +120,8 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
 
 static void a_file_that_cannot_be_read_is_named(void **state)
 {
-    assert_int_equal(config_load(&given, &arena, "/nowhere/berthd.yaml", &err), -EINVAL);
+    assert_int_equal(config_load(&given, &arena, "/nowhere/berthd.yaml", &err),
+                     -EINVAL);
     assert_string_equal(err.text, "/nowhere/berthd.yaml: No such file or directory");
     assert_int_equal(config_load(&given, &arena, "/dev/zero", &err), -EINVAL);
     assert_string_equal(err.text, "/dev/zero: more than 1 MiB");

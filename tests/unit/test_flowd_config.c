@@ -71,7 +71,8 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
         { "host: ''\n", ":1: host: want a text" },
         { "cgroup: 7\n", ":1: cgroup: want a path below" },
         { "cgroup: [ap/%j, /b/%j]\n", ":1: cgroup: want a path below" },
-        { "cgroup: [p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, "
+        { "cgroup: [p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, "
+          "p/%j, p/%j, p/%j, "
           "p/%j, p/%j, /%j]\n",
           ":1: cgroup: too many patterns" },
         { "n1\n", ":1: want lines of KEY: VALUE" },
@@ -79,10 +80,12 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         config = (struct flowd_config){ 0 };
         assert_int_equal(load(cases[i].text), -EINVAL);
-        if (strncmp(err.text, path, strlen(path)) != 0 || !strstr(err.text, cases[i].says))
+        if (strncmp(err.text, path, strlen(path)) != 0 ||
+            !strstr(err.text, cases[i].says))
             fail_msg("\"%s\", want \"%s\"", err.text, cases[i].says);
     }
-    assert_int_equal(flowd_config_load(&config, &arena, "/nowhere/f.yaml", &err), -EINVAL);
+    assert_int_equal(flowd_config_load(&config, &arena, "/nowhere/f.yaml", &err),
+                     -EINVAL);
     assert_string_equal(err.text, "/nowhere/f.yaml: No such file or directory");
     assert_int_equal(flowd_config_load(&config, &arena, "/dev/zero", &err), -EINVAL);
     assert_string_equal(err.text, "/dev/zero: more than 64 KiB");
