@@ -62,6 +62,39 @@ static void every_vector_unit_gives_the_same_bits(void **state)
     }
 }
 
+/* Compiled apart for a few numbers of types and each way of being due: all of them agree. */
+static void every_copy_of_the_pass_gives_the_same_bits(void **state)
+{
+    FOR_EVERY_SEED(seed, 20)
+    {
+        for (uint32_t types = 1; types <= 6; types++)
+            for (enum crowd_due due = DUE_PLAIN; due <= DUE_CAPPED; due++) {
+                struct rng rng;
+                struct arena arena;
+                struct crowd crowd;
+                double price[CROWD_TYPES];
+                struct demand first, other;
+                rng_init(&rng, seed.now * 64 + types * 4 + due, "crowd");
+                arena_init(&arena, 0);
+                uint32_t count = seed.now % 4 ? 1 + rng_below(&rng, 60) : 300;
+                crowd_draw(&crowd, &arena, &rng, types, count);
+                draw_prices(&rng, types, price);
+                if (types > 1 && seed.now % 2)
+                    price[rng_below(&rng, types)] = CROWD_CLOSED;
+                double z = seed.now % 5 ? 0.05 + rng_unit(&rng) * 0.8 : 1e-3;
+                crowd_use_vectors(VECTORS_PORTABLE);
+                crowd_pass(&crowd, due, price, z, &first);
+                for (enum vectors v = VECTORS_AVX2; v <= VECTORS_AVX512; v++) {
+                    crowd_use_vectors(v);
+                    crowd_pass(&crowd, due, price, z, &other);
+                    assert_memory_equal(&first, &other, sizeof first);
+                }
+                crowd_use_vectors(VECTORS_WIDEST);
+                arena_release(&arena);
+            }
+    }
+}
+
 /* The least cost by trying every type and every pair. */
 static double cheapest(const struct crowd *crowd, const double *at, const double *price,
                        double want)
@@ -196,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_vector_unit_gives_the_same_bits),
+        cmocka_unit_test(every_copy_of_the_pass_gives_the_same_bits),
         cmocka_unit_test(a_choice_is_the_cheapest_and_a_pass_is_their_sum),
         cmocka_unit_test(the_slope_is_that_of_the_cost),
         cmocka_unit_test(a_closed_type_is_not_used),
