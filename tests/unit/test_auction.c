@@ -205,6 +205,25 @@ static void numbers_that_make_no_sense_are_refused(void **state)
     auction.floor = EACH(1);
     auction.rate = EACH(INFINITY);
     assert_refused(&auction, "job 0, type 0: its rate is inf, want 0 or more");
+    auction.rate = EACH(-1);
+    assert_refused(&auction, "job 0, type 0: its rate is -1, want 0 or more");
+    auction.rate = EACH(1);
+    auction.floor = EACH(INFINITY);
+    assert_refused(&auction, "job 0: its floor is inf, want 0 or more");
+    auction.floor = EACH(1);
+    auction.gang = EACH(INFINITY);
+    assert_refused(&auction, "job 0: its gang is inf, want more than 0");
+    auction.gang = EACH(1);
+    auction.cost = EACH(-1);
+    assert_refused(&auction, "type 0: its cost is -1, want 0 or more");
+    auction.cost = EACH(INFINITY);
+    assert_refused(&auction, "type 0: its cost is inf, want 0 or more");
+    auction.cost = NULL;
+    auction.capacity = EACH(INFINITY);
+    assert_refused(&auction, "type 0: its capacity is inf, want 0 or more");
+    auction.capacity = EACH(1);
+    auction.type_count = 0;
+    assert_refused(&auction, "0 types, want 1 to 16");
     auction.type_count = 17;
     assert_refused(&auction, "17 types, want 1 to 16");
 }

@@ -91,6 +91,43 @@ static void who_can_never_run_holds_up_nobody(void **state)
     take(&q, "----");
 }
 
+static uint32_t first_or_last(void *context, uint32_t count)
+{
+    return *(const bool *)context ? count - 1 : 0;
+}
+
+/*
+ * The released system fills the last type on its list and then strikes out one that is
+ * drawn: if that is another, the one with room is lost and everybody after is passed over.
+ */
+static void the_released_system_may_strike_out_the_wrong_type(void **state)
+{
+    struct first_come q = queue();
+    bool last = true;
+    q.aware = false;
+    q.released = true;
+    q.draw = first_or_last;
+    q.draw_context = &last;
+    take(&q, "100-");
+    last = false;
+    take(&q, "1---");
+    q.gang = (double[]){ 9, 1, 1, 1 }; /* nothing fits: it holds up the rest */
+    take(&q, "----");
+}
+
+static void who_cannot_run_beside_another_does_not_join_it(void **state)
+{
+    struct first_come q = queue();
+    q.pairs = (struct programme_pair[]){ { 2, 3 } };
+    q.pair_count = 1;
+    double x[10];
+    for (int none = 0; none < 2; none++) {
+        q.pair_rate = none ? (double[]){ 9, 0, 9, 0 } : (double[]){ 0, 9, 0, 9 };
+        shares_first_come(&q, &arena, x);
+        assert_near(x[4 * 2 + 0] + x[4 * 2 + 1], 0, 0);
+    }
+}
+
 static void who_holds_a_type_keeps_it(void **state)
 {
     struct first_come q = queue();
@@ -175,6 +212,8 @@ int main(void)
         CASE(without_rates_the_first_type_with_room_is_taken),
         CASE(who_finds_no_room_holds_up_the_rest),
         CASE(who_can_never_run_holds_up_nobody),
+        CASE(the_released_system_may_strike_out_the_wrong_type),
+        CASE(who_cannot_run_beside_another_does_not_join_it),
         CASE(who_holds_a_type_keeps_it),
         CASE(a_type_without_a_rate_is_not_taken),
         CASE(who_does_well_beside_another_joins_it),
