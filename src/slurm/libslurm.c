@@ -378,7 +378,17 @@ static int libslurm_site(void *own, struct slurm_site *ret_site, struct error *e
     return 0;
 }
 
-/* The library would end the process without a word of ours. */
+/* With settings it cannot use, the library ends the process: this is the last word. */
+static bool opened;
+
+static void say_settings(void)
+{
+    if (!opened)
+        fputs("berth-slurm: Slurm's library found no settings it can use: is there a "
+              "slurm.conf in /etc/slurm, or where SLURM_CONF says?\n",
+              stderr);
+}
+
 static int libslurm_open(void *own, struct error *err)
 {
     struct libslurm *self = own;
@@ -389,7 +399,9 @@ static int libslurm_open(void *own, struct error *err)
     arena_init(&self->partitions, 65536);
     arena_init(&self->users, 4096);
     setenv("SLURM_BITSTR_LEN", "0", 1); /* task numbers in full */
+    atexit(say_settings);
     slurm_init(NULL);
+    opened = true;
     return 0;
 }
 

@@ -472,6 +472,14 @@ class Daemon(Case):
             self.assertIn("belongs to user 65534 and is not trusted", done.stderr)
             os.rmdir(place)
 
+    def test_a_berthd_that_is_not_installed_is_named_with_its_package(self):
+        alone = shutil.copy(BERTH, self.folder)
+        done = subprocess.run([alone, "up"], env={**os.environ, **self.env, "PATH": self.folder},
+                              text=True, capture_output=True, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Aberth up: berthd did not start: berthd: not installed; "
+                         r"on Debian: apt install berthd; see [^\n]+\n\Z")
+
     def test_many_at_once_start_one(self):
         runs = [subprocess.Popen([BERTH, "submit", "true"], env={**os.environ, **self.env},
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -480,6 +481,14 @@ class Program(unittest.TestCase):
                                env={**lab.env, "SLURM_CONF": "/nowhere/slurm.conf"})
             self.assertEqual(done.returncode, 1)
             self.assertIn("/nowhere/slurm.conf", done.stderr)
+
+    def test_settings_that_end_the_library_are_named(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
+            conf.write("Nonsense=1\n")
+            conf.flush()
+            done = self.run_it("--check", env={**lab.env, "SLURM_CONF": conf.name})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no settings it can use: is there a slurm.conf", done.stderr)
 
     def test_the_bell_does_not_take_the_place_of_a_file(self):
         done = self.run_it("--bell", lab.env["SLURM_CONF"])

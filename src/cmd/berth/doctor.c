@@ -53,7 +53,7 @@ static void check_programs(struct json *checks)
         char text[200];
         snprintf(text, sizeof text, "%.190s", path ? path : "not beside berth");
         add(checks, names[i], path ? FINE : LESS, text,
-            "it is looked for in PATH; 'make install' puts it beside berth");
+            "it is looked for in PATH; the package berthd has it, 'make install' too");
     }
 }
 

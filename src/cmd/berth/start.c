@@ -87,7 +87,9 @@ _Noreturn void start_become(const char *const *argv, int ready, int log)
         execv(program, (char *const *)argv);
     else
         execvp("berthd", (char *const *)argv);
-    dprintf(STDERR_FILENO, "berthd: %s\n", strerror(errno));
+    dprintf(STDERR_FILENO, "berthd: %s\n",
+            errno == ENOENT ? "not installed; on Debian: apt install berthd"
+                            : strerror(errno));
     _exit(127);
 }
 
