@@ -6,6 +6,7 @@
 #   make check        install what is missing, build, run every test
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make deb          Debian's packages, in build/deb
+#   make check-packages  install, use, upgrade and purge them in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
 #   make soak         the slow tests
 #   make coverage     which lines and branches the tests reach
@@ -62,6 +63,10 @@ deb:
 	@tools/setup deb
 	@tools/deb
 
+check-packages: deb
+	@tools/setup fresh
+	@tools/check-packages
+
 bench: all
 	$(BUILD)/berth bench all
 	@ninja --quiet -C $(BUILD) tests/bench_resort
@@ -87,5 +92,5 @@ install: all
 clean:
 	rm -rf build build-asan build-clang build-coverage berth-report.html
 
-.PHONY: all demo demo-slurm check soak coverage evidence check-fresh deb bench pictures format tidy \
-	install clean
+.PHONY: all demo demo-slurm check soak coverage evidence check-fresh deb check-packages bench pictures \
+	format tidy install clean
