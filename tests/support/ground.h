@@ -139,8 +139,7 @@ struct ground {
         __attribute__((format(printf, 1, 2), noreturn));
 };
 
-extern const struct executor executor_ground;         /* resizes */
-extern const struct executor executor_ground_restart; /* stops and starts instead */
+extern const struct executor executor_ground;
 
 void ground_init(struct ground *ground, const struct cluster *cluster,
                  const struct throughput *rates, uint64_t seed);
