@@ -473,8 +473,8 @@ class Daemon(Case):
             os.rmdir(place)
 
     def test_a_berthd_that_is_not_installed_is_named_with_its_package(self):
-        alone = shutil.copy(BERTH, self.folder)
-        done = subprocess.run([alone, "up"], env={**os.environ, **self.env, "PATH": self.folder},
+        alone = shutil.copy(BERTH, self.scratch)
+        done = subprocess.run([alone, "up"], env={**os.environ, **self.env, "PATH": self.scratch},
                               text=True, capture_output=True, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"\Aberth up: berthd did not start: berthd: not installed; "
