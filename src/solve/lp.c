@@ -3,18 +3,75 @@
  *
  * CLP minimises; we maximise, so gains go in and duals come out with their signs turned.
  * New rows and columns are kept here and handed over in one piece.
+ *
+ * The library is loaded when the first programme is made: with what it brings along
+ * (C++, LAPACK, Fortran's runtime) that takes longer than most commands do, and few of
+ * them solve anything.
  */
 #include "solve/lp.h"
 
 #include <coin/Clp_C_Interface.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
+#define LIBRARY "libClp.so.1"
 #define TOLERANCE 1e-10 /* of rows and reduced costs: our answers are good to 1e-6 */
 #define PATIENCE 200    /* steps per row and column before it gives up            */
+
+/* --- the library ------------------------------------------------------------------------ */
+
+/* clang-format off */
+#define EACH_FUNCTION(X)                                                                \
+    X(addColumns) X(addRows) X(columnLower) X(columnUpper) X(deleteModel) X(dual)       \
+    X(dualRowSolution) X(modifyCoefficient) X(newModel) X(numberIterations)             \
+    X(objective) X(objectiveValue) X(primal) X(primalColumnSolution) X(rowLower)        \
+    X(rowUpper) X(setDualTolerance) X(setLogLevel) X(setMaximumIterations)              \
+    X(setPrimalTolerance) X(status)
+/* clang-format on */
+
+/* Its functions, by their names without "Clp_". */
+static struct {
+#define POINTER(name) __typeof__(Clp_##name) *name;
+    EACH_FUNCTION(POINTER)
+} clp;
+
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+static char *why_not; /* it is not there; NULL: it is */
+
+static void load(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    bool whole = library != NULL;
+    /* C has no way to turn an object pointer into one to a function but through memory. */
+#define FIND(name) \
+    whole = whole && (*(void **)(void *)&clp.name = dlsym(library, "Clp_" #name));
+    EACH_FUNCTION(FIND)
+    if (whole)
+        return;
+    const char *said = dlerror();
+    why_not = strdup(said ? said : LIBRARY);
+}
+
+int lp_load(struct error *err)
+{
+    pthread_once(&loaded, load);
+    if (!why_not)
+        return 0;
+    return error_set(err, -ELIBACC,
+                     "this needs the solver CLP (package coinor-libclp1), which cannot "
+                     "be loaded: %.300s",
+                     why_not);
+}
+
+/* --- a programme ------------------------------------------------------------------------ */
 
 struct lp {
     Clp_Simplex *model;
@@ -49,11 +106,16 @@ static void *grown(void *block, size_t count, size_t size)
 
 struct lp *lp_new(void)
 {
+    struct error err;
+    if (lp_load(&err) < 0) { /* who can say so better has asked before */
+        fprintf(stderr, "berth: %s\n", err.text);
+        abort();
+    }
     struct lp *lp = grown(NULL, 1, sizeof *lp);
-    *lp = (struct lp){ .model = Clp_newModel() };
-    Clp_setLogLevel(lp->model, 0);
-    Clp_setPrimalTolerance(lp->model, TOLERANCE);
-    Clp_setDualTolerance(lp->model, TOLERANCE);
+    *lp = (struct lp){ .model = clp.newModel() };
+    clp.setLogLevel(lp->model, 0);
+    clp.setPrimalTolerance(lp->model, TOLERANCE);
+    clp.setDualTolerance(lp->model, TOLERANCE);
     return lp;
 }
 
@@ -61,7 +123,7 @@ void lp_free(struct lp *lp)
 {
     if (!lp)
         return;
-    Clp_deleteModel(lp->model);
+    clp.deleteModel(lp->model);
     free(lp->fresh_lows);
     free(lp->fresh_highs);
     free(lp->gains);
@@ -89,7 +151,7 @@ static void flush(struct lp *lp)
         const int column = 0;
         int *starts = grown(NULL, lp->fresh_count + 1, sizeof *starts);
         memset(starts, 0, (lp->fresh_count + 1) * sizeof *starts);
-        Clp_addRows(lp->model, (int)lp->fresh_count, lp->fresh_lows, lp->fresh_highs,
+        clp.addRows(lp->model, (int)lp->fresh_count, lp->fresh_lows, lp->fresh_highs,
                     starts, &column, &none);
         free(starts);
         lp->fresh_count = 0;
@@ -97,7 +159,7 @@ static void flush(struct lp *lp)
     if (lp->new_count == 0)
         return;
     lp->starts[lp->new_count] = (int)lp->entry_count;
-    Clp_addColumns(lp->model, (int)lp->new_count, lp->lows, lp->highs, lp->gains,
+    clp.addColumns(lp->model, (int)lp->new_count, lp->lows, lp->highs, lp->gains,
                    lp->starts, lp->rows, lp->coefficients);
     lp->new_count = 0;
     lp->entry_count = 0;
@@ -125,7 +187,7 @@ uint32_t lp_add_cut(struct lp *lp, double low, double high, uint32_t count,
     const int starts[2] = { 0, (int)count };
     low = bound(low);
     high = bound(high);
-    Clp_addRows(lp->model, 1, &low, &high, starts, (const int *)columns, coefficients);
+    clp.addRows(lp->model, 1, &low, &high, starts, (const int *)columns, coefficients);
     return lp->row_count++;
 }
 
@@ -159,40 +221,40 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
 void lp_set_row(struct lp *lp, uint32_t row, double low, double high)
 {
     flush(lp);
-    Clp_rowLower(lp->model)[row] = bound(low);
-    Clp_rowUpper(lp->model)[row] = bound(high);
+    clp.rowLower(lp->model)[row] = bound(low);
+    clp.rowUpper(lp->model)[row] = bound(high);
 }
 
 void lp_set_column(struct lp *lp, uint32_t column, double low, double high)
 {
     flush(lp);
-    Clp_columnLower(lp->model)[column] = bound(low);
-    Clp_columnUpper(lp->model)[column] = bound(high);
+    clp.columnLower(lp->model)[column] = bound(low);
+    clp.columnUpper(lp->model)[column] = bound(high);
 }
 
 void lp_set_gain(struct lp *lp, uint32_t column, double gain)
 {
     flush(lp);
-    Clp_objective(lp->model)[column] = -gain;
+    clp.objective(lp->model)[column] = -gain;
 }
 
 void lp_set_coefficient(struct lp *lp, uint32_t row, uint32_t column, double value)
 {
     flush(lp);
-    Clp_modifyCoefficient(lp->model, (int)row, (int)column, value, true);
+    clp.modifyCoefficient(lp->model, (int)row, (int)column, value, true);
 }
 
 enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
 {
     flush(lp);
     double size = (double)lp->row_count + lp->column_count;
-    Clp_setMaximumIterations(lp->model, (int)fmin(PATIENCE * size + 1000, 1e9));
+    clp.setMaximumIterations(lp->model, (int)fmin(PATIENCE * size + 1000, 1e9));
     if (method == LP_DUAL)
-        Clp_dual(lp->model, 0);
+        clp.dual(lp->model, 0);
     else
-        Clp_primal(lp->model, 0);
-    lp->iterations = (uint32_t)Clp_numberIterations(lp->model);
-    switch (Clp_status(lp->model)) {
+        clp.primal(lp->model, 0);
+    lp->iterations = (uint32_t)clp.numberIterations(lp->model);
+    switch (clp.status(lp->model)) {
     case 0:
         break;
     case 1:
@@ -206,7 +268,7 @@ enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
         lp->dual_max = lp->row_count;
         lp->duals = grown(lp->duals, lp->dual_max, sizeof *lp->duals);
     }
-    const double *duals = Clp_dualRowSolution(lp->model);
+    const double *duals = clp.dualRowSolution(lp->model);
     for (uint32_t row = 0; row < lp->row_count; row++)
         lp->duals[row] = -duals[row];
     return LP_OPTIMAL;
@@ -214,12 +276,12 @@ enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
 
 double lp_objective(const struct lp *lp)
 {
-    return -Clp_objectiveValue(lp->model);
+    return -clp.objectiveValue(lp->model);
 }
 
 const double *lp_columns(const struct lp *lp)
 {
-    return Clp_primalColumnSolution(lp->model);
+    return clp.primalColumnSolution(lp->model);
 }
 
 const double *lp_duals(const struct lp *lp)

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+struct error;
 struct lp; /* maximise gain.x over low <= x <= high and rows low <= Ax <= high */
 
 #define LP_INFINITY 1e300 /* no bound */
@@ -20,6 +21,12 @@ enum lp_status {
     LP_UNBOUNDED,
     LP_GAVE_UP, /* numbers or patience ran out */
 };
+
+/*
+ * See whether the solver is there: it is loaded when it is first wanted.  0, or -ELIBACC
+ * and a sentence; lp_new() without it ends the program.
+ */
+int lp_load(struct error *err);
 
 struct lp *lp_new(void);
 void lp_free(struct lp *lp);

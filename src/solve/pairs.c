@@ -492,6 +492,8 @@ int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
                 struct pairs_answer *answer, struct error *err)
 {
     int r = check(in, err);
+    if (r == 0)
+        r = lp_load(err);
     if (r < 0)
         return r;
     *answer = (struct pairs_answer){ .feasible = true };

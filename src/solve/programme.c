@@ -9,6 +9,7 @@
 #include "solve/classes.h"
 #include "solve/frame.h"
 #include "solve/goal.h"
+#include "solve/lp.h"
 #include "solve/pairs.h"
 #include "solve/programme_clp.h"
 #include "solve/programme_fast.h"
@@ -83,7 +84,8 @@ static int solve_clp(const struct frame *frame, struct shares *shares,
         [GOAL_FINISH_TIME] = clp_finish_time, [GOAL_SUM] = clp_sum,
         [GOAL_COST_RATIO] = clp_ratio,
     };
-    return by_goal[frame->programme->goal](frame, shares, err);
+    int r = lp_load(err);
+    return r < 0 ? r : by_goal[frame->programme->goal](frame, shares, err);
 }
 
 /* How much the general solver is asked to do after the fast one answered 'r'. */

@@ -94,6 +94,17 @@ class Solve(Case):
                 del answer["seconds"]
             self.assertEqual(*answers)
 
+    def test_a_solver_that_is_not_there_is_named(self):
+        self.write("libClp.so.1", "")
+        self.write("p.json", json.dumps(one([job(0, [1, 4]), job("b", [1, 1])])))
+        without = {"LD_LIBRARY_PATH": self.scratch}
+        done = self.berth("solve", "gavel-las", "p.json", "--engine", "clp", env=without)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"\Aberth solve: [^\n]*needs the solver CLP "
+                                      r"\(package coinor-libclp1\)[^\n]*libClp\.so\.1[^\n]*\n\Z")
+        done = self.berth("solve", "gavel-las", "p.json", env=without)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     def test_nothing_to_share_is_said(self):
         for policy in ("gavel-las", "gavel-las,water_filling=true", "gavel-throughput",
                        "isolated", "gavel-fifo"):
