@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -17,6 +18,7 @@
 #include "daemon/places.h"
 #include "version.h"
 
+#define LOCK_TRIES 500 /* 10 ms each */
 #define JOBS_MAX 200000
 #define FENCE_S 60
 #define KEEP_DAYS 30
@@ -176,15 +178,23 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
     return 0;
 }
 
-/* One berthd per state folder. */
-static int take_lock(const char *state_dir, struct error *err)
+/*
+ * One berthd per state folder.  One that holds it and has no socket is on its way out, or
+ * in: then it is soon clear which.
+ */
+static int take_lock(const char *state_dir, const char *socket, struct error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/berthd.lock", state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+    int r = flock(fd, LOCK_EX | LOCK_NB);
+    for (int i = 0; r < 0 && i < LOCK_TRIES && access(socket, F_OK) < 0; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+        r = flock(fd, LOCK_EX | LOCK_NB);
+    }
+    if (r < 0)
         return error_set(err, -EBUSY, "another berthd uses %s", state_dir);
     if (ftruncate(fd, 0) == 0)
         dprintf(fd, "%d\n", (int)getpid()); /* for people; a full disk keeps nobody */
@@ -247,7 +257,7 @@ int main(int argc, char **argv)
         setup.state_dir = places.state_dir;
         setup.run_dir = places.run_dir;
         setup.socket = places.socket;
-        r = take_lock(setup.state_dir, &err);
+        r = take_lock(setup.state_dir, setup.socket, &err);
     }
     if (r == 0)
         leave_word(&setup);

@@ -495,7 +495,8 @@ class Daemon(Case):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(run.stdout.readline(), "1\n")
         self.assertEqual(self.berth("down").returncode, 0)
-        self.assertEqual(self.berth("up").returncode, 0)
+        up = self.berth("up")
+        self.assertEqual(up.returncode, 0, up.stderr)
         out, err = run.communicate(timeout=PATIENCE)
         self.assertEqual((run.returncode, out), (9, "2\n"), err)
 
