@@ -1,4 +1,4 @@
-/* call.c - HTTP through libcurl, over a UNIX socket or to a URL. */
+/* call.c - a request to berthd: where it is, who asks, and what its answer means. */
 #include "api/call.h"
 
 #include <errno.h>
@@ -9,50 +9,39 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <curl/curl.h>
-
 #include "api/place.h"
+#include "api/transport.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
 
 #define ANSWER_MAX (512u << 20) /* bytes of an answer that is kept */
-#define CONNECT_MS 5000L
 #define ANSWER_S 120L
-#define IDLE_MS 100 /* how often a stream asks whether to go on */
+#define TOKEN_MAX 512
 
 struct call {
-    CURL *curl;
-    CURLM *multi;
-    char *socket; /* path, or NULL: a URL */
-    char *base;   /* what stands before the path */
-    struct curl_slist *headers;
+    struct transport *transport;
+    char *address;             /* a socket's path, or a URL */
+    char token[TOKEN_MAX + 1]; /* "": none                  */
     struct buf answer;
     long answer_s; /* the longest a daemon may think about a call */
     bool standard;
 };
 
-static struct curl_slist *plain_headers(void)
+static bool is_token(const char *text)
 {
-    struct curl_slist *headers =
-        curl_slist_append(NULL, "Content-Type: application/json");
-    return curl_slist_append(headers, "Expect:"); /* no 100-continue */
+    return strlen(text) <= TOKEN_MAX && !strpbrk(text, "\r\n");
 }
 
 void call_set_token(struct call *call, const char *token)
 {
-    char text[600];
-    curl_slist_free_all(call->headers);
-    call->headers = plain_headers();
-    if (!token || !*token || strlen(token) > 512 || strpbrk(token, "\r\n"))
-        return;
-    snprintf(text, sizeof text, "Authorization: Bearer %s", token);
-    call->headers = curl_slist_append(call->headers, text);
+    snprintf(call->token, sizeof call->token, "%s",
+             token && is_token(token) ? token : "");
 }
 
 static int set_token(struct call *call, struct error *err)
 {
-    char text[600], token[513] = "", path[PLACE_MAX];
+    char token[TOKEN_MAX + 2] = "", path[PLACE_MAX];
     const char *given = getenv("BERTH_TOKEN");
     const char *file_name = getenv("BERTH_TOKEN_FILE");
     if (!given && !file_name && place_state(path, sizeof path - 8, NULL) == 0) {
@@ -70,32 +59,37 @@ static int set_token(struct call *call, struct error *err)
     }
     if (!given || !*given)
         return 0; /* it will answer 401, and say so */
-    if (strlen(given) >= sizeof token || strpbrk(given, "\r\n"))
+    if (!is_token(given))
         return error_set(err, -EINVAL, "BERTH_TOKEN: is no token");
-    snprintf(text, sizeof text, "Authorization: Bearer %s", given);
-    call->headers = curl_slist_append(call->headers, text);
+    call_set_token(call, given);
     return 0;
+}
+
+static int set_url(struct call *call, const char *url, struct error *err)
+{
+    call->address = strdup(url);
+    if (!call->address)
+        return error_set(err, -ENOMEM, "out of memory");
+    for (size_t n = strlen(url); n > 0 && call->address[n - 1] == '/'; n--)
+        call->address[n - 1] = '\0';
+    int r = set_token(call, err);
+    return r < 0 ? r : transport_url(&call->transport, call->address, err);
 }
 
 static int set_address(struct call *call, const char *address, struct error *err)
 {
     struct sockaddr_un name;
-    if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0) {
-        call->base = strdup(address);
-        for (size_t n = call->base ? strlen(call->base) : 0;
-             n > 0 && call->base[n - 1] == '/'; n--)
-            call->base[n - 1] = '\0';
-        return call->base ? set_token(call, err)
-                          : error_set(err, -ENOMEM, "out of memory");
-    }
+    if (strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0)
+        return set_url(call, address, err);
     if (strncmp(address, "unix:", 5) == 0)
         address += 5;
     if (!*address || strlen(address) >= sizeof name.sun_path)
         return error_set(err, -EINVAL, "%.150s: a socket's path has 1 to %zu bytes",
                          address, sizeof name.sun_path - 1);
-    call->socket = strdup(address);
-    call->base = strdup("http://localhost");
-    return call->socket && call->base ? 0 : error_set(err, -ENOMEM, "out of memory");
+    call->address = strdup(address);
+    call->transport = transport_socket(address);
+    return call->address && call->transport ? 0
+                                            : error_set(err, -ENOMEM, "out of memory");
 }
 
 /* This user's own daemon; the system's where there is no own but that one is there. */
@@ -121,15 +115,8 @@ int call_open(struct call **ret_call, const char *address, struct error *err)
         return error_set(err, -ENOMEM, "out of memory");
     buf_init(&call->answer, ANSWER_MAX);
     call->answer_s = ANSWER_S;
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-    call->curl = curl_easy_init();
-    call->multi = curl_multi_init();
-    call->headers = plain_headers();
     const char *said = address ? address : getenv("BERTH_ADDR");
-    int r = !call->curl || !call->multi || !call->headers
-                ? error_set(err, -ENOMEM, "out of memory")
-            : said && *said ? set_address(call, said, err)
-                            : set_standard(call, err);
+    int r = said && *said ? set_address(call, said, err) : set_standard(call, err);
     if (r < 0)
         call_close(call);
     else
@@ -141,19 +128,16 @@ void call_close(struct call *call)
 {
     if (!call)
         return;
-    curl_easy_cleanup(call->curl);
-    curl_multi_cleanup(call->multi);
-    curl_slist_free_all(call->headers);
+    if (call->transport)
+        call->transport->close(call->transport);
     buf_release(&call->answer);
-    free(call->socket);
-    free(call->base);
+    free(call->address);
     free(call);
-    curl_global_cleanup();
 }
 
 const char *call_address(const struct call *call)
 {
-    return call->socket ? call->socket : call->base;
+    return call->address;
 }
 
 bool call_is_standard(const struct call *call)
@@ -166,44 +150,23 @@ void call_hurry(struct call *call, long seconds)
     call->answer_s = seconds;
 }
 
-static int prepare(struct call *call, const char *path, struct error *err)
-{
-    size_t size = strlen(call->base) + strlen(path) + 1;
-    char *url = malloc(size);
-    if (!url)
-        return error_set(err, -ENOMEM, "out of memory");
-    snprintf(url, size, "%s%s", call->base, path);
-    CURL *curl = call->curl;
-    curl_easy_reset(curl); /* the connection is kept */
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    free(url);
-    if (call->socket)
-        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, call->socket);
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* never by way of somebody else */
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, call->headers);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    buf_reset(&call->answer);
-    return 0;
-}
-
-static size_t keep(char *bytes, size_t size, size_t count, void *context)
+static bool keep(void *context, long status, const char *bytes, size_t count)
 {
     struct call *call = context;
-    buf_add(&call->answer, bytes, size * count);
-    return call->answer.full ? 0 : size * count;
+    buf_add(&call->answer, bytes, count);
+    return !call->answer.full;
 }
 
-static int not_there(const struct call *call, CURLcode code, struct error *err)
+static int ask(struct call *call, const struct question *question, long *ret_status,
+               struct error *err)
 {
-    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
-        return error_set(err, -ECONNREFUSED, "no berthd answers at %.200s",
-                         call_address(call));
-    if (code == CURLE_WRITE_ERROR)
+    struct question q = *question;
+    q.token = call->token[0] ? call->token : NULL;
+    buf_reset(&call->answer);
+    int r = call->transport->ask(call->transport, &q, ret_status, err);
+    if (r < 0 && call->answer.full)
         return error_set(err, -EIO, "the answer is larger than %u bytes", ANSWER_MAX);
-    return error_set(err, -EIO, "%.200s: %s", call_address(call),
-                     curl_easy_strerror(code));
+    return r;
 }
 
 /* The sentence of a refusal; with the field it is about where that is not in it. */
@@ -238,25 +201,21 @@ static int refused(struct call *call, long status, struct error *err)
 int call_json(struct call *call, const char *method, const char *path,
               const struct json *body, struct json **ret, struct error *err)
 {
-    int r = prepare(call, path, err);
+    char *text = body ? json_text_exact(body) : NULL;
+    long status;
+    int r = ask(call,
+                &(struct question){ .method = method,
+                                    .path = path,
+                                    .body = text,
+                                    .answer_s = call->answer_s,
+                                    .take = keep,
+                                    .context = call },
+                &status, err);
+    free(text);
+    if (r == -EPIPE || r == -ETIMEDOUT)
+        r = -EIO;
     if (r < 0)
         return r;
-    char *text = body ? json_text_exact(body) : NULL;
-    CURL *curl = call->curl;
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, call->answer_s);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, keep);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, call);
-    if (text) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(text));
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, text);
-    }
-    CURLcode code = curl_easy_perform(curl);
-    free(text);
-    if (code != CURLE_OK)
-        return not_there(call, code, err);
-    long status = 0;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     if (status < 200 || status >= 300)
         return refused(call, status, err);
     if (!ret)
@@ -277,62 +236,39 @@ bool call_answers(struct call *call)
 struct flow {
     struct call *call;
     const struct call_stream *stream;
-    bool left; /* we do not want more */
 };
 
-static size_t hand_on(char *bytes, size_t size, size_t count, void *context)
+static bool hand_on(void *context, long status, const char *bytes, size_t count)
 {
     struct flow *flow = context;
-    long status = 0;
-    curl_easy_getinfo(flow->call->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 400)
-        return keep(bytes, size, count, flow->call);
-    if (flow->stream->take(flow->stream->context, bytes, size * count))
-        return size * count;
-    flow->left = true;
-    return 0;
+        return keep(flow->call, status, bytes, count);
+    return flow->stream->take(flow->stream->context, bytes, count);
 }
 
-/* Move bytes until it is over; the result of the transfer. */
-static CURLcode pump(struct flow *flow)
+static bool go_on(void *context)
 {
-    struct call *call = flow->call;
-    int running = 1;
-    while (running > 0 && !flow->left) {
-        curl_multi_perform(call->multi, &running);
-        if (running > 0)
-            curl_multi_poll(call->multi, NULL, 0, IDLE_MS, NULL);
-        if (flow->stream->idle && !flow->stream->idle(flow->stream->context))
-            flow->left = true;
-    }
-    int left;
-    CURLcode code = CURLE_OK;
-    for (CURLMsg *message; (message = curl_multi_info_read(call->multi, &left));)
-        code = message->data.result;
-    return code;
+    struct flow *flow = context;
+    return flow->stream->idle(flow->stream->context);
 }
 
 int call_stream(struct call *call, const char *path, const struct call_stream *stream,
                 struct error *err)
 {
-    int r = prepare(call, path, err);
-    if (r < 0)
-        return r;
     struct flow flow = { .call = call, .stream = stream };
-    curl_easy_setopt(call->curl, CURLOPT_WRITEFUNCTION, hand_on);
-    curl_easy_setopt(call->curl, CURLOPT_WRITEDATA, &flow);
-    curl_multi_add_handle(call->multi, call->curl);
-    CURLcode code = pump(&flow);
-    long status = 0;
-    curl_easy_getinfo(call->curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_multi_remove_handle(call->multi, call->curl);
-    if (flow.left)
+    long status;
+    int r = ask(call,
+                &(struct question){ .method = "GET",
+                                    .path = path,
+                                    .take = hand_on,
+                                    .idle = stream->idle ? go_on : NULL,
+                                    .context = &flow },
+                &status, err);
+    if (r == -ECANCELED)
         return 0;
-    if (code != CURLE_OK && code != CURLE_PARTIAL_FILE && code != CURLE_RECV_ERROR)
-        return not_there(call, code, err);
-    if (code != CURLE_OK && status == 0)
-        return not_there(call, code, err);
+    if (r < 0 && (r != -EPIPE || status == 0))
+        return r;
     if (status >= 400)
         return refused(call, status, err);
-    return code == CURLE_OK ? 0 : error_set(err, -EIO, "berthd has gone away");
+    return r == 0 ? 0 : error_set(err, -EIO, "berthd has gone away");
 }

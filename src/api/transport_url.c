@@ -1,0 +1,191 @@
+/* transport_url.c - HTTP to a URL, by libcurl, which is loaded when it is first wanted. */
+#include <curl/curl.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/transport.h"
+#include "base/error.h"
+
+#define CONNECT_MS 5000L
+
+/* --- the library ------------------------------------------------------------------------ */
+
+/* clang-format off */
+#define EACH_FUNCTION(X)                                                                \
+    X(easy_cleanup) X(easy_getinfo) X(easy_init) X(easy_reset) X(easy_setopt)           \
+    X(easy_strerror) X(global_cleanup) X(global_init) X(multi_add_handle)               \
+    X(multi_cleanup) X(multi_info_read) X(multi_init) X(multi_perform) X(multi_poll)    \
+    X(multi_remove_handle) X(slist_append) X(slist_free_all)
+/* clang-format on */
+
+/* Its functions, by their names without "curl_". */
+static struct {
+#define POINTER(name) __typeof__(curl_##name) *name;
+    EACH_FUNCTION(POINTER)
+} curl;
+
+static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+static char *why_not; /* it is not there; NULL: it is */
+
+static void load(void)
+{
+    void *library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+    bool whole = library != NULL;
+    /* C has no way to turn an object pointer into one to a function but through memory. */
+#define FIND(name) \
+    whole = whole && (*(void **)(void *)&curl.name = dlsym(library, "curl_" #name));
+    EACH_FUNCTION(FIND)
+    if (whole)
+        return;
+    const char *said = dlerror();
+    why_not = strdup(said ? said : "libcurl");
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+struct url_transport {
+    struct transport transport; /* first */
+    char *base;                 /* what stands before the path */
+    CURL *easy;
+    CURLM *multi;
+    const struct question *question;
+    bool left; /* we do not want more */
+};
+
+static size_t hand_on(char *bytes, size_t size, size_t count, void *context)
+{
+    struct url_transport *u = context;
+    long status = 0;
+    curl.easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (u->question->take(u->question->context, status, bytes, size * count))
+        return size * count;
+    u->left = true;
+    return 0;
+}
+
+/* Move bytes until it is over; the result of the transfer. */
+static CURLcode pump(struct url_transport *u)
+{
+    const struct question *q = u->question;
+    int running = 1;
+    while (running > 0 && !u->left) {
+        curl.multi_perform(u->multi, &running);
+        if (running > 0)
+            curl.multi_poll(u->multi, NULL, 0, TRANSPORT_IDLE_MS, NULL);
+        if (q->idle && !q->idle(q->context))
+            u->left = true;
+    }
+    int left;
+    CURLcode code = CURLE_OK;
+    for (CURLMsg *message; (message = curl.multi_info_read(u->multi, &left));)
+        code = message->data.result;
+    return code;
+}
+
+static struct curl_slist *headers_of(const struct question *q)
+{
+    char text[600];
+    struct curl_slist *headers =
+        curl.slist_append(NULL, "Content-Type: application/json");
+    headers = curl.slist_append(headers, "Expect:"); /* no 100-continue */
+    snprintf(text, sizeof text, "Authorization: Bearer %s", q->token ? q->token : "");
+    return q->token ? curl.slist_append(headers, text) : headers;
+}
+
+static void set_up(struct url_transport *u, const char *url, struct curl_slist *headers)
+{
+    const struct question *q = u->question;
+    curl.easy_reset(u->easy); /* the connection is kept */
+    curl.easy_setopt(u->easy, CURLOPT_URL, url);
+    curl.easy_setopt(u->easy, CURLOPT_PROXY, ""); /* never by way of somebody else */
+    curl.easy_setopt(u->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl.easy_setopt(u->easy, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(u->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
+    curl.easy_setopt(u->easy, CURLOPT_TIMEOUT, q->answer_s);
+    curl.easy_setopt(u->easy, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(u->easy, CURLOPT_CUSTOMREQUEST, q->method);
+    curl.easy_setopt(u->easy, CURLOPT_WRITEFUNCTION, hand_on);
+    curl.easy_setopt(u->easy, CURLOPT_WRITEDATA, u);
+    if (!q->body)
+        return;
+    curl.easy_setopt(u->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(q->body));
+    curl.easy_setopt(u->easy, CURLOPT_POSTFIELDS, q->body);
+}
+
+static int result_of(const struct url_transport *u, CURLcode code, struct error *err)
+{
+    if (u->left)
+        return error_set(err, -ECANCELED, "stopped");
+    if (code == CURLE_OK)
+        return 0;
+    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
+        return error_set(err, -ECONNREFUSED, "no berthd answers at %.200s", u->base);
+    int r = code == CURLE_OPERATION_TIMEDOUT                         ? -ETIMEDOUT
+            : code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR ? -EPIPE
+                                                                     : -EIO;
+    return error_set(err, r, "%.200s: %s", u->base, curl.easy_strerror(code));
+}
+
+static int url_ask(struct transport *transport, const struct question *question,
+                   long *ret_status, struct error *err)
+{
+    struct url_transport *u = (struct url_transport *)transport;
+    size_t size = strlen(u->base) + strlen(question->path) + 1;
+    char *url = malloc(size);
+    *ret_status = 0;
+    if (!url)
+        return error_set(err, -ENOMEM, "out of memory");
+    snprintf(url, size, "%s%s", u->base, question->path);
+    struct curl_slist *headers = headers_of(question);
+    u->question = question;
+    u->left = false;
+    set_up(u, url, headers);
+    curl.multi_add_handle(u->multi, u->easy);
+    CURLcode code = pump(u);
+    curl.easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE, ret_status);
+    curl.multi_remove_handle(u->multi, u->easy);
+    curl.slist_free_all(headers);
+    free(url);
+    return result_of(u, code, err);
+}
+
+static void url_close(struct transport *transport)
+{
+    struct url_transport *u = (struct url_transport *)transport;
+    curl.easy_cleanup(u->easy);
+    curl.multi_cleanup(u->multi);
+    curl.global_cleanup();
+    free(u->base);
+    free(u);
+}
+
+int transport_url(struct transport **ret_transport, const char *base, struct error *err)
+{
+    pthread_once(&loaded, load);
+    if (why_not)
+        return error_set(
+            err, -ELIBACC,
+            "a URL needs libcurl (package libcurl3-gnutls), which cannot be "
+            "loaded: %.300s",
+            why_not);
+    struct url_transport *u = calloc(1, sizeof *u);
+    if (!u)
+        return error_set(err, -ENOMEM, "out of memory");
+    u->transport = (struct transport){ .ask = url_ask, .close = url_close };
+    curl.global_init(CURL_GLOBAL_DEFAULT);
+    u->easy = curl.easy_init();
+    u->multi = curl.multi_init();
+    u->base = strdup(base);
+    if (!u->easy || !u->multi || !u->base) {
+        url_close(&u->transport);
+        return error_set(err, -ENOMEM, "out of memory");
+    }
+    *ret_transport = &u->transport;
+    return 0;
+}
