@@ -7,6 +7,7 @@
 
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
+#include "cmd/berth/sheet.h"
 #include "cmd/berth/show.h"
 #include "version.h"
 
@@ -40,8 +41,8 @@ static void print_help(const struct command *command)
         snprintf(left, sizeof left, "%c%c%s--%s%s%s", flag->letter ? '-' : ' ',
                  flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ",
                  flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-        printf("  %-30s ", left);
-        uint32_t length = (uint32_t)strlen(left);
+        uint32_t length = sheet_length(left); /* "…" is three bytes and one place */
+        printf("  %s%*s ", left, length < 30 ? (int)(30 - length) : 0, "");
         show_wrapped(flag->brief, length > 30 ? 3 + length : 33, stdout);
     }
     printf("  %-30s %s\n", "    --help", "show this");

@@ -15,7 +15,7 @@
 
 static const struct flag up_flags[] = {
     { "state", 0, "DIR", "where it keeps jobs, logs and checkpoints" },
-    { "executor", 0, "NAME", "what carries orders out: local" },
+    { "executor", 0, "NAME", "what carries orders out: local, slurm[:partition=…]" },
     { "fake-gpus", 0, "TYPE:N,…", "slots that stand in for accelerators" },
     { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" },
     { "flow", 0, "F", "whose packets go first" },
