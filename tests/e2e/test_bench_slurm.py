@@ -33,11 +33,12 @@ class BenchSlurm(Case):
     def test_without_the_sources_it_says_so(self):
         lonely = self.path("berth")
         shutil.copy(os.path.join(BUILD, "berth"), lonely)
-        done = subprocess.run([lonely, "bench", "slurm"], cwd="/", text=True,
-                              capture_output=True, check=False, timeout=60)
-        self.assertEqual(done.returncode, 1, done)
-        self.assertIn("tests/slurm/lab, is not here", done.stderr)
-        self.assertEqual(done.stderr.count("\n"), 1)
+        for words in ([], ["--json"]):
+            done = subprocess.run([lonely, "bench", "slurm", *words], cwd="/", text=True,
+                                  capture_output=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done)
+            self.assertIn("tests/slurm/lab, is not here", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
 
 
 if __name__ == "__main__":
