@@ -42,6 +42,7 @@ class Crash(unittest.TestCase):
         self.unsure = []    # marks of submissions that were not answered
         self.cancelled = set()
         self.over = threading.Event()
+        self.addCleanup(self.over.set)  # a client that nobody ends goes on for ever
         self.supervised = True  # nobody ends a supervisor
 
     def submit_some(self):

@@ -142,6 +142,8 @@ def injected(name, env):
     verdicts = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "not ok "))]
     skipped = [line.split("# SKIP ", 1)[1] for line in verdicts if "# SKIP" in line]
     failed = [line.split(" - ", 1)[1] for line in verdicts if line.startswith("not ok ")]
+    if failed:
+        print(done.stdout, flush=True)
     if not survived and not failed:
         raise Failed("skipped: " + (skipped[0] if skipped else last_words(done)))
     return record.save(seeds=sorted({s["seed"] for s in survived if "seed" in s}), output={
