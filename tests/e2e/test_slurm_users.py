@@ -115,9 +115,9 @@ class Users(unittest.TestCase):
     def test_a_script_and_a_program_report_over_tcp(self):
         daemon, to = self.listen()
         shell = self.lab.submit("--gres=gpu:1", self.export(BERTH_REPORT_TO=to), script=f"""
-{BERTH} report 10 0.9 --total 1000 || echo failed
+'{BERTH}' report 10 0.9 --total 1000 || echo failed
 sleep 1.2
-{BERTH} report 30 0.5 || echo failed
+'{BERTH}' report 30 0.5 || echo failed
 sleep 1000""")
         program = self.lab.submit("--gres=gpu:1", self.export(
             BERTH_REPORT_TO=to, PYTHONPATH=PYTHON), script="""
@@ -154,7 +154,7 @@ for step in range(500):
         os.chmod(folder, 0o777)
         env = self.export(BERTH_REPORT_TO=to, BERTH_CKPT_DIR=folder)
         ident = self.lab.submit("--gres=gpu:4", env, script=f"""#SBATCH --signal=B:USR1@30
-exec {BERTH} report -- {client} 100000 10000""")
+exec '{BERTH}' report -- '{client}' 100000 10000""")
         found = self.reported(daemon, ident, 20)
         self.assertEqual(found["steps"], 100000)
         trial = self.lab.submit("--gres=gpu:4", "--comment=berth:class=te", script="sleep 1")
@@ -216,9 +216,9 @@ exec {BERTH} report -- {client} 100000 10000""")
                                 script=f"""
 f={self.lab.work}/$SLURM_JOB_ID.progress
 echo 5 2.5 >> $f; sleep 1.5
-{BERTH} report 40 0.25
+BERTH_PROGRESS_FILE=$f '{BERTH}' report 40 0.25
 printf '99 no end' >> $f
-sleep 1000""".replace(f"{BERTH} report", f"BERTH_PROGRESS_FILE=$f {BERTH} report"))
+sleep 1000""")
         found = self.reported(daemon, ident, 40)
         self.assertEqual((found["loss"], found["steps"]), (0.25, 100))
         # Not somebody else's file, not by way of a link.
