@@ -174,6 +174,10 @@ void ground_reattach(struct ground *ground, const struct lease *lease, bool stop
 void ground_settle(struct ground *ground, const bool *believed_down,
                    const uint64_t *believed_foreign);
 
+/* It was to go on elsewhere, as the scheduler of this life knows it, and has. */
+bool ground_has_moved(const struct ground *ground,
+                      const struct ground_attempt *attempt);
+
 /* The attempt of a job, or NULL. */
 const struct ground_attempt *ground_find(const struct ground *ground, uint64_t id,
                                          uint32_t attempt);

@@ -235,6 +235,20 @@ void ground_reattach(struct ground *ground, const struct lease *lease, bool stop
         wait_again(ground, attempt);
 }
 
+bool ground_has_moved(const struct ground *ground, const struct ground_attempt *attempt)
+{
+    const struct view *view = ground->view;
+    const struct seat_row *next = &view->jobs[attempt->slot].next;
+    if (!attempt->resized || attempt->phase == GROUND_RESIZING ||
+        next->count != attempt->seat_count)
+        return false;
+    for (uint32_t i = 0; i < next->count; i++)
+        if (view->seats[next->first + i].node != attempt->seats[i].node ||
+            view->seats[next->first + i].gpus != attempt->seats[i].gpus)
+            return false;
+    return true;
+}
+
 /* All that has become of it, from the beginning: what is known is not heard again. */
 static void tell_again(struct ground *ground, struct ground_attempt *attempt)
 {
@@ -249,13 +263,11 @@ static void tell_again(struct ground *ground, struct ground_attempt *attempt)
         event.rate_per_s = attempt->rate_per_s;
         ground_say(ground, attempt, &event);
     }
-    if (attempt->resized && attempt->phase != GROUND_RESIZING) {
+    if (!over && ground_has_moved(ground, attempt)) {
         struct event event = ground_word(ground, EVENT_RESIZED);
         event.steps = attempt->steps;
         event.rate_per_s = attempt->rate_per_s;
-        const struct job *job = &ground->view->jobs[attempt->slot];
-        if (job->next.count > 0 && job_runs(job))
-            ground_say(ground, attempt, &event);
+        ground_say(ground, attempt, &event);
     }
     if (over)
         ground_tell_end(ground, attempt);

@@ -323,7 +323,7 @@ static void reattach_next(struct ordeal *o, job_id id)
         struct lease lease = lease_of(o, id, true);
         const struct ground_attempt *there =
             ground_find(&o->ground, job->id, job->attempt);
-        bool moved = there && there->resized && there->phase != GROUND_RESIZING;
+        bool moved = there && ground_has_moved(&o->ground, there);
         if (!job_runs(job))
             executor_ground.start(&o->ground, &lease, NULL);
         else if (!moved)
