@@ -66,7 +66,7 @@ class AddPolicy(Case):
     def test_the_policy_of_the_page_builds_and_runs(self):
         berth = self.build()
         listed = subprocess.run([berth, "policies"], capture_output=True, text=True, timeout=60)
-        self.assertIn("largest-first - ", listed.stdout)
+        self.assertRegex(listed.stdout, r"(?m)^largest-first +the largest gang first")
         done = subprocess.run(
             [berth, "sim", "--cluster", "4xv100:8", "--workload", "synthetic:jobs=500,load=1.2",
              "--policy", "largest-first", "--json"], capture_output=True, text=True, timeout=120)

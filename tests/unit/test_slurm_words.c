@@ -207,8 +207,8 @@ static void what_cannot_be_read_is_refused_with_its_number(void **state)
         "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"\"]}",
         "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[7]}",
         "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],\"tasks\":\"x\"}",
-        "{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],"
-        "\"gpus_per_node\":1000001}",
+        ("{\"seq\":9,\"verb\":\"start\",\"job\":1,\"nodes\":[\"n1\"],"
+         "\"gpus_per_node\":1000001}"),
         "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"to\":\"all\"}",
         "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"signal\":\"STOP\",\"to\":\"all\"}",
         "{\"seq\":9,\"verb\":\"signal\",\"job\":1,\"signal\":\"USR1\"}",
