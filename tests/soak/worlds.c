@@ -113,6 +113,25 @@ static void play(const struct request *request, uint64_t seed,
     ordeal_play(&setup, counts);
 }
 
+/* Asked to end: worlds that have begun are played to their end, and counted. */
+static volatile sig_atomic_t is_enough;
+static struct shared *on_stage;
+
+static void on_enough(int number)
+{
+    (void)number;
+    is_enough = 1;
+    atomic_store(&on_stage->next, UINT64_MAX / 2);
+}
+
+static void end_when_asked(struct shared *shared)
+{
+    struct sigaction action = { .sa_handler = on_enough, .sa_flags = SA_RESTART };
+    on_stage = shared;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
 /* --- many ------------------------------------------------------------------------------- */
 
 static uint64_t seed_of(const struct request *request, uint64_t world)
@@ -140,6 +159,8 @@ static pid_t start_worker(const struct request *request, struct shared *shared,
     if (request->quiet && !freopen("/dev/null", "w", stderr))
         _exit(2);
     catch_signals();
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
     atexit(at_exit);
     uint64_t world;
     while ((world = atomic_fetch_add(&shared->next, 1)) < world_count(request)) {
@@ -164,6 +185,7 @@ static uint32_t play_all(const struct request *request,
         perror("soak_worlds");
         exit(2);
     }
+    end_when_asked(shared);
     for (uint32_t i = 0; i < request->workers; i++, running++)
         pids[i] = start_worker(request, shared, i);
     while (running > 0) {
@@ -185,7 +207,7 @@ static uint32_t play_all(const struct request *request,
         if (!request->quiet)
             fprintf(stderr, "failed: seed %" PRIu64 ", policy %s\n",
                     seed_of(request, world), policy_of(request, world)->name);
-        if (failures < FAILURES_MAX && !request->quiet) {
+        if (failures < FAILURES_MAX && !request->quiet && !is_enough) {
             pids[i] = start_worker(request, shared, i);
             running++;
         } else {
@@ -200,6 +222,8 @@ static uint32_t play_all(const struct request *request,
             to[k] += from[k];
     }
     ret_counts->refused += refused;
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     munmap(shared, sizeof *shared);
     return failures;
 }
@@ -217,9 +241,11 @@ static void print_json(const struct request *request,
 {
     struct json *all = json_new_object();
     struct json *faults = json_new_object();
-    json_put_count(all, "seeds", (int64_t)request->seeds);
+    uint64_t policies = request->policy ? 1 : policy_count();
+    uint64_t seeds = is_enough ? counts->worlds / policies : request->seeds;
+    json_put_count(all, "seeds", (int64_t)seeds);
     json_put_count(all, "from", (int64_t)request->from);
-    json_put_count(all, "policies", request->policy ? 1 : policy_count());
+    json_put_count(all, "policies", (int64_t)policies);
     json_put_count(all, "worlds", (int64_t)counts->worlds);
     json_put_count(all, "jobs", (int64_t)counts->jobs);
     json_put_count(all, "events", (int64_t)counts->events);
