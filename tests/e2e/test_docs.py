@@ -25,13 +25,18 @@ def read(path):
 
 
 def blocks_of(page):
-    """(line, shell text) of every block to run."""
+    """(line, shell text, lines that it prints) of every block to run.
+
+    What is shown of a table stands in a console block right behind, and is compared where no
+    job is drawn: what is drawn may be another on another machine.
+    """
     text = read(page)
-    for match in re.finditer(r"(?ms)^```sh\n(.*?)^```", text):
-        body = match.group(1)
+    for match in re.finditer(r"(?ms)^```sh\n(.*?)^```\n(?:\n```console\n(.*?)^```)?", text):
+        body, table = match.group(1), match.group(2) or ""
         if re.search(r"(?m)^\$ ", body):
             body = "\n".join(re.findall(r"(?m)^\$ (.*(?:\\\n.*)*)", body))
-        yield text.count("\n", 0, match.start()) + 2, body
+        shown = [] if "synthetic" in body else table.splitlines()
+        yield text.count("\n", 0, match.start()) + 2, body, shown
 
 
 def examples_of(page):
@@ -39,7 +44,7 @@ def examples_of(page):
     at = text.find("# EXAMPLES")
     if at >= 0:
         for match in re.finditer(r"(?ms)^```\n(.*?)^```", text[at:]):
-            yield text.count("\n", 0, at + match.start()) + 2, match.group(1).replace("\\\\", "\\")
+            yield text.count("\n", 0, at + match.start()) + 2, match.group(1).replace("\\\\", "\\"), []
 
 
 def flags_in_help(text):
@@ -62,13 +67,17 @@ class Runs(Case):
         os.mkdir(self.path("run"), 0o700)
         self.addCleanup(subprocess.run, [BERTH, "down", "--kill"], env=env,
                         stdout=subprocess.DEVNULL, timeout=60)
-        for line, body in blocks:
+        for line, body, shown in blocks:
             done = subprocess.run(["bash", "-euo", "pipefail", "-c", body], cwd=self.scratch,
                                   env=env, stdin=subprocess.DEVNULL, text=True, timeout=240,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode:
                 self.fail(f"{os.path.relpath(page, ROOT)}:{line}: status {done.returncode}\n"
                           f"{body}\n{done.stdout}")
+            said = [" ".join(row.split()) for row in done.stdout.splitlines()]
+            for row in shown:
+                if row != "…" and not row.startswith("$ "):
+                    self.assertIn(" ".join(row.split()), said, f"{os.path.relpath(page, ROOT)}:{line}")
 
 
 def add_page(page, blocks):
