@@ -554,13 +554,15 @@ class Program(Case):
         self.assertIn("bad.yaml:2: level:", self.run_flowd("--config", config).stderr)
 
     def test_an_update_is_timed(self):
-        done = self.run_flowd("--bench")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        for line in done.stdout.splitlines():
+        bench = subprocess.Popen([FLOWD, "--bench"], text=True, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        said, wrong = bench.communicate(timeout=live.PATIENCE)
+        self.assertEqual(bench.returncode, 0, wrong)
+        for line in said.splitlines():
             print("#", line)
-        self.assertRegex(done.stdout, r"sockets +200 jobs  all levels change +median")
-        left = [name for name in os.listdir(lab.root) if name.startswith("berth-bench-")]
-        self.assertEqual(left, [])
+        self.assertRegex(said, r"sockets +200 jobs  all levels change +median")
+        # Its own: others may measure on this machine at the same time.
+        self.assertNotIn(f"berth-bench-{bench.pid}", os.listdir(lab.root))
 
     def test_the_lab_can_be_taken_down_at_any_time(self):
         for moment in (0.05, 0.15):
