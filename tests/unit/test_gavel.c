@@ -67,7 +67,8 @@ static void carry_out(struct world *w)
     world_carry_out(w);
     for (job_id job = 0; job < w->state.job_count; job++)
         if (world_job(w, job)->state == JOB_STOPPING)
-            world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = job });
+            world_apply(
+                w, (struct event){ .kind = EVENT_STOPPED, .job = job, .clean = true });
     for (job_id job = 0; job < w->state.job_count; job++)
         if (world_job(w, job)->state == JOB_PLACED)
             world_apply(
