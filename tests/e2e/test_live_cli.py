@@ -506,6 +506,9 @@ class Daemon(Case):
         where = json.loads(done.stdout)["socket"]
         self.addCleanup(self.berth, "down", "--kill", "--socket", where)
         self.assertTrue(where.startswith(self.folder))
+        told = self.berth("up", "--state", os.path.join(self.folder, "own")).stdout
+        self.assertIn(f"export BERTH_ADDR={where}\n", told)
+        self.assertNotIn("export", self.berth("up", env={"BERTH_ADDR": where}).stdout)
         done = self.berth("run", "echo", "there", env={"BERTH_ADDR": where})
         self.assertEqual(done.stdout, "there\n")
 

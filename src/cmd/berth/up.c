@@ -31,6 +31,18 @@ static const struct flag down_flags[] = {
     { 0 },
 };
 
+/* What commands want to be told when it is not where they look by themselves. */
+static void say_how_to_find(const struct call *call)
+{
+    struct call *usual = NULL;
+    if (call_open(&usual, NULL, NULL) < 0)
+        return;
+    if (strcmp(call_address(usual), call_address(call)) != 0)
+        printf("For other commands to find it: export BERTH_ADDR=%s\n",
+               call_address(call));
+    call_close(usual);
+}
+
 static int say(const struct flags *flags, struct call *call, bool started)
 {
     struct json *server = NULL;
@@ -43,9 +55,11 @@ static int say(const struct flags *flags, struct call *call, bool started)
         json_put_flag(server, "was_started", started);
         return live_print_json(server);
     }
-    printf("berthd %s at %s: %s, %.0f accelerators\n", started ? "is up" : "was up",
-           call_address(call), live_text(server, "policy", "?"),
-           live_number(json_get(server, "gpus"), "total", 0));
+    double total = live_number(json_get(server, "gpus"), "total", 0);
+    printf("berthd %s at %s: %s, %.0f accelerator%s\n", started ? "is up" : "was up",
+           call_address(call), live_text(server, "policy", "?"), total,
+           total == 1 ? "" : "s");
+    say_how_to_find(call);
     json_free(server);
     return 0;
 }
