@@ -30,9 +30,9 @@ struct question {
 struct transport {
     /*
      * Ask, and hand on the answer.  0 when it is all there; -ECONNREFUSED if nobody is;
-     * -ECANCELED if 'take' or 'idle' said so; -EPIPE if the other side left, maybe in the
-     * middle of the answer; -ETIMEDOUT, -EIO and others.  The status is 0 until it is
-     * known.
+     * -ECANCELED, without words, if 'take' or 'idle' said so; -EPIPE if the other side
+     * left, maybe in the middle of the answer; -ETIMEDOUT, -EIO and others.  The status is
+     * 0 until it is known.
      */
     int (*ask)(struct transport *transport, const struct question *question,
                long *ret_status, struct error *err);

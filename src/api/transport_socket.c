@@ -106,7 +106,7 @@ static int await(struct socket_transport *s, short events, struct error *err)
     const struct question *q = s->question;
     for (;;) {
         if (q->idle && !q->idle(q->context))
-            return error_set(err, -ECANCELED, "stopped");
+            return -ECANCELED;
         int64_t left_ms = s->deadline_ms - now_ms();
         if (left_ms <= 0)
             return error_set(err, -ETIMEDOUT, "%.200s: no answer within %ld s", s->path,
@@ -246,7 +246,7 @@ static int pass_on(struct socket_transport *s, uint64_t size, long status,
             return r;
         size_t count = s->count - s->at < size ? s->count - s->at : (size_t)size;
         if (!q->take(q->context, status, s->bytes + s->at, count))
-            return error_set(err, -ECANCELED, "stopped");
+            return -ECANCELED;
         s->at += count;
         size -= count;
     }

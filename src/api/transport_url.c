@@ -121,7 +121,7 @@ static void set_up(struct url_transport *u, const char *url, struct curl_slist *
 static int result_of(const struct url_transport *u, CURLcode code, struct error *err)
 {
     if (u->left)
-        return error_set(err, -ECANCELED, "stopped");
+        return -ECANCELED;
     if (code == CURLE_OK)
         return 0;
     if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)

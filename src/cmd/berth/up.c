@@ -205,6 +205,8 @@ static int down_run(const struct flags *flags)
         return live_status(flags, r, &err);
     bool kill = flags_get(flags, "kill") != NULL;
     r = tell_to_stop(call, kill, &err);
+    if (r < 0 && !call_answers(call)) /* it has just gone, whatever of */
+        r = -ECONNREFUSED;
     if (r == -ECONNREFUSED && kill && call_is_standard(call) && jobs_left()) {
         r = start_daemon(call, NULL, NULL, &err) < 0 ? -EIO : 0;
         if (r == 0) /* nobody else can end them */
