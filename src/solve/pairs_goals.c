@@ -11,9 +11,10 @@
 #include "solve/pairs_own.h"
 
 #define NEWTON_MAX 60
-#define FLOOR_SLACK 1e-9 /* floors may be missed by that                          */
-#define KEPT_SLACK 1e-9  /* levels are kept to that, or rounding forbids them     */
-#define PRICED 1e-9      /* of the highest price: less is none                    */
+#define FLOOR_SLACK 1e-9    /* floors may be missed by that                          */
+#define KEPT_SLACK 1e-9     /* levels are kept to that, or rounding forbids them     */
+#define KEPT_SLACK_MAX 2e-7 /* or to that, where a solution is not found otherwise   */
+#define PRICED 1e-9         /* of the highest price: less is none                    */
 
 /* ---- levels ---------------------------------------------------------------------- */
 
@@ -208,6 +209,26 @@ static uint32_t freeze(struct pairs *p, const double *need, double level,
     return rising;
 }
 
+/*
+ * The next level, above those that are kept.  They leave it no room but for rounding; after
+ * many of them that may be too little, and they give way somewhat more.
+ */
+static enum lp_status settle_above(struct pairs *p, const double *need,
+                                   const double *level, enum lp_method method)
+{
+    enum lp_status status = pairs_settle(p, method);
+    for (double slack = 10 * KEPT_SLACK;
+         status != LP_OPTIMAL && slack <= KEPT_SLACK_MAX; slack *= 10) {
+        for (uint32_t c = 0; c < p->class_count; c++)
+            if (p->due[c] <= 0 && level[c] > 0) {
+                p->kept[c] = level[c] * need[c] * (1 - slack);
+                pairs_set_due(p, c);
+            }
+        status = pairs_settle(p, LP_DUAL);
+    }
+    return status;
+}
+
 static int fill(struct pairs *p, const double *need, double tolerance, double *ret_x,
                 double *ret_level, struct error *err)
 {
@@ -217,7 +238,7 @@ static int fill(struct pairs *p, const double *need, double tolerance, double *r
     pairs_set_programme(p);
     for (uint32_t i = 0; rising > 0; i++) {
         assert(i <= p->class_count); /* somebody freezes every time */
-        if (pairs_settle(p, method) != LP_OPTIMAL)
+        if (settle_above(p, need, ret_level, method) != LP_OPTIMAL)
             return gave_up(p, err);
         pairs_read_shares(p, ret_x);
         pairs_read_prices(p);
