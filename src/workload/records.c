@@ -137,7 +137,7 @@ static int by_submission(const void *a, const void *b)
     const struct key *y = b;
     if (x->submit_ns != y->submit_ns)
         return x->submit_ns < y->submit_ns ? -1 : 1;
-    return x->index < y->index ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
 }
 
 void records_sort(struct records *records)

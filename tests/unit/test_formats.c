@@ -94,6 +94,7 @@ static void philly_csv_is_sorted(void **state)
     assert_string_equal(seen.facts.format, "philly-csv");
     assert_int_equal(seen.facts.job_count, 2);
     assert_int_equal(skipped(&seen, "no run time"), 1);
+    assert_int_equal(skipped(&seen, "no GPUs"), 1);
     assert_job(&seen, 0, 0, 1, 10);
     assert_job(&seen, 1, 5, 2, 30.5);
     assert_string_equal(seen.entities[1], "vcA");
