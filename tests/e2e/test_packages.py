@@ -116,7 +116,8 @@ class Control(unittest.TestCase):
         said = subprocess.run(
             ["nm", "-D", "--defined-only", os.path.join(BUILD, "src/client/libberth-client.so")],
             text=True, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
-        self.assertEqual(sorted(listed), sorted(re.findall(r" T (\w+)$", said, re.M)))
+        exported = set(re.findall(r" T (\w+)$", said, re.M))
+        self.assertEqual(sorted(listed), sorted(exported - {"mangle_path"})) # gcov's own
 
     def test_what_the_build_needs_is_what_the_setup_installs(self):
         said = read(DEBIAN, "control").split("Build-Depends:")[1].split("Standards-Version")[0]
