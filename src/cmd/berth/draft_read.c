@@ -230,8 +230,8 @@ static int check_slip(const char *word, struct error *err)
     bool named = strchr(word, '/') != NULL;
     if (!there || (!named && on_path(word)))
         return 0;
-    if (S_ISDIR(status.st_mode))
-        return error_set(err, -EINVAL, "%.200s: is a folder", word);
+    if (S_ISDIR(status.st_mode)) /* "python" may be one here, and a command there */
+        return named ? error_set(err, -EINVAL, "%.200s: is a folder", word) : 0;
     if (access(word, X_OK) != 0 && begins_as_script(word))
         return error_set(
             err, -EINVAL,
