@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "executor/local.h"
+#include "executor/local/local.h"
 
 static int printed(int count, size_t size, struct error *err)
 {

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "daemon/daemon_own.h"
+#include "daemon/daemon_internal.h"
 #include "policy/policy.h"
 #include "store/store.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "daemon/daemon_own.h"
+#include "daemon/daemon_internal.h"
 #include "daemon/routes.h"
 #include "daemon/sent.h"
 #include "flow/flow.h"

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "executor/gpus.h"
+#include "host/gpus.h"
 
 int machine_find(struct machine *machine, struct arena *arena, const char *fake,
                  struct error *err)

@@ -15,8 +15,8 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/units.h"
-#include "daemon/daemon_own.h"
-#include "executor/slurm.h"
+#include "daemon/daemon_internal.h"
+#include "executor/slurm/slurm.h"
 
 #define LOOK_MS 1000
 #define TAIL_BYTES 65536 /* of a file, at a time: what is older is of no interest */

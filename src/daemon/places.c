@@ -11,7 +11,7 @@
 
 #include "api/place.h"
 #include "base/error.h"
-#include "executor/local.h"
+#include "executor/local/local.h"
 
 /* A folder of ours that nobody else can look into, with those above it. */
 static int make_folder(const char *path, mode_t mode, struct error *err)

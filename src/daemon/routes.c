@@ -17,7 +17,7 @@
 #include "daemon/flows.h"
 #include "daemon/munge.h"
 #include "daemon/records.h"
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 #include "daemon/watch.h"
 #include "engine/engine.h"
 #include "http/stream.h"

@@ -1,5 +1,5 @@
 /* routes_facts.c - nodes, the ledger, the server itself, figures for machines. */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "daemon/machine.h"
 #include "daemon/records.h"
 #include "engine/engine.h"
-#include "executor/slurm.h"
+#include "executor/slurm/slurm.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
 #include "store/db.h"

@@ -1,5 +1,5 @@
 /* routes_flows.c - whose packets go first: to people, and to the agents that mark them. */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "daemon/sent.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
-#include "executor/local.h"
+#include "executor/local/local.h"
 #include "flow/flow.h"
 #include "flow/marks.h"
 #include "metrics/prometheus.h"

@@ -1,5 +1,5 @@
 /* routes_jobs.c - jobs: listed, submitted, shown, changed, cancelled, read. */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "daemon/records.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
-#include "executor/output_path.h"
+#include "host/output_path.h"
 #include "http/tail.h"
 #include "http/target.h"
 #include "store/db.h"

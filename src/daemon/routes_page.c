@@ -7,7 +7,7 @@
  *
  * No port is open before the first "berth ui", unless berthd was told to listen.
  */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -19,7 +19,7 @@
 #include "daemon/munge.h"
 #include "daemon/notes.h"
 #include "daemon/routes.h"
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 static const char jobs_path[] = "/v1/jobs/";
 

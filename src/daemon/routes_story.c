@@ -2,7 +2,7 @@
  * routes_story.c - one job's story, from its events: each attempt, where it ran, how it
  * went and ended; how its loss fell and where that leads; how fast it was on what.
  */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

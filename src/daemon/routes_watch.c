@@ -2,7 +2,7 @@
  * routes_watch.c - what the dashboard begins with: all there is to see in one reply, with
  * the number of the last event in it, so that the event stream goes on from there.
  */
-#include "daemon/routes_own.h"
+#include "daemon/routes_internal.h"
 
 #include <pwd.h>
 #include <stdio.h>

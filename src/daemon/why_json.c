@@ -8,7 +8,7 @@
 #include "daemon/daemon.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
-#include "executor/slurm.h"
+#include "executor/slurm/slurm.h"
 #include "store/db.h"
 #include "store/rows.h"
 #include "store/store.h"

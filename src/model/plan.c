@@ -26,7 +26,7 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
-#include "model/plan_own.h"
+#include "model/plan_internal.h"
 
 struct plan *plan_new(struct state *state, struct arena *run)
 {

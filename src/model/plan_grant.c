@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "model/node_set.h"
 #include "model/place.h"
-#include "model/plan_own.h"
+#include "model/plan_internal.h"
 #include "model/sharing.h"
 
 /* --- which room --------------------------------------------------------------------- */

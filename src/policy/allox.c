@@ -10,7 +10,7 @@
  *
  * The assignment takes time cubic in the jobs that wait, so only the oldest are looked at.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include <string.h>
 

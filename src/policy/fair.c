@@ -14,7 +14,7 @@
 #include "policy/policy.h"
 
 #include "model/event.h"
-#include "policy/elastic.h"
+#include "policy/shared/elastic.h"
 
 struct fair {
     struct elastic elastic;

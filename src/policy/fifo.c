@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "model/reasons.h"
-#include "policy/queue.h"
+#include "policy/shared/queue.h"
 
 struct fifo {
     struct queue waiting;

@@ -30,9 +30,9 @@
 #include "base/units.h"
 #include "model/cluster.h"
 #include "model/reasons.h"
-#include "policy/evict.h"
-#include "policy/queue.h"
-#include "policy/sizes.h"
+#include "policy/shared/evict.h"
+#include "policy/shared/queue.h"
+#include "policy/shared/sizes.h"
 
 struct backfill {
     struct queue waiting; /* all, in order of submission               */

@@ -37,8 +37,8 @@
 #include <math.h>
 
 #include "model/node_set.h"
-#include "policy/trial.h"
-#include "policy/victims.h"
+#include "policy/shared/trial.h"
+#include "policy/shared/victims.h"
 
 enum { FALLBACK_SPARE, FALLBACK_PAPER };
 enum { NORMALISE_RUNNING, NORMALISE_FIXED };

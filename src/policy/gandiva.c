@@ -10,7 +10,7 @@
  * It draws at most as often as there are jobs without a partner.  The published system
  * parts a pair that cannot run on some type, and no other; compat=released does the same.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include <string.h>
 

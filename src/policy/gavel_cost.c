@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 enum form { FORM_PAPER, FORM_RELEASED };
 static const char *const forms[] = { "paper", "released", NULL };

@@ -14,7 +14,7 @@
  * it; and from then on everybody goes to the last type on the list of those with room,
  * even beyond what there is.  That is compat=released with aware=false.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 struct gavel_ftf {
     struct gavel_lp lp;

@@ -7,7 +7,7 @@
  */
 #include "base/arena.h"
 #include "model/cluster.h"
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 enum inside { INSIDE_FAIRNESS, INSIDE_FIFO };
 static const char *const insides[] = { "fairness", "fifo", NULL };

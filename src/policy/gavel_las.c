@@ -6,7 +6,7 @@
  * weight.  The least of these is made as large as can be; with water_filling the next
  * least after it, and so on.
  */
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 struct gavel_las {
     struct gavel_lp lp;

@@ -4,7 +4,7 @@
  * Every job's rate is at least its steps left over the makespan, and the makespan is made
  * as small as can be.
  */
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 struct gavel_makespan {
     struct gavel_lp lp;

@@ -10,7 +10,7 @@
  *
  * Without rates the types are alike: the first with room will do.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include <math.h>
 #include <string.h>

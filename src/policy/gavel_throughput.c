@@ -1,5 +1,5 @@
 /* gavel_throughput.c - the most steps per second in all. */
-#include "policy/gavel_lp.h"
+#include "policy/gavel/gavel_lp.h"
 
 struct gavel_throughput {
     struct gavel_lp lp;

@@ -6,7 +6,7 @@
  * What a job would have with a cluster of its own of that size: the yardstick that others
  * are measured with (Gavel, section 4), and a baseline.  It does not look at rates.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include "solve/simple.h"
 

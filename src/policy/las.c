@@ -25,9 +25,9 @@
 #include "base/tree.h"
 #include "base/units.h"
 #include "model/reasons.h"
-#include "policy/evict.h"
-#include "policy/gate.h"
-#include "policy/sizes.h"
+#include "policy/shared/evict.h"
+#include "policy/shared/gate.h"
+#include "policy/shared/sizes.h"
 
 #define QUEUES_MAX 31
 

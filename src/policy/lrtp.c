@@ -19,7 +19,7 @@
 
 #include "base/arena.h"
 #include "base/tree.h"
-#include "policy/trial.h"
+#include "policy/shared/trial.h"
 
 struct lrtp {
     uint32_t preempt_max;

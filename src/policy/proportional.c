@@ -7,7 +7,7 @@
  * give each type to who has had least of it.  Gavel divides by the rate that follows
  * (section 4.1); as a policy it is a plain round robin over unlike accelerators.
  */
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #include "solve/simple.h"
 

@@ -11,7 +11,7 @@
  */
 #include "policy/policy.h"
 
-#include "policy/trial.h"
+#include "policy/shared/trial.h"
 
 struct rand {
     uint32_t preempt_max;

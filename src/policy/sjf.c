@@ -12,7 +12,7 @@
  */
 #include "policy/policy.h"
 
-#include "policy/sizes.h"
+#include "policy/shared/sizes.h"
 
 struct sjf {
     struct sizes waiting; /* a heap by key for each distinct demand */

@@ -35,7 +35,7 @@
 #include "base/arena.h"
 #include "base/grow.h"
 #include "model/event.h"
-#include "policy/elastic.h"
+#include "policy/shared/elastic.h"
 #include "predict/curve.h"
 #include "predict/rate.h"
 

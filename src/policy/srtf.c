@@ -20,9 +20,9 @@
 
 #include "base/arena.h"
 #include "base/tree.h"
-#include "policy/evict.h"
-#include "policy/gate.h"
-#include "policy/sizes.h"
+#include "policy/shared/evict.h"
+#include "policy/shared/gate.h"
+#include "policy/shared/sizes.h"
 
 struct srtf {
     struct sizes waiting; /* by remaining time           */

@@ -20,9 +20,9 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "policy/evict.h"
-#include "policy/gate.h"
-#include "policy/sizes.h"
+#include "policy/shared/evict.h"
+#include "policy/shared/gate.h"
+#include "policy/shared/sizes.h"
 
 #define TRIES_MAX 16 /* swaps looked at in one decision */
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "client/protocol.h"
-#include "executor/launch_file.h"
+#include "host/launch_file.h"
 
 #define OURS_MAX 48 /* variables */
 #define VALUE_MAX 4608

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "executor/pattern.h"
+#include "host/pattern.h"
 
 #define FOLLOW_LINE_MAX 4096          /* longer lines are cut             */
 #define FOLLOW_LOOK_MAX (1024 * 1024) /* bytes in one look: more is skipped */

@@ -32,9 +32,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "executor/cgroup.h"
-#include "executor/launch_file.h"
-#include "executor/run_words.h"
+#include "host/cgroup.h"
+#include "host/launch_file.h"
+#include "host/run_words.h"
 #include "predict/rate.h"
 #include "run/folder.h"
 #include "run/follow.h"

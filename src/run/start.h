@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "executor/launch_file.h"
+#include "host/launch_file.h"
 
 struct error;
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "client/protocol.h"
-#include "executor/run_words.h"
+#include "host/run_words.h"
 
 struct error;
 

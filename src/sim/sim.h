@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "executor/sim.h"
+#include "executor/sim/sim.h"
 #include "metrics/spans.h"
 #include "metrics/summary.h"
 

@@ -21,7 +21,7 @@
 
 #include "base/buf.h"
 #include "slurm/hostlist.h"
-#include "slurm/libslurm_own.h"
+#include "slurm/libslurm_internal.h"
 #include "slurm/request.h"
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)

@@ -6,7 +6,7 @@
 
 #include "slurm/hash.h"
 #include "slurm/hostlist.h"
-#include "slurm/libslurm_own.h"
+#include "slurm/libslurm_internal.h"
 #include "slurm/output.h"
 
 static const char *const states[] = {

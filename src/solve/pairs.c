@@ -26,7 +26,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "solve/pairs_own.h"
+#include "solve/pairs_internal.h"
 
 #define NONE UINT32_MAX
 #define ROUNDS_MAX 400

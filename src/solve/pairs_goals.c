@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "solve/pairs_own.h"
+#include "solve/pairs_internal.h"
 
 #define NEWTON_MAX 60
 #define FLOOR_SLACK 1e-9    /* floors may be missed by that                          */

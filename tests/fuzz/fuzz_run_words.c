@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "executor/launch_file.h"
-#include "executor/run_words.h"
-#include "executor/pattern.h"
+#include "host/launch_file.h"
+#include "host/run_words.h"
+#include "host/pattern.h"
 
 static bool as_line(void *context, char *text)
 {

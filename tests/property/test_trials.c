@@ -14,7 +14,7 @@
 #include "model/node_set.h"
 #include "model/plan.h"
 #include "model/state.h"
-#include "policy/victims.h"
+#include "policy/shared/victims.h"
 
 extern const struct policy policy_fitgpp;
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "policy/worth.h"
+#include "policy/shared/worth.h"
 #include "support/world.h"
 
 extern const struct policy policy_xion, policy_srtf;

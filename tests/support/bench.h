@@ -16,7 +16,7 @@
 
 #include <uv.h>
 
-#include "executor/local.h"
+#include "executor/local/local.h"
 #include "model/cluster.h"
 #include "model/event.h"
 #include "model/launch.h"

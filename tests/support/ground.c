@@ -1,5 +1,5 @@
 /* ground.c - the machines of a world as they are, whatever the scheduler believes. */
-#include "support/ground_own.h"
+#include "support/ground_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* ground_orders.c - what the machines are told, and what they say to a new scheduler. */
-#include "support/ground_own.h"
+#include "support/ground_internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* ground_wire.c - the way from the machines to the scheduler, on which anything may happen. */
-#include "support/ground_own.h"
+#include "support/ground_internal.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* ordeal.c - one world with faults, from a seed, played to its end. */
-#include "support/ordeal_own.h"
+#include "support/ordeal_internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* ordeal_check.c - what must be so in every world, whatever goes wrong. */
-#include "support/ordeal_own.h"
+#include "support/ordeal_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

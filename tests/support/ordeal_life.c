@@ -1,5 +1,5 @@
 /* ordeal_life.c - a life of the daemon in a world: from the store, to its death. */
-#include "support/ordeal_own.h"
+#include "support/ordeal_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

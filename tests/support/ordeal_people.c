@@ -1,5 +1,5 @@
 /* ordeal_people.c - what people do in a world: interfere, and in the end let it be. */
-#include "support/ordeal_own.h"
+#include "support/ordeal_internal.h"
 
 #include <string.h>
 

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "engine/engine.h"
-#include "executor/sim.h"
+#include "executor/sim/sim.h"
 #include "flow/flow.h"
 #include "metrics/ledger.h"
 #include "metrics/metrics.h"

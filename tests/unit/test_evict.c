@@ -1,7 +1,7 @@
 /* Making room for one job by revoking others: whom, and whom not. */
 #include "support/world.h"
 
-#include "policy/evict.h"
+#include "policy/shared/evict.h"
 
 /* Candidates are those with at least so many steps to do, the most first. */
 static job_id next_by_work(const void *self, job_id last, int64_t claim)

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "run/folder.h"
 #include "run/follow.h"
-#include "executor/pattern.h"
+#include "host/pattern.h"
 
 static void patterns_find_step_and_loss(void **state)
 {

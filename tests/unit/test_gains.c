@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "policy/gains.h"
+#include "policy/shared/gains.h"
 
 #define JOBS 4
 #define EPOCH_S 3.0

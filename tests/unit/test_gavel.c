@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "policy/gavel.h"
+#include "policy/gavel/gavel.h"
 
 #define ROUND SECONDS(360)
 

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "executor/gpus.h"
+#include "host/gpus.h"
 #include "model/cluster.h"
 
 struct machine {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "executor/local.h"
+#include "executor/local/local.h"
 
 #define PATIENCE_NS (30 * INT64_C(1000000000)) /* a grace that nobody needs */
 

@@ -1,7 +1,7 @@
 /* Waiting jobs in order of submission. */
 #include "support/world.h"
 
-#include "policy/queue.h"
+#include "policy/shared/queue.h"
 
 static void assert_order(const struct queue *queue, const job_id *jobs, uint32_t count)
 {

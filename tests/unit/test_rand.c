@@ -1,7 +1,7 @@
 /* Random victims: each is as likely as any other, and none leaves in vain twice. */
 #include "support/world.h"
 
-#include "policy/trial.h"
+#include "policy/shared/trial.h"
 
 extern const struct policy policy_rand;
 

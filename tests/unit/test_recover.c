@@ -7,7 +7,7 @@
 
 #include "engine/engine.h"
 #include "engine/recover.h"
-#include "executor/sim.h"
+#include "executor/sim/sim.h"
 #include "metrics/ledger.h"
 #include "policy/policy.h"
 #include "store/db.h"

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "executor/launch_file.h"
-#include "executor/run_words.h"
+#include "host/launch_file.h"
+#include "host/run_words.h"
 
 static void an_end_is_read_as_it_was_written(void **state)
 {

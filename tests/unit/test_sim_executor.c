@@ -1,7 +1,7 @@
 /* The simulated cluster, to the nanosecond: loading, leaving, losing, sharing, dying. */
 #include "support/world.h"
 
-#include "executor/sim.h"
+#include "executor/sim/sim.h"
 #include "model/outbox.h"
 
 /* A world by hand, with the simulated cluster to carry its orders out. */

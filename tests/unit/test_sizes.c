@@ -1,7 +1,7 @@
 /* Waiting jobs in one order per distinct demand. */
 #include "support/world.h"
 
-#include "policy/sizes.h"
+#include "policy/shared/sizes.h"
 
 struct desk {
     struct world w;

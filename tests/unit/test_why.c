@@ -12,7 +12,7 @@
 #include "daemon/gates.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
-#include "executor/sim.h"
+#include "executor/sim/sim.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
 #include "model/intake.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "policy/worth.h"
+#include "policy/shared/worth.h"
 
 static struct worth worth;
 static struct worth_price price;

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cmd/berth/bench.h"
-#include "policy/gains.h"
+#include "policy/shared/gains.h"
 #include "predict/curve.h"
 
 #define HISTORIES 2000

@@ -15,7 +15,7 @@
 #include "model/plan.h"
 #include "model/state.h"
 #include "model/throughput.h"
-#include "policy/victims.h"
+#include "policy/shared/victims.h"
 
 #define NODES 10000
 #define PER_NODE 8

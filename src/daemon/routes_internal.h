@@ -1,0 +1,113 @@
+/* routes_internal.h - what the files of the routes share. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/map.h"
+#include "daemon/daemon.h"
+#include "http/http.h"
+#include "http/sessions.h"
+#include "http/token.h"
+#include "model/event.h"
+
+struct engine;
+struct error;
+struct flows;
+struct prometheus;
+struct munge;
+struct stream;
+struct tails;
+struct uv_loop_s;
+struct db_query;
+struct record;
+struct record_filter;
+struct state;
+struct watch;
+
+/* An event that is written and not yet known to be on disk. */
+struct told {
+    uint64_t seq, job;
+    uint32_t owner;
+    bool te;          /* the job is a trial */
+    size_t at, count; /* its text in 'told_text' */
+};
+
+struct routes {
+    struct daemon *daemon;
+    char token[TOKEN_CHARS + 1];
+    struct stream *stream;
+    struct tails *tails;
+    struct flows *flows;
+    struct munge *munge;
+    struct sessions sessions;
+    struct watch *watch;
+
+    struct buf told_text;
+    struct told *told;
+    uint32_t told_count, told_room;
+    struct map
+        owners; /* public id to user, of jobs that were submitted here and live */
+    uint64_t kinds[EVENT_KIND_COUNT]; /* events since the start, for /metrics */
+};
+
+/* Answer one request; 'id' is the job in the path, or 0. */
+typedef void route_fn(struct routes *routes, const struct http_request *request,
+                      uint64_t id, struct http_reply *reply);
+
+route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
+    read_log;
+route_fn show_nodes, show_ledger, show_flows, count_flows, show_server, change_server,
+    stop_server, show_metrics;
+route_fn make_badge, take_progress;
+
+/* routes_flows.c */
+void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);
+void put_flow_figures(struct prometheus *out, const struct routes *routes,
+                      const struct engine *engine);
+route_fn open_page, begin_session, end_session;
+route_fn show_snapshot, show_trends, show_story;
+
+/* Answer with one of the page's own files; false if it is none. */
+bool show_page(const struct http_request *request, struct http_reply *reply);
+
+static inline struct caller caller_of(const struct http_request *request)
+{
+    return (struct caller){ .uid = request->uid, .gid = request->gid };
+}
+
+/* A negative errno and its sentence as a reply; "field: …" names the field. */
+void reply_failure(struct http_reply *reply, int code, const struct error *err);
+
+/* "true", "1", "false", "0" of a key; false with a reply if it is something else. */
+bool read_flag(const struct http_request *request, const char *key, bool *ret_flag,
+               struct http_reply *reply);
+
+/* A whole number of a key within bounds; left as it is where the key is absent. */
+bool read_count(const struct http_request *request, const char *key, int64_t min,
+                int64_t max, int64_t *ret_count, struct http_reply *reply);
+
+/* Seconds since 1970 of a key, in nanoseconds; left as it is where it is absent. */
+bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
+               struct http_reply *reply);
+
+/* The state, or NULL with a reply: the store cannot be written and we start over. */
+const struct state *living(struct routes *routes, struct daemon_facts *facts,
+                           struct http_reply *reply);
+
+/* Jobs that the filter lets through, as the caller may see them: an array. */
+void write_jobs(struct routes *routes, const struct http_request *request,
+                const struct record_filter *filter, const char *key, struct buf *body);
+
+/* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
+ * caller may not see it. */
+struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
+                             const struct caller *caller, uint64_t id,
+                             struct record *record, struct http_reply *reply);
+
+/* What berthd is and does: an object. */
+void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body);
+void write_server(struct routes *routes, const char *key, struct buf *body);
+
+/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
+void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
+                  struct buf *body);

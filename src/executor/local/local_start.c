@@ -1,0 +1,378 @@
+/* local_start.c - the folder of an attempt, and its supervisor. */
+#include "executor/local/local_run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "host/cgroup.h"
+#include "host/launch_file.h"
+#include "host/output_path.h"
+#include "model/cluster.h"
+
+#define LINK_FD 3
+#define DEPTH_MAX 8 /* of folders that a job may have made in ours */
+
+void local_dir(const struct local_run *run, char path[JOB_DIR_MAX])
+{
+    snprintf(path, JOB_DIR_MAX, "%s/jobs/%" PRIu64 ".%" PRIu32, run->local->run_dir,
+             run->id, run->attempt);
+}
+
+/* berthds side by side have the same group: theirs are told apart by who made them. */
+bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX])
+{
+    if (run->local->cgroup[0] == '\0')
+        return false;
+    int length = snprintf(path, CGROUP_MAX, "%s/%" PRIu64 ".%" PRIu32,
+                          run->local->cgroup, run->id, run->attempt);
+    return length > 0 && length < CGROUP_MAX;
+}
+
+/* --- what it is given --------------------------------------------------------------- */
+
+/* Texts that an order points into while it is written. */
+struct texts {
+    char out[PATH_MAX], err[PATH_MAX], ckpt_dir[PATH_MAX], cgroup[CGROUP_MAX], user[64];
+};
+
+static void find_user(const struct launch *launch, char *user, size_t size)
+{
+    struct passwd entry, *found = NULL;
+    char text[4096];
+    getpwuid_r(launch->uid, &entry, text, sizeof text, &found);
+    if (found)
+        snprintf(user, size, "%s", found->pw_name);
+    else
+        snprintf(user, size, "%" PRIu32, launch->uid);
+}
+
+static bool names_user(const char *pattern)
+{
+    return pattern && strstr(pattern, "%u");
+}
+
+/* The groups that its owner is in, as when they log in. */
+static void find_groups(struct order *order, const char *user)
+{
+    gid_t groups[ORDER_GROUPS_MAX];
+    int count = ORDER_GROUPS_MAX;
+    if (getgrouplist(user, order->launch.gid, groups, &count) < 0) {
+        groups[0] = order->launch.gid;
+        count = 1;
+    }
+    for (int i = 0; i < count; i++)
+        order->groups[order->group_count++] = groups[i];
+}
+
+/* Where it keeps its state across attempts, unless it has a place of its own. */
+/*
+ * Most short jobs leave nothing in their checkpoint folder, and making and removing one
+ * for each is dear on some file systems (ext4 passes over what was removed within
+ * seconds, one by one).  So a few empty ones are kept and handed on.  Not where jobs have
+ * different owners.
+ */
+#define SPARES_MAX 64
+
+static void spare_path(const struct local *local, uint32_t number, char *path)
+{
+    snprintf(path, PATH_MAX, "%s/ckpt/.spare-%" PRIu32, local->state_dir, number);
+}
+
+void local_drop_spares(struct local *local)
+{
+    char path[PATH_MAX];
+    local->spare_count = 0;
+    for (uint32_t i = 0; i < SPARES_MAX; i++) {
+        spare_path(local, i, path);
+        rmdir(path);
+    }
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *dir = opendir(path);
+    uint32_t count = 0;
+    if (!dir)
+        return false;
+    while (count < 3 && readdir(dir))
+        count++;
+    closedir(dir);
+    return count == 2; /* itself and the one above */
+}
+
+/* True: there is an empty one of that name now. */
+static bool take_spare(struct local *local, const char *path)
+{
+    char spare[PATH_MAX];
+    if (local->spare_count == 0 || access(path, F_OK) == 0)
+        return false;
+    spare_path(local, --local->spare_count, spare);
+    return is_empty(spare) &&
+           renameat2(AT_FDCWD, spare, AT_FDCWD, path, RENAME_NOREPLACE) == 0;
+}
+
+/* It has ended: its folder goes if there is nothing in it. */
+static void give_up_ckpt_dir(struct local *local, const char *path)
+{
+    char spare[PATH_MAX];
+    spare_path(local, local->spare_count, spare);
+    if (!local->setup.system && local->spare_count < SPARES_MAX && is_empty(path) &&
+        renameat2(AT_FDCWD, path, AT_FDCWD, spare, RENAME_NOREPLACE) == 0)
+        local->spare_count++;
+    else
+        rmdir(path);
+}
+
+static int make_ckpt_dir(struct local *local, const struct launch *launch, char *path,
+                         struct error *err)
+{
+    int length =
+        snprintf(path, PATH_MAX, "%s/ckpt/%" PRIu64, local->state_dir, launch->id);
+    if (length < 0 || length >= PATH_MAX)
+        return error_set(err, -ENAMETOOLONG, "%s: too long", local->state_dir);
+    if (take_spare(local, path))
+        return 0;
+    if (mkdir(path, 0700) < 0) {
+        if (errno == EEXIST)
+            return 0;
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    }
+    if (local->setup.system && lchown(path, launch->uid, launch->gid) < 0)
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int make_order(struct local_run *run, const struct launch *launch,
+                      struct order *order, struct texts *texts, struct error *err)
+{
+    struct local *local = run->local;
+    const struct job *job = &local->setup.view->jobs[run->job];
+    const struct cluster *cluster = local->setup.view->cluster;
+    *order = (struct order){ .launch = *launch,
+                             .attempt = run->attempt,
+                             .become = local->setup.system,
+                             .gpus = run->gpus,
+                             .gpu_count = run->gpu_count,
+                             .cpu_milli = run->cpu_milli,
+                             .mem_mib = run->mem_mib,
+                             .steps_kept = run->steps_kept,
+                             .grace_ns = job->grace_ns,
+                             .dscp = -1 };
+    if (local->setup.mark)
+        order->dscp = local->setup.mark(local->setup.context, run->job);
+    if (run->type < cluster->type_count)
+        order->type = cluster->types[run->type].name;
+    if (order->become || names_user(launch->out) || names_user(launch->err))
+        find_user(launch, texts->user, sizeof texts->user);
+    if (order->become)
+        find_groups(order, texts->user);
+    order->own_out = !launch->out;
+    int r = 0;
+    if (launch->out)
+        r = output_path(texts->out, launch->out, launch, texts->user, err);
+    else
+        snprintf(texts->out, PATH_MAX, "%s/log/%" PRIu64 ".out", local->state_dir,
+                 launch->id);
+    order->launch.out = texts->out;
+    if (r == 0 && launch->err) {
+        r = output_path(texts->err, launch->err, launch, texts->user, err);
+        order->launch.err = texts->err;
+    }
+    if (r == 0 && !launch->ckpt_dir) {
+        r = make_ckpt_dir(local, launch, texts->ckpt_dir, err);
+        order->launch.ckpt_dir = texts->ckpt_dir;
+    }
+    if (local_cgroup(run, texts->cgroup) && cgroup_make(texts->cgroup))
+        order->cgroup = texts->cgroup;
+    return r;
+}
+
+/* Whole or not at all: a supervisor of an earlier order may be reading. */
+static int write_launch(const struct order *order, const char *dir, struct error *err)
+{
+    struct buf buf;
+    buf_init(&buf, LAUNCH_FILE_MAX);
+    order_write(order, &buf);
+    char path[JOB_DIR_MAX + 16], fresh[JOB_DIR_MAX + 16];
+    snprintf(path, sizeof path, "%s/launch", dir);
+    snprintf(fresh, sizeof fresh, "%s/launch.new", dir);
+    int r = buf.full ? error_set(err, -E2BIG, "script and environment: too long") : 0;
+    int fd = r == 0 ? open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                           0600)
+                    : -1;
+    if (r == 0 && (fd < 0 || write(fd, buf.bytes, buf.count) != (ssize_t)buf.count ||
+                   rename(fresh, path) < 0))
+        r = error_set(err, errno ? -errno : -EIO, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    buf_release(&buf);
+    return r;
+}
+
+/* --- its supervisor ------------------------------------------------------------------- */
+
+static int spawn(struct local_run *run, const char *dir, int fd, struct error *err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t how;
+    sigset_t all, none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, 1, 2);
+    posix_spawn_file_actions_adddup2(&files, fd, LINK_FD);
+    posix_spawn_file_actions_addclosefrom_np(&files, LINK_FD + 1);
+    posix_spawnattr_init(&how);
+    posix_spawnattr_setsigdefault(&how, &all);
+    posix_spawnattr_setsigmask(&how, &none);
+    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF |
+                                       POSIX_SPAWN_SETSIGMASK);
+    char *argv[] = {
+        run->local->run_program, "--dir", (char *)dir, "--link", "3", NULL
+    };
+    char *env[] = { NULL };
+    pid_t pid = 0;
+    int r = posix_spawn(&pid, run->local->run_program, &files, &how, argv, env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&how);
+    if (r != 0)
+        return error_set(err, -r, "%s: %s", run->local->run_program, strerror(r));
+    run->supervisor = pid;
+    return 0;
+}
+
+/* -EEXIST: it was begun before. */
+static int make_dir(struct local_run *run, const char *dir, struct error *err)
+{
+    bool alive;
+    if (mkdir(dir, 0700) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return error_set(err, -errno, "%s: %s", dir, strerror(errno));
+    if (local_was_begun(run, &alive))
+        return error_set(err, -EEXIST, "%s: was begun before", dir);
+    return 0;
+}
+
+int local_spawn(struct local_run *run, struct error *err)
+{
+    const struct launch *launch;
+    const struct local_setup *setup = &run->local->setup;
+    struct order order;
+    struct texts texts = { .user = "" };
+    char dir[JOB_DIR_MAX];
+    local_dir(run, dir);
+    int r = setup->launch(setup->context, run->id, &launch, err);
+    if (r == 0)
+        r = make_dir(run, dir, err);
+    if (r == 0)
+        r = make_order(run, launch, &order, &texts, err);
+    if (r == 0)
+        r = write_launch(&order, dir, err);
+    if (r < 0)
+        return r;
+    run->own_steps = launch->has_steps;
+    run->expects_reports = launch->has_steps || launch->pattern;
+
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+        return error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+    r = spawn(run, dir, pair[1], err);
+    close(pair[1]);
+    if (r < 0)
+        close(pair[0]);
+    else
+        local_link_open(run, pair[0]);
+    return r;
+}
+
+/* --- its folder ----------------------------------------------------------------------- */
+
+static int open_in_dir(const struct local_run *run, const char *name)
+{
+    char path[JOB_DIR_MAX + 16];
+    local_dir(run, path);
+    size_t length = strlen(path);
+    snprintf(path + length, sizeof path - length, "/%s", name);
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/*
+ * The lock is tried only once there is something in the file: before that it belongs to
+ * the supervisor that is about to write it.
+ */
+bool local_was_begun(const struct local_run *run, bool *ret_alive)
+{
+    int fd = open_in_dir(run, "claim");
+    struct stat stat;
+    *ret_alive = false;
+    if (fd < 0)
+        return false;
+    bool begun = fstat(fd, &stat) == 0 && stat.st_size > 0;
+    if (begun)
+        *ret_alive = flock(fd, LOCK_SH | LOCK_NB) < 0;
+    close(fd);
+    return begun;
+}
+
+bool local_read_status(const struct local_run *run, struct run_end *end)
+{
+    char text[RUN_LINE_MAX] = "";
+    int fd = open_in_dir(run, "status");
+    if (fd < 0)
+        return false;
+    ssize_t count = read(fd, text, sizeof text - 1);
+    close(fd);
+    return count > 0 && run_end_read(end, text);
+}
+
+/* Never through a link: what stands in the folder may be its owner's. */
+static void empty_folder(int at, const char *name, int depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        const char *inner = entry->d_name;
+        if (strcmp(inner, ".") == 0 || strcmp(inner, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(dir), inner, 0) == 0 || depth == DEPTH_MAX)
+            continue;
+        empty_folder(dirfd(dir), inner, depth + 1);
+        unlinkat(dirfd(dir), inner, AT_REMOVEDIR);
+    }
+    closedir(dir);
+}
+
+void local_remove(struct local_run *run)
+{
+    char path[JOB_DIR_MAX], cgroup[CGROUP_MAX], ckpt[PATH_MAX];
+    local_dir(run, path);
+    empty_folder(AT_FDCWD, path, 0);
+    rmdir(path);
+    if (local_cgroup(run, cgroup))
+        cgroup_remove(cgroup);
+    int length =
+        snprintf(ckpt, sizeof ckpt, "%s/ckpt/%" PRIu64, run->local->state_dir, run->id);
+    if (length > 0 && (size_t)length < sizeof ckpt)
+        give_up_ckpt_dir(run->local, ckpt);
+}

@@ -1,0 +1,616 @@
+/*
+ * sim.c - a cluster in virtual time.
+ *
+ * Each job has at most one thing that will happen to it next - it has loaded, its lease
+ * or its work is done, it has left - so the future is a heap with one entry per running
+ * job, and one per node where nodes fail.
+ */
+#include "executor/sim/sim.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/grow.h"
+#include "executor/sim/sim_internal.h"
+#include "model/cluster.h"
+#include "net/fluid.h"
+
+#define NONE UINT32_MAX
+
+struct sim_wait {
+    job_id successor;
+    uint32_t next;
+    uint64_t order; /* which it was given: others of the same attempt came to nothing */
+};
+
+void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
+                      const struct view *view, struct outbox *outbox,
+                      const struct sim_faults *faults, uint64_t seed)
+{
+    uint32_t nodes = view->cluster->node_count;
+    *sim = (struct sim_cluster){ .view = view,
+                                 .outbox = outbox,
+                                 .wait_free = NONE,
+                                 .faults = *faults,
+                                 .run = run,
+                                 .seed = seed };
+    sim->jobs = arena_array(run, struct sim_job, view->job_max);
+    sim->node_down = arena_array(run, bool, nodes);
+    heap_pool_init(&sim->pool, run, view->job_max + nodes);
+    heap_init(&sim->due);
+    rng_init(&sim->rng, seed, "faults");
+    if (faults->mtbf_ns > 0)
+        for (node_id node = 0; node < nodes; node++)
+            heap_push(&sim->pool, &sim->due, view->job_max + node,
+                      (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns),
+                      sim->sequence++);
+}
+
+void sim_cluster_release(struct sim_cluster *sim)
+{
+    free(sim->waits);
+    free(sim->mores);
+    free(sim->senders);
+    if (sim->fluid)
+        fluid_release(sim->fluid);
+}
+
+/* Most jobs have no more to them, and pay for none. */
+static void admit_more(struct sim_cluster *sim, job_id id, const struct learning *curve)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->more == 0) {
+        job->more = ++sim->more_used;
+        sim->mores =
+            grow(sim->mores, &sim->more_room, sim->more_used, sizeof *sim->mores);
+    }
+    job->has_more = true;
+    struct sim_more *more = &sim->mores[job->more - 1];
+    *more = (struct sim_more){ .sender = FLUID_NONE };
+    reports_init(&more->reports, curve, job->truth.steps);
+}
+
+void sim_cluster_admit(struct sim_cluster *sim, job_id id,
+                       const struct sim_truth *truth)
+{
+    uint32_t more = sim->jobs[id].more;
+    sim->jobs[id] = (struct sim_job){ .truth = *truth,
+                                      .more = more,
+                                      .generation = sim->view->jobs[id].generation,
+                                      .partner = JOB_NONE,
+                                      .coming = JOB_NONE,
+                                      .next_with = JOB_NONE,
+                                      .first_wait = NONE };
+    if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
+        admit_more(sim, id, truth->curve);
+    sim->jobs[id].truth.curve = NULL;
+    if (id >= sim->job_top)
+        sim->job_top = id + 1;
+}
+
+/* --- another engine, the same jobs ------------------------------------------------- */
+
+static job_id moved(const job_id *slots, job_id id)
+{
+    return id == JOB_NONE ? JOB_NONE : slots[id];
+}
+
+/* The same future in the same order, under other numbers. */
+static void move_future(struct sim_cluster *sim, const job_id *slots)
+{
+    struct heap_pool pool;
+    struct heap due;
+    heap_pool_init(&pool, sim->run,
+                   sim->view->job_max + sim->view->cluster->node_count);
+    heap_init(&due);
+    uint64_t sequence = 0;
+    while (sim->due.top != HEAP_NONE) {
+        int64_t at_ns = sim->pool.nodes[sim->due.top].key;
+        uint32_t id = heap_pop(&sim->pool, &sim->due);
+        heap_push(&pool, &due, id < sim->view->job_max ? slots[id] : id, at_ns,
+                  sequence++);
+    }
+    sim->pool = pool;
+    sim->due = due;
+}
+
+void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
+{
+    struct sim_job *old = sim->jobs;
+    uint32_t top = sim->job_top;
+    sim->jobs = arena_array(sim->run, struct sim_job, sim->view->job_max);
+    sim->job_top = 0;
+    for (job_id id = 0; id < top; id++) {
+        if (slots[id] == JOB_NONE)
+            continue;
+        struct sim_job *job = &sim->jobs[slots[id]];
+        *job = old[id];
+        job->generation = sim->view->jobs[slots[id]].generation;
+        job->partner = moved(slots, job->partner);
+        job->coming = moved(slots, job->coming);
+        job->next_with = moved(slots, job->next_with);
+        if (slots[id] >= sim->job_top)
+            sim->job_top = slots[id] + 1;
+        struct sim_more *more = more_of(sim, job);
+        if (more && more->sender != FLUID_NONE)
+            sim->senders[more->sender] = slots[id];
+    }
+    for (uint32_t i = 0; i < sim->wait_used; i++) {
+        job_id successor = moved(slots, sim->waits[i].successor);
+        if (successor == JOB_NONE)
+            sim->waits[i].order = 0; /* of nobody */
+        else
+            sim->waits[i].successor = successor;
+    }
+    move_future(sim, slots);
+}
+
+/* --- the future ------------------------------------------------------------------ */
+
+int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
+{
+    return sim->due.top == HEAP_NONE ? INT64_MAX : sim->pool.nodes[sim->due.top].key;
+}
+
+bool sim_cluster_is_quiet(const struct sim_cluster *sim)
+{
+    bool sending = sim->fluid && fluid_next_ns(sim->fluid) < INT64_MAX;
+    return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
+}
+
+/* --- coming ------------------------------------------------------------------------ */
+
+/* It is there now: whichever of two comes second finds the other. */
+static void meet(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job_id other = job->next_with;
+    job->next_with = JOB_NONE;
+    if (other == JOB_NONE)
+        return;
+    if (sim->jobs[other].coming != id) {
+        job->coming = other;
+        return;
+    }
+    sim->jobs[other].coming = JOB_NONE;
+    job->partner = other;
+    sim->jobs[other].partner = id;
+    sim_rerate(sim, other);
+}
+
+/* It goes: who was to come there will be alone. */
+static void forsake(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->coming != JOB_NONE)
+        sim->jobs[job->coming].next_with = JOB_NONE;
+    job->coming = JOB_NONE;
+}
+
+/* It does not come where it was to. */
+static void decline(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->pending = false;
+    if (job->next_with == JOB_NONE)
+        return;
+    struct sim_job *other = &sim->jobs[job->next_with];
+    job->next_with = JOB_NONE;
+    if (other->coming == id)
+        other->coming = JOB_NONE;
+    else
+        other->next_with = JOB_NONE;
+}
+
+static void come(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->now = job->next;
+    job->pending = false;
+    job->lease_end = job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
+    job->steps_kept = job->steps;
+    job->ran_ns = 0;
+    meet(sim, id);
+    struct event *event = emit(sim, id, EVENT_STARTED);
+    event->loaded = job->truth.load_ns == 0;
+    event->rate_per_s = sim_true_rate(sim, id);
+    if (job->truth.load_ns == 0) {
+        sim_make_steps(sim, id);
+        event->rate_per_s = job->rate_per_s;
+        sim_report_first(sim, id);
+        return;
+    }
+    job->phase = PHASE_LOADING;
+    job->anchor_ns = sim->now_ns;
+    schedule(sim, id, sim->now_ns + job->truth.load_ns);
+}
+
+/* Everybody who had to leave has left. */
+static void proceed(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->phase == PHASE_RESIZING)
+        schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+    else
+        come(sim, id);
+}
+
+static uint32_t wait_new(struct sim_cluster *sim)
+{
+    uint32_t at = sim->wait_free;
+    if (at != NONE) {
+        sim->wait_free = sim->waits[at].next;
+        return at;
+    }
+    if (sim->wait_used == sim->wait_room) {
+        sim->wait_room = sim->wait_room ? sim->wait_room * 2 : 256;
+        sim->waits = realloc(sim->waits, sim->wait_room * sizeof *sim->waits);
+        if (!sim->waits) {
+            fprintf(stderr, "berth: out of memory (waits)\n");
+            abort();
+        }
+    }
+    return sim->wait_used++;
+}
+
+/* Note where it is to go, and after whom. */
+static void prepare(struct sim_cluster *sim, const struct lease *lease)
+{
+    struct sim_job *job = &sim->jobs[lease->job];
+    assert(!job->pending);
+    job->pending = true;
+    job->next = (struct stand){ .attempt = lease->attempt,
+                                .type = lease->type,
+                                .gpus = lease->gpus,
+                                .spread = lease->spread,
+                                .together = lease->together,
+                                .steps_max = lease->steps_max };
+    if (lease->beside != JOB_NONE) {
+        struct sim_job *other = &sim->jobs[lease->beside];
+        job->next_with = lease->beside;
+        if (other->pending)
+            other->next_with = lease->job;
+        else
+            other->coming = lease->job;
+    }
+    job->order = ++sim->order;
+    job->waits_for = lease->after_count;
+    for (uint32_t i = 0; i < lease->after_count; i++) {
+        uint32_t at = wait_new(sim);
+        struct sim_job *first = &sim->jobs[lease->after[i]];
+        sim->waits[at] = (struct sim_wait){ .successor = lease->job,
+                                            .order = job->order,
+                                            .next = first->first_wait };
+        first->first_wait = at;
+    }
+}
+
+static int sim_start(void *self, const struct lease *lease, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    prepare(sim, lease);
+    if (lease->after_count == 0)
+        come(sim, lease->job);
+    return 0;
+}
+
+static int sim_resize(void *self, const struct lease *lease, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[lease->job];
+    struct lease others = *lease;
+    others.after_count = 0;
+    job_id *after =
+        (job_id *)(uintptr_t)lease->after; /* its own name is not waited for */
+    for (uint32_t i = 0; i < lease->after_count; i++)
+        if (lease->after[i] != lease->job)
+            after[others.after_count++] = lease->after[i];
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
+    unschedule(sim, lease->job);
+    job->phase = PHASE_RESIZING;
+    prepare(sim, &others);
+    if (others.after_count == 0)
+        proceed(sim, lease->job);
+    return 0;
+}
+
+/* --- going ------------------------------------------------------------------------- */
+
+static void report_done(struct sim_cluster *sim, job_id id);
+
+/* Nobody shares its accelerators any more; who has waited for it need not any longer. */
+static void part(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job_id partner = job->partner;
+    if (partner == JOB_NONE)
+        return;
+    sim->jobs[partner].partner = JOB_NONE;
+    job->partner = JOB_NONE;
+    if (sim->jobs[partner].phase == PHASE_DONE)
+        report_done(sim, partner);
+    else
+        sim_rerate(sim, partner);
+}
+
+/* It has left seats that others waited for. */
+static void let_others_come(struct sim_cluster *sim, job_id id)
+{
+    uint32_t at = sim->jobs[id].first_wait;
+    sim->jobs[id].first_wait = NONE;
+    while (at != NONE) {
+        struct sim_wait wait = sim->waits[at];
+        sim->waits[at].next = sim->wait_free;
+        sim->wait_free = at;
+        at = wait.next;
+        struct sim_job *successor = &sim->jobs[wait.successor];
+        if (successor->pending && successor->order == wait.order &&
+            --successor->waits_for == 0)
+            proceed(sim, wait.successor);
+    }
+}
+
+static void depart(struct sim_cluster *sim, job_id id)
+{
+    unschedule(sim, id);
+    sim_leave_network(sim, &sim->jobs[id]);
+    sim->jobs[id].phase = PHASE_AWAY;
+    forsake(sim, id);
+    part(sim, id);
+    let_others_come(sim, id);
+}
+
+/* What survives if it is killed now. */
+static double kept_if_killed(const struct sim_job *job)
+{
+    return job->steps_kept < job->steps ? job->steps_kept : job->steps;
+}
+
+static void leave(struct sim_cluster *sim, job_id id, enum event_kind kind, bool clean)
+{
+    struct sim_job *job = &sim->jobs[id];
+    double kept = clean ? job->steps : kept_if_killed(job);
+    struct event *event = emit(sim, id, kind);
+    event->steps = kept;
+    event->steps_reached = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    event->clean = event->measured = clean;
+    job->steps = kept;
+    depart(sim, id);
+}
+
+static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    /* Nothing is to be saved before the first step. */
+    int64_t pause_ns = job->phase == PHASE_LOADING ? 0 : job->truth.pause_ns;
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
+    job->phase = PHASE_LEAVING;
+    job->clean = pause_ns <= grace_ns;
+    schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    return 0;
+}
+
+static int sim_cancel(void *self, job_id id, struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    sim_settle(sim, job);
+    if (job->pending && job->phase == PHASE_AWAY) {
+        decline(sim, id);
+        job->now.attempt = job->next.attempt;
+        emit(sim, id, EVENT_LOST);
+        return 0;
+    }
+    decline(sim, id);
+    leave(sim, id, EVENT_STOPPED, false);
+    return 0;
+}
+
+static int sim_renew(void *self, job_id id, uint64_t steps_max, bool together,
+                     struct error *err)
+{
+    struct sim_cluster *sim = self;
+    struct sim_job *job = &sim->jobs[id];
+    sim_settle(sim, job);
+    job->lease_end = steps_max ? job->steps + (double)steps_max : 0;
+    job->now.together = together;
+    if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING ||
+        job->phase == PHASE_DONE)
+        sim_make_steps(sim, id);
+    return 0;
+}
+
+/* --- things happen ------------------------------------------------------------------ */
+
+/* Its lease or its work is done, and it says so. */
+static void report_done(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->steps < job->truth.steps) {
+        job->steps_kept = job->steps; /* the end of a lease is known: it saves there */
+        job->phase = PHASE_IDLE;
+        struct event *event = emit(sim, id, EVENT_LEASE_DONE);
+        event->steps = job->steps;
+        event->rate_per_s = job->rate_per_s;
+        return;
+    }
+    struct event *event =
+        emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
+    event->steps = event->steps_reached = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    if (job->has_more)
+        event->loss = reports_loss(&more_of(sim, job)->reports, job->steps);
+    decline(sim, id); /* it need not go on elsewhere */
+    depart(sim, id);
+}
+
+/* Two whose leases end together: the partner has still to be done. */
+static bool waits_for_partner(const struct sim_cluster *sim, const struct sim_job *job)
+{
+    if (job->partner == JOB_NONE || !job->now.together)
+        return false;
+    const struct sim_job *partner = &sim->jobs[job->partner];
+    return partner->now.together &&
+           (partner->phase == PHASE_LOADING || partner->phase == PHASE_RUNNING);
+}
+
+static void work_done(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job_id partner = job->partner;
+    sim_settle(sim, job);
+    sim_leave_network(sim, job);
+    bool lease = job->lease_end > 0 && job->lease_end < job->truth.steps;
+    job->steps = lease ? job->lease_end : job->truth.steps;
+    job->phase = PHASE_DONE;
+    if (waits_for_partner(sim, job))
+        return;
+    report_done(sim, id);
+    if (partner != JOB_NONE && sim->jobs[partner].phase == PHASE_DONE)
+        report_done(sim, partner);
+}
+
+static void job_due(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct event *event;
+    switch (job->phase) {
+    case PHASE_LOADING:
+        sim_make_steps(sim, id);
+        event = emit(sim, id, EVENT_LOADED);
+        event->measured = true;
+        event->rate_per_s = job->rate_per_s;
+        sim_report_first(sim, id);
+        return;
+    case PHASE_RUNNING:
+        if (!sim_only_reports(sim, id))
+            work_done(sim, id);
+        return;
+    case PHASE_RESIZING:
+        job->next.attempt = job->now.attempt;
+        job->now = job->next;
+        job->pending = false;
+        job->lease_end =
+            job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
+        job->steps_kept = job->steps; /* it had to save to go on */
+        job->ran_ns = 0;
+        forsake(sim, id);
+        part(sim, id);
+        sim_make_steps(sim, id);
+        event = emit(sim, id, EVENT_RESIZED);
+        event->steps = job->steps;
+        event->rate_per_s = job->rate_per_s;
+        let_others_come(sim, id);
+        return;
+    case PHASE_LEAVING:
+        leave(sim, id, EVENT_STOPPED, job->clean);
+        return;
+    case PHASE_AWAY:
+    case PHASE_DONE:
+    case PHASE_IDLE:
+        assert(false);
+    }
+}
+
+static bool row_has_node(const struct view *view, const struct seat_row *row,
+                         node_id node)
+{
+    for (uint32_t i = 0; i < row->count; i++)
+        if (view->seats[row->first + i].node == node)
+            return true;
+    return false;
+}
+
+/* One that does not leave and has seats to go to is there already: nobody knows yet. */
+static bool is_on(const struct sim_cluster *sim, job_id id, node_id node)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return row_has_node(sim->view, &known->seats, node) ||
+           (sim->jobs[id].phase != PHASE_LEAVING &&
+            row_has_node(sim->view, &known->next, node));
+}
+
+static bool is_live(const struct sim_cluster *sim, job_id id)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return known->state != JOB_FREE && known->generation == sim->jobs[id].generation;
+}
+
+/*
+ * A node dies: whoever was to come does not, and then everybody with a seat there loses
+ * what was not saved.  In this order, or a job could come as another is killed.
+ */
+static void node_dies(struct sim_cluster *sim, node_id node)
+{
+    for (job_id id = 0; id < sim->job_top; id++) {
+        struct sim_job *job = &sim->jobs[id];
+        if (!is_live(sim, id) || !job->pending || job->phase == PHASE_RESIZING ||
+            !row_has_node(sim->view, &sim->view->jobs[id].next, node))
+            continue;
+        decline(sim, id);
+        struct event *event = emit(sim, id, EVENT_LOST);
+        event->attempt = job->next.attempt;
+        event->steps = event->steps_reached = job->steps;
+    }
+    for (job_id id = 0; id < sim->job_top; id++) {
+        struct sim_job *job = &sim->jobs[id];
+        if (!is_live(sim, id) || job->phase == PHASE_AWAY || !is_on(sim, id, node))
+            continue;
+        sim_settle(sim, job);
+        if (job->phase == PHASE_RESIZING)
+            decline(sim, id);
+        leave(sim, id, EVENT_LOST, false);
+    }
+}
+
+static void node_due(struct sim_cluster *sim, node_id node)
+{
+    bool dies = !sim->node_down[node];
+    struct event *event = outbox_add(sim->outbox);
+    event->at_ns = sim->now_ns;
+    event->kind = dies ? EVENT_NODE_DOWN : EVENT_NODE_UP;
+    event->job = JOB_NONE;
+    event->node = node;
+    sim->node_down[node] = dies;
+    sim->down_count += dies ? 1 : UINT32_MAX;
+    if (dies)
+        node_dies(sim, node);
+    double mean_ns = (double)(dies ? sim->faults.mttr_ns : sim->faults.mtbf_ns);
+    heap_push(&sim->pool, &sim->due, sim->view->job_max + node,
+              sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns),
+              sim->sequence++);
+}
+
+void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
+{
+    sim->now_ns = now_ns;
+    for (;;) {
+        sim_cluster_communicate(sim, now_ns);
+        if (sim_cluster_next_ns(sim) > now_ns)
+            break;
+        uint32_t id = heap_pop(&sim->pool, &sim->due);
+        if (id >= sim->view->job_max) {
+            node_due(sim, id - sim->view->job_max);
+            continue;
+        }
+        sim->jobs[id].queued = false;
+        sim->job_due_count--;
+        job_due(sim, id);
+    }
+}
+
+const struct executor executor_sim = {
+    .name = "sim",
+    .start = sim_start,
+    .stop = sim_stop,
+    .cancel = sim_cancel,
+    .resize = sim_resize,
+    .renew = sim_renew,
+};

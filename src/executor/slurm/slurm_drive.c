@@ -1,0 +1,692 @@
+/*
+ * slurm_drive.c - what is to be asked of Slurm next, for each job.
+ *
+ * slurm_drive() compares what we want of a job with what Slurm says of it and does one thing
+ * about the difference: asks for something, or tells the engine.  It is called whenever
+ * either has changed and when it is time.  A job has at most one request under way.
+ *
+ *     WAIT ──start()──► RUN ──stop()──► LEAVE ──► WAIT
+ *       └──────────────── cancel() ───────────────► END
+ *
+ * Whoever is to take another's place is released just before that one is requeued: the end
+ * of a job has Slurm look for the next at once, a release only within a second.  Not
+ * earlier, because a released job that has to wait keeps others off its nodes.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/jot.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "executor/slurm/slurm_internal.h"
+#include "model/launch.h"
+
+#define START_NS \
+    (10 * NS_PER_S) /* released and not started: the decision is outdated */
+/* slurmd kills what comes back sooner. */
+#define SAME_NODE_NS (2 * NS_PER_S)
+/* So near the end of somebody's grace others are released. */
+#define SOON_NS (2 * NS_PER_S)
+/* Most that end sooner need no guard, and Slurm gives us 121 s. */
+#define GUARD_NS (2 * NS_PER_S)
+#define SHORT_NS (10 * NS_PER_S) /* a run that comes back sooner has come to nothing */
+#define FRUITLESS_MAX 3          /* in a row, then its owner has to look at it       */
+
+/* --- waiting -------------------------------------------------------------------------- */
+
+static void say_end_of_waiting(struct slurm_entry *entry)
+{
+    if (strcmp(entry->state, "GONE") == 0)
+        snprintf(entry->why, sizeof entry->why, "Slurm has forgotten it");
+    else if (strcmp(entry->state, "CANCELLED") == 0)
+        snprintf(entry->why, sizeof entry->why, "cancelled in Slurm");
+    else
+        snprintf(entry->why, sizeof entry->why, "it ended in Slurm, unseen by us: %s",
+                 entry->state);
+}
+
+static void keep_waiting(struct slurm_entry *entry)
+{
+    if (entry->stands == STANDS_ENDED) {
+        say_end_of_waiting(entry);
+        slurm_tell(entry, EVENT_CANCELLED)->why = entry->why;
+        entry->wish = WISH_NONE;
+    } else if (entry->stands == STANDS_RUNNING && !entry->completing) {
+        /*
+         * Somebody else has started it.  What we did not begin we do not end: while there
+         * is no room for it in the books, its GPUs are somebody else's.
+         */
+        slurm_set_active(entry, true);
+        if (entry->slurm->setup.view->jobs[entry->slot].state <= JOB_WAITING &&
+            slurm_adopt(entry)) {
+            entry->wish = WISH_RUN;
+            entry->told_started = false;
+            slurm_drive(entry);
+        } else
+            slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+    } else if (entry->stands == STANDS_PENDING && !entry->completing) {
+        /* Held jobs do not notice that what they depend on has ended. */
+        bool parks = entry->dependent;
+        if (parks && !entry->parked)
+            slurm_ask(entry, "park", NULL);
+        else if (!parks && !entry->held)
+            slurm_ask(entry, "hold", NULL);
+    }
+}
+
+/* --- running -------------------------------------------------------------------------- */
+
+/* One of those before it that is still where it was; NULL: none. */
+static struct slurm_entry *still_there(const struct slurm_entry *entry, uint32_t i)
+{
+    struct slurm_entry *other = slurm_at(entry->slurm, entry->now.after[i]);
+    if (!other || other == entry ||
+        other->generation != entry->now.after_generation[i] ||
+        (other->wish != WISH_LEAVE && other->wish != WISH_END))
+        return NULL;
+    return other->stands == STANDS_RUNNING || other->completing ? other : NULL;
+}
+
+static bool others_are_there(const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->now.after_count; i++)
+        if (still_there(entry, i))
+            return true;
+    return false;
+}
+
+/*
+ * Of somebody before it the engine has not heard yet that he has left: it must hear that
+ * first, whichever of the two Slurm names first.
+ */
+static bool others_are_in_the_books(const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->now.after_count; i++) {
+        const struct slurm_entry *other = slurm_at(entry->slurm, entry->now.after[i]);
+        if (other && other != entry && other->now.count > 0 &&
+            other->generation == entry->now.after_generation[i] &&
+            (other->wish == WISH_LEAVE || other->wish == WISH_END))
+            return true;
+    }
+    return false;
+}
+
+/* Everybody before it has left or is about to. */
+static bool may_be_released(const struct slurm_entry *entry)
+{
+    int64_t soon_ns = slurm_now(entry->slurm) + SOON_NS;
+    for (uint32_t i = 0; i < entry->now.after_count; i++) {
+        const struct slurm_entry *other = still_there(entry, i);
+        if (other && !other->completing && !other->evicting &&
+            other->wish == WISH_LEAVE && other->evict_ns > soon_ns)
+            return false;
+    }
+    return true;
+}
+
+static bool same_node(const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->left_count; i++)
+        for (uint32_t k = 0; k < entry->now.count; k++)
+            if (entry->left[i].node == entry->now.seats[k].node)
+                return true;
+    return false;
+}
+
+/* When it may be asked for: not on the heels of itself. */
+static int64_t start_from_ns(const struct slurm_entry *entry)
+{
+    int64_t at_ns = entry->fence_ns;
+    int64_t born_ns = entry->slurm->born_ns;
+    /* Where it was before we came, and how long ago, is not known. */
+    if (entry->restarts > 0 && entry->left_ns == 0 && born_ns + SAME_NODE_NS > at_ns)
+        at_ns = born_ns + SAME_NODE_NS;
+    if (entry->left_count > 0 && same_node(entry) &&
+        entry->left_ns + SAME_NODE_NS > at_ns)
+        at_ns = entry->left_ns + SAME_NODE_NS;
+    return at_ns;
+}
+
+static void ask_start(struct slurm_entry *entry)
+{
+    int64_t from_ns = start_from_ns(entry);
+    if (!may_be_released(entry))
+        return; /* whoever leaves asks us again */
+    if (from_ns > slurm_now(entry->slurm)) {
+        slurm_due(entry, from_ns);
+        return;
+    }
+    entry->restarts_then = entry->restarts;
+    slurm_ask(entry, "start", slurm_say_shape);
+}
+
+/* Slurm has put it where we wanted it, or does not say where it is. */
+static bool in_its_seats(const struct slurm_entry *entry)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < entry->node_count; i++)
+        for (uint32_t k = 0; k < entry->now.count; k++)
+            found += entry->nodes[i] == entry->now.seats[k].node;
+    return entry->node_count == 0 ||
+           (found == entry->node_count && found == entry->now.count);
+}
+
+static bool on_a_lost_node(const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->now.count; i++)
+        if (!entry->slurm->hosts[entry->now.seats[i].node].up)
+            return true;
+    return false;
+}
+
+/* Nobody gains by trying again: its owner is told, and can let it go on. */
+static void set_aside(struct slurm_entry *entry)
+{
+    char why[sizeof entry->why];
+    snprintf(why, sizeof why, "%s", entry->why);
+    snprintf(entry->why, sizeof entry->why, "held after %d starts in vain: %.110s",
+             FRUITLESS_MAX, why);
+    entry->fruitless = 0;
+    entry->unsaid = true;
+    entry->slurm->setup.set_aside(entry->slurm->setup.context, entry->id);
+}
+
+/* A start that Slurm did not make, or refused. */
+static void came_to_nothing(struct slurm_entry *entry, const char *why)
+{
+    entry->fruitless++;
+    slurm_tell_lost(entry, why);
+    if (entry->fruitless >= FRUITLESS_MAX)
+        set_aside(entry);
+}
+
+/* What it has done is kept if it was asked to save it, or went unasked. */
+static void has_left(struct slurm_entry *entry)
+{
+    bool unasked = entry->wish == WISH_RUN;
+    slurm_tell_started(entry);
+    bool soon = slurm_now(entry->slurm) < entry->started_ns + SHORT_NS;
+    entry->fruitless = unasked && soon ? entry->fruitless + 1 : 0;
+    entry->why[0] = '\0';
+    slurm_tell_end(entry, EVENT_STOPPED,
+                   !entry->died && (unasked || entry->signalled || entry->by_itself ||
+                                    entry->own_steps));
+    if (entry->fruitless < FRUITLESS_MAX)
+        return;
+    snprintf(entry->why, sizeof entry->why, "it came back at once: %.60s",
+             entry->reason);
+    set_aside(entry);
+}
+
+/* It may still run there, for all that Slurm knows. */
+static void has_lost_its_node(struct slurm_entry *entry)
+{
+    struct slurm *slurm = entry->slurm;
+    slurm_tell_started(entry);
+    entry->fence_ns = slurm_now(slurm) + slurm->setup.fence_ns;
+    slurm_tell_lost(entry, "its node was lost");
+}
+
+/*
+ * It ran, and is back in the queue.  If nobody told it to be, look once more before that is
+ * believed: Slurm may not have said yet that its node is down.
+ */
+static void is_back(struct slurm_entry *entry)
+{
+    if (!entry->told_started && others_are_in_the_books(entry))
+        slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+    else if (!entry->held)
+        slurm_ask(entry, "hold", NULL);
+    else if (!entry->sure && !entry->evicting)
+        slurm_ask(entry, "poll", NULL);
+    else if (on_a_lost_node(entry) || strcmp(entry->reason, "NodeDown") == 0)
+        has_lost_its_node(entry);
+    else
+        has_left(entry);
+}
+
+static void wait_for_start(struct slurm_entry *entry)
+{
+    struct slurm *slurm = entry->slurm;
+    int64_t now_ns = slurm_now(slurm);
+    if (entry->told_started ||
+        (entry->released && entry->restarts > entry->restarts_then)) {
+        is_back(entry);
+        return;
+    }
+    if (!entry->released) {
+        ask_start(entry);
+        return;
+    }
+    if (others_are_there(entry) || slurm_tidies_up(entry))
+        entry->released_ns = now_ns;
+    /* Slurm holds by itself what can never start there: no need to wait for that. */
+    bool never = entry->held && strcmp(entry->reason, "BadConstraints") == 0;
+    if (now_ns < entry->released_ns + START_NS && !never) {
+        slurm_due(entry, entry->released_ns + START_NS);
+        return;
+    }
+    if (!entry->held) {
+        snprintf(entry->start_reason, sizeof entry->start_reason, "%s", entry->reason);
+        slurm_ask(entry, "hold", NULL);
+        return;
+    }
+    if (!entry->sure) { /* it may have started just before it was held */
+        slurm_ask(entry, "poll", NULL);
+        return;
+    }
+    const char *reason = entry->start_reason[0] ? entry->start_reason : entry->reason;
+    char why[128];
+    snprintf(why, sizeof why, "Slurm has not started it: %.60s",
+             reason[0] ? reason : "no reason given");
+    came_to_nothing(entry, why);
+}
+
+/*
+ * Slurm has started it elsewhere: out of its seats and into those, in one go, before the
+ * engine gives it others again.
+ */
+static void move_in(struct slurm_entry *entry)
+{
+    if (!slurm_has_room(entry)) {
+        slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+        return;
+    }
+    slurm_tell_lost(entry, "Slurm has started it elsewhere");
+    if (entry->wish == WISH_WAIT && slurm_adopt(entry)) {
+        entry->wish = WISH_RUN;
+        slurm_set_active(entry, true);
+    }
+}
+
+static void has_ended(struct slurm_entry *entry);
+
+static void keep_running(struct slurm_entry *entry)
+{
+    if (entry->stands == STANDS_ENDED) {
+        has_ended(entry);
+        return;
+    }
+    if (entry->completing)
+        return;
+    if (entry->stands == STANDS_PENDING) {
+        wait_for_start(entry);
+        return;
+    }
+    int64_t now_ns = slurm_now(entry->slurm);
+    if (!entry->told_started && others_are_in_the_books(entry)) {
+        slurm_due(entry, now_ns + AGAIN_NS);
+        return;
+    }
+    if (!entry->told_started && !in_its_seats(entry)) {
+        move_in(entry);
+        return;
+    }
+    slurm_tell_started(entry);
+    if (!entry->loaded && now_ns >= entry->loaded_at_ns)
+        slurm_tell_loaded(entry);
+    else if (!entry->loaded)
+        slurm_due(entry, entry->loaded_at_ns);
+    slurm_check_lease(entry);
+    if (entry->guarded)
+        return;
+    if (now_ns >= entry->started_ns + GUARD_NS)
+        slurm_ask(entry, "hold", NULL);
+    else
+        slurm_due(entry, entry->started_ns + GUARD_NS);
+}
+
+/* --- leaving -------------------------------------------------------------------------- */
+
+/* Those who wait for it are asked for first, so that they stand in line when it goes. */
+static void call_successors(const struct slurm_entry *leaving)
+{
+    struct slurm_entry *next;
+    for (struct slurm_entry *entry = leaving->slurm->first; entry; entry = next) {
+        next = entry->next;
+        bool waits = false;
+        for (uint32_t i = 0; entry->wish == WISH_RUN && i < entry->now.after_count; i++)
+            waits = waits || entry->now.after[i] == leaving->slot;
+        if (waits && entry != leaving)
+            slurm_drive(entry);
+    }
+}
+
+static void say_signal(struct buf *line, const struct slurm_entry *entry)
+{
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    const struct launch *launch;
+    struct error err;
+    if (setup->launch(setup->context, entry->id, &launch, &err) < 0)
+        return;
+    jot_text(line, "signal", sigabbrev_np(launch->signal));
+    jot_text(line, "to", launch->signal_to ? launch->signal_to : "batch");
+}
+
+bool slurm_has_signal(const struct slurm_entry *entry)
+{
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    const struct launch *launch;
+    struct error err;
+    return setup->launch(setup->context, entry->id, &launch, &err) == 0 &&
+           launch->signal_to != NULL;
+}
+
+static void keep_leaving(struct slurm_entry *entry)
+{
+    int64_t now_ns = slurm_now(entry->slurm);
+    if (entry->completing) /* before its grace was over: they stand in line now */
+        call_successors(entry);
+    if (entry->stands == STANDS_ENDED) {
+        has_ended(entry);
+        return;
+    }
+    if (entry->completing)
+        return;
+    if (entry->stands == STANDS_PENDING) {
+        entry->by_itself = entry->by_itself || !entry->evicting;
+        is_back(entry);
+        return;
+    }
+    if (!entry->signalled && !entry->unheard && !entry->evicting &&
+        slurm_has_signal(entry)) {
+        slurm_ask(entry, "signal", say_signal);
+        return;
+    }
+    if (now_ns < entry->evict_ns) {
+        slurm_due(entry, entry->evict_ns);
+        int64_t soon_ns = entry->evict_ns - SOON_NS + 1000000;
+        if (now_ns < soon_ns)
+            slurm_due(entry, soon_ns);
+        else
+            call_successors(entry);
+        return;
+    }
+    entry->evicting = true;
+    call_successors(entry);
+    slurm_ask(entry, "evict", NULL);
+}
+
+/* --- the end -------------------------------------------------------------------------- */
+
+/* It ended where it was to leave, or asks to be put back: Slurm still knows how. */
+static bool wants_back(const struct slurm_entry *entry)
+{
+    bool asks = entry->signal == 0 && (entry->exit_code == LAUNCH_SAVED ||
+                                       entry->exit_code == LAUNCH_SAVED_TOO);
+    bool told = entry->wish == WISH_LEAVE && strcmp(entry->state, "FAILED") == 0;
+    return entry->requeue && entry->batch && (asks || told) &&
+           entry->wish != WISH_END && strcmp(entry->state, "CANCELLED") != 0 &&
+           strcmp(entry->state, "COMPLETED") != 0 && strcmp(entry->state, "GONE") != 0;
+}
+
+/* Cancelled, or forgotten, before it ran: those before it may still be in its seats. */
+static void never_began(struct slurm_entry *entry)
+{
+    if (entry->wish != WISH_END)
+        slurm_tell(entry, EVENT_CANCELLED)->why = entry->why;
+    char why[sizeof entry->why];
+    snprintf(why, sizeof why, "%s", entry->why);
+    slurm_tell_lost(entry, why);
+    entry->wish = WISH_NONE;
+}
+
+/*
+ * Its script has come to its end and only its nodes are being tidied up.  Whoever is to be
+ * next is asked for now: when the nodes are free Slurm looks at once for somebody who is
+ * released, and then not before its next second.
+ */
+static bool is_over(const struct slurm_entry *entry)
+{
+    return strcmp(entry->state, "COMPLETED") == 0 ||
+           (strcmp(entry->state, "FAILED") == 0 && !wants_back(entry));
+}
+
+static void has_ended(struct slurm_entry *entry)
+{
+    bool cancelled = strcmp(entry->state, "CANCELLED") == 0;
+    bool gone = strcmp(entry->state, "GONE") == 0;
+    slurm_poke_soon(entry->slurm);
+    if (entry->completing && !is_over(entry))
+        return;
+    if (wants_back(entry) && !entry->revived) {
+        entry->by_itself =
+            entry->exit_code == LAUNCH_SAVED || entry->exit_code == LAUNCH_SAVED_TOO;
+        entry->died = !entry->by_itself;
+        entry->reviving = true;
+        slurm_ask(entry, "revive", NULL);
+        return;
+    }
+    entry->why[0] = '\0';
+    if (cancelled || gone)
+        snprintf(entry->why, sizeof entry->why, "%s",
+                 cancelled ? "cancelled" : "Slurm has forgotten it");
+    if (!entry->told_started && (cancelled || gone)) {
+        never_began(entry);
+        return;
+    }
+    if (!entry->told_started && others_are_in_the_books(entry)) {
+        slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+        return;
+    }
+    if (strcmp(entry->state, "COMPLETED") == 0) {
+        slurm_tell_end(entry, EVENT_FINISHED, true);
+        entry->wish = WISH_NONE;
+        return;
+    }
+    if ((cancelled || gone) && entry->wish != WISH_END)
+        slurm_tell(entry, EVENT_CANCELLED)->why = entry->why;
+    else if (strcmp(entry->state, "FAILED") != 0 && !cancelled && !gone)
+        snprintf(entry->why, sizeof entry->why, "%s", entry->state);
+    slurm_tell_end(entry, EVENT_FAILED, false);
+    entry->wish = WISH_NONE;
+}
+
+static void keep_ending(struct slurm_entry *entry)
+{
+    int64_t now_ns = slurm_now(entry->slurm);
+    if (entry->stands == STANDS_ENDED) {
+        if (entry->reviving && !entry->sure) /* or it has been, and we have not heard */
+            slurm_ask(entry, "poll", NULL);
+        else if (entry->slot != JOB_NONE && entry->now.count > 0)
+            has_ended(entry);
+        return;
+    }
+    if (now_ns < entry->evict_ns) { /* it has been asked for */
+        slurm_due(entry, entry->evict_ns);
+        return;
+    }
+    entry->evicting = true;
+    call_successors(entry);
+    slurm_ask(entry, "cancel", NULL);
+}
+
+/* Its seats are nobody's, or those of its next lease. */
+void slurm_leave_seats(struct slurm_entry *entry)
+{
+    free(entry->left);
+    entry->left = entry->now.seats;
+    entry->left_count = entry->told_started ? entry->now.count : 0;
+    entry->left_ns = slurm_now(entry->slurm);
+    free(entry->now.after);
+    free(entry->now.after_generation);
+    entry->now = entry->then;
+    entry->then = (struct hold){ 0 };
+    entry->told_started = entry->loaded = false;
+    entry->released = entry->guarded = false;
+    entry->restarts_then = entry->restarts;
+    entry->signalled = entry->unheard = entry->evicting = entry->by_itself = false;
+    entry->died = entry->reviving = entry->revived = false;
+    entry->start_reason[0] = '\0';
+    entry->leased = entry->now.steps_max > 0;
+    entry->lease_end = entry->steps_kept + (double)entry->now.steps_max;
+    entry->wish = entry->now.count > 0 ? WISH_RUN : WISH_WAIT;
+    entry->slurm->nodes_changed = true;
+    slurm_set_timer(entry->slurm, slurm_now(entry->slurm));
+    slurm_due(entry, slurm_now(entry->slurm)); /* and on from here */
+    call_successors(entry);
+}
+
+/* --- one thing at a time ---------------------------------------------------------------- */
+
+void slurm_drive(struct slurm_entry *entry)
+{
+    struct slurm *slurm = entry->slurm;
+    if (entry->seq || !slurm->synced || !entry->seen || slurm->closing)
+        return;
+    if (slurm_now(slurm) < entry->not_before_ns) {
+        slurm_due(entry, entry->not_before_ns);
+        return;
+    }
+    if (entry->heir && entry->slot == JOB_NONE)
+        slurm_take_over(entry);
+    if (entry->unsaid) {
+        entry->unsaid = false;
+        if (entry->stands != STANDS_ENDED) {
+            slurm_ask(entry, "comment", slurm_say_why);
+            slurm_set_active(entry, true);
+            return;
+        }
+    }
+    switch (entry->wish) {
+    case WISH_NONE:
+        if (entry->slot == JOB_NONE)
+            slurm_meet(entry);
+        break;
+    case WISH_WAIT:
+        keep_waiting(entry);
+        break;
+    case WISH_RUN:
+        keep_running(entry);
+        break;
+    case WISH_LEAVE:
+        keep_leaving(entry);
+        break;
+    case WISH_END:
+        keep_ending(entry);
+        break;
+    }
+    /* What waits quietly, or is over, is not looked at again by the clock. */
+    bool quiet = (entry->wish == WISH_WAIT || entry->wish == WISH_NONE) &&
+                 entry->stands != STANDS_RUNNING && !slurm_is_leaving(entry);
+    if (quiet && entry->due_ns == INT64_MAX && entry->now.count == 0 && !entry->seq)
+        slurm_set_active(entry, false);
+    else if (entry->due_ns < INT64_MAX || !quiet || entry->seq)
+        slurm_set_active(entry, true);
+}
+
+/* Of what was under way, when nobody knows whether it was carried out: ask again. */
+void slurm_unasked(struct slurm_entry *entry)
+{
+    if (!entry->seq)
+        return;
+    if (strcmp(entry->verb, "script") == 0)
+        entry->asked_script = false;
+    if (strcmp(entry->verb, "comment") == 0)
+        entry->unsaid = true;
+    entry->seq = 0;
+}
+
+static void refused(struct slurm_entry *entry, const struct json *done,
+                    const char *verb)
+{
+    struct slurm *slurm = entry->slurm;
+    const char *error = json_as_text(json_get(done, "error"));
+    bool transient = false;
+    json_as_flag(json_get(done, "transient"), &transient);
+    entry->not_before_ns = slurm_now(slurm) + (transient ? AGAIN_NS : LATER_NS);
+    if (strcmp(verb, "evict") == 0 || strcmp(verb, "cancel") == 0)
+        entry->evicting = false;
+    if (strcmp(verb, "comment") == 0)
+        entry->unsaid = transient;
+    if (strcmp(verb, "script") == 0) {
+        entry->asked_script = !transient;
+        entry->not_before_ns = transient ? entry->not_before_ns : 0;
+    }
+    /* One that was to come back held if it comes back, and has ended meanwhile. */
+    bool guards = strcmp(verb, "hold") == 0 && entry->stands == STANDS_RUNNING;
+    if (entry->changed) /* and so it is no wonder */
+        entry->not_before_ns = 0;
+    else if (!transient && strcmp(verb, "script") != 0 && !guards)
+        fprintf(stderr, "berthd: job %" PRIu64 ": Slurm refuses to %s it: %s\n",
+                entry->id, verb, error ? error : "?");
+    if (strcmp(verb, "revive") == 0 && !transient)
+        entry->revived = true; /* it was tried */
+    if (strcmp(verb, "start") == 0 && !transient && !entry->changed &&
+        entry->wish == WISH_RUN) {
+        char why[128];
+        snprintf(why, sizeof why, "Slurm refuses to start it: %.80s",
+                 error ? error : "?");
+        came_to_nothing(entry, why);
+    }
+    if (strcmp(verb, "signal") == 0 && !transient) {
+        entry->not_before_ns = 0; /* nobody to be told: then it just goes */
+        entry->unheard = true;
+        entry->evict_ns = slurm_now(slurm);
+    }
+    slurm_due(entry, entry->not_before_ns);
+}
+
+/* Its time to save itself counts from when it was told, not from when we wanted that. */
+static void was_signalled(struct slurm_entry *entry)
+{
+    int64_t grace_ns = entry->slurm->setup.view->jobs[entry->slot].grace_ns;
+    entry->signalled = true;
+    if (entry->wish == WISH_LEAVE)
+        entry->evict_ns = slurm_now(entry->slurm) + grace_ns;
+}
+
+static void carried_out(struct slurm_entry *entry, const char *verb,
+                        const struct json *done)
+{
+    int64_t now_ns = slurm_now(entry->slurm);
+    if (strcmp(verb, "start") == 0) {
+        entry->released = true;
+        entry->released_ns = now_ns;
+    } else if (strcmp(verb, "poll") == 0) {
+        entry->sure = true;
+    } else if (strcmp(verb, "signal") == 0) {
+        if (entry->slot != JOB_NONE)
+            was_signalled(entry);
+    } else if (strcmp(verb, "evict") == 0 || strcmp(verb, "cancel") == 0) {
+        entry->evict_ns = now_ns + LATER_NS; /* then once more */
+    } else if (strcmp(verb, "revive") == 0 || strcmp(verb, "release") == 0) {
+        if (!entry->changed) /* until that is to be seen */
+            entry->not_before_ns = now_ns + AGAIN_NS;
+    } else if (strcmp(verb, "park") == 0) {
+        entry->parked = true;
+        slurm_poke_soon(entry->slurm);
+    } else if (strcmp(verb, "hold") == 0) {
+        entry->parked = false;
+        if (entry->stands == STANDS_RUNNING)
+            entry->guarded = true;
+        else if (entry->released) /* it may run by now: the next look will tell */
+            entry->not_before_ns = slurm_now(entry->slurm) + AGAIN_NS;
+        else if (!entry->tasks)
+            entry->held = true; /* until it is looked at again */
+    } else if (strcmp(verb, "script") == 0) {
+        const char *text = json_as_text(json_get(done, "text"));
+        free(entry->script);
+        entry->script = text ? strdup(text) : NULL;
+    }
+}
+
+void slurm_done(struct slurm_entry *entry, const struct json *done)
+{
+    const char *verb = entry->verb;
+    bool ok = false;
+    json_as_flag(json_get(done, "ok"), &ok);
+    entry->seq = 0;
+    slurm_set_active(entry, true);
+    if (ok)
+        carried_out(entry, verb, done);
+    else
+        refused(entry, done, verb);
+    slurm_drive(entry);
+}

@@ -1,0 +1,242 @@
+/*
+ * slurm_room.c - whose the GPUs are: ours, or those of somebody whom Slurm has started
+ * without us.
+ *
+ * Slurm numbers a job's GPUs as it likes, and so do we: only how many there are on a node is
+ * the same on both sides.  GPUs that others hold are any that are free here, as many.
+ */
+#include <stdlib.h>
+
+#include "base/bits.h"
+#include "base/units.h"
+#include "executor/slurm/slurm_internal.h"
+#include "model/cluster.h"
+#include "model/free.h"
+
+#define SURE_NS (2 * NS_PER_S) /* jobs and nodes are not looked at in one moment */
+
+static uint64_t all_of(const struct slurm *slurm, node_id node)
+{
+    uint32_t count = slurm->setup.view->cluster->nodes[node].gpu_count;
+    return count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
+}
+
+static uint64_t lowest(uint64_t bits, uint32_t count)
+{
+    uint64_t chosen = 0;
+    for (; count > 0 && bits; count--) {
+        chosen |= bits & -bits;
+        bits &= bits - 1;
+    }
+    return chosen;
+}
+
+/* In the engine's books, or it will be in a moment, or was a moment ago. */
+static bool is_ours(const struct slurm_entry *entry)
+{
+    return (entry->slot != JOB_NONE && entry->now.count > 0) || slurm_is_leaving(entry);
+}
+
+bool slurm_tidies_up(const struct slurm_entry *entry)
+{
+    for (const struct slurm_entry *other = entry->slurm->first; other;
+         other = other->next)
+        for (uint32_t i = 0; slurm_is_leaving(other) && i < other->node_count; i++)
+            for (uint32_t k = 0; k < entry->now.count; k++)
+                if (other->nodes[i] == entry->now.seats[k].node)
+                    return true;
+    return false;
+}
+
+/* As many as are held by others: those that were so before, then what is free. */
+static uint64_t foreign_bits(const struct slurm *slurm, node_id node, uint32_t count)
+{
+    const struct slurm_host *host = &slurm->hosts[node];
+    if (host->drain)
+        return all_of(slurm, node);
+    uint64_t free = slurm->setup.view->free->rooms[node].gpus;
+    uint64_t bits = lowest(host->foreign_told & all_of(slurm, node), count);
+    bits |= lowest(free & ~bits, count - bits_count(bits));
+    bits |= lowest(all_of(slurm, node) & ~bits, count - bits_count(bits));
+    return bits;
+}
+
+static void tell_foreign(struct slurm *slurm, node_id node, uint64_t bits)
+{
+    struct slurm_host *host = &slurm->hosts[node];
+    if (bits == host->foreign_told)
+        return;
+    struct event *event = slurm_emit(slurm, EVENT_FOREIGN);
+    event->node = node;
+    event->gpus = bits;
+    host->foreign_told = bits;
+}
+
+static void tell_up(struct slurm *slurm, node_id node)
+{
+    struct slurm_host *host = &slurm->hosts[node];
+    if (host->up == !host->down_told)
+        return;
+    slurm_emit(slurm, host->up ? EVENT_NODE_UP : EVENT_NODE_DOWN)->node = node;
+    host->down_told = !host->up;
+}
+
+/*
+ * More than before: perhaps we have not heard yet whose they are.  Of 'theirs' we have: a
+ * job that we did not start says that it has them.
+ */
+static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
+                       uint64_t theirs, bool sure)
+{
+    struct slurm_host *host = &slurm->hosts[node];
+    uint32_t count = bits_count((host->used | theirs) & ~ours);
+    uint32_t known = bits_count(theirs & ~ours);
+    int64_t now_ns = slurm_now(slurm);
+    tell_up(slurm, node);
+    if (count != host->foreign_seen) {
+        host->foreign_seen = count;
+        host->foreign_ns = now_ns;
+    }
+    uint32_t told = bits_count(host->foreign_told);
+    if (!sure && !host->drain && count > told && now_ns < host->foreign_ns + SURE_NS) {
+        if (known > told)
+            tell_foreign(slurm, node, foreign_bits(slurm, node, known));
+        return host->foreign_ns + SURE_NS;
+    }
+    tell_foreign(slurm, node, foreign_bits(slurm, node, count));
+    return INT64_MAX;
+}
+
+void slurm_look_at_nodes(struct slurm *slurm, bool sure)
+{
+    uint32_t count = slurm->setup.view->cluster->node_count;
+    uint64_t *ours = calloc(2 * (size_t)count + 1, sizeof *ours);
+    uint64_t *theirs = ours + count;
+    int64_t again_ns = INT64_MAX;
+    if (!ours)
+        abort();
+    for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
+        for (uint32_t i = 0; i < entry->node_count; i++)
+            (is_ours(entry) ? ours : theirs)[entry->nodes[i]] |= entry->gpus[i];
+    for (node_id node = 0; node < count; node++) {
+        int64_t at_ns = look_at(slurm, node, ours[node], theirs[node], sure);
+        again_ns = at_ns < again_ns ? at_ns : again_ns;
+    }
+    free(ours);
+    slurm->nodes_changed = false;
+    slurm->look_ns = again_ns;
+    slurm_set_timer(slurm, again_ns);
+}
+
+/* --- a job that runs already ------------------------------------------------------------ */
+
+/* Ours already, or promised. */
+static uint64_t held_bits(const struct slurm *slurm, node_id node)
+{
+    uint64_t bits = 0;
+    for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
+        const struct hold *holds[] = { &entry->now, &entry->then };
+        for (int h = 0; h < 2; h++)
+            for (uint32_t i = 0; i < holds[h]->count; i++)
+                if (holds[h]->seats[i].node == node)
+                    bits |= holds[h]->seats[i].gpus;
+    }
+    return bits;
+}
+
+/* Free on the node, less what others take of whom the engine will hear in a moment. */
+static struct room room_left(const struct slurm *slurm, node_id node)
+{
+    const struct view *view = slurm->setup.view;
+    struct room room = view->free->rooms[node];
+    for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
+        for (uint32_t i = 0; entry->adopting && i < entry->now.count; i++) {
+            const struct seat *seat = &entry->now.seats[i];
+            if (seat->node != node)
+                continue;
+            room.cpu_milli -=
+                seat->cpu_milli < room.cpu_milli ? seat->cpu_milli : room.cpu_milli;
+            room.mem_mib -= seat->mem_mib < room.mem_mib ? seat->mem_mib : room.mem_mib;
+        }
+    }
+    return room;
+}
+
+static bool find_seats(struct slurm_entry *entry)
+{
+    struct slurm *slurm = entry->slurm;
+    const struct view *view = slurm->setup.view;
+    const struct job *job = &view->jobs[entry->slot];
+    struct hold *hold = &entry->now;
+    uint32_t nodes = entry->node_count ? entry->node_count : 1;
+    free(hold->seats);
+    *hold = (struct hold){ .seats = calloc(nodes, sizeof *hold->seats) };
+    if (!hold->seats)
+        abort();
+    for (uint32_t i = 0; i < entry->node_count; i++) {
+        node_id node = entry->nodes[i];
+        const struct slurm_host *host = &slurm->hosts[node];
+        struct room room = room_left(slurm, node);
+        uint32_t count = bits_count(entry->gpus[i]);
+        uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
+        uint64_t bits = lowest(usable & host->foreign_told, count);
+        bits |= lowest(usable & ~bits, count - bits_count(bits));
+        if (bits_count(bits) < count || !host->up ||
+            view->cluster->nodes[node].type !=
+                view->cluster->nodes[entry->nodes[0]].type) {
+            hold->count = 0;
+            return false;
+        }
+        uint32_t cpu_milli = job->cpu_milli / nodes;
+        uint32_t mem_mib = job->mem_mib / nodes;
+        hold->seats[hold->count++] =
+            (struct seat){ .node = node,
+                           .cpu_milli =
+                               cpu_milli < room.cpu_milli ? cpu_milli : room.cpu_milli,
+                           .mem_mib = mem_mib < room.mem_mib ? mem_mib : room.mem_mib,
+                           .gpus = bits };
+    }
+    return hold->count > 0;
+}
+
+static struct event *tell(struct slurm_entry *entry, enum event_kind kind)
+{
+    struct event *event = slurm_emit(entry->slurm, kind);
+    event->job = entry->slot;
+    event->generation = entry->generation;
+    return event;
+}
+
+bool slurm_adopt(struct slurm_entry *entry)
+{
+    struct slurm *slurm = entry->slurm;
+    const struct job *job = &slurm->setup.view->jobs[entry->slot];
+    if (!find_seats(entry))
+        return false;
+    for (uint32_t i = 0; i < entry->now.count; i++) {
+        const struct seat *seat = &entry->now.seats[i];
+        struct slurm_host *host = &slurm->hosts[seat->node];
+        tell_foreign(slurm, seat->node, host->foreign_told & ~seat->gpus);
+        host->foreign_seen = bits_count(host->foreign_told);
+    }
+    tell(entry, EVENT_RELEASED); /* if it is held */
+    slurm->setup.gate(slurm->setup.context, entry->id, NULL);
+    struct event *placed = tell(entry, EVENT_PLACED);
+    placed->seats = entry->now.seats;
+    placed->seat_count = entry->now.count;
+    placed->beside = JOB_NONE;
+    entry->now.attempt = job->attempt + 1;
+    entry->adopting = true;
+    slurm->nodes_changed = true; /* one that is drained has nothing to give */
+    return true;
+}
+
+bool slurm_has_room(struct slurm_entry *entry)
+{
+    struct hold lease = entry->now;
+    entry->now = (struct hold){ 0 };
+    bool room = find_seats(entry);
+    free(entry->now.seats);
+    entry->now = lease;
+    return room;
+}

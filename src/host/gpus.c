@@ -1,0 +1,342 @@
+/* gpus.c - what accelerators this machine has, and who else is using them. */
+#include "host/gpus.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "host/leftovers.h"
+#include "host/nvml.h"
+#include "model/cluster.h"
+
+#define KFD "/sys/class/kfd/kfd"
+#define TYPE_WORD_MAX 32
+
+/* --- names ----------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *word, size_t length, const char *const *list)
+{
+    for (; *list; list++)
+        if (strlen(*list) == length && strncasecmp(word, *list, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_letters(const char *word, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!isalpha((unsigned char)word[i]))
+            return false;
+    return true;
+}
+
+/* Makers and families say nothing; "RTX" is half a name; "Ti" belongs to it. */
+void gpus_type_word(const char *name, char *word, unsigned size)
+{
+    static const char *const skipped[] = { "NVIDIA", "Tesla",  "GeForce",  "Quadro",
+                                           "AMD",    "Radeon", "Instinct", "Graphics",
+                                           "Device", NULL };
+    static const char *const suffixes[] = { "Ti", "SUPER", NULL };
+    unsigned used = 0;
+    bool whole = false;
+    for (const char *at = name + strspn(name, " "); *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " -/");
+        bool suffix = is_one_of(at, length, suffixes);
+        if (whole && !suffix)
+            break;
+        if (used > 0 || !is_one_of(at, length, skipped)) {
+            for (size_t i = 0; i < length && used + 1 < size; i++)
+                if (isalnum((unsigned char)at[i]))
+                    word[used++] = (char)tolower((unsigned char)at[i]);
+            whole = whole || !is_letters(at, length);
+        }
+        at += strcspn(at, " ");
+    }
+    word[used] = '\0';
+    if (used == 0)
+        snprintf(word, size, "gpu");
+}
+
+/* --- finding them ------------------------------------------------------------------------ */
+
+static struct gpu *add(struct gpus *gpus, struct arena *arena, const char *type,
+                       uint32_t index)
+{
+    struct gpu *gpu = &gpus->items[gpus->count++];
+    *gpu = (struct gpu){ .index = index };
+    for (uint32_t i = 0; i + 1 < gpus->count && !gpu->type; i++)
+        if (strcmp(gpus->items[i].type, type) == 0)
+            gpu->type = gpus->items[i].type;
+    if (!gpu->type)
+        gpu->type = arena_text(arena, type);
+    return gpu;
+}
+
+static bool find_nvml(struct gpus *gpus, struct arena *arena, const char *path)
+{
+    gpus->nvml = nvml_open(path);
+    uint32_t count = gpus->nvml ? nvml_count(gpus->nvml) : 0;
+    for (uint32_t i = 0; i < count && gpus->count < GPUS_MAX; i++) {
+        char name[96], uuid[96], type[TYPE_WORD_MAX];
+        if (!nvml_describe(gpus->nvml, i, name, uuid))
+            continue;
+        gpus_type_word(name, type, sizeof type);
+        memcpy(add(gpus, arena, type, i)->uuid, uuid, sizeof uuid);
+    }
+    if (gpus->count == 0) {
+        nvml_close(gpus->nvml);
+        gpus->nvml = NULL;
+    }
+    return gpus->count > 0;
+}
+
+static bool read_text(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "re");
+    size_t count = file ? fread(text, 1, size - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[count] = '\0';
+    return count > 0;
+}
+
+/* "simd_count 304" in a list of properties; 0: not there. */
+static uint64_t property(const char *text, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = text; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && at[length] == ' ')
+            return strtoull(at + length + 1, NULL, 10);
+    return 0;
+}
+
+/* The driver's topology: processors are nodes as well, those with SIMD units are GPUs. */
+static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
+{
+    for (uint32_t node = 0; node < 2 * GPUS_MAX && gpus->count < GPUS_MAX; node++) {
+        char path[512], text[4096], name[96] = "", type[TYPE_WORD_MAX];
+        snprintf(path, sizeof path, "%s/topology/nodes/%u/properties", kfd, node);
+        if (!read_text(path, text, sizeof text))
+            break;
+        if (property(text, "simd_count") == 0)
+            continue;
+        uint64_t unique = property(text, "unique_id");
+        uint64_t version = property(text, "gfx_target_version");
+        snprintf(path, sizeof path, "%s/topology/nodes/%u/name", kfd, node);
+        read_text(path, name, sizeof name);
+        name[strcspn(name, "\n")] = '\0';
+        if (name[0] == '\0')
+            snprintf(name, sizeof name, "gfx%" PRIu64, version);
+        gpus_type_word(name, type, sizeof type);
+        struct gpu *gpu = add(gpus, arena, type, gpus->count);
+        snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%" PRIx64, unique);
+        snprintf(path, sizeof path, "%s/topology/nodes/%u/gpu_id", kfd, node);
+        if (read_text(path, text, sizeof text))
+            gpu->kfd_id = strtoull(text, NULL, 10);
+    }
+    gpus->kfd = arena_text(arena, kfd);
+    return gpus->count > 0;
+}
+
+static int find_fake(struct gpus *gpus, struct arena *arena, const char *text,
+                     struct error *err)
+{
+    for (const char *at = text;;) {
+        char type[TYPE_WORD_MAX], *end;
+        size_t length = strcspn(at, ":,");
+        bool named = length > 0 && length < sizeof type && at[length] == ':' &&
+                     isdigit((unsigned char)at[length + 1]);
+        for (size_t i = 0; named && i < length; i++)
+            named = isalnum((unsigned char)at[i]) || strchr("-_.", at[i]);
+        if (!named)
+            return error_set(err, -EINVAL, "GPUs are '%.60s', want TYPE:N[,TYPE:N]",
+                             text);
+        memcpy(type, at, length);
+        type[length] = '\0';
+        unsigned long count = strtoul(at + length + 1, &end, 10);
+        if ((*end != '\0' && *end != ',') || count == 0)
+            return error_set(err, -EINVAL, "GPUs are '%.60s', want TYPE:N[,TYPE:N]",
+                             text);
+        if (count > GPUS_MAX - gpus->count)
+            return error_set(err, -EINVAL, "GPUs are '%.60s', %d are the most", text,
+                             GPUS_MAX);
+        for (; count > 0; count--)
+            add(gpus, arena, type, gpus->count);
+        if (*end == '\0')
+            return 0;
+        at = end + 1;
+    }
+}
+
+/* Processors that we may use. */
+static uint32_t cpu_count(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+static int by_type_and_index(const void *a, const void *b)
+{
+    const struct gpu *x = a, *y = b;
+    int order = strcmp(x->type, y->type);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+int gpus_find(struct gpus *gpus, struct arena *arena, const struct gpus_setup *setup,
+              struct error *err)
+{
+    *gpus = (struct gpus){ .items = arena_array(arena, struct gpu, GPUS_MAX) };
+    int r = 0;
+    if (setup->fake) {
+        gpus->source = GPUS_FAKE;
+        r = find_fake(gpus, arena, setup->fake, err);
+    } else if (find_nvml(gpus, arena, setup->nvml)) {
+        gpus->source = GPUS_NVML;
+    } else if (find_kfd(gpus, arena, setup->kfd ? setup->kfd : KFD)) {
+        gpus->source = GPUS_ROCM;
+    } else {
+        gpus->source = GPUS_CPU;
+        uint32_t count = cpu_count();
+        while (gpus->count < count && gpus->count < GPUS_MAX)
+            add(gpus, arena, "cpu", gpus->count);
+    }
+    qsort(gpus->items, gpus->count, sizeof *gpus->items, by_type_and_index);
+    return r;
+}
+
+void gpus_release(struct gpus *gpus)
+{
+    nvml_close(gpus->nvml);
+    gpus->nvml = NULL;
+}
+
+/* --- as a cluster ------------------------------------------------------------------------- */
+
+static uint32_t memory_mib(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGE_SIZE);
+    uint64_t mib = pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes >> 20 : 0;
+    return mib > UINT32_MAX ? UINT32_MAX : (uint32_t)mib;
+}
+
+/* From 'first' on: how many go into one node. */
+static uint32_t node_size(const struct gpus *gpus, uint32_t first)
+{
+    uint32_t count = 1;
+    while (first + count < gpus->count && count < NODE_GPUS_MAX &&
+           gpus->items[first + count].type == gpus->items[first].type)
+        count++;
+    return count;
+}
+
+static uint32_t share(uint32_t whole, uint32_t part, uint32_t of)
+{
+    return (uint32_t)((uint64_t)whole * part / of);
+}
+
+int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena *arena,
+                 const uint32_t **ret_index, const uint32_t **ret_item,
+                 struct error *err)
+{
+    char host[64] = "local", name[128];
+    gethostname(host, sizeof host - 1);
+    uint32_t node_max = gpus->count; /* each may be of a type of its own */
+    uint32_t *index = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
+    uint32_t *items = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
+    uint32_t cpu_milli = cpu_count() * 1000, mem_mib = memory_mib();
+    cluster_begin(cluster, arena, host, node_max);
+    cluster->node_names = arena_array(arena, const char *, node_max);
+    for (uint32_t first = 0, count; first < gpus->count; first += count) {
+        const char *type = gpus->items[first].type;
+        count = node_size(gpus, first);
+        struct node node = { .type = cluster_type(cluster, arena, type),
+                             .gpu_count = count,
+                             .cpu_milli = share(cpu_milli, count, gpus->count),
+                             .mem_mib = share(mem_mib, count, gpus->count) };
+        if (node.type == TYPES_MAX)
+            return error_set(err, -EINVAL, "more than %d types of accelerators",
+                             TYPES_MAX);
+        uint32_t at = cluster->node_count;
+        for (uint32_t g = 0; g < count; g++) {
+            index[at * NODE_GPUS_MAX + g] = gpus->items[first + g].index;
+            items[at * NODE_GPUS_MAX + g] = first + g;
+        }
+        if (count == gpus->count)
+            snprintf(name, sizeof name, "%s", host);
+        else if (gpus->count > NODE_GPUS_MAX)
+            snprintf(name, sizeof name, "%s/%.32s-%u", host, type, at);
+        else
+            snprintf(name, sizeof name, "%s/%.32s", host, type);
+        cluster->node_names[at] = arena_text(arena, name);
+        cluster_add(cluster, &node);
+    }
+    cluster_end(cluster, arena);
+    *ret_index = index;
+    *ret_item = items;
+    return 0;
+}
+
+/* --- who else is using them ------------------------------------------------------------------ */
+
+static bool is_ours(int pid, const char *run_dir)
+{
+    char mark[256];
+    snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/jobs/", run_dir);
+    return leftovers_marked(pid, mark);
+}
+
+static bool nvml_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
+                            const char *run_dir)
+{
+    int pids[NVML_PROCESSES_MAX];
+    uint32_t count = nvml_processes(gpus->nvml, gpu->index, pids);
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_ours(pids[i], run_dir))
+            return true;
+    return false;
+}
+
+/* A folder for every process that has the driver open, with its memory on each GPU. */
+static bool kfd_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
+                           const char *run_dir)
+{
+    char path[512], text[64];
+    snprintf(path, sizeof path, "%s/proc", gpus->kfd);
+    DIR *dir = opendir(path);
+    bool foreign = false;
+    for (struct dirent *entry; dir && !foreign && (entry = readdir(dir));) {
+        int pid = atoi(entry->d_name);
+        if (pid <= 0)
+            continue;
+        snprintf(path, sizeof path, "%s/proc/%d/vram_%" PRIu64, gpus->kfd, pid,
+                 gpu->kfd_id);
+        foreign = read_text(path, text, sizeof text) && strtoull(text, NULL, 10) > 0 &&
+                  !is_ours(pid, run_dir);
+    }
+    if (dir)
+        closedir(dir);
+    return foreign;
+}
+
+uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gpus->count; i++) {
+        struct gpu *gpu = &gpus->items[i];
+        gpu->foreign =
+            (gpus->source == GPUS_NVML && nvml_is_foreign(gpus, gpu, run_dir)) ||
+            (gpus->source == GPUS_ROCM && kfd_is_foreign(gpus, gpu, run_dir));
+        gpu->busy = gpus->source == GPUS_NVML ? nvml_busy(gpus->nvml, gpu->index) : -1;
+        count += gpu->foreign;
+    }
+    return count;
+}

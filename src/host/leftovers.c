@@ -1,0 +1,87 @@
+/* leftovers.c - finding and ending what is left of a job. */
+#include "host/leftovers.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "host/cgroup.h"
+
+#define ENVIRON_BYTES \
+    (64 * 1024) /* our names come last, but few have as much as that */
+
+/* The end of its environment, where ours stands; returns how many bytes. */
+static size_t read_environ(int pid, char *bytes, size_t size)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%d/environ", pid);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    size_t count = 0;
+    for (ssize_t got; (got = read(fd, bytes + count, size - 1 - count)) > 0;) {
+        count += (size_t)got;
+        if (count == size - 1) { /* keep the second half */
+            memmove(bytes, bytes + size / 2, count - size / 2);
+            count -= size / 2;
+        }
+    }
+    close(fd);
+    bytes[count] = '\0';
+    return count;
+}
+
+static bool holds(const char *bytes, size_t count, const char *mark, bool whole)
+{
+    size_t length = strlen(mark);
+    for (const char *at = bytes; at < bytes + count; at += strlen(at) + 1)
+        if (strncmp(at, mark, length) == 0 && (!whole || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static bool marked(int pid, const char *mark, bool whole)
+{
+    char bytes[ENVIRON_BYTES];
+    return holds(bytes, read_environ(pid, bytes, sizeof bytes), mark, whole);
+}
+
+bool leftovers_marked(int pid, const char *beginning)
+{
+    return marked(pid, beginning, false);
+}
+
+/* By a handle, so that it is that process and not a later one of its number. */
+static bool kill_if_marked(int pid, const char *mark)
+{
+    if (!marked(pid, mark, true))
+        return false;
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0)
+        return false;
+    bool same = marked(pid, mark, true);
+    if (same)
+        syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+    close(fd);
+    return same;
+}
+
+uint32_t leftovers_kill(const char *cgroup, const char *mark)
+{
+    uint32_t count = cgroup && cgroup_kill(cgroup);
+    DIR *proc = opendir("/proc");
+    if (!proc)
+        return count;
+    for (struct dirent *entry; (entry = readdir(proc));) {
+        int pid = atoi(entry->d_name);
+        if (pid > 1 && pid != getpid())
+            count += kill_if_marked(pid, mark);
+    }
+    closedir(proc);
+    return count;
+}

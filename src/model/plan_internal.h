@@ -1,0 +1,125 @@
+/*
+ * plan_internal.h - what a plan is made of, for plan.c (what it says, and taking it back) and
+ * plan_grant.c (where a job can be).
+ */
+#pragma once
+
+#include "model/free.h"
+#include "model/plan.h"
+#include "model/state.h"
+
+#define NONE UINT32_MAX
+
+/* What a revoked job leaves on one node and nobody has been promised yet. */
+struct vacancy {
+    job_id victim;
+    struct room_part left;
+    uint32_t next; /* on the same node */
+};
+
+enum step_kind { STEP_REVOKE, STEP_UNREVOKE, STEP_GRANT, STEP_RENEW, STEP_DROP };
+
+/* One thing done, so that it can be undone. */
+struct step {
+    enum step_kind kind;
+    uint32_t change;
+    uint32_t last_change;   /* what was known of the job before, for plan->of_job */
+    uint32_t vacancy_first; /* of a revocation                                    */
+    job_id gpus_of;         /* a revocation taken back: in whose vacancy they were */
+};
+
+struct plan {
+    struct state *state;
+    const struct job *jobs;
+    const struct cluster *cluster;
+    struct free_index *free;   /* the state's */
+    struct free_index vacated; /* nodes with vacancies: free and vacated together */
+
+    struct change *changes;
+    uint32_t change_count;
+    struct step *steps;
+    uint32_t step_count;
+    struct seat *seats;
+    uint32_t seat_count;
+    struct promise_part *promises;
+    uint32_t promise_count;
+    struct vacancy *vacancies;
+    uint32_t vacancy_count;
+    uint32_t seat_max;
+    uint32_t change_max;
+
+    uint32_t *of_job;     /* 1 + its last change in this plan; 0: none */
+    bool *revoked;        /* by this plan, whether it is granted others or not */
+    uint32_t *guest;      /* 1 + who is granted its seats beside it; 0: nobody */
+    uint32_t *of_node;    /* first vacancy, or NONE                    */
+    struct room *on_node; /* vacated there in all                      */
+    uint32_t vacated_gpu_count;
+    int64_t wake_ns;
+    job_id wrong; /* revoked or dropped, though it may not be; JOB_NONE: nobody */
+    bool wrong_drop;
+};
+
+static inline const struct change *last_change(const struct plan *plan, job_id job)
+{
+    uint32_t at = plan->of_job[job];
+    return at ? &plan->changes[at - 1] : NULL;
+}
+
+/* Will be gone from the seats it has now. */
+static inline bool leaves(const struct plan *plan, job_id job)
+{
+    return plan->revoked[job] || plan->jobs[job].state == JOB_STOPPING;
+}
+
+/* Somebody is beside a job and stays, or comes there: who leaves to come does not leave. */
+static inline bool has_company(const struct plan *plan, job_id id)
+{
+    const struct job *job = &plan->jobs[id];
+    if (job->coming != JOB_NONE)
+        return true;
+    if (job->partner == JOB_NONE)
+        return false;
+    return plan->jobs[job->partner].partner != id || !leaves(plan, job->partner);
+}
+
+/* Somebody else uses the same accelerators and stays, or comes: they are not vacated. */
+static inline bool shares_on(const struct plan *plan, job_id id)
+{
+    return plan->guest[id] || has_company(plan, id);
+}
+
+static inline struct vacancy *vacancy_of(const struct plan *plan, node_id node,
+                                         job_id victim)
+{
+    uint32_t v = plan->of_node[node];
+    while (v != NONE && plan->vacancies[v].victim != victim)
+        v = plan->vacancies[v].next; /* the newest is first */
+    return v == NONE ? NULL : &plan->vacancies[v];
+}
+
+/* Of a seat's accelerators those that will be free: what others use now stays theirs. */
+static inline uint64_t plan_left_behind(const struct plan *plan,
+                                        const struct seat *seat)
+{
+    return seat->gpus & ~plan->state->foreign[seat->node];
+}
+
+/* Take room that is free, or put it back; the same with a vacancy; with all of a job's. */
+void plan_free_change(struct plan *plan, const struct room_part *part, bool taken);
+void plan_vacancy_change(struct plan *plan, struct vacancy *vacancy,
+                         const struct room_part *part, bool taken);
+void plan_vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool taken);
+
+/* A change to come; and, once it is written, that it is the last word on its job. */
+struct change *plan_change_add(struct plan *plan, enum change_kind kind, job_id job);
+struct step *plan_step_add(struct plan *plan, enum step_kind kind, uint32_t change);
+
+/* Where a job will be once the plan is carried out; 'granted' NULL: where it is. */
+struct stand {
+    const struct change *granted;
+    const struct seat *seats;
+    uint32_t count;
+};
+
+/* False if it will be nowhere. */
+bool plan_find_stand(const struct plan *plan, job_id id, struct stand *ret_stand);

@@ -1,0 +1,181 @@
+/*
+ * gavel.h - shares of time, carried out in rounds: what the gavel policies have in common.
+ *
+ * Such a policy answers one question, how much of which type each job is due; its file
+ * has that and nothing else.  Its private state begins with a struct gavel, and its
+ * table names gavel_observe and gavel_decide, which see to the rest: when to ask again,
+ * who runs in the next round, and where.
+ *
+ *     struct gavel_las { struct gavel gavel; struct solver *solver; };
+ *
+ *     static int las_init(void *self, view, seed, run, err)
+ *     {
+ *         return gavel_init(self, &las_rule, view, seed, run, err);
+ *     }
+ *
+ * Three mechanisms carry shares out (gavel_common.h): ours (gavel_round.c), ours where two
+ * jobs may share accelerators (gavel_sharing.c), and with compat=released that of the
+ * published system with all its rules (gavel_released.c).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/param.h"
+#include "policy/shared/gate.h"
+#include "policy/policy.h"
+#include "solve/programme.h"
+
+struct gavel_common; /* the mechanism's own state */
+
+/* The question, and where the answer goes. */
+struct gavel_call {
+    const struct view *view;
+    bool released; /* answer as the published system does, where that differs */
+
+    uint32_t job_count;
+    const job_id *jobs; /* who waits or runs, in order of arrival             */
+
+    /*
+     * Columns are the types that the cluster has accelerators of, in the order of the
+     * published system under compat=released (by name), otherwise of the cluster.
+     */
+    uint32_t type_count;
+    const uint32_t *types;  /* [type] its number in the cluster                    */
+    const double *capacity; /* [type] accelerators there are                       */
+    uint32_t type_first;    /* the one that is filled first                        */
+
+    const double *gang;    /* [job]                                                */
+    const double *weight;  /* [job] > 0                                            */
+    const double *rate;    /* [job][type] steps per second; 0: cannot run there    */
+    const double *steps;   /* [job] left, > 0; a guess where the work is unknown   */
+    const double *done;    /* [job] steps made                                     */
+    const double *age_s;   /* [job] since it came                                  */
+    const double *alone_s; /* [job] what is done would have taken alone; see rule  */
+    const double *left_s;  /* [job] until its deadline; INFINITY: it has none      */
+
+    /* sharing: who may share with whom; in order of second, then first */
+    uint32_t pair_count;
+    const struct programme_pair *pairs; /* places in 'jobs'                        */
+    const double *pair_rate;            /* [pair][type][2]                         */
+
+    double *x; /* [job, then pair][type]: zeroed, to be filled */
+    struct arena *scratch;
+    struct gavel_common *common; /* for gavel_pair() */
+};
+
+/*
+ * The place of two jobs (first < second, of equal gang) among the pairs.  A rule that
+ * pairs jobs itself finds none there and adds those it wants by this; UINT32_MAX if the
+ * two must not share, or there are too many pairs.
+ */
+uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second);
+
+/* What a policy that is not aware of types takes for a job's rates. */
+enum gavel_blind {
+    BLIND_EQUAL, /* 1 on every type                                    */
+    BLIND_FIRST, /* on every type what it is on the one filled first   */
+    BLIND_TRUE,  /* what they are: it does not look at them            */
+};
+
+/*
+ * What a job is to get, for shares that are made by classes of jobs that are alike: at
+ * least need z / (1 - ahead z) steps per second with z as large as can be (pairs.h), or
+ * what makes the sum of rates over prices, or the sum of rates over that of prices paid,
+ * as large as can be, 'floor' at least.
+ */
+enum gavel_aim { AIM_LEVEL, AIM_FILL, AIM_SUM, AIM_RATIO };
+
+struct gavel_demand {
+    enum gavel_aim aim;      /* the same for all               */
+    double need, ahead;      /* AIM_LEVEL, AIM_FILL (ahead: 0) */
+    double price[TYPES_MAX]; /* AIM_SUM, AIM_RATIO: [type]     */
+    double floor;            /* AIM_SUM, AIM_RATIO             */
+};
+
+struct gavel_rule {
+    /* Fill call->x.  On failure the shares stay as they were. */
+    int (*shares)(void *self, struct gavel_call *call, struct error *err);
+
+    /* Optional: the demand of a job, so that sharing scales (gavel_sharing.c). */
+    void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
+                   struct gavel_demand *ret_demand);
+
+    enum gavel_blind blind; /* aware=false                                        */
+    double patience_s; /* ours: shares are not made again so soon                 */
+    bool by_entity;    /* demands depend on the job's entity                         */
+    bool strict; /* who has no share does not run, even where there is room       */
+    bool pairs_itself; /* no pairs are listed, it adds those it wants             */
+    bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
+};
+
+enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
+extern const char *const gavel_compats[];
+
+/* Rates of jobs that share: as they are, or from a few trials (predict/estimate.h). */
+enum gavel_known { KNOWN_TRUE, KNOWN_ESTIMATED };
+extern const char *const gavel_knowns[];
+
+/* What the private state of every such policy begins with. */
+struct gavel {
+    const struct gavel_rule *rule;
+    struct gavel_common *common;
+
+    /* settings */
+    bool aware;        /* rates of the types are known and used      */
+    bool sharing;      /* two jobs may share accelerators            */
+    uint32_t known;    /* enum gavel_known                           */
+    bool global_queue; /* all types are filled from one order        */
+    uint32_t compat;   /* enum gavel_compat                          */
+    int64_t round_ns;
+    struct param_text allocations; /* recorded shares, a file; "": the policy's own */
+    struct gate gate;
+};
+
+/*
+ * Rows for a policy's table of settings; 'type' is its private state, 'field' the struct
+ * gavel in it.  A policy that cannot be blind, or never shares, leaves out the row and
+ * sets the field before gavel_init().
+ */
+#define GAVEL_PARAM_AWARE(type, field) \
+    { \
+        "aware", PARAM_FLAG, offsetof(type, field.aware), "true", NULL, \
+            "knows how fast each job runs on each type" \
+    }
+#define GAVEL_PARAM_SHARING(type, field) \
+    { "sharing", PARAM_FLAG, offsetof(type, field.sharing), \
+      "false",   NULL,       "two jobs may share accelerators" }, \
+    { \
+        "rates", PARAM_CHOICE, offsetof(type, field.known), "true", NULL, \
+            "of jobs that share: as they are, or from a few trials", 0, 0, \
+            gavel_knowns \
+    }
+#define GAVEL_PARAMS(type, field) \
+    { "round", PARAM_TIME, offsetof(type, field.round_ns), \
+      "360s",  NULL,       "length of a round", \
+      1,       86400 }, \
+        { "global_queue", PARAM_FLAG, offsetof(type, field.global_queue), \
+          "false",        NULL,       "fill all types from one order, not type by type" }, \
+        { "allocations", \
+          PARAM_TEXT, \
+          offsetof(type, field.allocations), \
+          "", \
+          NULL, \
+          "file of recorded shares that replace the policy's own" }, \
+        GATE_PARAM(type, field.gate.choice), \
+    { \
+        "compat", PARAM_CHOICE, offsetof(type, field.compat), "none", NULL, \
+            "whose rules the rounds follow", 0, 0, gavel_compats \
+    }
+
+int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
+               const struct view *view, uint64_t seed, struct arena *run,
+               struct error *err);
+void gavel_observe(void *self, const struct view *view, const struct event *event);
+void gavel_explain(const void *self, const struct view *view, job_id job,
+                   struct reasons *reasons);
+int gavel_decide(void *self, const struct view *view, struct plan *plan,
+                 struct arena *scratch, struct error *err);
+void gavel_fini(void *self);

@@ -1,0 +1,198 @@
+/*
+ * gavel_common.h - what the mechanisms of gavel.h stand on: who is there, what there is,
+ * and asking the policy.  For gavel*.c.
+ */
+#pragma once
+
+#include "model/event.h"
+#include "policy/gavel/gavel.h"
+#include "policy/shared/queue.h"
+
+struct gavel_released;
+struct gavel_rounds;
+struct gavel_sharing;
+struct estimate;
+struct node_set;
+
+/*
+ * A mechanism: how shares become rounds.  Ours is gavel_round*.c; ours where jobs share,
+ * gavel_sharing*.c; that of the published system, gavel_released*.c.
+ */
+struct gavel_mechanism {
+    int (*init)(struct gavel_common *common, const struct view *view, struct arena *run,
+                struct error *err);
+
+    /* Something happened to a job that asks for accelerators. */
+    void (*observe)(struct gavel_common *common, const struct view *view,
+                    const struct event *event);
+
+    int (*decide)(struct gavel_common *common, const struct view *view,
+                  struct plan *plan, struct arena *scratch, struct error *err);
+
+    /* Optional.  There may be room now that nobody of ours has left. */
+    void (*room)(struct gavel_common *common);
+
+    /* Optional.  What a job that waits is due; without it: that there are rounds. */
+    void (*explain)(const struct gavel_common *common, const struct view *view,
+                    job_id job, struct reasons *reasons);
+
+    /* Optional.  Give back what is not in the run's memory. */
+    void (*fini)(struct gavel_common *common);
+};
+
+extern const struct gavel_mechanism gavel_mechanism_rounds;
+extern const struct gavel_mechanism gavel_mechanism_sharing;
+extern const struct gavel_mechanism gavel_mechanism_released;
+
+#define GAVEL_NONE UINT32_MAX /* no column */
+
+/* A job's pages, by slot. */
+struct gavel_entry {
+    uint64_t ticket; /* in order of arrival; 0: not on the roll                      */
+    uint64_t number; /* jobs that were submitted before it                           */
+    double gang, weight;
+    const struct node_set *set; /* nodes it may use; NULL: any                       */
+    double alone_s;    /* what it has done would have taken so long alone            */
+    double alone_done; /* steps that are counted in it                               */
+    double alone_rate; /* since then                                                 */
+};
+
+struct gavel_common {
+    struct gavel *gavel;
+    void *self; /* the policy's */
+
+    /* what there is; columns are types that the cluster has accelerators of */
+    uint32_t type_count;
+    uint32_t types[TYPES_MAX];     /* [column] number in the cluster                 */
+    uint32_t column_of[TYPES_MAX]; /* and back                                       */
+    double capacity[TYPES_MAX];    /* [column] on nodes that are up                  */
+    bool *up;                      /* by node                                        */
+    uint32_t fill[TYPES_MAX];      /* columns in the order in which types are filled */
+
+    /* who is there */
+    job_id *jobs; /* in order of arrival */
+    uint32_t job_count;
+    struct gavel_entry *entries; /* by slot                                          */
+    double *rates;               /* [slot][column], true ones                        */
+    uint64_t ticket_next, seen;
+    struct queue waiting_cpu_only;
+    bool changed; /* somebody came or went, or a node did, since the policy was asked */
+
+    /* the call's arrays */
+    double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
+    double *x;
+    struct programme_pair *pairs;
+    double *pair_rate;
+    uint32_t pair_max;
+    uint32_t *pair_of; /* [job of the call] see gavel_pair() */
+
+    uint32_t set_jobs; /* who may use some nodes only                                */
+
+    struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
+    uint64_t seed;
+    const struct gavel_mechanism *mechanism; /* and its own state, of one of them */
+    struct gavel_released *released;
+    struct gavel_rounds *rounds;
+    struct gavel_sharing *sharing;
+};
+
+static inline double *gavel_rates(const struct gavel_common *common, job_id job)
+{
+    return &common->rates[(size_t)job * common->type_count];
+}
+
+static inline const struct gavel_entry *gavel_entry(const struct gavel_common *common,
+                                                    job_id job)
+{
+    return &common->entries[job];
+}
+
+/* Put a job on the roll, at its end; take it off.  Neither minds a second time. */
+void gavel_enroll(struct gavel_common *common, const struct view *view, job_id job);
+void gavel_strike(struct gavel_common *common, job_id job);
+
+/* What a mechanism knows better than the view. */
+struct gavel_times {
+    double now_s;
+    const double *left; /* [slot] steps left; NULL: ask the view */
+};
+
+/*
+ * Fill in a call for all on the roll; pairs, and room for their shares, are the caller's
+ * to add.  Lives until the next.
+ */
+void gavel_prepare(struct gavel_common *common, const struct view *view,
+                   const struct gavel_times *times, struct arena *scratch,
+                   struct gavel_call *ret_call);
+
+/* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
+uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
+                        double rates[][2]);
+
+/*
+ * Sent away now it would lose what it has done, or has hardly done anything for what its
+ * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
+ */
+bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
+                     const struct job *job);
+
+/* It is there from now on: submitted, let go or found, and not held. */
+static inline bool gavel_comes(const struct view *view, const struct event *event)
+{
+    return (event->kind == EVENT_SUBMITTED || event->kind == EVENT_RELEASED ||
+            event->kind == EVENT_ADOPTED) &&
+           view->jobs[event->job].state != JOB_HELD;
+}
+
+/* The column of the seats it has or is promised, or GAVEL_NONE. */
+uint32_t gavel_column_now(const struct gavel_common *common, const struct view *view,
+                          const struct job *job);
+
+/* Where it runs already ('now'), else where it runs fastest, of the types with room. */
+uint32_t gavel_spare_column(const struct gavel_common *common, job_id job, uint32_t now,
+                            const double *room);
+
+/* No type has room. */
+static inline bool gavel_is_full(const struct gavel_common *common, const double *room)
+{
+    for (uint32_t c = 0; c < common->type_count; c++)
+        if (room[c] > 0)
+            return false;
+    return true;
+}
+
+/* For a mechanism's explain(): that places are given away by the round. */
+void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons);
+
+/* --- rates of two that share, as the policy knows them (gavel_pairs.c) -------------- */
+
+int gavel_pairs_init(struct gavel_common *common, const struct view *view,
+                     struct arena *run, struct error *err);
+
+/* A job has come: where rates are estimated, it is tried beside some references. */
+void gavel_pairs_admit(struct gavel_common *common, const struct view *view,
+                       job_id job);
+
+/* What happens tells how two get on; what a plan refuses, that they do not. */
+void gavel_pairs_observe(struct gavel_common *common, const struct view *view,
+                         const struct event *event);
+void gavel_pairs_refused(struct gavel_common *common, const struct view *view, job_id a,
+                         job_id b, uint32_t column);
+
+/* [column][2] steps per second, 0: not there; false if they can nowhere. */
+bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
+                      job_id b, double rates[][2]);
+
+/* --- jobs that may use some nodes only (gavel_way.c) --------------------------------- */
+
+/* Whether the newcomer is owed so much more than who sits that he may take his seats. */
+typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcomer,
+                                job_id other, uint32_t column);
+
+/*
+ * Seat somebody who was chosen for 'column', on nodes where others stay who could be
+ * elsewhere: they move.  False, and nothing, if that does not help or is not fair.
+ */
+bool gavel_make_way(const struct gavel_common *common, const struct view *view,
+                    struct plan *plan, job_id newcomer, uint32_t column,
+                    gavel_is_owed_more *is_owed_more);

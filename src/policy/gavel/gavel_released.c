@@ -1,0 +1,452 @@
+/*
+ * gavel_released.c - rounds by the rules of the system that was released with Gavel.
+ *
+ * For setting results beside the published ones; as a scheduler ours (gavel_round.c) is
+ * the better.  The rules in short, R the length of a round:
+ *
+ *   - All of a round start together, each for min(int(rate R), what is left) steps; the
+ *     next round starts when the last has made them.  Who is done early leaves its
+ *     accelerators idle.  Who arrives waits for the next round.
+ *   - Shares x are made again when somebody came or went, but not within 1920 s of the
+ *     last time (unless that was time 0), nor while they would bring nothing to run:
+ *     when no more jobs are to come and none runs, they are.  Who has no share yet does
+ *     not run, though it may take up room.
+ *   - With the time that a job had on a type since then, and R/2 to begin with,
+ *         priority = x / (its time / that of all)
+ *     and types are filled one after the other in order of (priority, deficit, x), where
+ *     the deficit is what was due and not had before the shares were last made.  Jobs of
+ *     priority 0 fill what is left, except under a strict rule.
+ *   - Of two jobs that share, each does its steps at the pair's pace, and both are done
+ *     when the later one is.  All pairs of equal gangs stand in the queues beside the
+ *     jobs.
+ *   - The steps of a gang are dealt out evenly; where some would get none the attempt
+ *     fails, and after the fifth in a row the job is dropped.
+ *
+ * Times are doubles here, kept apart from the engine's: priorities that should be equal
+ * differ in their last digits, and these decide.  Where the two clocks differ by more
+ * than rounding (on a cluster that takes time to start a job), the engine's is right.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "policy/gavel/gavel_released.h"
+
+#define RESET_MIN_S 1920.0
+#define FAILURES_MAX 5
+#define CLOCK_SLACK_S 1e-6
+#define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
+
+/* --- in order --------------------------------------------------------------------------- */
+
+static bool goes_before(const struct candidate *a, const struct candidate *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    if (a->deficit_s != b->deficit_s)
+        return a->deficit_s > b->deficit_s;
+    return a->x > b->x;
+}
+
+/* Equals stay in the order they are in. */
+static void sort_candidates(struct candidate *candidates, struct candidate *scratch,
+                            uint32_t count)
+{
+    struct candidate *from = candidates;
+    struct candidate *to = scratch;
+    for (uint32_t run = 1; run < count; run *= 2) {
+        for (uint32_t start = 0; start < count; start += 2 * run) {
+            uint32_t middle = start + run < count ? start + run : count;
+            uint32_t end = middle + run < count ? middle + run : count;
+            uint32_t left = start;
+            uint32_t right = middle;
+            for (uint32_t i = start; i < end; i++) {
+                bool from_right =
+                    left == middle ||
+                    (right < end && goes_before(&from[right], &from[left]));
+                to[i] = from_right ? from[right++] : from[left++];
+            }
+        }
+        struct candidate *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != candidates)
+        memcpy(candidates, from, count * sizeof *candidates);
+}
+
+/* --- where they run ------------------------------------------------------------------------ */
+
+/* Together with whom it is to run, or alone, on the type where it is. */
+static bool stays(const struct gavel_common *common, const struct view *view,
+                  const struct task *task)
+{
+    uint32_t type = common->types[task->column];
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
+        const struct job *job = &view->jobs[task->unit.jobs[side]];
+        if (job->stays && job_can_leave(job))
+            continue;
+        if (!job_may_leave(job) || job->type_now != type ||
+            job->gpus_now != job->gpus || job->partner != task->unit.jobs[!side])
+            return false;
+    }
+    return !task->doomed;
+}
+
+/* Who sits and does not stay has to go first: room is found with theirs. */
+static void send_away(struct gavel_common *common, const struct view *view,
+                      struct plan *plan)
+{
+    struct gavel_released *r = common->released;
+    for (uint32_t i = 0; i < common->job_count; i++) {
+        job_id id = common->jobs[i];
+        if (!job_may_leave(&view->jobs[id]))
+            continue;
+        uint32_t at = r->pages[id].task;
+        const struct task *task = at != NONE ? &r->tasks[at] : NULL;
+        if (!task || task->doomed)
+            plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
+        else if (!stays(common, view, task))
+            plan_revoke(plan, id, RULE_RESIZE, id);
+    }
+}
+
+static bool seat_task(struct gavel_common *common, const struct view *view,
+                      struct plan *plan, const struct task *task)
+{
+    const struct account *account =
+        &released_accounts(common, &task->unit)[task->column];
+    size_t mark = plan_mark(plan);
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
+        job_id id = task->unit.jobs[side];
+        struct ask ask = ASK_DEFAULT;
+        ask.types = (uint32_t)1 << common->types[task->column];
+        ask.anywhere = true; /* places make no difference to this mechanism */
+        ask.steps_max =
+            (uint64_t)floor(account->rate[side] * common->released->round_s);
+        ask.together = unit_is_pair(&task->unit);
+        if (side == 1)
+            ask.beside = task->unit.jobs[0];
+        if (!plan_grant(plan, id, &ask)) {
+            plan_undo(plan, mark);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void leave_out(struct gavel_released *r, struct task *task)
+{
+    task->absent = true;
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++)
+        r->pages[task->unit.jobs[side]].task = NONE;
+}
+
+/* Larger gangs first; of equal ones those who stay, then in the order they were chosen. */
+static void seat_all(struct gavel_common *common, const struct view *view,
+                     struct plan *plan, struct arena *scratch)
+{
+    struct gavel_released *r = common->released;
+    struct candidate *order = r->candidates;
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        const struct task *task = &r->tasks[i];
+        order[i] = (struct candidate){
+            .priority = common->entries[task->unit.jobs[0]].gang,
+            .deficit_s = stays(common, view, task),
+            .unit = i,
+        };
+    }
+    sort_candidates(order, r->candidate_scratch, r->task_count);
+    r->order_count = r->ordered_count = 0;
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        struct task *task = &r->tasks[order[i].unit];
+        if (task->doomed)
+            continue;
+        if (seat_task(common, view, plan, task))
+            r->order_count += 1u + unit_is_pair(&task->unit);
+        else
+            leave_out(r, task);
+    }
+}
+
+static void link_tasks(struct gavel_common *common, bool linked)
+{
+    struct gavel_released *r = common->released;
+    for (uint32_t i = 0; i < r->task_count; i++)
+        for (uint32_t side = 0; side < 1u + unit_is_pair(&r->tasks[i].unit); side++)
+            if (!r->tasks[i].ended[side] && !r->tasks[i].absent)
+                r->pages[r->tasks[i].unit.jobs[side]].task = linked ? i : NONE;
+}
+
+/*
+ * Of those chosen nobody fits as it is: nodes have shapes, CPUs and memory, which these
+ * rules do not know.  So that time goes on, anybody who fits runs, alone.
+ */
+static void seat_anybody(struct gavel_common *common, const struct view *view,
+                         struct plan *plan)
+{
+    struct gavel_released *r = common->released;
+    r->task_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        const struct unit *unit = &r->units[i];
+        for (uint32_t f = 0; f < common->type_count && !unit_is_pair(unit); f++) {
+            uint32_t column = common->fill[f];
+            if (!account_runs(&released_accounts(common, unit)[column]))
+                continue;
+            released_add_task(common, unit, column);
+            if (!r->tasks[r->task_count - 1].doomed &&
+                seat_task(common, view, plan, &r->tasks[r->task_count - 1])) {
+                r->order_count++;
+                break;
+            }
+            r->task_count--;
+        }
+    }
+}
+
+/* --- a round ---------------------------------------------------------------------------- */
+
+/* The job's own word counts where it is not what was expected. */
+static void made_steps(struct gavel_released *r, const struct view *view, job_id id,
+                       double steps)
+{
+    struct page *page = &r->pages[id];
+    const struct job *job = &view->jobs[id];
+    page->failures = 0;
+    page->left -= steps;
+    if (job->steps_total <= 0)
+        return;
+    double left = job->steps_total - job_steps(job, view->now_ns);
+    if (fabs(left - page->left) > 1e-3 + 1e-9 * job->steps_total)
+        page->left = left;
+}
+
+static void fail_task(struct gavel_common *common, const struct task *task)
+{
+    struct gavel_released *r = common->released;
+    r->need = true;
+    if (!unit_is_pair(&task->unit) && !task->ended[0])
+        r->pages[task->unit.jobs[0]].failures++;
+}
+
+static void close_task(struct gavel_common *common, const struct view *view,
+                       const struct task *task)
+{
+    struct gavel_released *r = common->released;
+    double had_s = task->finish_s - r->round_end_s;
+    if (task->absent)
+        return;
+    if (task->doomed || had_s <= 0) {
+        fail_task(common, task);
+        return;
+    }
+    bool whole = true;
+    for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
+        if (task->ended[side])
+            whole = false;
+        else
+            made_steps(r, view, task->unit.jobs[side], task->steps[side]);
+    }
+    if (whole) { /* otherwise nobody will ask for its account */
+        released_accounts(common, &task->unit)[task->column].time_s += had_s;
+        released_stir(r, task->unit.row);
+    }
+    r->worker_time_s[task->column] += had_s;
+}
+
+/* Latest first; then jobs before pairs, then by number: sums depend on it. */
+static void sort_tasks(struct gavel_released *r)
+{
+    struct candidate *order = r->candidates;
+    for (uint32_t i = 0; i < r->task_count; i++)
+        order[i] = (struct candidate){ .priority = r->tasks[i].finish_s,
+                                       .deficit_s = !unit_is_pair(&r->tasks[i].unit),
+                                       .x = -(double)r->tasks[i].number,
+                                       .unit = i };
+    sort_candidates(order, r->candidate_scratch, r->task_count);
+}
+
+static void set_clock(struct gavel_released *r, const struct view *view, double now_s)
+{
+    double engine_s = (double)view->now_ns / 1e9;
+    r->now_s = fabs(engine_s - now_s) <= CLOCK_SLACK_S ? now_s : engine_s;
+}
+
+static void end_round(struct gavel_common *common, const struct view *view)
+{
+    struct gavel_released *r = common->released;
+    set_clock(r, view, r->end_s);
+    sort_tasks(r);
+    for (uint32_t i = 0; i < r->task_count; i++)
+        close_task(common, view, &r->tasks[r->candidates[i].unit]);
+    link_tasks(common, false);
+    r->task_count = 0;
+    r->round_end_s = r->now_s;
+    r->under_way = false;
+}
+
+/* Who has failed too often is off the roll, and dropped as soon as it waits. */
+static void give_up(struct gavel_common *common, const struct view *view)
+{
+    struct gavel_released *r = common->released;
+    for (uint32_t i = 0; i < common->job_count;) {
+        job_id id = common->jobs[i];
+        if (r->pages[id].failures < FAILURES_MAX) {
+            i++;
+            continue;
+        }
+        released_forget(common, view, id); /* which moves the next to this place */
+        r->hopeless[r->hopeless_count++] = id;
+    }
+}
+
+static void drop_hopeless(const struct gavel_released *r, const struct view *view,
+                          struct plan *plan)
+{
+    for (uint32_t i = 0; i < r->hopeless_count; i++) {
+        const struct job *job = &view->jobs[r->hopeless[i]];
+        if (job->state == JOB_WAITING)
+            plan_drop(plan, r->hopeless[i]);
+        else if (job_may_leave(job))
+            plan_revoke(plan, r->hopeless[i], RULE_ROUND, JOB_NONE);
+    }
+}
+
+static void forget_round(struct gavel_common *common)
+{
+    link_tasks(common, false);
+    common->released->task_count = 0;
+    common->released->under_way = false;
+}
+
+/* Those who can only fail are among the chosen: that, too, takes its time or has an end. */
+static bool has_doomed(const struct gavel_released *r)
+{
+    for (uint32_t i = 0; i < r->task_count; i++) {
+        const struct task *task = &r->tasks[i];
+        if (task->doomed && (!unit_is_pair(&task->unit) || task->finish_s > r->now_s))
+            return true;
+    }
+    return false;
+}
+
+static int begin_round(struct gavel_common *common, const struct view *view,
+                       struct plan *plan, struct arena *scratch, struct error *err)
+{
+    struct gavel_released *r = common->released;
+    bool in_time = r->now_s - r->reset_s >= RESET_MIN_S || r->reset_s == 0;
+    if (r->force || (r->need && in_time)) {
+        int result = released_make_shares(common, view, scratch, err);
+        if (result < 0) {
+            plan_wake(plan, view->now_ns + 1); /* then go on with those there are */
+            return result;
+        }
+    }
+    released_choose(common);
+    r->round++;
+    if (r->task_count == 0)
+        return 0;
+    link_tasks(common, true);
+    send_away(common, view, plan);
+    seat_all(common, view, plan, scratch);
+    if (r->order_count == 0 && !has_doomed(r))
+        seat_anybody(common, view, plan);
+    link_tasks(common, true);
+    r->end_s = r->now_s;
+    for (uint32_t i = 0; i < r->task_count; i++)
+        if (!r->tasks[i].absent)
+            r->end_s = fmax(r->end_s, r->tasks[i].finish_s);
+    r->under_way = r->order_count > 0 || has_doomed(r);
+    if (!r->under_way)
+        forget_round(common);     /* until something happens */
+    else if (r->order_count == 0) /* nobody will say that the doomed are done */
+        plan_wake(plan, (int64_t)llround(r->end_s * 1e9));
+    return 0;
+}
+
+/* The plan was not carried out: as if it had never been made. */
+static bool was_thrown_away(const struct gavel_released *r)
+{
+    return r->order_count > 0 && r->ordered_count == 0;
+}
+
+static int start_rounds(struct gavel_common *common, const struct view *view,
+                        struct plan *plan, struct arena *scratch, struct error *err)
+{
+    struct gavel_released *r = common->released;
+    released_admit(common, view);
+    int result = 0;
+    if (common->job_count > 0)
+        result = begin_round(common, view, plan, scratch, err);
+    if (result < 0 || r->under_way || common->job_count == 0)
+        return result;
+    if (view->closed && r->pending_count == 0) {
+        r->force = true;
+        result = begin_round(common, view, plan, scratch, err);
+    }
+    return result;
+}
+
+static int released_decide(struct gavel_common *common, const struct view *view,
+                           struct plan *plan, struct arena *scratch, struct error *err)
+{
+    struct gavel_released *r = common->released;
+    if (r->broken.text[0]) /* nothing that follows would mean anything */
+        return error_set(err, -EINVAL, "%s", r->broken.text);
+    if (r->under_way && was_thrown_away(r)) {
+        forget_round(common);
+        r->round--;
+    }
+    if (r->under_way) {
+        int64_t end_ns = (int64_t)llround(r->end_s * 1e9);
+        if (r->busy_count > 0)
+            return 0;
+        if (view->now_ns < end_ns) {
+            plan_wake(plan, end_ns);
+            return 0;
+        }
+        end_round(common, view);
+        give_up(common, view);
+    } else {
+        set_clock(r, view, r->now_s);
+    }
+    drop_hopeless(r, view, plan);
+    return start_rounds(common, view, plan, scratch, err);
+}
+
+static int released_init(struct gavel_common *common, const struct view *view,
+                         struct arena *run, struct error *err)
+{
+    struct gavel_released *r = arena_new(run, struct gavel_released);
+    size_t k = common->type_count;
+    common->released = r;
+    r->round_s = (double)common->gavel->round_ns / 1e9;
+    mt_init(&r->shuffle, common->seed + SEED_SHUFFLE);
+    r->pages = arena_array(run, struct page, view->job_max);
+    r->left = arena_array(run, double, view->job_max);
+    r->pending = arena_array(run, job_id, view->job_max);
+    r->hopeless = arena_array(run, job_id, view->job_max);
+    r->unit_max = view->job_max + common->pair_max;
+    r->units = arena_array(run, struct unit, r->unit_max);
+    r->accounts = arena_array(run, struct account, (size_t)r->unit_max * k);
+    r->rows_free = arena_array(run, uint32_t, r->unit_max);
+    r->due = arena_array(run, uint32_t, r->unit_max);
+    r->stirred = arena_array(run, uint32_t, r->unit_max);
+    r->is_stirred = arena_array(run, bool, r->unit_max);
+    r->tasks = arena_array(run, struct task, view->job_max);
+    r->candidates = arena_array(run, struct candidate, (size_t)r->unit_max * k);
+    r->candidate_scratch = arena_array(run, struct candidate, (size_t)r->unit_max * k);
+    r->taken = arena_array(run, uint32_t, view->job_max);
+    r->place = arena_array(run, uint32_t, view->job_max);
+    if (!common->gavel->allocations.text[0])
+        return 0;
+    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text,
+                               common->type_count, run, err);
+}
+
+const struct gavel_mechanism gavel_mechanism_released = {
+    .init = released_init,
+    .observe = released_observe,
+    .decide = released_decide,
+};

@@ -1,0 +1,263 @@
+/* sizes.c - waiting jobs in one order per distinct demand. */
+#include "policy/shared/sizes.h"
+
+#include "base/arena.h"
+#include "base/units.h"
+#include "model/node_set.h"
+#include "model/reasons.h"
+
+#define NONE UINT32_MAX
+
+/* What decides whether a job fits. */
+struct demand {
+    uint32_t gpus, cpu_milli, mem_mib, types, nodes, spread, set;
+};
+
+struct size {
+    struct demand demand;
+    struct tree jobs;
+    job_id head;   /* first that is looked at; JOB_NONE: not among the heads */
+    int64_t limit; /* of values looked at                                    */
+    bool skipped;
+    bool narrowed;
+    uint64_t hash;
+    uint32_t next_free;
+};
+
+void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max)
+{
+    *sizes = (struct sizes){ .size_free = NONE };
+    tree_pool_init(&sizes->job_pool, run, job_max);
+    heap_pool_init(&sizes->size_pool, run, job_max);
+    heap_init(&sizes->heads);
+    sizes->all = arena_array(run, struct size, job_max);
+    sizes->size_of = arena_array(run, uint32_t, job_max);
+    sizes->skipped = arena_array(run, uint32_t, job_max);
+    sizes->taken = arena_array(run, struct sizes_taken, job_max);
+}
+
+void sizes_release(struct sizes *sizes)
+{
+    map_release(&sizes->found);
+}
+
+static uint64_t hash_of(const struct demand *demand)
+{
+    const uint32_t *words = (const uint32_t *)demand;
+    uint64_t hash = 0x9e3779b97f4a7c15u;
+    for (uint32_t i = 0; i < sizeof *demand / 4; i++) {
+        hash = (hash ^ words[i]) * 0xff51afd7ed558ccdu;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static bool is_same(const struct demand *a, const struct demand *b)
+{
+    return a->gpus == b->gpus && a->cpu_milli == b->cpu_milli &&
+           a->mem_mib == b->mem_mib && a->types == b->types && a->nodes == b->nodes &&
+           a->spread == b->spread && a->set == b->set;
+}
+
+static uint32_t size_for(struct sizes *sizes, const struct job *job)
+{
+    struct demand demand = {
+        job->gpus,   job->cpu_milli,           job->mem_mib, job->types, job->nodes,
+        job->spread, node_set_number(job->set)
+    };
+    uint64_t hash = hash_of(&demand);
+    for (;; hash++) { /* another demand with the same hash: take the next number */
+        uint32_t at = map_find(&sizes->found, hash);
+        if (at == MAP_NONE)
+            break;
+        if (is_same(&sizes->all[at].demand, &demand))
+            return at;
+    }
+    uint32_t at = sizes->size_free;
+    if (at != NONE)
+        sizes->size_free = sizes->all[at].next_free;
+    else
+        at = sizes->size_used++;
+    sizes->all[at] = (struct size){
+        .demand = demand, .hash = hash, .head = JOB_NONE, .limit = INT64_MAX
+    };
+    tree_init(&sizes->all[at].jobs);
+    map_put(&sizes->found, hash, at);
+    return at;
+}
+
+/* Let 'head' stand for its size among the others; JOB_NONE takes the size out. */
+static void set_head(struct sizes *sizes, uint32_t at, job_id head)
+{
+    struct size *size = &sizes->all[at];
+    if (size->head == head)
+        return;
+    if (size->head != JOB_NONE)
+        heap_remove(&sizes->size_pool, &sizes->heads, at);
+    size->head = head;
+    if (head != JOB_NONE) {
+        const struct tree_node *node = &sizes->job_pool.nodes[head];
+        heap_push(&sizes->size_pool, &sizes->heads, at, node->key, node->tie);
+    }
+}
+
+static void drop_if_empty(struct sizes *sizes, uint32_t at)
+{
+    struct size *size = &sizes->all[at];
+    if (size->jobs.count > 0 || size->skipped || size->narrowed)
+        return;
+    map_remove(&sizes->found, size->hash);
+    size->next_free = sizes->size_free;
+    sizes->size_free = at;
+}
+
+static bool is_ahead(const struct sizes *sizes, job_id a, job_id b)
+{
+    const struct tree_node *x = &sizes->job_pool.nodes[a];
+    const struct tree_node *y = &sizes->job_pool.nodes[b];
+    return x->key != y->key ? x->key < y->key : x->tie < y->tie;
+}
+
+void sizes_push(struct sizes *sizes, const struct view *view, job_id id, int64_t key,
+                int64_t value)
+{
+    const struct job *job = &view->jobs[id];
+    if (sizes->size_of[id])
+        return;
+    uint32_t at = size_for(sizes, job);
+    struct size *size = &sizes->all[at];
+    tree_insert(&sizes->job_pool, &size->jobs, id, key, job->id, value);
+    sizes->size_of[id] = at + 1;
+    sizes->job_count++;
+    sizes->cpu_only_count += job->gpus == 0;
+    if (!size->skipped && value <= size->limit &&
+        (size->head == JOB_NONE || is_ahead(sizes, id, size->head)))
+        set_head(sizes, at, id);
+}
+
+void sizes_remove(struct sizes *sizes, const struct view *view, job_id id)
+{
+    if (!sizes->size_of[id])
+        return;
+    uint32_t at = sizes->size_of[id] - 1;
+    struct size *size = &sizes->all[at];
+    job_id head = size->head;
+    if (head == id) {
+        head = size->narrowed ? JOB_NONE : tree_next(&sizes->job_pool, id);
+        set_head(sizes, at, JOB_NONE);
+    }
+    tree_remove(&sizes->job_pool, &size->jobs, id);
+    if (size->narrowed && !size->skipped && size->head == JOB_NONE)
+        head = tree_first_at_most(&sizes->job_pool, &size->jobs, size->limit);
+    set_head(sizes, at, head);
+    sizes->size_of[id] = 0;
+    sizes->job_count--;
+    sizes->cpu_only_count -= size->demand.gpus == 0;
+    drop_if_empty(sizes, at);
+}
+
+void sizes_begin(struct sizes *sizes, const struct view *view)
+{
+    for (uint32_t i = 0; i < sizes->taken_count; i++) {
+        struct sizes_taken taken = sizes->taken[i];
+        const struct job *job = &view->jobs[taken.job];
+        if (job->state == JOB_WAITING && job->generation == taken.generation)
+            sizes_push(sizes, view, taken.job, taken.key, taken.value);
+    }
+    sizes->taken_count = 0;
+}
+
+job_id sizes_best(const struct sizes *sizes)
+{
+    return sizes->heads.top == HEAP_NONE ? JOB_NONE : sizes->all[sizes->heads.top].head;
+}
+
+int64_t sizes_key(const struct sizes *sizes, job_id job)
+{
+    return sizes->job_pool.nodes[job].key;
+}
+
+int64_t sizes_value(const struct sizes *sizes, job_id job)
+{
+    return sizes->job_pool.nodes[job].value;
+}
+
+void sizes_take(struct sizes *sizes, const struct view *view, job_id job)
+{
+    sizes->taken[sizes->taken_count++] =
+        (struct sizes_taken){ .job = job,
+                              .generation = view->jobs[job].generation,
+                              .key = sizes_key(sizes, job),
+                              .value = sizes_value(sizes, job) };
+    sizes_remove(sizes, view, job);
+}
+
+/* Remember to put this size right at the end of the decision. */
+static struct size *set_aside(struct sizes *sizes, job_id job)
+{
+    uint32_t at = sizes->size_of[job] - 1;
+    struct size *size = &sizes->all[at];
+    if (!size->skipped && !size->narrowed)
+        sizes->skipped[sizes->skipped_count++] = at;
+    return size;
+}
+
+void sizes_skip(struct sizes *sizes, job_id job)
+{
+    struct size *size = set_aside(sizes, job);
+    size->skipped = true;
+    set_head(sizes, sizes->size_of[job] - 1, JOB_NONE);
+}
+
+void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit)
+{
+    struct size *size = set_aside(sizes, job);
+    size->narrowed = true;
+    size->limit = limit;
+    set_head(sizes, sizes->size_of[job] - 1,
+             tree_first_at_most(&sizes->job_pool, &size->jobs, limit));
+}
+
+void sizes_unskip(struct sizes *sizes)
+{
+    for (uint32_t i = 0; i < sizes->skipped_count; i++) {
+        uint32_t at = sizes->skipped[i];
+        struct size *size = &sizes->all[at];
+        size->skipped = size->narrowed = false;
+        size->limit = INT64_MAX;
+        set_head(sizes, at, tree_first(&sizes->job_pool, &size->jobs));
+        drop_if_empty(sizes, at);
+    }
+    sizes->skipped_count = 0;
+}
+
+uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id job,
+                     struct reasons *reasons)
+{
+    uint32_t count = 0;
+    if (!sizes->size_of[job])
+        return 0;
+    for (job_id id = 0; id < view->job_max; id++) {
+        if (!sizes->size_of[id] || id == job || !is_ahead(sizes, id, job))
+            continue;
+        reasons_add_ahead(reasons, sizes->job_pool.nodes[id].key, view->jobs[id].id);
+        count++;
+    }
+    return count;
+}
+
+void sizes_explain_left(const struct sizes *sizes, const struct view *view, job_id job,
+                        struct reasons *reasons)
+{
+    char left[32];
+    uint32_t count = sizes_ahead(sizes, view, job, reasons);
+    if (count == 0)
+        return;
+    int64_t key_ns = sizes_key(sizes, job);
+    if (key_ns == INT64_MAX)
+        reasons_add(reasons, "order",
+                    "nobody knows how long it takes: it comes after %u others", count);
+    else
+        reasons_add(reasons, "order", "it has %s left, and %u others have less",
+                    units_show_time(left, sizeof left, (double)key_ns * 1e-9), count);
+}
