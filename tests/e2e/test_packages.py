@@ -72,6 +72,13 @@ def as_packaged(name, option):
     return "usr/" + name
 
 
+def symbols(file, *flags, kinds="BDRT"):
+    """The names that a program or library of this build defines for other files."""
+    said = subprocess.run(["nm", "--defined-only", *flags, os.path.join(BUILD, file)], text=True,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    return set(re.findall(rf" [{kinds}] (\w+)$", said, re.M))
+
+
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -105,6 +112,14 @@ class Packages(unittest.TestCase):
         self.assertEqual(moved, MOVED)
 
 
+class Programs(unittest.TestCase):
+    def test_nothing_of_the_laboratory_is_in_berthd(self):
+        lab = symbols("src/liblab.a")
+        self.assertTrue({"bench_row", "recorded_shares_read"} <= lab, lab)
+        self.assertTrue(lab <= symbols("berth"))
+        self.assertEqual(lab & symbols("berthd"), set())
+
+
 class Control(unittest.TestCase):
     def test_the_changelog_has_the_version_of_the_build(self):
         built = re.search(r"^  version: '(.*)',", read(ROOT, "meson.build"), re.M).group(1)
@@ -113,10 +128,7 @@ class Control(unittest.TestCase):
 
     def test_the_symbols_file_has_what_the_library_exports(self):
         listed = re.findall(r"^ (\S+)@Base ", read(DEBIAN, "libberth-client1.symbols"), re.M)
-        said = subprocess.run(
-            ["nm", "-D", "--defined-only", os.path.join(BUILD, "src/client/libberth-client.so")],
-            text=True, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
-        exported = set(re.findall(r" T (\w+)$", said, re.M))
+        exported = symbols("src/client/libberth-client.so", "-D", kinds="T")
         self.assertEqual(sorted(listed), sorted(exported - {"mangle_path"})) # gcov's own
 
     def test_what_the_build_needs_is_what_the_setup_installs(self):

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "policy/gavel_recorded.h"
+#include "lab/recorded_shares.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gavel_recorded recorded;
     struct error err = { "" };
     arena_init(&arena, 0);
-    int r = gavel_recorded_parse(&recorded, "input", data, size, 3, &arena, &err);
+    int r = recorded_shares_parse(&recorded, "input", data, size, 3, &arena, &err);
     assert(r == 0 || err.text[0]);
     for (uint32_t i = 0; r == 0 && i < recorded.count; i++)
         for (uint32_t s = 0; s < recorded.records[i].share_count; s++) {

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
-#include "cmd/berth/start.h"
+#include "api/programs.h"
 
 #define WORDS_MAX 100
 #define LINE_BYTES_MAX (2u << 20)
@@ -35,7 +35,7 @@ void bridge_patience(struct bridge *bridge, int patience_ms)
 int bridge_open(struct bridge *bridge, const char *const *words, int patience_ms,
                 struct error *err)
 {
-    const char *program = start_program("berth-slurm");
+    const char *program = programs_find("berth-slurm");
     const char *argv[WORDS_MAX + 2] = { program ? program : "berth-slurm" };
     int in[2] = { -1, -1 }, out[2] = { -1, -1 };
     *bridge = (struct bridge){ .pid = -1 };

@@ -25,7 +25,7 @@
 #include "cmd/berth/check_signs.h"
 #include "cmd/berth/draft.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/scratch.h"
+#include "lab/scratch.h"
 
 #define GRACE_S 30.0
 #define STEPS_ENOUGH 1e12 /* so that steps are its own and not seconds */

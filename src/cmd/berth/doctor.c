@@ -15,7 +15,7 @@
 #include "api/place.h"
 #include "cmd/berth/hear.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/start.h"
+#include "api/programs.h"
 #include "cmd/berth/sheet.h"
 #include "version.h"
 
@@ -49,7 +49,7 @@ static void check_programs(struct json *checks)
 {
     static const char *const names[] = { "berthd", "berth-run" };
     for (size_t i = 0; i < 2; i++) {
-        const char *path = start_program(names[i]);
+        const char *path = programs_find(names[i]);
         char text[200];
         snprintf(text, sizeof text, "%.190s", path ? path : "not beside berth");
         add(checks, names[i], path ? FINE : LESS, text,
@@ -76,7 +76,7 @@ static void add_slurm_line(struct json *checks, char *line)
 static void check_slurm(struct json *checks, const char *executor)
 {
     static const char of[] = "slurm:partition=";
-    const char *program = start_program("berth-slurm");
+    const char *program = programs_find("berth-slurm");
     const char *words[70] = { program ? program : "berth-slurm", "--check" };
     char names[1024] = "", line[400];
     uint32_t count = 2;
@@ -231,7 +231,7 @@ static void check_marking(struct json *checks, const struct flags *flags)
     static const char hint[] =
         "levels of 'berth flows' are advice; berth-flowd, as root or with "
         "CAP_NET_ADMIN, marks packets";
-    const char *path = start_program("berth-flowd");
+    const char *path = programs_find("berth-flowd");
     const char *server = flags_get(flags, "socket");
     const char *argv[] = { path ? path : "berth-flowd", "--check",
                            server ? "--server" : NULL, server, NULL };

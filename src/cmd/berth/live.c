@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "cmd/berth/forms.h"
-#include "cmd/berth/start.h"
+#include "api/programs.h"
 
 int live_status(const struct flags *flags, int r, const struct error *err)
 {
@@ -26,7 +26,7 @@ int live_open(struct call **ret_call, const struct flags *flags)
         return live_status(flags, r, &err);
     const char *no = getenv("BERTH_NO_START");
     if (call_is_standard(call) && !(no && *no) && !call_answers(call)) {
-        r = start_daemon(call, NULL, NULL, &err);
+        r = programs_start_berthd(call, NULL, NULL, &err);
         if (r < 0) {
             call_close(call);
             return command_failed(flags, "%s", err.text);

@@ -11,6 +11,7 @@
 #include "base/param.h"
 #include "cmd/berth/show.h"
 #include "flow/flow.h"
+#include "lab/recorded_shares.h"
 #include "study/comparison.h"
 #include "workload/workload.h"
 
@@ -114,6 +115,7 @@ int setup_read(struct setup *setup, const struct flags *flags)
 {
     *setup = (struct setup){ 0 };
     arena_init(&setup->arena, 0);
+    recorded_shares_enable();
     if (flags->word_count > 0)
         return command_wrong(flags, "'%.60s' is not a flag; see 'berth %s --help'",
                              flags->words[0], flags->command->name);

@@ -9,7 +9,7 @@
 
 #include "api/place.h"
 #include "cmd/berth/live.h"
-#include "cmd/berth/start.h"
+#include "api/programs.h"
 
 #define WAIT_TRIES 600 /* for it to be gone, 50 ms apart */
 
@@ -151,7 +151,7 @@ static int up_run(const struct flags *flags)
     }
     if (!there) {
         daemon_args(flags, state, args);
-        int r = start_daemon(call, state, args, &err);
+        int r = programs_start_berthd(call, state, args, &err);
         if (r < 0) {
             call_close(call);
             return command_failed(flags, "%s", err.text);
@@ -208,7 +208,7 @@ static int down_run(const struct flags *flags)
     if (r < 0 && !call_answers(call)) /* it has just gone, whatever of */
         r = -ECONNREFUSED;
     if (r == -ECONNREFUSED && kill && call_is_standard(call) && jobs_left()) {
-        r = start_daemon(call, NULL, NULL, &err) < 0 ? -EIO : 0;
+        r = programs_start_berthd(call, NULL, NULL, &err) < 0 ? -EIO : 0;
         if (r == 0) /* nobody else can end them */
             r = tell_to_stop(call, kill, &err);
     }

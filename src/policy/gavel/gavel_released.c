@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "policy/gavel/gavel_released.h"
 
 #define RESET_MIN_S 1920.0
@@ -415,6 +416,13 @@ static int released_decide(struct gavel_common *common, const struct view *view,
     return start_rounds(common, view, plan, scratch, err);
 }
 
+static gavel_recorded_reader *read_recorded; /* NULL: this program replays nothing */
+
+void gavel_recorded_install(gavel_recorded_reader *reader)
+{
+    read_recorded = reader;
+}
+
 static int released_init(struct gavel_common *common, const struct view *view,
                          struct arena *run, struct error *err)
 {
@@ -441,8 +449,11 @@ static int released_init(struct gavel_common *common, const struct view *view,
     r->place = arena_array(run, uint32_t, view->job_max);
     if (!common->gavel->allocations.text[0])
         return 0;
-    return gavel_recorded_read(&r->recorded, common->gavel->allocations.text,
-                               common->type_count, run, err);
+    if (!read_recorded)
+        return error_set(err, -EINVAL,
+                         "allocations: only 'berth sim' replays recorded shares");
+    return read_recorded(&r->recorded, common->gavel->allocations.text,
+                         common->type_count, run, err);
 }
 
 const struct gavel_mechanism gavel_mechanism_released = {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/mt19937.h"
 #include "policy/gavel/gavel_common.h"
-#include "policy/gavel_recorded.h"
+#include "policy/gavel/gavel_recorded.h"
 
 #define NONE UINT32_MAX
 

@@ -48,5 +48,11 @@ void scratch_close(struct scratch *scratch);
 int scratch_submit(struct scratch *scratch, const struct json *request,
                    uint64_t *ret_id, struct error *err);
 
+/* Jobs that wait or run, as berthd counts them. */
+int scratch_count_jobs(struct scratch *scratch, int64_t *ret_count, struct error *err);
+
+/* A value of /metrics, by how its line begins; NAN if there is none. */
+double scratch_metric(struct scratch *scratch, const char *line);
+
 /* Seconds since some moment; for spans. */
 double scratch_clock_s(void);

@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "solve/crowd.h"
 #include "solve/drawn.h"
 #include "solve/filling.h"

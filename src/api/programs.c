@@ -1,5 +1,5 @@
-/* start.c - berthd in the background. */
-#include "cmd/berth/start.h"
+/* programs.c - finding Berth's other programs, and starting berthd in the background. */
+#include "api/programs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define READY_MS 20000 /* a long history takes a moment to read */
 #define ARGS_MAX 32
 
-const char *start_program(const char *name)
+const char *programs_find(const char *name)
 {
     static char path[PATH_MAX + 32];
     ssize_t count = readlink("/proc/self/exe", path, PATH_MAX);
@@ -72,7 +72,7 @@ static int open_log(const char *state, char *path, size_t size, struct error *er
     return fd >= 0 ? fd : error_set(err, -errno, "%s: %s", path, strerror(errno));
 }
 
-_Noreturn void start_become(const char *const *argv, int ready, int log)
+_Noreturn void programs_exec_berthd(const char *const *argv, int ready, int log)
 {
     int nothing = open("/dev/null", O_RDONLY);
     setsid();
@@ -82,7 +82,7 @@ _Noreturn void start_become(const char *const *argv, int ready, int log)
     dup2(nothing, STDIN_FILENO);
     dup2(ready, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    const char *program = start_program("berthd");
+    const char *program = programs_find("berthd");
     if (program)
         execv(program, (char *const *)argv);
     else
@@ -99,7 +99,7 @@ static void become(const char *const *args, int ready, int log)
     const char *argv[ARGS_MAX + 2] = { "berthd" };
     for (uint32_t i = 0; args && args[i] && i < ARGS_MAX; i++)
         argv[i + 1] = args[i];
-    start_become(argv, ready, log);
+    programs_exec_berthd(argv, ready, log);
 }
 
 /* Its one line, or the end of it; false if neither comes in time. */
@@ -141,8 +141,8 @@ static bool answers_soon(struct call *call, int tries)
     return false;
 }
 
-int start_daemon(struct call *call, const char *state, const char *const *args,
-                 struct error *err)
+int programs_start_berthd(struct call *call, const char *state, const char *const *args,
+                          struct error *err)
 {
     char path[PLACE_MAX + 16], said[256];
     int ready[2];

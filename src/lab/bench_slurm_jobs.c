@@ -2,7 +2,7 @@
  * bench_slurm_jobs.c - berth bench slurm, with many jobs: how many go through, what waiting
  * ones cost, and what it brings to know how fast a job is on which GPU.
  */
-#include "cmd/berth/bench_slurm.h"
+#include "lab/bench_slurm.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,11 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/call.h"
-#include "base/buf.h"
 #include "base/error.h"
-#include "cmd/berth/bench.h"
-#include "cmd/berth/live.h"
+#include "lab/bench.h"
 
 #define GPUS 16
 #define NODES 4
@@ -135,41 +132,20 @@ static pid_t child_of(pid_t pid)
     return child;
 }
 
-static bool take_text(void *context, const char *bytes, size_t count)
-{
-    buf_add(context, bytes, count);
-    return true;
-}
-
-static double metric(struct slurm_bench *self, const char *line)
-{
-    struct buf text;
-    buf_init(&text, 1 << 20);
-    struct call_stream stream = { .take = take_text, .context = &text };
-    call_stream(self->scratch.call, "/metrics", &stream, NULL);
-    const char *found = text.bytes ? strstr(text.bytes, line) : NULL;
-    double value = found ? strtod(found + strlen(line), NULL) : NAN;
-    buf_release(&text);
-    return value;
-}
-
 /* Wait until berthd knows of so many. */
 static int wait_known(struct slurm_bench *self, uint32_t count, struct error *err)
 {
     double until_s = scratch_clock_s() + 2 * SLURM_WAIT_S;
     for (;;) {
-        struct json *server = NULL;
-        int r = call_json(self->scratch.call, "GET", "/v1/server", NULL, &server, err);
+        int64_t live = 0;
+        int r = scratch_count_jobs(&self->scratch, &live, err);
         if (r < 0)
             return r;
-        const struct json *jobs = json_get(server, "jobs");
-        double live = live_number(jobs, "pending", 0) + live_number(jobs, "running", 0);
-        json_free(server);
         if (live >= count)
             return 0;
         if (scratch_clock_s() > until_s)
-            return error_set(err, -ETIME, "berthd knows of %.0f jobs of %u", live,
-                             count);
+            return error_set(err, -ETIME, "berthd knows of %" PRId64 " jobs of %u",
+                             live, count);
         nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
     }
 }
@@ -235,12 +211,12 @@ static int decisions(struct slurm_bench *self, const char *policy, uint32_t hold
     static const char *const shares[] = { "0.5", "0.99", "1" }, *const names[] = {
         "p50", "p99", "max"
     };
-    double count = metric(self, "\nberth_decisions_total ");
+    double count = scratch_metric(&self->scratch, "\nberth_decisions_total ");
     for (size_t i = 0; i < 3; i++) {
         char line[64], name[64];
         snprintf(line, sizeof line, "berth_decision_seconds{share=\"%s\"} ", shares[i]);
         snprintf(name, sizeof name, "decision_5000.%s.%s", policy, names[i]);
-        bench_row(self->bench, name, metric(self, line) * 1e3, "ms",
+        bench_row(self->bench, name, scratch_metric(&self->scratch, line) * 1e3, "ms",
                   count > 0 ? (uint64_t)count : 0, NULL, 0);
     }
     return 0;

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 #include "solve/programme.h"

@@ -1,4 +1,4 @@
-/* start.h - starting berthd in the background and waiting until it answers. */
+/* programs.h - finding Berth's other programs, and starting berthd in the background. */
 #pragma once
 
 struct call;
@@ -9,14 +9,14 @@ struct error;
  * terminal, and wait until 'call' is answered.  What it says goes to berthd.log in
  * 'state' (NULL: the usual state folder).
  */
-int start_daemon(struct call *call, const char *state, const char *const *args,
-                 struct error *err);
+int programs_start_berthd(struct call *call, const char *state, const char *const *args,
+                          struct error *err);
 
 /* The program: beside this one, or NULL: wherever PATH finds it.  In static memory. */
-const char *start_program(const char *name);
+const char *programs_find(const char *name);
 
 /*
  * In a child: leave this terminal and become berthd, whose one line goes to 'ready' and all
  * else it says to 'log'.  'argv' is ended by NULL.
  */
-_Noreturn void start_become(const char *const *argv, int ready, int log);
+_Noreturn void programs_exec_berthd(const char *const *argv, int ready, int log);

@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "policy/shared/gains.h"
 #include "predict/curve.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "policy/gavel_recorded.h"
+#include "lab/recorded_shares.h"
 
 static struct arena arena;
 static struct error err;
@@ -20,7 +20,7 @@ static int read_text(const char *text, struct gavel_recorded *recorded)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
-    int r = gavel_recorded_read(recorded, path, 3, &arena, &err);
+    int r = recorded_shares_read(recorded, path, 3, &arena, &err);
     unlink(path);
     return r;
 }
@@ -79,8 +79,8 @@ static void what_is_wrong_is_named(void **state)
 static void a_file_that_is_not_there_is_no_file(void **state)
 {
     struct gavel_recorded recorded;
-    assert_int_equal(gavel_recorded_read(&recorded, "/nowhere/at.all", 3, &arena, &err),
-                     -EINVAL);
+    assert_int_equal(
+        recorded_shares_read(&recorded, "/nowhere/at.all", 3, &arena, &err), -EINVAL);
     assert_string_equal(err.text, "/nowhere/at.all: no such file");
 }
 
@@ -105,5 +105,5 @@ int main(void)
         CASE(what_is_wrong_is_named),
         CASE(a_file_that_is_not_there_is_no_file),
     };
-    return cmocka_run_group_tests_name("gavel_recorded", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("recorded_shares", tests, NULL, NULL);
 }

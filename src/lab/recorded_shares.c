@@ -1,5 +1,5 @@
-/* gavel_recorded.c - shares that were recorded in another run. */
-#include "policy/gavel_recorded.h"
+/* recorded_shares.c - reading shares that were recorded in another run. */
+#include "lab/recorded_shares.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,17 +15,18 @@
 #define SHARES_MAX (1u << 20) /* of one line */
 #define NUMBER_MAX 1000000000u
 
-/* Where we are, for what is said about it. */
-struct place {
+/* The position in the file, for error messages. */
+struct recorded_position {
     const struct reader *reader;
     const char *field;
     struct error *err;
 };
 
-static int wrong(const struct place *place, const char *value, const char *want)
+static int wrong(const struct recorded_position *position, const char *value,
+                 const char *want)
 {
-    return reader_wrong(place->reader, place->field, value, strlen(value), want,
-                        place->err);
+    return reader_wrong(position->reader, position->field, value, strlen(value), want,
+                        position->err);
 }
 
 /* "3" or "3,16". */
@@ -54,51 +55,52 @@ static bool read_numbers(const char *key, struct gavel_share *share)
 
 static int read_share(struct gavel_share *share, const char *key,
                       const struct json *values, uint32_t type_count, struct arena *run,
-                      struct place *place)
+                      struct recorded_position *position)
 {
-    place->field = "alloc";
+    position->field = "alloc";
     if (!read_numbers(key, share))
-        return wrong(place, key, "the number of a job, or of two: \"3,16\"");
+        return wrong(position, key, "the number of a job, or of two: \"3,16\"");
     if (!json_is_array(values) || json_count(values) != type_count)
-        return wrong(place, key, "a number per type that the cluster has");
+        return wrong(position, key, "a number per type that the cluster has");
     double *x = arena_array(run, double, type_count);
     for (uint32_t c = 0; c < type_count; c++)
         if (!json_as_number(json_item(values, c), &x[c]) || !isfinite(x[c]) ||
             fabs(x[c]) > 1e6)
-            return wrong(place, key, "shares that are numbers");
+            return wrong(position, key, "shares that are numbers");
     share->x = x;
     return 0;
 }
 
 static int read_record(struct gavel_record *record, const struct json *json,
-                       uint32_t type_count, struct arena *run, struct place *place)
+                       uint32_t type_count, struct arena *run,
+                       struct recorded_position *position)
 {
     double round;
     const struct json *alloc = json_get(json, "alloc");
-    place->field = "round";
+    position->field = "round";
     if (!json_as_number(json_get(json, "round"), &round) || round < 0 ||
         round > NUMBER_MAX || round != floor(round))
-        return wrong(place, "", "the number of a round");
-    place->field = "t";
+        return wrong(position, "", "the number of a round");
+    position->field = "t";
     if (!json_as_number(json_get(json, "t"), &record->at_s) || record->at_s < 0 ||
         !isfinite(record->at_s))
-        return wrong(place, "", "a time in seconds");
-    place->field = "alloc";
+        return wrong(position, "", "a time in seconds");
+    position->field = "alloc";
     if (!json_is_object(alloc))
-        return wrong(place, "", "an object");
+        return wrong(position, "", "an object");
     record->round = (uint64_t)round;
-    record->line = place->reader->line;
+    record->line = position->reader->line;
 
     const char *key;
     const struct json *values;
     for (void *m = NULL; (m = json_member(alloc, m, &key, &values));)
         if (++record->share_count > SHARES_MAX)
-            return wrong(place, key, "fewer jobs");
+            return wrong(position, key, "fewer jobs");
     struct gavel_share *shares =
         arena_array(run, struct gavel_share, record->share_count);
     uint32_t i = 0;
     for (void *m = NULL; (m = json_member(alloc, m, &key, &values));) {
-        int r = read_share(&shares[i++], key, values, type_count, run, place);
+        int r = read_share(&shares[i++], key, values, type_count, run, position);
         if (r < 0)
             return r;
     }
@@ -107,18 +109,19 @@ static int read_record(struct gavel_record *record, const struct json *json,
 }
 
 static int read_line(struct gavel_recorded *recorded, const char *line, size_t bytes,
-                     uint32_t type_count, struct arena *run, struct place *place)
+                     uint32_t type_count, struct arena *run,
+                     struct recorded_position *position)
 {
     struct json *json;
     if (recorded->count == RECORDS_MAX)
-        return error_set(place->err, -EINVAL, "%.100s: more than %u lines",
+        return error_set(position->err, -EINVAL, "%.100s: more than %u lines",
                          recorded->path, RECORDS_MAX);
-    int r = json_parse_piece(line, bytes, recorded->path, place->reader->line, &json,
-                             place->err);
+    int r = json_parse_piece(line, bytes, recorded->path, position->reader->line, &json,
+                             position->err);
     if (r < 0)
         return r;
     r = read_record(&recorded->records[recorded->count++], json, type_count, run,
-                    place);
+                    position);
     json_free(json);
     return r;
 }
@@ -126,7 +129,7 @@ static int read_line(struct gavel_recorded *recorded, const char *line, size_t b
 static int read_all(struct gavel_recorded *ret_recorded, struct reader *reader,
                     uint32_t type_count, struct arena *run, struct error *err)
 {
-    struct place place = { .reader = reader, .err = err };
+    struct recorded_position position = { .reader = reader, .err = err };
     struct gavel_recorded recorded = { .path = reader->name };
     char *line;
     size_t bytes;
@@ -135,7 +138,7 @@ static int read_all(struct gavel_recorded *ret_recorded, struct reader *reader,
     while ((r = reader_line(reader, &line, &bytes, err)) > 0) {
         if (bytes == 0)
             continue;
-        r = read_line(&recorded, line, bytes, type_count, run, &place);
+        r = read_line(&recorded, line, bytes, type_count, run, &position);
         if (r < 0)
             break;
     }
@@ -144,9 +147,9 @@ static int read_all(struct gavel_recorded *ret_recorded, struct reader *reader,
     return r;
 }
 
-int gavel_recorded_parse(struct gavel_recorded *ret_recorded, const char *name,
-                         const void *bytes, size_t count, uint32_t type_count,
-                         struct arena *run, struct error *err)
+int recorded_shares_parse(struct gavel_recorded *ret_recorded, const char *name,
+                          const void *bytes, size_t count, uint32_t type_count,
+                          struct arena *run, struct error *err)
 {
     struct reader reader;
     int r = reader_open_memory(&reader, arena_text(run, name), bytes, count, err);
@@ -157,8 +160,8 @@ int gavel_recorded_parse(struct gavel_recorded *ret_recorded, const char *name,
     return r;
 }
 
-int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,
-                        uint32_t type_count, struct arena *run, struct error *err)
+int recorded_shares_read(struct gavel_recorded *ret_recorded, const char *path,
+                         uint32_t type_count, struct arena *run, struct error *err)
 {
     struct reader reader;
     int r = reader_open(&reader, arena_text(run, path), err);
@@ -169,4 +172,9 @@ int gavel_recorded_read(struct gavel_recorded *ret_recorded, const char *path,
     r = read_all(ret_recorded, &reader, type_count, run, err);
     reader_release(&reader);
     return r;
+}
+
+void recorded_shares_enable(void)
+{
+    gavel_recorded_install(recorded_shares_read);
 }

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cmd/berth/scratch.h"
+#include "lab/scratch.h"
 
 struct bench;
 

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/plan.h"
 #include "model/state.h"

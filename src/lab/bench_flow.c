@@ -13,7 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "flow/flow.h"
 #include "model/cluster.h"
 #include "model/event.h"

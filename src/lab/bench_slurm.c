@@ -6,7 +6,7 @@
  * Every ratio compares two runs of the same jobs on the same nodes and configuration, with
  * the same hooks; Slurm alone has them in a partition that Berth does not look after.
  */
-#include "cmd/berth/bench_slurm.h"
+#include "lab/bench_slurm.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +25,8 @@
 #include "api/call.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "cmd/berth/bench.h"
-#include "cmd/berth/bench_live.h"
-#include "cmd/berth/live.h"
+#include "lab/bench.h"
+#include "lab/bench_live.h"
 
 #define SWAP_ROUNDS 2
 #define GRACE_S 0.5 /* of a victim that uses all of it */
@@ -262,8 +261,8 @@ static double told_s(struct slurm_bench *self, uint32_t trial)
     const struct json *entries = json_get(ledger, "entries");
     for (size_t i = 0; i < json_count(entries); i++) {
         const struct json *entry = json_item(entries, i);
-        if ((uint32_t)live_number(entry, "for", 0) == trial)
-            at_s = live_number(entry, "at", NAN);
+        if (json_count_at(entry, "for") == trial)
+            json_as_number(json_get(entry, "at"), &at_s);
     }
     json_free(ledger);
     struct tm tm;

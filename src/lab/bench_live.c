@@ -5,7 +5,7 @@
  * machine does; the disk is that of the temporary folder.  Sockets and orders are in
  * memory, as they are for somebody who has logged in.
  */
-#include "cmd/berth/bench_live.h"
+#include "lab/bench_live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "cmd/berth/bench.h"
-#include "cmd/berth/live.h"
+#include "api/call.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "lab/bench.h"
 
 #define ONE_BY_ONE 500
 #define CLIENTS 8
@@ -113,18 +114,15 @@ int live_bench_settle(struct scratch *scratch, uint32_t left, double within_s,
 {
     double end_s = scratch_clock_s() + within_s;
     for (;;) {
-        struct json *server = NULL;
-        int r = call_json(scratch->call, "GET", "/v1/server", NULL, &server, err);
+        int64_t live = 0;
+        int r = scratch_count_jobs(scratch, &live, err);
         if (r < 0)
             return r;
-        const struct json *jobs = json_get(server, "jobs");
-        double live = live_number(jobs, "pending", 0) + live_number(jobs, "running", 0);
-        json_free(server);
         if (live <= left)
             return 0;
         if (scratch_clock_s() > end_s)
-            return error_set(err, -ETIME, "%.0f jobs are left after %.0f s", live,
-                             within_s);
+            return error_set(err, -ETIME, "%" PRId64 " jobs are left after %.0f s",
+                             live, within_s);
         nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
     }
 }
@@ -210,27 +208,6 @@ static int bench_submissions(struct bench *bench, struct error *err)
 
 /* ---- a long queue ---- */
 
-static bool take_text(void *context, const char *bytes, size_t count)
-{
-    buf_add(context, bytes, count);
-    return true;
-}
-
-/* A value of /metrics by how its line begins; NAN if there is none. */
-static double metric(struct scratch *scratch, const char *line)
-{
-    struct buf text;
-    double value = NAN;
-    buf_init(&text, 1 << 20);
-    struct call_stream stream = { .take = take_text, .context = &text };
-    call_stream(scratch->call, "/metrics", &stream, NULL);
-    const char *found = text.bytes ? strstr(text.bytes, line) : NULL;
-    if (found)
-        value = strtod(found + strlen(line), NULL);
-    buf_release(&text);
-    return value;
-}
-
 static int ask_why(struct bench *bench, struct scratch *scratch, struct error *err)
 {
     static struct samples samples;
@@ -285,7 +262,7 @@ static int bench_queue(struct bench *bench, struct error *err)
         r = submit_some(&scratch, ASKED, &samples, err);
     if (r == 0) {
         samples_rows(&samples, bench, "submit_10000");
-        double s = metric(&scratch, "berth_decision_seconds{share=\"0.99\"} ");
+        double s = scratch_metric(&scratch, "berth_decision_seconds{share=\"0.99\"} ");
         bench_row(bench, "decision_10000.p99", s * 1e3, "ms", ASKED, NULL, 0);
         r = ask_why(bench, &scratch, err);
     }

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "cmd/berth/bench.h"
+#include "lab/bench.h"
 #include "solve/auction.h"
 #include "solve/drawn.h"
 #include "solve/lp.h"

@@ -1,4 +1,10 @@
-/* bench.h - measured figures, one row each; each suite of 'berth bench' adds its own. */
+/*
+ * bench.h - 'berth bench': suites that measure speed, and the rows they write.
+ *
+ * Figures, never verdicts: machines differ, and other processes run on them.  Times are CPU
+ * time of this process; those of 'live' and 'slurm', where other processes do the work, are
+ * of the wall clock.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -6,8 +12,13 @@
 
 #include "sim/sim.h"
 
-struct bench;
 struct error;
+struct json;
+
+struct bench {
+    struct json *rows; /* NULL: print a table */
+    struct json *notes;
+};
 
 /*
  * Add a row: "replay_s.fifo", 0.08, "s", over n jobs.  'versus' names what it is compared
@@ -35,9 +46,11 @@ struct bench_suite {
     const char *name;
     const char *brief;
     int (*run)(struct bench *bench, struct error *err);
-    bool
-        optional; /* -ENOTSUP: it cannot be measured here, which is no failure of 'all' */
+    bool optional; /* 'all' does not fail if this suite returns -ENOTSUP */
 };
+
+/* All of them, ended by NULL. */
+extern const struct bench_suite *const bench_suites[];
 
 extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
     bench_solve, bench_gavel, bench_live, bench_slurm;

@@ -5,7 +5,7 @@
  * down as the first and the last thing it does.  bash can do that without starting another
  * program; its own start, a few milliseconds, is part of the figure.
  */
-#include "cmd/berth/bench_live.h"
+#include "lab/bench_live.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/berth/bench.h"
-#include "cmd/berth/live.h"
+#include "api/call.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "lab/bench.h"
 
 #define IN_A_ROW 100
 #define ROUNDS 60

@@ -1,9 +1,10 @@
 /* scratch.c - a berthd in a temporary folder. */
-#include "cmd/berth/scratch.h"
+#include "lab/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,9 +17,10 @@
 #include <unistd.h>
 
 #include "api/call.h"
+#include "api/programs.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "cmd/berth/start.h"
 
 #define READY_MS 30000
 #define GONE_TRIES 1000 /* for it to end all jobs, 20 ms apart */
@@ -87,7 +89,7 @@ static void become(const struct scratch *scratch, pid_t parent, int ready)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
-    start_become(argv, ready, log); /* Ctrl-C is for us */
+    programs_exec_berthd(argv, ready, log); /* Ctrl-C is for us */
 }
 
 /* The last thing it said. */
@@ -205,4 +207,36 @@ int scratch_submit(struct scratch *scratch, const struct json *request,
     json_free(answer);
     *ret_id = (uint64_t)id;
     return r;
+}
+
+int scratch_count_jobs(struct scratch *scratch, int64_t *ret_count, struct error *err)
+{
+    struct json *server = NULL;
+    int r = call_json(scratch->call, "GET", "/v1/server", NULL, &server, err);
+    if (r < 0)
+        return r;
+    const struct json *jobs = json_get(server, "jobs");
+    *ret_count = json_count_at(jobs, "pending") + json_count_at(jobs, "running");
+    json_free(server);
+    return 0;
+}
+
+static bool append_bytes(void *context, const char *bytes, size_t count)
+{
+    buf_add(context, bytes, count);
+    return true;
+}
+
+double scratch_metric(struct scratch *scratch, const char *line)
+{
+    struct buf text;
+    double value = NAN;
+    buf_init(&text, 1 << 20);
+    struct call_stream stream = { .take = append_bytes, .context = &text };
+    call_stream(scratch->call, "/metrics", &stream, NULL);
+    const char *found = text.bytes ? strstr(text.bytes, line) : NULL;
+    if (found)
+        value = strtod(found + strlen(line), NULL);
+    buf_release(&text);
+    return value;
 }

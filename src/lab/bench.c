@@ -1,0 +1,81 @@
+/* bench.c - the list of suites, and the rows and notes that they write. */
+#include "lab/bench.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "model/cluster.h"
+#include "model/throughput.h"
+
+const struct bench_suite *const bench_suites[] = {
+    &bench_sim,   &bench_fit,  &bench_fitgpp, &bench_flow, &bench_solve,
+    &bench_gavel, &bench_live, &bench_slurm,  NULL
+};
+
+double bench_cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+int bench_simulate(const char *name, bool published, struct sim_setup setup,
+                   struct sim_result *ret_result, double *ret_cpu_s, struct error *err)
+{
+    struct arena arena;
+    struct cluster cluster;
+    struct throughput rates;
+    arena_init(&arena, 0);
+    int r = cluster_load(&cluster, &arena, name, err);
+    if (r == 0) {
+        throughput_init(&rates, &cluster);
+        if (published)
+            throughput_published(&rates, &arena);
+        setup.cluster = &cluster;
+        setup.rates = &rates;
+        double begin_s = bench_cpu_s();
+        r = sim_run(&setup, ret_result, err);
+        *ret_cpu_s = bench_cpu_s() - begin_s;
+    }
+    arena_release(&arena);
+    return r;
+}
+
+void bench_row(struct bench *bench, const char *id, double value, const char *unit,
+               uint64_t n, const char *versus, double ratio)
+{
+    if (!bench->rows) {
+        printf("%-34s %12.4g %-12s", id, value, unit);
+        if (versus)
+            printf(" %8.3g x %s", ratio, versus);
+        printf("\n");
+        fflush(stdout);
+        return;
+    }
+    struct json *row = json_new_object();
+    json_put_text(row, "id", id);
+    json_put_number(row, "value", value);
+    json_put_text(row, "unit", unit);
+    json_put_count(row, "n", (int64_t)n);
+    if (versus) {
+        json_put_text(row, "versus", versus);
+        json_put_number(row, "ratio", ratio);
+    }
+    json_add(bench->rows, row);
+}
+
+void bench_note(struct bench *bench, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (bench->rows)
+        json_add_text(bench->notes, text);
+    else
+        printf("# %s\n", text);
+}
