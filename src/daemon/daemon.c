@@ -17,8 +17,7 @@
 #include "daemon/notes.h"
 #include "daemon/routes.h"
 #include "daemon/sent.h"
-#include "executor/local/local.h"
-#include "executor/slurm/slurm.h"
+#include "executor/executor.h"
 #include "http/http.h"
 #include "model/cluster.h"
 #include "store/db.h"
@@ -134,7 +133,7 @@ static void log_line(const char *fmt, ...)
 }
 
 static void on_retry(uv_timer_t *handle);
-static int find_machine(struct daemon *daemon, struct error *err);
+static int find_cluster(struct daemon *daemon, struct error *err);
 static int read_rates(struct daemon *daemon, struct error *err);
 
 /* What has not been written never happened; begin again from what is on disk. */
@@ -165,7 +164,7 @@ static void on_retry(uv_timer_t *handle)
     }
     if (daemon->outgrown) {
         daemon->outgrown = false;
-        r = find_machine(daemon, &err);
+        r = find_cluster(daemon, &err);
         if (r == 0)
             r = read_rates(daemon, &err);
     }
@@ -266,28 +265,27 @@ static void on_check(uv_check_t *handle)
 
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
 {
-    *facts = (struct daemon_facts){
-        .setup = &daemon->setup,
-        .machine = &daemon->machine,
-        .engine = daemon->alive ? &daemon->engine : NULL,
-        .store = daemon->store,
-        .gates = &daemon->gates,
-        .http = daemon->http,
-        .local = daemon->setup.slurm ? NULL : daemon->executor,
-        .sent = daemon->sent,
-        .policy = daemon->policy_text,
-        .flow = daemon->flow_text,
-        .started_ns = daemon->started_ns,
-        .now_ns = daemon_now_ns(daemon),
-        .attempts = daemon->executor ? daemon->carrier->count(daemon->executor) : 0,
-        .pass_count = daemon->pass_count,
-        .failures = daemon->failures
-    };
-    if (!daemon->setup.slurm || !daemon->executor)
+    *facts = (struct daemon_facts){ .setup = &daemon->setup,
+                                    .machine = &daemon->machine,
+                                    .engine = daemon->alive ? &daemon->engine : NULL,
+                                    .store = daemon->store,
+                                    .gates = &daemon->gates,
+                                    .http = daemon->http,
+                                    .executor = daemon->backend->executor,
+                                    .executor_self = daemon->executor_self,
+                                    .sent = daemon->sent,
+                                    .policy = daemon->policy_text,
+                                    .flow = daemon->flow_text,
+                                    .started_ns = daemon->started_ns,
+                                    .now_ns = daemon_now_ns(daemon),
+                                    .pass_count = daemon->pass_count,
+                                    .failures = daemon->failures };
+    if (!daemon->executor_self)
         return;
-    facts->slurm = daemon->executor;
-    facts->trouble = slurm_trouble(daemon->executor);
-    if (!*facts->trouble)
+    facts->attempts = facts->executor->count(facts->executor_self);
+    if (facts->executor->trouble)
+        facts->trouble = facts->executor->trouble(facts->executor_self);
+    if (facts->trouble && !*facts->trouble)
         facts->trouble = NULL;
 }
 
@@ -423,20 +421,9 @@ static int say_of_types(struct daemon *daemon, struct error *err)
     return 0;
 }
 
-/* Slots that stood in the last time stand in again, unless it is told otherwise. */
-static int find_machine(struct daemon *daemon, struct error *err)
+static int find_cluster(struct daemon *daemon, struct error *err)
 {
-    if (daemon->setup.slurm) {
-        int r = slurm_desk_find(daemon, err);
-        return r < 0 ? r : say_of_types(daemon, err);
-    }
-    daemon->carrier = &carrier_local;
-    char *fake = told(daemon, daemon->setup.fake_gpus, "fake_gpus");
-    bool none = !fake || strcmp(fake, "none") == 0;
-    int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);
-    if (r == 0 && daemon->setup.fake_gpus)
-        r = store_set_fact(daemon->store, "fake_gpus", daemon->setup.fake_gpus, err);
-    free(fake);
+    int r = daemon->backend->find_cluster(daemon, err);
     return r < 0 ? r : say_of_types(daemon, err);
 }
 
@@ -465,6 +452,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     if (!daemon)
         return error_set(err, -ENOMEM, "out of memory");
     daemon->setup = *setup;
+    daemon->backend = setup->slurm ? &backend_slurm : &backend_local;
     arena_init(&daemon->fixed, 0);
     arena_init(&daemon->pass, 0);
     arena_init(&daemon->launch, 0);
@@ -474,7 +462,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = store_open(&daemon->store, path, err);
     if (r == 0)
-        r = find_machine(daemon, err);
+        r = find_cluster(daemon, err);
     if (r == 0)
         r = choose_policy(daemon, err);
     if (r == 0)

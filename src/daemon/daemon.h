@@ -18,14 +18,13 @@
 struct daemon;
 struct engine;
 struct error;
+struct executor;
 struct http;
 struct gates;
 struct machine;
-struct local;
 struct notes;
 struct request;
 struct sent;
-struct slurm;
 struct store;
 
 /* What is said of a type of accelerator; 0: nothing. */
@@ -130,7 +129,8 @@ struct daemon_facts {
     struct store *store;
     struct gates *gates;
     struct http *http;
-    struct local *local; /* jobs as processes here, or NULL */
+    const struct executor *executor;
+    void *executor_self; /* NULL: it is not open */
     struct sent *sent;   /* what hosts have counted         */
     const char *policy;  /* as it was written, settings included */
     const char *flow;    /* the same, or NULL: none              */
@@ -138,10 +138,8 @@ struct daemon_facts {
     int64_t now_ns;
     uint32_t attempts;   /* processes under way           */
     uint64_t pass_count; /* since the start               */
-    const char
-        *trouble; /* why Slurm does not answer; NULL: it does, or there is none */
-    const struct slurm *slurm; /* NULL: there is none */
-    uint64_t failures;         /* times the store was not to be written */
+    const char *trouble; /* why the cluster manager does not answer, or NULL */
+    uint64_t failures;   /* times the store could not be written             */
 };
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 

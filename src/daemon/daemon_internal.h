@@ -17,7 +17,7 @@
 #include "model/outbox.h"
 #include "model/throughput.h"
 
-struct carrier;
+struct executor;
 struct flow_policy;
 struct notes;
 struct routes;
@@ -39,6 +39,14 @@ struct arrival {
     struct request *request;
     uint32_t array_limit;
 };
+
+/* What berthd can drive: a kind of cluster, and the executor for it. */
+struct backend {
+    const struct executor *executor;
+    int (*find_cluster)(struct daemon *daemon, struct error *err);
+    int (*open)(struct daemon *daemon, struct error *err);
+};
+extern const struct backend backend_local, backend_slurm;
 
 struct daemon {
     struct daemon_setup setup;
@@ -62,8 +70,8 @@ struct daemon {
     struct engine engine;
     struct ledger ledger;
     struct intake intake;
-    const struct carrier *carrier;
-    void *executor; /* its self; NULL: not open */
+    const struct backend *backend;
+    void *executor_self; /* NULL: not open */
     struct gates gates;
     struct resident *residents; /* by slot */
     struct outbox outboxes[2];
@@ -127,10 +135,6 @@ void life_end(struct daemon *daemon);
 int desk_take(struct daemon *daemon, const char *user, struct request *request,
               const char *text, bool held, struct error *ret_rejected,
               struct error *err);
-
-/* slurm_desk.c: the cluster that Slurm has, its jobs, and what carries orders out there. */
-int slurm_desk_find(struct daemon *daemon, struct error *err);
-int slurm_desk_open(struct daemon *daemon, struct error *err);
 
 /* For an executor; the context is the daemon. */
 int64_t life_now(void *context);

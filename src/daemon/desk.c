@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
+#include "executor/executor.h"
 #include "policy/policy.h"
 #include "store/store.h"
 
@@ -128,9 +129,9 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
     int r = desk_need_life(daemon, err);
     if (r < 0)
         return r;
-    if (daemon->setup.slurm)
-        return error_set(err, -EINVAL,
-                         "jobs of this cluster are submitted with sbatch");
+    if (daemon->backend->executor->submit_command)
+        return error_set(err, -EINVAL, "jobs of this cluster are submitted with %s",
+                         daemon->backend->executor->submit_command);
     uint32_t coming = daemon->arrival_count - daemon->arrival_used;
     if (daemon->engine.state.live_count + coming + count > daemon->setup.job_max)
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",

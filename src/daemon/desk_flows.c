@@ -15,6 +15,7 @@
 #include "daemon/daemon_internal.h"
 #include "daemon/routes.h"
 #include "daemon/sent.h"
+#include "executor/executor.h"
 #include "flow/flow.h"
 #include "flow/marks.h"
 #include "model/cluster.h"
@@ -158,7 +159,7 @@ static bool is_host(const char *node, const char *host)
 bool daemon_on_host(const struct daemon *daemon, job_id id, const char *host)
 {
     const struct state *state = &daemon->engine.state;
-    if (!daemon->setup.slurm)
+    if (!daemon->backend->executor->remote)
         return true;
     const struct seat *seats = view_seats(&state->view, id);
     for (uint32_t i = 0; i < state->jobs[id].seats.count; i++) {

@@ -156,8 +156,8 @@ static void follow(struct daemon *daemon, uint64_t id)
     char path[PATH_MAX];
     char user[24];
     struct error err;
-    if (!daemon->setup.slurm || life_launch(daemon, id, &launch, &err) < 0 ||
-        !launch->progress)
+    if (!daemon->backend->executor->report ||
+        life_launch(daemon, id, &launch, &err) < 0 || !launch->progress)
         return;
     snprintf(user, sizeof user, "%u", launch->uid);
     const struct passwd *owner = getpwuid(launch->uid);
@@ -311,15 +311,15 @@ static int reattach(struct daemon *daemon, job_id id, struct error *err)
     if (job->leaving || left_ns < 0)
         left_ns = 0;
     struct lease lease = lease_of(daemon, id, job->state == JOB_PLACED);
-    const struct carrier *carrier = daemon->carrier;
+    const struct executor *executor = daemon->backend->executor;
     if (job_seated(job))
         follow(daemon, job->id);
-    int r = carrier->reattach(daemon->executor, &lease, stopping, left_ns, err);
+    int r = executor->reattach(daemon->executor_self, &lease, stopping, left_ns, err);
     if (r == 0 && job->leaving)
-        r = carrier->executor->cancel(daemon->executor, id, err);
+        r = executor->cancel(daemon->executor_self, id, err);
     if (r == 0 && job->seats.count > 0 && job->next.count > 0) {
         lease = lease_of(daemon, id, true);
-        r = carrier->executor->start(daemon->executor, &lease, err);
+        r = executor->start(daemon->executor_self, &lease, err);
     }
     return r;
 }
@@ -332,7 +332,7 @@ static int reattach_all(struct daemon *daemon, struct error *err)
         if (state->jobs[id].state >= JOB_PLACED)
             r = reattach(daemon, id, err);
     if (r == 0)
-        daemon->carrier->settle(daemon->executor);
+        daemon->backend->executor->settle(daemon->executor_self);
     return r;
 }
 
@@ -354,9 +354,26 @@ static int open_local(struct daemon *daemon, struct error *err)
                                  .context = daemon };
     struct local *local = NULL;
     int r = local_open(&local, &setup, err);
-    daemon->executor = local;
+    daemon->executor_self = local;
     return r;
 }
+
+/* Fake GPUs of the last start are used again, unless this one says otherwise. */
+static int find_machine(struct daemon *daemon, struct error *err)
+{
+    const char *said = daemon->setup.fake_gpus;
+    char *fake = said ? strdup(said) : store_fact(daemon->store, "fake_gpus");
+    bool none = !fake || strcmp(fake, "none") == 0;
+    int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);
+    if (r == 0 && said)
+        r = store_set_fact(daemon->store, "fake_gpus", said, err);
+    free(fake);
+    return r;
+}
+
+const struct backend backend_local = { .executor = &executor_local,
+                                       .find_cluster = find_machine,
+                                       .open = open_local };
 
 static void listen_all(struct daemon *daemon)
 {
@@ -367,9 +384,10 @@ static void listen_all(struct daemon *daemon)
     engine_listen(engine, (struct listener){ .event = store_event,
                                              .commit = store_commit,
                                              .self = daemon->store });
-    engine_listen(engine, (struct listener){ .event = daemon->carrier->event,
-                                             .commit = daemon->carrier->commit,
-                                             .self = daemon->executor });
+    engine_listen(engine,
+                  (struct listener){ .event = daemon->backend->executor->event,
+                                     .commit = daemon->backend->executor->commit,
+                                     .self = daemon->executor_self });
     desk_flows_begin(daemon);
 }
 
@@ -398,7 +416,7 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .settings = settings,
                                   .flow = flow,
                                   .flow_settings = flow_settings,
-                                  .executor = daemon->carrier->executor,
+                                  .executor = daemon->backend->executor,
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
     r = engine_init(&daemon->engine, &daemon->life, &setup, err);
@@ -436,10 +454,10 @@ int life_begin(struct daemon *daemon, struct error *err)
     if (r < 0)
         return r;
     daemon->alive = true;
-    r = daemon->setup.slurm ? slurm_desk_open(daemon, err) : open_local(daemon, err);
+    r = daemon->backend->open(daemon, err);
     if (r < 0)
         return r;
-    daemon->engine.executor_self = daemon->executor;
+    daemon->engine.executor_self = daemon->executor_self;
     store_attach(daemon->store, &daemon->engine.state);
     ledger_init(&daemon->ledger, &daemon->life, &daemon->engine.state.view, NULL);
     daemon->ledger.note = store_entry;
@@ -465,9 +483,9 @@ int life_begin(struct daemon *daemon, struct error *err)
 
 void life_end(struct daemon *daemon)
 {
-    if (daemon->executor)
-        daemon->carrier->close(daemon->executor);
-    daemon->executor = NULL;
+    if (daemon->executor_self)
+        daemon->backend->executor->close(daemon->executor_self);
+    daemon->executor_self = NULL;
     if (daemon->alive) {
         engine_release(&daemon->engine);
         ledger_release(&daemon->ledger);

@@ -16,7 +16,7 @@
 #include "base/map.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
-#include "executor/slurm/slurm.h"
+#include "executor/executor.h"
 
 #define LOOK_MS 1000
 #define TAIL_BYTES 65536 /* of a file, at a time: what is older is of no interest */
@@ -124,7 +124,8 @@ static void pass_on(struct notes *notes, struct entry *entry)
 {
     struct daemon *daemon = notes->daemon;
     job_id job = daemon_find(daemon, entry->id);
-    if (job == JOB_NONE || !daemon->executor || !daemon->setup.slurm)
+    const struct executor *executor = daemon->backend->executor;
+    if (job == JOB_NONE || !daemon->executor_self || !executor->report)
         return;
     if (!job_runs(&daemon->engine.state.jobs[job]))
         return; /* it is ahead of us: Slurm has not told us that it runs */
@@ -132,10 +133,10 @@ static void pass_on(struct notes *notes, struct entry *entry)
     if (note->total > 0)
         daemon->residents[job].total = note->total;
     if (!isnan(note->saved))
-        slurm_saved(daemon->executor, job, note->saved);
+        executor->saved(daemon->executor_self, job, note->saved);
     if (!isnan(note->step))
-        slurm_report(daemon->executor, job, note->step, note->loss,
-                     note->total > 0 ? note->total : 0);
+        executor->report(daemon->executor_self, job, note->step, note->loss,
+                         note->total > 0 ? note->total : 0);
     entry->waiting = false;
     entry->said_ns = daemon_now_ns(daemon);
     *note = (struct note){ NAN, NAN, NAN, NAN };

@@ -15,7 +15,7 @@
 #include "daemon/machine.h"
 #include "daemon/records.h"
 #include "engine/engine.h"
-#include "executor/slurm/slurm.h"
+#include "executor/executor.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
 #include "store/db.h"
@@ -43,7 +43,8 @@ static void end_object(struct http_reply *reply)
 static const char *reason_of(const void *context, node_id node)
 {
     const struct daemon_facts *facts = context;
-    return facts->slurm ? slurm_node_reason(facts->slurm, node) : "";
+    bool known = facts->executor_self && facts->executor->node_reason;
+    return known ? facts->executor->node_reason(facts->executor_self, node) : "";
 }
 
 static int busy_of(const void *context, node_id node, uint32_t gpu)
@@ -370,7 +371,7 @@ void show_metrics(struct routes *routes, const struct http_request *request,
         put_engine(&out, facts.engine);
         put_flow_figures(&out, routes, facts.engine);
     }
-    if (facts.slurm) {
+    if (facts.executor_self && facts.executor->trouble) {
         prometheus_gauge(&out, "berth_slurm_up", NULL,
                          "1 while Slurm answers; 0: nothing starts.");
         prometheus_count(&out, NULL, facts.trouble ? 0 : 1);

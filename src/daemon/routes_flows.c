@@ -14,7 +14,6 @@
 #include "daemon/sent.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
-#include "executor/local/local.h"
 #include "flow/flow.h"
 #include "flow/marks.h"
 #include "metrics/prometheus.h"
@@ -62,8 +61,9 @@ static bool is_host_name(const char *name)
 /* Where its processes are, as far as we know. */
 static void put_place(struct buf *buf, const struct daemon_facts *facts, job_id id)
 {
-    struct local_place place;
-    if (!facts->local || !local_place(facts->local, id, &place))
+    struct job_processes place;
+    if (!facts->executor_self || !facts->executor->find_processes ||
+        !facts->executor->find_processes(facts->executor_self, id, &place))
         return;
     if (strncmp(place.cgroup, CGROUPS, strlen(CGROUPS)) == 0)
         jot_text(buf, "cgroup", place.cgroup + strlen(CGROUPS));

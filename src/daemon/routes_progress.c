@@ -20,6 +20,7 @@
 #include "daemon/notes.h"
 #include "daemon/routes.h"
 #include "daemon/routes_internal.h"
+#include "executor/executor.h"
 
 static const char jobs_path[] = "/v1/jobs/";
 
@@ -212,7 +213,7 @@ void take_progress(struct routes *routes, const struct http_request *request,
         return;
     daemon_look(routes->daemon, &facts);
     int r = read_note(request, &note, &err);
-    if (r == 0 && !facts.setup->slurm)
+    if (r == 0 && !facts.executor->report)
         r = error_set(&err, -EALREADY,
                       "jobs on this machine report to the supervisor they run under");
     if (r == 0 && daemon_find(routes->daemon, id) == JOB_NONE)

@@ -52,7 +52,7 @@ static struct slurm_program program_of(struct daemon *daemon)
     return (struct slurm_program){ setup->slurm_program, words };
 }
 
-int slurm_desk_find(struct daemon *daemon, struct error *err)
+static int find_cluster(struct daemon *daemon, struct error *err)
 {
     struct slurm_program program = program_of(daemon);
     char *known = store_fact(daemon->store, "slurm_nodes");
@@ -64,7 +64,6 @@ int slurm_desk_find(struct daemon *daemon, struct error *err)
         r = store_set_fact(daemon->store, "slurm_nodes", found, err);
     free(known);
     free(found);
-    daemon->carrier = &carrier_slurm;
     return r;
 }
 
@@ -512,7 +511,7 @@ static void outgrown(void *context)
     daemon_want_pass(daemon);
 }
 
-int slurm_desk_open(struct daemon *daemon, struct error *err)
+static int open_slurm(struct daemon *daemon, struct error *err)
 {
     struct slurm_setup setup = { .loop = &daemon->loop,
                                  .program = program_of(daemon),
@@ -529,6 +528,10 @@ int slurm_desk_open(struct daemon *daemon, struct error *err)
                                  .context = daemon };
     struct slurm *slurm = NULL;
     int r = slurm_open(&slurm, &setup, err);
-    daemon->executor = slurm;
+    daemon->executor_self = slurm;
     return r;
 }
+
+const struct backend backend_slurm = { .executor = &executor_slurm,
+                                       .find_cluster = find_cluster,
+                                       .open = open_slurm };

@@ -8,7 +8,7 @@
 #include "daemon/daemon.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
-#include "executor/slurm/slurm.h"
+#include "executor/executor.h"
 #include "store/db.h"
 #include "store/rows.h"
 #include "store/store.h"
@@ -87,10 +87,13 @@ static void add_slurm(struct daemon *daemon, const struct job *job,
         reasons_add(reasons, "slurm_away",
                     "Slurm does not answer, and nothing starts until it does: %s",
                     facts.trouble);
-    else if (facts.slurm && job->state == JOB_PLACED &&
-             *slurm_reason(facts.slurm, job->id))
+    if (facts.trouble || !facts.executor_self || !facts.executor->job_reason ||
+        job->state != JOB_PLACED)
+        return;
+    const char *reason = facts.executor->job_reason(facts.executor_self, job->id);
+    if (*reason)
         reasons_add(reasons, "slurm", "Slurm was asked to start it, and says: %s",
-                    slurm_reason(facts.slurm, job->id));
+                    reason);
 }
 
 int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,

@@ -541,7 +541,7 @@ static void begin(uint64_t seed, const char *policy_text)
                                   .rates = &play.rates,
                                   .policy = policy,
                                   .settings = settings,
-                                  .executor = carrier_slurm.executor,
+                                  .executor = &executor_slurm,
                                   .job_max = 256,
                                   .seed = 1 };
     assert_int_equal(engine_init(&play.engine, &play.arena, &setup, &err), 0);
@@ -559,7 +559,7 @@ static void begin(uint64_t seed, const char *policy_text)
     assert_int_equal(slurm_open(&play.slurm, &slurm, &err), 0);
     play.engine.executor_self = play.slurm;
     engine_listen(&play.engine, (struct listener){ .event = heed });
-    engine_listen(&play.engine, (struct listener){ .event = carrier_slurm.event,
+    engine_listen(&play.engine, (struct listener){ .event = executor_slurm.event,
                                                    .self = play.slurm });
     say_all();
 }
@@ -578,7 +578,7 @@ static void drop_lines(void)
 
 static void finish(void)
 {
-    carrier_slurm.close(play.slurm);
+    executor_slurm.close(play.slurm);
     uv_run(&play.loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&play.loop), 0);
     drop_lines();

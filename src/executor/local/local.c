@@ -277,14 +277,6 @@ static int renew(void *self, job_id job, uint64_t steps_max, bool together,
     return 0;
 }
 
-const struct executor executor_local = {
-    .name = "local",
-    .start = start,
-    .stop = stop,
-    .cancel = cancel,
-    .renew = renew,
-};
-
 int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err)
 {
@@ -646,23 +638,28 @@ static pid_t supervisor_of(const struct local_run *run)
     return peer.pid == getpid() ? 0 : peer.pid;
 }
 
-bool local_place(const struct local *local, job_id job, struct local_place *ret)
+static bool find_processes(const void *self, job_id job, struct job_processes *ret)
 {
-    const struct local_run *run = local_run_in(local, job);
+    const struct local_run *run = local_run_in(self, job);
     if (!run || run->phase != PHASE_RUNS)
         return false;
-    *ret = (struct local_place){ .attempt = run->attempt, .pid = supervisor_of(run) };
+    *ret = (struct job_processes){ .attempt = run->attempt, .pid = supervisor_of(run) };
     if (!local_cgroup(run, ret->cgroup) || access(ret->cgroup, F_OK) < 0)
         ret->cgroup[0] = '\0';
     return true;
 }
 
-const struct carrier carrier_local = {
-    .executor = &executor_local,
+const struct executor executor_local = {
+    .name = "local",
+    .start = start,
+    .stop = stop,
+    .cancel = cancel,
+    .renew = renew,
     .close = local_close,
     .reattach = local_reattach,
     .settle = local_sweep,
     .event = local_event,
     .commit = local_commit,
     .count = local_count,
+    .find_processes = find_processes,
 };

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "executor/carrier.h"
+#include "executor/executor.h"
 
 struct error;
 struct event;
@@ -54,11 +54,8 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
 /* Jobs go on.  Run the loop until it has nothing more to do before you close it. */
 void local_close(void *self);
 
-/* start, stop, cancel, renew; self is the struct local.  Resizing is stop and start. */
+/* Its self is the struct local.  Resizing is stop and start. */
 extern const struct executor executor_local;
-
-/* The same with what follows, as berthd wants it. */
-extern const struct carrier carrier_local;
 
 /*
  * After a restart, for every job that the state says is placed, in its seats or stopping:
@@ -78,18 +75,6 @@ int local_commit(void *self, struct error *err);
 
 /* Folders of attempts that nobody named: removed, and what runs in them is ended. */
 void local_sweep(void *self);
-
-#define LOCAL_CGROUP_MAX 320
-
-/* Where a job's processes are found. */
-struct local_place {
-    uint32_t attempt;
-    int32_t pid;                   /* all of them descend from it; 0: not known */
-    char cgroup[LOCAL_CGROUP_MAX]; /* all of them are in it; "": there is none  */
-};
-
-/* False: it has none now. */
-bool local_place(const struct local *local, job_id job, struct local_place *ret);
 
 /* Attempts that are under way, for tests and metrics. */
 uint32_t local_count(const void *self);

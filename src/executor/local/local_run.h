@@ -10,7 +10,7 @@
 
 #define JOB_DIR_MAX 108 /* what a socket's name may have */
 #define GPU_TEXT_MAX 512
-#define CGROUP_MAX LOCAL_CGROUP_MAX
+#define CGROUP_MAX JOB_CGROUP_MAX
 #define LOCAL_UNHEARD_NS \
     (10 * NS_PER_S) /* an end that the engine did not want to know */
 

@@ -242,14 +242,6 @@ static int renew(void *self, job_id job, uint64_t steps_max, bool together,
     return 0;
 }
 
-static const struct executor executor_slurm = {
-    .name = "slurm",
-    .start = start,
-    .stop = stop,
-    .cancel = cancel,
-    .renew = renew,
-};
-
 /* --- a restart ----------------------------------------------------------------------------- */
 
 static int reattach(void *self, const struct lease *lease, bool stopping,
@@ -365,9 +357,9 @@ static uint32_t count(const void *self)
 
 /* --- progress --------------------------------------------------------------------------------- */
 
-void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
-                  double total)
+static void report_step(void *self, job_id job, double step, double loss, double total)
 {
+    struct slurm *slurm = self;
     struct slurm_entry *entry = slurm_at(slurm, job);
     if (!entry || entry->wish != WISH_RUN || !entry->told_started)
         return;
@@ -393,26 +385,29 @@ void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
     slurm_check_lease(entry);
 }
 
-void slurm_saved(struct slurm *slurm, job_id job, double step)
+static void note_saved(void *self, job_id job, double step)
 {
+    struct slurm *slurm = self;
     struct slurm_entry *entry = slurm_at(slurm, job);
     if (entry && entry->told_started)
         entry->saved = step;
 }
 
-const char *slurm_trouble(const struct slurm *slurm)
+static const char *trouble_of(const void *self)
 {
+    const struct slurm *slurm = self;
     return slurm->synced ? "" : slurm->trouble[0] ? slurm->trouble : "not heard yet";
 }
 
-const char *slurm_node_reason(const struct slurm *slurm, node_id node)
+static const char *node_reason(const void *self, node_id node)
 {
+    const struct slurm *slurm = self;
     return slurm->hosts[node].reason;
 }
 
-const char *slurm_reason(const struct slurm *slurm, uint64_t id)
+static const char *job_reason(const void *self, uint64_t id)
 {
-    const struct slurm_entry *entry = slurm_find(slurm, id);
+    const struct slurm_entry *entry = slurm_find(self, id);
     return entry ? entry->reason : "";
 }
 
@@ -469,12 +464,23 @@ static void close_slurm(void *self)
     uv_close((uv_handle_t *)&slurm->timer, timer_closed);
 }
 
-const struct carrier carrier_slurm = {
-    .executor = &executor_slurm,
+const struct executor executor_slurm = {
+    .name = "slurm",
+    .start = start,
+    .stop = stop,
+    .cancel = cancel,
+    .renew = renew,
     .close = close_slurm,
     .reattach = reattach,
     .settle = settle,
     .event = hear_event,
     .commit = hear_commit,
     .count = count,
+    .remote = true,
+    .submit_command = "sbatch",
+    .report = report_step,
+    .saved = note_saved,
+    .trouble = trouble_of,
+    .job_reason = job_reason,
+    .node_reason = node_reason,
 };

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "executor/carrier.h"
+#include "executor/executor.h"
 
 struct arena;
 struct cluster;
@@ -71,12 +71,8 @@ struct slurm_setup {
 int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
                struct error *err);
 
-/* start, stop, cancel, renew; its self is the struct slurm. */
-extern const struct carrier carrier_slurm;
-
-/* A job tells how far it is; 'total' 0 and 'loss' NAN: it does not say. */
-void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
-                  double total);
+/* Its self is the struct slurm. */
+extern const struct executor executor_slurm;
 
 /*
  * What in Slurm makes a job wait, for people: others that have to end, or its owner, who holds
@@ -86,18 +82,6 @@ void slurm_report(struct slurm *slurm, job_id job, double step, double loss,
 #define SLURM_WISHES "berth:"
 #define SLURM_HELD "held=owner"
 const char *slurm_waits_for(const struct json *job);
-
-/* It has saved all before this step: what is done from now on would be lost. */
-void slurm_saved(struct slurm *slurm, job_id job, double step);
-
-/* What Slurm says now: "" if it answers, otherwise what is wrong. */
-const char *slurm_trouble(const struct slurm *slurm);
-
-/* Why a node is down or drained, as Slurm has it; "": nobody says. */
-const char *slurm_node_reason(const struct slurm *slurm, node_id node);
-
-/* Slurm's reason for a job that is not running, "" for none. */
-const char *slurm_reason(const struct slurm *slurm, uint64_t id);
 
 /*
  * The cluster, as Slurm has it; waits until slurmctld has answered or '*stop'.  'known' is
