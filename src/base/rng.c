@@ -8,20 +8,16 @@
 
 #include <math.h>
 
+#include "base/hash.h"
+
 static uint64_t splitmix(uint64_t *x)
 {
-    uint64_t z = *x += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    return hash_mix(*x += 0x9e3779b97f4a7c15u);
 }
 
 void rng_init(struct rng *rng, uint64_t seed, const char *purpose)
 {
-    uint64_t x = 0xcbf29ce484222325u; /* FNV-1a of the name, then the seed */
-    for (; *purpose; purpose++)
-        x = (x ^ (unsigned char)*purpose) * 0x100000001b3u;
-    x ^= splitmix(&seed);
+    uint64_t x = hash_text(purpose) ^ splitmix(&seed);
     for (int i = 0; i < 4; i++)
         rng->s[i] = splitmix(&x);
 }

@@ -6,18 +6,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/place.h"
 #include "model/throughput.h"
-
-static uint64_t hash_of(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    return hash;
-}
 
 void intake_init(struct intake *intake, const struct cluster *cluster,
                  const struct throughput *rates)
@@ -26,7 +19,7 @@ void intake_init(struct intake *intake, const struct cluster *cluster,
     arena_init(&intake->names, 0);
     node_sets_init(&intake->sets, cluster);
     for (uint32_t i = 0; i < cluster->entity_count; i++)
-        map_put(&intake->entities, hash_of(cluster->entities[i].name),
+        map_put(&intake->entities, hash_text(cluster->entities[i].name),
                 ++intake->entity_count);
 }
 
@@ -41,7 +34,7 @@ static uint32_t entity_number(struct intake *intake, const char *name)
 {
     if (!name || !*name)
         return 0;
-    uint64_t hash = hash_of(name);
+    uint64_t hash = hash_text(name);
     uint32_t number = map_find(&intake->entities, hash);
     if (number == MAP_NONE) {
         number = ++intake->entity_count;

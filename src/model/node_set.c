@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "model/cluster.h"
 
 #define BETWEEN ",| " /* names */
@@ -30,16 +31,9 @@ void node_sets_release(struct node_sets *sets)
 
 /* --- names ------------------------------------------------------------------------- */
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
 static uint64_t hash_name(const char *name, size_t bytes)
 {
-    return hash_bytes(0xcbf29ce484222325u, name, bytes);
+    return hash_bytes(HASH_BYTES_START, name, bytes);
 }
 
 /* Most clusters are never asked for a name: they are learnt with the first question. */
@@ -183,7 +177,7 @@ static int fill(const struct node_sets *sets, struct node_set *set,
 
 static uint64_t hash_words(const char *const words[WORDS_COUNT], bool exact)
 {
-    uint64_t hash = 0x9e3779b97f4a7c15u + exact;
+    uint64_t hash = HASH_WORDS_START + exact;
     for (uint32_t w = 0; w < WORDS_COUNT; w++)
         hash = words[w] ? hash_bytes(hash, words[w], strlen(words[w]) + 1)
                         : hash_bytes(hash, "\1", 1);

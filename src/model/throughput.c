@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "model/cluster.h"
 #include "model/published.h"
 #include "model/throughput_read.h"
@@ -37,9 +38,7 @@ static void throughput_begin(struct throughput *table, struct arena *arena)
 /* Where a name is in the index, or is to be put. */
 static uint32_t *index_of(const struct throughput *table, const char *name)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (const char *c = name; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    uint64_t hash = hash_text(name);
     uint32_t at = (uint32_t)(hash ^ hash >> 32) & (table->index_room - 1);
     while (table->index[at] &&
            strcmp(table->rows[table->index[at] - 1].name, name) != 0)

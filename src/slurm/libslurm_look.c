@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "slurm/hash.h"
+#include "base/hash.h"
 #include "slurm/hostlist.h"
 #include "slurm/libslurm_internal.h"
 #include "slurm/output.h"
@@ -246,7 +246,7 @@ static int look_at_jobs(struct libslurm *self, const struct eyes *eyes,
 
 static void add_partition(struct libslurm *self, const char *node, const char *name)
 {
-    uint64_t key = hash_of(node, strlen(node));
+    uint64_t key = hash_text(node);
     uint32_t place = map_find(&self->partition_of, key);
     if (place == MAP_NONE) {
         place = self->of_count++;
@@ -304,8 +304,7 @@ static bool is_up(uint32_t state)
 static void show_node(struct libslurm *self, const node_info_t *info,
                       const struct eyes *eyes)
 {
-    uint32_t place =
-        map_find(&self->partition_of, hash_of(info->name, strlen(info->name)));
+    uint32_t place = map_find(&self->partition_of, hash_text(info->name));
     struct slurm_node node = {
         .name = info->name,
         .partitions = place == MAP_NONE ? "" : self->of[place],

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/hash.h"
 #include "base/json.h"
-#include "slurm/hash.h"
 #include "slurm/request.h"
 #include "slurm/words.h"
 
@@ -16,7 +16,7 @@
 /* Of a line; never UNSAID. */
 static uint64_t line_hash(const void *bytes, size_t count)
 {
-    uint64_t hash = hash_of(bytes, count);
+    uint64_t hash = hash_bytes(HASH_BYTES_START, bytes, count);
     return hash != UNSAID ? hash : 1;
 }
 
@@ -94,7 +94,7 @@ static void see_node(void *self, const struct slurm_node *node)
     struct watch *watch = self;
     if (!is_managed(watch, node->partitions) || !json_can_say(node->name))
         return;
-    uint64_t key = NODE_KEY | hash_of(node->name, strlen(node->name));
+    uint64_t key = NODE_KEY | hash_text(node->name);
     struct known *known = meet(watch, key, 0);
     if (!known->name && !(known->name = strdup(node->name)))
         abort();

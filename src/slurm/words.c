@@ -8,12 +8,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/jot.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "slurm/driver.h"
 #include "slurm/gres.h"
-#include "slurm/hash.h"
 #include "slurm/hostlist.h"
 
 #define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
@@ -89,7 +89,7 @@ static void say_held(struct buf *line, const struct slurm_job *job,
             jot_open(line, "gpu_index", '{');
         open = true;
         for (uint32_t n = 0; n < list.count; n++) {
-            uint64_t key = hash_of(list.names[n], strlen(list.names[n]));
+            uint64_t key = hash_text(list.names[n]);
             if (map_find(&said, key) == MAP_NONE)
                 say_indexes(line, list.names[n], indexes);
             map_put(&said, key, 1);

@@ -5,20 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/hash.h"
 
 #define NOBODY UINT32_MAX
-
-static uint64_t hash_of(const double *row, uint32_t width)
-{
-    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
-    for (uint32_t i = 0; i < width; i++) {
-        uint64_t bits;
-        memcpy(&bits, &row[i], sizeof bits);
-        hash = (hash ^ bits) * UINT64_C(0xff51afd7ed558ccd);
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
 
 struct alike alike_find(const double *rows, uint32_t row_count, uint32_t width,
                         struct arena *arena)
@@ -35,7 +24,7 @@ struct alike alike_find(const double *rows, uint32_t row_count, uint32_t width,
     memset(table, 0xff, room * sizeof *table);
     for (uint32_t i = 0; i < row_count; i++) {
         const double *row = &rows[(size_t)i * width];
-        size_t at = hash_of(row, width) & (room - 1);
+        size_t at = hash_doubles(row, width) & (room - 1);
         while (table[at] != NOBODY &&
                memcmp(row, &rows[(size_t)alike.first[table[at]] * width],
                       width * sizeof *row) != 0)

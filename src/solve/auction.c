@@ -26,6 +26,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "solve/descent.h"
 
 #define SMALL 2048       /* jobs; no sample is worth its while below that     */
@@ -92,10 +93,7 @@ static double worth_of(const struct sale *sale, uint32_t job, uint32_t t, double
 /* In -1..1, of its own for every job and type. */
 static double hair_of(uint64_t job, uint64_t type, uint64_t lot)
 {
-    uint64_t z = (job * 16 + type + 1) * 0x9e3779b97f4a7c15u + lot;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
+    uint64_t z = hash_mix((job * 16 + type + 1) * 0x9e3779b97f4a7c15u + lot);
     return (double)(int64_t)z * 0x1p-63;
 }
 

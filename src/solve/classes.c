@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "solve/frame.h"
 #include "solve/market.h"
@@ -99,18 +100,6 @@ void classes_begin(struct classes *classes, uint32_t type_count, const double *c
     classes->job_count = 0;
 }
 
-static uint64_t key_of(const double *fields, uint32_t count)
-{
-    uint64_t key = UINT64_C(0x9e3779b97f4a7c15);
-    for (uint32_t i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, &fields[i], sizeof bits);
-        key = (key ^ bits) * UINT64_C(0xff51afd7ed558ccd);
-        key ^= key >> 32;
-    }
-    return key;
-}
-
 /* A place for a kind that is not there yet. */
 static uint32_t add_kind(struct classes *classes, uint64_t key, const double *fields,
                          uint32_t count)
@@ -137,7 +126,7 @@ uint32_t classes_put(struct classes *classes, const struct buyer *buyer)
     fields[count++] = buyer->gang;
     fields[count++] = buyer->need;
     fields[count++] = buyer->ahead;
-    uint64_t key = key_of(fields, count);
+    uint64_t key = hash_doubles(fields, count);
     uint32_t place;
     while ((place = map_find(&classes->places, key)) != MAP_NONE &&
            memcmp(classes->kinds[place].fields, fields, count * sizeof *fields) != 0)

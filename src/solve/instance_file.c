@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "solve/frame.h"
@@ -158,18 +159,10 @@ static bool id_text(const struct json *json, char *text, size_t size)
     return true;
 }
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(1469598103934665603);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash;
-}
-
 /* The job of that id, or MAP_NONE; where it would stand is in 'ret_key'. */
 static uint32_t find_job(const struct place *at, const char *id, uint64_t *ret_key)
 {
-    uint64_t key = hash_of(id);
+    uint64_t key = hash_text(id);
     uint32_t job;
     while ((job = map_find(&at->ids, key)) != MAP_NONE &&
            strcmp(at->instance->jobs[job], id) != 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "workload/number.h"
 
 static int wrong_line(const struct curves *curves, const char *what, struct error *err)
@@ -135,14 +136,6 @@ static void name_by_file(struct curves *curves)
         snprintf(curves->id, sizeof curves->id, "curve");
 }
 
-static uint64_t hash(const char *text)
-{
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 /* Whose row this is; it must not have been seen before. */
 static int begin_curve(struct curves *curves, struct error *err)
 {
@@ -163,7 +156,7 @@ static int begin_curve(struct curves *curves, struct error *err)
         return table_wrong(&curves->table, curves->run_column, "a name", err);
     snprintf(curves->id, sizeof curves->id, "%s%s%s", curves->run_id,
              curves->metric[0] ? "/" : "", curves->metric);
-    uint64_t key = hash(curves->id);
+    uint64_t key = hash_text(curves->id);
     if (map_find(&curves->seen, key) != MAP_NONE)
         return table_wrong(&curves->table, curves->run_column,
                            "the rows of a curve together", err);

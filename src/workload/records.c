@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "workload/format.h"
 
 #define TEXTS_MAX (UINT32_MAX / 2)
@@ -29,14 +30,6 @@ void records_release(struct records *records)
     map_release(&records->words);
     map_release(&records->names);
     *records = (struct records){ 0 };
-}
-
-static uint64_t hash(const char *text)
-{
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, then stirred for the map */
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
-    return h ^ h >> 29;
 }
 
 /* Place of a copy of 'text'; the caller has seen to the ceiling. */
@@ -63,7 +56,7 @@ static uint32_t keep_word(struct records *records, const char *text)
 {
     if (!text)
         return 0;
-    uint64_t key = hash(text);
+    uint64_t key = hash_text(text);
     uint32_t place = map_find(&records->words, key);
     if (place != MAP_NONE && strcmp(records->texts + place, text) == 0)
         return place;
@@ -76,7 +69,7 @@ static uint32_t keep_word(struct records *records, const char *text)
 /* Whether a job of that name is there; if not, this one will be. */
 static bool is_double(struct records *records, const char *name)
 {
-    uint64_t key = hash(name);
+    uint64_t key = hash_text(name);
     uint32_t index = map_find(&records->names, key);
     if (index != MAP_NONE)
         return strcmp(records->texts + records->items[index].name, name) == 0;

@@ -1,4 +1,5 @@
 /* run.c - a list of jobs through the real engine and the simulated cluster. */
+#include "base/hash.h"
 #include "support/run.h"
 
 #include <string.h>
@@ -6,54 +7,49 @@
 #include "base/error.h"
 #include "store/store.h"
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    return hash ^ hash >> 32;
-}
-
 static uint64_t mix_double(uint64_t hash, double number)
 {
     uint64_t word;
     memcpy(&word, &number, sizeof word);
-    return mix(hash, word);
+    return hash_word(hash, word);
 }
 
 uint64_t run_hash_event(uint64_t hash, const struct view *view,
                         const struct event *event)
 {
-    hash = mix(hash, (uint64_t)event->at_ns);
-    hash = mix(hash, event->kind);
+    hash = hash_word(hash, (uint64_t)event->at_ns);
+    hash = hash_word(hash, event->kind);
     switch (event->kind) {
     case EVENT_REJECTED:
-        return mix(hash, event->spec->id);
+        return hash_word(hash, event->spec->id);
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:
     case EVENT_FOREIGN:
-        return mix(hash, event->node);
+        return hash_word(hash, event->node);
     case EVENT_CLOSED:
         return hash;
     default:
         break;
     }
-    hash = mix(hash, view->jobs[event->job].id);
+    hash = hash_word(hash, view->jobs[event->job].id);
     switch (event->kind) {
     case EVENT_PLACED:
     case EVENT_RESIZING:
         for (uint32_t i = 0; i < event->seat_count; i++) {
-            hash = mix(hash, event->seats[i].node);
-            hash = mix(hash, event->seats[i].gpus);
+            hash = hash_word(hash, event->seats[i].node);
+            hash = hash_word(hash, event->seats[i].gpus);
         }
-        return mix(hash, event->promise_count);
+        return hash_word(hash, event->promise_count);
     case EVENT_RECALLED:
-        return mix(mix(hash, event->rule),
-                   event->for_whom == JOB_NONE ? 0 : view->jobs[event->for_whom].id);
+        return hash_word(hash_word(hash, event->rule),
+                         event->for_whom == JOB_NONE ? 0
+                                                     : view->jobs[event->for_whom].id);
     case EVENT_STOPPED:
     case EVENT_LOST:
     case EVENT_FINISHED:
         return mix_double(hash, event->steps);
     case EVENT_LEVELLED:
-        return mix(hash, event->level);
+        return hash_word(hash, event->level);
     default:
         return hash;
     }
@@ -123,8 +119,9 @@ static void watch(void *self, const struct view *view, const struct event *event
     count(run, view, event);
     run->hash = run_hash_event(run->hash, view, event);
     if (shows(event->kind))
-        run->outcome += mix(mix(mix(0, (uint64_t)event->at_ns), event->kind),
-                            view->jobs[event->job].id);
+        run->outcome +=
+            hash_word(hash_word(hash_word(0, (uint64_t)event->at_ns), event->kind),
+                      view->jobs[event->job].id);
     if (getenv("BERTH_EVENTS"))
         print_event(view, event);
     if (!run->setup->unchecked)

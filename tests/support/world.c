@@ -1,4 +1,5 @@
 /* world.c - a small cluster in a test, in few words. */
+#include "base/hash.h"
 #include "support/world.h"
 
 #include <string.h>
@@ -299,31 +300,25 @@ bool world_waits_for(const struct world *w, job_id job, job_id victim)
     return false;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    return hash ^ hash >> 32;
-}
-
 uint64_t world_free_hash(const struct world *w)
 {
     const struct free_index *free = &w->state.free;
-    uint64_t hash = mix(0, free->gpu_count);
+    uint64_t hash = hash_word(0, free->gpu_count);
     for (node_id n = 0; n < w->cluster.node_count; n++) {
         const struct room *room = &free->rooms[n];
-        hash = mix(hash, room->gpus);
-        hash = mix(hash, (uint64_t)room->cpu_milli << 32 | room->mem_mib);
-        hash = mix(hash, free->listed[n]);
+        hash = hash_word(hash, room->gpus);
+        hash = hash_word(hash, (uint64_t)room->cpu_milli << 32 | room->mem_mib);
+        hash = hash_word(hash, free->listed[n]);
     }
     for (uint32_t type = 0; type < w->cluster.type_count; type++) {
         const struct free_shelf *shelf = &free->shelves[type];
-        hash = mix(hash, shelf->counts);
-        hash = mix(hash, shelf->gpu_count);
+        hash = hash_word(hash, shelf->counts);
+        hash = hash_word(hash, shelf->gpu_count);
         for (uint32_t c = 0; c <= w->cluster.types[type].node_gpus_max; c++) {
-            hash = mix(hash, shelf->by_count[c].count);
+            hash = hash_word(hash, shelf->by_count[c].count);
             for (uint32_t n = bits_next(&shelf->by_count[c], 0); n != BITS_NONE;
                  n = bits_next(&shelf->by_count[c], n + 1))
-                hash = mix(hash, n);
+                hash = hash_word(hash, n);
         }
     }
     return hash;

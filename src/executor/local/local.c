@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "host/cgroup.h"
 #include "host/leftovers.h"
@@ -555,10 +556,8 @@ static void find_cgroup(struct local *local)
     local->cgroup[0] = '\0';
     if (!cgroup_find(base, sizeof base))
         return;
-    uint32_t hash = 2166136261;
-    for (const char *c = local->run_dir; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 16777619;
-    snprintf(local->cgroup, sizeof local->cgroup, "%s/berth-%08x", base, hash);
+    snprintf(local->cgroup, sizeof local->cgroup, "%s/berth-%08x", base,
+             (uint32_t)hash_text(local->run_dir));
     file = cgroup_make(local->cgroup) && access(local->cgroup, W_OK) == 0
                ? fopen(path, "we")
                : NULL;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
@@ -13,14 +14,6 @@
 #include "model/launch.h"
 
 /* --- nodes -------------------------------------------------------------------------- */
-
-static uint64_t hash_text(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash | 1;
-}
 
 /* A name that stands twice is now the later one: the node has other accelerators. */
 void slurm_index_nodes(struct slurm *slurm)

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/bits.h"
+#include "base/hash.h"
 #include "model/cluster.h"
 #include "model/free.h"
 #include "model/node_set.h"
@@ -377,11 +378,10 @@ static node_id node_found(const struct evict *evict, const struct view *view,
 
 static struct evict_memo *memo_of(struct evict *evict, const struct job *job)
 {
-    uint64_t hash = job->gpus * 0x9e3779b97f4a7c15u;
-    hash = (hash ^ job->cpu_milli) * 0xff51afd7ed558ccdu;
-    hash = (hash ^ job->mem_mib) * 0xc4ceb9fe1a85ec53u;
-    hash = (hash ^ job->types ^ (uint64_t)job->nodes << 32) * 0x9e3779b97f4a7c15u;
-    hash += node_set_number(job->set) * 0xff51afd7ed558ccdu;
+    uint64_t hash =
+        hash_word(HASH_WORDS_START, job->gpus | (uint64_t)job->cpu_milli << 32);
+    hash = hash_word(hash, job->mem_mib | (uint64_t)job->types << 32);
+    hash = hash_word(hash, job->nodes | (uint64_t)node_set_number(job->set) << 32);
     return &evict->memos[(hash >> 40) % MEMOS_MAX];
 }
 

@@ -2,6 +2,7 @@
 #include "policy/shared/sizes.h"
 
 #include "base/arena.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "model/node_set.h"
 #include "model/reasons.h"
@@ -44,11 +45,9 @@ void sizes_release(struct sizes *sizes)
 static uint64_t hash_of(const struct demand *demand)
 {
     const uint32_t *words = (const uint32_t *)demand;
-    uint64_t hash = 0x9e3779b97f4a7c15u;
-    for (uint32_t i = 0; i < sizeof *demand / 4; i++) {
-        hash = (hash ^ words[i]) * 0xff51afd7ed558ccdu;
-        hash ^= hash >> 32;
-    }
+    uint64_t hash = HASH_WORDS_START;
+    for (uint32_t i = 0; i < sizeof *demand / 4; i++)
+        hash = hash_word(hash, words[i]);
     return hash;
 }
 
