@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/transport.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #define CONNECT_S 5
@@ -46,13 +46,6 @@ struct head {
     bool chunked, sized, last; /* 'last': no other answer comes this way */
     uint64_t size;
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static int no_http(const struct socket_transport *s, struct error *err)
 {
@@ -107,7 +100,7 @@ static int await(struct socket_transport *s, short events, struct error *err)
     for (;;) {
         if (q->idle && !q->idle(q->context))
             return -ECANCELED;
-        int64_t left_ms = s->deadline_ms - now_ms();
+        int64_t left_ms = s->deadline_ms - clock_now_ms();
         if (left_ms <= 0)
             return error_set(err, -ETIMEDOUT, "%.200s: no answer within %ld s", s->path,
                              q->answer_s);
@@ -332,7 +325,7 @@ static int socket_ask(struct transport *transport, const struct question *questi
     buf_init(&text, REQUEST_MAX);
     s->question = question;
     s->deadline_ms =
-        question->answer_s > 0 ? now_ms() + question->answer_s * 1000 : INT64_MAX;
+        question->answer_s > 0 ? clock_now_ms() + question->answer_s * 1000 : INT64_MAX;
     *ret_status = 0;
     int r = write_request(question, &text, err);
     for (bool again = r == 0; again;) {

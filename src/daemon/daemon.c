@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
@@ -34,23 +34,16 @@
 
 /* --- time ------------------------------------------------------------------------- */
 
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* The wall clock at the start, carried on by one that never goes back. */
 int64_t daemon_now_ns(const struct daemon *daemon)
 {
-    return daemon->wall_ns + clock_ns(CLOCK_MONOTONIC) - daemon->steady_ns;
+    return daemon->wall_ns + clock_now_ns() - daemon->steady_ns;
 }
 
 static void start_clock(struct daemon *daemon)
 {
-    daemon->steady_ns = clock_ns(CLOCK_MONOTONIC);
-    daemon->wall_ns = clock_ns(CLOCK_REALTIME);
+    daemon->steady_ns = clock_now_ns();
+    daemon->wall_ns = clock_read_ns(CLOCK_REALTIME);
     struct db_query *query =
         db_prepare(store_reader(daemon->store),
                    "SELECT at_ns FROM event ORDER BY seq DESC LIMIT 1");

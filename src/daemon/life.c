@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -391,14 +391,6 @@ static void listen_all(struct daemon *daemon)
     desk_flows_begin(daemon);
 }
 
-/* For how long decisions take. */
-static int64_t steady_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 static int init_engine(struct daemon *daemon, struct error *err)
 {
     const struct policy *policy;
@@ -420,7 +412,7 @@ static int init_engine(struct daemon *daemon, struct error *err)
                                   .job_max = daemon->setup.job_max,
                                   .seed = 1 };
     r = engine_init(&daemon->engine, &daemon->life, &setup, err);
-    daemon->engine.clock_ns = steady_now;
+    daemon->engine.clock_ns = clock_now_ns;
     return r;
 }
 

@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "flowd/levels.h"
 #include "flowd/marker.h"
@@ -34,13 +34,6 @@ struct bench {
     FILE *file;
 };
 
-static double read_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 /* How long something took, and how long of it on a processor: the rest is others'. */
 struct took {
     double ms, cpu_ms;
@@ -48,7 +41,7 @@ struct took {
 
 static struct took now(void)
 {
-    return (struct took){ read_ms(CLOCK_MONOTONIC), read_ms(CLOCK_PROCESS_CPUTIME_ID) };
+    return (struct took){ clock_now_s() * 1e3, clock_cpu_s() * 1e3 };
 }
 
 static struct took since(struct took begun)

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "api/call.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
@@ -85,13 +86,6 @@ static void on_end(int number)
     ended = 1;
 }
 
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)
 {
@@ -134,13 +128,13 @@ static void deal(struct flowd *flowd)
         use->targets[use->count++] = *target;
     }
     if (unreached != flowd->unreached)
-        flowd->unreached_ns = clock_ns();
+        flowd->unreached_ns = clock_now_ns();
     flowd->unreached = unreached;
 }
 
 static int apply_each(struct flowd *flowd, bool doubt, struct error *err)
 {
-    int64_t now = clock_ns();
+    int64_t now = clock_now_ns();
     int r = 0;
     for (uint32_t i = 0; i < flowd->use_count; i++) {
         struct use *use = &flowd->uses[i];
@@ -265,11 +259,11 @@ static void forget_gone(struct flowd *flowd)
 static void tell(struct flowd *flowd)
 {
     struct json *body = news(flowd);
-    flowd->tell_ns = clock_ns() + TELL_NS;
+    flowd->tell_ns = clock_now_ns() + TELL_NS;
     if (!body)
         return;
     if (call_json(flowd->tell, "POST", "/v1/flows", body, NULL, NULL) < 0)
-        flowd->tell_ns = clock_ns() + TELL_LATER_NS;
+        flowd->tell_ns = clock_now_ns() + TELL_LATER_NS;
     else
         for (uint32_t i = 0; i < flowd->count_count; i++)
             flowd->counts[i].said = flowd->counts[i].bytes;
@@ -303,7 +297,7 @@ static void take(void *context, const char *name, const char *data, size_t count
     struct error err;
     if (strcmp(name, "flows") != 0)
         return;
-    flowd->heard_ns = clock_ns();
+    flowd->heard_ns = clock_now_ns();
     flowd->retry_ns = RETRY_MIN_NS;
     struct wanted *next = &flowd->wanted[!flowd->holds];
     if (wanted_parse(next, data, count, &err) < 0) {
@@ -320,11 +314,11 @@ static void take(void *context, const char *name, const char *data, size_t count
     }
     flowd->away = false;
     flowd->holds = !flowd->holds;
-    flowd->until_ns = clock_ns() + next->valid_ns;
+    flowd->until_ns = clock_now_ns() + next->valid_ns;
     fill(flowd);
     apply(flowd);
     renew_counts(flowd);
-    flowd->looked_ns = clock_ns();
+    flowd->looked_ns = clock_now_ns();
 }
 
 static bool take_stream(void *context, const char *bytes, size_t count)
@@ -386,7 +380,7 @@ static void look(struct flowd *flowd, int64_t now)
 static bool tick(void *context)
 {
     struct flowd *flowd = context;
-    int64_t now = clock_ns();
+    int64_t now = clock_now_ns();
     if (now - flowd->looked_ns >= LOOK_NS ||
         (flowd->until_ns && now >= flowd->until_ns))
         look(flowd, now);
@@ -394,12 +388,12 @@ static bool tick(void *context)
         read_bytes(flowd);
         tell(flowd);
     }
-    return !ended && clock_ns() - flowd->heard_ns < SILENT_NS;
+    return !ended && clock_now_ns() - flowd->heard_ns < SILENT_NS;
 }
 
 static void wait_and_tick(struct flowd *flowd, int64_t ns)
 {
-    for (int64_t end = clock_ns() + ns; !ended && clock_ns() < end;) {
+    for (int64_t end = clock_now_ns() + ns; !ended && clock_now_ns() < end;) {
         nanosleep(&(struct timespec){ .tv_nsec = 50 * MS }, NULL);
         tick(flowd);
     }
@@ -410,7 +404,7 @@ static void follow(struct flowd *flowd)
     struct error err = { "berthd ended the stream" };
     const struct call_stream stream = { take_stream, tick, flowd };
     events_reset(&flowd->events);
-    flowd->heard_ns = clock_ns();
+    flowd->heard_ns = clock_now_ns();
     int r = call_stream(flowd->stream, flowd->path, &stream, &err);
     if (ended)
         return;

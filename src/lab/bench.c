@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
@@ -14,13 +15,6 @@ const struct bench_suite *const bench_suites[] = {
     &bench_sim,   &bench_fit,  &bench_fitgpp, &bench_flow, &bench_solve,
     &bench_gavel, &bench_live, &bench_slurm,  NULL
 };
-
-double bench_cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 int bench_simulate(const char *name, bool published, struct sim_setup setup,
                    struct sim_result *ret_result, double *ret_cpu_s, struct error *err)
@@ -36,9 +30,9 @@ int bench_simulate(const char *name, bool published, struct sim_setup setup,
             throughput_published(&rates, &arena);
         setup.cluster = &cluster;
         setup.rates = &rates;
-        double begin_s = bench_cpu_s();
+        double begin_s = clock_cpu_s();
         r = sim_run(&setup, ret_result, err);
-        *ret_cpu_s = bench_cpu_s() - begin_s;
+        *ret_cpu_s = clock_cpu_s() - begin_s;
     }
     arena_release(&arena);
     return r;

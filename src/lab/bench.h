@@ -32,9 +32,6 @@ void bench_row(struct bench *bench, const char *id, double value, const char *un
 void bench_note(struct bench *bench, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* CPU time of this process, in seconds. */
-double bench_cpu_s(void);
-
 /*
  * Run a simulation on that cluster, at published rates if asked for, and say what it cost;
  * 'setup' has all but the cluster and the rates.  Release the result.

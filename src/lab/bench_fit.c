@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
@@ -59,7 +60,7 @@ static double fit_us(struct histories *h, fit_function fit, uint32_t count, bool
     double best_us = HUGE_VAL;
     double seen = 0; /* so that nothing is left out */
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
-        double begin_s = bench_cpu_s();
+        double begin_s = clock_cpu_s();
         for (uint32_t n = 0; n < HISTORIES; n++) {
             struct family_points points = { .step = h->step,
                                             .value = h->value[n],
@@ -71,7 +72,7 @@ static double fit_us(struct histories *h, fit_function fit, uint32_t count, bool
                 h->fits[n] = found;
             seen += found.sse;
         }
-        double us = (bench_cpu_s() - begin_s) * 1e6 / HISTORIES;
+        double us = (clock_cpu_s() - begin_s) * 1e6 / HISTORIES;
         best_us = us < best_us ? us : best_us;
     }
     return isfinite(seen) ? best_us : NAN;
@@ -97,15 +98,15 @@ static void bench_jobs(struct bench *bench, struct histories *h, struct arena *a
             for (uint32_t i = 0; i < POINTS; i++)
                 curve_add(&curves[n], h->step[i], h->value[n % HISTORIES][i]);
         }
-        double begin_s = bench_cpu_s();
+        double begin_s = clock_cpu_s();
         for (uint32_t n = 0; n < JOBS; n++)
             curve_fit(&curves[n]);
-        double cold_s = bench_cpu_s();
+        double cold_s = clock_cpu_s();
         for (uint32_t n = 0; n < JOBS; n++) {
             curve_add(&curves[n], h->step[POINTS], h->value[n % HISTORIES][POINTS]);
             curve_fit(&curves[n]);
         }
-        double warm_s = bench_cpu_s();
+        double warm_s = clock_cpu_s();
         cold_ms = fmin(cold_ms, (cold_s - begin_s) * 1e3);
         warm_ms = fmin(warm_ms, (warm_s - cold_s) * 1e3);
     }
@@ -142,9 +143,9 @@ static void bench_gains(struct bench *bench, struct arena *arena)
     double best_ms = HUGE_VAL;
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         memcpy(jobs, drawn, JOBS * sizeof *jobs);
-        double begin_s = bench_cpu_s();
+        double begin_s = clock_cpu_s();
         gains_share(jobs, JOBS, UNITS, 3, heap);
-        best_ms = fmin(best_ms, (bench_cpu_s() - begin_s) * 1e3);
+        best_ms = fmin(best_ms, (clock_cpu_s() - begin_s) * 1e3);
     }
     bench_row(bench, "slaq_4000_jobs_16000_units", best_ms, "ms", JOBS, NULL, 0);
 }
@@ -154,21 +155,21 @@ static void bench_forecast(struct bench *bench, struct histories *h,
 {
     struct curve *curve = arena_new(arena, struct curve);
     bool predictable;
-    double begin_s = bench_cpu_s();
+    double begin_s = clock_cpu_s();
     for (uint32_t n = 0; n < HISTORIES / 10; n++) {
         curve_init(curve, NULL);
         for (uint32_t i = 0; i < POINTS; i++)
             curve_add(curve, h->step[i], h->value[n][i]);
         curve_forecast(curve, 10, &predictable);
     }
-    double us = (bench_cpu_s() - begin_s) * 1e6 / (HISTORIES / 10.0);
+    double us = (clock_cpu_s() - begin_s) * 1e6 / (HISTORIES / 10.0);
     bench_row(bench, "forecast_100", us, "us", POINTS, NULL, 0);
 
-    begin_s = bench_cpu_s();
+    begin_s = clock_cpu_s();
     curve_init(curve, NULL);
     for (uint32_t i = 0; i < LONG_POINTS; i++)
         curve_add(curve, i, 1 / (1 + 0.001 * i));
-    double add_ns = (bench_cpu_s() - begin_s) * 1e9 / LONG_POINTS;
+    double add_ns = (clock_cpu_s() - begin_s) * 1e9 / LONG_POINTS;
     bench_row(bench, "add_point", add_ns, "ns", LONG_POINTS, NULL, 0);
 }
 

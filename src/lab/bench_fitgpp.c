@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
@@ -104,13 +105,13 @@ static double choice_us(struct crowd *crowd, uint32_t gpus, uint32_t times)
     plan_begin(crowd->plan);
     victims_begin(&crowd->victims);
     victims_best(&crowd->victims, &crowd->state.view, crowd->plan, &trial);
-    double begin_s = bench_cpu_s();
+    double begin_s = clock_cpu_s();
     for (uint32_t i = 0; i < times; i++) {
         trial.cpu_milli = 1000 * (1 + rng_below(&crowd->rng, 4));
         trial.mem_mib = 1024 * (1 + rng_below(&crowd->rng, 31));
         victims_best(&crowd->victims, &crowd->state.view, crowd->plan, &trial);
     }
-    double us = (bench_cpu_s() - begin_s) * 1e6 / times;
+    double us = (clock_cpu_s() - begin_s) * 1e6 / times;
     plan_end(crowd->plan);
     return us;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "api/call.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "lab/bench.h"
@@ -112,7 +113,7 @@ int live_bench_batch(struct scratch *scratch, const char *const *words, uint32_t
 int live_bench_settle(struct scratch *scratch, uint32_t left, double within_s,
                       struct error *err)
 {
-    double end_s = scratch_clock_s() + within_s;
+    double end_s = clock_now_s() + within_s;
     for (;;) {
         int64_t live = 0;
         int r = scratch_count_jobs(scratch, &live, err);
@@ -120,7 +121,7 @@ int live_bench_settle(struct scratch *scratch, uint32_t left, double within_s,
             return r;
         if (live <= left)
             return 0;
-        if (scratch_clock_s() > end_s)
+        if (clock_now_s() > end_s)
             return error_set(err, -ETIME, "%" PRId64 " jobs are left after %.0f s",
                              live, within_s);
         nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
@@ -137,10 +138,10 @@ static int submit_some(struct scratch *scratch, uint32_t count, struct samples *
     int r = 0;
     for (uint32_t i = 0; i < count && r == 0; i++) {
         uint64_t id;
-        double begin_s = scratch_clock_s();
+        double begin_s = clock_now_s();
         r = scratch_submit(scratch, request, &id, err);
         if (samples)
-            samples_add(samples, (scratch_clock_s() - begin_s) * 1e3);
+            samples_add(samples, (clock_now_s() - begin_s) * 1e3);
     }
     json_free(request);
     return r;
@@ -160,7 +161,7 @@ static int submit_together(struct bench *bench, struct scratch *scratch,
                            struct error *err)
 {
     pid_t clients[CLIENTS];
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     bool all = true;
     for (uint32_t i = 0; i < CLIENTS; i++) {
         clients[i] = fork();
@@ -173,7 +174,7 @@ static int submit_together(struct bench *bench, struct scratch *scratch,
             waitpid(clients[i], &status, 0);
         all = all && status == 0;
     }
-    double s = scratch_clock_s() - begin_s;
+    double s = clock_now_s() - begin_s;
     if (!all)
         return error_set(err, -EIO, "a client was not answered");
     bench_row(bench, "submit_8_clients", CLIENTS * PER_CLIENT / s, "jobs/s",
@@ -196,12 +197,12 @@ static int bench_submissions(struct bench *bench, struct error *err)
         samples_rows(&samples, bench, "submit");
         r = submit_together(bench, &scratch, err);
     }
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     if (r == 0)
         r = live_bench_batch(&scratch, nap, BATCH, err);
     if (r == 0)
-        bench_row(bench, "submit_batch", BATCH / (scratch_clock_s() - begin_s),
-                  "jobs/s", BATCH, NULL, 0);
+        bench_row(bench, "submit_batch", BATCH / (clock_now_s() - begin_s), "jobs/s",
+                  BATCH, NULL, 0);
     scratch_close(&scratch);
     return r;
 }
@@ -216,11 +217,11 @@ static int ask_why(struct bench *bench, struct scratch *scratch, struct error *e
         char path[64];
         struct json *why = NULL;
         snprintf(path, sizeof path, "/v1/jobs/%u/why", 2 + i * (WAITING / ASKED));
-        double begin_s = scratch_clock_s();
+        double begin_s = clock_now_s();
         int r = call_json(scratch->call, "GET", path, NULL, &why, err);
         if (r < 0)
             return r;
-        samples_add(&samples, (scratch_clock_s() - begin_s) * 1e3);
+        samples_add(&samples, (clock_now_s() - begin_s) * 1e3);
         json_free(why);
     }
     samples_rows(&samples, bench, "why_10000");
@@ -237,10 +238,10 @@ static int ask_too_much(struct bench *bench, struct scratch *scratch, struct err
     samples.count = 0;
     json_put_count(request, "gpus", 1000);
     for (uint32_t i = 0; i < ASKED && r == 0; i++) {
-        double begin_s = scratch_clock_s();
+        double begin_s = clock_now_s();
         if (scratch_submit(scratch, request, &id, err) != -EINVAL)
             r = error_set(err, -EPROTO, "1,000 accelerators of one were not refused");
-        samples_add(&samples, (scratch_clock_s() - begin_s) * 1e3);
+        samples_add(&samples, (clock_now_s() - begin_s) * 1e3);
     }
     json_free(request);
     if (r == 0)
@@ -318,10 +319,10 @@ static int bench_idle(struct bench *bench, struct error *err)
 static int bench_restart(struct bench *bench, struct scratch *scratch, const char *id,
                          struct error *err)
 {
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     int r = scratch_start(scratch, err);
     if (r == 0)
-        bench_row(bench, id, scratch_clock_s() - begin_s, "s", IN_LOG, NULL, 0);
+        bench_row(bench, id, clock_now_s() - begin_s, "s", IN_LOG, NULL, 0);
     return r;
 }
 

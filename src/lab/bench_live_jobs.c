@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "api/call.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "lab/bench.h"
@@ -30,13 +31,6 @@
 #define WAIT_S 120.0
 
 extern char **environ;
-
-static double wall_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 /* ---- a slot is free: when does the next one run? ---- */
 
@@ -84,8 +78,8 @@ static int bench_row_of_jobs(struct bench *bench, struct error *err)
 /* What stands in a file that is written at once: one number; waits for it. */
 static int read_stamp(const char *path, double *ret_s, struct error *err)
 {
-    double end_s = scratch_clock_s() + WAIT_S;
-    while (scratch_clock_s() < end_s) {
+    double end_s = clock_now_s() + WAIT_S;
+    while (clock_now_s() < end_s) {
         FILE *file = fopen(path, "re");
         bool good = file && fscanf(file, "%lf", ret_s) == 1;
         if (file)
@@ -120,7 +114,7 @@ static int one_preemption(struct scratch *scratch, uint32_t round,
         return r;
     request = live_bench_request(trial);
     json_put_text(request, "class", "te");
-    asked_s = wall_s();
+    asked_s = clock_read_s(CLOCK_REALTIME);
     r = scratch_submit(scratch, request, &id, err);
     json_free(request);
     if (r == 0)
@@ -180,13 +174,13 @@ static double spooler_per_s(const char *dir)
     setenv("TMPDIR", dir, 1); /* its output files; ours have been opened */
     if (spawn_and_wait(version) < 0 || spawn_and_wait(slots) < 0)
         return 0;
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     int r = 0;
     for (uint32_t i = 0; i < TRIVIAL && r == 0; i++)
         r = spawn_and_wait(add);
     if (r == 0)
         r = spawn_and_wait(wait);
-    double s = scratch_clock_s() - begin_s;
+    double s = clock_now_s() - begin_s;
     spawn_and_wait(end);
     return r == 0 ? TRIVIAL / s : 0;
 }
@@ -196,14 +190,14 @@ static int through_per_s(struct scratch *scratch, bool at_once, double *ret_per_
 {
     static const char *const words[] = { "true", NULL };
     struct json *request = live_bench_request(words);
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     uint64_t id;
     int r = at_once ? live_bench_batch(scratch, words, TRIVIAL, err) : 0;
     for (uint32_t i = 0; i < TRIVIAL && r == 0 && !at_once; i++)
         r = scratch_submit(scratch, request, &id, err);
     if (r == 0)
         r = live_bench_settle(scratch, 0, WAIT_S, err);
-    *ret_per_s = TRIVIAL / (scratch_clock_s() - begin_s);
+    *ret_per_s = TRIVIAL / (clock_now_s() - begin_s);
     json_free(request);
     return r;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/bench.h"
 #include "model/cluster.h"
@@ -68,9 +69,9 @@ static int replay(const struct world *world, const char *policy, double *ret_cpu
                                .job_count = world->job_count,
                                .policy = policy,
                                .seed = 1 };
-    double begin_s = bench_cpu_s();
+    double begin_s = clock_cpu_s();
     int r = sim_run(&setup, ret_result, err);
-    *ret_cpu_s = bench_cpu_s() - begin_s;
+    *ret_cpu_s = clock_cpu_s() - begin_s;
     return r;
 }
 
@@ -135,7 +136,7 @@ static int bench_reading(struct bench *bench, struct error *err)
     double best_s = 1e9;
     uint64_t jobs = 0;
     for (int i = 0; i < REPEATS && r == 0; i++) {
-        double begin_s = bench_cpu_s();
+        double begin_s = clock_cpu_s();
         r = workload_open_memory(&workload, "bench.csv", bytes, count, NULL, err);
         if (r < 0)
             break;
@@ -144,7 +145,7 @@ static int bench_reading(struct bench *bench, struct error *err)
             ;
         jobs = workload_facts(workload)->job_count;
         workload_close(workload);
-        double cpu_s = bench_cpu_s() - begin_s;
+        double cpu_s = clock_cpu_s() - begin_s;
         best_s = cpu_s < best_s ? cpu_s : best_s;
     }
     free(bytes);

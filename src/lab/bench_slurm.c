@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "api/call.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "lab/bench.h"
@@ -157,7 +158,7 @@ static void slurm_read_log(struct slurm_bench *self)
 static int wait_for(struct slurm_bench *self, uint32_t first, uint32_t count, bool end,
                     struct error *err)
 {
-    double until_s = scratch_clock_s() + SLURM_WAIT_S;
+    double until_s = clock_now_s() + SLURM_WAIT_S;
     for (;;) {
         uint32_t good = 0;
         slurm_read_log(self);
@@ -167,7 +168,7 @@ static int wait_for(struct slurm_bench *self, uint32_t first, uint32_t count, bo
             return 0;
         if (interrupted)
             return error_set(err, -EINTR, "interrupted");
-        if (scratch_clock_s() > until_s)
+        if (clock_now_s() > until_s)
             return error_set(err, -ETIME, "%u of %u jobs have %s after %.0f s", good,
                              count, end ? "ended" : "started", SLURM_WAIT_S);
         nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
@@ -190,14 +191,14 @@ int slurm_clear(struct slurm_bench *self, struct error *err)
 {
     static const char *const cancel[] = { "scancel", "--user=root", NULL },
                              *const queue[] = { "squeue", "--all", "--noheader", NULL };
-    double until_s = scratch_clock_s() + SLURM_WAIT_S;
+    double until_s = clock_now_s() + SLURM_WAIT_S;
     char said[64] = "?";
     int r = slurm_run(cancel, NULL, 0, err);
     while (r == 0 && said[0]) {
         r = slurm_run(queue, said, sizeof said, err);
         if (said[0])
             nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-        if (scratch_clock_s() > until_s)
+        if (clock_now_s() > until_s)
             r = error_set(err, -ETIME, "jobs do not end");
     }
     slurm_read_log(self);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "lab/bench.h"
 
@@ -135,7 +136,7 @@ static pid_t child_of(pid_t pid)
 /* Wait until berthd knows of so many. */
 static int wait_known(struct slurm_bench *self, uint32_t count, struct error *err)
 {
-    double until_s = scratch_clock_s() + 2 * SLURM_WAIT_S;
+    double until_s = clock_now_s() + 2 * SLURM_WAIT_S;
     for (;;) {
         int64_t live = 0;
         int r = scratch_count_jobs(&self->scratch, &live, err);
@@ -143,7 +144,7 @@ static int wait_known(struct slurm_bench *self, uint32_t count, struct error *er
             return r;
         if (live >= count)
             return 0;
-        if (scratch_clock_s() > until_s)
+        if (clock_now_s() > until_s)
             return error_set(err, -ETIME, "berthd knows of %" PRId64 " jobs of %u",
                              live, count);
         nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
@@ -232,11 +233,11 @@ int bench_slurm_waiting(struct slurm_bench *self, struct error *err)
     int r = slurm_berthd(self, "fifo", true, NULL, err);
     if (r == 0)
         r = fill_queue(self, &first, err);
-    double begin_s = scratch_clock_s();
+    double begin_s = clock_now_s();
     if (r == 0)
         r = wait_known(self, known, err);
     if (r == 0)
-        bench_row(self->bench, "taken_in_5000", WAITING / (scratch_clock_s() - begin_s),
+        bench_row(self->bench, "taken_in_5000", WAITING / (clock_now_s() - begin_s),
                   "jobs/s", WAITING, NULL, 0);
     if (r == 0)
         r = at_rest(self, err);

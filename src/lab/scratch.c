@@ -19,19 +19,13 @@
 #include "api/call.h"
 #include "api/programs.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 
 #define READY_MS 30000
 #define GONE_TRIES 1000 /* for it to end all jobs, 20 ms apart */
 #define ARGS_MAX 16
-
-double scratch_clock_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
 
 int scratch_open(struct scratch *scratch, const char *const *args, struct error *err)
 {
@@ -110,8 +104,8 @@ static bool wait_ready(int fd)
 {
     struct pollfd poller = { .fd = fd, .events = POLLIN };
     char bytes[512];
-    double end_s = scratch_clock_s() + READY_MS / 1e3;
-    for (double now_s; (now_s = scratch_clock_s()) < end_s;) {
+    double end_s = clock_now_s() + READY_MS / 1e3;
+    for (double now_s; (now_s = clock_now_s()) < end_s;) {
         int r = poll(&poller, 1, (int)((end_s - now_s) * 1e3) + 1);
         if (r < 0 && errno == EINTR)
             continue;

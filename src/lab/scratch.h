@@ -53,6 +53,3 @@ int scratch_count_jobs(struct scratch *scratch, int64_t *ret_count, struct error
 
 /* A value of /metrics, by how its line begins; NAN if there is none. */
 double scratch_metric(struct scratch *scratch, const char *line);
-
-/* Seconds since some moment; for spans. */
-double scratch_clock_s(void);

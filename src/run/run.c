@@ -28,9 +28,9 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "host/cgroup.h"
 #include "host/launch_file.h"
@@ -90,18 +90,6 @@ struct run {
     struct run_end end;
 };
 
-static int64_t clock_ns(clockid_t which)
-{
-    struct timespec now;
-    clock_gettime(which, &now);
-    return now.tv_sec * SECOND + now.tv_nsec;
-}
-
-static int64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 /* --- progress ---------------------------------------------------------------------- */
 
 /* How far it is: in its own steps, or in seconds that it has run, all attempts together. */
@@ -111,7 +99,7 @@ static double steps_now(const struct run *run)
         return run->step;
     if (run->started_ns == 0)
         return run->order.steps_kept;
-    return run->order.steps_kept + (double)(now_ns() - run->started_ns) * 1e-9;
+    return run->order.steps_kept + (double)(clock_now_ns() - run->started_ns) * 1e-9;
 }
 
 static void tell(struct run *run, const char *fmt, ...)
@@ -140,7 +128,7 @@ static size_t write_report(const struct run *run, char *line, size_t size)
 /* With how long ago that was, and from which step on: berthd may be a new one. */
 static size_t write_started(const struct run *run, char *line, size_t size)
 {
-    double ago_s = (double)(now_ns() - run->started_ns) * 1e-9;
+    double ago_s = (double)(clock_now_ns() - run->started_ns) * 1e-9;
     return (size_t)snprintf(line, size, "started %d %.9f %.17g\n", (int)run->pids[0],
                             ago_s, run->order.steps_kept);
 }
@@ -148,7 +136,7 @@ static size_t write_started(const struct run *run, char *line, size_t size)
 /* At most one a second: the newest. */
 static void tell_report(struct run *run)
 {
-    int64_t at_ns = now_ns();
+    int64_t at_ns = clock_now_ns();
     if (!run->to_tell || (run->told_ns && at_ns < run->told_ns + REPORT_EVERY))
         return;
     char line[RUN_LINE_MAX];
@@ -164,7 +152,7 @@ static void report(struct run *run, double step, double loss)
     if (!isnan(loss))
         run->loss = loss;
     if (run->own_steps)
-        rate_report(&run->rate, now_ns(), run->step);
+        rate_report(&run->rate, clock_now_ns(), run->step);
     run->reported = true;
     run->to_tell = true;
     tell_report(run);
@@ -227,7 +215,7 @@ static void end_for(struct run *run, enum cause cause, int64_t grace_ns)
 {
     if (run->over || run->killing)
         return;
-    int64_t kill_ns = now_ns() + grace_ns;
+    int64_t kill_ns = clock_now_ns() + grace_ns;
     if (run->cause != CAUSE_NONE && cause <= run->cause) {
         /* Told again, as after a restart of berthd: what was said first holds. */
         run->kill_ns = kill_ns < run->kill_ns ? kill_ns : run->kill_ns;
@@ -237,7 +225,7 @@ static void end_for(struct run *run, enum cause cause, int64_t grace_ns)
     if (first) {
         watch_folder(run);
         look_at_files(run); /* what was written before the warning is not its answer */
-        run->told_to_stop_ns = now_ns();
+        run->told_to_stop_ns = clock_now_ns();
     }
     run->cause = cause;
     run->kill_ns = first || kill_ns < run->kill_ns ? kill_ns : run->kill_ns;
@@ -253,7 +241,7 @@ static void end_for(struct run *run, enum cause cause, int64_t grace_ns)
 static void kill_children(struct run *run)
 {
     run->killing = true;
-    run->kill_ns = now_ns() + KILL_AGAIN;
+    run->kill_ns = clock_now_ns() + KILL_AGAIN;
     if (run->order.cgroup)
         cgroup_kill(run->order.cgroup);
     signal_all(run, SIGKILL);
@@ -347,7 +335,7 @@ static void finish(struct run *run, const struct run_end *end)
     char line[RUN_LINE_MAX];
     run->end = *end;
     run->over = true;
-    run->over_ns = run->alone_ns = now_ns();
+    run->over_ns = run->alone_ns = clock_now_ns();
     size_t length = run_end_write(end, line, sizeof line);
     run->durable = !write_status(line, length); /* no room: it is kept here alone */
     if (run->to_tell) {
@@ -438,7 +426,7 @@ static void greet_job(void *context, struct talker *talker)
     if (run->cause == CAUSE_NONE)
         return;
     char text[64];
-    int64_t left_ns = run->kill_ns - now_ns();
+    int64_t left_ns = run->kill_ns - clock_now_ns();
     int length = snprintf(text, sizeof text, PROTOCOL_STOP " %.9g\n",
                           left_ns > 0 ? (double)left_ns * 1e-9 : 0);
     talk_send(talker, text, (size_t)length);
@@ -542,7 +530,7 @@ static void look(struct run *run, int64_t at_ns)
 
 static void time_passed(struct run *run)
 {
-    int64_t at_ns = now_ns();
+    int64_t at_ns = clock_now_ns();
     if (run->over) {
         if (!run->durable && at_ns >= run->over_ns + DURABLE)
             make_durable(run);
@@ -574,7 +562,7 @@ static void wait_for_something(struct run *run)
     bool watches = run->folder_watched && !run->over;
     fds[count] = (struct pollfd){ run->signals, POLLIN, 0 };
     fds[count + 1] = (struct pollfd){ watches ? run->folder.fd : -1, POLLIN, 0 };
-    int64_t at_ns = next_ns(run), left_ns = at_ns - now_ns();
+    int64_t at_ns = next_ns(run), left_ns = at_ns - clock_now_ns();
     int timeout_ms = at_ns == NEVER ? -1
                      : left_ns <= 0 ? 0
                                     : (int)(earlier(left_ns, 3600 * SECOND) / MS + 1);
@@ -591,7 +579,7 @@ static void wait_for_something(struct run *run)
 static bool is_done(const struct run *run)
 {
     return run->collected || (run->over && !talk_has_link(&run->talk) &&
-                              now_ns() >= run->alone_ns + UNCOLLECTED);
+                              clock_now_ns() >= run->alone_ns + UNCOLLECTED);
 }
 
 /* --- the beginning ------------------------------------------------------------------- */
@@ -661,8 +649,8 @@ static int hand_over(const struct order *order, struct error *err)
 static void begin_times(struct run *run)
 {
     const struct launch *launch = &run->order.launch;
-    run->started_ns = now_ns();
-    run->started_wall_ns = clock_ns(CLOCK_REALTIME);
+    run->started_ns = clock_now_ns();
+    run->started_wall_ns = clock_read_ns(CLOCK_REALTIME);
     run->look_ns = run->started_ns + SECOND;
     run->limit_ns = run->warn_ns = NEVER;
     if (launch->limit_ns <= 0)

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "flow/flow.h"
@@ -85,13 +85,6 @@ struct sim {
     const char **names; /* beside them, where jobs are logged */
     uint32_t truth_count, truth_room, truth_used;
 };
-
-static int64_t cpu_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* --- arrivals ------------------------------------------------------------------ */
 
@@ -414,7 +407,7 @@ static int set_up(struct sim *sim, struct error *err)
     r = engine_init(&sim->engine, &sim->run, &engine_setup, err);
     if (r < 0)
         return r;
-    sim->engine.clock_ns = cpu_clock_ns;
+    sim->engine.clock_ns = clock_now_ns;
     const struct view *view = &sim->engine.state.view;
     sim_cluster_init(&sim->cluster, &sim->run, view, &sim->outboxes[0], &setup->faults,
                      setup->seed);
@@ -504,7 +497,7 @@ static void close_books(struct sim *sim, struct sim_result *result)
 int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
             struct error *err)
 {
-    int64_t begin_ns = cpu_clock_ns();
+    int64_t begin_ns = clock_now_ns();
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
         return error_set(err, -ENOMEM, "out of memory");
@@ -524,7 +517,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
                       (unsigned long long)sim->metrics.seen);
     if (r == 0)
         close_books(sim, ret_result);
-    ret_result->cost.wall_s = (double)(cpu_clock_ns() - begin_ns) * 1e-9;
+    ret_result->cost.wall_s = (double)(clock_now_ns() - begin_ns) * 1e-9;
 
     if (sim->engine.policy)
         engine_release(&sim->engine);

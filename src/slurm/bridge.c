@@ -28,6 +28,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "slurm/check.h"
 #include "slurm/driver.h"
@@ -131,13 +132,6 @@ void answer_no(struct answer *answer, int code, bool transient, const char *fmt,
 
 /* --- looking ------------------------------------------------------------------------ */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / 1000000;
-}
-
 static void look_soon(struct bridge *bridge)
 {
     uint64_t one = 1;
@@ -201,7 +195,7 @@ static void notice_late_look(struct bridge *bridge)
     pthread_mutex_lock(&bridge->lock);
     int64_t begun = bridge->look_ms;
     pthread_mutex_unlock(&bridge->lock);
-    if (begun != 0 && now_ms() - begun > LOOK_LATE_MS)
+    if (begun != 0 && clock_now_ms() - begun > LOOK_LATE_MS)
         went_away(bridge, "Slurm takes long to answer");
 }
 
@@ -315,7 +309,7 @@ static void *keep_looking(void *self)
         struct error err = { "" };
         struct answer answer = { .ok = true };
         uint32_t waiting = polls_waiting(bridge);
-        int64_t begun = now_ms();
+        int64_t begun = clock_now_ms();
         mark_look(bridge, begun);
         int r = look_once(bridge, &looker, &err);
         mark_look(bridge, 0);
@@ -328,7 +322,7 @@ static void *keep_looking(void *self)
         looker.pause_ms = next_pause(&looker, r < 0);
         /* Looking may take a third of our time, and of slurmctld's, but no more; a half
          * where it is a matter of milliseconds. */
-        int64_t least = now_ms() - begun;
+        int64_t least = clock_now_ms() - begun;
         if (least > LOOK_SHORT_MS)
             least *= 2;
         if (least > LOOK_SLOW_MS)

@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 
 #define SAID_MAX_BYTES 65536
@@ -24,13 +24,6 @@ struct pipes {
     int out[2];
     int err[2];
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static int open_pipes(struct pipes *pipes, struct error *err)
 {
@@ -77,7 +70,7 @@ static bool listen_to(struct pipes *pipes, int64_t until_ms, struct buf *output,
     struct buf *to[2] = { output, said };
     char bytes[65536];
     while (wait[0].fd >= 0 || wait[1].fd >= 0) {
-        int64_t left = until_ms - now_ms();
+        int64_t left = until_ms - clock_now_ms();
         if (left <= 0)
             return false;
         if (poll(wait, 2, (int)left) < 0 && errno != EINTR)
@@ -135,8 +128,8 @@ int spawn_wait(const char *const *words, int seconds, struct buf *output, char *
     if (r < 0)
         error_set(err, r, "%s: %s", words[0], strerror(-r));
     else {
-        bool ended =
-            listen_to(&pipes, now_ms() + (int64_t)seconds * 1000, output, &errors);
+        bool ended = listen_to(&pipes, clock_now_ms() + (int64_t)seconds * 1000, output,
+                               &errors);
         if (!ended)
             kill(pid, SIGKILL);
         while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

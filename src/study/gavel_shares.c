@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "solve/programme.h"
 #include "study/gavel.h"
@@ -97,13 +97,6 @@ static int report_groups(struct gavel_study *study, struct error *err)
 
 /* --- how long a solution takes ------------------------------------------------------- */
 
-static double cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Published, in seconds: LAS and hierarchical, 32 to 2048 jobs, jobs/4 GPUs per type. */
 static const double solver_jobs[] = { 32, 64, 128, 256, 512, 1024, 2048 };
 static const double solver_published[2][7] = {
@@ -142,9 +135,9 @@ static int time_solver(const struct gavel_study *study, bool groups, uint32_t co
         struct arena own;
         struct shares shares;
         arena_init(&own, 0);
-        double from_s = cpu_s();
+        double from_s = clock_read_s(CLOCK_THREAD_CPUTIME_ID);
         r = programme_solve(&programme, SOLVE_FAST, NULL, &own, &shares, err);
-        *ret_s = fmin(*ret_s, cpu_s() - from_s);
+        *ret_s = fmin(*ret_s, clock_read_s(CLOCK_THREAD_CPUTIME_ID) - from_s);
         arena_release(&own);
     }
     arena_release(&scratch);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "workload/workload.h"
 
@@ -104,20 +105,13 @@ static const struct policy policy_resort = {
 
 /* --- both ------------------------------------------------------------------------------ */
 
-static double cpu_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static double time_of(struct run_setup *setup, const struct policy *policy)
 {
     struct run run;
     setup->policy = policy;
-    double begin_s = cpu_s();
+    double begin_s = clock_cpu_s();
     run_play(&run, setup);
-    double took_s = cpu_s() - begin_s;
+    double took_s = clock_cpu_s() - begin_s;
     if (run.ended != run.accepted)
         printf("%s: only %u of %u jobs ended\n", policy->name, run.ended, run.accepted);
     run_release(&run);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/grow.h"
 
@@ -17,9 +18,7 @@
 
 static int64_t clock_ns(void *context)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    return clock_now_ns();
 }
 
 static int find_launch(void *context, uint64_t id, const struct launch **ret,

@@ -1,10 +1,10 @@
 /* run.c - a list of jobs through the real engine and the simulated cluster. */
-#include "base/hash.h"
 #include "support/run.h"
 
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "store/store.h"
 
 static uint64_t mix_double(uint64_t hash, double number)

@@ -1,9 +1,9 @@
 /* world.c - a small cluster in a test, in few words. */
-#include "base/hash.h"
 #include "support/world.h"
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/free.h"
 
 static void open_state(struct world *w)

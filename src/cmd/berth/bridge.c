@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
@@ -20,16 +20,9 @@
 #define WORDS_MAX 100
 #define LINE_BYTES_MAX (2u << 20)
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void bridge_patience(struct bridge *bridge, int patience_ms)
 {
-    bridge->end_ms = now_ms() + patience_ms;
+    bridge->end_ms = clock_now_ms() + patience_ms;
 }
 
 int bridge_open(struct bridge *bridge, const char *const *words, int patience_ms,
@@ -92,7 +85,7 @@ int bridge_say(struct bridge *bridge, const struct json *word, struct error *err
 static int fill(struct bridge *bridge, struct error *err)
 {
     struct pollfd poller = { .fd = bridge->out, .events = POLLIN };
-    int64_t left = bridge->end_ms - now_ms();
+    int64_t left = bridge->end_ms - clock_now_ms();
     int r = poll(&poller, 1, left > 0 ? (int)left : 0);
     if (r == 0)
         return error_set(err, -ETIMEDOUT, "Slurm does not answer");

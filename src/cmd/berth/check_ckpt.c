@@ -21,6 +21,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "cmd/berth/check_signs.h"
 #include "cmd/berth/draft.h"
@@ -82,7 +83,7 @@ static void on_signal(int number)
 
 static double now_s(const struct check *check)
 {
-    return scratch_clock_s() - check->zero;
+    return clock_now_s() - check->zero;
 }
 
 /* One line of what was seen. */
@@ -106,7 +107,7 @@ static void say(struct check *check, const char *fmt, ...)
 static void enter(struct check *check, enum phase phase)
 {
     check->phase = phase;
-    check->since = scratch_clock_s();
+    check->since = clock_now_s();
 }
 
 /* ---- what berthd says ---- */
@@ -130,7 +131,7 @@ static void on_progress(struct check *check, const struct json *event)
     if (check->phase == RUNS || check->phase == WARNED)
         check->reached = fmax(check->reached, step);
     if (check->phase == RUNS && isnan(check->sign)) {
-        check->sign = scratch_clock_s();
+        check->sign = clock_now_s();
         say(check, "its first report: step %.0f", step);
     }
     if (check->phase == RUNS_AGAIN && isnan(check->resumed)) {
@@ -266,7 +267,7 @@ static int send_trial(struct check *check)
 
 static bool look_while_it_runs(struct check *check)
 {
-    double now = scratch_clock_s(), first, last;
+    double now = clock_now_s(), first, last;
     signs_look(&check->signs);
     if (isnan(check->start_at) || check->trial)
         return true;
@@ -308,7 +309,7 @@ static bool look_at_the_second(struct check *check)
         check->resumed = first;
         say(check, "printed that it is at step %.0f", first);
     }
-    double waited_s = scratch_clock_s() - check->since;
+    double waited_s = clock_now_s() - check->since;
     if (!isnan(check->resumed) && (check->read || waited_s > 0.5))
         enter(check, KNOWN);
     else if (waited_s > patience_s(check) + check->within_s * isnan(check->resumed) *
@@ -320,7 +321,7 @@ static bool look_at_the_second(struct check *check)
 static bool on_idle(void *context)
 {
     struct check *check = context;
-    double waited_s = scratch_clock_s() - check->since;
+    double waited_s = clock_now_s() - check->since;
     if (interrupted)
         return false;
     switch (check->phase) {
@@ -472,7 +473,7 @@ static int watch(struct check *check, const struct json *request)
         r = scratch_submit(&check->scratch, request, &check->victim, &check->err);
     if (r == 0)
         r = open_signs(check, request);
-    check->zero = check->since = scratch_clock_s();
+    check->zero = check->since = clock_now_s();
     if (r == 0)
         r = call_stream(check->stream, "/v1/events?since=0", &stream, &check->err);
     if (r == 0 && check->err.text[0])

@@ -9,17 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-extern char **environ;
+#include "base/clock.h"
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+extern char **environ;
 
 static int spawn(const char *const *argv, int out, pid_t *ret_pid)
 {
@@ -40,7 +34,7 @@ static bool listen_to(int fd, int64_t end_ms, char *text, size_t size)
     size_t used = 0;
     for (;;) {
         char more[1024];
-        int64_t left_ms = end_ms - now_ms();
+        int64_t left_ms = end_ms - clock_now_ms();
         struct pollfd one = { .fd = fd, .events = POLLIN };
         if (left_ms <= 0 || poll(&one, 1, (int)left_ms) == 0)
             return false;
@@ -64,7 +58,7 @@ int hear(const char *const *argv, int limit_ms, char *text, size_t size)
         return -errno;
     int r = spawn(argv, ends[1], &pid);
     close(ends[1]);
-    bool done = r == 0 && listen_to(ends[0], now_ms() + limit_ms, text, size);
+    bool done = r == 0 && listen_to(ends[0], clock_now_ms() + limit_ms, text, size);
     close(ends[0]);
     if (r < 0)
         return r;

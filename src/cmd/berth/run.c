@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "cmd/berth/draft.h"
 #include "cmd/berth/live.h"
 
@@ -40,13 +41,6 @@ struct watch {
     int64_t ask_ns;
     char reason[320]; /* said last */
 };
-
-static int64_t clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 static int ask(struct watch *watch, const char *method, const char *more,
                struct json **ret, struct error *err)
@@ -110,7 +104,7 @@ static bool on_idle(void *context)
         return false;
     if (asked_to_stop == 1 && !watch->cancelled)
         cancel(watch);
-    int64_t now = clock_ns();
+    int64_t now = clock_now_ns();
     if (now >= watch->ask_ns && !watch->cancelled) {
         look(watch);
         watch->ask_ns = now + ASK_AGAIN_NS;
@@ -187,7 +181,7 @@ static int watch_job(struct watch *watch, const char *address)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-    watch->ask_ns = clock_ns() + ASK_AFTER_NS;
+    watch->ask_ns = clock_now_ns() + ASK_AFTER_NS;
     int r = follow(watch, address, &err);
     if (r < 0)
         return live_status(watch->flags, r, &err);

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
@@ -26,13 +26,6 @@ struct solved {
     double seconds;
     struct error why; /* "": there is one */
 };
-
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static const char *status_word(const struct solved *solved)
 {
@@ -188,10 +181,10 @@ static int solve_all(const struct recipe *recipe, const struct instance_file *fi
                      struct solved *solved, struct error *err)
 {
     for (uint32_t i = 0; i < file->count; i++) {
-        double start = cpu_seconds();
+        double start = clock_cpu_s();
         int r = recipe_solve(recipe, &file->instances[i], engine, NULL, arena,
                              &solved[i].answer, err);
-        solved[i].seconds = cpu_seconds() - start;
+        solved[i].seconds = clock_cpu_s() - start;
         if (r == -EDOM)
             solved[i].why = *err;
         else if (r < 0)

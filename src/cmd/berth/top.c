@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cmd/berth/gantt.h"
 #include "cmd/berth/jobs.h"
 #include "cmd/berth/live.h"
@@ -64,13 +65,6 @@ static int take_screen(const struct flags *flags)
     sigaction(SIGHUP, &action, NULL);
     fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* and no wrapping */
     return 0;
-}
-
-static double clock_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static struct json *get(struct top *top, const char *path)
@@ -133,7 +127,7 @@ static void draw(struct top *top)
     print_head(file, server, top->away);
     if (!top->away)
         gantt_add(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
-                  clock_s());
+                  clock_read_s(CLOCK_REALTIME));
     gantt_print(&top->gantt, file, size.ws_col, size.ws_row / 2, colour);
     fputc('\n', file);
     jobs_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
@@ -153,7 +147,7 @@ static bool on_idle(void *context)
     while (read(STDIN_FILENO, &key, 1) == 1)
         top->done |= key == 'q' || key == 'Q';
     top->done |= ended;
-    double now = clock_s(), since = now - top->looked_s;
+    double now = clock_read_s(CLOCK_REALTIME), since = now - top->looked_s;
     if (!top->done &&
         (since >= LATEST_S || since < 0 || (top->news && since >= SOONEST_S))) {
         top->looked_s = now;
