@@ -26,7 +26,7 @@ PRESETS = {
     "types": "2xv100:4,2xp100:4,2xk80:4 synthetic:jobs=120,load=1.0,max_gpus=4,fail_share=0.1",
     "fitgpp": "fitgpp-84 fitgpp:jobs=400",
     "xion": "16xv100:1 xion:jobs=150",
-    "gavel": "v100:4,p100:4,k80:4 gavel:lam=4000,jobs=40",
+    "gavel": "gavel-36 gavel:lam=60,jobs=100,multi=true,slos=true",
     "jpas": "jpas-13 jpas",
     "slaq": "slaq-20 slaq:jobs=20",
 }
