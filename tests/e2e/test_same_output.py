@@ -27,7 +27,7 @@ PRESETS = {
     "fitgpp": "fitgpp-84 fitgpp:jobs=400",
     "xion": "16xv100:1 xion:jobs=150",
     "gavel": "gavel-36 gavel:lam=60,jobs=100,multi=true,slos=true",
-    "jpas": "jpas-13 jpas",
+    "jpas": "jpas-13 jpas:jobs=12",
     "slaq": "slaq-20 slaq:jobs=20",
 }
 
