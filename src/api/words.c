@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/buf.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "model/cluster.h"
 #include "model/state.h"
 
@@ -13,13 +13,13 @@
 static void put_time(struct buf *buf, const char *key, int64_t ns)
 {
     if (ns >= 0)
-        jot_time(buf, key, ns);
+        json_write_time(buf, key, ns);
 }
 
 static void put_number(struct buf *buf, const char *key, double number)
 {
     if (isfinite(number))
-        jot_number(buf, key, number);
+        json_write_number(buf, key, number);
 }
 
 static void put_progress(struct buf *buf, const struct words_job *job)
@@ -27,57 +27,57 @@ static void put_progress(struct buf *buf, const struct words_job *job)
     bool counts = job->steps > 0;
     if (!counts && !isfinite(job->loss))
         return;
-    jot_open(buf, "progress", '{');
+    json_write_open(buf, "progress", '{');
     if (counts) {
         put_number(buf, "step", job->step);
-        jot_number(buf, "steps", job->steps);
+        json_write_number(buf, "steps", job->steps);
         if (job->rate_per_s > 0) {
-            jot_number(buf, "steps_per_s", job->rate_per_s);
+            json_write_number(buf, "steps_per_s", job->rate_per_s);
             double left = job->steps - job->step;
             put_number(buf, "eta_s", left > 0 ? left / job->rate_per_s : 0);
         }
     }
     put_number(buf, "loss", job->loss);
-    jot_close(buf, '}');
+    json_write_close(buf, '}');
 }
 
 /* What a job is and how it fares: for its owner. */
 static void put_private(struct buf *buf, const struct words_job *job)
 {
-    jot_text_if(buf, "name", job->name);
-    jot_text_if(buf, "reason", job->reason);
-    jot_text_if(buf, "entity", job->entity);
+    json_write_text_if(buf, "name", job->name);
+    json_write_text_if(buf, "reason", job->reason);
+    json_write_text_if(buf, "entity", job->entity);
     if (job->has_exit_code)
-        jot_count(buf, "exit_code", job->exit_code);
+        json_write_count(buf, "exit_code", job->exit_code);
     put_progress(buf, job);
     if (job->command)
-        jot_json(buf, "command", job->command);
-    jot_text_if(buf, "cwd", job->cwd);
-    jot_text_if(buf, "output", job->output);
+        json_write_raw(buf, "command", job->command);
+    json_write_text_if(buf, "cwd", job->cwd);
+    json_write_text_if(buf, "output", job->output);
 }
 
 void words_job(struct buf *buf, const char *key, const struct words_job *job)
 {
-    jot_open(buf, key, '{');
-    jot_count(buf, "id", (int64_t)job->id);
-    jot_text_if(buf, "user", job->user);
-    jot_text(buf, "class", job->class);
-    jot_text(buf, "state", job->state);
-    jot_count(buf, "gpus", job->gpus);
-    jot_text_if(buf, "types", job->types);
+    json_write_open(buf, key, '{');
+    json_write_count(buf, "id", (int64_t)job->id);
+    json_write_text_if(buf, "user", job->user);
+    json_write_text(buf, "class", job->class);
+    json_write_text(buf, "state", job->state);
+    json_write_count(buf, "gpus", job->gpus);
+    json_write_text_if(buf, "types", job->types);
     if (job->placement)
-        jot_json(buf, "placement", job->placement);
+        json_write_raw(buf, "placement", job->placement);
     if (job->attempt >= 0)
-        jot_count(buf, "attempt", job->attempt);
-    jot_count(buf, "preemptions", job->preemptions);
-    jot_time(buf, "submit", job->submit_ns);
+        json_write_count(buf, "attempt", job->attempt);
+    json_write_count(buf, "preemptions", job->preemptions);
+    json_write_time(buf, "submit", job->submit_ns);
     put_time(buf, "start", job->start_ns);
     put_time(buf, "end", job->end_ns);
     put_time(buf, "waited_s", job->waited_ns);
     put_time(buf, "served_gpu_s", job->served_ns);
     if (job->array_id) {
-        jot_count(buf, "array_id", (int64_t)job->array_id);
-        jot_count(buf, "array_index", job->array_index);
+        json_write_count(buf, "array_id", (int64_t)job->array_id);
+        json_write_count(buf, "array_index", job->array_index);
     }
     if (!job->private)
         put_private(buf, job);
@@ -85,7 +85,7 @@ void words_job(struct buf *buf, const char *key, const struct words_job *job)
 
 void words_end(struct buf *buf)
 {
-    jot_close(buf, '}');
+    json_write_close(buf, '}');
 }
 
 /* ---- nodes ---- */
@@ -101,21 +101,21 @@ static void put_holders(struct buf *buf, const struct state *state, node_id node
         const struct seat *seats = view_seats(&state->view, id);
         for (uint32_t i = 0; i < job->seats.count; i++)
             if (seats[i].node == node && (seats[i].gpus & gpu))
-                jot_count(buf, NULL, (int64_t)job->id);
+                json_write_count(buf, NULL, (int64_t)job->id);
     }
 }
 
 static void put_gpu(struct buf *buf, const struct state *state, node_id node,
                     uint32_t gpu)
 {
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "gpu", gpu);
-    jot_open(buf, "jobs", '[');
+    json_write_open(buf, NULL, '{');
+    json_write_count(buf, "gpu", gpu);
+    json_write_open(buf, "jobs", '[');
     put_holders(buf, state, node, UINT64_C(1) << gpu);
-    jot_close(buf, ']');
+    json_write_close(buf, ']');
     if (state->foreign[node] >> gpu & 1)
-        jot_flag(buf, "foreign", true);
-    jot_close(buf, '}');
+        json_write_flag(buf, "foreign", true);
+    json_write_close(buf, '}');
 }
 
 /* By accelerator, where anything is known. */
@@ -124,12 +124,12 @@ static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
 {
     if (gpus == 0 || asked->busy(asked->context, node, 0) < 0)
         return;
-    jot_open(buf, "busy", '[');
+    json_write_open(buf, "busy", '[');
     for (uint32_t gpu = 0; gpu < gpus; gpu++) {
         int percent = asked->busy(asked->context, node, gpu);
-        jot_number(buf, NULL, percent > 0 ? percent / 100.0 : 0);
+        json_write_number(buf, NULL, percent > 0 ? percent / 100.0 : 0);
     }
-    jot_close(buf, ']');
+    json_write_close(buf, ']');
 }
 
 static void put_node(struct buf *buf, const struct state *state, node_id id,
@@ -141,34 +141,34 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
     const char *reason = asked->reason(asked->context, id);
     char name[64];
 
-    jot_open(buf, NULL, '{');
-    jot_text(buf, "name", cluster_node_name(cluster, id, name, sizeof name));
+    json_write_open(buf, NULL, '{');
+    json_write_text(buf, "name", cluster_node_name(cluster, id, name, sizeof name));
     if (node->type != TYPE_NONE)
-        jot_text(buf, "type", cluster->types[node->type].name);
-    jot_count(buf, "gpus", node->gpu_count);
-    jot_flag(buf, "up", !state->node_down[id]);
+        json_write_text(buf, "type", cluster->types[node->type].name);
+    json_write_count(buf, "gpus", node->gpu_count);
+    json_write_flag(buf, "up", !state->node_down[id]);
     if (*reason)
-        jot_text(buf, "reason", reason);
-    jot_open(buf, "held", '[');
+        json_write_text(buf, "reason", reason);
+    json_write_open(buf, "held", '[');
     for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
         if (!(room->gpus >> gpu & 1)) /* free ones need no word */
             put_gpu(buf, state, id, gpu);
-    jot_close(buf, ']');
+    json_write_close(buf, ']');
     put_busy(buf, id, node->gpu_count, asked);
-    jot_number(buf, "cpus", node->cpu_milli / 1000.0);
-    jot_number(buf, "cpus_free", room->cpu_milli / 1000.0);
-    jot_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
-    jot_count(buf, "mem_free_bytes", (int64_t)room->mem_mib << 20);
-    jot_close(buf, '}');
+    json_write_number(buf, "cpus", node->cpu_milli / 1000.0);
+    json_write_number(buf, "cpus_free", room->cpu_milli / 1000.0);
+    json_write_count(buf, "mem_bytes", (int64_t)node->mem_mib << 20);
+    json_write_count(buf, "mem_free_bytes", (int64_t)room->mem_mib << 20);
+    json_write_close(buf, '}');
 }
 
 void words_nodes(struct buf *buf, const char *key, const struct state *state,
                  const struct words_asked *asked)
 {
-    jot_open(buf, key, '[');
+    json_write_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
         put_node(buf, state, id, asked);
-    jot_close(buf, ']');
+    json_write_close(buf, ']');
 }
 
 /* ---- the ledger ---- */
@@ -180,36 +180,36 @@ static double seconds(int64_t ns)
 
 static void put_price(struct buf *buf, const struct words_entry *entry)
 {
-    jot_number(buf, "predicted_cost_gpu_s", seconds(entry->predicted_cost_ns));
-    jot_number(buf, "actual_cost_gpu_s",
-               seconds(entry->pause_ns + entry->load_ns + entry->redo_ns));
+    json_write_number(buf, "predicted_cost_gpu_s", seconds(entry->predicted_cost_ns));
+    json_write_number(buf, "actual_cost_gpu_s",
+                      seconds(entry->pause_ns + entry->load_ns + entry->redo_ns));
     put_number(buf, "wait_saved_s", entry->wait_saved_s);
 }
 
 void words_entry(struct buf *buf, const struct words_entry *entry)
 {
-    jot_open(buf, NULL, '{');
-    jot_time(buf, "at", entry->at_ns);
-    jot_count(buf, "victim", (int64_t)entry->victim);
+    json_write_open(buf, NULL, '{');
+    json_write_time(buf, "at", entry->at_ns);
+    json_write_count(buf, "victim", (int64_t)entry->victim);
     if (entry->newcomer)
-        jot_count(buf, "for", (int64_t)entry->newcomer);
-    jot_text(buf, "rule", entry->rule);
-    jot_count(buf, "gpus", entry->gpus);
+        json_write_count(buf, "for", (int64_t)entry->newcomer);
+    json_write_text(buf, "rule", entry->rule);
+    json_write_count(buf, "gpus", entry->gpus);
     put_price(buf, entry);
-    jot_number(buf, "pause_gpu_s", seconds(entry->pause_ns));
-    jot_number(buf, "load_gpu_s", seconds(entry->load_ns));
-    jot_number(buf, "redo_gpu_s", seconds(entry->redo_ns));
-    jot_flag(buf, "open", entry->open);
-    jot_close(buf, '}');
+    json_write_number(buf, "pause_gpu_s", seconds(entry->pause_ns));
+    json_write_number(buf, "load_gpu_s", seconds(entry->load_ns));
+    json_write_number(buf, "redo_gpu_s", seconds(entry->redo_ns));
+    json_write_flag(buf, "open", entry->open);
+    json_write_close(buf, '}');
 }
 
 void words_preempted(struct buf *buf, const struct words_entry *entry)
 {
-    jot_open(buf, NULL, '{');
+    json_write_open(buf, NULL, '{');
     if (entry->newcomer)
-        jot_count(buf, "job", (int64_t)entry->newcomer);
-    jot_text(buf, "rule", entry->rule);
-    jot_time(buf, "at", entry->at_ns);
+        json_write_count(buf, "job", (int64_t)entry->newcomer);
+    json_write_text(buf, "rule", entry->rule);
+    json_write_time(buf, "at", entry->at_ns);
     put_price(buf, entry);
-    jot_close(buf, '}');
+    json_write_close(buf, '}');
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "store/db.h"
@@ -256,22 +256,22 @@ static bool is_shown(const struct tenure *row, int64_t since_ns)
 
 static void write_row(struct buf *buf, const struct tenure *row)
 {
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "job", (int64_t)row->job);
-    jot_count(buf, "attempt", row->attempt);
-    jot_text(buf, "class", row->te ? "te" : "be");
-    jot_count(buf, "node", row->node);
-    jot_open(buf, "gpus", '[');
+    json_write_open(buf, NULL, '{');
+    json_write_count(buf, "job", (int64_t)row->job);
+    json_write_count(buf, "attempt", row->attempt);
+    json_write_text(buf, "class", row->te ? "te" : "be");
+    json_write_count(buf, "node", row->node);
+    json_write_open(buf, "gpus", '[');
     for (uint64_t gpus = row->gpus; gpus; gpus &= gpus - 1)
-        jot_count(buf, NULL, __builtin_ctzll(gpus));
-    jot_close(buf, ']');
+        json_write_count(buf, NULL, __builtin_ctzll(gpus));
+    json_write_close(buf, ']');
     if (row->start_ns >= 0)
-        jot_time(buf, "start", row->start_ns);
+        json_write_time(buf, "start", row->start_ns);
     if (row->end_ns >= 0)
-        jot_time(buf, "end", row->end_ns);
+        json_write_time(buf, "end", row->end_ns);
     if (row->end != TENURE_GOES_ON)
-        jot_text(buf, "how", end_name(row->end));
-    jot_close(buf, '}');
+        json_write_text(buf, "how", end_name(row->end));
+    json_write_close(buf, '}');
 }
 
 void chronicle_write(const struct chronicle *chronicle, struct buf *buf,

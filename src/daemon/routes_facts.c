@@ -10,7 +10,7 @@
 #include "api/words.h"
 #include "base/bits.h"
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/machine.h"
 #include "daemon/records.h"
@@ -36,7 +36,7 @@ const struct state *living(struct routes *routes, struct daemon_facts *facts,
 
 static void end_object(struct http_reply *reply)
 {
-    jot_close(&reply->body, '}');
+    json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }
 
@@ -70,7 +70,7 @@ void show_nodes(struct routes *routes, const struct http_request *request, uint6
     const struct state *state = living(routes, &facts, reply);
     if (!state)
         return;
-    jot_open(&reply->body, NULL, '{');
+    json_write_open(&reply->body, NULL, '{');
     write_nodes(&facts, "nodes", &reply->body);
     end_object(reply);
 }
@@ -85,11 +85,11 @@ void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t 
     struct db_query *query =
         records_ledger(store_reader(facts.store), job, since_ns, limit);
     struct words_entry entry;
-    jot_open(body, "entries", '[');
+    json_write_open(body, "entries", '[');
     while (records_next_entry(query, &entry))
         words_entry(body, &entry);
     db_finish(query);
-    jot_close(body, ']');
+    json_write_close(body, ']');
 }
 
 void show_ledger(struct routes *routes, const struct http_request *request, uint64_t id,
@@ -101,7 +101,7 @@ void show_ledger(struct routes *routes, const struct http_request *request, uint
         !read_count(request, "limit", 1, 100000, &limit, reply) ||
         !read_time(request, "since", &since_ns, reply))
         return;
-    jot_open(&reply->body, NULL, '{');
+    json_write_open(&reply->body, NULL, '{');
     write_ledger(routes, job, since_ns, limit, &reply->body);
     end_object(reply);
 }
@@ -138,31 +138,32 @@ void write_server(struct routes *routes, const char *key, struct buf *body)
 {
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    jot_open(body, key, '{');
-    jot_text(body, "version", BERTH_VERSION);
-    jot_count(body, "pid", getpid());
-    jot_text(body, "policy", facts.policy);
-    jot_text_if(body, "flow", facts.flow);
-    jot_text(body, "executor", facts.setup->executor ? facts.setup->executor : "local");
-    jot_text_if(body, "trouble", facts.trouble);
-    jot_flag(body, "system", facts.setup->system);
-    jot_text(body, "state_dir", facts.setup->state_dir);
-    jot_time(body, "started", facts.started_ns);
+    json_write_open(body, key, '{');
+    json_write_text(body, "version", BERTH_VERSION);
+    json_write_count(body, "pid", getpid());
+    json_write_text(body, "policy", facts.policy);
+    json_write_text_if(body, "flow", facts.flow);
+    json_write_text(body, "executor",
+                    facts.setup->executor ? facts.setup->executor : "local");
+    json_write_text_if(body, "trouble", facts.trouble);
+    json_write_flag(body, "system", facts.setup->system);
+    json_write_text(body, "state_dir", facts.setup->state_dir);
+    json_write_time(body, "started", facts.started_ns);
     if (facts.engine) {
         struct tally tally;
         count_all(&facts.engine->state, &tally);
-        jot_open(body, "jobs", '{');
-        jot_count(body, "pending", tally.waiting);
-        jot_count(body, "running", tally.running + tally.stopping);
-        jot_count(body, "held", tally.held);
-        jot_close(body, '}');
-        jot_open(body, "gpus", '{');
-        jot_count(body, "total", tally.gpus);
-        jot_count(body, "held", tally.gpus_held);
-        jot_count(body, "foreign", tally.gpus_foreign);
-        jot_close(body, '}');
+        json_write_open(body, "jobs", '{');
+        json_write_count(body, "pending", tally.waiting);
+        json_write_count(body, "running", tally.running + tally.stopping);
+        json_write_count(body, "held", tally.held);
+        json_write_close(body, '}');
+        json_write_open(body, "gpus", '{');
+        json_write_count(body, "total", tally.gpus);
+        json_write_count(body, "held", tally.gpus_held);
+        json_write_count(body, "foreign", tally.gpus_foreign);
+        json_write_close(body, '}');
     }
-    jot_close(body, '}');
+    json_write_close(body, '}');
 }
 
 void show_server(struct routes *routes, const struct http_request *request, uint64_t id,

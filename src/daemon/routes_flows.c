@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "daemon/flows.h"
@@ -66,23 +66,24 @@ static void put_place(struct buf *buf, const struct daemon_facts *facts, job_id 
         !facts->executor->find_processes(facts->executor_self, id, &place))
         return;
     if (strncmp(place.cgroup, CGROUPS, strlen(CGROUPS)) == 0)
-        jot_text(buf, "cgroup", place.cgroup + strlen(CGROUPS));
+        json_write_text(buf, "cgroup", place.cgroup + strlen(CGROUPS));
     if (place.pid > 0)
-        jot_count(buf, "pid", place.pid);
+        json_write_count(buf, "pid", place.pid);
 }
 
 static void put_wanted(struct buf *buf, const struct daemon_facts *facts, job_id id)
 {
     const struct job *job = &facts->engine->state.jobs[id];
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "id", (int64_t)job->id);
-    jot_count(buf, "level",
-              job->level < level_count(facts->engine) ? job->level
-                                                      : level_count(facts->engine) - 1);
-    jot_count(buf, "attempt", job->attempt);
+    json_write_open(buf, NULL, '{');
+    json_write_count(buf, "id", (int64_t)job->id);
+    json_write_count(buf, "level",
+                     job->level < level_count(facts->engine)
+                         ? job->level
+                         : level_count(facts->engine) - 1);
+    json_write_count(buf, "attempt", job->attempt);
     put_place(buf, facts, id);
-    jot_text(buf, "executor", facts->engine->executor->name);
-    jot_close(buf, '}');
+    json_write_text(buf, "executor", facts->engine->executor->name);
+    json_write_close(buf, '}');
 }
 
 /* The whole truth about a host.  Without levels nobody is marked. */
@@ -96,12 +97,13 @@ static bool write_wanted(void *context, const char *host, struct buf *buf)
     const struct state *state = &facts.engine->state;
     char own[FLOWS_HOST_MAX] = "local";
     gethostname(own, sizeof own - 1);
-    jot_open(buf, NULL, '{');
-    jot_text(buf, "flow", facts.engine->flow ? facts.engine->flow->name : "fair");
-    jot_count(buf, "levels", level_count(facts.engine));
-    jot_text(buf, "host", *host ? host : own);
-    jot_count(buf, "valid_s", FLOWS_VALID_S);
-    jot_open(buf, "jobs", '[');
+    json_write_open(buf, NULL, '{');
+    json_write_text(buf, "flow",
+                    facts.engine->flow ? facts.engine->flow->name : "fair");
+    json_write_count(buf, "levels", level_count(facts.engine));
+    json_write_text(buf, "host", *host ? host : own);
+    json_write_count(buf, "valid_s", FLOWS_VALID_S);
+    json_write_open(buf, "jobs", '[');
     uint32_t count = 0;
     for (job_id id = 0; has_levels(facts.engine) && id < state->job_count; id++) {
         if (!is_seated(state, id) ||
@@ -111,8 +113,8 @@ static bool write_wanted(void *context, const char *host, struct buf *buf)
             break; /* more than an agent takes: the others go unmarked */
         put_wanted(buf, &facts, id);
     }
-    jot_close(buf, ']');
-    jot_close(buf, '}');
+    json_write_close(buf, ']');
+    json_write_close(buf, '}');
     return true;
 }
 
@@ -133,8 +135,8 @@ static void put_why(struct buf *buf, const struct engine *engine, job_id id)
         return;
     engine->flow->explain(engine->flow_self, &engine->state.view, id, &reason);
     if (isfinite(reason.score))
-        jot_number(buf, "score", reason.score);
-    jot_text(buf, "why", reason.text);
+        json_write_number(buf, "score", reason.score);
+    json_write_text(buf, "why", reason.text);
 }
 
 static void put_flow(struct buf *buf, const struct daemon_facts *facts, job_id id)
@@ -143,23 +145,23 @@ static void put_flow(struct buf *buf, const struct daemon_facts *facts, job_id i
     const struct job *job = &state->jobs[id];
     const struct seat *seats = view_seats(&state->view, id);
     struct sent_facts sent = sent_look(facts->sent, job->id, facts->now_ns);
-    jot_open(buf, NULL, '{');
-    jot_count(buf, "job", (int64_t)job->id);
-    jot_count(buf, "level", job->level);
-    jot_open(buf, "hosts", '[');
+    json_write_open(buf, NULL, '{');
+    json_write_count(buf, "job", (int64_t)job->id);
+    json_write_count(buf, "level", job->level);
+    json_write_open(buf, "hosts", '[');
     for (uint32_t i = 0; i < job->seats.count; i++) {
         char name[64];
-        jot_text(
+        json_write_text(
             buf, NULL,
             cluster_node_name(state->view.cluster, seats[i].node, name, sizeof name));
     }
-    jot_close(buf, ']');
+    json_write_close(buf, ']');
     if (sent.counted)
-        jot_number(buf, "bytes", sent.bytes);
+        json_write_number(buf, "bytes", sent.bytes);
     if (isfinite(sent.bytes_per_s))
-        jot_number(buf, "bytes_per_s", sent.bytes_per_s);
+        json_write_number(buf, "bytes_per_s", sent.bytes_per_s);
     put_why(buf, facts->engine, id);
-    jot_close(buf, '}');
+    json_write_close(buf, '}');
 }
 
 static void show_all(struct routes *routes, struct http_reply *reply)
@@ -174,20 +176,20 @@ static void show_all(struct routes *routes, struct http_reply *reply)
     }
     struct buf *body = &reply->body;
     const struct state *state = &facts.engine->state;
-    jot_open(body, NULL, '{');
-    jot_text_if(body, "flow", facts.flow);
+    json_write_open(body, NULL, '{');
+    json_write_text_if(body, "flow", facts.flow);
     if (has_levels(facts.engine))
-        jot_count(body, "levels", level_count(facts.engine));
-    jot_open(body, "agents", '[');
+        json_write_count(body, "levels", level_count(facts.engine));
+    json_write_open(body, "agents", '[');
     for (uint32_t i = 0; i < flows_clients(routes->flows); i++)
-        jot_text(body, NULL, flows_client_host(routes->flows, i));
-    jot_close(body, ']');
-    jot_open(body, "flows", '[');
+        json_write_text(body, NULL, flows_client_host(routes->flows, i));
+    json_write_close(body, ']');
+    json_write_open(body, "flows", '[');
     for (job_id id = 0; id < state->job_count; id++)
         if (is_seated(state, id))
             put_flow(body, &facts, id);
-    jot_close(body, ']');
-    jot_close(body, '}');
+    json_write_close(body, ']');
+    json_write_close(body, '}');
     buf_text(body, "\n");
 }
 

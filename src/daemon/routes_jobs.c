@@ -13,7 +13,7 @@
 #include "api/words.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/records.h"
 #include "daemon/why.h"
@@ -141,13 +141,13 @@ void write_jobs(struct routes *routes, const struct http_request *request,
     struct record record;
     struct texts texts;
     texts_init(&texts);
-    jot_open(body, key, '[');
+    json_write_open(body, key, '[');
     while (records_next(query, &record)) {
         bring_up_to_date(routes, &facts, &caller, &record, &texts);
         words_job(body, NULL, &record.words);
         words_end(body);
     }
-    jot_close(body, ']');
+    json_write_close(body, ']');
     db_finish(query);
     texts_release(&texts);
 }
@@ -159,11 +159,11 @@ void list_jobs(struct routes *routes, const struct http_request *request, uint64
     struct record_filter filter;
     if (!read_filter(request, &filter, reply))
         return;
-    jot_open(&reply->body, NULL, '{');
+    json_write_open(&reply->body, NULL, '{');
     write_jobs(routes, request, &filter, "jobs", &reply->body);
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    jot_text_if(&reply->body, "trouble", facts.trouble);
+    json_write_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
 
@@ -231,8 +231,8 @@ static void put_request(struct buf *body, const struct record *record)
     const struct json *command = json_get(json, "command");
     char *text = command ? json_text(command) : NULL;
     if (text)
-        jot_json(body, "command", text);
-    jot_text_if(body, "cwd", json_as_text(json_get(json, "cwd")));
+        json_write_raw(body, "command", text);
+    json_write_text_if(body, "cwd", json_as_text(json_get(json, "cwd")));
     free(text);
     json_free(json);
 }
@@ -244,12 +244,12 @@ static void put_preemptions(struct buf *body, struct db *db, uint64_t id)
     bool any = false;
     while (records_next_entry(query, &entry)) {
         if (!any)
-            jot_open(body, "preempted_by", '[');
+            json_write_open(body, "preempted_by", '[');
         any = true;
         words_preempted(body, &entry);
     }
     if (any)
-        jot_close(body, ']');
+        json_write_close(body, ']');
     db_finish(query);
 }
 
@@ -418,17 +418,17 @@ void submit_jobs(struct routes *routes, const struct http_request *request, uint
         map_put(&routes->owners, batch.ids[i], caller.uid);
 
     struct buf *body = &reply->body;
-    jot_open(body, NULL, '{');
+    json_write_open(body, NULL, '{');
     if (batch.several) {
-        jot_open(body, "ids", '[');
+        json_write_open(body, "ids", '[');
         for (uint32_t i = 0; i < batch.count; i++)
-            jot_count(body, NULL, (int64_t)batch.ids[i]);
-        jot_close(body, ']');
+            json_write_count(body, NULL, (int64_t)batch.ids[i]);
+        json_write_close(body, ']');
     } else {
-        jot_count(body, "id", (int64_t)batch.ids[0]);
+        json_write_count(body, "id", (int64_t)batch.ids[0]);
     }
     if (*rejected.text)
-        jot_text(body, "rejected", rejected.text);
+        json_write_text(body, "rejected", rejected.text);
     buf_text(body, "}\n");
     reply->status = 201;
     reply->after_commit = true;
@@ -459,10 +459,10 @@ static void finish_cancel(void *context, uint64_t id, struct http_reply *reply)
     struct record record;
     daemon_look(routes->daemon, &facts);
     struct db_query *query = records_one(store_reader(facts.store), id);
-    jot_open(&reply->body, NULL, '{');
-    jot_count(&reply->body, "id", (int64_t)id);
+    json_write_open(&reply->body, NULL, '{');
+    json_write_count(&reply->body, "id", (int64_t)id);
     if (records_next(query, &record))
-        jot_text(&reply->body, "state", record.words.state);
+        json_write_text(&reply->body, "state", record.words.state);
     buf_text(&reply->body, "}\n");
     db_finish(query);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "daemon/assets.h"
@@ -154,10 +154,10 @@ void open_page(struct routes *routes, const struct http_request *request, uint64
     char url[400];
     snprintf(url, sizeof url, "http://%s:%u/#token=%s", host_for_pages(facts.http),
              http_port(facts.http), pass);
-    jot_open(&reply->body, NULL, '{');
-    jot_text(&reply->body, "url", url);
-    jot_count(&reply->body, "valid_s", PASS_S);
-    jot_close(&reply->body, '}');
+    json_write_open(&reply->body, NULL, '{');
+    json_write_text(&reply->body, "url", url);
+    json_write_count(&reply->body, "valid_s", PASS_S);
+    json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
     reply->status = 201;
 }
@@ -179,10 +179,10 @@ void begin_session(struct routes *routes, const struct http_request *request,
                          "makes a new one");
         return;
     }
-    jot_open(&reply->body, NULL, '{');
-    jot_text(&reply->body, "session", session->secret);
-    jot_time(&reply->body, "until", session->until_s * NS_PER_S);
-    jot_close(&reply->body, '}');
+    json_write_open(&reply->body, NULL, '{');
+    json_write_text(&reply->body, "session", session->secret);
+    json_write_time(&reply->body, "until", session->until_s * NS_PER_S);
+    json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
     reply->status = 201;
 }

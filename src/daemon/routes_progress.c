@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/munge.h"
 #include "daemon/notes.h"
@@ -49,9 +49,9 @@ static void give_badge(struct routes *routes, uint64_t id, struct http_reply *re
 {
     char badge[NOTES_BADGE_CHARS + 1];
     notes_badge(daemon_notes(routes->daemon), id, badge);
-    jot_open(&reply->body, NULL, '{');
-    jot_text(&reply->body, "token", badge);
-    jot_close(&reply->body, '}');
+    json_write_open(&reply->body, NULL, '{');
+    json_write_text(&reply->body, "token", badge);
+    json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "daemon/records.h"
@@ -251,47 +251,47 @@ static void read_event(struct story *story, const char *text)
 static void put_time(struct buf *body, const char *key, double seconds)
 {
     if (seconds >= 0)
-        jot_time(body, key, units_ns(seconds));
+        json_write_time(body, key, units_ns(seconds));
 }
 
 static void put_number(struct buf *body, const char *key, double number)
 {
     if (isfinite(number))
-        jot_number(body, key, number);
+        json_write_number(body, key, number);
 }
 
 static void put_attempt(struct buf *body, const struct story *story,
                         const struct attempt *attempt)
 {
-    jot_open(body, NULL, '{');
-    jot_count(body, "attempt", attempt->number);
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "attempt", attempt->number);
     put_time(body, "placed", attempt->placed_s);
     put_time(body, "start", attempt->start_s);
     put_time(body, "loaded", attempt->loaded_s);
     put_time(body, "recalled", attempt->recalled_s);
     put_time(body, "end", attempt->end_s);
     if (attempt->seats)
-        jot_json(body, "seats", attempt->seats);
+        json_write_raw(body, "seats", attempt->seats);
     if (attempt->type < story->cluster->type_count)
-        jot_text(body, "type", story->cluster->types[attempt->type].name);
-    jot_count(body, "gpus", attempt->gpus);
-    jot_text_if(body, "how", attempt->how);
-    jot_text_if(body, "rule", attempt->rule);
+        json_write_text(body, "type", story->cluster->types[attempt->type].name);
+    json_write_count(body, "gpus", attempt->gpus);
+    json_write_text_if(body, "how", attempt->how);
+    json_write_text_if(body, "rule", attempt->rule);
     if (attempt->for_whom)
-        jot_count(body, "for", attempt->for_whom);
+        json_write_count(body, "for", attempt->for_whom);
     if (attempt->has_exit_code)
-        jot_count(body, "exit_code", attempt->exit_code);
+        json_write_count(body, "exit_code", attempt->exit_code);
     if (attempt->how && strcmp(attempt->how, "preempted") == 0)
-        jot_flag(body, "clean", attempt->clean);
+        json_write_flag(body, "clean", attempt->clean);
     put_number(body, "step_from", attempt->step_from);
     put_number(body, "step_to", attempt->step_to);
-    jot_close(body, '}');
+    json_write_close(body, '}');
 }
 
 /* Steps per second by type and number of accelerators, over all attempts on these. */
 static void put_speeds(struct buf *body, const struct story *story)
 {
-    jot_open(body, "speeds", '[');
+    json_write_open(body, "speeds", '[');
     for (uint32_t i = 0; i < story->attempt_count; i++) {
         const struct attempt *first = &story->attempts[i];
         struct attempt sum = { .rate_count = 0 };
@@ -309,34 +309,34 @@ static void put_speeds(struct buf *body, const struct story *story)
         }
         if (told)
             continue;
-        jot_open(body, NULL, '{');
-        jot_text(body, "type", story->cluster->types[first->type].name);
-        jot_count(body, "gpus", first->gpus);
-        jot_number(body, "steps_per_s", sum.rate_sum / sum.rate_count);
-        jot_number(body, "low", sum.rate_low);
-        jot_number(body, "high", sum.rate_high);
-        jot_count(body, "reports", sum.rate_count);
-        jot_close(body, '}');
+        json_write_open(body, NULL, '{');
+        json_write_text(body, "type", story->cluster->types[first->type].name);
+        json_write_count(body, "gpus", first->gpus);
+        json_write_number(body, "steps_per_s", sum.rate_sum / sum.rate_count);
+        json_write_number(body, "low", sum.rate_low);
+        json_write_number(body, "high", sum.rate_high);
+        json_write_count(body, "reports", sum.rate_count);
+        json_write_close(body, '}');
     }
-    jot_close(body, ']');
+    json_write_close(body, ']');
 }
 
 static void put_points(struct buf *body, const struct story *story)
 {
     uint32_t every = story->point_count / POINTS_MAX + 1;
-    jot_open(body, "points", '[');
+    json_write_open(body, "points", '[');
     for (uint32_t i = 0; i < story->point_count; i++) {
         const struct point *point = &story->points[i];
         if (i % every && i + 1 < story->point_count)
             continue;
-        jot_open(body, NULL, '{');
-        jot_number(body, "step", point->step);
-        jot_number(body, "loss", point->loss);
+        json_write_open(body, NULL, '{');
+        json_write_number(body, "step", point->step);
+        json_write_number(body, "loss", point->loss);
         put_time(body, "at", point->at_s);
-        jot_count(body, "attempt", point->attempt);
-        jot_close(body, '}');
+        json_write_count(body, "attempt", point->attempt);
+        json_write_close(body, '}');
     }
-    jot_close(body, ']');
+    json_write_close(body, ']');
 }
 
 /* Where the curve leads: from the newest report to the end, or for a while. */
@@ -350,41 +350,41 @@ static void put_fit(struct buf *body, const struct story *story)
     struct curve_fit fit = curve_fit(story->curve);
     double to = story->steps_total > fit.last ? story->steps_total
                                               : fit.last + AHEAD_SHARE * fit.span;
-    jot_open(body, "fit", '{');
-    jot_text(body, "family", families[fit.best.family]);
-    jot_flag(body, "predictable", fit.predictable);
-    jot_open(body, "ahead", '[');
+    json_write_open(body, "fit", '{');
+    json_write_text(body, "family", families[fit.best.family]);
+    json_write_flag(body, "predictable", fit.predictable);
+    json_write_open(body, "ahead", '[');
     for (int i = 0; i <= AHEAD_POINTS && to > fit.last; i++) {
         double step = fit.last + (to - fit.last) * i / AHEAD_POINTS;
         struct curve_value value = curve_at(&fit, step);
         if (!isfinite(value.value) || !isfinite(value.low) || !isfinite(value.high))
             continue;
-        jot_open(body, NULL, '{');
-        jot_number(body, "step", step);
-        jot_number(body, "value", value.value);
-        jot_number(body, "low", value.low);
-        jot_number(body, "high", value.high);
-        jot_close(body, '}');
+        json_write_open(body, NULL, '{');
+        json_write_number(body, "step", step);
+        json_write_number(body, "value", value.value);
+        json_write_number(body, "low", value.low);
+        json_write_number(body, "high", value.high);
+        json_write_close(body, '}');
     }
-    jot_close(body, ']');
-    jot_close(body, '}');
+    json_write_close(body, ']');
+    json_write_close(body, '}');
 }
 
 static void write_story(struct buf *body, const struct story *story, uint64_t id)
 {
-    jot_open(body, NULL, '{');
-    jot_count(body, "id", (int64_t)id);
-    jot_flag(body, "complete", story->event_count < EVENTS_MAX);
-    jot_open(body, "attempts", '[');
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "id", (int64_t)id);
+    json_write_flag(body, "complete", story->event_count < EVENTS_MAX);
+    json_write_open(body, "attempts", '[');
     for (uint32_t i = 0; i < story->attempt_count; i++)
         put_attempt(body, story, &story->attempts[i]);
-    jot_close(body, ']');
+    json_write_close(body, ']');
     put_speeds(body, story);
-    jot_open(body, "loss", '{');
+    json_write_open(body, "loss", '{');
     put_points(body, story);
     put_fit(body, story);
-    jot_close(body, '}');
-    jot_close(body, '}');
+    json_write_close(body, '}');
+    json_write_close(body, '}');
     buf_text(body, "\n");
 }
 

@@ -7,7 +7,7 @@
 #include <pwd.h>
 #include <stdio.h>
 
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/units.h"
 #include "daemon/chronicle.h"
 #include "daemon/records.h"
@@ -25,18 +25,18 @@ static void put_me(struct routes *routes, const struct http_request *request,
 {
     struct caller caller = caller_of(request);
     const struct passwd *user = getpwuid(request->uid);
-    jot_open(body, "me", '{');
+    json_write_open(body, "me", '{');
     if (user)
-        jot_text(body, "user", user->pw_name);
-    jot_flag(body, "all", daemon_may(routes->daemon, &caller, UINT32_MAX - 1));
-    jot_close(body, '}');
+        json_write_text(body, "user", user->pw_name);
+    json_write_flag(body, "all", daemon_may(routes->daemon, &caller, UINT32_MAX - 1));
+    json_write_close(body, '}');
 }
 
 static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
 {
-    jot_open(body, "spans", '[');
+    json_write_open(body, "spans", '[');
     chronicle_write(watch_chronicle(routes->watch), body, since_ns, SPANS_MAX);
-    jot_close(body, ']');
+    json_write_close(body, ']');
 }
 
 static void put_jobs(struct routes *routes, const struct http_request *request,
@@ -63,16 +63,16 @@ void show_snapshot(struct routes *routes, const struct http_request *request,
     int64_t since_ns = facts.now_ns - SPANS_S * NS_PER_S;
     if (!state || !read_time(request, "since", &since_ns, reply))
         return;
-    jot_open(body, NULL, '{');
-    jot_count(body, "seq", (int64_t)store_seq(facts.store));
-    jot_time(body, "now", facts.now_ns);
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "seq", (int64_t)store_seq(facts.store));
+    json_write_time(body, "now", facts.now_ns);
     put_me(routes, request, body);
     write_server(routes, "server", body);
     write_nodes(&facts, "nodes", body);
     put_jobs(routes, request, body);
     put_spans(routes, body, since_ns);
     write_ledger(routes, 0, 0, ENTRIES_MAX, body);
-    jot_close(body, '}');
+    json_write_close(body, '}');
     buf_text(body, "\n");
 }
 
@@ -83,8 +83,8 @@ void show_trends(struct routes *routes, const struct http_request *request, uint
     int64_t since_ns = 0;
     if (!read_time(request, "since", &since_ns, reply))
         return;
-    jot_open(&reply->body, NULL, '{');
+    json_write_open(&reply->body, NULL, '{');
     trends_write(watch_trends(routes->watch), &reply->body, since_ns);
-    jot_close(&reply->body, '}');
+    json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }

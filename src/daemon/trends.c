@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 
 /* Every second one of the older three quarters goes: what is new stays fine. */
 static void thin_out(struct trends *trends)
@@ -95,50 +95,50 @@ struct column {
 
 static void put_counts(const struct column *c, const char *key, size_t offset)
 {
-    jot_open(c->buf, key, '[');
+    json_write_open(c->buf, key, '[');
     for (uint32_t i = c->from; i < c->trends->count; i++) {
         uint32_t count;
         memcpy(&count, (const char *)&c->trends->samples[i] + offset, sizeof count);
-        jot_count(c->buf, NULL, count);
+        json_write_count(c->buf, NULL, count);
     }
-    jot_close(c->buf, ']');
+    json_write_close(c->buf, ']');
 }
 
 static void put_shares(const struct column *c, const char *key, uint32_t group,
                        bool due)
 {
-    jot_open(c->buf, key, '[');
+    json_write_open(c->buf, key, '[');
     for (uint32_t i = c->from; i < c->trends->count; i++) {
         const struct trend_sample *sample = &c->trends->samples[i];
-        jot_number(c->buf, NULL, due ? sample->due[group] : sample->got[group]);
+        json_write_number(c->buf, NULL, due ? sample->due[group] : sample->got[group]);
     }
-    jot_close(c->buf, ']');
+    json_write_close(c->buf, ']');
 }
 
 static void put_reasons(const struct column *c)
 {
-    jot_open(c->buf, "reasons", '[');
+    json_write_open(c->buf, "reasons", '[');
     for (uint32_t i = 0; i < c->trends->token_count; i++) {
-        jot_open(c->buf, NULL, '{');
-        jot_text(c->buf, "token", c->trends->tokens[i]);
+        json_write_open(c->buf, NULL, '{');
+        json_write_text(c->buf, "token", c->trends->tokens[i]);
         put_counts(c, "jobs",
                    offsetof(struct trend_sample, reasons) + i * sizeof(uint32_t));
-        jot_close(c->buf, '}');
+        json_write_close(c->buf, '}');
     }
-    jot_close(c->buf, ']');
+    json_write_close(c->buf, ']');
 }
 
 static void put_groups(const struct column *c)
 {
-    jot_open(c->buf, "entities", '[');
+    json_write_open(c->buf, "entities", '[');
     for (uint32_t i = 0; i < c->trends->group_count; i++) {
-        jot_open(c->buf, NULL, '{');
-        jot_text(c->buf, "name", c->trends->groups[i].name);
+        json_write_open(c->buf, NULL, '{');
+        json_write_text(c->buf, "name", c->trends->groups[i].name);
         put_shares(c, "due", i, true);
         put_shares(c, "got", i, false);
-        jot_close(c->buf, '}');
+        json_write_close(c->buf, '}');
     }
-    jot_close(c->buf, ']');
+    json_write_close(c->buf, ']');
 }
 
 void trends_write(const struct trends *trends, struct buf *buf, int64_t since_ns)
@@ -146,10 +146,10 @@ void trends_write(const struct trends *trends, struct buf *buf, int64_t since_ns
     struct column c = { .buf = buf, .trends = trends };
     while (c.from < trends->count && trends->samples[c.from].at_ns <= since_ns)
         c.from++;
-    jot_open(buf, "t", '[');
+    json_write_open(buf, "t", '[');
     for (uint32_t i = c.from; i < trends->count; i++)
-        jot_time(buf, NULL, trends->samples[i].at_ns);
-    jot_close(buf, ']');
+        json_write_time(buf, NULL, trends->samples[i].at_ns);
+    json_write_close(buf, ']');
     put_counts(&c, "gpus", offsetof(struct trend_sample, gpus));
     put_counts(&c, "held", offsetof(struct trend_sample, held));
     put_counts(&c, "foreign", offsetof(struct trend_sample, foreign));

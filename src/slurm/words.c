@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/hash.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "slurm/driver.h"
@@ -31,21 +31,21 @@ static void say_text(struct buf *line, const char *key, const char *text,
             plain[i] = (unsigned char)text[i] < 0x80 ? text[i] : '?';
         text = plain;
     }
-    jot_text(line, key, text);
+    json_write_text(line, key, text);
 }
 
 /* A name that JSON cannot say, or that is cut, would be another one: better none. */
 static void say_path(struct buf *line, const char *key, const char *path)
 {
     if (path && path[0] == '/' && strlen(path) < PATH_MAX && json_can_say(path))
-        jot_text(line, key, path);
+        json_write_text(line, key, path);
 }
 
 /* Absent where it is 0. */
 static void say_count(struct buf *line, const char *key, int64_t count)
 {
     if (count > 0)
-        jot_count(line, key, count);
+        json_write_count(line, key, count);
 }
 
 /* A hostlist as a list of names; one that cannot be read is as good as none. */
@@ -55,19 +55,19 @@ static void say_nodes(struct buf *line, const char *key, const char *text,
     struct hostlist list;
     if (!text || *text == '\0' || hostlist_expand(text, scratch, &list, NULL) < 0)
         return;
-    jot_open(line, key, '[');
+    json_write_open(line, key, '[');
     for (uint32_t i = 0; i < list.count; i++)
-        jot_text(line, NULL, list.names[i]);
-    jot_close(line, ']');
+        json_write_text(line, NULL, list.names[i]);
+    json_write_close(line, ']');
 }
 
 static void say_indexes(struct buf *line, const char *key, uint64_t indexes)
 {
-    jot_open(line, key, '[');
+    json_write_open(line, key, '[');
     for (int i = 0; i < GRES_INDEX_MAX; i++)
         if (indexes >> i & 1)
-            jot_count(line, NULL, i);
-    jot_close(line, ']');
+            json_write_count(line, NULL, i);
+    json_write_close(line, ']');
 }
 
 /* Each node once: JSON has no two keys of one name. */
@@ -86,7 +86,7 @@ static void say_held(struct buf *line, const struct slurm_job *job,
             hostlist_expand(job->held[i].nodes, scratch, &list, NULL) < 0)
             continue;
         if (!open)
-            jot_open(line, "gpu_index", '{');
+            json_write_open(line, "gpu_index", '{');
         open = true;
         for (uint32_t n = 0; n < list.count; n++) {
             uint64_t key = hash_text(list.names[n]);
@@ -96,7 +96,7 @@ static void say_held(struct buf *line, const struct slurm_job *job,
         }
     }
     if (open)
-        jot_close(line, '}');
+        json_write_close(line, '}');
     map_release(&said);
 }
 
@@ -108,10 +108,10 @@ static bool is_state(const struct slurm_job *job, const char *state)
 static void say_identity(struct buf *line, const struct slurm_job *job,
                          struct arena *scratch)
 {
-    jot_count(line, "id", job->id);
+    json_write_count(line, "id", job->id);
     say_count(line, "array_id", job->array_id);
     if (job->array_task != SLURM_NONE)
-        jot_count(line, "array_task", job->array_task);
+        json_write_count(line, "array_task", job->array_task);
     else if (job->array_tasks) {
         char *tasks = arena_text(scratch, job->array_tasks);
         tasks[strcspn(tasks, "%")] = '\0'; /* "1-9%3": the limit is a key of its own */
@@ -121,7 +121,7 @@ static void say_identity(struct buf *line, const struct slurm_job *job,
     say_count(line, "het", job->het_id);
     say_text(line, "name", job->name, scratch);
     say_text(line, "user", job->user, scratch);
-    jot_count(line, "uid", job->uid);
+    json_write_count(line, "uid", job->uid);
     say_text(line, "partition", job->partition, scratch);
 }
 
@@ -134,15 +134,15 @@ static void say_state(struct buf *line, const struct slurm_job *job,
     say_text(line, "state", job->state, scratch);
     if (job->reason && strcmp(job->reason, "None") != 0)
         say_text(line, "reason", job->reason, scratch);
-    jot_flag(line, "held", pending && job->priority == 0);
+    json_write_flag(line, "held", pending && job->priority == 0);
     if (pending) /* of others it says nothing, and changes by itself */
-        jot_count(line, "priority", job->priority);
-    jot_flag(line, "completing", job->completing);
-    jot_flag(line, "requeue", job->requeue);
-    jot_flag(line, "batch", job->batch);
-    jot_count(line, "restarts", job->restarts);
+        json_write_count(line, "priority", job->priority);
+    json_write_flag(line, "completing", job->completing);
+    json_write_flag(line, "requeue", job->requeue);
+    json_write_flag(line, "batch", job->batch);
+    json_write_count(line, "restarts", job->restarts);
     if (!pending && !running) {
-        jot_count(line, "exit_code", job->exit_code);
+        json_write_count(line, "exit_code", job->exit_code);
         say_count(line, "signal", job->signal);
         say_count(line, "end", job->end);
     }
@@ -151,7 +151,7 @@ static void say_state(struct buf *line, const struct slurm_job *job,
     bool limited =
         job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
     if (pending && job->start >= SLURM_PARKED_FROM)
-        jot_flag(line, "parked", true);
+        json_write_flag(line, "parked", true);
     if (pending && limited)
         say_count(line, "begin", job->start);
     else if (!pending)
@@ -169,11 +169,11 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
     say_count(line, "min_nodes", job->min_nodes);
     say_count(line, "max_nodes",
               job->max_nodes > job->min_nodes ? job->max_nodes : job->min_nodes);
-    jot_count(line, "gpus", (int64_t)gang.gpus);
+    json_write_count(line, "gpus", (int64_t)gang.gpus);
     say_count(line, "gpus_per_node", (int64_t)gang.gpus_per_node);
     say_text(line, "gpu_type", gang.type, scratch);
     if (gang.mixed)
-        jot_flag(line, "gpu_types_mixed", true);
+        json_write_flag(line, "gpu_types_mixed", true);
     say_count(line, "shards", (int64_t)gang.shards);
     say_count(line, "tasks", job->tasks);
     say_count(line, "cpus", job->cpus);
@@ -198,15 +198,15 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
 
 void words_job(struct buf *line, const struct slurm_job *job, struct arena *scratch)
 {
-    jot_open(line, NULL, '{');
-    jot_open(line, "job", '{');
+    json_write_open(line, NULL, '{');
+    json_write_open(line, "job", '{');
     say_identity(line, job, scratch);
     say_state(line, job, scratch);
     say_wishes(line, job, scratch);
     if (is_state(job, "RUNNING") || is_state(job, "SUSPENDED") || job->completing)
         say_held(line, job, scratch);
-    jot_close(line, '}');
-    jot_close(line, '}');
+    json_write_close(line, '}');
+    json_write_close(line, '}');
 }
 
 void words_node(struct buf *line, const struct slurm_node *node)
@@ -215,79 +215,80 @@ void words_node(struct buf *line, const struct slurm_node *node)
     gres_read(node->gres, "gpu", &gpus);
     gres_read(node->gres, "shard", &shards);
     gres_read(node->gres_used, "gpu", &used);
-    jot_open(line, NULL, '{');
-    jot_open(line, "node", '{');
-    jot_text(line, "name", node->name);
+    json_write_open(line, NULL, '{');
+    json_write_open(line, "node", '{');
+    json_write_text(line, "name", node->name);
     if (gpus.type[0])
-        jot_text(line, "type", gpus.type);
+        json_write_text(line, "type", gpus.type);
     if (gpus.mixed)
-        jot_flag(line, "gpu_types_mixed", true);
-    jot_count(line, "gpus", (int64_t)gpus.count);
+        json_write_flag(line, "gpu_types_mixed", true);
+    json_write_count(line, "gpus", (int64_t)gpus.count);
     say_count(line, "shards", (int64_t)shards.count);
     say_count(line, "cpus", node->cpus);
     say_count(line, "mem_mib", (int64_t)(node->mem_mib & INT64_MAX));
-    jot_flag(line, "up", node->up);
+    json_write_flag(line, "up", node->up);
     if (node->drain)
-        jot_flag(line, "drain", true);
+        json_write_flag(line, "drain", true);
     if (node->reason && json_can_say(node->reason))
-        jot_text(line, "reason", node->reason);
+        json_write_text(line, "reason", node->reason);
     if (node->features && *node->features && json_can_say(node->features))
-        jot_text(line, "features", node->features);
+        json_write_text(line, "features", node->features);
     if (node->gres_used)
         say_indexes(line, "used", used.indexes);
-    jot_close(line, '}');
-    jot_close(line, '}');
+    json_write_close(line, '}');
+    json_write_close(line, '}');
 }
 
 void words_hello(struct buf *line, const struct slurm_site *site, const char *driver,
                  int64_t now_s)
 {
-    jot_open(line, NULL, '{');
-    jot_count(line, "hello", 1);
+    json_write_open(line, NULL, '{');
+    json_write_count(line, "hello", 1);
     if (json_can_say(site->version))
-        jot_text(line, "slurm", site->version);
+        json_write_text(line, "slurm", site->version);
     if (json_can_say(site->cluster))
-        jot_text(line, "cluster", site->cluster);
-    jot_text(line, "driver", driver);
-    jot_count(line, "now", now_s);
-    jot_close(line, '}');
+        json_write_text(line, "cluster", site->cluster);
+    json_write_text(line, "driver", driver);
+    json_write_count(line, "now", now_s);
+    json_write_close(line, '}');
 }
 
 void words_done(struct buf *line, int64_t seq, const struct answer *answer,
                 const char *text)
 {
-    jot_open(line, NULL, '{');
-    jot_open(line, "done", '{');
-    jot_count(line, "seq", seq);
-    jot_flag(line, "ok", answer->ok);
+    json_write_open(line, NULL, '{');
+    json_write_open(line, "done", '{');
+    json_write_count(line, "seq", seq);
+    json_write_flag(line, "ok", answer->ok);
     if (!answer->ok) {
-        jot_text(line, "error", json_can_say(answer->error) ? answer->error : "?");
-        jot_count(line, "code", answer->code);
-        jot_flag(line, "transient", answer->transient);
+        json_write_text(line, "error",
+                        json_can_say(answer->error) ? answer->error : "?");
+        json_write_count(line, "code", answer->code);
+        json_write_flag(line, "transient", answer->transient);
     }
     if (text)
-        jot_text(line, "text", json_can_say(text) ? text : "");
-    jot_close(line, '}');
-    jot_close(line, '}');
+        json_write_text(line, "text", json_can_say(text) ? text : "");
+    json_write_close(line, '}');
+    json_write_close(line, '}');
 }
 
 void words_gone(struct buf *line, uint32_t id)
 {
-    jot_open(line, NULL, '{');
-    jot_count(line, "gone", id);
-    jot_close(line, '}');
+    json_write_open(line, NULL, '{');
+    json_write_count(line, "gone", id);
+    json_write_close(line, '}');
 }
 
 void words_text(struct buf *line, const char *key, const char *text)
 {
-    jot_open(line, NULL, '{');
-    jot_text(line, key, json_can_say(text) ? text : "?");
-    jot_close(line, '}');
+    json_write_open(line, NULL, '{');
+    json_write_text(line, key, json_can_say(text) ? text : "?");
+    json_write_close(line, '}');
 }
 
 void words_flag(struct buf *line, const char *key)
 {
-    jot_open(line, NULL, '{');
-    jot_flag(line, key, true);
-    jot_close(line, '}');
+    json_write_open(line, NULL, '{');
+    json_write_flag(line, key, true);
+    json_write_close(line, '}');
 }

@@ -21,7 +21,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
@@ -365,8 +365,8 @@ static void say_signal(struct buf *line, const struct slurm_entry *entry)
     struct error err;
     if (setup->launch(setup->context, entry->id, &launch, &err) < 0)
         return;
-    jot_text(line, "signal", sigabbrev_np(launch->signal));
-    jot_text(line, "to", launch->signal_to ? launch->signal_to : "batch");
+    json_write_text(line, "signal", sigabbrev_np(launch->signal));
+    json_write_text(line, "to", launch->signal_to ? launch->signal_to : "batch");
 }
 
 bool slurm_has_signal(const struct slurm_entry *entry)

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_link.h"
 #include "executor/slurm/slurm_internal.h"
@@ -144,13 +144,13 @@ void slurm_ask_as(struct slurm_entry *entry, const char *verb, const char *job,
     entry->verb = verb;
     entry->sure = entry->changed = false;
     map_put(&slurm->by_seq, (uint64_t)entry->seq, (uint32_t)entry->id);
-    jot_open(&line, NULL, '{');
-    jot_count(&line, "seq", entry->seq);
-    jot_text(&line, "verb", verb);
-    jot_text(&line, "job", job);
+    json_write_open(&line, NULL, '{');
+    json_write_count(&line, "seq", entry->seq);
+    json_write_text(&line, "verb", verb);
+    json_write_text(&line, "job", job);
     if (more)
         more(&line, entry);
-    jot_close(&line, '}');
+    json_write_close(&line, '}');
     slurm_link_say(slurm->link, &line);
     buf_release(&line);
 }
@@ -169,12 +169,12 @@ static void say_nodes(struct buf *line, const struct slurm_entry *entry)
 {
     const struct cluster *cluster = entry->slurm->setup.view->cluster;
     char text[32];
-    jot_open(line, "nodes", '[');
+    json_write_open(line, "nodes", '[');
     for (uint32_t i = 0; i < entry->now.count; i++)
-        jot_text(
+        json_write_text(
             line, NULL,
             cluster_node_name(cluster, entry->now.seats[i].node, text, sizeof text));
-    jot_close(line, ']');
+    json_write_close(line, ']');
 }
 
 /*
@@ -202,9 +202,9 @@ void slurm_say_shape(struct buf *line, const struct slurm_entry *entry)
     if (before == job->gpus)
         tasks = gpus; /* a task for each of them */
     uint64_t cpus = (uint64_t)job->cpu_milli * tasks / before / 1000;
-    jot_count(line, "gpus_per_node", gpus / nodes);
-    jot_count(line, "tasks", tasks);
-    jot_count(line, "cpus", cpus > tasks ? (int64_t)cpus : tasks);
+    json_write_count(line, "gpus_per_node", gpus / nodes);
+    json_write_count(line, "tasks", tasks);
+    json_write_count(line, "cpus", cpus > tasks ? (int64_t)cpus : tasks);
 }
 
 void slurm_say_why(struct buf *line, const struct slurm_entry *entry)
@@ -214,5 +214,5 @@ void slurm_say_why(struct buf *line, const struct slurm_entry *entry)
     for (char *at = text; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 127)
             *at = ' ';
-    jot_text(line, "text", text);
+    json_write_text(line, "text", text);
 }

@@ -1,5 +1,5 @@
-/* jot.c - JSON written straight into a buffer. */
-#include "base/jot.h"
+/* json_write.c - JSON written straight into a buffer. */
+#include "base/json_write.h"
 
 #include <assert.h>
 #include <math.h>
@@ -38,27 +38,27 @@ static void begin(struct buf *buf, const char *key)
     }
 }
 
-void jot_open(struct buf *buf, const char *key, char brace)
+void json_write_open(struct buf *buf, const char *key, char brace)
 {
     begin(buf, key);
     buf_add(buf, &brace, 1);
 }
 
-void jot_close(struct buf *buf, char brace)
+void json_write_close(struct buf *buf, char brace)
 {
     buf_add(buf, &brace, 1);
 }
 
-void jot_text(struct buf *buf, const char *key, const char *text)
+void json_write_text(struct buf *buf, const char *key, const char *text)
 {
     begin(buf, key);
     add_text(buf, text);
 }
 
-void jot_text_if(struct buf *buf, const char *key, const char *text)
+void json_write_text_if(struct buf *buf, const char *key, const char *text)
 {
     if (text)
-        jot_text(buf, key, text);
+        json_write_text(buf, key, text);
 }
 
 /* At least 'width' digits.  Lists are mostly numbers, and printf takes its time. */
@@ -73,7 +73,7 @@ static void add_digits(struct buf *buf, uint64_t number, unsigned width)
     buf_add(buf, digits + at, sizeof digits - at);
 }
 
-void jot_count(struct buf *buf, const char *key, int64_t count)
+void json_write_count(struct buf *buf, const char *key, int64_t count)
 {
     begin(buf, key);
     if (count < 0)
@@ -81,20 +81,20 @@ void jot_count(struct buf *buf, const char *key, int64_t count)
     add_digits(buf, count < 0 ? 0 - (uint64_t)count : (uint64_t)count, 1);
 }
 
-void jot_number(struct buf *buf, const char *key, double number)
+void json_write_number(struct buf *buf, const char *key, double number)
 {
     assert(isfinite(number)); /* JSON has no other numbers */
     begin(buf, key);
     buf_print(buf, "%.12g", number);
 }
 
-void jot_flag(struct buf *buf, const char *key, bool flag)
+void json_write_flag(struct buf *buf, const char *key, bool flag)
 {
     begin(buf, key);
     buf_text(buf, flag ? "true" : "false");
 }
 
-void jot_time(struct buf *buf, const char *key, int64_t ns)
+void json_write_time(struct buf *buf, const char *key, int64_t ns)
 {
     assert(ns >= 0);
     begin(buf, key);
@@ -103,7 +103,7 @@ void jot_time(struct buf *buf, const char *key, int64_t ns)
     add_digits(buf, (uint64_t)ns / 1000 % 1000000, 6);
 }
 
-void jot_json(struct buf *buf, const char *key, const char *json)
+void json_write_raw(struct buf *buf, const char *key, const char *json)
 {
     begin(buf, key);
     buf_text(buf, json);

@@ -9,29 +9,29 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/jot.h"
+#include "base/json_write.h"
 #include "base/json.h"
 
 static void commas_come_by_themselves(void **state)
 {
     struct buf buf;
     buf_init(&buf, 1000);
-    jot_open(&buf, NULL, '{');
-    jot_count(&buf, "a", -1);
-    jot_open(&buf, "list", '[');
-    jot_count(&buf, NULL, 1);
-    jot_open(&buf, NULL, '{');
-    jot_close(&buf, '}');
-    jot_open(&buf, NULL, '[');
-    jot_close(&buf, ']');
-    jot_text(&buf, NULL, "{");
-    jot_count(&buf, NULL, 2);
-    jot_close(&buf, ']');
-    jot_flag(&buf, "yes", true);
-    jot_text_if(&buf, "absent", NULL);
-    jot_json(&buf, "as", "[null]");
-    jot_number(&buf, "n", 0.125);
-    jot_close(&buf, '}');
+    json_write_open(&buf, NULL, '{');
+    json_write_count(&buf, "a", -1);
+    json_write_open(&buf, "list", '[');
+    json_write_count(&buf, NULL, 1);
+    json_write_open(&buf, NULL, '{');
+    json_write_close(&buf, '}');
+    json_write_open(&buf, NULL, '[');
+    json_write_close(&buf, ']');
+    json_write_text(&buf, NULL, "{");
+    json_write_count(&buf, NULL, 2);
+    json_write_close(&buf, ']');
+    json_write_flag(&buf, "yes", true);
+    json_write_text_if(&buf, "absent", NULL);
+    json_write_raw(&buf, "as", "[null]");
+    json_write_number(&buf, "n", 0.125);
+    json_write_close(&buf, '}');
     assert_string_equal(buf.bytes, "{\"a\":-1,\"list\":[1,{},[],\"{\",2],\"yes\":true,"
                                    "\"as\":[null],\"n\":0.125}");
     buf_release(&buf);
@@ -41,15 +41,15 @@ static void numbers_are_exact(void **state)
 {
     struct buf buf;
     buf_init(&buf, 1000);
-    jot_open(&buf, NULL, '[');
-    jot_count(&buf, NULL, 0);
-    jot_count(&buf, NULL, INT64_MAX);
-    jot_count(&buf, NULL, INT64_MIN);
-    jot_time(&buf, NULL, 0);
-    jot_time(&buf, NULL, 1999);
-    jot_time(&buf, NULL, INT64_C(1750000000250001000));
-    jot_time(&buf, NULL, INT64_MAX);
-    jot_close(&buf, ']');
+    json_write_open(&buf, NULL, '[');
+    json_write_count(&buf, NULL, 0);
+    json_write_count(&buf, NULL, INT64_MAX);
+    json_write_count(&buf, NULL, INT64_MIN);
+    json_write_time(&buf, NULL, 0);
+    json_write_time(&buf, NULL, 1999);
+    json_write_time(&buf, NULL, INT64_C(1750000000250001000));
+    json_write_time(&buf, NULL, INT64_MAX);
+    json_write_close(&buf, ']');
     assert_string_equal(buf.bytes,
                         "[0,9223372036854775807,-9223372036854775808,0.000000,0.000001,"
                         "1750000000.250001,9223372036.854775]");
@@ -64,10 +64,10 @@ static void any_text_is_read_back(void **state)
         text[count++] = c;
     struct buf buf;
     buf_init(&buf, 10000);
-    jot_open(&buf, NULL, '{');
-    jot_text(&buf, "text", text);
-    jot_text(&buf, "empty", "");
-    jot_close(&buf, '}');
+    json_write_open(&buf, NULL, '{');
+    json_write_text(&buf, "text", text);
+    json_write_text(&buf, "empty", "");
+    json_write_close(&buf, '}');
     struct json *json;
     assert_int_equal(json_parse(buf.bytes, buf.count, &json, NULL), 0);
     assert_string_equal(json_as_text(json_get(json, "text")), text);
@@ -83,5 +83,5 @@ int main(void)
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(any_text_is_read_back),
     };
-    return cmocka_run_group_tests_name("jot", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
 }
