@@ -1,4 +1,4 @@
-/* json_write.c - JSON written straight into a buffer. */
+/* json_write.c - the streaming JSON writer. */
 #include "base/json_write.h"
 
 #include <assert.h>
@@ -7,17 +7,18 @@
 
 #include "base/buf.h"
 
-static void add_text(struct buf *buf, const char *text)
+static void write_quoted(struct buf *buf, const char *text)
 {
     buf_text(buf, "\"");
     for (const char *plain = text;; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c >= 0x20 && c != '"' && c != '\\')
+        bool is_control = c < 0x20 || c == 0x7f;
+        if (!is_control && c != '"' && c != '\\')
             continue;
         buf_add(buf, plain, (size_t)(text - plain));
         if (c == '\0')
             break;
-        if (c < 0x20)
+        if (is_control)
             buf_print(buf, "\\u%04x", c);
         else
             buf_print(buf, "\\%c", c);
@@ -26,7 +27,7 @@ static void add_text(struct buf *buf, const char *text)
     buf_text(buf, "\"");
 }
 
-static void begin(struct buf *buf, const char *key)
+static void write_key(struct buf *buf, const char *key)
 {
     char last = buf->count > 0 ? buf->bytes[buf->count - 1] : '{';
     if (last != '{' && last != '[' && last != ':')
@@ -40,7 +41,7 @@ static void begin(struct buf *buf, const char *key)
 
 void json_write_open(struct buf *buf, const char *key, char brace)
 {
-    begin(buf, key);
+    write_key(buf, key);
     buf_add(buf, &brace, 1);
 }
 
@@ -51,8 +52,8 @@ void json_write_close(struct buf *buf, char brace)
 
 void json_write_text(struct buf *buf, const char *key, const char *text)
 {
-    begin(buf, key);
-    add_text(buf, text);
+    write_key(buf, key);
+    write_quoted(buf, text);
 }
 
 void json_write_text_if(struct buf *buf, const char *key, const char *text)
@@ -61,8 +62,8 @@ void json_write_text_if(struct buf *buf, const char *key, const char *text)
         json_write_text(buf, key, text);
 }
 
-/* At least 'width' digits.  Lists are mostly numbers, and printf takes its time. */
-static void add_digits(struct buf *buf, uint64_t number, unsigned width)
+/* At least 'width' digits.  Long lists are mostly numbers, and printf is slow. */
+static void write_digits(struct buf *buf, uint64_t number, unsigned width)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -75,36 +76,64 @@ static void add_digits(struct buf *buf, uint64_t number, unsigned width)
 
 void json_write_count(struct buf *buf, const char *key, int64_t count)
 {
-    begin(buf, key);
+    write_key(buf, key);
     if (count < 0)
         buf_text(buf, "-");
-    add_digits(buf, count < 0 ? 0 - (uint64_t)count : (uint64_t)count, 1);
+    write_digits(buf, count < 0 ? 0 - (uint64_t)count : (uint64_t)count, 1);
 }
 
 void json_write_number(struct buf *buf, const char *key, double number)
 {
     assert(isfinite(number)); /* JSON has no other numbers */
-    begin(buf, key);
+    write_key(buf, key);
     buf_print(buf, "%.12g", number);
+}
+
+void json_write_exact(struct buf *buf, const char *key, double number)
+{
+    write_key(buf, key);
+    if (isfinite(number))
+        buf_print(buf, "%.17g", number);
+    else
+        buf_text(buf, "null");
 }
 
 void json_write_flag(struct buf *buf, const char *key, bool flag)
 {
-    begin(buf, key);
+    write_key(buf, key);
     buf_text(buf, flag ? "true" : "false");
+}
+
+static void write_seconds(struct buf *buf, const char *key, int64_t ns,
+                          uint32_t unit_ns, unsigned width)
+{
+    assert(ns >= 0);
+    write_key(buf, key);
+    write_digits(buf, (uint64_t)ns / 1000000000, 1);
+    buf_text(buf, ".");
+    write_digits(buf, (uint64_t)ns % 1000000000 / unit_ns, width);
 }
 
 void json_write_time(struct buf *buf, const char *key, int64_t ns)
 {
-    assert(ns >= 0);
-    begin(buf, key);
-    add_digits(buf, (uint64_t)ns / 1000000000, 1);
-    buf_text(buf, ".");
-    add_digits(buf, (uint64_t)ns / 1000 % 1000000, 6);
+    write_seconds(buf, key, ns, 1000, 6);
+}
+
+void json_write_time_ns(struct buf *buf, const char *key, int64_t ns)
+{
+    write_seconds(buf, key, ns, 1, 9);
+}
+
+void json_write_bits(struct buf *buf, const char *key, uint64_t bits)
+{
+    json_write_open(buf, key, '[');
+    for (; bits; bits &= bits - 1)
+        json_write_count(buf, NULL, __builtin_ctzll(bits));
+    json_write_close(buf, ']');
 }
 
 void json_write_raw(struct buf *buf, const char *key, const char *json)
 {
-    begin(buf, key);
+    write_key(buf, key);
     buf_text(buf, json);
 }

@@ -11,11 +11,11 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/json_write.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
 #include "model/state.h"
 #include "store/db.h"
-#include "store/eventlog.h"
 
 static const char *const phases[] = {
     [JOB_FREE] = NULL,       [JOB_HELD] = "held",         [JOB_WAITING] = "waiting",
@@ -42,24 +42,20 @@ void rows_placement(struct buf *buf, const struct view *view,
                     const struct seat_row *row)
 {
     const struct cluster *cluster = view->cluster;
-    buf_text(buf, "[");
+    json_write_open(buf, NULL, '[');
     for (uint32_t i = 0; i < row->count; i++) {
         const struct seat *seat = &view->seats[row->first + i];
         uint32_t type = cluster->nodes[seat->node].type;
         char name[64];
-        buf_text(buf, i ? ",{\"node\":" : "{\"node\":");
-        eventlog_text(buf, cluster_node_name(cluster, seat->node, name, sizeof name));
-        if (type != TYPE_NONE) {
-            buf_text(buf, ",\"type\":");
-            eventlog_text(buf, cluster->types[type].name);
-        }
-        buf_text(buf, ",\"gpus\":[");
-        const char *comma = "";
-        for (uint64_t gpus = seat->gpus; gpus; gpus &= gpus - 1, comma = ",")
-            buf_print(buf, "%s%d", comma, __builtin_ctzll(gpus));
-        buf_text(buf, "]}");
+        json_write_open(buf, NULL, '{');
+        json_write_text(buf, "node",
+                        cluster_node_name(cluster, seat->node, name, sizeof name));
+        if (type != TYPE_NONE)
+            json_write_text(buf, "type", cluster->types[type].name);
+        json_write_bits(buf, "gpus", seat->gpus);
+        json_write_close(buf, '}');
     }
-    buf_text(buf, "]");
+    json_write_close(buf, ']');
 }
 
 /* --- live jobs, written ------------------------------------------------------------ */

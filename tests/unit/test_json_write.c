@@ -1,10 +1,11 @@
-/* JSON written straight into a buffer: what is read back is what was written. */
+/* The streaming JSON writer: reading gives back what was written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "base/json_write.h"
 #include "base/json.h"
 
-static void commas_come_by_themselves(void **state)
+static void commas_are_added_where_needed(void **state)
 {
     struct buf buf;
     buf_init(&buf, 1000);
@@ -31,13 +32,14 @@ static void commas_come_by_themselves(void **state)
     json_write_text_if(&buf, "absent", NULL);
     json_write_raw(&buf, "as", "[null]");
     json_write_number(&buf, "n", 0.125);
+    json_write_bits(&buf, "bits", UINT64_C(1) << 63 | 5);
     json_write_close(&buf, '}');
     assert_string_equal(buf.bytes, "{\"a\":-1,\"list\":[1,{},[],\"{\",2],\"yes\":true,"
-                                   "\"as\":[null],\"n\":0.125}");
+                                   "\"as\":[null],\"n\":0.125,\"bits\":[0,2,63]}");
     buf_release(&buf);
 }
 
-static void numbers_are_exact(void **state)
+static void numbers_keep_their_digits(void **state)
 {
     struct buf buf;
     buf_init(&buf, 1000);
@@ -49,19 +51,23 @@ static void numbers_are_exact(void **state)
     json_write_time(&buf, NULL, 1999);
     json_write_time(&buf, NULL, INT64_C(1750000000250001000));
     json_write_time(&buf, NULL, INT64_MAX);
+    json_write_time_ns(&buf, NULL, 1999);
+    json_write_exact(&buf, NULL, 0.1);
+    json_write_exact(&buf, NULL, INFINITY);
     json_write_close(&buf, ']');
     assert_string_equal(buf.bytes,
                         "[0,9223372036854775807,-9223372036854775808,0.000000,0.000001,"
-                        "1750000000.250001,9223372036.854775]");
+                        "1750000000.250001,9223372036.854775,0.000001999,"
+                        "0.10000000000000001,null]");
     buf_release(&buf);
 }
 
-static void any_text_is_read_back(void **state)
+static void text_with_control_characters_is_read_back(void **state)
 {
     char text[400] = "\" \\ / \xc3\xa4 \xe2\x82\xac";
     size_t count = strlen(text);
-    for (char c = 1; c < 0x7f; c++)
-        text[count++] = c;
+    for (int c = 1; c <= 0x7f; c++)
+        text[count++] = (char)c;
     struct buf buf;
     buf_init(&buf, 10000);
     json_write_open(&buf, NULL, '{');
@@ -79,9 +85,9 @@ static void any_text_is_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commas_come_by_themselves),
-        cmocka_unit_test(numbers_are_exact),
-        cmocka_unit_test(any_text_is_read_back),
+        cmocka_unit_test(commas_are_added_where_needed),
+        cmocka_unit_test(numbers_keep_their_digits),
+        cmocka_unit_test(text_with_control_characters_is_read_back),
     };
     return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
 }
