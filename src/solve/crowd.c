@@ -7,6 +7,7 @@
 #include "solve/crowd.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -127,13 +128,20 @@ static enum vectors widest(void)
 
 #endif
 
-static enum vectors in_use = VECTORS_WIDEST;
+/* Read by every thread that solves, written by tests and bench only. */
+static _Atomic(enum vectors) vectors_allowed = VECTORS_WIDEST;
+
+static enum vectors vectors_to_use(void)
+{
+    enum vectors allowed = atomic_load_explicit(&vectors_allowed, memory_order_relaxed);
+    enum vectors most = widest();
+    return allowed < most ? allowed : most;
+}
 
 enum vectors crowd_use_vectors(enum vectors vectors)
 {
-    enum vectors most = widest();
-    in_use = vectors < most ? vectors : most;
-    return in_use;
+    atomic_store_explicit(&vectors_allowed, vectors, memory_order_relaxed);
+    return vectors_to_use();
 }
 
 void crowd_init(struct crowd *crowd, struct arena *arena, uint32_t type_count,
@@ -216,9 +224,7 @@ void crowd_pass(const struct crowd *crowd, enum crowd_due due, const double *pri
     struct sums sums = { 0 };
     double raised[CROWD_TYPES];
     raise_prices(crowd->type_count, price, raised);
-    if (in_use == VECTORS_WIDEST)
-        in_use = widest();
-    switch (in_use) {
+    switch (vectors_to_use()) {
 #if defined(__x86_64__)
     case VECTORS_AVX512:
         pass_avx512(crowd, due, raised, z, &sums);

@@ -2,6 +2,7 @@
 #include "support/cases.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -60,6 +61,48 @@ static void every_vector_unit_gives_the_same_bits(void **state)
         crowd_use_vectors(VECTORS_WIDEST);
         arena_release(&arena);
     }
+}
+
+/* One thread's passes over jobs that all threads share. */
+struct passes {
+    const struct crowd *crowd;
+    const double *price;
+    struct demand demand;
+};
+
+static void *pass_often(void *context)
+{
+    struct passes *passes = context;
+    for (uint32_t i = 0; i < 200; i++)
+        crowd_pass(passes->crowd, DUE_PLAIN, passes->price, 0.4, &passes->demand);
+    return NULL;
+}
+
+static void threads_may_pass_while_vectors_are_chosen(void **state)
+{
+    struct rng rng;
+    struct arena arena;
+    struct crowd crowd;
+    double price[CROWD_TYPES];
+    struct demand alone;
+    rng_init(&rng, 1, "crowd");
+    arena_init(&arena, 0);
+    crowd_draw(&crowd, &arena, &rng, 3, 300);
+    draw_prices(&rng, 3, price);
+    crowd_pass(&crowd, DUE_PLAIN, price, 0.4, &alone);
+    pthread_t threads[4];
+    struct passes passes[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        passes[i] = (struct passes){ .crowd = &crowd, .price = price };
+        assert_int_equal(pthread_create(&threads[i], NULL, pass_often, &passes[i]), 0);
+    }
+    for (enum vectors v = VECTORS_PORTABLE; v <= VECTORS_WIDEST; v++)
+        crowd_use_vectors(v);
+    for (uint32_t i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        assert_memory_equal(&passes[i].demand, &alone, sizeof alone);
+    }
+    arena_release(&arena);
 }
 
 /* Compiled apart for a few numbers of types and each way of being due: all of them agree. */
@@ -229,6 +272,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_vector_unit_gives_the_same_bits),
+        cmocka_unit_test(threads_may_pass_while_vectors_are_chosen),
         cmocka_unit_test(every_copy_of_the_pass_gives_the_same_bits),
         cmocka_unit_test(a_choice_is_the_cheapest_and_a_pass_is_their_sum),
         cmocka_unit_test(the_slope_is_that_of_the_cost),
