@@ -1,7 +1,7 @@
 /*
  * bench_solve.c - berth bench solve: shares by prices, beside the general solver.
  *
- * Drawn programmes (solve/drawn.h), four jobs per accelerator unless a row says otherwise.
+ * Drawn programmes (solve/random_programme.h), four jobs per accelerator unless a row says otherwise.
  * A row is the best of a few cold runs, and means all of it: jobs put into an empty
  * market, level and bound found, every job's share read.  Every answer comes with a proof
  * that it is within 1e-7.  CLP solves the same programme where it can be waited for, its
@@ -17,11 +17,11 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
-#include "solve/crowd.h"
-#include "solve/drawn.h"
-#include "solve/filling.h"
-#include "solve/lp.h"
-#include "solve/market.h"
+#include "solve/maxmin/batch.h"
+#include "solve/random_programme.h"
+#include "solve/maxmin/water_filling.h"
+#include "solve/lp/lp.h"
+#include "solve/maxmin/market.h"
 
 #define MANY 100000
 #define SOME 4096

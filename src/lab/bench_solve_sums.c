@@ -1,7 +1,7 @@
 /*
  * bench_solve_sums.c - part of berth bench solve: sums, floors, ratios, and pairs.
  *
- * Four jobs per accelerator of three types (solve/drawn.h).  Every row is the best of a
+ * Four jobs per accelerator of three types (solve/random_programme.h).  Every row is the best of a
  * few cold solutions, each of which comes with a proof that it is within 1e-6; where the
  * general solver can be waited for it solves the same and the row says how much longer
  * that takes.
@@ -16,10 +16,10 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
-#include "solve/auction.h"
-#include "solve/drawn.h"
-#include "solve/lp.h"
-#include "solve/market.h"
+#include "solve/sums/auction.h"
+#include "solve/random_programme.h"
+#include "solve/lp/lp.h"
+#include "solve/maxmin/market.h"
 #include "solve/pairs.h"
 
 #define TYPES 3

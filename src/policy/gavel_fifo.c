@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "base/mt19937.h"
 #include "model/job.h"
-#include "solve/simple.h"
+#include "solve/baselines.h"
 
 /* A job that has a type, or had: in order of numbers. */
 struct holder {

@@ -8,7 +8,7 @@
  */
 #include "policy/gavel/gavel.h"
 
-#include "solve/simple.h"
+#include "solve/baselines.h"
 
 struct isolated {
     struct gavel gavel;

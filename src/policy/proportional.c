@@ -9,7 +9,7 @@
  */
 #include "policy/gavel/gavel.h"
 
-#include "solve/simple.h"
+#include "solve/baselines.h"
 
 struct proportional {
     struct gavel gavel;

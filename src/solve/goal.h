@@ -1,7 +1,7 @@
 /* goal.h - what each goal of a programme wants of a job's rate, and what shares reach. */
 #pragma once
 
-#include "solve/frame.h"
+#include "solve/problem.h"
 
 /*
  * MAX_MIN, WATER_FILLING, MAKESPAN: the least unit[j] * rate[j] is to be large.

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "solve/frame.h"
+#include "solve/problem.h"
 
 #define FILE_BYTES_MAX (512 * 1024 * 1024)
 #define INSTANCES_MAX 100000

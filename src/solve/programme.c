@@ -6,12 +6,12 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/classes.h"
-#include "solve/frame.h"
+#include "solve/maxmin/market_classes.h"
+#include "solve/problem.h"
 #include "solve/goal.h"
-#include "solve/lp.h"
+#include "solve/lp/lp.h"
 #include "solve/pairs.h"
-#include "solve/programme_clp.h"
+#include "solve/lp/lp_goals.h"
 #include "solve/programme_fast.h"
 
 #define PROVEN 1e-6 /* a gap above it is no answer */

@@ -7,12 +7,12 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/alike.h"
-#include "solve/auction.h"
-#include "solve/classes.h"
+#include "solve/row_classes.h"
+#include "solve/sums/auction.h"
+#include "solve/maxmin/market_classes.h"
 #include "solve/goal.h"
-#include "solve/market.h"
-#include "solve/programme_clp.h"
+#include "solve/maxmin/market.h"
+#include "solve/lp/lp_goals.h"
 
 #define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
 #define SAMPLE 256          /* jobs that are looked at to see whether many are alike */

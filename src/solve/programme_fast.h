@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "solve/frame.h"
+#include "solve/problem.h"
 
 struct classes;
 struct pairs;

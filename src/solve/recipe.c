@@ -12,7 +12,7 @@
 #include "base/param.h"
 #include "base/suggest.h"
 #include "solve/instance_file.h"
-#include "solve/simple.h"
+#include "solve/baselines.h"
 
 #define NAMES_MAX 64
 #define ASSIGNMENT_MAX 2e9

@@ -36,7 +36,7 @@ class Links(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    """What ARCHITECTURE.md names is there: files as `solve/lp.c`, functions as `commit()`."""
+    """What ARCHITECTURE.md names is there: files as `solve/lp/lp.c`, functions as `commit()`."""
 
     @classmethod
     def setUpClass(cls):

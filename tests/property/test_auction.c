@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/auction.h"
-#include "solve/lp.h"
+#include "solve/sums/auction.h"
+#include "solve/lp/lp.h"
 
 #ifndef SEEDS
 #define SEEDS 600

@@ -7,10 +7,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/drawn.h"
-#include "solve/filling.h"
-#include "solve/lp.h"
-#include "solve/market.h"
+#include "solve/random_programme.h"
+#include "solve/maxmin/water_filling.h"
+#include "solve/lp/lp.h"
+#include "solve/maxmin/market.h"
 
 #define JOBS_MAX 12
 #define TYPES_MAX 6

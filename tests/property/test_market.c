@@ -10,9 +10,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/drawn.h"
-#include "solve/lp.h"
-#include "solve/market.h"
+#include "solve/random_programme.h"
+#include "solve/lp/lp.h"
+#include "solve/maxmin/market.h"
 
 #define TYPES_MAX 8
 #define JOBS_MAX 300

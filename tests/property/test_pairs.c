@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/lp.h"
+#include "solve/lp/lp.h"
 #include "solve/pairs.h"
 
 #ifndef SEEDS

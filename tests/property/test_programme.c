@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/frame.h"
-#include "solve/lp.h"
+#include "solve/problem.h"
+#include "solve/lp/lp.h"
 #include "solve/programme.h"
 
 #define JOBS_MAX 48

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "solve/assign.h"
+#include "solve/assignment.h"
 
 struct matrix {
     uint32_t columns;

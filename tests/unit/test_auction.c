@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/auction.h"
-#include "solve/drawn.h"
+#include "solve/sums/auction.h"
+#include "solve/random_programme.h"
 
 #define EACH(...) ((double[]){ __VA_ARGS__ })
 

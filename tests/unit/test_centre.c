@@ -11,8 +11,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/centre.h"
-#include "solve/lp.h"
+#include "solve/lp/interior_point.h"
+#include "solve/lp/lp.h"
 
 #define JOBS_MAX 40
 #define TYPES 3

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "solve/crowd.h"
+#include "solve/maxmin/batch.h"
 
 static void crowd_draw(struct crowd *crowd, struct arena *arena, struct rng *rng,
                        uint32_t types, uint32_t count)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "solve/crowd.h"
-#include "solve/drawn.h"
-#include "solve/market.h"
+#include "solve/maxmin/batch.h"
+#include "solve/random_programme.h"
+#include "solve/maxmin/market.h"
 
 static struct market_answer solved(struct market *market)
 {

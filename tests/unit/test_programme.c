@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/frame.h"
+#include "solve/problem.h"
 #include "solve/programme.h"
 
 #define EXACT 1e-7

@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "solve/programme.h"
-#include "solve/simple.h"
+#include "solve/baselines.h"
 
 static struct arena arena;
 

@@ -5,8 +5,8 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "solve/lp.h"
-#include "solve/simplex.h"
+#include "solve/lp/lp.h"
+#include "solve/maxmin/simplex.h"
 
 struct scene {
     struct arena arena;

@@ -1,0 +1,298 @@
+/* baselines.c - shares that need no linear programme. */
+#include "solve/baselines.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/sort.h"
+#include "solve/assignment.h"
+#include "solve/problem.h"
+
+void shares_isolated(uint32_t job_count, uint32_t type_count, const double *capacity,
+                     const double *gang, double *ret_x)
+{
+    for (uint32_t j = 0; j < job_count; j++) {
+        double *row = &ret_x[(size_t)j * type_count];
+        double sum = 0;
+        for (uint32_t t = 0; t < type_count; t++) {
+            row[t] = capacity[t] / (double)job_count / gang[j];
+            sum += row[t];
+        }
+        for (uint32_t t = 0; t < type_count && sum > 1; t++)
+            row[t] /= sum;
+    }
+}
+
+void shares_proportional(uint32_t job_count, uint32_t type_count,
+                         const double *capacity, double *ret_x)
+{
+    double sum = 0;
+    for (uint32_t t = 0; t < type_count; t++)
+        sum += capacity[t];
+    for (uint32_t j = 0; j < job_count; j++)
+        for (uint32_t t = 0; t < type_count; t++)
+            ret_x[(size_t)j * type_count + t] = sum > 0 ? capacity[t] / sum : 0;
+}
+
+/* --- first come, first served --- */
+
+#define PAIR_WORTH 1.5 /* two beside each other do at least so much more than one */
+
+struct line_up {
+    const struct first_come *queue;
+    double room[SOLVE_TYPES_MAX];
+    uint32_t *on;                   /* [job] its type, or SHARES_NO_TYPE */
+    bool *joined;                   /* [job] shares its accelerators */
+    uint32_t open[SOLVE_TYPES_MAX]; /* released: types on the list, in order */
+    uint32_t open_count;
+};
+
+static double rate_on(const struct first_come *q, uint32_t job, uint32_t type)
+{
+    return q->rate[(size_t)job * q->type_count + type];
+}
+
+static bool could_ever_run(const struct first_come *q, uint32_t job)
+{
+    for (uint32_t t = 0; t < q->type_count; t++)
+        if (rate_on(q, job, t) > 0 && q->capacity[t] >= q->gang[job])
+            return true;
+    return false;
+}
+
+/* The type a job takes, or SHARES_NO_TYPE. */
+static uint32_t choose_type(const struct line_up *line, uint32_t job)
+{
+    const struct first_come *q = line->queue;
+    uint32_t best = SHARES_NO_TYPE;
+    for (uint32_t t = 0; t < q->type_count; t++) {
+        bool fits = line->room[t] > 0 && line->room[t] >= q->gang[job];
+        if (!fits || !(rate_on(q, job, t) > 0))
+            continue;
+        if (best == SHARES_NO_TYPE ||
+            (q->aware && rate_on(q, job, t) > rate_on(q, job, best)))
+            best = t;
+    }
+    return best;
+}
+
+/* The released system passes over who finds room, but only where it cannot run. */
+static bool has_room(const struct line_up *line, uint32_t job)
+{
+    for (uint32_t t = 0; t < line->queue->type_count; t++)
+        if (line->room[t] > 0 && line->room[t] >= line->queue->gang[job])
+            return true;
+    return false;
+}
+
+/* The released system without rates; see the header. */
+static uint32_t choose_released(struct line_up *line, uint32_t job)
+{
+    const struct first_come *q = line->queue;
+    uint32_t fitting[SOLVE_TYPES_MAX], count = 0;
+    for (uint32_t i = 0; i < line->open_count; i++)
+        if (line->room[line->open[i]] >= q->gang[job])
+            fitting[count++] = i;
+    if (count == 0)
+        return SHARES_NO_TYPE;
+    uint32_t drawn = fitting[q->draw(q->draw_context, count)];
+    uint32_t type = line->open[line->open_count - 1];
+    if (line->room[type] == q->gang[job]) {
+        line->open_count--;
+        for (uint32_t i = drawn; i < line->open_count; i++)
+            line->open[i] = line->open[i + 1];
+    }
+    return type;
+}
+
+/* The pair in which 'job' does best beside one who has a place; or none. */
+static uint32_t choose_partner(const struct line_up *line, uint32_t job,
+                               uint32_t *ret_pair)
+{
+    const struct first_come *q = line->queue;
+    uint32_t best = SHARES_NO_TYPE;
+    double most = PAIR_WORTH;
+    for (uint32_t i = 0; i < q->pair_count; i++) {
+        const struct programme_pair *pair = &q->pairs[i];
+        if (pair->first != job && pair->second != job)
+            continue;
+        uint32_t other = pair->first == job ? pair->second : pair->first;
+        uint32_t type = line->on[other];
+        if (type == SHARES_NO_TYPE || line->joined[other])
+            continue;
+        const double *rates = &q->pair_rate[((size_t)i * q->type_count + type) * 2];
+        double first = rate_on(q, pair->first, type);
+        double second = rate_on(q, pair->second, type);
+        if (!(rates[0] > 0 && rates[1] > 0 && first > 0 && second > 0))
+            continue;
+        double sum = rates[0] / first + rates[1] / second;
+        if (sum > most) {
+            most = sum;
+            best = other;
+            *ret_pair = i;
+        }
+    }
+    return best;
+}
+
+/* Let those who found no room join others, in order; returns at the first who cannot. */
+static void join_others(struct line_up *line, uint32_t from, double *x)
+{
+    const struct first_come *q = line->queue;
+    for (uint32_t j = from; j < q->job_count && q->pair_count > 0; j++) {
+        uint32_t pair = 0;
+        if (line->on[j] != SHARES_NO_TYPE || (!q->released && !could_ever_run(q, j)))
+            continue;
+        uint32_t other = choose_partner(line, j, &pair);
+        if (other == SHARES_NO_TYPE)
+            return;
+        uint32_t type = line->on[other];
+        line->joined[other] = line->joined[j] = true;
+        line->on[j] = type;
+        x[(size_t)other * q->type_count + type] = 0;
+        x[(size_t)(q->job_count + pair) * q->type_count + type] = 1;
+    }
+}
+
+static void line_up_init(struct line_up *line, const struct first_come *queue,
+                         struct arena *scratch, double *x)
+{
+    const struct first_come *q = queue;
+    *line = (struct line_up){
+        .queue = q,
+        .on = arena_array(scratch, uint32_t, q->job_count),
+        .joined = arena_array(scratch, bool, q->job_count),
+    };
+    for (uint32_t t = 0; t < q->type_count; t++)
+        line->room[t] = q->capacity[t];
+    for (size_t i = 0; i < ((size_t)q->job_count + q->pair_count) * q->type_count; i++)
+        x[i] = 0;
+    for (uint32_t j = 0; j < q->job_count; j++) {
+        line->on[j] = q->held ? q->held[j] : SHARES_NO_TYPE;
+        if (line->on[j] == SHARES_NO_TYPE)
+            continue;
+        line->room[line->on[j]] -= q->gang[j];
+        x[(size_t)j * q->type_count + line->on[j]] = 1;
+    }
+    for (uint32_t t = 0; t < q->type_count; t++)
+        if (line->room[t] > 0)
+            line->open[line->open_count++] = t;
+}
+
+void shares_first_come(const struct first_come *queue, struct arena *scratch,
+                       double *ret_x)
+{
+    struct line_up line;
+    assert(queue->type_count <= SOLVE_TYPES_MAX);
+    line_up_init(&line, queue, scratch, ret_x);
+    for (uint32_t j = 0; j < queue->job_count; j++) {
+        if (line.on[j] != SHARES_NO_TYPE ||
+            (!queue->released && !could_ever_run(queue, j)))
+            continue;
+        uint32_t type = queue->released && !queue->aware ? choose_released(&line, j)
+                                                         : choose_type(&line, j);
+        if (type == SHARES_NO_TYPE && queue->released && has_room(&line, j))
+            continue;
+        if (type == SHARES_NO_TYPE) {
+            join_others(&line, j, ret_x);
+            return;
+        }
+        line.on[j] = type;
+        line.room[type] -= queue->gang[j];
+        ret_x[(size_t)j * queue->type_count + type] = 1;
+    }
+}
+
+/* --- AlloX --- */
+
+#define RATE_LEAST 1e-10 /* stands for a rate of 0 */
+
+struct seats {
+    const struct allox *allox;
+    uint32_t *jobs; /* [row] oldest first          */
+    uint32_t row_count;
+    uint32_t *types; /* [worker]                    */
+    uint32_t worker_count;
+};
+
+/* Columns: all workers' last places, then all their last but one, and so on. */
+static double seat_cost(const void *context, uint32_t row, uint32_t column)
+{
+    const struct seats *seats = context;
+    const struct allox *a = seats->allox;
+    uint32_t job = seats->jobs[row];
+    uint32_t type = seats->types[column % seats->worker_count];
+    uint32_t place = column / seats->worker_count + 1; /* from the end */
+    double rate = a->rate[(size_t)job * a->type_count + type];
+    return place * (a->steps[job] / (rate > 0 ? rate : RATE_LEAST)) + a->age_s[job];
+}
+
+static bool runs_somewhere(const struct allox *allox, uint32_t job)
+{
+    for (uint32_t t = 0; t < allox->type_count; t++)
+        if (allox->capacity[t] >= 1 &&
+            allox->rate[(size_t)job * allox->type_count + t] > 0)
+            return true;
+    return false;
+}
+
+static void seats_init(struct seats *seats, const struct allox *allox,
+                       struct arena *scratch)
+{
+    *seats = (struct seats){ .allox = allox };
+    /* More workers of a type than jobs are never needed. */
+    seats->types = arena_array(scratch, uint32_t,
+                               (size_t)allox->type_count * allox->job_count + 1);
+    for (uint32_t t = 0; t < allox->type_count; t++) {
+        double count = fmin(floor(allox->capacity[t]), allox->job_count);
+        for (uint32_t i = 0; i < (uint32_t)count; i++)
+            seats->types[seats->worker_count++] = t;
+    }
+    seats->jobs = arena_array(scratch, uint32_t, allox->job_count);
+    struct sort_item *items =
+        arena_array(scratch, struct sort_item, 2 * (size_t)allox->job_count);
+    for (uint32_t j = 0; j < allox->job_count; j++)
+        if (runs_somewhere(allox, j))
+            items[seats->row_count++] = (struct sort_item){ -allox->age_s[j], j };
+    sort_items(items, items + seats->row_count, seats->row_count);
+    for (uint32_t i = 0; i < seats->row_count; i++)
+        seats->jobs[i] = items[i].value;
+}
+
+double shares_allox(const struct allox *allox, struct arena *scratch, double *ret_x)
+{
+    struct seats seats;
+    seats_init(&seats, allox, scratch);
+    for (size_t i = 0; i < (size_t)allox->job_count * allox->type_count; i++)
+        ret_x[i] = 0;
+    const uint32_t workers = seats.worker_count;
+    if (workers == 0 || seats.row_count == 0)
+        return 0;
+    uint32_t *columns = arena_array(scratch, uint32_t, allox->job_count);
+    const struct assignment assignment = {
+        .row_count = seats.row_count,
+        .column_count = seats.row_count * workers,
+        .cost = seat_cost,
+        .context = &seats,
+    };
+    double total = assign_solve(&assignment, scratch, columns);
+
+    /* Places count from the end of the queue: the largest is first in line. */
+    uint32_t *first = arena_array(scratch, uint32_t, workers);
+    for (uint32_t w = 0; w < workers; w++)
+        first[w] = SHARES_NO_TYPE;
+    for (uint32_t row = 0; row < seats.row_count; row++) {
+        uint32_t worker = columns[row] % workers;
+        if (first[worker] == SHARES_NO_TYPE || columns[row] > columns[first[worker]])
+            first[worker] = row;
+    }
+    for (uint32_t w = 0; w < workers; w++) {
+        if (first[w] == SHARES_NO_TYPE)
+            continue;
+        size_t cell = (size_t)seats.jobs[first[w]] * allox->type_count + seats.types[w];
+        ret_x[cell] = allox->rate[cell] > 0 ? 1 : 0;
+    }
+    return total;
+}

@@ -1,0 +1,565 @@
+/*
+ * interior_point.c - of all the best shares, those in the middle: a path-following Newton method.
+ *
+ * For growing t it maximises t z + the sum of the logarithms of every slack: of x, of
+ * each job's time, of each type's capacity, and of each job's rate above its due.  The
+ * matrix of a Newton step is a block per job plus a few rows that all jobs share, so a
+ * step costs a small factorisation per job and one more for what is shared.
+ */
+#include "solve/lp/interior_point.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+#define TYPES_MAX 16
+#define SHARED_MAX (TYPES_MAX + 1) /* capacities, and the level */
+#define STEPS_MAX 400              /* Newton steps in all        */
+#define STEPS_PER_STAGE 40
+#define GROWTH 2000.0 /* of t from stage to stage   */
+#define GAP 1e-8      /* relative, at the end */
+#define NEAR 0.995    /* of the way to the next wall */
+#define CENTRED 1e-7  /* square of the decrement at which the last stage is over */
+#define ROUGHLY 0.5   /* and at which any other is */
+#define HALVINGS_MAX 50
+
+/*
+ * Where a solver bounds s by s * rate >= 1 and bounds s from above in turn, the best s
+ * leaves 3/2 log(rate - due) - log(rate) of the logarithms of both slacks, that of the
+ * cone counting half.
+ */
+#define CONE 0.5
+
+struct path {
+    const struct centre *problem;
+    uint32_t n, k;
+    double *x, *step; /* [job][type]                   */
+    double *inverse;  /* [job][type][type] of blocks   */
+    double level, level_step;
+    bool levels;         /* there are needs, and the level still moves */
+    double copies;       /* types that each one stands for             */
+    const double *count; /* [job] jobs that each one stands for         */
+    double t;
+};
+
+/* --- slacks ------------------------------------------------------------------------- */
+
+static double spare_time(const double *x, uint32_t k)
+{
+    double left = 1;
+    for (uint32_t t = 0; t < k; t++)
+        left -= x[t];
+    return left;
+}
+
+static void spare_capacity(const struct path *path, const double *x, double *ret_left)
+{
+    memcpy(ret_left, path->problem->capacity, path->k * sizeof *ret_left);
+    for (uint32_t j = 0; j < path->n; j++)
+        for (uint32_t t = 0; t < path->k; t++)
+            ret_left[t] -=
+                path->count[j] * path->problem->gang[j] * x[(size_t)j * path->k + t];
+}
+
+static double spare_rate(const struct path *path, uint32_t j, const double *x,
+                         double level)
+{
+    const double *rate = &path->problem->rate[(size_t)j * path->k];
+    double spare = -level * path->problem->need[j];
+    for (uint32_t t = 0; t < path->k; t++)
+        spare += rate[t] * x[t];
+    return spare;
+}
+
+static bool has_need(const struct path *path, uint32_t j)
+{
+    return path->problem->need && path->problem->need[j] > 0;
+}
+
+/* What is maximised, at a point; -INFINITY outside. */
+static double merit(const struct path *path, const double *x, double level)
+{
+    const struct centre *problem = path->problem;
+    double sum = path->levels ? path->t * level : 0;
+    double left[TYPES_MAX];
+    spare_capacity(path, x, left);
+    for (uint32_t t = 0; t < path->k; t++) {
+        if (!(left[t] > 0))
+            return -INFINITY;
+        sum += path->copies * log(left[t]);
+    }
+    for (uint32_t j = 0; j < path->n; j++) {
+        const double *mine = &x[(size_t)j * path->k];
+        double idle = spare_time(mine, path->k);
+        double product = 1;
+        double gain = 0;
+        if (!(idle > 0))
+            return -INFINITY;
+        for (uint32_t t = 0; t < path->k; t++) {
+            if (!(mine[t] > 0))
+                return -INFINITY;
+            product *= mine[t];
+            if (problem->value)
+                gain += path->t * problem->value[(size_t)j * path->k + t] * mine[t];
+        }
+        if (has_need(path, j)) {
+            double spare = spare_rate(path, j, mine, level);
+            if (!(spare > 0))
+                return -INFINITY;
+            idle *= spare;
+            if (problem->inverse)
+                idle *= sqrt(spare) / spare_rate(path, j, mine, 0); /* CONE is a half */
+        }
+        /* One logarithm of a product is quicker than a sum of them. */
+        double logs = path->copies == 1 ? log(idle * product)
+                                        : log(idle) + path->copies * log(product);
+        sum += path->count[j] * (gain + logs);
+    }
+    return sum;
+}
+
+/* --- a Newton step -------------------------------------------------------------------- */
+
+/* Invert a symmetric positive definite matrix of order k in place, by Cholesky. */
+static bool invert(double *m, uint32_t k)
+{
+    double l[TYPES_MAX][TYPES_MAX] = { { 0 } };
+    for (uint32_t i = 0; i < k; i++)
+        for (uint32_t c = 0; c <= i; c++) {
+            double sum = m[i * k + c];
+            for (uint32_t q = 0; q < c; q++)
+                sum -= l[i][q] * l[c][q];
+            if (i == c) {
+                if (!(sum > 0))
+                    return false;
+                l[i][i] = sqrt(sum);
+            } else {
+                l[i][c] = sum / l[c][c];
+            }
+        }
+    for (uint32_t column = 0; column < k; column++) {
+        double y[TYPES_MAX];
+        for (uint32_t i = 0; i < k; i++) {
+            double sum = i == column ? 1 : 0;
+            for (uint32_t q = 0; q < i; q++)
+                sum -= l[i][q] * y[q];
+            y[i] = sum / l[i][i];
+        }
+        for (uint32_t i = k; i-- > 0;) {
+            double sum = y[i];
+            for (uint32_t q = i + 1; q < k; q++)
+                sum -= l[q][i] * y[q];
+            y[i] = sum / l[i][i];
+        }
+        for (uint32_t i = 0; i < k; i++)
+            m[i * k + column] = y[i];
+    }
+    return true;
+}
+
+/* Solve a small dense system in place, by elimination with pivots. */
+static bool eliminate(double a[SHARED_MAX][SHARED_MAX], double *b, uint32_t size)
+{
+    for (uint32_t c = 0; c < size; c++) {
+        uint32_t pivot = c;
+        for (uint32_t i = c + 1; i < size; i++)
+            if (fabs(a[i][c]) > fabs(a[pivot][c]))
+                pivot = i;
+        if (!(fabs(a[pivot][c]) > 0))
+            return false;
+        for (uint32_t q = 0; q < size; q++) {
+            double swap = a[c][q];
+            a[c][q] = a[pivot][q];
+            a[pivot][q] = swap;
+        }
+        double swap = b[c];
+        b[c] = b[pivot];
+        b[pivot] = swap;
+        for (uint32_t i = c + 1; i < size; i++) {
+            double factor = a[i][c] / a[c][c];
+            for (uint32_t q = c; q < size; q++)
+                a[i][q] -= factor * a[c][q];
+            b[i] -= factor * b[c];
+        }
+    }
+    for (uint32_t c = size; c-- > 0;) {
+        for (uint32_t q = c + 1; q < size; q++)
+            b[c] -= a[c][q] * b[q];
+        b[c] /= a[c][c];
+    }
+    return true;
+}
+
+/* A job's part of the gradient, and its coupling to the level. */
+struct part {
+    double gradient[TYPES_MAX];
+    double pull[TYPES_MAX];
+};
+
+/* Fill a job's block, inverted, and its part; adds to the level's own entries. */
+static bool block_of(struct path *path, uint32_t j, const double *left,
+                     struct part *ret_part, double *level_gradient, double *level_curve)
+{
+    const struct centre *problem = path->problem;
+    uint32_t k = path->k;
+    const double *x = &path->x[(size_t)j * k];
+    double *block = &path->inverse[(size_t)j * k * k];
+    double idle = 1 / spare_time(x, k);
+    double need = 0;
+    double spare = 0;
+    double whole = 0;
+    double weight = problem->inverse ? 1 + CONE : 1;
+    const double *rate = NULL;
+    if (has_need(path, j)) {
+        need = problem->need[j];
+        rate = &problem->rate[(size_t)j * k];
+        spare = 1 / spare_rate(path, j, x, path->level);
+        if (problem->inverse)
+            whole = 1 / spare_rate(path, j, x, 0);
+    }
+    double count = path->count[j];
+    for (uint32_t t = 0; t < k; t++) {
+        for (uint32_t u = 0; u < k; u++) {
+            block[t * k + u] = count * idle * idle;
+            if (rate)
+                block[t * k + u] += count * rate[t] * rate[u] *
+                                    (weight * spare * spare - whole * whole);
+        }
+        block[t * k + t] += count * path->copies / (x[t] * x[t]);
+        double slope =
+            path->copies / x[t] - idle - path->copies * problem->gang[j] / left[t];
+        ret_part->pull[t] = 0;
+        if (rate) {
+            slope += rate[t] * (weight * spare - whole);
+            ret_part->pull[t] = count * weight * need * rate[t] * spare * spare;
+        }
+        if (problem->value)
+            slope += path->t * problem->value[(size_t)j * k + t];
+        ret_part->gradient[t] = count * slope;
+    }
+    *level_gradient -= count * weight * need * spare;
+    *level_curve += count * weight * need * need * spare * spare;
+    return invert(block, k);
+}
+
+static void times(const double *matrix, const double *vector, uint32_t k,
+                  double *ret_product)
+{
+    for (uint32_t t = 0; t < k; t++) {
+        ret_product[t] = 0;
+        for (uint32_t u = 0; u < k; u++)
+            ret_product[t] += matrix[t * k + u] * vector[u];
+    }
+}
+
+/*
+ * With B the blocks, G the gangs by type, D = 1/left^2 and w the pulls of the level:
+ *     B dx + G D y - w dz = g,   y = G' dx,   -w' dx + c dz = h.
+ * Eliminate dx: a system in y and dz is left.  Returns the decrement squared, or -1.
+ */
+static double newton_step(struct path *path, struct part *parts)
+{
+    const struct centre *problem = path->problem;
+    uint32_t k = path->k;
+    uint32_t size = k + (path->levels ? 1 : 0);
+    double left[TYPES_MAX];
+    double a[SHARED_MAX][SHARED_MAX] = { { 0 } };
+    double b[SHARED_MAX] = { 0 };
+    double level_gradient = path->t;
+    double level_curve = 0;
+    double curve[TYPES_MAX]; /* of the capacities' logarithms */
+    spare_capacity(path, path->x, left);
+    for (uint32_t t = 0; t < k; t++)
+        curve[t] = path->copies / (left[t] * left[t]);
+    for (uint32_t j = 0; j < path->n; j++) {
+        struct part *part = &parts[j];
+        if (!block_of(path, j, left, part, &level_gradient, &level_curve))
+            return -1;
+        const double *inverse = &path->inverse[(size_t)j * k * k];
+        double gang = path->count[j] * problem->gang[j];
+        double solved[TYPES_MAX];
+        double pulled[TYPES_MAX];
+        times(inverse, part->gradient, k, solved);
+        times(inverse, part->pull, k, pulled);
+        for (uint32_t t = 0; t < k; t++) {
+            for (uint32_t u = 0; u < k; u++)
+                a[t][u] += gang * gang * inverse[t * k + u] * curve[u];
+            b[t] += gang * solved[t];
+            if (path->levels) {
+                a[t][k] -= gang * pulled[t];
+                a[k][t] += gang * pulled[t] * curve[t];
+                a[k][k] -= part->pull[t] * pulled[t];
+                b[k] += part->pull[t] * solved[t];
+            }
+        }
+    }
+    for (uint32_t t = 0; t < k; t++)
+        a[t][t] += 1;
+    if (path->levels) {
+        a[k][k] += level_curve;
+        b[k] += level_gradient;
+    }
+    if (!eliminate(a, b, size))
+        return -1;
+    path->level_step = path->levels ? b[k] : 0;
+    double decrement = path->levels ? level_gradient * path->level_step : 0;
+    for (uint32_t j = 0; j < path->n; j++) {
+        double right[TYPES_MAX];
+        double *step = &path->step[(size_t)j * k];
+        for (uint32_t t = 0; t < k; t++)
+            right[t] = parts[j].gradient[t] -
+                       path->count[j] * problem->gang[j] * b[t] * curve[t] +
+                       parts[j].pull[t] * path->level_step;
+        times(&path->inverse[(size_t)j * k * k], right, k, step);
+        for (uint32_t t = 0; t < k; t++)
+            decrement += parts[j].gradient[t] * step[t];
+    }
+    return decrement;
+}
+
+/* How far the step can go before it meets a wall, at most 1. */
+static double room_of(const struct path *path)
+{
+    double most = 1 / NEAR;
+    double used[TYPES_MAX] = { 0 };
+    double left[TYPES_MAX];
+    spare_capacity(path, path->x, left);
+    for (uint32_t j = 0; j < path->n; j++) {
+        const double *x = &path->x[(size_t)j * path->k];
+        const double *step = &path->step[(size_t)j * path->k];
+        double more = 0;
+        for (uint32_t t = 0; t < path->k; t++) {
+            if (step[t] < 0)
+                most = fmin(most, -x[t] / step[t]);
+            more += step[t];
+            used[t] += path->count[j] * path->problem->gang[j] * step[t];
+        }
+        if (more > 0)
+            most = fmin(most, spare_time(x, path->k) / more);
+        if (has_need(path, j)) {
+            double gain = -path->level_step * path->problem->need[j];
+            for (uint32_t t = 0; t < path->k; t++)
+                gain += path->problem->rate[(size_t)j * path->k + t] * step[t];
+            if (gain < 0)
+                most = fmin(most, -spare_rate(path, j, x, path->level) / gain);
+        }
+    }
+    for (uint32_t t = 0; t < path->k; t++)
+        if (used[t] > 0)
+            most = fmin(most, left[t] / used[t]);
+    return fmin(1, NEAR * most);
+}
+
+/* Go as far along the step as it helps; false: it does not help any more. */
+static bool advance(struct path *path, double decrement, double *trial)
+{
+    size_t count = (size_t)path->n * path->k;
+    double from = merit(path, path->x, path->level);
+    double length = room_of(path);
+    for (int i = 0; i < HALVINGS_MAX; i++, length *= 0.5) {
+        for (size_t c = 0; c < count; c++)
+            trial[c] = path->x[c] + length * path->step[c];
+        double level = path->level + length * path->level_step;
+        if (merit(path, trial, level) >= from + 0.01 * length * decrement) {
+            memcpy(path->x, trial, count * sizeof *trial);
+            path->level = level;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- the path --------------------------------------------------------------------------- */
+
+/* Well inside: half of an equal part of everything. */
+static void start(struct path *path)
+{
+    const struct centre *problem = path->problem;
+    double gangs = 0;
+    for (uint32_t j = 0; j < path->n; j++)
+        gangs += path->count[j] * problem->gang[j];
+    for (uint32_t j = 0; j < path->n; j++)
+        for (uint32_t t = 0; t < path->k; t++)
+            path->x[(size_t)j * path->k + t] =
+                fmin(0.5 * problem->capacity[t] / gangs, 0.5 / path->k);
+    if (!problem->need)
+        return;
+    path->level = INFINITY;
+    for (uint32_t j = 0; j < path->n; j++)
+        if (has_need(path, j))
+            path->level = fmin(path->level,
+                               spare_rate(path, j, &path->x[(size_t)j * path->k], 0) /
+                                   problem->need[j]);
+    path->level *= isfinite(path->level) ? 0.5 : 0;
+}
+
+/* What can be had at most: the scale on which the gap is measured. */
+static double scale_of(const struct path *path)
+{
+    const struct centre *problem = path->problem;
+    double sum = 0;
+    for (uint32_t j = 0; problem->value && j < path->n; j++)
+        for (uint32_t t = 0; t < path->k; t++)
+            sum += path->count[j] * problem->value[(size_t)j * path->k + t] *
+                   path->x[(size_t)j * path->k + t];
+    return problem->value ? fabs(sum) : path->level;
+}
+
+/* Follow the path from the start to its end. */
+static int follow(const struct centre *centre, const double *count, double copies,
+                  struct arena *scratch, double *ret_x, struct error *err)
+{
+    size_t shares = (size_t)centre->job_count * centre->type_count;
+    struct path path = { .problem = centre,
+                         .n = centre->job_count,
+                         .k = centre->type_count,
+                         .x = ret_x,
+                         .copies = copies,
+                         .count = count,
+                         .levels = centre->need != NULL };
+    path.step = arena_array(scratch, double, shares);
+    path.inverse = arena_array(scratch, double, shares * centre->type_count);
+    double *trial = arena_array(scratch, double, shares);
+    struct part *parts = arena_array(scratch, struct part, centre->job_count);
+    double jobs = 0;
+    for (uint32_t j = 0; j < centre->job_count; j++)
+        jobs += count[j];
+    double walls = copies * (jobs + 1) * centre->type_count + 2 * jobs;
+    uint32_t steps = 0;
+    start(&path);
+    path.t = 1 / fmax(scale_of(&path), 1e-300);
+    for (bool last = false; !last; path.t *= GROWTH) {
+        last = walls / path.t < GAP * scale_of(&path);
+        for (uint32_t i = 0; i < STEPS_PER_STAGE; i++) {
+            if (++steps > STEPS_MAX)
+                return error_set(err, -EDOM, "no centre after %u steps", steps);
+            double decrement = newton_step(&path, parts);
+            if (!(decrement > (last ? CENTRED : ROUGHLY)) ||
+                !advance(&path, decrement, trial))
+                break;
+            if (path.levels && centre->enough > 0 && path.level >= centre->enough) {
+                path.level = centre->enough; /* the rest is for the middle alone */
+                path.levels = false;
+                last = true;
+            }
+        }
+    }
+    return 0;
+}
+
+/* --- what is alike has alike shares ----------------------------------------------------- */
+
+static const double *rows_of(const struct centre *centre)
+{
+    return centre->need ? centre->rate : centre->value;
+}
+
+/* By gang, need and row; 0 for jobs that cannot be told apart. */
+static int compare(const void *a, const void *b, void *context)
+{
+    const struct centre *centre = context;
+    uint32_t j = *(const uint32_t *)a;
+    uint32_t i = *(const uint32_t *)b;
+    if (centre->gang[j] != centre->gang[i])
+        return centre->gang[j] < centre->gang[i] ? -1 : 1;
+    if (centre->need && centre->need[j] != centre->need[i])
+        return centre->need[j] < centre->need[i] ? -1 : 1;
+    const double *rows = rows_of(centre);
+    for (uint32_t t = 0; t < centre->type_count; t++) {
+        double mine = rows[(size_t)j * centre->type_count + t];
+        double other = rows[(size_t)i * centre->type_count + t];
+        if (mine != other)
+            return mine < other ? -1 : 1;
+    }
+    return 0;
+}
+
+/* All types are alike, to everybody. */
+static bool types_are_alike(const struct centre *centre)
+{
+    uint32_t k = centre->type_count;
+    const double *rows = rows_of(centre);
+    for (uint32_t t = 1; t < k; t++)
+        if (centre->capacity[t] != centre->capacity[0])
+            return false;
+    for (size_t i = 0; i < (size_t)centre->job_count * k; i++)
+        if (rows[i] != rows[i - i % k])
+            return false;
+    return true;
+}
+
+/* One row per class of jobs that are alike, and one column where all types are. */
+struct small {
+    struct centre centre;
+    double capacity;
+    double *gang, *need, *rows;
+    double *count;   /* [class] jobs in it  */
+    uint32_t *class; /* [job]               */
+    double copies;   /* types in one column */
+};
+
+static void make_small(struct small *small, const struct centre *centre,
+                       struct arena *scratch)
+{
+    uint32_t n = centre->job_count;
+    uint32_t k = centre->type_count;
+    void *context = (void *)(uintptr_t)centre;
+    uint32_t columns = types_are_alike(centre) ? 1 : k;
+    uint32_t *order = arena_array(scratch, uint32_t, n);
+    *small = (struct small){ .centre = *centre,
+                             .capacity = centre->capacity[0] * k,
+                             .gang = arena_array(scratch, double, n),
+                             .need = arena_array(scratch, double, n),
+                             .rows = arena_array(scratch, double, (size_t)n *columns),
+                             .count = arena_array(scratch, double, n),
+                             .class = arena_array(scratch, uint32_t, n),
+                             .copies = k / columns };
+    for (uint32_t j = 0; j < n; j++)
+        order[j] = j;
+    qsort_r(order, n, sizeof *order, compare, context);
+    uint32_t classes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = order[i];
+        if (i == 0 || compare(&order[i - 1], &j, context) != 0) {
+            small->gang[classes] = centre->gang[j];
+            small->need[classes] = centre->need ? centre->need[j] : 0;
+            memcpy(&small->rows[(size_t)classes * columns],
+                   &rows_of(centre)[(size_t)j * k], columns * sizeof *small->rows);
+            classes++;
+        }
+        small->count[classes - 1]++;
+        small->class[j] = classes - 1;
+    }
+    small->centre.job_count = classes;
+    small->centre.type_count = columns;
+    small->centre.gang = small->gang;
+    small->centre.rate = small->rows;
+    if (columns < k)
+        small->centre.capacity = &small->capacity;
+    if (centre->need)
+        small->centre.need = small->need;
+    else
+        small->centre.value = small->rows;
+}
+
+int centre_solve(const struct centre *centre, struct arena *scratch, double *ret_x,
+                 struct error *err)
+{
+    uint32_t k = centre->type_count;
+    if (centre->job_count == 0 || k == 0)
+        return 0;
+    struct small small;
+    make_small(&small, centre, scratch);
+    uint32_t columns = small.centre.type_count;
+    double *x = arena_array(scratch, double, (size_t)small.centre.job_count *columns);
+    int r = follow(&small.centre, small.count, small.copies, scratch, x, err);
+    for (size_t i = 0; i < (size_t)centre->job_count * k; i++)
+        ret_x[i] =
+            x[(size_t)small.class[i / k] * columns + i % k % columns] / small.copies;
+    return r;
+}

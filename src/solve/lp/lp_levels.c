@@ -1,0 +1,237 @@
+/*
+ * lp_levels.c - levels that rise until something holds them: water filling, and
+ * shares between groups, by linear programmes.
+ *
+ * Every job has a level and a speed.  All levels rise, each at its speed, until some jobs
+ * cannot follow without another one falling; those stay where they are, speeds are made
+ * anew, and the rest goes on.  With constant speeds that is the lexicographic optimum:
+ * nobody can have more without somebody having less who has no more.  With speeds that
+ * pass a stopped job's part on to its group it is Gavel's hierarchical policy.
+ *
+ * Who has to stop?  A positive dual proves it.  For the others one programme asks for
+ * as much spare above the levels as can be had, again for those who got none, until
+ * nobody gets any: exact, and without integers.
+ */
+#include "solve/lp/lp_goals.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "solve/goal.h"
+#include "solve/lp/lp_model.h"
+
+#define PULLS 1e-7  /* a dual above it is one                                    */
+#define MOVES 1e-8  /* relative spare above it is some                           */
+#define FULL 1e-10  /* so near to its job's best rate a level is at it           */
+#define SLACK 1e-12 /* what a level gives so that rounding does not make it fail */
+
+struct levels {
+    const struct frame *frame;
+    struct linear linear;
+    double *unit;  /* [job] scaled so that levels are near 1                  */
+    double *level; /* [job] unit * rate that it has for sure                  */
+    double *speed; /* [job] 0: does not rise now                              */
+    bool *done;    /* [job] will not rise again                               */
+    bool *asks;    /* [job] it is not known yet whether it can go on          */
+    double gap;    /* the largest so far                                      */
+};
+
+/* False when nobody rises any more. */
+static bool set_speeds(struct levels *levels)
+{
+    const struct programme *p = levels->frame->programme;
+    double *speed = arena_array(levels->frame->arena, double, p->job_count);
+    bool any = false;
+    if (p->goal == GOAL_HIERARCHICAL)
+        goal_group_speeds(levels->frame, levels->done, speed);
+    for (uint32_t j = 0; j < p->job_count; j++) {
+        if (p->goal != GOAL_HIERARCHICAL)
+            speed[j] = levels->done[j] ? 0 : 1;
+        if (speed[j] != levels->speed[j])
+            linear_set_need(&levels->linear, j, speed[j]);
+        levels->speed[j] = speed[j];
+        any = any || speed[j] > 0;
+    }
+    return any;
+}
+
+static enum lp_status maximise(struct levels *levels)
+{
+    enum lp_status status = LP_INFEASIBLE;
+    for (double slack = SLACK; status != LP_OPTIMAL && slack < 1e-6; slack *= 10) {
+        for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+            if (levels->level[j] > 0)
+                linear_set_floor(&levels->linear, j, levels->level[j] * (1 - slack));
+        status = linear_maximise(&levels->linear);
+    }
+    return status;
+}
+
+/* No level is above what the shares give: what comes next begins where this ended. */
+static void settle(struct levels *levels, double *x)
+{
+    uint32_t count = levels->frame->programme->job_count;
+    double *rates = arena_array(levels->frame->arena, double, count);
+    linear_shares(&levels->linear, x);
+    frame_rates(levels->frame, x, rates);
+    for (uint32_t j = 0; j < count; j++)
+        levels->level[j] = fmin(levels->level[j], levels->unit[j] * rates[j]);
+}
+
+/* How far levels can rise before one is at its job's best rate. */
+static double room(const struct levels *levels)
+{
+    double least = INFINITY;
+    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+        if (levels->speed[j] > 0)
+            least = fmin(least,
+                         (levels->unit[j] * levels->frame->top[j] - levels->level[j]) /
+                             levels->speed[j]);
+    return fmax(0, least);
+}
+
+/* Raise all that rise, and stop those whose dual says so. */
+static int rise(struct levels *levels, double *x, struct error *err)
+{
+    struct linear *linear = &levels->linear;
+    double most = room(levels);
+    linear_set_level(linear, 2 * most + 1);
+    if (maximise(levels) != LP_OPTIMAL)
+        return clp_gave_up(err);
+    double step = fmin(linear_level(linear), most);
+    double bound = fmin(linear_bound(linear), most);
+    double pulls = 0, strongest = 0;
+    uint32_t count = levels->frame->programme->job_count, held = 0;
+    for (uint32_t j = 0; j < count; j++) {
+        double pull = linear_pull(linear, j) * levels->speed[j];
+        pulls += pull;
+        if (pull > strongest) {
+            strongest = pull;
+            held = j;
+        }
+    }
+    for (uint32_t j = 0; j < count; j++) {
+        if (levels->speed[j] <= 0)
+            continue;
+        levels->level[j] += step * levels->speed[j];
+        levels->gap = fmax(levels->gap, (bound - step) * levels->speed[j] /
+                                            fmax(levels->level[j], 1));
+        bool full =
+            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - FULL);
+        bool pulled = linear_pull(linear, j) * levels->speed[j] > PULLS * pulls;
+        levels->done[j] = full || pulled || (j == held && strongest > 0);
+        levels->asks[j] = !levels->done[j];
+    }
+    settle(levels, x);
+    return 0;
+}
+
+/* How much spare a job is asked about: as much again as it has, or as an equal part. */
+static double spare_most(const struct levels *levels, uint32_t job)
+{
+    double top = levels->unit[job] * levels->frame->top[job];
+    return fmin(fmax(levels->level[job], 1), top - levels->level[job]);
+}
+
+/* Ask the others whether they can go on; those who cannot are done. */
+static int stop_held(struct levels *levels, struct error *err)
+{
+    uint32_t count = levels->frame->programme->job_count;
+    struct linear *linear = &levels->linear;
+    bool asking = false, moved = true;
+    for (uint32_t j = 0; j < count; j++)
+        asking = asking || levels->asks[j];
+    if (!asking)
+        return 0;
+    linear_set_level(linear, 0);
+    for (uint32_t j = 0; j < count; j++)
+        if (levels->asks[j])
+            linear_set_spare(linear, j, spare_most(levels, j));
+    while (asking && moved) {
+        if (maximise(levels) != LP_OPTIMAL)
+            return clp_gave_up(err);
+        asking = moved = false;
+        for (uint32_t j = 0; j < count; j++) {
+            if (!levels->asks[j])
+                continue;
+            bool free = linear_spare(linear, j) > MOVES * fmax(levels->level[j], 1e-3);
+            if (free)
+                levels->asks[j] = false;
+            moved = moved || free;
+            asking = asking || !free;
+        }
+        /* Only after all were read: changing the programme ends its solution. */
+        for (uint32_t j = 0; j < count && moved; j++)
+            if (!levels->asks[j])
+                linear_set_spare(linear, j, 0);
+    }
+    for (uint32_t j = 0; j < count; j++)
+        if (levels->asks[j]) {
+            levels->done[j] = true;
+            linear_set_spare(linear, j, 0);
+        }
+    return 0;
+}
+
+static void levels_init(struct levels *levels, const struct frame *frame)
+{
+    uint32_t count = frame->programme->job_count;
+    *levels = (struct levels){
+        .frame = frame,
+        .unit = goal_units(frame),
+        .level = arena_array(frame->arena, double, count),
+        .speed = arena_array(frame->arena, double, count),
+        .done = arena_array(frame->arena, bool, count),
+        .asks = arena_array(frame->arena, bool, count),
+    };
+    double scale = clp_scale(frame, levels->unit);
+    for (uint32_t j = 0; j < count; j++) {
+        levels->done[j] = !(levels->unit[j] > 0);
+        levels->unit[j] /= scale;
+    }
+    linear_init(&levels->linear, frame, levels->unit, NULL);
+    linear_add_level(&levels->linear, 1, levels->speed);
+    linear_add_spare(&levels->linear);
+}
+
+/* Has somebody no part in it who could use what is left? */
+static bool leftovers(const struct levels *levels)
+{
+    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+        if (!(levels->unit[j] > 0) && levels->frame->even[j] > 0)
+            return true;
+    return false;
+}
+
+static uint32_t done_count(const struct levels *levels)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+        count += levels->done[j];
+    return count;
+}
+
+int clp_levels(const struct frame *frame, struct shares *shares, struct error *err)
+{
+    struct levels levels;
+    int r = 0;
+    levels_init(&levels, frame);
+    while (r == 0 && set_speeds(&levels)) {
+        uint32_t before = done_count(&levels);
+        r = rise(&levels, shares->x, err);
+        if (r == 0)
+            r = stop_held(&levels, err);
+        if (r == 0 && done_count(&levels) == before)
+            r = clp_gave_up(err); /* somebody always has to stop, but for rounding */
+    }
+    shares->iterations = levels.linear.iterations;
+    linear_release(&levels.linear);
+    if (r < 0)
+        return r;
+    if (frame->programme->tidy && leftovers(&levels))
+        clp_tidy(frame, levels.unit, levels.level, shares);
+    shares->gap = levels.gap;
+    shares->objective = goal_reached(frame, shares->x);
+    return 0;
+}

@@ -1,0 +1,19 @@
+/* batch_undef.h - forget the words of one vector unit, before those of the next. */
+#undef NAME
+#undef TARGET
+#undef ENTRY
+#undef LANES
+#undef vec
+#undef mask
+#undef load
+#undef store
+#undef same
+#undef add
+#undef sub
+#undef mul
+#undef quotient
+#undef less
+#undef equal
+#undef both
+#undef pick
+#undef any

@@ -1,0 +1,300 @@
+/* maxmin_levels.c - levels that rise until something holds them, by prices. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "solve/row_classes.h"
+#include "solve/sums/auction.h"
+#include "solve/maxmin/water_filling.h"
+#include "solve/goal.h"
+#include "solve/programme_fast.h"
+
+#define LEVEL_TOLERANCE 1e-9
+#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define CHECK_MAX 2000   /* classes up to which stops are checked                     */
+#define CHECK_SLACK 1e-4 /* more than this much more is more                          */
+#define FLOOR_HAIR 1e-9  /* floors at the boundary count as reachable                 */
+#define FULL 1e-9        /* so near to its top a job is at it */
+
+/* The jobs that have a part in it, those that are alike as one. */
+struct crew {
+    struct filling filling;
+    struct alike alike;
+    uint32_t member_count;
+    uint32_t *members; /* [row] job                        */
+    double *rate;      /* [class][type] in units of level  */
+    double *gang;      /* [class] of all its members       */
+    double *x;         /* [class][type]                    */
+    double *level;     /* [class]                          */
+};
+
+/*
+ * Rows of what makes two jobs alike; 'group' adds to it where groups matter.  In a group
+ * that serves one job after the other no two are alike: their place tells them apart.
+ */
+static double *alike_rows(const struct frame *frame, const double *unit, bool grouped,
+                          struct crew *crew, uint32_t *ret_width)
+{
+    const struct programme *p = frame->programme;
+    uint32_t width = p->type_count + (grouped ? 4 : 1);
+    double *rows = arena_array(frame->arena, double, (size_t)p->job_count *width);
+    crew->members = arena_array(frame->arena, uint32_t, p->job_count);
+    for (uint32_t j = 0; j < p->job_count; j++) {
+        if (!(unit[j] > 0))
+            continue;
+        double *row = &rows[(size_t)crew->member_count * width];
+        for (uint32_t t = 0; t < p->type_count; t++)
+            row[t] = p->capacity[t] > 0
+                         ? unit[j] * p->rate[(size_t)j * p->type_count + t]
+                         : 0;
+        row[p->type_count] = p->gang[j];
+        if (grouped) {
+            row[p->type_count + 1] = p->group[j];
+            row[p->type_count + 2] = p->weight ? p->weight[j] : 1;
+            row[p->type_count + 3] = p->groups[p->group[j]].fifo ? j + 1.0 : 0;
+        }
+        crew->members[crew->member_count++] = j;
+    }
+    *ret_width = width;
+    return rows;
+}
+
+static void crew_init(struct crew *crew, const struct frame *frame, const double *unit,
+                      bool grouped)
+{
+    const struct programme *p = frame->programme;
+    uint32_t width;
+    *crew = (struct crew){ 0 };
+    const double *rows = alike_rows(frame, unit, grouped, crew, &width);
+    crew->alike = alike_find(rows, crew->member_count, width, frame->arena);
+    uint32_t count = crew->alike.class_count;
+    crew->rate = arena_array(frame->arena, double, (size_t)count * p->type_count);
+    crew->x = arena_array(frame->arena, double, (size_t)count * p->type_count);
+    crew->gang = arena_array(frame->arena, double, count);
+    crew->level = arena_array(frame->arena, double, count);
+    for (uint32_t c = 0; c < count; c++) {
+        const double *row = &rows[(size_t)crew->alike.first[c] * width];
+        memcpy(&crew->rate[(size_t)c * p->type_count], row,
+               p->type_count * sizeof *row);
+        crew->gang[c] = row[p->type_count] * crew->alike.count[c];
+    }
+    crew->filling = (struct filling){ .job_count = count,
+                                      .type_count = p->type_count,
+                                      .capacity = p->capacity,
+                                      .gang = crew->gang,
+                                      .rate = crew->rate };
+}
+
+/* From classes to jobs; who has no part in it may have what is left. */
+static void hand_out(const struct frame *frame, const struct crew *crew,
+                     const double *unit, struct shares *shares)
+{
+    const struct programme *p = frame->programme;
+    double *floor = arena_array(frame->arena, double, p->job_count);
+    double *rates = arena_array(frame->arena, double, p->job_count);
+    bool leftovers = false;
+    for (uint32_t i = 0; i < crew->member_count; i++)
+        memcpy(&shares->x[(size_t)crew->members[i] * p->type_count],
+               &crew->x[(size_t)crew->alike.class_of[i] * p->type_count],
+               p->type_count * sizeof *shares->x);
+    drop_useless(frame, shares->x);
+    frame_rates(frame, shares->x, rates);
+    for (uint32_t i = 0; i < crew->member_count; i++) {
+        uint32_t job = crew->members[i];
+        double level = crew->level[crew->alike.class_of[i]];
+        floor[job] = fmin(rates[job], level / unit[job]);
+        if (level > 0)
+            shares->gap =
+                fmax(shares->gap, relative_gap(level, unit[job] * rates[job]));
+    }
+    for (uint32_t j = 0; j < p->job_count; j++)
+        leftovers = leftovers || (!(unit[j] > 0) && frame->even[j] > 0);
+    if (p->tidy && leftovers)
+        fast_tidy(frame, floor, shares);
+    shares->objective = goal_reached(frame, shares->x);
+}
+
+/* --- one rise at a time --- */
+
+struct climb {
+    const struct frame *frame;
+    const struct crew *crew;
+    struct filler *filler;
+    bool *done;        /* [job]                                     */
+    double *job_speed; /* [job]                                     */
+    double *top;       /* [class] before the rise                   */
+    double *base;      /* [class] its level, a hair lower           */
+    double *speed;     /* [class]                                   */
+    bool *stuck;       /* [class]                                   */
+};
+
+/* False when nobody rises any more; otherwise how far until speeds change. */
+static bool set_speeds(struct climb *climb, double *ret_most)
+{
+    const struct crew *crew = climb->crew;
+    const struct programme *p = climb->frame->programme;
+    bool grouped = p->goal == GOAL_HIERARCHICAL;
+    double least = INFINITY, largest = 0;
+    if (grouped)
+        goal_group_speeds(climb->frame, climb->done, climb->job_speed);
+    for (uint32_t j = 0; !grouped && j < p->job_count; j++)
+        climb->job_speed[j] = climb->done[j] ? 0 : 1;
+    for (uint32_t c = 0; c < crew->alike.class_count; c++) {
+        climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
+        climb->top[c] = filler_top(climb->filler, c);
+        climb->base[c] = crew->level[c] * (1 - HAIR);
+        if (!(climb->speed[c] > 0))
+            continue;
+        double height = (climb->top[c] - climb->base[c]) / climb->speed[c];
+        least = fmin(least, height);
+        largest = fmax(largest, height);
+    }
+    /* Who is at its top stops alone, unless it has a group that goes on faster then. */
+    *ret_most = grouped ? fmax(least, 0) : largest;
+    return least < INFINITY;
+}
+
+/*
+ * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
+ * its turn in a group and will find nothing left.
+ */
+static bool go_up(struct climb *climb, const struct rise *rise)
+{
+    const struct crew *crew = climb->crew;
+    bool stopped = false;
+    for (uint32_t c = 0; c < crew->alike.class_count; c++) {
+        climb->stuck[c] = rise->held && climb->stuck[c];
+        if (!(climb->speed[c] > 0))
+            continue;
+        crew->level[c] =
+            fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
+        if (crew->level[c] >= climb->top[c] * (1 - FULL))
+            climb->stuck[c] = true;
+        stopped = stopped || climb->stuck[c];
+    }
+    for (uint32_t i = 0; i < crew->member_count; i++)
+        if (climb->stuck[crew->alike.class_of[i]])
+            climb->done[crew->members[i]] = true;
+    return stopped;
+}
+
+/*
+ * Do those who are said to have to stop have to?  Nearly equal prices can mislead, so
+ * another solver is asked for as much as they can have while nobody's level falls.
+ */
+static bool stops_are_right(const struct climb *climb, const struct rise *rise)
+{
+    const struct crew *crew = climb->crew;
+    struct arena *arena = climb->frame->arena;
+    uint32_t count = crew->alike.class_count, types = crew->filling.type_count;
+    double *value = arena_array(arena, double, (size_t)count *types);
+    double *x = arena_array(arena, double, (size_t)count *types);
+    double *floor = arena_array(arena, double, count);
+    double stopped = 0;
+    for (uint32_t c = 0; c < count; c++) {
+        double level = fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
+        floor[c] = level * (1 - FLOOR_HAIR);
+        if (!climb->stuck[c] || !(climb->speed[c] > 0) || !(level > 0) ||
+            level >= climb->top[c] * (1 - FULL))
+            continue;
+        stopped++;
+        for (uint32_t t = 0; t < types; t++)
+            value[(size_t)c * types + t] = crew->rate[(size_t)c * types + t] / level;
+    }
+    const struct auction auction = {
+        .job_count = count,
+        .type_count = types,
+        .capacity = crew->filling.capacity,
+        .gang = crew->gang,
+        .value = value,
+        .rate = crew->rate,
+        .floor = floor,
+    };
+    struct auction_answer answer;
+    if (stopped == 0 || auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+        !answer.feasible)
+        return true; /* nobody to ask */
+    return answer.objective <= stopped * (1 + CHECK_SLACK);
+}
+
+static int climb_all(struct climb *climb, struct error *err)
+{
+    double most;
+    bool checks = climb->crew->alike.class_count <= CHECK_MAX;
+    while (set_speeds(climb, &most)) {
+        struct rise rise;
+        int r = filler_rise(climb->filler, climb->base, climb->speed, fmax(most, 0),
+                            &rise, climb->stuck, err);
+        if (r < 0)
+            return r;
+        if (checks && rise.held && !stops_are_right(climb, &rise))
+            return error_set(err, -EDOM, "prices do not tell who has to stop");
+        if (!go_up(climb, &rise))
+            return error_set(err, -EDOM, "levels rise, but nobody has to stop");
+    }
+    return 0;
+}
+
+/* Rise by rise; in groups, after every stop somebody else carries the weight. */
+static int climb_levels(const struct frame *frame, const double *unit,
+                        struct crew *crew, struct shares *shares, struct error *err)
+{
+    const struct programme *p = frame->programme;
+    uint32_t count = crew->alike.class_count;
+    struct climb climb = {
+        .frame = frame,
+        .crew = crew,
+        .filler = filler_new(&crew->filling, LEVEL_TOLERANCE),
+        .done = arena_array(frame->arena, bool, p->job_count),
+        .job_speed = arena_array(frame->arena, double, p->job_count),
+        .top = arena_array(frame->arena, double, count),
+        .base = arena_array(frame->arena, double, count),
+        .speed = arena_array(frame->arena, double, count),
+        .stuck = arena_array(frame->arena, bool, count),
+    };
+    for (uint32_t j = 0; j < p->job_count; j++)
+        climb.done[j] = !(unit[j] > 0);
+    int r = climb_all(&climb, err);
+    if (r == 0)
+        r = filler_shares(climb.filler, crew->level, crew->x, err);
+    shares->iterations = filler_solves(climb.filler);
+    filler_free(climb.filler);
+    return r;
+}
+
+int fast_hierarchical(const struct frame *frame, struct shares *shares,
+                      struct error *err)
+{
+    const double *unit = goal_units(frame);
+    struct crew crew;
+    crew_init(&crew, frame, unit, /* grouped= */ true);
+    int r = climb_levels(frame, unit, &crew, shares, err);
+    if (r < 0)
+        return r;
+    shares->gap = LEVEL_TOLERANCE;
+    hand_out(frame, &crew, unit, shares);
+    return 0;
+}
+
+int fast_water_filling(const struct frame *frame, struct shares *shares,
+                       struct error *err)
+{
+    const double *unit = goal_units(frame);
+    struct crew crew;
+    struct filling_answer answer;
+    crew_init(&crew, frame, unit, /* grouped= */ false);
+    int r;
+    if (crew.alike.class_count <= CHECK_MAX) {
+        r = climb_levels(frame, unit, &crew, shares, err);
+    } else {
+        r = filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x, &answer,
+                          err);
+        shares->iterations = answer.solves;
+    }
+    if (r < 0)
+        return r;
+    shares->gap = LEVEL_TOLERANCE;
+    hand_out(frame, &crew, unit, shares);
+    return 0;
+}

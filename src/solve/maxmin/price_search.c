@@ -1,0 +1,411 @@
+/*
+ * price_search.c - look for prices.
+ *
+ * Cutting planes in the space of prices, few dimensions, stabilised: we ask between the
+ * best prices so far and those of the master programme.
+ */
+#include "solve/maxmin/price_search.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "solve/maxmin/price_box.h"
+
+#define NEWTON_MAX 40     /* tangents in a row, at most                              */
+#define NEAR 0.98         /* a tangent that falls less than this is the last one     */
+#define ROUNDS_MAX 1500   /* prices to try in a run                                  */
+#define STUCK_MAX 8       /* of them, those in a row that bring nothing              */
+#define STEEP 2           /* dues that grow faster than this are looked at from below */
+#define BELOW_EVERY 3     /* rounds between looks                                    */
+#define BELOW_MAX 4       /* steps down in one                                       */
+#define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
+#define FIRST_NARROW 0.02 /* gap at which the first box is looked for                */
+
+void search_init(struct search *search, struct arena *arena, struct field *field,
+                 const double *capacity)
+{
+    memset(search, 0, sizeof *search);
+    search->field = field;
+    search->capacity = capacity;
+    simplex_init(&search->master, arena, field->type_count, SEARCH_COLUMNS);
+    simplex_init(&search->scratch, arena, field->type_count, SEARCH_COLUMNS + 1);
+}
+
+/* One row per open type, in units of its room. */
+static void set_rows(struct search *search)
+{
+    double ones[CROWD_TYPES];
+    search->row_count = 0;
+    for (uint32_t t = 0; t < search->field->type_count; t++) {
+        ones[t] = 1;
+        if (search->field->open[t])
+            search->type_of_row[search->row_count++] = t;
+    }
+    assert(search->row_count > 0);
+    search->master.row_count = search->row_count;
+    search->scratch.row_count = search->row_count;
+    simplex_clear(&search->master);
+    simplex_bounds(&search->master, ones);
+    simplex_restart(&search->master);
+}
+
+/* Equal money to each open type. */
+static void equal_prices(const struct search *search, double *ret_price)
+{
+    const struct field *field = search->field;
+    for (uint32_t t = 0; t < field->type_count; t++)
+        ret_price[t] =
+            field->open[t] ? 1 / (search->row_count * field->room[t]) : CROWD_CLOSED;
+}
+
+void search_begin(struct search *search, double upper)
+{
+    set_rows(search);
+    search->lower = 0;
+    search->upper = upper;
+    search->priced = false;
+    search->best_cost = -1;
+    search->steepness = 1;
+    search->held_level = 0;
+    search->narrow_gap = FIRST_NARROW;
+    search->box_width = INFINITY;
+    equal_prices(search, search->best);
+}
+
+/* Prices at which all the room together costs 1. */
+static void fit_prices(const struct search *search, const double *price,
+                       double *ret_price)
+{
+    const struct field *field = search->field;
+    double worth = 0;
+    for (uint32_t t = 0; t < field->type_count; t++)
+        if (field->open[t] && price[t] < CROWD_CLOSED)
+            worth += price[t] * field->room[t];
+    if (!(worth > 0)) {
+        equal_prices(search, ret_price);
+        return;
+    }
+    for (uint32_t t = 0; t < field->type_count; t++) {
+        if (!field->open[t])
+            ret_price[t] = CROWD_CLOSED;
+        else
+            ret_price[t] = price[t] < CROWD_CLOSED ? price[t] / worth : 0;
+    }
+}
+
+void search_forget(struct search *search, uint32_t keep)
+{
+    struct simplex *master = &search->master;
+    while (master->column_count > keep) {
+        uint32_t worst = UINT32_MAX;
+        double least = INFINITY;
+        for (uint32_t c = 0; c < master->column_count; c++) {
+            if (master->basic[c])
+                continue;
+            double gain =
+                simplex_reduced(master, master->gain[c], master->coefficient[c]);
+            if (gain >= least)
+                continue;
+            least = gain;
+            worst = c;
+        }
+        if (worst == UINT32_MAX)
+            return;
+        search->points[worst] = search->points[master->column_count - 1];
+        simplex_remove(master, worst);
+    }
+}
+
+static void add_column(struct search *search, const double *price, double z,
+                       const struct demand *demand)
+{
+    double coefficient[CROWD_TYPES];
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        coefficient[row] = fmax(demand->usage[t], 0) / (z * search->field->room[t]);
+    }
+    if (search->master.column_count == SEARCH_COLUMNS)
+        search_forget(search, SEARCH_COLUMNS / 2);
+    uint32_t column = simplex_add(&search->master, 1, coefficient);
+    struct point *point = &search->points[column];
+    memcpy(point->price, price, sizeof point->price);
+    point->z = z;
+    point->weight = 0;
+}
+
+/* Prices to try: made to fit the field's room.  True where the upper bound fell. */
+static bool try_prices(struct search *search, const double *price)
+{
+    double fitted[CROWD_TYPES] = { 0 }, z = search->upper;
+    struct demand demand;
+    bool fell = false;
+    fit_prices(search, price, fitted);
+    for (uint32_t i = 0; i < NEWTON_MAX; i++) {
+        z = search->upper;
+        field_ask(search->field, fitted, z, &demand);
+        bool too_much = demand.cost > 1 && demand.slope > 0;
+        if (too_much || (!search->priced && demand.cost > search->best_cost)) {
+            memcpy(search->best, fitted, sizeof search->best);
+            search->best_cost = demand.cost;
+        }
+        if (!too_much)
+            break;
+        double root = z - (demand.cost - 1) / demand.slope;
+        if (!(root > 0) || !(root < z))
+            break;
+        search->upper = root;
+        search->steepness = fmax(1, z * demand.slope / demand.cost);
+        search->priced = true;
+        fell = true;
+        if (root > NEAR * z)
+            break;
+    }
+    add_column(search, fitted, z, &demand);
+    return fell;
+}
+
+void search_again(struct search *search, double upper, uint32_t keep)
+{
+    struct point points[SEARCH_COLUMNS];
+    double best[CROWD_TYPES];
+    search_forget(search, keep);
+    uint32_t count = search->master.column_count;
+    memcpy(points, search->points, count * sizeof *points);
+    memcpy(best, search->best, sizeof best);
+    double narrow_gap = search->narrow_gap, box_width = search->box_width;
+    search_begin(search, upper);
+    search->narrow_gap = narrow_gap;
+    search->box_width = box_width;
+    try_prices(search, best);
+    for (uint32_t i = 0; i < count; i++)
+        try_prices(search, points[i].price);
+}
+
+/* The best mixture of the columns so far. */
+static void mix(struct search *search)
+{
+    simplex_solve(&search->master); /* if it gives up, what it has is a mixture too */
+    search->lower = fmin(search->master.objective, search->upper);
+    search->lower = fmax(search->lower, fmin(search->held_level, search->upper));
+}
+
+void search_count(struct search *search, uint32_t slot, double sign)
+{
+    const struct field *field = search->field;
+    struct simplex *master = &search->master;
+    double gang = crowd_gang(field->everybody, crowd_at(field->everybody, slot));
+    for (uint32_t c = 0; c < master->column_count; c++) {
+        struct point point = search->points[c];
+        double x[CROWD_TYPES], coefficient[CROWD_TYPES];
+        point.weight = sign * gang / point.z;
+        field_share(field, slot, &point, 1, x);
+        for (uint32_t row = 0; row < search->row_count; row++) {
+            uint32_t t = search->type_of_row[row];
+            coefficient[row] =
+                fmax(0, master->coefficient[c][row] + x[t] / field->room[t]);
+        }
+        simplex_set(master, c, 1, coefficient);
+    }
+}
+
+void search_refresh(struct search *search)
+{
+    simplex_refresh(&search->master);
+    mix(search);
+}
+
+/* Between the best prices so far and those of the master programme. */
+static void next_prices(const struct search *search, double towards_best,
+                        double *ret_price)
+{
+    const struct simplex *master = &search->master;
+    double worth = 0;
+    for (uint32_t row = 0; row < search->row_count; row++)
+        worth += master->dual[row];
+    for (uint32_t t = 0; t < search->field->type_count; t++)
+        ret_price[t] = CROWD_CLOSED;
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        double price = worth > 0 ? master->dual[row] / worth / search->field->room[t]
+                                 : search->best[t];
+        ret_price[t] = towards_best * search->best[t] + (1 - towards_best) * price;
+    }
+}
+
+/* Pin those for whom the prices that are still possible make no difference. */
+static void narrow(struct search *search)
+{
+    struct box box = { 0 };
+    double low[CROWD_TYPES], high[CROWD_TYPES], width = 0;
+    double gap = search->upper - search->lower;
+    struct field *field = search->field;
+    search->narrow_gap = 0.15 * gap / search->upper;
+    /* A chord costs a little more than what it stands for; allow for that. */
+    double upper = search->upper;
+    if (field->due == DUE_BENT && field->boxed) {
+        double range = (field->box.z_high - field->box.z_low) / upper;
+        upper *= 1 + range * range;
+    }
+    if (!box_find(&search->master, upper, &search->scratch, low, high))
+        return;
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t t = search->type_of_row[row];
+        box.low[t] = low[row] / field->room[t];
+        box.high[t] = high[row] / field->room[t];
+        width += high[row] - low[row];
+    }
+    if (width > 0.7 * search->box_width && field->due != DUE_BENT)
+        return;
+    search->box_width = width;
+    box.z_low = search->lower * (1 - 1e-9);
+    box.z_high = upper;
+    field_narrow(field, search->capacity, &box);
+    search_again(search, upper, 2 * search->row_count + 2);
+    mix(search);
+}
+
+/* Are the chords of bent dues as good as the dues themselves? */
+static bool straight(const struct search *search, double tolerance)
+{
+    const struct field *field = search->field;
+    if (field->due != DUE_BENT || !field->boxed)
+        return true;
+    double range = (field->box.z_high - field->box.z_low) / search->upper;
+    return range * range <= tolerance;
+}
+
+/* Prices mean nothing while it is somebody's own limit that bounds the level. */
+static bool should_narrow(const struct search *search, double gap, double tolerance)
+{
+    if (!search->priced || search->upper >= search->ceiling * (1 - 1e-9))
+        return false;
+    if (!straight(search, tolerance))
+        return gap <= search->narrow_gap || gap <= tolerance;
+    return gap > tolerance && gap <= search->narrow_gap &&
+           field_asked_count(search->field) > NARROW_MIN;
+}
+
+/* Ask at a level and at the prices of the best mixture: is it within reach? */
+static double reach(struct search *search, const struct point *points, uint32_t count,
+                    double z)
+{
+    struct simplex *scratch = &search->scratch;
+    double ones[CROWD_TYPES], coefficient[CROWD_TYPES];
+    struct demand demand;
+    for (uint32_t row = 0; row < search->row_count; row++)
+        ones[row] = 1;
+    simplex_clear(scratch);
+    simplex_bounds(scratch, ones);
+    simplex_restart(scratch);
+    for (uint32_t i = 0; i < count; i++) {
+        field_ask(search->field, points[i].price, z, &demand);
+        for (uint32_t row = 0; row < search->row_count; row++) {
+            uint32_t t = search->type_of_row[row];
+            coefficient[row] = fmax(demand.usage[t], 0) / (z * search->field->room[t]);
+        }
+        simplex_add(scratch, 1, coefficient);
+    }
+    return simplex_solve(scratch) == SIMPLEX_OPTIMAL ? scratch->objective : 0;
+}
+
+/*
+ * Where dues are steep, a part of what is used just above the best level is far less than
+ * what is used just below it: mixing columns from above gives a poor lower bound.  Ask
+ * again a little lower, as far as the slope says that it must be.
+ */
+static void look_below(struct search *search)
+{
+    const struct simplex *master = &search->master;
+    struct point points[CROWD_TYPES + 1];
+    uint32_t count = 0;
+    for (uint32_t row = 0; row < search->row_count; row++)
+        if (master->basis[row] < master->column_max)
+            points[count++] = search->points[master->basis[row]];
+    memcpy(points[count++].price, search->best, sizeof search->best);
+    double part = master->objective / search->upper, z = search->upper;
+    for (uint32_t i = 0; i < BELOW_MAX && part > 0; i++) {
+        z *= 1 - 1.1 * fmax(1 / part - 1, 1e-15) / search->steepness;
+        if (!(z > search->lower))
+            return;
+        part = reach(search, points, count, z) / z;
+        if (!(part >= 1))
+            continue;
+        search->held_level = search->lower = z;
+        search->held_count = 0;
+        for (uint32_t c = 0; c < count; c++) {
+            if (!(search->scratch.amount[c] > 0))
+                continue;
+            struct point *held = &search->held[search->held_count++];
+            *held = points[c];
+            held->z = z;
+            held->weight = search->scratch.amount[c] / z / part;
+        }
+        return;
+    }
+}
+
+bool search_run(struct search *search, double tolerance, bool may_narrow)
+{
+    double alpha = search->row_count <= 3 ? 0.3 : 0.5, price[CROWD_TYPES];
+    bool fell = true;
+    uint32_t stuck = 0;
+    if (search->master.column_count == 0)
+        try_prices(search, search->best);
+    mix(search);
+    for (uint32_t i = 0; i < ROUNDS_MAX; i++) {
+        double gap = (search->upper - search->lower) / search->upper;
+        if (may_narrow && should_narrow(search, gap, tolerance)) {
+            narrow(search);
+            continue;
+        }
+        if (gap <= tolerance)
+            return true;
+        double upper = search->upper, lower = search->lower;
+        double mixed = search->master.objective;
+        next_prices(search, fell ? alpha : 0, price);
+        fell = try_prices(search, price);
+        mix(search);
+        if (search->steepness > STEEP && i % BELOW_EVERY == 0)
+            look_below(search);
+        bool gained = search->upper < upper || search->lower > lower ||
+                      search->master.objective > mixed;
+        stuck = gained ? 0 : stuck + 1;
+        if (stuck > STUCK_MAX)
+            return false;
+    }
+    return false;
+}
+
+uint32_t search_mixture(const struct search *search, struct point *ret_points,
+                        double *ret_level)
+{
+    const struct simplex *master = &search->master;
+    double used[CROWD_TYPES] = { 0 }, level = 0, most = 1;
+    uint32_t count = 0;
+    if (search->held_level > master->objective) {
+        memcpy(ret_points, search->held, search->held_count * sizeof *ret_points);
+        *ret_level = fmin(search->held_level, search->upper);
+        return search->held_count;
+    }
+    for (uint32_t row = 0; row < search->row_count; row++) {
+        uint32_t column = master->basis[row];
+        if (column >= master->column_max || !(master->value[row] > 0))
+            continue;
+        double amount = master->value[row];
+        level += amount;
+        for (uint32_t i = 0; i < search->row_count; i++)
+            used[i] += amount * master->coefficient[column][i];
+        ret_points[count] = search->points[column];
+        ret_points[count++].weight = amount / search->points[column].z;
+    }
+    for (uint32_t i = 0; i < search->row_count; i++)
+        most = fmax(most, used[i]);
+    double scale = 1 / most;
+    if (level * scale > search->upper)
+        scale = search->upper / level;
+    for (uint32_t i = 0; i < count; i++)
+        ret_points[i].weight *= scale;
+    *ret_level = level * scale;
+    return count;
+}

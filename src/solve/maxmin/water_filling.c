@@ -1,0 +1,567 @@
+/*
+ * water_filling.c - levels that rise until something holds them.
+ *
+ * How far can all rise?  For a given height the dues are fixed numbers, and a market with
+ * these needs says whether all can be met: level 1 or less.  If less, its prices prove it,
+ * and the height at which the cheapest ways cost what there is at these prices is a new
+ * and lower one; three or four such steps end at the largest height.
+ *
+ * Who has to stay?  A type that is not scarce at the end costs nothing, so whoever would
+ * be faster on such a type than it is now can go on.  Everybody else would have to pay
+ * for more, and all that can be paid is spent.  For the same reason who goes on does so
+ * without the scarce types, for good: while no level falls, those who stay need all of
+ * them.
+ *
+ * Those who stay leave with their shares, which are the only ones that serve them at
+ * these prices, and what they use is no longer there.  Only who is indifferent between
+ * types keeps its level instead of its shares: it may make room for others later.
+ */
+#include "solve/maxmin/water_filling.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "solve/maxmin/batch.h"
+#include "solve/maxmin/market.h"
+
+#define COARSE 1e-5    /* gap with which a market is first solved */
+#define STEPS_MAX 60   /* heights in one rise                        */
+#define ROOT_MAX 100   /* passes to find where the money is spent    */
+#define ROUNDS_MAX 64  /* rises of a water filling                   */
+#define NEARLY 1e-3    /* prices are not known better than this ...  */
+#define BY_CHANCE 0.3  /* ... and so few jobs are as near by chance  */
+#define NEAR_ENOUGH 20 /* times the markets' tolerance                */
+#define PRICED 1e-6    /* of the average price: less is none         */
+#define SPARE 1e-6     /* of a type: more is not all used            */
+
+struct filler {
+    struct arena arena;
+    uint32_t job_count, type_count;
+    double room[CROWD_TYPES]; /* capacity that is left */
+    double tolerance;   /* of the markets                                           */
+    const double *gang; /* [job]                                                    */
+    double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
+    struct crowd jobs;  /* by job; bend is the height at which it stops             */
+    double *top;        /* [job]                                                    */
+    double *due;        /* [job] its need in the market; 0: it is not in it         */
+    bool *changed;      /* [job] its rates are not those in the market              */
+    bool *stays;        /* [job] was found stuck                                    */
+    bool *gone;         /* [job] and has left with the shares in x                  */
+    double *x;          /* [job][type]                                              */
+    double price[CROWD_TYPES]; /* at which the last rise was held                   */
+    bool scarce[CROWD_TYPES];  /* has run out, in this rise or an earlier one */
+    struct market *market;
+    struct market_answer answer; /* of the last solution */
+    uint32_t solves;
+};
+
+/* Dues as functions of the height h: the lesser of top and base + speed h. */
+struct dues {
+    const double *base, *speed;
+    bool plain; /* whoever rises does so from 0 at speed 1: vectors can do it */
+};
+
+static double due_at(const struct filler *filler, const struct dues *dues, uint32_t job,
+                     double height)
+{
+    if (filler->gone[job])
+        return 0;
+    return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
+}
+
+/* Forget the types that a job may not use, and see how far it can get without. */
+static void set_rates(struct filler *filler, uint32_t job, const bool *closed)
+{
+    uint32_t k = filler->type_count;
+    double *at = crowd_at(&filler->jobs, job);
+    double *rate = filler->rate + (uint64_t)job * k;
+    filler->top[job] = 0;
+    filler->changed[job] = true;
+    for (uint32_t t = 0; t < k; t++) {
+        if (closed[t])
+            rate[t] = 0;
+        double inverse = 1 / rate[t];
+        at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
+        filler->top[job] = fmax(filler->top[job], rate[t]);
+    }
+    at[k * CROWD_LANES] = filler->gang[job];
+    if (filler->top[job] == 0)
+        crowd_empty(&filler->jobs, job);
+}
+
+struct filler *filler_new(const struct filling *filling, double tolerance)
+{
+    struct filler *filler = calloc(1, sizeof *filler);
+    if (!filler)
+        abort();
+    uint32_t n = filling->job_count, k = filling->type_count;
+    bool closed[CROWD_TYPES];
+    arena_init(&filler->arena, 0);
+    filler->job_count = n;
+    filler->type_count = k;
+    filler->tolerance = 0.01 * tolerance;
+    filler->gang = filling->gang;
+    filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
+    filler->top = arena_array(&filler->arena, double, n);
+    filler->due = arena_array(&filler->arena, double, n);
+    filler->changed = arena_array(&filler->arena, bool, n);
+    filler->stays = arena_array(&filler->arena, bool, n);
+    filler->gone = arena_array(&filler->arena, bool, n);
+    filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
+    crowd_init(&filler->jobs, &filler->arena, k, n);
+    filler->jobs.count = n;
+    for (uint32_t t = 0; t < k; t++) {
+        filler->room[t] = filling->capacity[t];
+        closed[t] = !(filling->capacity[t] > 0);
+    }
+    memcpy(filler->rate, filling->rate, (uint64_t)n * k * sizeof *filler->rate);
+    for (uint32_t j = 0; j < n; j++)
+        set_rates(filler, j, closed);
+    filler->market = market_new(k, filling->capacity, n);
+    market_set_limit(filler->market, 1);
+    return filler;
+}
+
+void filler_free(struct filler *filler)
+{
+    if (!filler)
+        return;
+    market_free(filler->market);
+    arena_release(&filler->arena);
+    free(filler);
+}
+
+double filler_top(const struct filler *filler, uint32_t job)
+{
+    return filler->top[job];
+}
+
+uint32_t filler_solves(const struct filler *filler)
+{
+    return filler->solves;
+}
+
+/* Need 'due' of everybody; only what changed is put anew. */
+static void set_due(struct filler *filler, uint32_t job, double due)
+{
+    if (due == filler->due[job] && !filler->changed[job])
+        return;
+    if (due > 0) {
+        struct buyer buyer = { .rate =
+                                   filler->rate + (uint64_t)job * filler->type_count,
+                               .gang = filler->gang[job],
+                               .need = due };
+        market_put(filler->market, job, &buyer);
+    } else if (filler->due[job] > 0) {
+        market_drop(filler->market, job);
+    }
+    filler->changed[job] = false;
+    filler->due[job] = due;
+}
+
+/* Solve the market no better than the question needs: is everybody's part 1 or less? */
+static int ask_market(struct filler *filler, struct error *err)
+{
+    double tolerance = COARSE;
+    for (;;) {
+        tolerance = fmax(tolerance, filler->tolerance);
+        filler->solves++;
+        int r = market_solve(filler->market, tolerance, &filler->answer, err);
+        if (r < 0 || tolerance == filler->tolerance ||
+            filler->answer.level >= 1 - 2 * filler->tolerance ||
+            filler->answer.bound < 1 - 10 * tolerance)
+            return r;
+        tolerance *= 0.01;
+    }
+}
+
+/* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
+static int meet(struct filler *filler, const struct dues *dues, double height,
+                struct error *err)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        set_due(filler, j, due);
+        any |= due > 0;
+    }
+    int r = ask_market(filler, err);
+    if (!any)
+        filler->answer.level = 1;
+    return r;
+}
+
+/* What a little more would cost: the slope of the edge on which the choice lies. */
+static double worth_of(const struct filler *filler, uint32_t job, const double *price,
+                       struct choice choice)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    uint32_t slow = choice.slow, fast = choice.fast;
+    if (fast == slow)
+        return price[slow] / rate[slow];
+    return (price[fast] - price[slow]) / (rate[fast] - rate[slow]);
+}
+
+/* What the dues cost at this height, at prices at which all there is costs 1. */
+static double spent(const struct filler *filler, const struct dues *dues,
+                    const double *price, double height, double *ret_slope)
+{
+    if (dues->plain) {
+        struct demand demand;
+        crowd_pass(&filler->jobs, DUE_CAPPED, price, height, &demand);
+        *ret_slope = demand.slope;
+        return demand.cost;
+    }
+    double cost = 0;
+    *ret_slope = 0;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        if (!(due > 0))
+            continue;
+        struct choice choice =
+            crowd_choose(&filler->jobs, crowd_at(&filler->jobs, j), price, due);
+        cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
+                                   choice.x_fast * price[choice.fast]);
+        if (due < filler->top[j])
+            *ret_slope +=
+                filler->gang[j] * dues->speed[j] * worth_of(filler, j, price, choice);
+    }
+    return cost;
+}
+
+/*
+ * The height at which all is spent, from above: Newton where it stays in the bracket,
+ * halving where not.  Tops make the cost turn down again, so tangents may miss.
+ */
+static double height_spent(const struct filler *filler, const struct dues *dues,
+                           const double *price, double low, double high)
+{
+    double slope, at = high;
+    for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-13 * high; i++) {
+        double over = spent(filler, dues, price, at, &slope) - 1;
+        if (over > 0)
+            high = at;
+        else
+            low = at;
+        double step = slope > 0 ? over / slope : INFINITY;
+        if (over > 0 && step < 1e-13 * at)
+            break;
+        /* a hair above the root, so that the last step comes from above */
+        double next = (at - step) * (1 + 2e-14);
+        at = next > low && next < high ? next : 0.5 * (low + high);
+    }
+    return high;
+}
+
+/* Could it go on, on a type that costs nothing? */
+static bool can_go_on(const struct filler *filler, uint32_t job, double due)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    for (uint32_t t = 0; t < filler->type_count; t++)
+        if (!filler->scarce[t] && rate[t] > due * (1 + 1e-7))
+            return true;
+    return false;
+}
+
+/* What more of its due costs a job: the slope of its least cost. */
+static double pull(const struct filler *filler, const double *price, uint32_t job,
+                   double due)
+{
+    const double *at = crowd_at(&filler->jobs, job);
+    double more = due * (1 + 1e-6), cost[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct choice choice = crowd_choose(&filler->jobs, at, price, i ? more : due);
+        cost[i] =
+            choice.x_slow * price[choice.slow] + choice.x_fast * price[choice.fast];
+    }
+    return filler->gang[job] * (cost[1] - cost[0]);
+}
+
+/* Nobody was found stuck although types ran out: take whom the prices press most. */
+static void hold_the_pressed(struct filler *filler, const struct dues *dues,
+                             double height)
+{
+    double most = 0;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t j = 0; j < filler->job_count; j++) {
+            double due = due_at(filler, dues, j, height);
+            if (filler->stays[j] || !(dues->speed[j] > 0) || !(due > 0))
+                continue;
+            double here = pull(filler, filler->price, j, due);
+            if (round == 0)
+                most = fmax(most, here);
+            else
+                filler->stays[j] = here >= 1e-3 * most;
+        }
+    }
+}
+
+/* Is another type as good for it at these prices, or so nearly that we cannot tell? */
+static bool indifferent(const struct filler *filler, uint32_t job, double due)
+{
+    const double *rate = filler->rate + (uint64_t)job * filler->type_count;
+    const double *price = filler->price;
+    bool at_top = due >= filler->top[job] * (1 - 1e-9);
+    double nearly = fmin(NEARLY, BY_CHANCE / filler->job_count);
+    struct choice choice =
+        crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
+    uint32_t slow = choice.slow, fast = choice.fast;
+    double worth = worth_of(filler, job, price, choice);
+    double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
+    for (uint32_t t = 0; t < filler->type_count; t++) {
+        if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
+            continue;
+        double pays = worth * rate[t], costs = price[t] + budget;
+        if (at_top ? rate[t] >= due * (1 - 1e-7)
+                   : costs - pays < nearly * (costs + pays))
+            return true;
+    }
+    return false;
+}
+
+/* Those who stay and are not indifferent go with their shares. */
+static void let_go(struct filler *filler, const struct dues *dues, double height)
+{
+    uint32_t k = filler->type_count;
+    bool needed[CROWD_TYPES] = { false };
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        const double *x = filler->x + (uint64_t)j * k;
+        if (filler->gone[j] || !filler->stays[j])
+            continue;
+        if (due > 0 && indifferent(filler, j, due)) {
+            for (uint32_t t = 0; t < k; t++)
+                needed[t] |= filler->rate[(uint64_t)j * k + t] > 0;
+            continue;
+        }
+        for (uint32_t t = 0; t < k; t++)
+            filler->room[t] -= filler->gang[j] * x[t];
+        set_due(filler, j, 0);
+        crowd_empty(&filler->jobs, j);
+        filler->gone[j] = true;
+    }
+    for (uint32_t t = 0; t < k; t++)
+        if (filler->room[t] < 0 || (filler->scarce[t] && !needed[t]))
+            filler->room[t] = 0;
+    market_set_capacity(filler->market, filler->room);
+}
+
+/* Who could go on if just these types were scarce?  The rest of each is written too. */
+static void spare(const struct filler *filler, const struct dues *dues, double height,
+                  double *ret_spare)
+{
+    uint32_t k = filler->type_count;
+    for (uint32_t t = 0; t < k; t++)
+        ret_spare[t] = filler->room[t];
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        if (!(due > 0) || (!filler->stays[j] && due < filler->top[j] * (1 - 1e-9) &&
+                           can_go_on(filler, j, due)))
+            continue;
+        for (uint32_t t = 0; t < k; t++)
+            ret_spare[t] -= filler->gang[j] * filler->x[(uint64_t)j * k + t];
+    }
+}
+
+/*
+ * Scarce is what has a price and is all used by those who stay.  Prices carry a little
+ * noise: a type that is not all used goes from the list, the least used first.
+ */
+static void find_scarce(struct filler *filler, const struct dues *dues, double height)
+{
+    uint32_t k = filler->type_count;
+    double all = 0, left[CROWD_TYPES];
+    bool before[CROWD_TYPES];
+    for (uint32_t t = 0; t < k; t++)
+        all += filler->room[t];
+    for (uint32_t t = 0; t < k; t++) {
+        before[t] = filler->scarce[t];
+        filler->scarce[t] |= filler->room[t] > 0 && filler->price[t] * all > PRICED;
+    }
+    for (uint32_t i = 0; i < k; i++) {
+        uint32_t worst = k;
+        double most = SPARE;
+        spare(filler, dues, height, left);
+        for (uint32_t t = 0; t < k; t++) {
+            if (before[t] || !filler->scarce[t] || left[t] <= most * filler->room[t])
+                continue;
+            most = left[t] / filler->room[t];
+            worst = t;
+        }
+        if (worst == k)
+            return;
+        filler->scarce[worst] = false;
+    }
+}
+
+static void find_stuck(struct filler *filler, const struct dues *dues, double height,
+                       bool *ret_stuck)
+{
+    bool news = false;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double due = due_at(filler, dues, j, height);
+        bool at_top = due >= filler->top[j] * (1 - 1e-9);
+        if (filler->stays[j] || (!at_top && can_go_on(filler, j, due)))
+            continue;
+        filler->stays[j] = true;
+        news |= dues->speed[j] > 0;
+    }
+    if (!news)
+        hold_the_pressed(filler, dues, height);
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        ret_stuck[j] = filler->stays[j];
+        if (!ret_stuck[j])
+            set_rates(filler, j, filler->scarce);
+    }
+}
+
+static void begin_rise(struct filler *filler, struct dues *dues)
+{
+    dues->plain = true;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        bool rises = dues->speed[j] > 0;
+        if (filler->gone[j] || !(filler->top[j] > 0))
+            continue;
+        dues->plain &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
+        crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
+            rises ? filler->top[j] : fmin(dues->base[j], filler->top[j]);
+    }
+}
+
+/* It cannot be met: remember by what it is held. */
+static void note_prices(struct filler *filler)
+{
+    for (uint32_t t = 0; t < filler->type_count; t++)
+        filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
+}
+
+/* The rise ends at this height: who stays, who goes on, who leaves. */
+static void end_rise(struct filler *filler, const struct dues *dues, double height,
+                     bool *ret_stuck)
+{
+    for (uint32_t j = 0; j < filler->job_count; j++)
+        if (!filler->gone[j])
+            market_share(filler->market, j,
+                         filler->x + (uint64_t)j * filler->type_count);
+    find_scarce(filler, dues, height);
+    find_stuck(filler, dues, height, ret_stuck);
+    let_go(filler, dues, height);
+}
+
+int filler_rise(struct filler *filler, const double *base, const double *speed,
+                double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
+{
+    struct dues dues = { .base = base, .speed = speed };
+    *ret_rise = (struct rise){ .by = most };
+    begin_rise(filler, &dues);
+    for (uint32_t i = 0; i < STEPS_MAX; i++) {
+        double height = ret_rise->by;
+        int r = meet(filler, &dues, height, err);
+        if (r < 0)
+            return r;
+        double missed = 1 - filler->answer.level;
+        if (missed > 2 * filler->tolerance) {
+            note_prices(filler);
+            ret_rise->held = true;
+            ret_rise->by = height_spent(filler, &dues, filler->price, 0, height);
+            if (ret_rise->by < height * (1 - 1e-13))
+                continue;
+            /* Prices can tell no more: near enough, or a little less. */
+            ret_rise->by = height;
+            if (missed > NEAR_ENOUGH * filler->tolerance) {
+                ret_rise->by *= 1 - missed;
+                continue;
+            }
+        }
+        if (ret_rise->held)
+            end_rise(filler, &dues, height, ret_stuck);
+        return 0;
+    }
+    return error_set(err, -EDOM, "the levels of %u jobs do not settle",
+                     filler->job_count);
+}
+
+int filler_shares(struct filler *filler, const double *level, double *ret_x,
+                  struct error *err)
+{
+    uint32_t k = filler->type_count;
+    for (uint32_t j = 0; j < filler->job_count; j++)
+        if (!filler->gone[j])
+            set_due(filler, j, fmin(level[j], filler->top[j]));
+    int r = ask_market(filler, err);
+    if (r < 0)
+        return r;
+    for (uint32_t j = 0; j < filler->job_count; j++) {
+        double *x = ret_x + (uint64_t)j * k;
+        if (filler->gone[j])
+            memcpy(x, filler->x + (uint64_t)j * k, k * sizeof *x);
+        else
+            market_share(filler->market, j, x);
+    }
+    return 0;
+}
+
+/* Rise until nobody can go on; levels stay a little below, so that all remain feasible. */
+static int fill(struct filler *filler, double *level, struct filling_answer *answer,
+                struct error *err)
+{
+    uint32_t n = filler->job_count;
+    double *base = arena_array(&filler->arena, double, n);
+    double *speed = arena_array(&filler->arena, double, n);
+    bool *stuck = arena_array(&filler->arena, bool, n);
+    for (uint32_t j = 0; j < n; j++)
+        speed[j] = filler->top[j] > 0;
+    for (answer->rounds = 0; answer->rounds < ROUNDS_MAX; answer->rounds++) {
+        struct rise rise;
+        double most = 0;
+        for (uint32_t j = 0; j < n; j++)
+            if (speed[j] > 0)
+                most = fmax(most, filler->top[j]);
+        if (most == 0)
+            return 0;
+        int r = filler_rise(filler, base, speed, most, &rise, stuck, err);
+        if (r < 0)
+            return r;
+        for (uint32_t j = 0; j < n; j++) {
+            if (speed[j] == 0 || (rise.held && !stuck[j]))
+                continue;
+            double reached = fmin(rise.by, filler->top[j]);
+            level[j] = base[j] = reached * (1 - 3 * filler->tolerance);
+            speed[j] = 0;
+        }
+    }
+    return error_set(err, -EDOM, "the levels of %u jobs do not settle", n);
+}
+
+/* What the shares give it. */
+static double level_of(const struct filling *filling, uint32_t job, const double *x)
+{
+    double level = 0;
+    for (uint32_t t = 0; t < filling->type_count; t++) {
+        uint64_t cell = (uint64_t)job * filling->type_count + t;
+        level += filling->rate[cell] * x[cell];
+    }
+    return level;
+}
+
+int filling_solve(const struct filling *filling, double tolerance, double *ret_level,
+                  double *ret_x, struct filling_answer *ret_answer, struct error *err)
+{
+    struct filler *filler = filler_new(filling, tolerance);
+    *ret_answer = (struct filling_answer){ 0 };
+    for (uint32_t j = 0; j < filling->job_count; j++)
+        ret_level[j] = 0;
+    int r = fill(filler, ret_level, ret_answer, err);
+    if (r == 0)
+        r = filler_shares(filler, ret_level, ret_x, err);
+    for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)
+        ret_level[j] = level_of(filling, j, ret_x);
+    ret_answer->solves = filler->solves;
+    filler_free(filler);
+    return r;
+}

@@ -1,0 +1,543 @@
+/*
+ * pairs.c - shares where two jobs may run on the same accelerators, by columns that pay.
+ *
+ * One linear programme serves all goals.  Its variables are how many members of a class,
+ * or pairs of members, run on a type at a time, and mu:
+ *
+ *     rates   sum rate x               >= count * due      for each class
+ *     lives   sum x - count mu         <= 0                for each class
+ *     room    sum gang x - capacity mu <= 0                for each type
+ *
+ * For a level, mu is made as small as can be: shares x / mu fit, and give everybody its
+ * due over mu.  That is "maximise z" turned round, so that z does not stand in the row of
+ * every class, which a simplex method likes much better.  For a sum, mu is 0, and counts
+ * and capacities stand on the right.
+ *
+ * Rows of lives are left out until they are broken, and pairs until they pay; most never
+ * are and never do.  What the duals prove is worked out here, over all lines, whether
+ * they are in the programme or not: the solver's word is not taken for it.
+ */
+#include "solve/pairs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "solve/pairs/pairs_internal.h"
+
+#define NONE UINT32_MAX
+#define ROUNDS_MAX 400
+#define PAYS 1e-9    /* of what it costs: a column that gains less is left out */
+#define BROKEN 1e-10 /* of a life: more than that and its row is put in force  */
+#define KEEN 0.8     /* of the best of its class: columns that are added first */
+
+/* ---- the programme --------------------------------------------------------------- */
+
+static uint32_t row_of_rate(const struct pairs *p, uint32_t class)
+{
+    return class;
+}
+
+static uint32_t row_of_life(const struct pairs *p, uint32_t class)
+{
+    return p->class_count + class;
+}
+
+static uint32_t row_of_room(const struct pairs *p, uint32_t type)
+{
+    return 2 * p->class_count + type;
+}
+
+static void add_column(struct pairs *p, uint32_t line, uint32_t type)
+{
+    uint32_t members[2], rows[5], entries = 0;
+    double coefficients[5];
+    uint32_t size = members_of(p, line, members);
+    bool twice = size == 2 && members[0] == members[1];
+    for (uint32_t i = 0; i < (twice ? 1 : size); i++) {
+        rows[entries] = row_of_rate(p, members[i]);
+        coefficients[entries++] =
+            rate_of(p, line, type, i) + (twice ? rate_of(p, line, type, 1) : 0);
+        rows[entries] = row_of_life(p, members[i]);
+        coefficients[entries++] = twice ? 2 : 1;
+    }
+    rows[entries] = row_of_room(p, type);
+    coefficients[entries++] = p->gang[members[0]];
+    p->column[(size_t)line * p->type_count + type] = lp_add_column(
+        p->lp, value_of(p, line, type), 0, LP_INFINITY, entries, rows, coefficients);
+}
+
+static void *copied(struct arena *arena, const void *from, size_t bytes)
+{
+    void *copy = arena_alloc(arena, bytes + 8, 1, alignof(double));
+    if (bytes > 0)
+        memcpy(copy, from, bytes);
+    return copy;
+}
+
+static bool is_same(const struct pairs *p, const struct pairing *in)
+{
+    size_t cells = (size_t)in->class_count * in->type_count;
+    size_t pair_cells = (size_t)in->pair_count * in->type_count;
+    return p->lp && p->class_count == in->class_count &&
+           p->type_count == in->type_count && p->pair_count == in->pair_count &&
+           memcmp(p->gang, in->gang, in->class_count * sizeof *p->gang) == 0 &&
+           memcmp(p->rate, in->rate, cells * sizeof *p->rate) == 0 &&
+           (in->pair_count == 0 ||
+            (memcmp(p->ends, in->pairs, in->pair_count * sizeof *p->ends) == 0 &&
+             memcmp(p->pair_rate, in->pair_rate,
+                    pair_cells * 2 * sizeof *p->pair_rate) == 0));
+}
+
+/* Rows, the column of mu, and the columns of jobs alone. */
+static void build_programme(struct pairs *p)
+{
+    uint32_t n = p->class_count, k = p->type_count;
+    uint32_t *rows = arena_array(&p->arena, uint32_t, n * 2 + k);
+    p->mu_in = arena_array(&p->arena, double, n * 2 + k);
+    p->lp = lp_new();
+    for (uint32_t r = 0; r < 2 * n + k; r++) {
+        lp_add_row(p->lp, -LP_INFINITY, LP_INFINITY);
+        rows[r] = r;
+    }
+    for (uint32_t c = 0; c < n; c++)
+        p->mu_in[row_of_life(p, c)] = -count_of(p, c);
+    for (uint32_t t = 0; t < k; t++)
+        p->mu_in[row_of_room(p, t)] = -p->in->capacity[t];
+    p->mu = lp_add_column(p->lp, -1, 0, LP_INFINITY, 2 * n + k, rows, p->mu_in);
+    for (uint32_t line = 0; line < p->line_count; line++)
+        for (uint32_t t = 0; t < k; t++) {
+            p->column[(size_t)line * k + t] = NONE;
+            if (line < n && p->rate[(size_t)line * k + t] > 0)
+                add_column(p, line, t);
+        }
+}
+
+static void build(struct pairs *p, const struct pairing *in)
+{
+    uint32_t n = in->class_count, k = in->type_count;
+    lp_free(p->lp);
+    arena_reset(&p->arena);
+    p->class_count = n;
+    p->type_count = k;
+    p->pair_count = in->pair_count;
+    p->line_count = n + in->pair_count;
+    struct arena *arena = &p->arena;
+    p->gang = copied(arena, in->gang, n * sizeof *p->gang);
+    p->rate = copied(arena, in->rate, (size_t)n * k * sizeof *p->rate);
+    p->ends = copied(arena, in->pairs, in->pair_count * sizeof *p->ends);
+    p->pair_rate = copied(arena, in->pair_rate,
+                          (size_t)in->pair_count * k * 2 * sizeof *p->pair_rate);
+    p->column = arena_array(arena, uint32_t, (size_t)p->line_count * k + 1);
+    p->in_force = arena_array(arena, bool, n + 1);
+    p->due = arena_array(arena, double, n + 1);
+    p->kept = arena_array(arena, double, n + 1);
+    p->rates = arena_array(arena, double, n + 1);
+    p->times = arena_array(arena, double, n + 1);
+    p->best = arena_array(arena, double, n + 1);
+    p->has_way = arena_array(arena, bool, n + 1);
+    p->can = arena_array(arena, bool, n + 1);
+    p->pi = arena_array(arena, double, n + 1);
+    p->beta = arena_array(arena, double, n + 1);
+    p->has_gains = p->value != NULL;
+    build_programme(p);
+}
+
+/* Every class that is due something needs a column to get it by; false: one cannot. */
+bool pairs_give_ways(struct pairs *p)
+{
+    bool *has_way = p->has_way, *can = p->can;
+    memset(has_way, 0, p->class_count * sizeof *has_way);
+    for (uint32_t line = 0; line < p->class_count; line++)
+        for (uint32_t t = 0; t < p->type_count; t++)
+            has_way[line] |= can_run(p, line, t);
+    memcpy(can, has_way, p->class_count * sizeof *can);
+    for (uint32_t line = p->class_count; line < p->line_count; line++) {
+        uint32_t members[2];
+        members_of(p, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            if ((has_way[members[0]] && has_way[members[1]]) || !can_run(p, line, t))
+                continue;
+            can[members[0]] = can[members[1]] = true;
+            if (p->column[(size_t)line * p->type_count + t] == NONE)
+                add_column(p, line, t);
+        }
+    }
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (p->due[c] > 0 && !can[c])
+            return false;
+    return true;
+}
+
+/* Columns of members with themselves come and go with the counts. */
+static void open_columns(struct pairs *p)
+{
+    for (uint32_t line = p->class_count; line < p->line_count; line++) {
+        uint32_t members[2];
+        members_of(p, line, members);
+        if (members[0] != members[1])
+            continue;
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            uint32_t column = p->column[(size_t)line * p->type_count + t];
+            if (column != NONE)
+                lp_set_column(p->lp, column, 0, can_run(p, line, t) ? LP_INFINITY : 0);
+        }
+    }
+}
+
+static void set_gains(struct pairs *p)
+{
+    if (!p->value && !p->has_gains)
+        return;
+    p->has_gains = p->value != NULL;
+    for (uint32_t line = 0; line < p->line_count; line++)
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            uint32_t column = p->column[(size_t)line * p->type_count + t];
+            if (column != NONE)
+                lp_set_gain(p->lp, column, value_of(p, line, t));
+        }
+}
+
+static void set_mu(struct pairs *p, uint32_t row, double coefficient)
+{
+    if (p->mu_in[row] == coefficient)
+        return;
+    p->mu_in[row] = coefficient;
+    lp_set_coefficient(p->lp, row, p->mu, coefficient);
+}
+
+/* What a class is due: a number, or a multiple of mu. */
+void pairs_set_due(struct pairs *p, uint32_t class)
+{
+    lp_set_row(p->lp, row_of_rate(p, class), count_of(p, class) * p->due[class],
+               LP_INFINITY);
+    set_mu(p, row_of_rate(p, class), -count_of(p, class) * p->kept[class]);
+}
+
+static void set_life(struct pairs *p, uint32_t class)
+{
+    double most = p->in_force[class] ? 0 : LP_INFINITY;
+    lp_set_row(p->lp, row_of_life(p, class), -LP_INFINITY,
+               p->value ? count_of(p, class) : most);
+}
+
+/* The programme of this call: counts, capacities, what is due. */
+void pairs_set_programme(struct pairs *p)
+{
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        pairs_set_due(p, c);
+        set_life(p, c);
+        set_mu(p, row_of_life(p, c), -count_of(p, c));
+    }
+    for (uint32_t t = 0; t < p->type_count; t++) {
+        lp_set_row(p->lp, row_of_room(p, t), -LP_INFINITY,
+                   p->value ? p->in->capacity[t] : 0);
+        set_mu(p, row_of_room(p, t), -p->in->capacity[t]);
+    }
+    lp_set_column(p->lp, p->mu, 0, p->value ? 0 : LP_INFINITY);
+    open_columns(p);
+    set_gains(p);
+}
+
+/* ---- shares ---------------------------------------------------------------------- */
+
+/* What x of each line gives and takes. */
+static void add_up(struct pairs *p, const double *x, double *ret_usage)
+{
+    uint32_t n = p->class_count, k = p->type_count;
+    memset(p->rates, 0, n * sizeof *p->rates);
+    memset(p->times, 0, n * sizeof *p->times);
+    memset(ret_usage, 0, k * sizeof *ret_usage);
+    for (uint32_t line = 0; line < p->line_count; line++) {
+        uint32_t members[2];
+        uint32_t size = members_of(p, line, members);
+        for (uint32_t t = 0; t < k; t++) {
+            double much = x[(size_t)line * k + t];
+            if (much == 0)
+                continue;
+            ret_usage[t] += much * p->gang[members[0]];
+            for (uint32_t i = 0; i < size; i++) {
+                p->rates[members[i]] += much * rate_of(p, line, t, i);
+                p->times[members[i]] += much;
+            }
+        }
+    }
+}
+
+/* How much of the room or of a life is taken, where it is most: 1 is all of it. */
+static double load_of(const struct pairs *p, const double *usage)
+{
+    double load = 0;
+    for (uint32_t t = 0; t < p->type_count; t++)
+        if (p->in->capacity[t] > 0)
+            load = fmax(load, usage[t] / p->in->capacity[t]);
+    for (uint32_t c = 0; c < p->class_count; c++)
+        load = fmax(load, p->times[c] / count_of(p, c));
+    return load;
+}
+
+static void read_columns(const struct pairs *p, double *ret_x)
+{
+    const double *columns = lp_columns(p->lp);
+    uint32_t k = p->type_count;
+    for (uint32_t line = 0; line < p->line_count; line++)
+        for (uint32_t t = 0; t < k; t++) {
+            uint32_t column = p->column[(size_t)line * k + t];
+            bool has = column != NONE && columns[column] > 0 && can_run(p, line, t);
+            ret_x[(size_t)line * k + t] = has ? columns[column] : 0;
+        }
+}
+
+/*
+ * The solution, made feasible: for a level as large as it fits, for a sum cut to size.
+ * Rates are those of the shares afterwards.
+ */
+void pairs_read_shares(struct pairs *p, double *ret_x)
+{
+    double usage[PAIRS_TYPES_MAX];
+    size_t cells = (size_t)p->line_count * p->type_count;
+    read_columns(p, ret_x);
+    add_up(p, ret_x, usage);
+    double load = load_of(p, usage);
+    if (p->value)
+        load = fmax(load, 1);
+    if (load <= 0)
+        return;
+    for (size_t i = 0; i < cells; i++)
+        ret_x[i] /= load;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        p->rates[c] /= load;
+}
+
+/* From members that run at a time to the part of its time that each spends. */
+void pairs_per_member(const struct pairs *p, double *x)
+{
+    for (uint32_t c = 0; c < p->class_count; c++)
+        for (uint32_t t = 0; t < p->type_count; t++)
+            x[(size_t)c * p->type_count + t] /= count_of(p, c);
+}
+
+/* ---- prices and proof ------------------------------------------------------------ */
+
+void pairs_read_prices(struct pairs *p)
+{
+    const double *duals = lp_duals(p->lp);
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        p->pi[c] = fmax(-duals[row_of_rate(p, c)], 0);
+        p->beta[c] = fmax(duals[row_of_life(p, c)], 0);
+    }
+    for (uint32_t t = 0; t < p->type_count; t++)
+        p->kappa[t] = fmax(duals[row_of_room(p, t)], 0);
+}
+
+/* What a line earns on a type; what it pays for room; what it pays for time. */
+struct deal {
+    double earns, room, time;
+};
+
+static struct deal deal_of(const struct pairs *p, uint32_t line, uint32_t type)
+{
+    uint32_t members[2];
+    uint32_t size = members_of(p, line, members);
+    struct deal deal = { .earns = value_of(p, line, type),
+                         .room = p->gang[members[0]] * p->kappa[type] };
+    for (uint32_t i = 0; i < size; i++) {
+        deal.earns += p->pi[members[i]] * rate_of(p, line, type, i);
+        deal.time += p->beta[members[i]];
+    }
+    return deal;
+}
+
+/* Raise prices of time until no line earns more than it pays: then they prove a bound. */
+void pairs_make_prices_honest(struct pairs *p)
+{
+    for (uint32_t line = 0; line < p->line_count; line++) {
+        uint32_t members[2];
+        uint32_t size = members_of(p, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            struct deal deal = deal_of(p, line, t);
+            double lack = deal.earns - deal.room - deal.time;
+            if (lack <= 0 || !can_run(p, line, t))
+                continue;
+            for (uint32_t i = 0; i < size; i++)
+                p->beta[members[i]] += lack / size;
+        }
+    }
+}
+
+/* All that there is, at these prices; nobody earns more. */
+double pairs_all_there_is(const struct pairs *p)
+{
+    double sum = 0;
+    for (uint32_t t = 0; t < p->type_count; t++)
+        sum += p->kappa[t] * p->in->capacity[t];
+    for (uint32_t c = 0; c < p->class_count; c++)
+        sum += p->beta[c] * count_of(p, c);
+    return sum;
+}
+
+/* ---- columns that pay, lives that are too short ---------------------------------- */
+
+static bool put_in_force(struct pairs *p)
+{
+    const double *columns = lp_columns(p->lp);
+    double mu = columns[p->mu];
+    bool any = false;
+    memset(p->times, 0, p->class_count * sizeof *p->times);
+    for (uint32_t line = 0; line < p->line_count; line++) {
+        uint32_t members[2];
+        uint32_t size = members_of(p, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            uint32_t column = p->column[(size_t)line * p->type_count + t];
+            for (uint32_t i = 0; column != NONE && i < size; i++)
+                p->times[members[i]] += columns[column];
+        }
+    }
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        if (p->in_force[c] || p->times[c] <= count_of(p, c) * mu * (1 + BROKEN))
+            continue;
+        p->in_force[c] = true;
+        set_life(p, c);
+        any = true;
+    }
+    return any;
+}
+
+/* What a pair that is not in the programme would gain; 0: nothing worth mentioning. */
+static double gain_of(const struct pairs *p, uint32_t line, uint32_t type)
+{
+    if (p->column[(size_t)line * p->type_count + type] != NONE ||
+        !can_run(p, line, type))
+        return 0;
+    struct deal deal = deal_of(p, line, type);
+    double gain = deal.earns - deal.room - deal.time;
+    return gain > PAYS * (deal.room + deal.time) ? gain : 0;
+}
+
+/* The pairs that gain about as much as the best of one of their classes. */
+static bool add_paying(struct pairs *p)
+{
+    uint32_t members[2];
+    bool any = false;
+    pairs_read_prices(p);
+    memset(p->best, 0, p->class_count * sizeof *p->best);
+    for (uint32_t line = p->class_count; line < p->line_count; line++) {
+        members_of(p, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            double gain = gain_of(p, line, t);
+            p->best[members[0]] = fmax(p->best[members[0]], gain);
+            p->best[members[1]] = fmax(p->best[members[1]], gain);
+        }
+    }
+    for (uint32_t line = p->class_count; line < p->line_count; line++) {
+        members_of(p, line, members);
+        double keen = KEEN * fmin(p->best[members[0]], p->best[members[1]]);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            double gain = gain_of(p, line, t);
+            if (gain <= 0 || gain < keen)
+                continue;
+            add_column(p, line, t);
+            p->answer->columns++;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* To the end: no life too short, no pair that pays. */
+enum lp_status pairs_settle(struct pairs *p, enum lp_method method)
+{
+    for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
+        enum lp_status status = lp_maximise(p->lp, method);
+        p->answer->iterations += lp_iterations(p->lp);
+        p->answer->rounds++;
+        if (status != LP_OPTIMAL)
+            return status;
+        method = LP_DUAL;
+        if (!p->value && put_in_force(p))
+            continue;
+        method = LP_PRIMAL;
+        if (!add_paying(p))
+            return LP_OPTIMAL;
+    }
+    return LP_GAVE_UP;
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
+static int check(const struct pairing *in, struct error *err)
+{
+    if (in->type_count == 0 || in->type_count > PAIRS_TYPES_MAX)
+        return error_set(err, -EINVAL, "%u types, want 1 to %d", in->type_count,
+                         PAIRS_TYPES_MAX);
+    for (uint32_t c = 0; c < in->class_count; c++)
+        if (in->count && !(in->count[c] >= 1 && isfinite(in->count[c])))
+            return error_set(err, -EINVAL, "class %u has %g members, want 1 or more", c,
+                             in->count[c]);
+    for (uint32_t i = 0; i < in->pair_count; i++) {
+        const struct programme_pair *pair = &in->pairs[i];
+        if (pair->first >= in->class_count || pair->second >= in->class_count)
+            return error_set(err, -EINVAL, "pair %u: no such class", i);
+        if (in->gang[pair->first] != in->gang[pair->second])
+            return error_set(err, -EINVAL, "pair %u: gangs of %g and %g", i,
+                             in->gang[pair->first], in->gang[pair->second]);
+    }
+    return 0;
+}
+
+int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
+                struct pairs_answer *answer, struct error *err)
+{
+    int r = check(in, err);
+    if (r == 0)
+        r = lp_load(err);
+    if (r < 0)
+        return r;
+    *answer = (struct pairs_answer){ .feasible = true };
+    p->in = in;
+    p->value = value;
+    p->answer = answer;
+    if (!is_same(p, in))
+        build(p, in);
+    memset(p->kept, 0, p->class_count * sizeof *p->kept);
+    return 0;
+}
+
+struct pairs *pairs_new(void)
+{
+    struct pairs *p = calloc(1, sizeof *p);
+    assert(p);
+    arena_init(&p->arena, 0);
+    return p;
+}
+
+void pairs_free(struct pairs *p)
+{
+    if (!p)
+        return;
+    lp_free(p->lp);
+    arena_release(&p->arena);
+    free(p);
+}
+
+double pairs_member_share(const struct pairing *pairing, uint32_t pair, uint32_t place,
+                          double running)
+{
+    const struct programme_pair *ends = &pairing->pairs[pair];
+    uint32_t class = place == 0 ? ends->first : ends->second;
+    double count = pairing->count ? pairing->count[class] : 1;
+    return running * (ends->first == ends->second ? 2 : 1) / count;
+}
+
+double pairs_couple_share(const struct pairing *pairing, uint32_t pair, double running)
+{
+    const struct programme_pair *ends = &pairing->pairs[pair];
+    double first = pairing->count ? pairing->count[ends->first] : 1;
+    double second = pairing->count ? pairing->count[ends->second] : 1;
+    if (ends->first == ends->second)
+        return 2 * running / (first * (first - 1));
+    return running / (first * second);
+}

@@ -1,0 +1,44 @@
+/*
+ * random_programme.h - programmes drawn from a seed, as large as wanted: for bench and tests.
+ *
+ * 26 kinds of job whose fastest type is 1.5 to 10 times as fast as the slowest, some of
+ * which prefer another type than most; gangs of 1, 2, 4 and 8; every fifth job of weight
+ * 2; each job's rates off by up to 15 %, so that no two are alike.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct arena;
+
+struct drawn_setup {
+    uint32_t job_count, type_count;
+    double jobs_per_gpu;
+    double noise; /* 0.15; 0: as many distinct rows as there are kinds */
+    uint64_t seed;
+};
+
+/* Arrays are by job unless said otherwise. */
+struct drawn {
+    uint32_t job_count, type_count;
+    double *capacity; /* [type]                                              */
+    double *gang;
+    double *rate;    /* [job][type] steps per second                        */
+    double *weight;  /* 1 or 2                                              */
+    double *steps;   /* left                                                */
+    double *age_s;   /* since it came                                       */
+    double *alone_s; /* what it did so far would have taken on its own part */
+};
+
+/* It lives in 'arena'. */
+void drawn_make(struct drawn *drawn, struct arena *arena,
+                const struct drawn_setup *setup);
+
+/* As buyers in a market: what each is due, by goal. */
+enum drawn_goal { DRAWN_MAX_MIN, DRAWN_MAKESPAN, DRAWN_FINISH_TIME };
+
+struct buyer;
+
+/* Job 'job' as a buyer; its rates are written to 'ret_rate' [type]. */
+struct buyer drawn_buyer(const struct drawn *drawn, enum drawn_goal goal, uint32_t job,
+                         double *ret_rate);

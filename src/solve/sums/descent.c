@@ -1,0 +1,603 @@
+/*
+ * descent.c - prices at which what is wanted equals what there is, from corner to corner.
+ *
+ * A corner is the meeting of as many planes as there are types.  Each is a row: either
+ * the price of one type stands where it is (at a bound of the box, or where the search
+ * began), or one bidder is torn between its home bid and another one, which is a linear
+ * equation in the prices.  With N the rows' normals, the gradient of g at the corner, all
+ * torn bidders at home, is a combination of the rows:
+ *
+ *     capacity - usage = sum_i y_i n_i
+ *
+ * y_i is how much of the second bid its bidder takes; for a price that stands, how fast
+ * g grows when that price alone is raised.  If every bidder's parts lie in 0..1 and every
+ * standing price would rather go where it cannot, the corner is the lowest.  Otherwise
+ * one row is let go; the others give the direction.
+ */
+#include "solve/sums/descent.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+#define STEP_MAX 400      /* for each type */
+#define HOME_AGAIN_MAX 64 /* changes of home without a step */
+#define PART_SLACK 1e-11  /* of a bidder's time: less is rounding */
+#define WALL 1e30         /* a rise that cannot be passed */
+
+struct row {
+    bool stands;     /* a price that stands; otherwise a bidder that is torn */
+    uint32_t type;   /* that stands                                          */
+    uint32_t bidder; /* that is torn                                         */
+    struct bid home, other;
+    double normal[BID_TYPES_MAX]; /* its largest entry is 1 or -1                  */
+    double is;                    /* normal . price                                */
+    double size;                  /* times normal: what changes hands              */
+};
+
+/* A bidder that changes its mind somewhere on the piece of the edge in question. */
+struct wavering {
+    uint32_t bidder;
+    struct bid near, far;         /* what it takes at its two ends   */
+    double near_slope, far_slope; /* of g by this bidder, at the two */
+};
+
+struct walk {
+    struct descent *descent;
+    const struct bidders *bidders;
+    uint32_t k;
+    struct row rows[BID_TYPES_MAX];
+    double inverse[BID_TYPES_MAX][BID_TYPES_MAX]; /* of the normals as rows */
+    double gradient[BID_TYPES_MAX];               /* torn bidders at home   */
+    double pull[BID_TYPES_MAX];                   /* y                      */
+    double heading[BID_TYPES_MAX + 1];            /* the edge               */
+    double stride;                                /* its largest entry      */
+    double rounding;                              /* of sums over bidders, in GPUs */
+    struct wavering *wavering;
+    struct bid *mid; /* [wavering]: what it takes at a cut, and the slope of that */
+    double *mid_slope;
+    struct bid *now; /* [bidder]: what it takes at the corner */
+    uint8_t *torn;   /* [bidder]: enum tearing                */
+};
+
+enum tearing { WHOLE, TORN };
+
+static void row_stand(struct walk *walk, struct row *row, uint32_t type, double price)
+{
+    *row = (struct row){ .stands = true, .type = type, .is = price, .size = 1 };
+    row->normal[type] = 1;
+}
+
+/* Torn between home and other: both have the same net worth. */
+static void row_tear(struct walk *walk, struct row *row, uint32_t bidder,
+                     struct bid home, struct bid other)
+{
+    static const double zero[BID_TYPES_MAX + 1];
+    const struct bidders *bidders = walk->bidders;
+    double parts[BID_TYPES_MAX + 1] = { 0 };
+    double gang = bidders->gang[bidder];
+    *row = (struct row){ .bidder = bidder, .home = home, .other = other };
+    bidders_take(bidders, bidder, other, 1 / gang, parts);
+    bidders_take(bidders, bidder, home, -1 / gang, parts);
+    row->is = bidders_net(bidders, bidder, other, zero) -
+              bidders_net(bidders, bidder, home, zero);
+    double largest = 1e-300;
+    for (uint32_t t = 0; t < walk->k; t++)
+        largest = fmax(largest, fabs(parts[t]));
+    for (uint32_t t = 0; t < walk->k; t++)
+        row->normal[t] = parts[t] / largest;
+    row->is /= largest;
+    row->size = largest * gang;
+}
+
+/* Gauss and Jordan with the largest pivot; false when the rows do not span. */
+static bool invert(struct walk *walk)
+{
+    uint32_t k = walk->k;
+    double m[BID_TYPES_MAX][2 * BID_TYPES_MAX] = { 0 };
+    for (uint32_t i = 0; i < k; i++) {
+        memcpy(m[i], walk->rows[i].normal, k * sizeof(double));
+        m[i][k + i] = 1;
+    }
+    for (uint32_t c = 0; c < k; c++) {
+        uint32_t pivot = c;
+        for (uint32_t i = c + 1; i < k; i++)
+            if (fabs(m[i][c]) > fabs(m[pivot][c]))
+                pivot = i;
+        if (fabs(m[pivot][c]) < 1e-13)
+            return false;
+        for (uint32_t t = 0; t < 2 * k && pivot != c; t++) {
+            double swap = m[c][t];
+            m[c][t] = m[pivot][t];
+            m[pivot][t] = swap;
+        }
+        double by = 1 / m[c][c];
+        for (uint32_t t = c; t < 2 * k; t++)
+            m[c][t] *= by;
+        for (uint32_t i = 0; i < k; i++) {
+            double times = m[i][c];
+            if (i == c || times == 0)
+                continue;
+            for (uint32_t t = c; t < 2 * k; t++)
+                m[i][t] -= times * m[c][t];
+        }
+    }
+    for (uint32_t i = 0; i < k; i++)
+        memcpy(walk->inverse[i], m[i] + k, k * sizeof(double));
+    return true;
+}
+
+/* The corner where the rows meet. */
+static void find_corner(struct walk *walk)
+{
+    struct descent *d = walk->descent;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        double price = 0;
+        for (uint32_t i = 0; i < walk->k; i++)
+            price += walk->inverse[t][i] * walk->rows[i].is;
+        d->price[t] = fmin(fmax(price, d->low[t]), d->high[t]);
+    }
+    for (uint32_t i = 0; i < walk->k; i++) /* exactly, not nearly */
+        if (walk->rows[i].stands)
+            d->price[walk->rows[i].type] = walk->rows[i].is;
+}
+
+static void find_gradient(struct walk *walk)
+{
+    struct descent *d = walk->descent;
+    const struct bidders *bidders = walk->bidders;
+    double usage[BID_TYPES_MAX + 1] = { 0 };
+    for (uint32_t b = 0; b < bidders->free_count; b++) {
+        walk->now[b] = bidders_bid(bidders, b, d->price);
+        usage[walk->now[b].high] += bidders->gang[b];
+    }
+    for (uint32_t b = bidders->free_count; b < bidders->count; b++) {
+        walk->now[b] = bidders_bid(bidders, b, d->price);
+        bidders_take(bidders, b, walk->now[b], 1, usage);
+    }
+    for (uint32_t i = 0; i < walk->k; i++) {
+        const struct row *row = &walk->rows[i];
+        if (row->stands || bid_same(walk->now[row->bidder], row->home))
+            continue;
+        bidders_take(bidders, row->bidder, walk->now[row->bidder], -1, usage);
+        bidders_take(bidders, row->bidder, row->home, 1, usage);
+        walk->now[row->bidder] = row->home;
+    }
+    for (uint32_t t = 0; t < walk->k; t++)
+        walk->gradient[t] = d->capacity[t] - usage[t];
+    for (uint32_t i = 0; i < walk->k; i++) {
+        walk->pull[i] = 0;
+        for (uint32_t t = 0; t < walk->k; t++)
+            walk->pull[i] += walk->inverse[t][i] * walk->gradient[t];
+    }
+}
+
+/* What is left for the home bid of a row's bidder. */
+static double home_part(const struct walk *walk, const struct row *row)
+{
+    double part = 1;
+    for (uint32_t i = 0; i < walk->k; i++)
+        if (!walk->rows[i].stands && walk->rows[i].bidder == row->bidder)
+            part -= walk->pull[i] / walk->rows[i].size;
+    return part;
+}
+
+/* Make the bid that a bidder takes most its home, in all its rows. */
+static void change_home(struct walk *walk, uint32_t bidder)
+{
+    uint32_t most = walk->k;
+    for (uint32_t i = 0; i < walk->k; i++)
+        if (!walk->rows[i].stands && walk->rows[i].bidder == bidder &&
+            (most == walk->k || walk->pull[i] / walk->rows[i].size >
+                                    walk->pull[most] / walk->rows[most].size))
+            most = i;
+    struct bid left = walk->rows[most].home, home = walk->rows[most].other;
+    for (uint32_t i = 0; i < walk->k; i++) {
+        struct row *row = &walk->rows[i];
+        if (!row->stands && row->bidder == bidder)
+            row_tear(walk, row, bidder, home, i == most ? left : row->other);
+    }
+}
+
+/*
+ * How steeply g falls when this row is let go: < 0, or 0 where it does not.  'ret_sign'
+ * is the way along its column of the inverse.
+ */
+static double fall(const struct walk *walk, uint32_t i, double *ret_sign)
+{
+    const struct descent *d = walk->descent;
+    const struct row *row = &walk->rows[i];
+    double pull = walk->pull[i];
+    *ret_sign = 1;
+    if (!row->stands) {
+        double slack = walk->rounding + PART_SLACK * row->size;
+        return pull < -slack ? pull : 0;
+    }
+    double price = d->price[row->type];
+    if (pull < -walk->rounding && price < d->high[row->type])
+        return pull;
+    *ret_sign = -1;
+    return pull > walk->rounding && price > d->low[row->type] ? -pull : 0;
+}
+
+/*
+ * The row whose edge falls most steeply, or k at the lowest corner.  A home bid that is
+ * taken less than never is made the other one first: then ret_away names its bidder.
+ */
+static uint32_t choose(struct walk *walk, double *ret_sign, uint32_t *ret_away)
+{
+    uint32_t best = walk->k;
+    double steepest = 0;
+    double furthest = 0;
+    *ret_away = UINT32_MAX;
+    for (uint32_t i = 0; i < walk->k; i++) {
+        double sign;
+        double slope = fall(walk, i, &sign);
+        double length = 0;
+        for (uint32_t t = 0; t < walk->k; t++) {
+            double part = walk->inverse[t][i] * walk->descent->capacity[t];
+            length += part * part;
+        }
+        double score = slope * slope / fmax(length, 1e-300);
+        if (slope < 0 && score > steepest) {
+            steepest = score;
+            best = i;
+            *ret_sign = sign;
+        }
+        if (walk->rows[i].stands)
+            continue;
+        double gang = walk->bidders->gang[walk->rows[i].bidder];
+        double away = -home_part(walk, &walk->rows[i]) * gang;
+        if (away > walk->rounding + PART_SLACK * gang && away > furthest) {
+            furthest = away;
+            *ret_away = walk->rows[i].bidder;
+        }
+    }
+    return best;
+}
+
+/* The edge of a row, cleared of rounding: prices that stand do not move. */
+static void set_heading(struct walk *walk, uint32_t let_go, double sign)
+{
+    double longest = 0;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        walk->heading[t] = sign * walk->inverse[t][let_go];
+        longest = fmax(longest, fabs(walk->heading[t]));
+    }
+    for (uint32_t t = 0; t < walk->k; t++)
+        if (fabs(walk->heading[t]) < 1e-13 * longest)
+            walk->heading[t] = 0;
+    for (uint32_t i = 0; i < walk->k; i++)
+        if (walk->rows[i].stands)
+            walk->heading[walk->rows[i].type] = i == let_go ? sign : 0;
+    walk->heading[walk->k] = 0;
+    walk->stride = longest;
+}
+
+/* How far the box reaches along the edge, and which price ends it. */
+static double reach(const struct walk *walk, uint32_t *ret_type)
+{
+    const struct descent *d = walk->descent;
+    double furthest = INFINITY;
+    *ret_type = walk->k;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        double way = walk->heading[t];
+        if (way == 0)
+            continue;
+        double far = ((way > 0 ? d->high[t] : d->low[t]) - d->price[t]) / way;
+        if (far < furthest) {
+            furthest = far;
+            *ret_type = t;
+        }
+    }
+    return fmax(furthest, 0);
+}
+
+static void go(const struct walk *walk, double distance, double *ret_price)
+{
+    const struct descent *d = walk->descent;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        double price = d->price[t] + distance * walk->heading[t];
+        ret_price[t] = fmin(fmax(price, d->low[t]), d->high[t]);
+    }
+    ret_price[walk->k] = 0;
+}
+
+static double slope_of(const struct walk *walk, uint32_t bidder, struct bid bid)
+{
+    return -walk->bidders->gang[bidder] *
+           bidders_dot(walk->bidders, bidder, bid, walk->heading);
+}
+
+/* How much the slope of g rises when this bidder goes from one bid to another. */
+static double rise(const struct walk *walk, const struct wavering *w, double from,
+                   double to)
+{
+    double rises = to - from;
+    double unit = walk->bidders->gang[w->bidder] * walk->stride;
+    if (walk->torn[w->bidder] == TORN) /* must not be passed, unless it is rounding */
+        return rises > 1e-9 * unit ? WALL : 0;
+    return rises > 1e-12 * unit ? rises : 0;
+}
+
+/* Those whose bid at 'far' prices differs from the one they have now. */
+static uint32_t find_wavering(struct walk *walk, const double *far)
+{
+    const struct bidders *bidders = walk->bidders;
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < bidders->count; b++) {
+        struct bid then = bidders_bid(bidders, b, far);
+        if (bid_same(walk->now[b], then))
+            continue;
+        walk->wavering[count++] =
+            (struct wavering){ .bidder = b, .near = walk->now[b], .far = then };
+    }
+    return count;
+}
+
+/* Leave out whoever makes no difference to the slope. */
+static uint32_t settle(struct walk *walk, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct wavering *w = &walk->wavering[i];
+        w->near_slope = slope_of(walk, w->bidder, w->near);
+        w->far_slope = slope_of(walk, w->bidder, w->far);
+        if (rise(walk, w, w->near_slope, w->far_slope) > 0)
+            walk->wavering[kept++] = *w;
+    }
+    return kept;
+}
+
+/* Where on the edge its near and far bids are worth the same. */
+static double crossing(const struct walk *walk, const struct wavering *w)
+{
+    const double *price = walk->descent->price;
+    double lead = bidders_net(walk->bidders, w->bidder, w->near, price) -
+                  bidders_net(walk->bidders, w->bidder, w->far, price);
+    return lead * walk->bidders->gang[w->bidder] / (w->far_slope - w->near_slope);
+}
+
+/* One cut of the piece of the edge in question, and who takes what there. */
+struct cut {
+    double price[BID_TYPES_MAX + 1];
+    uint32_t chosen;      /* the one at whose crossing it is                  */
+    bool is_corner;       /* the chosen one goes from near to far right there */
+    double before, after; /* slope of g on its two sides                  */
+};
+
+static void look_at(struct walk *walk, struct cut *cut, uint32_t count, double slope)
+{
+    struct bid *mid = walk->mid;
+    double *mid_slope = walk->mid_slope;
+    cut->before = slope;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wavering *w = &walk->wavering[i];
+        mid[i] = bidders_bid(walk->bidders, w->bidder, cut->price);
+        mid_slope[i] = slope_of(walk, w->bidder, mid[i]);
+        if (i != cut->chosen)
+            cut->before += rise(walk, w, w->near_slope, mid_slope[i]);
+    }
+    const struct wavering *w = &walk->wavering[cut->chosen];
+    double top = bidders_net(walk->bidders, w->bidder, mid[cut->chosen], cut->price);
+    double line = bidders_net(walk->bidders, w->bidder, w->near, cut->price);
+    double paid = bidders_dot(walk->bidders, w->bidder, w->near, cut->price);
+    cut->is_corner = bid_same(mid[cut->chosen], w->near) ||
+                     bid_same(mid[cut->chosen], w->far) ||
+                     top - line <= 1e-13 * (fabs(line) + paid);
+    cut->after = cut->before;
+    if (cut->is_corner)
+        cut->after += rise(walk, w, w->near_slope, w->far_slope);
+    else
+        cut->after = cut->before +=
+            rise(walk, w, w->near_slope, mid_slope[cut->chosen]);
+}
+
+/* Keep the nearer or the farther piece; returns how many still waver on it. */
+static uint32_t keep(struct walk *walk, const struct cut *cut, uint32_t count,
+                     bool nearer)
+{
+    const struct bid *mid = walk->mid;
+    const double *mid_slope = walk->mid_slope;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct wavering w = walk->wavering[i];
+        if (i == cut->chosen && cut->is_corner)
+            continue;
+        if (nearer) {
+            w.far = mid[i];
+            w.far_slope = mid_slope[i];
+        } else {
+            w.near = mid[i];
+            w.near_slope = mid_slope[i];
+        }
+        if (rise(walk, &w, w.near_slope, w.far_slope) > 0)
+            walk->wavering[kept++] = w;
+    }
+    return kept;
+}
+
+/* The row in which a bidder is torn for the first time, or once more. */
+static void tear(struct walk *walk, uint32_t let_go, const struct wavering *w)
+{
+    struct bid home = w->near;
+    for (uint32_t i = 0; i < walk->k; i++)
+        if (i != let_go && !walk->rows[i].stands && walk->rows[i].bidder == w->bidder)
+            home = walk->rows[i].home;
+    row_tear(walk, &walk->rows[let_go], w->bidder, home, w->far);
+    walk->torn[w->bidder] = TORN;
+}
+
+/*
+ * Of those who waver, who makes g rise?  The crossing of one of them cuts the edge in two,
+ * and one of the pieces is done with: on average a few looks at each bidder.
+ */
+static bool find_turn(struct walk *walk, uint32_t count, double slope, double length,
+                      struct wavering *ret_who)
+{
+    uint32_t lot = 12345;
+    uint32_t cuts_left = 4 * count + 64;
+    while (count > 0 && cuts_left-- > 0) {
+        struct cut cut;
+        lot = lot * 1664525 + 1013904223;
+        cut.chosen = (uint32_t)((uint64_t)lot * count >> 32);
+        *ret_who = walk->wavering[cut.chosen];
+        go(walk, fmin(fmax(crossing(walk, ret_who), 0), length), cut.price);
+        look_at(walk, &cut, count, slope);
+        if (cut.is_corner && cut.before < 0 && cut.after >= 0)
+            return true;
+        bool nearer = cut.before >= 0;
+        if (!nearer)
+            slope = cut.after;
+        count = keep(walk, &cut, count, nearer);
+    }
+    return count == 0; /* rounding: the last one is as good as any */
+}
+
+/*
+ * Follow the edge until g rises, and put what stands there in the place of the row that
+ * was let go.
+ */
+static bool follow(struct walk *walk, uint32_t let_go, double slope)
+{
+    uint32_t end;
+    double far[BID_TYPES_MAX + 1];
+    struct wavering who = { 0 };
+    double length = reach(walk, &end);
+    assert(end < walk->k); /* the box is finite */
+    go(walk, length, far);
+    uint32_t count = settle(walk, find_wavering(walk, far));
+    double total = slope;
+    for (uint32_t i = 0; i < count; i++)
+        total += rise(walk, &walk->wavering[i], walk->wavering[i].near_slope,
+                      walk->wavering[i].far_slope);
+    if (total < 0) {
+        const struct descent *d = walk->descent;
+        row_stand(walk, &walk->rows[let_go], end,
+                  walk->heading[end] > 0 ? d->high[end] : d->low[end]);
+        return true;
+    }
+    if (!find_turn(walk, count, slope, length, &who))
+        return false;
+    tear(walk, let_go, &who);
+    return true;
+}
+
+static void begin(struct walk *walk, struct descent *descent, struct arena *arena)
+{
+    const struct bidders *bidders = descent->bidders;
+    double total = 0;
+    *walk = (struct walk){ .descent = descent,
+                           .bidders = bidders,
+                           .k = bidders->type_count };
+    walk->wavering = arena_array(arena, struct wavering, bidders->count + 1);
+    walk->mid = arena_array(arena, struct bid, bidders->count + 1);
+    walk->mid_slope = arena_array(arena, double, bidders->count + 1);
+    walk->now = arena_array(arena, struct bid, bidders->count + 1);
+    walk->torn = arena_array(arena, uint8_t, bidders->count + 1);
+    descent->price[walk->k] = 0;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        double price = fmin(fmax(descent->price[t], descent->low[t]), descent->high[t]);
+        row_stand(walk, &walk->rows[t], t, price);
+        total += fabs(descent->capacity[t]);
+    }
+    for (uint32_t b = 0; b < bidders->count; b++)
+        total += bidders->gang[b];
+    walk->rounding = 1e-14 * total;
+    descent->torn_count = 0;
+    descent->steps = 0;
+}
+
+static void say(struct descent *d, uint32_t bidder, struct bid bid, double part)
+{
+    d->torn[d->torn_count++] = (struct torn){ bidder, bid, fmax(part, 0) };
+}
+
+/* Who takes which bids in turns, and how often. */
+static void write_down(struct walk *walk)
+{
+    struct descent *d = walk->descent;
+    for (uint32_t i = 0; i < walk->k; i++) {
+        const struct row *row = &walk->rows[i];
+        if (row->stands || walk->torn[row->bidder] == WHOLE)
+            continue;
+        walk->torn[row->bidder] = WHOLE; /* once for each bidder */
+        uint32_t first = d->torn_count;
+        say(d, row->bidder, row->home, home_part(walk, row));
+        for (uint32_t l = i; l < walk->k; l++)
+            if (!walk->rows[l].stands && walk->rows[l].bidder == row->bidder)
+                say(d, row->bidder, walk->rows[l].other,
+                    walk->pull[l] / walk->rows[l].size);
+        double sum = 0;
+        for (uint32_t l = first; l < d->torn_count; l++)
+            sum += d->torn[l].part;
+        for (uint32_t l = first; l < d->torn_count; l++)
+            d->torn[l].part /= sum;
+    }
+}
+
+static bool let_go_of(struct walk *walk, uint32_t i, double sign)
+{
+    set_heading(walk, i, sign);
+    const struct row *row = &walk->rows[i];
+    if (!row->stands) {
+        bool still = false;
+        for (uint32_t l = 0; l < walk->k; l++)
+            still |=
+                l != i && !walk->rows[l].stands && walk->rows[l].bidder == row->bidder;
+        walk->torn[row->bidder] = still ? TORN : WHOLE;
+    }
+    return follow(walk, i, sign * walk->pull[i]);
+}
+
+/* Prices are very high, and even so nobody's shares could be worth so little. */
+static bool is_hopeless(const struct walk *walk)
+{
+    const struct descent *d = walk->descent;
+    double highest = 0;
+    double sum = 0;
+    for (uint32_t t = 0; t < walk->k; t++) {
+        highest = fmax(highest, d->price[t]);
+        sum += d->price[t] * d->capacity[t];
+    }
+    if (highest < d->doubt)
+        return false;
+    for (uint32_t b = 0; b < walk->bidders->count; b++)
+        sum += walk->bidders->gang[b] *
+               bidders_net(walk->bidders, b, walk->now[b], d->price);
+    return sum < d->hopeless;
+}
+
+enum descent_end descent_run(struct descent *descent, struct arena *arena)
+{
+    struct walk walk;
+    begin(&walk, descent, arena);
+    uint32_t turns = 0;
+    while (descent->steps < STEP_MAX * (walk.k + 1) && turns < HOME_AGAIN_MAX) {
+        if (!invert(&walk))
+            return DESCENT_LOST;
+        find_corner(&walk);
+        find_gradient(&walk);
+        if (is_hopeless(&walk))
+            return DESCENT_HOPELESS;
+        double sign = 0;
+        uint32_t away;
+        uint32_t i = choose(&walk, &sign, &away);
+        if (i == walk.k && away == UINT32_MAX) {
+            write_down(&walk);
+            return DESCENT_LOWEST;
+        }
+        if (i == walk.k) {
+            change_home(&walk, away);
+            turns++;
+            continue;
+        }
+        turns = 0;
+        descent->steps++;
+        if (!let_go_of(&walk, i, sign))
+            return DESCENT_LOST;
+    }
+    return DESCENT_LOST;
+}
