@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/number.h"
 
 bool prometheus_accepts_open(const char *accept)
 {
@@ -99,13 +100,8 @@ static void add_number(struct buf *text, double value)
     } else if (isinf(value)) {
         buf_text(text, value > 0 ? "+Inf" : "-Inf");
     } else {
-        char number[40];
-        for (int digits = 6; digits <= 17; digits++) {
-            snprintf(number, sizeof number, "%.*g", digits, value);
-            double back = strtod(number, NULL);
-            if (back >= value && back <= value)
-                break;
-        }
+        char number[NUMBER_TEXT_BYTES];
+        number_shortest(number, value, 6);
         buf_text(text, number);
     }
 }

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/param.h"
 
 const double learning_levels[LEARNING_LEVELS] = { 0.25, 0.50, 0.80, 0.90, 0.95, 0.99 };
@@ -133,19 +134,14 @@ int learning_parse_points(struct learning *learning, const char *text,
     return 0;
 }
 
-/* The shortest text that reads as the same double. */
 static void put_number(struct buf *buf, double number)
 {
-    char text[40];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) == number)
-            break;
-    }
+    char text[NUMBER_TEXT_BYTES];
+    number_shortest(text, number, 6);
     buf_text(buf, text);
 }
 
-/* The same that reads as the same float. */
+/* The shortest text that reads as the same float. */
 static void put_float(struct buf *buf, float number)
 {
     char text[40];

@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "workload/format.h"
-#include "workload/number.h"
 
 #define MAGIC "#berth-jobs"
 #define STEPS_MAX 1e18

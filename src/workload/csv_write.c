@@ -10,17 +10,15 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
-#include "workload/number.h"
 #include "workload/workload.h"
-
-#define NUMBER_BYTES 40
 
 /* Nanoseconds as seconds, trailing zeros cut. */
 static void put_time(FILE *file, int64_t ns)
 {
-    char text[NUMBER_BYTES];
+    char text[NUMBER_TEXT_BYTES];
     int count = snprintf(text, sizeof text, "%" PRId64, ns / NS_PER_S);
     int64_t rest = ns % NS_PER_S;
     if (rest) {
@@ -32,16 +30,10 @@ static void put_time(FILE *file, int64_t ns)
     fputs(text, file);
 }
 
-/* The shortest text that reads as the same double. */
 static void put_real(FILE *file, double number)
 {
-    char text[NUMBER_BYTES];
-    for (int digits = 15; digits <= 17; digits++) {
-        int count = snprintf(text, sizeof text, "%.*g", digits, number);
-        double again;
-        if (number_real(text, (size_t)count, &again) && again == number)
-            break;
-    }
+    char text[NUMBER_TEXT_BYTES];
+    number_shortest(text, number, 15);
     fputs(text, file);
 }
 

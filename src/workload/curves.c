@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "workload/number.h"
+#include "base/number.h"
 
 static int wrong_line(const struct curves *curves, const char *what, struct error *err)
 {

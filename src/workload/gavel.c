@@ -21,10 +21,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
-#include "workload/number.h"
 
 #define NONE TABLE_NONE
 #define STEPS_MAX 1e18

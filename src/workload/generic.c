@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
 #include "workload/log.h"
-#include "workload/number.h"
 
 enum role {
     ARRIVAL,

@@ -12,11 +12,11 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
 #include "workload/log.h"
-#include "workload/number.h"
 
 #define JOB_BYTES_MAX (16 * 1024 * 1024)
 

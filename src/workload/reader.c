@@ -17,7 +17,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
-#include "workload/number.h"
+#include "base/number.h"
 
 #define CHUNK_BYTES (256 * 1024)
 #define HELD_MAX (64 * 1024 * 1024)

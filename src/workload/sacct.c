@@ -13,11 +13,11 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
 #include "workload/log.h"
-#include "workload/number.h"
 
 #define TRES_MAX 4
 #define CPUS_MAX 1000000

@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 #include "base/map.h"
+#include "base/number.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"
 #include "workload/log.h"
-#include "workload/number.h"
 
 enum {
     ID,

@@ -12,8 +12,8 @@
 #endif
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/units.h"
-#include "workload/number.h"
 
 void table_init(struct table *table, struct reader *reader, char separator, bool quoted)
 {

@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "base/units.h"
-#include "workload/number.h"
+#include "base/number.h"
 
 static void assert_scaled(const char *text, int64_t unit, int64_t want)
 {
@@ -120,6 +120,22 @@ static void days_that_do_not_exist_are_refused(void **state)
     }
 }
 
+static void the_shortest_text_reads_back_as_the_same(void **state)
+{
+    static const double numbers[] = { 0, -0.0, 0.1, 1.0 / 3, 1e6, 123456.75, 5e-324 };
+    char text[NUMBER_TEXT_BYTES];
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        number_shortest(text, numbers[i], 6);
+        assert_true(strtod(text, NULL) == numbers[i]);
+    }
+    number_shortest(text, 1e6, 6);
+    assert_string_equal(text, "1e+06");
+    number_shortest(text, 1e6, 15);
+    assert_string_equal(text, "1000000");
+    number_shortest(text, 0.1, 15);
+    assert_string_equal(text, "0.1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_double_is_the_one_strtod_gives),
         cmocka_unit_test(times_of_day_count_from_1970),
         cmocka_unit_test(days_that_do_not_exist_are_refused),
+        cmocka_unit_test(the_shortest_text_reads_back_as_the_same),
     };
     return cmocka_run_group_tests_name("number", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
-/* number.c - decimal numbers and times of day, as traces write them. */
-#include "workload/number.h"
+/* number.c - decimal numbers and times of day, to and from text. */
+#include "base/number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -383,4 +384,14 @@ bool number_stamp(const char *text, size_t bytes, int64_t *ret_ns)
         return false;
     *ret_ns = seconds * NS_PER_S + fraction_ns;
     return true;
+}
+
+void number_shortest(char text[static NUMBER_TEXT_BYTES], double number, int digits_min)
+{
+    for (int digits = digits_min; digits <= 17; digits++) {
+        int bytes = snprintf(text, NUMBER_TEXT_BYTES, "%.*g", digits, number);
+        double again;
+        if (number_real(text, (size_t)bytes, &again) && again == number)
+            return;
+    }
 }

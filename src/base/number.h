@@ -1,9 +1,9 @@
 /*
- * number.h - decimal numbers and times of day, as traces write them.
+ * number.h - decimal numbers and times of day, to and from text.
  *
- * A trace is mostly numbers, so these are what reading one costs.  They are exact: a
- * decimal becomes the nearest whole number of the unit asked for, or the same double
- * that strtod() gives.  None accepts white space, hexadecimal, infinity or NaN.
+ * A trace is mostly numbers, so reading it costs what these functions cost.  They are
+ * exact: a decimal becomes the nearest whole number of the unit asked for, or the same
+ * double that strtod() gives.  None accepts white space, hexadecimal, infinity or NaN.
  */
 #pragma once
 
@@ -38,3 +38,11 @@ bool number_real_padded(const char *text, size_t bytes, double *ret_number);
  * zone it is taken as UTC.  Years 1970 to 2069.
  */
 bool number_stamp(const char *text, size_t bytes, int64_t *ret_ns);
+
+/*
+ * Write the shortest decimal that reads back as the same double.  With fewer than 15
+ * digits at least, large round numbers get an exponent: 1e+06 where 6 are asked for.
+ */
+#define NUMBER_TEXT_BYTES 40
+void number_shortest(char text[static NUMBER_TEXT_BYTES], double number,
+                     int digits_min);
