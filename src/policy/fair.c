@@ -44,7 +44,7 @@ static int fair_decide(void *self, const struct view *view, struct plan *plan,
     struct elastic *elastic = &fair->elastic;
     if (elastic_begins(elastic, view)) {
         elastic_gather(elastic, view);
-        gains_level(elastic->shares, elastic->count, elastic->units);
+        gains_level(elastic->shares, elastic->count, elastic->gpus);
         elastic_apply(elastic, view, plan);
     }
     elastic_between(elastic, view, plan);

@@ -15,17 +15,17 @@
 #include <inttypes.h>
 
 #include "model/reasons.h"
-#include "policy/shared/queue.h"
+#include "policy/shared/fifo_queue.h"
 
 struct fifo {
-    struct queue waiting;
+    struct fifo_queue waiting;
 };
 
 static int fifo_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
     struct fifo *fifo = self;
-    queue_init(&fifo->waiting, run, view->job_max);
+    fifo_queue_init(&fifo->waiting, run, view->job_max);
     return 0;
 }
 
@@ -34,9 +34,9 @@ static void fifo_observe(void *self, const struct view *view, const struct event
     struct fifo *fifo = self;
 
     if (event_makes_waiting(event, view))
-        queue_add(&fifo->waiting, view, event->job);
+        fifo_queue_add(&fifo->waiting, view, event->job);
     else if (event_ends_waiting(event, view))
-        queue_remove(&fifo->waiting, event->job);
+        fifo_queue_remove(&fifo->waiting, event->job);
 }
 
 static int fifo_decide(void *self, const struct view *view, struct plan *plan,
@@ -45,7 +45,7 @@ static int fifo_decide(void *self, const struct view *view, struct plan *plan,
     struct fifo *fifo = self;
 
     for (job_id job = fifo->waiting.first; job != JOB_NONE;
-         job = queue_next(&fifo->waiting, job))
+         job = fifo_queue_next(&fifo->waiting, job))
         if (!plan_grant(plan, job, NULL))
             break;
     return 0;
@@ -55,7 +55,7 @@ static void fifo_explain(const void *self, const struct view *view, job_id job,
                          struct reasons *reasons)
 {
     const struct fifo *fifo = self;
-    job_id first = queue_ahead(&fifo->waiting, view, job, reasons);
+    job_id first = fifo_queue_ahead(&fifo->waiting, view, job, reasons);
     if (first != JOB_NONE)
         reasons_add(reasons, "order",
                     "job %" PRIu64

@@ -30,13 +30,13 @@
 #include "base/units.h"
 #include "model/cluster.h"
 #include "model/reasons.h"
-#include "policy/shared/evict.h"
-#include "policy/shared/queue.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/fifo_queue.h"
 #include "policy/shared/sizes.h"
 
 struct backfill {
-    struct queue waiting; /* all, in order of submission               */
-    struct sizes sizes;   /* the same by size; value: run time         */
+    struct fifo_queue waiting; /* all, in order of submission               */
+    struct sizes sizes;        /* the same by size; value: run time         */
     struct tree_pool pool;
     struct tree running; /* by the time they are expected to be done   */
     bool *runs;
@@ -47,7 +47,7 @@ struct backfill {
     struct bits reserved; /* nodes */
     node_id *reserved_list;
     uint32_t reserved_count;
-    struct evict evict;
+    struct preempt preempt;
 };
 
 static void leave_running(struct backfill *b, job_id job)
@@ -121,17 +121,17 @@ static void backfill_observe(void *self, const struct view *view,
         enter_running(b, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(b, event->job);
-    evict_observe(&b->evict, view, event);
+    preempt_observe(&b->preempt, view, event);
 
     if (event_makes_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
         int64_t run_ns = view_work_left_at_most_ns(view, event->job);
         if (run_ns < INT64_MAX)
             run_ns += job->load_ns;
-        queue_add(&b->waiting, view, event->job);
+        fifo_queue_add(&b->waiting, view, event->job);
         sizes_push(&b->sizes, view, event->job, job->submit_ns, run_ns);
     } else if (event_ends_waiting(event, view)) {
-        queue_remove(&b->waiting, event->job);
+        fifo_queue_remove(&b->waiting, event->job);
         sizes_remove(&b->sizes, view, event->job);
     }
 }
@@ -151,14 +151,14 @@ static job_id next_done(const void *self, job_id last, int64_t claim)
     return job != TREE_NONE && will_be_done(self, job, claim) ? job : JOB_NONE;
 }
 
-static const struct evict_rule first_done_first = { RULE_NONE, next_done,
-                                                    will_be_done };
+static const struct preempt_rule first_done_first = { RULE_NONE, next_done,
+                                                      will_be_done };
 
 static int backfill_init(void *self, const struct view *view, uint64_t seed,
                          struct arena *run, struct error *err)
 {
     struct backfill *b = self;
-    queue_init(&b->waiting, run, view->job_max);
+    fifo_queue_init(&b->waiting, run, view->job_max);
     sizes_init(&b->sizes, run, view->job_max);
     tree_pool_init(&b->pool, run, view->job_max);
     tree_init(&b->running);
@@ -166,7 +166,7 @@ static int backfill_init(void *self, const struct view *view, uint64_t seed,
     b->head = JOB_NONE;
     bits_init(&b->reserved, run, view->cluster->node_count);
     b->reserved_list = arena_array(run, node_id, view->cluster->node_count);
-    evict_init(&b->evict, run, view, &first_done_first, b);
+    preempt_init(&b->preempt, run, view, &first_done_first, b);
     return 0;
 }
 
@@ -183,7 +183,7 @@ static void reserve(struct backfill *b, const struct view *view, struct plan *pl
     b->shadow_ns = INT64_MAX;
 
     size_t mark = plan_mark(plan);
-    if (evict_for(&b->evict, view, plan, head, 0)) {
+    if (preempt_for(&b->preempt, view, plan, head, 0)) {
         const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
         const struct seat *seats = plan_seats(plan, grant);
         for (uint32_t i = 0; i < grant->seat_count; i++) {
@@ -191,8 +191,8 @@ static void reserve(struct backfill *b, const struct view *view, struct plan *pl
             b->reserved_list[b->reserved_count++] = seats[i].node;
         }
         b->shadow_ns = view->now_ns;
-        for (uint32_t i = 0; i < b->evict.victim_count; i++) {
-            int64_t at_ns = b->pool.nodes[b->evict.victims[i]].key;
+        for (uint32_t i = 0; i < b->preempt.victim_count; i++) {
+            int64_t at_ns = b->pool.nodes[b->preempt.victims[i]].key;
             if (at_ns > b->shadow_ns)
                 b->shadow_ns = at_ns;
         }
@@ -236,7 +236,7 @@ static int backfill_decide(void *self, const struct view *view, struct plan *pla
     sizes_begin(&b->sizes, view);
     job_id head = b->waiting.first;
     for (; head != JOB_NONE && plan_grant(plan, head, NULL);
-         head = queue_next(&b->waiting, head))
+         head = fifo_queue_next(&b->waiting, head))
         sizes_take(&b->sizes, view, head);
     if (head == JOB_NONE || b->sizes.job_count < 2)
         return 0;
@@ -264,7 +264,7 @@ static void backfill_explain(const void *self, const struct view *view, job_id j
 {
     const struct backfill *b = self;
     char when[32];
-    job_id first = queue_ahead(&b->waiting, view, job, reasons);
+    job_id first = fifo_queue_ahead(&b->waiting, view, job, reasons);
     if (first == JOB_NONE)
         return;
     bool reserved = is_reserved(b, view, first) && b->shadow_ns < INT64_MAX;

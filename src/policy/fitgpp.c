@@ -27,7 +27,7 @@
  * which the paper leaves out, take as many victims as they need, lowest score first, and
  * a gang that is a victim leaves whole.  'normalise=fixed' replaces the running maxima by
  * a full node and 'grace_max': the order then stands still and a choice is quicker.
- * With 'worth=xion' (gate.h) the first few by score are asked for their price, and the
+ * With 'worth=xion' (cost_test.h) the first few by score are asked for their price, and the
  * cheapest goes; nobody does if room frees itself before it would have left.
  *
  * Not for clusters where most jobs call themselves trials: nobody preempts those.
@@ -52,8 +52,8 @@ struct fitgpp {
     int64_t grace_max_ns;
 
     struct victims victims;
-    struct trial trial;
-    uint32_t worth; /* enum gate_choice */
+    struct trial_queues trial;
+    uint32_t cost_test; /* enum cost_test_choice */
 };
 
 static job_id drawn(void *self, job_id last)
@@ -77,10 +77,10 @@ static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
                                         .fixed = fitgpp->normalise == NORMALISE_FIXED,
                                         .grace_max_ns = fitgpp->grace_max_ns };
     victims_init(&fitgpp->victims, run, view);
-    fitgpp->trial = (struct trial){ .self = fitgpp,
-                                    .order = drawn,
-                                    .preempt_max = fitgpp->preempt_max,
-                                    .gate.choice = fitgpp->worth };
+    fitgpp->trial = (struct trial_queues){ .self = fitgpp,
+                                           .order = drawn,
+                                           .preempt_max = fitgpp->preempt_max,
+                                           .cost_test.choice = fitgpp->cost_test };
     trial_init(&fitgpp->trial, run, view, seed);
     return 0;
 }
@@ -103,31 +103,31 @@ static bool fits_a_node(const struct view *view, const struct job *job)
     return job->gpus <= gpus_max && job->nodes <= 1;
 }
 
-static bool makes_room(struct plan *plan, job_id victim, job_id newcomer)
+static bool makes_room(struct plan *plan, job_id victim, job_id beneficiary)
 {
     size_t mark = plan_mark(plan);
-    plan_revoke(plan, victim, RULE_TRIAL, newcomer);
-    bool fits = plan_grant(plan, newcomer, NULL);
+    plan_revoke(plan, victim, RULE_TRIAL, beneficiary);
+    bool fits = plan_grant(plan, beneficiary, NULL);
     plan_undo(plan, mark);
     return fits;
 }
 
 /* Of the first few by score, the one whose leaving does the others least harm. */
 static job_id cheapest(struct fitgpp *fitgpp, const struct view *view,
-                       struct plan *plan, job_id newcomer)
+                       struct plan *plan, job_id beneficiary)
 {
-    struct trial *trial = &fitgpp->trial;
-    struct worth *worth = &trial->gate.worth;
+    struct trial_queues *trial = &fitgpp->trial;
+    struct cost_model *model = &trial->cost_test.model;
     job_id best = JOB_NONE;
     double best_s = -INFINITY;
     uint32_t asked = 0;
     victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
     job_id victim = victims_next(&fitgpp->victims, JOB_NONE);
     for (uint32_t probe = 0; victim != JOB_NONE && probe < PROBES_MAX; probe++) {
-        struct worth_price price;
-        if (!plan_changes(plan, victim) && makes_room(plan, victim, newcomer)) {
-            worth_swap(worth, view, plan, newcomer, &victim, 1, &price);
-            double net_s = price.gain_s - worth->settings.theta * price.cost_gpu_s;
+        struct preemption_price price;
+        if (!plan_changes(plan, victim) && makes_room(plan, victim, beneficiary)) {
+            cost_model_pays(model, view, plan, beneficiary, &victim, 1, &price);
+            double net_s = price.gain_s - model->settings.theta * price.cost_gpu_s;
             best = net_s > best_s ? victim : best;
             best_s = net_s > best_s ? net_s : best_s;
             if (++asked == ASKED_MAX)
@@ -140,25 +140,25 @@ static job_id cheapest(struct fitgpp *fitgpp, const struct view *view,
 
 /* By score; or, where swaps are asked for their worth, by what they cost. */
 static job_id choose_victim(struct fitgpp *fitgpp, const struct view *view,
-                            struct plan *plan, job_id newcomer)
+                            struct plan *plan, job_id beneficiary)
 {
     job_id victim = JOB_NONE;
-    if (fitgpp->worth == GATE_XION && view->jobs[newcomer].steps_total > 0)
-        victim = cheapest(fitgpp, view, plan, newcomer);
+    if (fitgpp->cost_test == COST_TEST_XION && view->jobs[beneficiary].steps_total > 0)
+        victim = cheapest(fitgpp, view, plan, beneficiary);
     if (victim == JOB_NONE)
-        victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[newcomer]);
+        victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[beneficiary]);
     return victim;
 }
 
 static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
-                          struct plan *plan, job_id newcomer)
+                          struct plan *plan, job_id beneficiary)
 {
-    job_id victim = choose_victim(fitgpp, view, plan, newcomer);
+    job_id victim = choose_victim(fitgpp, view, plan, beneficiary);
     if (victim == JOB_NONE)
         return false;
     size_t mark = plan_mark(plan);
-    plan_revoke(plan, victim, RULE_TRIAL, newcomer);
-    if (plan_grant(plan, newcomer, NULL))
+    plan_revoke(plan, victim, RULE_TRIAL, beneficiary);
+    if (plan_grant(plan, beneficiary, NULL))
         return true;
     plan_undo(plan, mark);
     return false;
@@ -168,7 +168,7 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
                       job_id job)
 {
     struct fitgpp *fitgpp = self;
-    struct trial *trial = &fitgpp->trial;
+    struct trial_queues *trial = &fitgpp->trial;
     bool gang = !fits_a_node(view, &view->jobs[job]);
     if (!gang && take_from_one(fitgpp, view, plan, job))
         return true;
@@ -176,7 +176,7 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
         victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
     trial->order = gang ? by_score : drawn;
     trial->spare = gang || fitgpp->fallback == FALLBACK_SPARE;
-    return trial_clear(trial, view, plan, job);
+    return trial_preempt_until_fits(trial, view, plan, job);
 }
 
 static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
@@ -219,7 +219,7 @@ static const struct param fitgpp_params[] = {
       normalisers },
     { "grace_max", PARAM_TIME, AT(grace_max_ns), "20m", NULL,
       "with normalise=fixed: the longest grace period", 0, 0 },
-    GATE_PARAM(struct fitgpp, worth),
+    COST_TEST_PARAM(struct fitgpp, cost_test),
     { 0 },
 };
 

@@ -25,8 +25,8 @@
 #include "base/tree.h"
 #include "base/units.h"
 #include "model/reasons.h"
-#include "policy/shared/evict.h"
-#include "policy/shared/gate.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/cost_test.h"
 #include "policy/shared/sizes.h"
 
 #define QUEUES_MAX 31
@@ -48,8 +48,8 @@ struct las {
         uint8_t queue;
         bool runs, timed;
     } * jobs;
-    struct evict evict;
-    struct gate gate;
+    struct preempt preempt;
+    struct cost_test cost_test;
 };
 
 /* Queue first, then a time: one number to sort by. */
@@ -135,8 +135,8 @@ static void las_observe(void *self, const struct view *view, const struct event 
         enter_running(las, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(las, event->job);
-    evict_observe(&las->evict, view, event);
-    gate_observe(&las->gate, view, event);
+    preempt_observe(&las->preempt, view, event);
+    cost_test_observe(&las->cost_test, view, event);
 
     if (event_makes_waiting(event, view)) {
         enter_waiting(las, view, event->job);
@@ -161,7 +161,7 @@ static job_id next_later(const void *self, job_id last, int64_t claim)
     return job != TREE_NONE && is_later(self, job, claim) ? job : JOB_NONE;
 }
 
-static const struct evict_rule latest_first = { RULE_ORDER, next_later, is_later };
+static const struct preempt_rule latest_first = { RULE_ORDER, next_later, is_later };
 
 static int las_init(void *self, const struct view *view, uint64_t seed,
                     struct arena *run, struct error *err)
@@ -178,8 +178,8 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
     heap_pool_init(&las->timer_pool, run, view->job_max);
     heap_init(&las->timers);
     las->jobs = arena_array(run, struct las_job, view->job_max);
-    evict_init(&las->evict, run, view, &latest_first, las);
-    gate_init(&las->gate, view, run);
+    preempt_init(&las->preempt, run, view, &latest_first, las);
+    cost_test_init(&las->cost_test, view, run);
     return 0;
 }
 
@@ -192,7 +192,7 @@ static void run_timers(struct las *las, const struct view *view)
         clear_timer(las, job);
         if (las->jobs[job].runs) {
             enter_running(las, view, job);
-            evict_touch(&las->evict, job);
+            preempt_touch(&las->preempt, job);
         } else {
             sizes_remove(&las->waiting, view, job);
             las->jobs[job].forgiven_ns = view->jobs[job].served_ns;
@@ -215,8 +215,8 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
             break; /* nothing is free, and the rest is in no earlier queue */
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && evict_for(&las->evict, view, plan, job, queue) &&
-             gate_pass(&las->gate, view, plan, mark, job)))
+            (some_yield && preempt_for(&las->preempt, view, plan, job, queue) &&
+             cost_test_pass(&las->cost_test, view, plan, mark, job)))
             sizes_take(&las->waiting, view, job);
         else
             sizes_skip(&las->waiting, job);
@@ -246,7 +246,7 @@ static void las_explain(const void *self, const struct view *view, job_id job,
                     "before it",
                     units_show_time(had, sizeof had, served_s), las->jobs[job].queue,
                     count);
-    gate_explain(&las->gate, view, job, reasons);
+    cost_test_explain(&las->cost_test, view, job, reasons);
 }
 
 static const struct param las_params[] = {
@@ -258,7 +258,7 @@ static const struct param las_params[] = {
       "number of queues; 2 as in Tiresias", 1, QUEUES_MAX },
     { "promote", PARAM_NUMBER, offsetof(struct las, promote), "0", "times its run time",
       "a job that waited so long is back in the first queue; 0: never", 0, 1e6 },
-    GATE_PARAM(struct las, gate.choice),
+    COST_TEST_PARAM(struct las, cost_test.choice),
     { NULL },
 };
 

@@ -27,8 +27,8 @@ struct lrtp {
     struct tree_pool pool;
     struct tree running; /* who may be revoked, by finish time; last is first to go */
     bool *inside;        /* by slot */
-    struct trial trial;
-    uint32_t worth; /* enum gate_choice */
+    struct trial_queues trial;
+    uint32_t cost_test; /* enum cost_test_choice */
 };
 
 static void leave_running(struct lrtp *lrtp, job_id job)
@@ -77,11 +77,11 @@ static int lrtp_init(void *self, const struct view *view, uint64_t seed,
     tree_pool_init(&lrtp->pool, run, view->job_max);
     tree_init(&lrtp->running);
     lrtp->inside = arena_array(run, bool, view->job_max);
-    lrtp->trial = (struct trial){ .self = lrtp,
-                                  .order = longest_first,
-                                  .preempt_max = lrtp->preempt_max,
-                                  .spare = lrtp->spare,
-                                  .gate.choice = lrtp->worth };
+    lrtp->trial = (struct trial_queues){ .self = lrtp,
+                                         .order = longest_first,
+                                         .preempt_max = lrtp->preempt_max,
+                                         .spare = lrtp->spare,
+                                         .cost_test.choice = lrtp->cost_test };
     trial_init(&lrtp->trial, run, view, seed);
     return 0;
 }
@@ -90,7 +90,7 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
                       job_id job)
 {
     struct lrtp *lrtp = self;
-    return trial_clear(&lrtp->trial, view, plan, job);
+    return trial_preempt_until_fits(&lrtp->trial, view, plan, job);
 }
 
 static int lrtp_decide(void *self, const struct view *view, struct plan *plan,
@@ -119,7 +119,7 @@ static const struct param lrtp_params[] = {
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
     { "spare", PARAM_FLAG, offsetof(struct lrtp, spare), "false", NULL,
       "let those stay who were picked in vain", 0, 0, NULL },
-    GATE_PARAM(struct lrtp, worth),
+    COST_TEST_PARAM(struct lrtp, cost_test),
     { 0 },
 };
 

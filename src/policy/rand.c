@@ -16,8 +16,8 @@
 struct rand {
     uint32_t preempt_max;
     bool spare;
-    struct trial trial;
-    uint32_t worth; /* enum gate_choice */
+    struct trial_queues trial;
+    uint32_t cost_test; /* enum cost_test_choice */
 };
 
 static job_id drawn(void *self, job_id last)
@@ -30,11 +30,11 @@ static int rand_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
     struct rand *rand = self;
-    rand->trial = (struct trial){ .self = rand,
-                                  .order = drawn,
-                                  .preempt_max = rand->preempt_max,
-                                  .spare = rand->spare,
-                                  .gate.choice = rand->worth };
+    rand->trial = (struct trial_queues){ .self = rand,
+                                         .order = drawn,
+                                         .preempt_max = rand->preempt_max,
+                                         .spare = rand->spare,
+                                         .cost_test.choice = rand->cost_test };
     trial_init(&rand->trial, run, view, seed);
     return 0;
 }
@@ -49,7 +49,7 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
                       job_id job)
 {
     struct rand *rand = self;
-    return trial_clear(&rand->trial, view, plan, job);
+    return trial_preempt_until_fits(&rand->trial, view, plan, job);
 }
 
 static int rand_decide(void *self, const struct view *view, struct plan *plan,
@@ -78,7 +78,7 @@ static const struct param rand_params[] = {
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
     { "spare", PARAM_FLAG, offsetof(struct rand, spare), "false", NULL,
       "let those stay who were picked in vain", 0, 0, NULL },
-    GATE_PARAM(struct rand, worth),
+    COST_TEST_PARAM(struct rand, cost_test),
     { 0 },
 };
 

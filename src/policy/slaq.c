@@ -255,11 +255,11 @@ static void fit_least(struct elastic *elastic, const struct view *view)
     uint64_t sum = 0;
     for (uint32_t i = 0; i < elastic->count; i++)
         sum += elastic->shares[i].least;
-    for (uint32_t i = elastic->count; i-- > 0 && sum > elastic->units;) {
+    for (uint32_t i = elastic->count; i-- > 0 && sum > elastic->gpus;) {
         struct gains_job *share = &elastic->shares[i];
         uint32_t spare = share->least - view->jobs[elastic->jobs[i]].gpus_min;
         uint32_t less =
-            sum - elastic->units < spare ? (uint32_t)(sum - elastic->units) : spare;
+            sum - elastic->gpus < spare ? (uint32_t)(sum - elastic->gpus) : spare;
         share->least -= less;
         sum -= less;
     }
@@ -282,7 +282,7 @@ static int slaq_decide(void *self, const struct view *view, struct plan *plan,
         for (uint32_t i = 0; i < elastic->count; i++)
             judge(slaq, view, i);
         fit_least(elastic, view);
-        gains_share(elastic->shares, elastic->count, elastic->units, horizon_s(slaq),
+        gains_share(elastic->shares, elastic->count, elastic->gpus, horizon_s(slaq),
                     elastic->heap);
         elastic_apply(elastic, view, plan);
     }

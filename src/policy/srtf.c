@@ -20,8 +20,8 @@
 
 #include "base/arena.h"
 #include "base/tree.h"
-#include "policy/shared/evict.h"
-#include "policy/shared/gate.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/cost_test.h"
 #include "policy/shared/sizes.h"
 
 struct srtf {
@@ -29,8 +29,8 @@ struct srtf {
     struct tree_pool pool;
     struct tree running; /* by finish time              */
     bool *runs;          /* by slot: inside 'running'   */
-    struct evict evict;
-    struct gate gate;
+    struct preempt preempt;
+    struct cost_test cost_test;
 };
 
 static void leave_running(struct srtf *srtf, job_id job)
@@ -53,7 +53,7 @@ static void enter_running(struct srtf *srtf, const struct view *view, job_id job
     tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
     srtf->runs[job] = true;
     if (again) /* it may take longer than was thought */
-        evict_touch(&srtf->evict, job);
+        preempt_touch(&srtf->preempt, job);
 }
 
 static void srtf_observe(void *self, const struct view *view, const struct event *event)
@@ -65,8 +65,8 @@ static void srtf_observe(void *self, const struct view *view, const struct event
         enter_running(srtf, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(srtf, event->job);
-    evict_observe(&srtf->evict, view, event);
-    gate_observe(&srtf->gate, view, event);
+    preempt_observe(&srtf->preempt, view, event);
+    cost_test_observe(&srtf->cost_test, view, event);
 
     if (event_makes_waiting(event, view))
         sizes_push(&srtf->waiting, view, event->job,
@@ -90,8 +90,8 @@ static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
     return job != TREE_NONE && needs_longer(self, job, claim_ns) ? job : JOB_NONE;
 }
 
-static const struct evict_rule longest_first = { RULE_ORDER, next_longest,
-                                                 needs_longer };
+static const struct preempt_rule longest_first = { RULE_ORDER, next_longest,
+                                                   needs_longer };
 
 static int srtf_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
@@ -101,8 +101,8 @@ static int srtf_init(void *self, const struct view *view, uint64_t seed,
     tree_pool_init(&srtf->pool, run, view->job_max);
     tree_init(&srtf->running);
     srtf->runs = arena_array(run, bool, view->job_max);
-    evict_init(&srtf->evict, run, view, &longest_first, srtf);
-    gate_init(&srtf->gate, view, run);
+    preempt_init(&srtf->preempt, run, view, &longest_first, srtf);
+    cost_test_init(&srtf->cost_test, view, run);
     return 0;
 }
 
@@ -120,8 +120,8 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
             break; /* nothing is free, and the rest needs longer still */
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && evict_for(&srtf->evict, view, plan, job, claim_ns) &&
-             gate_pass(&srtf->gate, view, plan, mark, job)))
+            (some_yield && preempt_for(&srtf->preempt, view, plan, job, claim_ns) &&
+             cost_test_pass(&srtf->cost_test, view, plan, mark, job)))
             sizes_take(&srtf->waiting, view, job);
         else
             sizes_skip(&srtf->waiting, job);
@@ -141,11 +141,11 @@ static void srtf_explain(const void *self, const struct view *view, job_id job,
 {
     const struct srtf *srtf = self;
     sizes_explain_left(&srtf->waiting, view, job, reasons);
-    gate_explain(&srtf->gate, view, job, reasons);
+    cost_test_explain(&srtf->cost_test, view, job, reasons);
 }
 
 static const struct param srtf_params[] = {
-    GATE_PARAM(struct srtf, gate.choice),
+    COST_TEST_PARAM(struct srtf, cost_test.choice),
     { NULL },
 };
 

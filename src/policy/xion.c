@@ -5,7 +5,7 @@
  *
  * The smallest key goes first; what does not fit is passed over.  A waiting job may take
  * the seats of running ones with larger keys, those with the longest time left first, if
- * worth.h finds the swap worth its cost: with the swap the completion times of all in
+ * cost_model.h finds the swap worth its cost: with the swap the completion times of all in
  * sight must add up to less than without it, by more than theta times what is wasted.
  *
  * After Xion (Go et al., IEEE CLOUD 2023), of which the idea is published but not the
@@ -20,23 +20,23 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "policy/shared/evict.h"
-#include "policy/shared/gate.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/cost_test.h"
 #include "policy/shared/sizes.h"
 
 #define TRIES_MAX 16 /* swaps looked at in one decision */
 
 struct xion {
-    struct gate gate; /* always shut: every swap is asked for its worth */
+    struct cost_test cost_test; /* always shut: every swap is asked for its worth */
     struct sizes waiting;
-    struct evict evict;
+    struct preempt preempt;
     const struct view *view; /* during a decision and its events */
     int64_t load_max_ns;     /* of all jobs so far */
 };
 
 static int64_t left_ns(const struct xion *xion, job_id job)
 {
-    int64_t finish_ns = xion->gate.worth.run_pool.nodes[job].key;
+    int64_t finish_ns = xion->cost_test.model.run_pool.nodes[job].key;
     return finish_ns == INT64_MAX ? finish_ns : finish_ns - xion->view->now_ns;
 }
 
@@ -45,34 +45,34 @@ static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
     const struct xion *xion = self;
     return job_may_leave(&xion->view->jobs[job]) &&
-           worth_key_ns(&xion->gate.worth, xion->view, job) > claim_ns;
+           cost_model_key_ns(&xion->cost_test.model, xion->view, job) > claim_ns;
 }
 
 static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
 {
     const struct xion *xion = self;
-    const struct worth *worth = &xion->gate.worth;
-    job_id job = last == JOB_NONE ? tree_last(&worth->run_pool, &worth->running)
-                                  : tree_prev(&worth->run_pool, last);
+    const struct cost_model *model = &xion->cost_test.model;
+    job_id job = last == JOB_NONE ? tree_last(&model->run_pool, &model->running)
+                                  : tree_prev(&model->run_pool, last);
     while (job != TREE_NONE && !comes_later(self, job, claim_ns)) {
         if (left_ns(xion, job) < claim_ns - xion->load_max_ns)
             return JOB_NONE; /* and so do all that have less left */
-        job = tree_prev(&worth->run_pool, job);
+        job = tree_prev(&model->run_pool, job);
     }
     return job == TREE_NONE ? JOB_NONE : job;
 }
 
-static const struct evict_rule longest_first = { RULE_ORDER, next_longest,
-                                                 comes_later };
+static const struct preempt_rule longest_first = { RULE_ORDER, next_longest,
+                                                   comes_later };
 
 static int xion_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
     struct xion *xion = self;
-    xion->gate.choice = GATE_XION;
-    worth_init(&xion->gate.worth, view, run);
+    xion->cost_test.choice = COST_TEST_XION;
+    cost_model_init(&xion->cost_test.model, view, run);
     sizes_init(&xion->waiting, run, view->job_max);
-    evict_init(&xion->evict, run, view, &longest_first, xion);
+    preempt_init(&xion->preempt, run, view, &longest_first, xion);
     return 0;
 }
 
@@ -80,17 +80,18 @@ static void xion_observe(void *self, const struct view *view, const struct event
 {
     struct xion *xion = self;
     xion->view = view;
-    worth_observe(&xion->gate.worth, view, event);
-    evict_observe(&xion->evict, view, event);
+    cost_model_observe(&xion->cost_test.model, view, event);
+    preempt_observe(&xion->preempt, view, event);
 
     if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED)
-        evict_touch(&xion->evict, event->job); /* it may take longer than was thought */
+        preempt_touch(&xion->preempt,
+                      event->job); /* it may take longer than was thought */
     if (event_makes_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
         if (job->load_ns > xion->load_max_ns)
             xion->load_max_ns = job->load_ns;
         sizes_push(&xion->waiting, view, event->job,
-                   worth_key_ns(&xion->gate.worth, view, event->job), 0);
+                   cost_model_key_ns(&xion->cost_test.model, view, event->job), 0);
     } else if (event_ends_waiting(event, view)) {
         sizes_remove(&xion->waiting, view, event->job);
     }
@@ -100,9 +101,9 @@ static void xion_observe(void *self, const struct view *view, const struct event
 static bool swap_in(struct xion *xion, struct plan *plan, job_id job)
 {
     size_t mark = plan_mark(plan);
-    return evict_for(&xion->evict, xion->view, plan, job,
-                     sizes_key(&xion->waiting, job)) &&
-           gate_pass(&xion->gate, xion->view, plan, mark, job);
+    return preempt_for(&xion->preempt, xion->view, plan, job,
+                       sizes_key(&xion->waiting, job)) &&
+           cost_test_pass(&xion->cost_test, xion->view, plan, mark, job);
 }
 
 static int xion_decide(void *self, const struct view *view, struct plan *plan,
@@ -142,10 +143,10 @@ static void xion_explain(const void *self, const struct view *view, job_id job,
 {
     const struct xion *xion = self;
     sizes_explain_left(&xion->waiting, view, job, reasons);
-    gate_explain(&xion->gate, view, job, reasons);
+    cost_test_explain(&xion->cost_test, view, job, reasons);
 }
 
-#define AT(field) .offset = offsetof(struct xion, gate.worth.settings.field)
+#define AT(field) .offset = offsetof(struct xion, cost_test.model.settings.field)
 
 static const struct param xion_params[] = {
     { "theta", PARAM_NUMBER, AT(theta), "1", NULL,

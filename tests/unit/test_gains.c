@@ -38,14 +38,14 @@ static struct gains_job drawn(struct rng *rng, bool concave)
 }
 
 /* The most that all together can gain. */
-static double best_of(const struct gains_job *jobs, uint32_t count, uint32_t units)
+static double best_of(const struct gains_job *jobs, uint32_t count, uint32_t gpus)
 {
     if (count == 0)
         return 0;
     double best = -INFINITY;
-    for (uint32_t u = jobs->least; u <= jobs->most && u <= units; u++)
+    for (uint32_t u = jobs->least; u <= jobs->most && u <= gpus; u++)
         best = fmax(best, gains_of(jobs, u, EPOCH_S) +
-                              best_of(jobs + 1, count - 1, units - u));
+                              best_of(jobs + 1, count - 1, gpus - u));
     return best;
 }
 
@@ -53,23 +53,23 @@ static double total(const struct gains_job *jobs, uint32_t count)
 {
     double sum = 0;
     for (uint32_t i = 0; i < count; i++)
-        sum += gains_of(&jobs[i], jobs[i].units, EPOCH_S);
+        sum += gains_of(&jobs[i], jobs[i].gpus, EPOCH_S);
     return sum;
 }
 
 /* Within bounds, and all is given that can be. */
 static void check(const struct gains_job *drawn_jobs, const struct gains_job *jobs,
-                  uint32_t units, uint32_t over)
+                  uint32_t gpus, uint32_t over)
 {
     uint32_t sum = 0;
     bool full = true;
     for (uint32_t i = 0; i < JOBS; i++) {
-        assert_true(jobs[i].units >= drawn_jobs[i].least);
-        assert_true(jobs[i].units <= drawn_jobs[i].most);
-        full = full && jobs[i].units == drawn_jobs[i].most;
-        sum += jobs[i].units;
+        assert_true(jobs[i].gpus >= drawn_jobs[i].least);
+        assert_true(jobs[i].gpus <= drawn_jobs[i].most);
+        full = full && jobs[i].gpus == drawn_jobs[i].most;
+        sum += jobs[i].gpus;
     }
-    assert_int_equal(sum + over, units);
+    assert_int_equal(sum + over, gpus);
     assert_true(over == 0 || full);
 }
 
@@ -83,10 +83,10 @@ static void concave_gains_are_shared_as_well_as_can_be(void **state)
         for (uint32_t i = 0; i < JOBS; i++)
             before[i] = drawn(&rng, true);
         memcpy(jobs, before, sizeof jobs);
-        uint32_t units = 2 * JOBS + rng_below(&rng, 20);
-        uint32_t over = gains_share(jobs, JOBS, units, EPOCH_S, heap);
-        check(before, jobs, units, over);
-        double best = best_of(before, JOBS, units);
+        uint32_t gpus = 2 * JOBS + rng_below(&rng, 20);
+        uint32_t over = gains_share(jobs, JOBS, gpus, EPOCH_S, heap);
+        check(before, jobs, gpus, over);
+        double best = best_of(before, JOBS, gpus);
         assert_true(total(jobs, JOBS) >= best - 1e-12);
     }
 }
@@ -103,10 +103,10 @@ static void flat_starts_are_looked_beyond(void **state)
         for (uint32_t i = 0; i < JOBS; i++)
             before[i] = drawn(&rng, i % 2);
         memcpy(jobs, before, sizeof jobs);
-        uint32_t units = 2 * JOBS + rng_below(&rng, 20);
-        uint32_t over = gains_share(jobs, JOBS, units, EPOCH_S, heap);
-        check(before, jobs, units, over);
-        double best = best_of(before, JOBS, units);
+        uint32_t gpus = 2 * JOBS + rng_below(&rng, 20);
+        uint32_t over = gains_share(jobs, JOBS, gpus, EPOCH_S, heap);
+        check(before, jobs, gpus, over);
+        double best = best_of(before, JOBS, gpus);
         assert_true(total(jobs, JOBS) >= 0.7 * best);
         got += total(jobs, JOBS);
         possible += best;
@@ -140,8 +140,8 @@ static void a_job_that_needs_many_gets_many(void **state)
     double other = gains_of(&jobs[1], 2, EPOCH_S) - gains_of(&jobs[1], 1, EPOCH_S);
     assert_true(one < other);
     assert_int_equal(gains_share(jobs, 2, 10, EPOCH_S, heap), 0);
-    assert_int_equal(jobs[0].units, 9);
-    assert_int_equal(jobs[1].units, 1);
+    assert_int_equal(jobs[0].gpus, 9);
+    assert_int_equal(jobs[1].gpus, 1);
 }
 
 static void what_brings_nothing_is_shared_evenly(void **state)
@@ -151,9 +151,9 @@ static void what_brings_nothing_is_shared_evenly(void **state)
                                  { .least = 4, .most = 9 } };
     struct gains_heap heap[3];
     assert_int_equal(gains_share(jobs, 3, 13, EPOCH_S, heap), 0);
-    assert_int_equal(jobs[0].units, 6); /* the odd one goes to who stands first */
-    assert_int_equal(jobs[1].units, 2);
-    assert_int_equal(jobs[2].units, 5);
+    assert_int_equal(jobs[0].gpus, 6); /* the odd one goes to who stands first */
+    assert_int_equal(jobs[1].gpus, 2);
+    assert_int_equal(jobs[2].gpus, 5);
 }
 
 /* No unit could go from one with more to one with less. */
@@ -166,14 +166,14 @@ static void the_smallest_share_is_as_large_as_can_be(void **state)
         for (uint32_t i = 0; i < JOBS; i++)
             before[i] = drawn(&rng, true);
         memcpy(jobs, before, sizeof jobs);
-        uint32_t units = 2 * JOBS + rng_below(&rng, 40);
-        uint32_t over = gains_level(jobs, JOBS, units);
-        check(before, jobs, units, over);
+        uint32_t gpus = 2 * JOBS + rng_below(&rng, 40);
+        uint32_t over = gains_level(jobs, JOBS, gpus);
+        check(before, jobs, gpus, over);
         for (uint32_t i = 0; i < JOBS; i++)
             for (uint32_t k = 0; k < JOBS; k++)
-                assert_false(jobs[i].units > before[i].least &&
-                             jobs[k].units < before[k].most &&
-                             jobs[i].units > jobs[k].units + 1);
+                assert_false(jobs[i].gpus > before[i].least &&
+                             jobs[k].gpus < before[k].most &&
+                             jobs[i].gpus > jobs[k].gpus + 1);
     }
 }
 
@@ -183,9 +183,9 @@ static void without_room_for_all_the_first_have_it(void **state)
                                  { .least = 3, .most = 4 },
                                  { .least = 1, .most = 4 } };
     assert_int_equal(gains_level(jobs, 3, 4), 0);
-    assert_int_equal(jobs[0].units, 2);
-    assert_int_equal(jobs[1].units, 0);
-    assert_int_equal(jobs[2].units, 2);
+    assert_int_equal(jobs[0].gpus, 2);
+    assert_int_equal(jobs[1].gpus, 0);
+    assert_int_equal(jobs[2].gpus, 2);
 }
 
 static void a_declared_curve_gains_what_its_losses_say(void **state)

@@ -65,7 +65,7 @@ static void trial_jobs_and_safe_ones_are_not_drawn(void **state)
 static void draws_are_even_and_without_repetition(void **state)
 {
     struct world *w = *state;
-    struct trial trial = { .self = NULL };
+    struct trial_queues trial = { .self = NULL };
     uint32_t firsts[NODES] = { 0 };
     trial_init(&trial, &w->arena, &w->state.view, 7);
     for (job_id job = 0; job < NODES; job++) {

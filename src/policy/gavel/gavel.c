@@ -137,16 +137,16 @@ static void observe_cpu_only(struct gavel_common *common, const struct view *vie
                              const struct event *event)
 {
     if (event_makes_waiting(event, view))
-        queue_add(&common->waiting_cpu_only, view, event->job);
+        fifo_queue_add(&common->waiting_cpu_only, view, event->job);
     else if (event_ends_waiting(event, view))
-        queue_remove(&common->waiting_cpu_only, event->job);
+        fifo_queue_remove(&common->waiting_cpu_only, event->job);
 }
 
 /* Seats for jobs that ask for no accelerator, as they fit. */
 static void grant_cpu_only(struct gavel_common *common, struct plan *plan)
 {
-    struct queue *queue = &common->waiting_cpu_only;
-    for (job_id job = queue->first; job != JOB_NONE; job = queue_next(queue, job))
+    struct fifo_queue *queue = &common->waiting_cpu_only;
+    for (job_id job = queue->first; job != JOB_NONE; job = fifo_queue_next(queue, job))
         plan_grant(plan, job, NULL);
 }
 
@@ -351,7 +351,7 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 
 static int check_settings(const struct gavel *gavel, struct error *err)
 {
-    if (gavel->compat == COMPAT_RELEASED && gavel->gate.choice != GATE_NONE)
+    if (gavel->compat == COMPAT_RELEASED && gavel->cost_test.choice != COST_TEST_NONE)
         return error_set(err, -EINVAL,
                          "worth asks before a swap, which compat=released never does");
     if (gavel->compat != COMPAT_RELEASED && gavel->allocations.text[0])
@@ -384,7 +384,7 @@ static void make_room(struct gavel_common *common, const struct view *view,
     common->x = arena_array(run, double, k *(max + pairs));
     common->pair_max = pairs;
     common->up = arena_array(run, bool, view->cluster->node_count);
-    queue_init(&common->waiting_cpu_only, run, view->job_max);
+    fifo_queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
 static const struct gavel_mechanism *mechanism_of(const struct gavel *gavel)
@@ -413,7 +413,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
     make_room(common, view, run);
     for (node_id n = 0; n < view->cluster->node_count; n++)
         count_node(common, view, n);
-    gate_init(&gavel->gate, view, run);
+    cost_test_init(&gavel->cost_test, view, run);
     common->seed = seed;
     r = gavel_pairs_init(common, view, run, err);
     if (r < 0)
@@ -426,7 +426,7 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
 {
     struct gavel *gavel = self;
     struct gavel_common *common = gavel->common;
-    gate_observe(&gavel->gate, view, event);
+    cost_test_observe(&gavel->cost_test, view, event);
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP)
         count_node(common, view, event->node);
     if (event->kind == EVENT_FOREIGN) {
@@ -469,14 +469,14 @@ void gavel_explain(const void *self, const struct view *view, job_id job,
     const struct gavel *gavel = self;
     const struct gavel_common *common = gavel->common;
     if (view->jobs[job].gpus == 0) {
-        queue_ahead(&common->waiting_cpu_only, view, job, reasons);
+        fifo_queue_ahead(&common->waiting_cpu_only, view, job, reasons);
         return;
     }
     if (common->mechanism->explain)
         common->mechanism->explain(common, view, job, reasons);
     else
         gavel_explain_rounds(common, reasons);
-    gate_explain(&gavel->gate, view, job, reasons);
+    cost_test_explain(&gavel->cost_test, view, job, reasons);
 }
 
 void gavel_fini(void *self)

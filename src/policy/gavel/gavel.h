@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #include "base/param.h"
-#include "policy/shared/gate.h"
+#include "policy/shared/cost_test.h"
 #include "policy/policy.h"
 #include "solve/programme.h"
 
@@ -131,7 +131,7 @@ struct gavel {
     uint32_t compat;   /* enum gavel_compat                          */
     int64_t round_ns;
     struct param_text allocations; /* recorded shares, a file; "": the policy's own */
-    struct gate gate;
+    struct cost_test cost_test;
 };
 
 /*
@@ -164,7 +164,7 @@ struct gavel {
           "", \
           NULL, \
           "file of recorded shares that replace the policy's own" }, \
-        GATE_PARAM(type, field.gate.choice), \
+        COST_TEST_PARAM(type, field.cost_test.choice), \
     { \
         "compat", PARAM_CHOICE, offsetof(type, field.compat), "none", NULL, \
             "whose rules the rounds follow", 0, 0, gavel_compats \

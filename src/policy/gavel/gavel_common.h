@@ -6,7 +6,7 @@
 
 #include "model/event.h"
 #include "policy/gavel/gavel.h"
-#include "policy/shared/queue.h"
+#include "policy/shared/fifo_queue.h"
 
 struct gavel_released;
 struct gavel_rounds;
@@ -75,7 +75,7 @@ struct gavel_common {
     struct gavel_entry *entries; /* by slot                                          */
     double *rates;               /* [slot][column], true ones                        */
     uint64_t ticket_next, seen;
-    struct queue waiting_cpu_only;
+    struct fifo_queue waiting_cpu_only;
     bool changed; /* somebody came or went, or a node did, since the policy was asked */
 
     /* the call's arrays */

@@ -229,7 +229,7 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
     if (grant(common, plan, newcomer, column))
         return true;
     uint32_t victims = 0;
-    for (uint32_t i = common->job_count; i-- > 0 && victims < GATE_VICTIMS_MAX;) {
+    for (uint32_t i = common->job_count; i-- > 0 && victims < COST_TEST_VICTIMS_MAX;) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
         if (!job_may_leave(job) || plan_changes(plan, id) ||
@@ -241,7 +241,8 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
         plan_revoke(plan, id, RULE_ROUND, newcomer);
         victims++;
         if (grant(common, plan, newcomer, column))
-            return gate_pass(&common->gavel->gate, view, plan, mark, newcomer);
+            return cost_test_pass(&common->gavel->cost_test, view, plan, mark,
+                                  newcomer);
     }
     plan_undo(plan, mark);
     return false;
@@ -355,7 +356,7 @@ static void end_round(struct gavel_common *common, const struct view *view,
     struct gavel_rounds *rounds = common->rounds;
     rounds_book(common, view);
     rounds_choose_all(common, view);
-    if (common->gavel->gate.choice == GATE_NONE)
+    if (common->gavel->cost_test.choice == COST_TEST_NONE)
         seat_all(common, view, plan);
     else
         seat_those_who_pay(common, view, plan);

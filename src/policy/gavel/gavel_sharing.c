@@ -618,7 +618,7 @@ static int sharing_decide(struct gavel_common *common, const struct view *view,
 static int sharing_init(struct gavel_common *common, const struct view *view,
                         struct arena *run, struct error *err)
 {
-    if (common->gavel->gate.choice != GATE_NONE)
+    if (common->gavel->cost_test.choice != COST_TEST_NONE)
         return error_set(err, -EINVAL,
                          "worth asks about one job in the place of others, which "
                          "sharing=true does not decide by");

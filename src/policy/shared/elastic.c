@@ -9,20 +9,22 @@
 #include "base/grow.h"
 #include "base/sort.h"
 #include "model/free.h"
+#include "model/node_set.h"
 #include "model/reasons.h"
 
 #define EPOCH_PER_RESIZE 10
-#define PRESSED_MAX 16 /* who wait, for whom room is made before the epoch */
+#define ARRIVALS_MAX \
+    16 /* waiting jobs, at most, for which others shrink between epochs */
 
-struct member {
+struct elastic_member {
     job_id job;
-    uint32_t generation; /* of the slot: another one means that this job is over */
+    uint32_t generation; /* of the slot: changed when the job has ended */
 };
 
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run)
 {
     elastic->grow_ns = INT64_MAX;
-    queue_init(&elastic->waiting, run, view->job_max);
+    fifo_queue_init(&elastic->waiting, run, view->job_max);
     elastic->cpu_only = arena_array(run, bool, view->job_max);
 }
 
@@ -37,15 +39,16 @@ void elastic_release(struct elastic *elastic)
     free(elastic->scratch);
 }
 
-/* --- who is there -------------------------------------------------------------------- */
+/* --- known jobs ------------------------------------------------------------------- */
 
-static bool is_alive(const struct view *view, const struct member *member)
+static bool is_alive(const struct view *view,
+                     const struct elastic_member *elastic_member)
 {
-    const struct job *job = &view->jobs[member->job];
-    return job->state != JOB_FREE && job->generation == member->generation;
+    const struct job *job = &view->jobs[elastic_member->job];
+    return job->state != JOB_FREE && job->generation == elastic_member->generation;
 }
 
-static void forget_the_dead(struct elastic *elastic, const struct view *view)
+static void drop_ended_members(struct elastic *elastic, const struct view *view)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < elastic->member_count; i++)
@@ -54,11 +57,11 @@ static void forget_the_dead(struct elastic *elastic, const struct view *view)
     elastic->member_count = kept;
 }
 
-/* Room for everybody is made here, so that a decision need not. */
-static void join(struct elastic *elastic, const struct view *view, job_id job)
+/* Arrays grow here, so that a decision need not allocate. */
+static void add_member(struct elastic *elastic, const struct view *view, job_id job)
 {
     if (elastic->member_count == elastic->member_room)
-        forget_the_dead(elastic, view);
+        drop_ended_members(elastic, view);
     uint32_t want = elastic->member_count + 1;
     elastic->members =
         grow(elastic->members, &elastic->member_room, want, sizeof *elastic->members);
@@ -75,57 +78,57 @@ static void join(struct elastic *elastic, const struct view *view, job_id job)
     elastic->scratch =
         grow(elastic->scratch, &elastic->scratch_room, want, sizeof *elastic->scratch);
     elastic->members[elastic->member_count++] =
-        (struct member){ job, view->jobs[job].generation };
+        (struct elastic_member){ job, view->jobs[job].generation };
 }
 
-static void wait_in_line(struct elastic *elastic, const struct view *view, job_id job)
+static void add_waiting(struct elastic *elastic, const struct view *view, job_id job)
 {
     if (elastic->waiting.links[job].inside)
         return;
     elastic->cpu_only[job] = view->jobs[job].gpus == 0;
     elastic->cpu_only_count += elastic->cpu_only[job];
-    queue_add(&elastic->waiting, view, job);
+    fifo_queue_add(&elastic->waiting, view, job);
 }
 
-static void leave_the_line(struct elastic *elastic, job_id job)
+static void remove_waiting(struct elastic *elastic, job_id job)
 {
     if (!elastic->waiting.links[job].inside)
         return;
     elastic->cpu_only_count -= elastic->cpu_only[job];
-    queue_remove(&elastic->waiting, job);
+    fifo_queue_remove(&elastic->waiting, job);
 }
 
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event)
 {
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
-        join(elastic, view, event->job);
+        add_member(elastic, view, event->job);
     if (event_makes_waiting(event, view))
-        wait_in_line(elastic, view, event->job);
+        add_waiting(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
-        leave_the_line(elastic, event->job);
-    /* A newcomer, or one who can be asked to make room for one who waits. */
-    if (elastic->waiting.count <= PRESSED_MAX &&
+        remove_waiting(elastic, event->job);
+    /* A job that waits, or one that can now be halved for a waiting job. */
+    if (elastic->waiting.count <= ARRIVALS_MAX &&
         (event_makes_waiting(event, view) || event->kind == EVENT_LOADED ||
          event->kind == EVENT_RESIZED))
         elastic->arrived = true;
     bool ended = event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED;
     if (ended && elastic->length_ns > elastic->epoch_ns)
-        elastic->grow_ns = view->now_ns; /* the next epoch is too far */
+        elastic->grow_ns = view->now_ns; /* the next epoch is too far away */
     if (event->kind != EVENT_WAKE)
         elastic->changed = true;
 }
 
 /* --- an epoch ------------------------------------------------------------------------ */
 
-/* Somebody has come and not half of an equal share is free. */
-static bool is_pressed(const struct elastic *elastic, const struct view *view)
+/* A job waits, and less than half of an even share is free. */
+static bool arrival_lacks_gpus(const struct elastic *elastic, const struct view *view)
 {
     if (!elastic->arrived || !elastic->any)
         return false;
     job_id id = elastic->waiting.first;
     while (id != JOB_NONE && elastic->cpu_only[id])
-        id = queue_next(&elastic->waiting, id);
+        id = fifo_queue_next(&elastic->waiting, id);
     return id != JOB_NONE &&
            view->free->gpu_count < fmin(elastic->fair, view->jobs[id].gpus_max) / 2;
 }
@@ -133,7 +136,7 @@ static bool is_pressed(const struct elastic *elastic, const struct view *view)
 bool elastic_begins(const struct elastic *elastic, const struct view *view)
 {
     return (elastic->changed && view->now_ns >= elastic->next_ns) ||
-           view->now_ns >= elastic->grow_ns || is_pressed(elastic, view);
+           view->now_ns >= elastic->grow_ns || arrival_lacks_gpus(elastic, view);
 }
 
 static int64_t resize_ns(const struct job *job)
@@ -141,15 +144,15 @@ static int64_t resize_ns(const struct job *job)
     return job->pause_ns + job->load_ns;
 }
 
-/* Its size is ours to set. */
-static bool is_ours(const struct job *job)
+/* The job's size can be set now. */
+static bool can_resize(const struct job *job)
 {
     return job_is_elastic(job) && job_may_leave(job) && job->state != JOB_LOADING &&
            job->partner == JOB_NONE && job->coming == JOB_NONE && job->gpus_now > 0;
 }
 
-/* It will be ours at the next epoch, though nothing more may happen until then. */
-static bool is_on_its_way(const struct job *job)
+/* The job can be resized at the next epoch, perhaps without an event until then. */
+static bool will_be_resizable(const struct job *job)
 {
     return job_is_elastic(job) && (job->state == JOB_LOADING ||
                                    job->state == JOB_PLACED || job->next.count > 0);
@@ -163,18 +166,18 @@ static void add_share(struct elastic *elastic, const struct view *view, job_id j
                             .most = view->jobs[job].gpus_max };
 }
 
-/* In order of submission, up to the first for whom there will be no room. */
+/* In order of submission, up to the first job for which no GPUs will be left. */
 static void gather_waiting(struct elastic *elastic, const struct view *view,
-                           uint32_t units)
+                           uint32_t gpus)
 {
     for (job_id id = elastic->waiting.first; id != JOB_NONE;
-         id = queue_next(&elastic->waiting, id)) {
+         id = fifo_queue_next(&elastic->waiting, id)) {
         const struct job *job = &view->jobs[id];
         if (job->gpus == 0)
             continue;
-        if (job->gpus_min > units)
+        if (job->gpus_min > gpus)
             return;
-        units -= job->gpus_min;
+        gpus -= job->gpus_min;
         add_share(elastic, view, id);
     }
 }
@@ -185,9 +188,9 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     bool unsettled = false;
     elastic->any = false;
     elastic->count = 0;
-    elastic->units = view->free->gpu_count;
+    elastic->gpus = view->free->gpu_count;
     elastic->length_ns = elastic->epoch_ns;
-    forget_the_dead(elastic, view);
+    drop_ended_members(elastic, view);
     for (uint32_t i = 0; i < elastic->member_count; i++) {
         job_id id = elastic->members[i].job;
         const struct job *job = &view->jobs[id];
@@ -195,18 +198,18 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
         int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
         if (job_is_elastic(job) && enough_ns > elastic->length_ns)
             elastic->length_ns = enough_ns;
-        if (!is_ours(job)) {
-            unsettled = unsettled || is_on_its_way(job);
+        if (!can_resize(job)) {
+            unsettled = unsettled || will_be_resizable(job);
             continue;
         }
-        elastic->units += job->gpus_now;
+        elastic->gpus += job->gpus_now;
         least += job->gpus_min;
         add_share(elastic, view, id);
     }
     elastic->running = elastic->count;
-    gather_waiting(elastic, view, elastic->units - least);
+    gather_waiting(elastic, view, elastic->gpus - least);
     elastic->fair =
-        elastic->count > 0 ? (double)elastic->units / elastic->count : elastic->units;
+        elastic->count > 0 ? (double)elastic->gpus / elastic->count : elastic->gpus;
     elastic->reason = view->now_ns >= elastic->next_ns   ? ELASTIC_EPOCH
                       : view->now_ns >= elastic->grow_ns ? ELASTIC_SHRUNK
                                                          : ELASTIC_ARRIVAL;
@@ -217,9 +220,361 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     elastic->changed = unsettled;
 }
 
+static double resize_s(const struct job *job)
+{
+    return (double)(job->pause_ns + job->load_ns) * 1e-9;
+}
+
+/* What the job gains by this size for the next seconds; negative: loses. */
+static double gain_of_resize(const struct job *job, const struct gains_job *share,
+                             uint32_t gpus, double seconds)
+{
+    return gains_of(share, gpus, seconds - resize_s(job)) -
+           gains_of(share, job->gpus_now, seconds);
+}
+
+/* The change is large enough to be made at all. */
+static bool is_large_change(const struct elastic *elastic, uint32_t now, uint32_t gpus)
+{
+    double by = fabs((double)gpus - now);
+    return by > 0 && by >= elastic->hysteresis * now;
+}
+
+/* More GPUs for the rest of the epoch gain more than the resize costs. */
+static bool growth_pays(const struct job *job, const struct gains_job *share,
+                        uint32_t gpus, double seconds)
+{
+    if (share->family == FAMILY_FLAT)
+        return gpus * (seconds - resize_s(job)) > job->gpus_now * seconds;
+    return gain_of_resize(job, share, gpus, seconds) > 0;
+}
+
+/* --- grants -------------------------------------------------------------------------- */
+
+static bool grant_gpus(struct plan *plan, job_id job, uint32_t gpus)
+{
+    struct ask ask = ASK_DEFAULT;
+    ask.gpus = gpus;
+    return plan_grant(plan, job, &ask);
+}
+
+/* The newest change of the plan grants GPUs that other jobs have still to vacate. */
+static bool has_pending_gpus(const struct plan *plan, job_id job)
+{
+    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
+    const struct promise_part *promises = plan_promises(plan, change);
+    for (uint32_t i = 0; i < change->promise_count; i++)
+        if (promises[i].victim != job)
+            return true;
+    return false;
+}
+
+/*
+ * Change the size of a running job. For GPUs that others have to vacate it would be
+ * stopped and restarted; a job whose grace period is too short for a checkpoint is
+ * not.
+ */
+static bool resize_job(const struct view *view, struct plan *plan, job_id id,
+                       uint32_t gpus)
+{
+    const struct job *job = &view->jobs[id];
+    size_t mark = plan_mark(plan);
+    if (!grant_gpus(plan, id, gpus))
+        return false;
+    if (job->pause_ns <= job->grace_ns || !has_pending_gpus(plan, id))
+        return true;
+    plan_undo(plan, mark);
+    return false;
+}
+
+uint32_t elastic_start(struct plan *plan, job_id job, uint32_t gpus, uint32_t least)
+{
+    for (;;) {
+        if (grant_gpus(plan, job, gpus))
+            return gpus;
+        if (gpus <= least)
+            return 0;
+        gpus = least + (gpus - least) / 2;
+    }
+}
+
+/* --- half of one job's GPUs for another ------------------------------------------- */
+
+/* What both gain if 'arrival' gets half of that job's GPUs; NAN: not possible. */
+static double gain_of_halving(const struct elastic *elastic, const struct view *view,
+                              uint32_t index, uint32_t arrival, uint32_t room,
+                              double seconds)
+{
+    const struct job *job = &view->jobs[elastic->jobs[index]];
+    const struct gains_job *share = &elastic->shares[index];
+    const struct gains_job *other = &elastic->shares[arrival];
+    uint32_t half = job->gpus_now - job->gpus_now / 2;
+    bool silent = share->family == FAMILY_FLAT;
+    if (half == job->gpus_now || half < job->gpus_min || resize_s(job) >= seconds ||
+        (silent && half < share->least))
+        return NAN;
+    if (silent && other->family == FAMILY_FLAT)
+        return job->gpus_now; /* no curve is known: take from the largest job */
+    double gpus = fmin((double)room + job->gpus_now / 2, other->most);
+    return gains_of(other, gpus, seconds) + gain_of_resize(job, share, half, seconds);
+}
+
+/* The job holds GPUs on a node that 'arrival' may use. */
+static bool is_on_allowed_node(const struct view *view, job_id arrival, job_id job)
+{
+    return node_set_touches(view->jobs[arrival].set, view_seats(view, job),
+                            view->jobs[job].seats.count);
+}
+
+/* Shrink the running job to half for which both gain most; returns the free GPUs. */
+static uint32_t halve_running_job(struct elastic *elastic, const struct view *view,
+                                  struct plan *plan, uint32_t arrival, uint32_t room)
+{
+    double seconds = (double)(elastic->next_ns - view->now_ns) * 1e-9;
+    uint32_t found = UINT32_MAX;
+    double best = gains_of(&elastic->shares[arrival], room, seconds);
+    for (uint32_t i = 0; i < elastic->running; i++) {
+        double gain = gain_of_halving(elastic, view, i, arrival, room, seconds);
+        if (gain > best && !plan_changes(plan, elastic->jobs[i]) &&
+            is_on_allowed_node(view, elastic->jobs[arrival], elastic->jobs[i])) {
+            best = gain;
+            found = i;
+        }
+    }
+    if (found == UINT32_MAX)
+        return room;
+    uint32_t now = view->jobs[elastic->jobs[found]].gpus_now;
+    if (resize_job(view, plan, elastic->jobs[found], now - now / 2))
+        room += now / 2;
+    return room;
+}
+
+/* Free GPUs, of any type, on the nodes of the set. */
+static uint32_t count_free_gpus(const struct view *view, const struct node_set *set)
+{
+    uint32_t gpus = 0;
+    for (node_id node = bits_next(&set->allowed, 0); node != BITS_NONE;
+         node = bits_next(&set->allowed, node + 1))
+        if (view->free->listed[node])
+            gpus += bits_count(view->free->rooms[node].gpus);
+    return gpus;
+}
+
+/*
+ * Start a job that fits on none of the nodes it may use: halve a job there, if that
+ * helps. Returns its GPUs, and adds to 'room' those left over.
+ */
+static uint32_t start_in_node_set(struct elastic *elastic, const struct view *view,
+                                  struct plan *plan, uint32_t arrival, uint32_t *room)
+{
+    job_id id = elastic->jobs[arrival];
+    uint32_t least = view->jobs[id].gpus_min;
+    uint32_t gpus = elastic->shares[arrival].gpus;
+    uint32_t before = count_free_gpus(view, view->jobs[id].set);
+    size_t mark = plan_mark(plan);
+    uint32_t there = halve_running_job(elastic, view, plan, arrival, before);
+    uint32_t got = 0;
+    if (there > before && there >= least)
+        got = elastic_start(plan, id, gpus < there ? gpus : there, least);
+    if (got == 0)
+        plan_undo(plan, mark);
+    else
+        *room += there - before;
+    return got;
+}
+
+/* --- an epoch ------------------------------------------------------------------------ */
+
+/* List the jobs that should shrink, by what one GPU costs them; the cheapest first. */
+static uint32_t sort_shrinks(struct elastic *elastic, const struct view *view,
+                             double seconds)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < elastic->running; i++) {
+        const struct job *job = &view->jobs[elastic->jobs[i]];
+        uint32_t gpus = elastic->shares[i].gpus;
+        if (gpus >= job->gpus_now)
+            continue;
+        double cost = -gain_of_resize(job, &elastic->shares[i], gpus, seconds);
+        elastic->shrinks[count++] =
+            (struct sort_item){ cost / (job->gpus_now - gpus), i };
+    }
+    sort_items(elastic->shrinks, elastic->scratch, count);
+    return count;
+}
+
+/*
+ * List the jobs that should grow, by what one GPU brings them; jobs below their
+ * minimum first.
+ */
+static uint32_t sort_grows(struct elastic *elastic, const struct view *view,
+                           double seconds)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < elastic->running; i++) {
+        const struct job *job = &view->jobs[elastic->jobs[i]];
+        const struct gains_job *share = &elastic->shares[i];
+        if (share->gpus <= job->gpus_now ||
+            !is_large_change(elastic, job->gpus_now, share->gpus))
+            continue;
+        double gain = gain_of_resize(job, share, share->gpus, seconds);
+        double worth = job->gpus_now < share->least
+                           ? INFINITY
+                           : gain / (share->gpus - job->gpus_now);
+        elastic->grows[count++] = (struct sort_item){ -worth, i };
+    }
+    sort_items(elastic->grows, elastic->scratch, count);
+    return count;
+}
+
+/*
+ * Shrink jobs, the cheapest first, until 'want' GPUs are free or the price is reached.
+ */
+static uint32_t shrink_jobs(struct elastic *elastic, const struct view *view,
+                            struct plan *plan, uint32_t room, uint32_t want,
+                            double price)
+{
+    bool any = elastic->waiting.count > 0; /* then small changes are made as well */
+    while (room < want && elastic->shrink_next < elastic->shrink_count &&
+           elastic->shrinks[elastic->shrink_next].key <= price) {
+        uint32_t i = elastic->shrinks[elastic->shrink_next++].value;
+        uint32_t now = view->jobs[elastic->jobs[i]].gpus_now;
+        uint32_t gpus = elastic->shares[i].gpus;
+        if ((any || is_large_change(elastic, now, gpus)) &&
+            resize_job(view, plan, elastic->jobs[i], gpus))
+            room += now - gpus;
+    }
+    return room;
+}
+
+static uint32_t start_waiting_jobs(struct elastic *elastic, const struct view *view,
+                                   struct plan *plan, uint32_t room)
+{
+    for (uint32_t i = elastic->running; i < elastic->count; i++) {
+        job_id id = elastic->jobs[i];
+        uint32_t least = view->jobs[id].gpus_min;
+        uint32_t gpus = elastic->shares[i].gpus;
+        uint32_t got = 0;
+        room = shrink_jobs(elastic, view, plan, room, gpus, INFINITY);
+        if (least <= room)
+            got = elastic_start(plan, id, gpus < room ? gpus : room, least);
+        if (got == 0 && view->jobs[id].set)
+            got = start_in_node_set(elastic, view, plan, i, &room);
+        if (got == 0)
+            break; /* no job overtakes it */
+        room -= got < room ? got : room;
+    }
+    return room;
+}
+
+/*
+ * Grow jobs, those that gain most first. A job that would have to wait for others to
+ * shrink runs on meanwhile; its GPUs are kept for it, and it grows when they are free.
+ */
+static void grow_jobs(struct elastic *elastic, const struct view *view,
+                      struct plan *plan, uint32_t room, double seconds)
+{
+    uint32_t count = sort_grows(elastic, view, seconds);
+    uint32_t coming = room > view->free->gpu_count ? room - view->free->gpu_count : 0;
+    for (uint32_t g = 0; g < count; g++) {
+        uint32_t i = elastic->grows[g].value;
+        const struct job *job = &view->jobs[elastic->jobs[i]];
+        const struct gains_job *share = &elastic->shares[i];
+        uint32_t now = job->gpus_now;
+        uint32_t before = room;
+        room = shrink_jobs(elastic, view, plan, room, share->gpus - now,
+                           -elastic->grows[g].key);
+        coming += room - before;
+        uint32_t gpus = share->gpus < now + room ? share->gpus : now + room;
+        if (gpus <= now || !is_large_change(elastic, now, gpus) ||
+            !growth_pays(job, share, gpus, seconds))
+            continue;
+        bool later = resize_s(job) > 0 && coming > 0;
+        if (later || resize_job(view, plan, elastic->jobs[i], gpus))
+            room -= gpus - now;
+    }
+}
+
+/* When all jobs told to shrink will have done so. */
+static int64_t shrinks_done_ns(const struct elastic *elastic, const struct view *view,
+                               const struct plan *plan)
+{
+    int64_t at_ns = view->now_ns;
+    for (uint32_t s = 0; s < elastic->shrink_next; s++) {
+        job_id id = elastic->jobs[elastic->shrinks[s].value];
+        const struct job *job = &view->jobs[id];
+        int64_t done_ns = view->now_ns + job->pause_ns + job->load_ns;
+        if (plan_changes(plan, id) && done_ns > at_ns)
+            at_ns = done_ns;
+    }
+    return at_ns;
+}
+
+/* An epoch begins: resize jobs and start waiting ones. */
+static void begin_epoch(struct elastic *elastic, const struct view *view,
+                        struct plan *plan)
+{
+    double seconds = (double)elastic->length_ns * 1e-9;
+    elastic->shrink_next = 0;
+    elastic->shrink_count = sort_shrinks(elastic, view, seconds);
+    uint32_t room = start_waiting_jobs(elastic, view, plan, view->free->gpu_count);
+    grow_jobs(elastic, view, plan, room, seconds);
+    int64_t at_ns = shrinks_done_ns(elastic, view, plan);
+    elastic->grow_ns = at_ns > view->now_ns ? at_ns : INT64_MAX;
+}
+
+/* The shrinks are done: let others grow. */
+static void use_freed_gpus(struct elastic *elastic, const struct view *view,
+                           struct plan *plan)
+{
+    elastic->shrink_next = elastic->shrink_count = 0;
+    elastic->grow_ns = INT64_MAX;
+    uint32_t room = start_waiting_jobs(elastic, view, plan, view->free->gpu_count);
+    grow_jobs(elastic, view, plan, room,
+              (double)(elastic->next_ns - view->now_ns) * 1e-9);
+}
+
 /* --- between epochs ------------------------------------------------------------------ */
 
-/* Jobs that idle since a lease was over, which another policy gave, go on. */
+static void start_arrivals(struct elastic *elastic, const struct view *view,
+                           struct plan *plan)
+{
+    uint32_t room = view->free->gpu_count;
+    for (uint32_t i = elastic->running; i < elastic->count; i++) {
+        job_id id = elastic->jobs[i];
+        uint32_t least = view->jobs[id].gpus_min;
+        uint32_t gpus = elastic->shares[i].gpus;
+        uint32_t got = 0;
+        if (room < gpus && !view->jobs[id].set)
+            room = halve_running_job(elastic, view, plan, i, room);
+        if (least <= room)
+            got = elastic_start(plan, id, gpus < room ? gpus : room, least);
+        if (got == 0 && view->jobs[id].set)
+            got = start_in_node_set(elastic, view, plan, i, &room);
+        if (got == 0)
+            break; /* no job overtakes it */
+        room -= got < room ? got : room;
+    }
+}
+
+void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan)
+{
+    switch (elastic->reason) {
+    case ELASTIC_EPOCH:
+        begin_epoch(elastic, view, plan);
+        break;
+    case ELASTIC_SHRUNK:
+        use_freed_gpus(elastic, view, plan);
+        break;
+    case ELASTIC_ARRIVAL:
+        start_arrivals(elastic, view, plan);
+        break;
+    }
+}
+
+/* --- at every decision ---------------------------------------------------------------- */
+
+/* Let jobs continue whose lease, granted by an earlier policy, is over. */
 static void wake_idle(struct elastic *elastic, const struct view *view,
                       struct plan *plan)
 {
@@ -249,7 +604,7 @@ void elastic_between(struct elastic *elastic, const struct view *view,
     bool blocked = false;
     for (job_id id = elastic->waiting.first;
          id != JOB_NONE && !(blocked && elastic->cpu_only_count == 0);
-         id = queue_next(&elastic->waiting, id)) {
+         id = fifo_queue_next(&elastic->waiting, id)) {
         const struct job *job = &view->jobs[id];
         if (plan_changes(plan, id))
             continue;
@@ -271,7 +626,7 @@ void elastic_between(struct elastic *elastic, const struct view *view,
 void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
                      struct reasons *reasons)
 {
-    job_id first = queue_ahead(&elastic->waiting, view, job, reasons);
+    job_id first = fifo_queue_ahead(&elastic->waiting, view, job, reasons);
     if (first != JOB_NONE)
         reasons_add(reasons, "order",
                     "job %" PRIu64

@@ -1,22 +1,32 @@
 /*
  * elastic.h - jobs that can have more or fewer GPUs, resized once an epoch.
  *
- * A policy that says how many units (GPUs) each job should have is written as
+ * A policy that determines how many GPUs each job should have is written as
  *
  *     if (elastic_begins(&elastic, view)) {
  *         elastic_gather(&elastic, view);
- *         ... set elastic.shares[0 .. count) from elastic.units ...
+ *         ... set elastic.shares[0 .. count) from elastic.gpus ...
  *         elastic_apply(&elastic, view, plan);
  *     }
  *     elastic_between(&elastic, view, plan);
  *
- * Jobs that run are never told to leave, only resized, and not for small change; jobs that
- * wait start in order of submission.  A resize costs a job the time to save and to load:
- * so an epoch is at least ten times the longest of these, and a resize is made where it
- * brings more than it costs (elastic_moves.c).  A job that arrives and finds no room does
- * not wait for the epoch: one that runs gives it half of its units.  Where epochs are long,
- * what a job leaves at its end is shared out at once.  Gangs of a fixed size run beside,
- * and what they hold is not shared out.
+ * Running jobs are never preempted, only resized, and not for small changes; waiting
+ * jobs start in order of submission.  A resize costs a job r seconds, the time to
+ * checkpoint and resume, whatever its size; so an epoch is at least ten times the
+ * longest r.  Over an epoch T a resize from a to b GPUs brings the job
+ *
+ *     G(b, T - r) - G(a, T)          G as in gains.h
+ *
+ * and takes or frees b - a GPUs.  Jobs that should shrink are ordered by what one of
+ * their GPUs costs them, jobs that should grow by what one more brings, and GPUs move
+ * from the cheapest to the dearest as long as they bring more than they cost.  Where
+ * resizes are free, all of them are made.  Waiting jobs and jobs below their minimum
+ * come first, at any price.
+ *
+ * A job that arrives between epochs and finds no free GPUs does not wait for the next
+ * one: a running job gives it half of its GPUs, chosen so that the two together gain
+ * most.  Where epochs are long, the GPUs of a job that ends are redistributed at once.
+ * Gangs of a fixed size run beside, and their GPUs are not distributed.
  */
 #pragma once
 
@@ -25,16 +35,16 @@
 
 #include "model/plan.h"
 #include "policy/shared/gains.h"
-#include "policy/shared/queue.h"
+#include "policy/shared/fifo_queue.h"
 
 struct reasons;
 struct sort_item;
 
-/* Why sizes are looked at. */
+/* Why sizes are computed. */
 enum elastic_reason {
-    ELASTIC_EPOCH,   /* an epoch begins                                          */
-    ELASTIC_SHRUNK,  /* those who had to shrink have: others can grow            */
-    ELASTIC_ARRIVAL, /* somebody has come who should not wait for the next epoch */
+    ELASTIC_EPOCH,   /* an epoch begins */
+    ELASTIC_SHRUNK,  /* jobs that had to shrink have done so: others can grow */
+    ELASTIC_ARRIVAL, /* a job has arrived that should not wait for the next epoch */
 };
 
 struct elastic {
@@ -43,29 +53,29 @@ struct elastic {
     double hysteresis;
 
     /* of this epoch */
-    struct gains_job *shares; /* those that run first, then those that may start */
-    job_id *jobs;             /* whose they are */
-    uint32_t count, running;  /* of them        */
-    uint32_t units;           /* there are      */
-    double fair;              /* units each, were all treated alike */
+    struct gains_job *shares; /* running jobs first, then those that may start */
+    job_id *jobs;             /* the job of each share */
+    uint32_t count, running;  /* number of shares, and of those that run */
+    uint32_t gpus;            /* GPUs to distribute */
+    double fair;              /* GPUs per job, divided evenly */
     int64_t length_ns;
     enum elastic_reason reason;
-    bool any; /* somebody's size can be set at all */
+    bool any; /* the size of some job can be set */
 
-    struct queue waiting;
-    bool *cpu_only; /* by slot, of those who wait: asks for no GPU */
+    struct fifo_queue waiting;
+    bool *cpu_only; /* by slot, of waiting jobs: asks for no GPU */
     uint32_t cpu_only_count;
-    struct member *members; /* who is alive, and perhaps some who are not */
+    struct elastic_member *members; /* live jobs, and perhaps some that have ended */
     struct gains_heap *heap;
-    struct sort_item *shrinks, *grows, *scratch; /* who is to be resized, in order */
+    struct sort_item *shrinks, *grows, *scratch; /* jobs to resize, in order */
     uint32_t shrink_count, shrink_next;
     uint32_t member_count, member_room, share_room, job_room, heap_room, shrink_room,
         grow_room, scratch_room;
-    int64_t next_ns; /* the next epoch begins                                 */
-    int64_t grow_ns; /* those who shrink will have done so; INT64_MAX: nobody */
-    bool arrived;    /* somebody may be made room for before the epoch       */
-    bool began;      /* an epoch, at this decision                            */
-    bool changed;    /* something happened that could change who has how much */
+    int64_t next_ns; /* begin of the next epoch */
+    int64_t grow_ns; /* when all shrinks will be done; INT64_MAX: none is under way */
+    bool arrived;    /* a job may get GPUs before the next epoch */
+    bool began;      /* an epoch began at this decision */
+    bool changed;    /* an event may have changed the shares */
 };
 
 #define ELASTIC_PARAMS(type, field) \
@@ -87,22 +97,31 @@ void elastic_release(struct elastic *elastic);
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event);
 
-/* An epoch begins and there is something to do, or somebody has come and has no room. */
+/* An epoch begins and something has changed, or a job has arrived and finds no GPUs. */
 bool elastic_begins(const struct elastic *elastic, const struct view *view);
 
-/* Say who may have units, and how many there are: 'least' and 'most' are set, flat. */
+/*
+ * List the jobs that may have GPUs, with 'least' and 'most' and a flat curve, and
+ * count the GPUs.
+ */
 void elastic_gather(struct elastic *elastic, const struct view *view);
 
-/* Resize and start jobs so that they have the units of 'shares', as far as that goes. */
+/* Resize and start jobs so that they have the GPUs of 'shares', as far as possible. */
 void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);
 
-/* Start a job with as many of 'units' as it can get, halved until it fits; 0: with none. */
-uint32_t elastic_start(struct plan *plan, job_id job, uint32_t units, uint32_t least);
+/*
+ * Start a job with at most 'gpus', halved until it fits; returns how many, 0: not
+ * started.
+ */
+uint32_t elastic_start(struct plan *plan, job_id job, uint32_t gpus, uint32_t least);
 
-/* At any decision: start who fits into what is free, and ask for the next epoch. */
+/*
+ * At every decision: start jobs that fit on free GPUs, and ask to be woken for the
+ * next epoch.
+ */
 void elastic_between(struct elastic *elastic, const struct view *view,
                      struct plan *plan);
 
-/* For 'explain'. */
+/* For the policy's explain(). */
 void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
                      struct reasons *reasons);

@@ -1,4 +1,4 @@
-/* gains.c - units to jobs by what they gain: SLAQ's allocation, and the fair one. */
+/* gains.c - GPUs to jobs by what they gain: SLAQ's allocation, and the fair one. */
 #include "policy/shared/gains.h"
 
 #include <assert.h>
@@ -11,17 +11,17 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 
 /* --- what a job gains ---------------------------------------------------------------- */
 
-static double steps_in(const struct gains_job *job, double units, double seconds)
+static double steps_in(const struct gains_job *job, double gpus, double seconds)
 {
-    double step_s = job->work_s / units + job->fixed_s;
+    double step_s = job->work_s / gpus + job->fixed_s;
     return fmin(step_s > 0 ? seconds / step_s : INFINITY, job->left);
 }
 
-double gains_of(const struct gains_job *job, double units, double seconds)
+double gains_of(const struct gains_job *job, double gpus, double seconds)
 {
-    if (units <= 0 || seconds <= 0 || job->family == FAMILY_FLAT)
+    if (gpus <= 0 || seconds <= 0 || job->family == FAMILY_FLAT)
         return 0;
-    double steps = steps_in(job, units, seconds);
+    double steps = steps_in(job, gpus, seconds);
     if (job->family == FAMILY_EXP)
         return -job->scale * job->height * expm1(-job->rate * steps);
     if (steps == INFINITY)
@@ -36,7 +36,7 @@ void gains_declared(struct gains_job *job, const struct learning *curve, double 
     bool is_inv = curve->family == LEARNING_INV;
     double a = curve->a / curve->c;
     double b = curve->b / curve->c;
-    double rest = 0; /* of its way, when it ends */
+    double rest = 0; /* of its improvement, still missing at its end */
     job->family = is_inv ? FAMILY_INV : FAMILY_EXP;
     job->rate = curve->family == LEARNING_ACC ? 1 / curve->tau : -log(curve->mu);
     job->height = exp(-job->rate * at);
@@ -51,69 +51,72 @@ void gains_declared(struct gains_job *job, const struct learning *curve, double 
     job->left = fmax(end - at, 0);
 }
 
-/* Its curve bends upwards from here on, so each further unit brings less. */
+/* The rest of its curve is convex, so each further GPU brings less. */
 static bool is_concave(const struct gains_job *job)
 {
     return job->family != FAMILY_INV || job->b * job->b >= job->a * job->c;
 }
 
-/* --- evenly -------------------------------------------------------------------------- */
+/* --- even shares ------------------------------------------------------------------ */
 
-static uint32_t clamped(const struct gains_job *job, uint32_t level)
+static uint32_t clamp_to_bounds(const struct gains_job *job, uint32_t level)
 {
     return level < job->least ? job->least : least_of(level, job->most);
 }
 
-static uint64_t needed(const struct gains_job *jobs, uint32_t count, uint32_t level)
+static uint64_t count_needed(const struct gains_job *jobs, uint32_t count,
+                             uint32_t level)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; i++)
-        sum += clamped(&jobs[i], level);
+        sum += clamp_to_bounds(&jobs[i], level);
     return sum;
 }
 
-/* Give everybody its least; those who come too late for it get nothing, and no more. */
-static uint32_t give_least(struct gains_job *jobs, uint32_t count, uint32_t units)
+/*
+ * Give each job its least; jobs for which not enough is left get nothing and no more.
+ */
+static uint32_t give_least(struct gains_job *jobs, uint32_t count, uint32_t gpus)
 {
     for (uint32_t i = 0; i < count; i++) {
         assert(jobs[i].least <= jobs[i].most);
-        bool fits = jobs[i].least <= units;
+        bool fits = jobs[i].least <= gpus;
         if (!fits)
             jobs[i].least = jobs[i].most = 0;
-        jobs[i].units = jobs[i].least;
-        units -= jobs[i].least;
+        jobs[i].gpus = jobs[i].least;
+        gpus -= jobs[i].least;
     }
-    return units;
+    return gpus;
 }
 
-uint32_t gains_level(struct gains_job *jobs, uint32_t count, uint32_t units)
+uint32_t gains_level(struct gains_job *jobs, uint32_t count, uint32_t gpus)
 {
-    uint32_t over = give_least(jobs, count, units);
-    uint32_t low = 0; /* a level that can be had, and one that is too high */
-    uint32_t high = units == UINT32_MAX ? units : units + 1;
+    uint32_t over = give_least(jobs, count, gpus);
+    uint32_t low = 0; /* a feasible level, and one too high */
+    uint32_t high = gpus == UINT32_MAX ? gpus : gpus + 1;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (needed(jobs, count, middle) <= units)
+        if (count_needed(jobs, count, middle) <= gpus)
             low = middle;
         else
             high = middle;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t share = clamped(&jobs[i], low);
-        over -= share - jobs[i].units;
-        jobs[i].units = share;
+        uint32_t share = clamp_to_bounds(&jobs[i], low);
+        over -= share - jobs[i].gpus;
+        jobs[i].gpus = share;
     }
     for (uint32_t i = 0; i < count && over > 0; i++)
-        if (jobs[i].units == low && jobs[i].units < jobs[i].most) {
-            jobs[i].units++;
+        if (jobs[i].gpus == low && jobs[i].gpus < jobs[i].most) {
+            jobs[i].gpus++;
             over--;
         }
     return over;
 }
 
-/* --- by gain ------------------------------------------------------------------------- */
+/* --- shares by gain --------------------------------------------------------------- */
 
-static bool is_before(const struct gains_heap *a, const struct gains_heap *b)
+static bool offers_more(const struct gains_heap *a, const struct gains_heap *b)
 {
     return a->gain > b->gain || (a->gain == b->gain && a->job < b->job);
 }
@@ -122,30 +125,28 @@ static void sift_down(struct gains_heap *heap, uint32_t count, uint32_t at)
 {
     struct gains_heap moved = heap[at];
     for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && is_before(&heap[child + 1], &heap[child]))
+        if (child + 1 < count && offers_more(&heap[child + 1], &heap[child]))
             child++;
-        if (!is_before(&heap[child], &moved))
+        if (!offers_more(&heap[child], &moved))
             break;
         heap[at] = heap[child];
     }
     heap[at] = moved;
 }
 
-/*
- * What a unit more brings, and how many at a time it is the average of; at most 'units'.
- */
-static struct gains_heap offer(const struct gains_job *jobs, uint32_t index,
-                               uint32_t units, double seconds)
+/* The best average gain per further GPU, and over how many GPUs; at most 'gpus'. */
+static struct gains_heap best_offer(const struct gains_job *jobs, uint32_t index,
+                                    uint32_t gpus, double seconds)
 {
     const struct gains_job *job = &jobs[index];
     struct gains_heap best = { .job = index };
-    uint32_t room = least_of(job->most - job->units, units);
+    uint32_t room = least_of(job->most - job->gpus, gpus);
     if (job->family == FAMILY_FLAT || room == 0)
         return best;
-    double now = gains_of(job, job->units, seconds);
+    double now = gains_of(job, job->gpus, seconds);
     uint32_t furthest = is_concave(job) ? 1 : room;
     for (uint32_t step = 1;;) {
-        double gain = (gains_of(job, (double)job->units + step, seconds) - now) / step;
+        double gain = (gains_of(job, (double)job->gpus + step, seconds) - now) / step;
         if (gain > best.gain) {
             best.gain = gain;
             best.step = step;
@@ -156,33 +157,33 @@ static struct gains_heap offer(const struct gains_job *jobs, uint32_t index,
     }
 }
 
-uint32_t gains_share(struct gains_job *jobs, uint32_t count, uint32_t units,
+uint32_t gains_share(struct gains_job *jobs, uint32_t count, uint32_t gpus,
                      double seconds, struct gains_heap *heap)
 {
-    units = give_least(jobs, count, units);
+    gpus = give_least(jobs, count, gpus);
     uint32_t offers = 0;
     for (uint32_t i = 0; i < count; i++) {
-        heap[offers] = offer(jobs, i, units, seconds);
+        heap[offers] = best_offer(jobs, i, gpus, seconds);
         offers += heap[offers].step > 0;
     }
     for (uint32_t i = offers / 2; i-- > 0;)
         sift_down(heap, offers, i);
-    while (units > 0 && offers > 0) {
+    while (gpus > 0 && offers > 0) {
         uint32_t job = heap[0].job;
-        if (heap[0].step <= units) {
-            jobs[job].units += heap[0].step;
-            units -= heap[0].step;
-        } /* else less is left than its offer was for */
-        heap[0] = offer(jobs, job, units, seconds);
+        if (heap[0].step <= gpus) {
+            jobs[job].gpus += heap[0].step;
+            gpus -= heap[0].step;
+        } /* else fewer are left than it was computed for */
+        heap[0] = best_offer(jobs, job, gpus, seconds);
         if (heap[0].step == 0)
             heap[0] = heap[--offers];
         sift_down(heap, offers, 0);
     }
-    if (units == 0)
+    if (gpus == 0)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
-        jobs[i].least = jobs[i].units;
-        units += jobs[i].units;
+        jobs[i].least = jobs[i].gpus;
+        gpus += jobs[i].gpus;
     }
-    return gains_level(jobs, count, units);
+    return gains_level(jobs, count, gpus);
 }

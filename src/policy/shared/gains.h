@@ -1,16 +1,16 @@
 /*
- * gains.h - units to jobs by what they gain: SLAQ's allocation, and the fair one.
+ * gains.h - GPUs to jobs by what they gain: SLAQ's allocation, and the fair one.
  *
- * What a job gains in the coming epoch T with a units is
+ * What a job gains in the coming epoch T with a GPUs is
  *
  *     G(a) = scale * (f(k) - f(k + q(a)))       q(a) = T / (w/a + t0), at most what is left
  *
- * with f its fitted loss curve, k its steps so far, w/a + t0 the time of a step.  Units go
- * one by one to the job that gains most by one more.  Where each further unit brings
- * less than the one before, that is the best there is.  Some curves start flat and fall
- * later; there a job is judged by the best average over its next 1, 2, 4, 8, … units.
+ * with f its fitted loss curve, k its steps so far, w/a + t0 the time of a step.  GPUs
+ * go one by one to the job that gains most by one more, which is optimal where each
+ * further GPU brings less than the one before.  Some curves start flat and fall later;
+ * there a job is judged by the best average gain over its next 1, 2, 4, 8, … GPUs.
  *
- * Nothing here allocates, and ties go to the job that stands first.
+ * Nothing here allocates memory, and ties go to the job that is first in the array.
  */
 #pragma once
 
@@ -21,46 +21,46 @@
 #include "predict/family.h"
 
 struct gains_job {
-    uint32_t least, most; /* units it must and can have; least <= most */
-    uint32_t units;       /* what it gets                              */
+    uint32_t least, most; /* GPUs it must and can have; least <= most */
+    uint32_t gpus;        /* GPUs it gets */
 
-    /* its curve from here on; FAMILY_FLAT: gains nothing */
+    /* the rest of its curve; FAMILY_FLAT: gains nothing */
     enum family family;
-    double height;          /* exp: of the loss above its limit now             */
-    double rate;            /* exp: -ln(mu) per step                            */
-    double a, b, c;         /* inv: 1/(a q^2 + b q + c), q steps from now       */
-    double scale;           /* 1 over all it has to learn                       */
-    double left;            /* steps to its end; INFINITY: not known            */
-    double work_s, fixed_s; /* of a step: divided by units, and not    */
+    double height;          /* exp: loss above its limit now */
+    double rate;            /* exp: -ln(mu) per step */
+    double a, b, c;         /* inv: 1/(a q^2 + b q + c), q steps from now */
+    double scale;           /* 1 / its whole improvement */
+    double left;            /* steps to its end; INFINITY: not known */
+    double work_s, fixed_s; /* of a step: divided by the GPUs, and constant */
 };
 
 /*
- * Its curve as it was declared, from step 'at' on, to its end after so many steps
- * (INFINITY: none), which is all it has to learn.
+ * Set the declared curve from step 'at' to the job's end (INFINITY: none). The
+ * improvement until then is its whole improvement.
  */
 void gains_declared(struct gains_job *job, const struct learning *curve, double at,
                     double end);
 
-/* Room for the heap of so many jobs. */
+/* An element of the heap; one per job is needed. */
 struct gains_heap {
     double gain;
     uint32_t job;
     uint32_t step;
 };
 
-/* What it gains in so many seconds. */
-double gains_of(const struct gains_job *job, double units, double seconds);
+/* The gain in this many seconds. */
+double gains_of(const struct gains_job *job, double gpus, double seconds);
 
 /*
- * As even as can be: the smallest share is as large as can be, then the next.  Everybody
- * gets 'least', nobody more than 'most'; returns what is left over.  Where not all can
- * have 'least', those who stand first have it and the others nothing.
+ * As even as possible: the smallest share is maximized, then the next (max-min fair).
+ * Each job gets at least 'least' and at most 'most'; returns the GPUs left over. Where
+ * not every job can have 'least', the first ones get it and the others nothing.
  */
-uint32_t gains_level(struct gains_job *jobs, uint32_t count, uint32_t units);
+uint32_t gains_level(struct gains_job *jobs, uint32_t count, uint32_t gpus);
 
 /*
- * By what they gain: 'least' for everybody, as above, then where it brings most.  What
- * brings nobody anything is shared evenly.  Returns what is left over.
+ * By gain: 'least' for each job, as above, then one by one where they gain most. GPUs
+ * that bring no gain are divided evenly. Returns the GPUs left over.
  */
-uint32_t gains_share(struct gains_job *jobs, uint32_t count, uint32_t units,
+uint32_t gains_share(struct gains_job *jobs, uint32_t count, uint32_t gpus,
                      double seconds, struct gains_heap *heap);

@@ -9,16 +9,16 @@
 
 #define NONE UINT32_MAX
 
-/* What decides whether a job fits. */
-struct demand {
+/* All that determines whether a job fits. */
+struct size_demand {
     uint32_t gpus, cpu_milli, mem_mib, types, nodes, spread, set;
 };
 
 struct size {
-    struct demand demand;
+    struct size_demand demand;
     struct tree jobs;
-    job_id head;   /* first that is looked at; JOB_NONE: not among the heads */
-    int64_t limit; /* of values looked at                                    */
+    job_id head;   /* first job considered; JOB_NONE: none, not in 'heads' */
+    int64_t limit; /* highest value considered */
     bool skipped;
     bool narrowed;
     uint64_t hash;
@@ -42,7 +42,7 @@ void sizes_release(struct sizes *sizes)
     map_release(&sizes->found);
 }
 
-static uint64_t hash_of(const struct demand *demand)
+static uint64_t hash_demand(const struct size_demand *demand)
 {
     const uint32_t *words = (const uint32_t *)demand;
     uint64_t hash = HASH_WORDS_START;
@@ -51,7 +51,7 @@ static uint64_t hash_of(const struct demand *demand)
     return hash;
 }
 
-static bool is_same(const struct demand *a, const struct demand *b)
+static bool is_same_demand(const struct size_demand *a, const struct size_demand *b)
 {
     return a->gpus == b->gpus && a->cpu_milli == b->cpu_milli &&
            a->mem_mib == b->mem_mib && a->types == b->types && a->nodes == b->nodes &&
@@ -60,16 +60,16 @@ static bool is_same(const struct demand *a, const struct demand *b)
 
 static uint32_t size_for(struct sizes *sizes, const struct job *job)
 {
-    struct demand demand = {
+    struct size_demand demand = {
         job->gpus,   job->cpu_milli,           job->mem_mib, job->types, job->nodes,
         job->spread, node_set_number(job->set)
     };
-    uint64_t hash = hash_of(&demand);
-    for (;; hash++) { /* another demand with the same hash: take the next number */
+    uint64_t hash = hash_demand(&demand);
+    for (;; hash++) { /* another demand has this hash: try the next */
         uint32_t at = map_find(&sizes->found, hash);
         if (at == MAP_NONE)
             break;
-        if (is_same(&sizes->all[at].demand, &demand))
+        if (is_same_demand(&sizes->all[at].demand, &demand))
             return at;
     }
     uint32_t at = sizes->size_free;
@@ -85,7 +85,7 @@ static uint32_t size_for(struct sizes *sizes, const struct job *job)
     return at;
 }
 
-/* Let 'head' stand for its size among the others; JOB_NONE takes the size out. */
+/* Make 'head' the first job of its size; JOB_NONE removes the size from the heads. */
 static void set_head(struct sizes *sizes, uint32_t at, job_id head)
 {
     struct size *size = &sizes->all[at];
@@ -191,7 +191,7 @@ void sizes_take(struct sizes *sizes, const struct view *view, job_id job)
     sizes_remove(sizes, view, job);
 }
 
-/* Remember to put this size right at the end of the decision. */
+/* Record that this size has to be restored at the end of the decision. */
 static struct size *set_aside(struct sizes *sizes, job_id job)
 {
     uint32_t at = sizes->size_of[job] - 1;

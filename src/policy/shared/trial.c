@@ -10,32 +10,32 @@
 
 #define NONE UINT32_MAX
 
-/* --- who runs -------------------------------------------------------------------------- */
+/* --- running jobs ----------------------------------------------------------------- */
 
-static void put(struct trial *trial, uint32_t place, job_id job)
+static void set_running_job(struct trial_queues *trial, uint32_t place, job_id job)
 {
     trial->running[place] = job;
     trial->place[job] = place;
 }
 
-static void leave_running(struct trial *trial, job_id job)
+static void remove_running(struct trial_queues *trial, job_id job)
 {
     uint32_t place = trial->place[job];
     if (place == NONE)
         return;
-    put(trial, place, trial->running[--trial->running_count]);
+    set_running_job(trial, place, trial->running[--trial->running_count]);
     trial->place[job] = NONE;
 }
 
-static void enter_running(struct trial *trial, const struct view *view, job_id id)
+static void add_running(struct trial_queues *trial, const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
     if (job->class == CLASS_BE && !trial_is_safe(trial, job) &&
         trial->place[id] == NONE)
-        put(trial, trial->running_count++, id);
+        set_running_job(trial, trial->running_count++, id);
 }
 
-job_id trial_draw(struct trial *trial, job_id last)
+job_id trial_draw(struct trial_queues *trial, job_id last)
 {
     if (last == JOB_NONE)
         trial->drawn_count = 0;
@@ -44,88 +44,90 @@ job_id trial_draw(struct trial *trial, job_id last)
     uint32_t left = trial->running_count - trial->drawn_count;
     uint32_t place = trial->drawn_count + rng_below(&trial->rng, left);
     job_id drawn = trial->running[place];
-    put(trial, place, trial->running[trial->drawn_count]);
-    put(trial, trial->drawn_count++, drawn);
+    set_running_job(trial, place, trial->running[trial->drawn_count]);
+    set_running_job(trial, trial->drawn_count++, drawn);
     return drawn;
 }
 
-static bool yields(const void *self, job_id job, int64_t claim)
+static bool may_preempt(const void *self, job_id job, int64_t claim)
 {
-    return trial_yields(self, job);
+    return trial_may_preempt(self, job);
 }
 
 static job_id next_in_order(const void *self, job_id last, int64_t claim)
 {
-    const struct trial *trial = self;
+    const struct trial_queues *trial = self;
     return trial->order(trial->self, last);
 }
 
-static const struct evict_rule as_ordered = { RULE_TRIAL, next_in_order, yields };
+static const struct preempt_rule as_ordered = { RULE_TRIAL, next_in_order,
+                                                may_preempt };
 
-void trial_init(struct trial *trial, struct arena *run, const struct view *view,
+void trial_init(struct trial_queues *trial, struct arena *run, const struct view *view,
                 uint64_t seed)
 {
     sizes_init(&trial->trials, run, view->job_max);
-    queue_init(&trial->others, run, view->job_max);
+    fifo_queue_init(&trial->others, run, view->job_max);
     trial->running = arena_array(run, job_id, view->job_max);
     trial->place = arena_array(run, uint32_t, view->job_max);
     rng_init(&trial->rng, seed, "victims");
-    evict_init(&trial->evict, run, view, &as_ordered, trial);
-    gate_init(&trial->gate, view, run);
+    preempt_init(&trial->preempt, run, view, &as_ordered, trial);
+    cost_test_init(&trial->cost_test, view, run);
 }
 
-void trial_release(struct trial *trial)
+void trial_release(struct trial_queues *trial)
 {
     sizes_release(&trial->trials);
 }
 
-/* --- who waits -------------------------------------------------------------------------- */
+/* --- waiting jobs ----------------------------------------------------------------- */
 
-static void enter_waiting(struct trial *trial, const struct view *view, job_id job)
+static void add_waiting(struct trial_queues *trial, const struct view *view, job_id job)
 {
     if (view->jobs[job].class == CLASS_TE)
         sizes_push(&trial->trials, view, job, view->jobs[job].submit_ns, 0);
     else
-        queue_add(&trial->others, view, job);
+        fifo_queue_add(&trial->others, view, job);
 }
 
-static void leave_waiting(struct trial *trial, const struct view *view, job_id job)
+static void remove_waiting(struct trial_queues *trial, const struct view *view,
+                           job_id job)
 {
     if (view->jobs[job].class == CLASS_TE)
         sizes_remove(&trial->trials, view, job);
     else
-        queue_remove(&trial->others, job);
+        fifo_queue_remove(&trial->others, job);
 }
 
-void trial_observe(struct trial *trial, const struct view *view,
+void trial_observe(struct trial_queues *trial, const struct view *view,
                    const struct event *event)
 {
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         trial->place[event->job] = NONE;
 
     if (event_makes_running(event, view))
-        enter_running(trial, view, event->job);
+        add_running(trial, view, event->job);
     else if (event_ends_running(event, view))
-        leave_running(trial, event->job);
-    evict_observe(&trial->evict, view, event);
-    gate_observe(&trial->gate, view, event);
+        remove_running(trial, event->job);
+    preempt_observe(&trial->preempt, view, event);
+    cost_test_observe(&trial->cost_test, view, event);
 
     if (event_makes_waiting(event, view))
-        enter_waiting(trial, view, event->job);
+        add_waiting(trial, view, event->job);
     else if (event_ends_waiting(event, view))
-        leave_waiting(trial, view, event->job);
+        remove_waiting(trial, view, event->job);
 }
 
-/* --- deciding -------------------------------------------------------------------------- */
+/* --- the decision ----------------------------------------------------------------- */
 
 /*
- * To the letter: whoever was asked to leave leaves, whether it helped or not; but nobody is
- * asked who is on no node that the newcomer may use.
+ * Exactly as published: a job revoked on the way stays revoked, whether that helped or
+ * not. Only jobs on nodes that the beneficiary may use are considered.
  */
-static bool clear_all(struct trial *trial, const struct view *view, struct plan *plan,
-                      job_id newcomer)
+static bool preempt_in_order(struct trial_queues *trial, const struct view *view,
+                             struct plan *plan, job_id beneficiary)
 {
-    const struct node_set *set = view->jobs[newcomer].set;
+    const struct node_set *set = view->jobs[beneficiary].set;
     size_t mark = plan_mark(plan);
     for (job_id victim = trial->order(trial->self, JOB_NONE); victim != JOB_NONE;
          victim = trial->order(trial->self, victim)) {
@@ -133,23 +135,23 @@ static bool clear_all(struct trial *trial, const struct view *view, struct plan 
             !node_set_touches(set, view_seats(view, victim),
                               view->jobs[victim].seats.count))
             continue;
-        plan_revoke(plan, victim, RULE_TRIAL, newcomer);
-        if (plan_grant(plan, newcomer, NULL))
+        plan_revoke(plan, victim, RULE_TRIAL, beneficiary);
+        if (plan_grant(plan, beneficiary, NULL))
             return true;
     }
     plan_undo(plan, mark);
     return false;
 }
 
-bool trial_clear(struct trial *trial, const struct view *view, struct plan *plan,
-                 job_id job)
+bool trial_preempt_until_fits(struct trial_queues *trial, const struct view *view,
+                              struct plan *plan, job_id job)
 {
     if (trial->spare)
-        return evict_for(&trial->evict, view, plan, job, 0);
-    return clear_all(trial, view, plan, job);
+        return preempt_for(&trial->preempt, view, plan, job, 0);
+    return preempt_in_order(trial, view, plan, job);
 }
 
-/* A start now; a promise of room that somebody is leaving will not do. */
+/* Start on GPUs that are free now, not on a pending allocation. */
 static bool start_now(struct plan *plan, job_id job)
 {
     size_t mark = plan_mark(plan);
@@ -162,8 +164,8 @@ static bool start_now(struct plan *plan, job_id job)
     return false;
 }
 
-void trial_decide(struct trial *trial, const struct view *view, struct plan *plan,
-                  trial_make_room *make_room)
+void trial_decide(struct trial_queues *trial, const struct view *view,
+                  struct plan *plan, trial_make_room *make_room)
 {
     struct sizes *trials = &trial->trials;
     bool looking = false;
@@ -173,7 +175,7 @@ void trial_decide(struct trial *trial, const struct view *view, struct plan *pla
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
             (trial->running_count && make_room(trial->self, view, plan, job) &&
-             gate_pass(&trial->gate, view, plan, mark, job))) {
+             cost_test_pass(&trial->cost_test, view, plan, mark, job))) {
             sizes_take(trials, view, job);
         } else {
             sizes_skip(trials, job);
@@ -182,16 +184,16 @@ void trial_decide(struct trial *trial, const struct view *view, struct plan *pla
     }
     sizes_unskip(trials);
     if (looking)
-        return; /* what becomes free is theirs */
+        return; /* GPUs that become free are kept for the trial jobs */
     for (job_id job = trial->others.first; job != JOB_NONE;
-         job = queue_next(&trial->others, job))
+         job = fifo_queue_next(&trial->others, job))
         if (!start_now(plan, job))
             break;
 }
 
-/* --- why -------------------------------------------------------------------------------- */
+/* --- explanations ----------------------------------------------------------------- */
 
-static void explain_trial(const struct trial *trial, const struct view *view,
+static void explain_trial(const struct trial_queues *trial, const struct view *view,
                           job_id job, struct reasons *reasons)
 {
     uint32_t count = sizes_ahead(&trial->trials, view, job, reasons);
@@ -206,19 +208,20 @@ static void explain_trial(const struct trial *trial, const struct view *view,
             "%u best-effort jobs run that may be asked to yield; that would not "
             "make room for it, or not pay",
             trial->running_count);
-    gate_explain(&trial->gate, view, job, reasons);
+    cost_test_explain(&trial->cost_test, view, job, reasons);
 }
 
-static void all_trials_are_ahead(const struct trial *trial, const struct view *view,
-                                 struct reasons *reasons)
+static void add_all_trials_ahead(const struct trial_queues *trial,
+                                 const struct view *view, struct reasons *reasons)
 {
     for (job_id id = 0; id < view->job_max; id++)
-        if (trial->trials.size_of[id]) /* whatever their time: before all others */
+        if (trial->trials
+                .size_of[id]) /* before all best-effort jobs, whenever submitted */
             reasons_add_ahead(reasons, INT64_MIN, view->jobs[id].id);
 }
 
-void trial_explain(const struct trial *trial, const struct view *view, job_id job,
-                   struct reasons *reasons)
+void trial_explain(const struct trial_queues *trial, const struct view *view,
+                   job_id job, struct reasons *reasons)
 {
     if (view->jobs[job].class == CLASS_TE) {
         explain_trial(trial, view, job, reasons);
@@ -228,8 +231,8 @@ void trial_explain(const struct trial *trial, const struct view *view, job_id jo
         reasons_add(reasons, "order",
                     "trial jobs go first, and %u of them look for room",
                     trial->trials.job_count);
-    all_trials_are_ahead(trial, view, reasons);
-    job_id first = queue_ahead(&trial->others, view, job, reasons);
+    add_all_trials_ahead(trial, view, reasons);
+    job_id first = fifo_queue_ahead(&trial->others, view, job, reasons);
     if (first != JOB_NONE)
         reasons_add(reasons, "order",
                     "job %" PRIu64 " came before it and has not got room; best-effort "

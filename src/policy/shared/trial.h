@@ -1,13 +1,13 @@
 /*
  * trial.h - two queues, trial jobs before the others: what fitgpp, lrtp and rand share.
  *
- * A decision first looks at the trial jobs in order of submission.  One that does not fit
- * asks the policy to make room for it.  Only when no trial job is left looking for room do
- * best-effort jobs start, strictly in order, in room that is free now.
+ * A decision first visits the trial jobs in order of submission.  For one that does not
+ * fit, the policy is asked to make room.  Only when no trial job still needs room do
+ * best-effort jobs start, strictly in order, on GPUs that are free now.
  *
- * Best-effort jobs start in order of submission, so whoever is preempted was submitted
- * before all who still wait for their first start: kept in order of submission, the queue
- * has victims at its front, and among victims the older one first.
+ * Best-effort jobs start in order of submission, so a preempted job was submitted
+ * before all that still wait for their first start: in a queue ordered by submission,
+ * victims are at the front, the older ones first.
  */
 #pragma once
 
@@ -15,74 +15,76 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "policy/shared/evict.h"
-#include "policy/shared/gate.h"
-#include "policy/shared/queue.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/cost_test.h"
+#include "policy/shared/fifo_queue.h"
 #include "policy/shared/sizes.h"
 
 struct arena;
 struct reasons;
 
 /*
- * The running best-effort job to revoke after 'last' (JOB_NONE: the first of a new round);
- * JOB_NONE: no more.  Called with the policy's self.
+ * The running best-effort job to preempt after 'last' (JOB_NONE: the first of a new
+ * round); JOB_NONE: no more. Called with the policy's self.
  */
 typedef job_id trial_order(void *self, job_id last);
 
-/* Revoke others so that 'job' is granted its seats, or change nothing: the policy's rule. */
+/* The policy's rule: preempt jobs so that 'job' is granted, or change nothing. */
 typedef bool trial_make_room(void *self, const struct view *view, struct plan *plan,
                              job_id job);
 
-struct trial {
-    void *self;           /* the policy's                                         */
-    trial_order *order;   /* whom trial_clear() revokes; may be set before a call */
-    uint32_t preempt_max; /* whoever was preempted so often is safe; 0: nobody is */
-    bool spare; /* trial_clear() spares whose room turned out not to be needed */
+struct trial_queues {
+    void *self; /* the policy's state */
+    trial_order
+        *order; /* of trial_preempt_until_fits(); may be changed before a call */
+    uint32_t preempt_max; /* jobs preempted this often are protected; 0: none */
+    bool spare; /* trial_preempt_until_fits() spares jobs whose GPUs are not needed */
 
-    struct gate gate; /* its choice is set before; asked about every preemption */
+    struct cost_test cost_test; /* tests every preemption; its choice is set before */
 
     struct sizes trials; /* waiting, by submission */
-    struct queue others;
+    struct fifo_queue others;
 
-    job_id *running; /* best effort, may be revoked: in no order that means anything */
-    uint32_t *place; /* in 'running', by slot; UINT32_MAX: not inside                */
+    job_id *running; /* preemptible best-effort jobs, in arbitrary order */
+    uint32_t *place; /* by slot: index in 'running'; UINT32_MAX: not in it */
     uint32_t running_count;
-    uint32_t drawn_count; /* at the front of 'running': drawn in this round          */
+    uint32_t drawn_count; /* at the front of 'running': those drawn in this round */
     struct rng rng;
-    struct evict evict;
+    struct preempt preempt;
 };
 
-/* 'self', 'order', 'preempt_max', 'spare' and the gate's choice are set before. */
-void trial_init(struct trial *trial, struct arena *run, const struct view *view,
+/* 'self', 'order', 'preempt_max', 'spare' and the cost test's choice are set before. */
+void trial_init(struct trial_queues *trial, struct arena *run, const struct view *view,
                 uint64_t seed);
-void trial_release(struct trial *trial);
+void trial_release(struct trial_queues *trial);
 
-/* To be told of every event, after the policy has brought its own order up to date. */
-void trial_observe(struct trial *trial, const struct view *view,
+/* Must see every event, after the policy has updated its own order. */
+void trial_observe(struct trial_queues *trial, const struct view *view,
                    const struct event *event);
 
 /* The whole decision. */
-void trial_decide(struct trial *trial, const struct view *view, struct plan *plan,
-                  trial_make_room *make_room);
+void trial_decide(struct trial_queues *trial, const struct view *view,
+                  struct plan *plan, trial_make_room *make_room);
 
-/* Revoke one after another, as 'order' says, until 'job' fits; nobody if it never does. */
-bool trial_clear(struct trial *trial, const struct view *view, struct plan *plan,
-                 job_id job);
+/* Preempt jobs in the given order until 'job' fits; none if it never does. */
+bool trial_preempt_until_fits(struct trial_queues *trial, const struct view *view,
+                              struct plan *plan, job_id job);
 
-/* A running best-effort job that may be revoked. */
-static inline bool trial_yields(const struct trial *trial, job_id job)
+/* Whether the job is a running best-effort job that may be preempted. */
+static inline bool trial_may_preempt(const struct trial_queues *trial, job_id job)
 {
     return trial->place[job] != UINT32_MAX;
 }
 
-static inline bool trial_is_safe(const struct trial *trial, const struct job *job)
+static inline bool trial_is_safe(const struct trial_queues *trial,
+                                 const struct job *job)
 {
     return trial->preempt_max && job->preemptions >= trial->preempt_max;
 }
 
-/* The next of 'running', drawn at random, without repetition within a round. */
-job_id trial_draw(struct trial *trial, job_id last);
+/* The next of 'running', drawn at random without repetition within a round. */
+job_id trial_draw(struct trial_queues *trial, job_id last);
 
-/* For 'explain' of a policy that begins to wait in here. */
-void trial_explain(const struct trial *trial, const struct view *view, job_id job,
-                   struct reasons *reasons);
+/* For the policy's explain(), when a job is waiting here. */
+void trial_explain(const struct trial_queues *trial, const struct view *view,
+                   job_id job, struct reasons *reasons);

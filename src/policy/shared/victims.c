@@ -1,4 +1,4 @@
-/* victims.c - running best-effort jobs by what would be free if one of them left. */
+/* victims.c - running best-effort jobs by what would be free if one was preempted. */
 #include "policy/shared/victims.h"
 
 #include <math.h>
@@ -10,15 +10,14 @@
 #include "model/node_set.h"
 
 #define NONE UINT32_MAX
-#define BLOCK 1024 /* entries whose least score is remembered in one pass       */
-#define PROBES_MAX \
-    192 /* in order of score, before looking at all: a few microseconds */
+#define BLOCK 1024     /* entries whose lowest score is kept in one pass */
+#define PROBES_MAX 192 /* tried by score before scanning all: a few microseconds */
 
-/* A job's seat on a node, or one promised to it. */
-struct victims_stay {
+/* What a job holds on a node, or will hold there once others have vacated it. */
+struct victims_share {
     job_id job;
     node_id node;
-    uint32_t entry; /* in its type's pool; NONE: not to be revoked */
+    uint32_t entry; /* in its type's pool; NONE: not preemptible */
     int32_t gpus, cpu_milli, mem_mib;
     uint32_t next_on_node, prev_on_node;
     uint32_t next_of_job;
@@ -26,7 +25,7 @@ struct victims_stay {
 
 enum { IN_STALE = 1, IN_MOVED = 2 };
 
-/* --- set up ------------------------------------------------------------------------ */
+/* --- setup ------------------------------------------------------------------------ */
 
 static void pool_init(struct victims_pool *pool, struct arena *run, uint32_t max)
 {
@@ -36,7 +35,7 @@ static void pool_init(struct victims_pool *pool, struct arena *run, uint32_t max
     pool->cpu_milli = arena_array(run, int32_t, max);
     pool->mem_mib = arena_array(run, int32_t, max);
     pool->age = arena_array(run, int32_t, max);
-    pool->stay = arena_array(run, uint32_t, max);
+    pool->share = arena_array(run, uint32_t, max);
     pool->block_best = arena_array(run, int32_t, max / BLOCK + 1);
 }
 
@@ -49,10 +48,13 @@ void victims_init(struct victims *v, struct arena *run, const struct view *view)
         pool_init(&v->pools[type], run, 2 * cluster->types[type].gpu_count + jobs);
     pool_init(&v->pools[TYPE_NONE], run, jobs);
 
-    /* An accelerator is shared by two at most and promised to two; others have a seat. */
-    v->stays = arena_array(run, struct victims_stay,
-                           4 * (size_t)cluster->gpu_count + 2 * (size_t)jobs);
-    v->stay_free = NONE;
+    /*
+     * At most two jobs share a GPU and two wait for it; jobs without GPUs hold one
+     * share.
+     */
+    v->shares = arena_array(run, struct victims_share,
+                            4 * (size_t)cluster->gpu_count + 2 * (size_t)jobs);
+    v->share_free = NONE;
     v->on_node = arena_array(run, uint32_t, nodes);
     memset(v->on_node, 0xff, nodes * sizeof *v->on_node);
     v->of_job = arena_array(run, uint32_t, jobs);
@@ -94,22 +96,22 @@ static float grace_of(const struct job *job)
     return (float)((double)job->grace_ns * 1e-9);
 }
 
-/* What the two terms are multiplied with; a maximum of zero drops its term. */
-struct weights {
+/* Factors of the two terms; a maximum of zero drops its term. */
+struct victim_weights {
     float size, grace;
 };
 
-static float weight(double factor, double max)
+static float term_weight(double factor, double max)
 {
     return max > 0 ? (float)(factor / max) : 0;
 }
 
-static struct weights weights_of(const struct victims *v)
+static struct victim_weights find_weights(const struct victims *v)
 {
     double size_max = 0;
     double grace_max_s = (double)v->grace_max_ns * 1e-9;
     if (v->fixed) {
-        size_max = sqrt(3); /* of a job that fills a node in every respect */
+        size_max = sqrt(3); /* of a job that fills a whole node */
     } else if (v->sizes.top != HEAP_NONE) {
         int32_t bits = (int32_t)-v->size_pool.nodes[v->sizes.top].key;
         float size;
@@ -117,11 +119,12 @@ static struct weights weights_of(const struct victims *v)
         size_max = (double)size;
         grace_max_s = (double)-v->grace_pool.nodes[v->graces.top].key * 1e-9;
     }
-    return (struct weights){ weight(1, size_max), weight(v->s, grace_max_s) };
+    return (struct victim_weights){ term_weight(1, size_max),
+                                    term_weight(v->s, grace_max_s) };
 }
 
-/* Numbers that are not negative are in order when their bits are. */
-static inline int32_t score_bits(struct weights w, float size, float grace_s)
+/* Non-negative floats compare like their bits. */
+static inline int32_t score_bits(struct victim_weights w, float size, float grace_s)
 {
     float score = size * w.size + grace_s * w.grace;
     int32_t bits;
@@ -129,7 +132,7 @@ static inline int32_t score_bits(struct weights w, float size, float grace_s)
     return bits;
 }
 
-/* --- who is where ----------------------------------------------------------------------- */
+/* --- which job is on which node --------------------------------------------------- */
 
 static void make_stale(struct victims *v, node_id node)
 {
@@ -145,28 +148,28 @@ static struct victims_pool *pool_of(struct victims *v, const struct view *view,
     return &v->pools[view->cluster->nodes[node].type];
 }
 
-static void entry_add(struct victims *v, const struct view *view, uint32_t at)
+static void add_entry(struct victims *v, const struct view *view, uint32_t at)
 {
-    struct victims_stay *stay = &v->stays[at];
-    const struct job *job = &view->jobs[stay->job];
-    struct victims_pool *pool = pool_of(v, view, stay->node);
+    struct victims_share *share = &v->shares[at];
+    const struct job *job = &view->jobs[share->job];
+    struct victims_pool *pool = pool_of(v, view, share->node);
     uint32_t i = pool->count++;
-    stay->entry = i;
-    pool->size[i] = size_of(view, stay->job);
+    share->entry = i;
+    pool->size[i] = size_of(view, share->job);
     pool->grace_s[i] = grace_of(job);
-    pool->gpus[i] = -1; /* until its node is brought up to date */
+    pool->gpus[i] = -1; /* until its node is refreshed */
     pool->age[i] = job->id < INT32_MAX ? (int32_t)job->id : INT32_MAX;
-    pool->stay[i] = at;
+    pool->share[i] = at;
 }
 
-/* The last entry takes the place of the one that goes. */
-static void entry_drop(struct victims *v, const struct view *view, uint32_t at)
+/* The last entry moves into the gap. */
+static void drop_entry(struct victims *v, const struct view *view, uint32_t at)
 {
-    struct victims_stay *stay = &v->stays[at];
-    if (stay->entry == NONE)
+    struct victims_share *share = &v->shares[at];
+    if (share->entry == NONE)
         return;
-    struct victims_pool *pool = pool_of(v, view, stay->node);
-    uint32_t i = stay->entry;
+    struct victims_pool *pool = pool_of(v, view, share->node);
+    uint32_t i = share->entry;
     uint32_t last = --pool->count;
     pool->size[i] = pool->size[last];
     pool->grace_s[i] = pool->grace_s[last];
@@ -174,77 +177,78 @@ static void entry_drop(struct victims *v, const struct view *view, uint32_t at)
     pool->cpu_milli[i] = pool->cpu_milli[last];
     pool->mem_mib[i] = pool->mem_mib[last];
     pool->age[i] = pool->age[last];
-    pool->stay[i] = pool->stay[last];
-    v->stays[pool->stay[i]].entry = i;
-    stay->entry = NONE;
+    pool->share[i] = pool->share[last];
+    v->shares[pool->share[i]].entry = i;
+    share->entry = NONE;
 }
 
-static int32_t capped(uint64_t amount)
+static int32_t cap_int32(uint64_t amount)
 {
     return amount < INT32_MAX ? (int32_t)amount : INT32_MAX;
 }
 
-static uint32_t stay_add(struct victims *v, job_id job, const struct seat *seat)
+static uint32_t add_share(struct victims *v, job_id job, const struct seat *seat)
 {
-    uint32_t at = v->stay_free;
+    uint32_t at = v->share_free;
     if (at != NONE)
-        v->stay_free = v->stays[at].next_of_job;
+        v->share_free = v->shares[at].next_of_job;
     else
-        at = v->stay_used++;
+        at = v->share_used++;
     uint32_t next = v->on_node[seat->node];
-    v->stays[at] = (struct victims_stay){ .job = job,
-                                          .node = seat->node,
-                                          .entry = NONE,
-                                          .gpus = (int32_t)seat_gpu_count(seat),
-                                          .cpu_milli = capped(seat->cpu_milli),
-                                          .mem_mib = capped(seat->mem_mib),
-                                          .next_on_node = next,
-                                          .prev_on_node = NONE,
-                                          .next_of_job = v->of_job[job] };
+    v->shares[at] = (struct victims_share){ .job = job,
+                                            .node = seat->node,
+                                            .entry = NONE,
+                                            .gpus = (int32_t)seat_gpu_count(seat),
+                                            .cpu_milli = cap_int32(seat->cpu_milli),
+                                            .mem_mib = cap_int32(seat->mem_mib),
+                                            .next_on_node = next,
+                                            .prev_on_node = NONE,
+                                            .next_of_job = v->of_job[job] };
     if (next != NONE)
-        v->stays[next].prev_on_node = at;
+        v->shares[next].prev_on_node = at;
     v->on_node[seat->node] = at;
     v->of_job[job] = at;
     make_stale(v, seat->node);
     return at;
 }
 
-static void stays_drop(struct victims *v, const struct view *view, job_id job)
+static void drop_shares(struct victims *v, const struct view *view, job_id job)
 {
     while (v->of_job[job] != NONE) {
         uint32_t at = v->of_job[job];
-        struct victims_stay *stay = &v->stays[at];
-        entry_drop(v, view, at);
-        if (stay->next_on_node != NONE)
-            v->stays[stay->next_on_node].prev_on_node = stay->prev_on_node;
-        if (stay->prev_on_node != NONE)
-            v->stays[stay->prev_on_node].next_on_node = stay->next_on_node;
+        struct victims_share *share = &v->shares[at];
+        drop_entry(v, view, at);
+        if (share->next_on_node != NONE)
+            v->shares[share->next_on_node].prev_on_node = share->prev_on_node;
+        if (share->prev_on_node != NONE)
+            v->shares[share->prev_on_node].next_on_node = share->next_on_node;
         else
-            v->on_node[stay->node] = stay->next_on_node;
-        make_stale(v, stay->node);
-        v->of_job[job] = stay->next_of_job;
-        stay->next_of_job = v->stay_free;
-        v->stay_free = at;
+            v->on_node[share->node] = share->next_on_node;
+        make_stale(v, share->node);
+        v->of_job[job] = share->next_of_job;
+        share->next_of_job = v->share_free;
+        v->share_free = at;
     }
 }
 
-/* Whatever happened to it: forget where it was, and look where it is. */
-static void resettle(struct victims *v, const struct view *view, job_id id, bool yields)
+/* Replace the job's shares by what it holds now. */
+static void update_shares(struct victims *v, const struct view *view, job_id id,
+                          bool may_preempt)
 {
     const struct job *job = &view->jobs[id];
-    stays_drop(v, view, id);
+    drop_shares(v, view, id);
     for (uint32_t i = 0; i < job->seats.count; i++) {
-        uint32_t at = stay_add(v, id, &view->seats[job->seats.first + i]);
-        if (yields)
-            entry_add(v, view, at);
+        uint32_t at = add_share(v, id, &view->seats[job->seats.first + i]);
+        if (may_preempt)
+            add_entry(v, view, at);
     }
     for (uint32_t i = 0; i < job->next.count; i++)
-        stay_add(v, id, &view->seats[job->next.first + i]);
+        add_share(v, id, &view->seats[job->next.first + i]);
 }
 
 /* --- maxima and order ------------------------------------------------------------------------ */
 
-static void uncount(struct victims *v, job_id id)
+static void drop_from_order(struct victims *v, job_id id)
 {
     if (v->counted[id]) {
         heap_remove(&v->size_pool, &v->sizes, id);
@@ -256,15 +260,16 @@ static void uncount(struct victims *v, job_id id)
     v->ordered[id] = false;
 }
 
-static void count(struct victims *v, const struct view *view, job_id id, bool yields)
+static void add_to_order(struct victims *v, const struct view *view, job_id id,
+                         bool may_preempt)
 {
     const struct job *job = &view->jobs[id];
     float size = size_of(view, id);
     if (v->fixed) {
-        if (yields)
+        if (may_preempt)
             tree_insert(&v->tree_pool, &v->by_score, id,
-                        score_bits(weights_of(v), size, grace_of(job)), job->id, 0);
-        v->ordered[id] = yields;
+                        score_bits(find_weights(v), size, grace_of(job)), job->id, 0);
+        v->ordered[id] = may_preempt;
         return;
     }
     int32_t bits;
@@ -274,7 +279,7 @@ static void count(struct victims *v, const struct view *view, job_id id, bool yi
     v->counted[id] = true;
 }
 
-static bool moves_somebody(enum event_kind kind)
+static bool changes_allocation(enum event_kind kind)
 {
     switch (kind) {
     case EVENT_STARTED:
@@ -304,37 +309,37 @@ void victims_observe(struct victims *v, const struct view *view,
     }
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         v->of_job[event->job] = NONE;
-    if (!moves_somebody(event->kind))
+    if (!changes_allocation(event->kind))
         return;
     const struct job *job = &view->jobs[event->job];
     bool runs = job->class == CLASS_BE && job_runs(job);
-    bool yields = runs && job_may_leave(job) &&
-                  !(v->preempt_max && job->preemptions >= v->preempt_max);
-    resettle(v, view, event->job, yields);
-    uncount(v, event->job);
+    bool may_preempt = runs && job_may_leave(job) &&
+                       !(v->preempt_max && job->preemptions >= v->preempt_max);
+    update_shares(v, view, event->job, may_preempt);
+    drop_from_order(v, event->job);
     if (runs)
-        count(v, view, event->job, yields);
+        add_to_order(v, view, event->job, may_preempt);
 }
 
-/* --- bringing entries up to date ----------------------------------------------------------------- */
+/* --- refreshing entries ----------------------------------------------------------- */
 
-static void refresh(struct victims *v, const struct view *view, const struct plan *plan,
-                    node_id node)
+static void refresh_node(struct victims *v, const struct view *view,
+                         const struct plan *plan, node_id node)
 {
     struct victims_pool *pool = pool_of(v, view, node);
     struct room room;
     plan_room(plan, node, &room);
     int32_t gpus = (int32_t)bits_count(room.gpus);
-    for (uint32_t at = v->on_node[node]; at != NONE; at = v->stays[at].next_on_node) {
-        const struct victims_stay *stay = &v->stays[at];
-        uint32_t i = stay->entry;
+    for (uint32_t at = v->on_node[node]; at != NONE; at = v->shares[at].next_on_node) {
+        const struct victims_share *share = &v->shares[at];
+        uint32_t i = share->entry;
         if (i == NONE)
             continue;
-        bool shares = view->jobs[stay->job].partner != JOB_NONE;
+        bool shares = view->jobs[share->job].partner != JOB_NONE;
         pool->gpus[i] =
-            plan_changes(plan, stay->job) ? -1 : gpus + (shares ? 0 : stay->gpus);
-        pool->cpu_milli[i] = capped((uint64_t)room.cpu_milli + stay->cpu_milli);
-        pool->mem_mib[i] = capped((uint64_t)room.mem_mib + stay->mem_mib);
+            plan_changes(plan, share->job) ? -1 : gpus + (shares ? 0 : share->gpus);
+        pool->cpu_milli[i] = cap_int32((uint64_t)room.cpu_milli + share->cpu_milli);
+        pool->mem_mib[i] = cap_int32((uint64_t)room.mem_mib + share->mem_mib);
     }
 }
 
@@ -348,7 +353,7 @@ void victims_begin(struct victims *v)
     v->change_seen = 0;
 }
 
-/* A node that the plan changes is out of date again once the plan is over. */
+/* A node changed by the plan must be refreshed again when the plan is over. */
 static void note_moved(struct victims *v, node_id node)
 {
     make_stale(v, node);
@@ -365,46 +370,49 @@ static void note_change(struct victims *v, const struct plan *plan,
     for (uint32_t i = 0; i < change->seat_count; i++)
         note_moved(v, seats[i].node);
     for (uint32_t at = v->of_job[change->job]; at != NONE;
-         at = v->stays[at].next_of_job)
-        note_moved(v, v->stays[at].node);
+         at = v->shares[at].next_of_job)
+        note_moved(v, v->shares[at].node);
 }
 
-static void catch_up(struct victims *v, const struct view *view,
-                     const struct plan *plan)
+static void refresh_stale_nodes(struct victims *v, const struct view *view,
+                                const struct plan *plan)
 {
     for (; v->change_seen < plan_change_count(plan); v->change_seen++)
         note_change(v, plan, plan_change(plan, v->change_seen));
     for (uint32_t i = 0; i < v->stale_count; i++) {
         v->listed[v->stale[i]] &= (uint8_t)~IN_STALE;
-        refresh(v, view, plan, v->stale[i]);
+        refresh_node(v, view, plan, v->stale[i]);
     }
     v->stale_count = 0;
 }
 
-/* --- choosing ------------------------------------------------------------------------------------- */
+/* --- the choice ------------------------------------------------------------------- */
 
-/* What the newcomer asks for, on one node. */
-struct need {
+/* What the beneficiary needs on one node. */
+struct victim_need {
     int32_t gpus, cpu_milli, mem_mib;
-    uint32_t types; /* bit TYPE_NONE: nodes without accelerators will do */
+    uint32_t types; /* bit TYPE_NONE: nodes without GPUs will do */
     const struct node_set *set;
 };
 
-static struct need need_of(const struct job *newcomer)
+static struct victim_need need_on_one_node(const struct job *beneficiary)
 {
-    return (struct need){ capped(newcomer->gpus), capped(newcomer->cpu_milli),
-                          capped(newcomer->mem_mib),
-                          newcomer->gpus ? newcomer->types
-                                         : newcomer->types | 1u << TYPE_NONE,
-                          newcomer->set };
+    return (struct victim_need){
+        cap_int32(beneficiary->gpus), cap_int32(beneficiary->cpu_milli),
+        cap_int32(beneficiary->mem_mib),
+        beneficiary->gpus ? beneficiary->types : beneficiary->types | 1u << TYPE_NONE,
+        beneficiary->set
+    };
 }
 
 /*
- * Its score if it makes room, else INT32_MAX.  What is lacking is negative, and a sign
- * spread over a word sets all bits of a score that does not count: without a branch.
+ * The score if preempting this job makes room, else INT32_MAX. A missing amount is
+ * negative; its sign bit, spread over the word, sets all bits of the score without a
+ * branch.
  */
 static inline int32_t bits_if_it_fits(const struct victims_pool *pool, uint32_t i,
-                                      const struct need *need, struct weights w)
+                                      const struct victim_need *need,
+                                      struct victim_weights w)
 {
     int32_t lacking = (pool->gpus[i] - need->gpus) |
                       (pool->cpu_milli[i] - need->cpu_milli) |
@@ -414,15 +422,15 @@ static inline int32_t bits_if_it_fits(const struct victims_pool *pool, uint32_t 
 }
 
 /*
- * The least score from 'from' to 'to' of those who would make room.  Integers only in
- * what is carried from one entry to the next: so the loop may be taken apart into vector
- * code without changing a result.
+ * The lowest score in [from, to) among jobs that would make room. Only integers are
+ * carried between iterations, so vectorizing the loop cannot change a result.
  */
 static int32_t best_in_block(const struct victims_pool *pool, uint32_t from,
-                             uint32_t to, const struct need *need, struct weights w)
+                             uint32_t to, const struct victim_need *need,
+                             struct victim_weights w)
 {
     const struct victims_pool p = *pool;
-    const struct need n = *need;
+    const struct victim_need n = *need;
     int32_t best = INT32_MAX;
     for (uint32_t i = from; i < to; i++) {
         int32_t bits = bits_if_it_fits(&p, i, &n, w);
@@ -431,13 +439,13 @@ static int32_t best_in_block(const struct victims_pool *pool, uint32_t from,
     return best;
 }
 
-/* Of those in a block with this score, the least age. */
+/* The lowest age in a block among entries with this score. */
 static int32_t oldest_in_block(const struct victims_pool *pool, uint32_t from,
-                               uint32_t to, const struct need *need, struct weights w,
-                               int32_t best)
+                               uint32_t to, const struct victim_need *need,
+                               struct victim_weights w, int32_t best)
 {
     const struct victims_pool p = *pool;
-    const struct need n = *need;
+    const struct victim_need n = *need;
     int32_t oldest = INT32_MAX;
     for (uint32_t i = from; i < to; i++) {
         int32_t bits = bits_if_it_fits(&p, i, &n, w);
@@ -453,8 +461,8 @@ static uint32_t block_end(const struct victims_pool *pool, uint32_t block)
     return end < pool->count ? end : pool->count;
 }
 
-static int32_t best_in_pool(struct victims_pool *pool, const struct need *need,
-                            struct weights w)
+static int32_t best_in_pool(struct victims_pool *pool, const struct victim_need *need,
+                            struct victim_weights w)
 {
     int32_t best = INT32_MAX;
     for (uint32_t block = 0; block * BLOCK < pool->count; block++) {
@@ -466,10 +474,11 @@ static int32_t best_in_pool(struct victims_pool *pool, const struct need *need,
     return best;
 }
 
-/* Who has this score and the lowest public id, if lower than that of 'chosen'. */
+/* The job with this score and the lowest public id, if lower than that of 'chosen'. */
 static job_id oldest_in_pool(struct victims *v, const struct view *view,
-                             const struct victims_pool *pool, const struct need *need,
-                             struct weights w, int32_t best, job_id chosen)
+                             const struct victims_pool *pool,
+                             const struct victim_need *need, struct victim_weights w,
+                             int32_t best, job_id chosen)
 {
     for (uint32_t block = 0; block * BLOCK < pool->count; block++) {
         if (pool->block_best[block] != best)
@@ -480,7 +489,7 @@ static job_id oldest_in_pool(struct victims *v, const struct view *view,
             oldest >= (int32_t)view->jobs[chosen].id)
             continue;
         for (uint32_t i = block * BLOCK; i < end; i++) {
-            job_id job = v->stays[pool->stay[i]].job;
+            job_id job = v->shares[pool->share[i]].job;
             if (pool->age[i] == oldest && bits_if_it_fits(pool, i, need, w) == best &&
                 (chosen == JOB_NONE || view->jobs[job].id < view->jobs[chosen].id))
                 chosen = job;
@@ -489,12 +498,12 @@ static job_id oldest_in_pool(struct victims *v, const struct view *view,
     return chosen;
 }
 
-/* Where only some nodes will do: those who are there, one by one. */
-static job_id scan_set(struct victims *v, const struct view *view,
-                       const struct need *need)
+/* For a beneficiary that may use some nodes only: try the jobs on these. */
+static job_id scan_allowed_nodes(struct victims *v, const struct view *view,
+                                 const struct victim_need *need)
 {
     const struct bits *nodes = &need->set->allowed;
-    struct weights w = weights_of(v);
+    struct victim_weights w = find_weights(v);
     int32_t best = INT32_MAX;
     job_id chosen = JOB_NONE;
     for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
@@ -503,27 +512,28 @@ static job_id scan_set(struct victims *v, const struct view *view,
         if (!(need->types >> view->cluster->nodes[node].type & 1))
             continue;
         for (uint32_t at = v->on_node[node]; at != NONE;
-             at = v->stays[at].next_on_node) {
-            const struct victims_stay *stay = &v->stays[at];
-            int32_t bits = stay->entry == NONE
+             at = v->shares[at].next_on_node) {
+            const struct victims_share *share = &v->shares[at];
+            int32_t bits = share->entry == NONE
                                ? INT32_MAX
-                               : bits_if_it_fits(pool, stay->entry, need, w);
+                               : bits_if_it_fits(pool, share->entry, need, w);
             bool older =
-                chosen != JOB_NONE && view->jobs[stay->job].id < view->jobs[chosen].id;
+                chosen != JOB_NONE && view->jobs[share->job].id < view->jobs[chosen].id;
             if (bits < best || (bits == best && bits < INT32_MAX && older)) {
                 best = bits;
-                chosen = stay->job;
+                chosen = share->job;
             }
         }
     }
     return chosen;
 }
 
-static job_id scan(struct victims *v, const struct view *view, const struct need *need)
+static job_id scan_all(struct victims *v, const struct view *view,
+                       const struct victim_need *need)
 {
     if (need->set)
-        return scan_set(v, view, need);
-    struct weights w = weights_of(v);
+        return scan_allowed_nodes(v, view, need);
+    struct victim_weights w = find_weights(v);
     int32_t bests[TYPES_MAX + 1];
     int32_t best = INT32_MAX;
     for (uint32_t type = 0; type <= TYPES_MAX; type++) {
@@ -539,15 +549,15 @@ static job_id scan(struct victims *v, const struct view *view, const struct need
 }
 
 static bool makes_room(const struct victims *v, const struct view *view, job_id job,
-                       const struct need *need)
+                       const struct victim_need *need)
 {
-    for (uint32_t at = v->of_job[job]; at != NONE; at = v->stays[at].next_of_job) {
-        const struct victims_stay *stay = &v->stays[at];
-        uint32_t type = view->cluster->nodes[stay->node].type;
+    for (uint32_t at = v->of_job[job]; at != NONE; at = v->shares[at].next_of_job) {
+        const struct victims_share *share = &v->shares[at];
+        uint32_t type = view->cluster->nodes[share->node].type;
         const struct victims_pool *pool = &v->pools[type];
-        uint32_t i = stay->entry;
+        uint32_t i = share->entry;
         if (i != NONE && (need->types >> type & 1) &&
-            node_set_has(need->set, stay->node) && pool->gpus[i] >= need->gpus &&
+            node_set_has(need->set, share->node) && pool->gpus[i] >= need->gpus &&
             pool->cpu_milli[i] >= need->cpu_milli && pool->mem_mib[i] >= need->mem_mib)
             return true;
     }
@@ -555,35 +565,35 @@ static bool makes_room(const struct victims *v, const struct view *view, job_id 
 }
 
 job_id victims_scan(struct victims *v, const struct view *view, const struct plan *plan,
-                    const struct job *newcomer)
+                    const struct job *beneficiary)
 {
-    struct need need = need_of(newcomer);
-    catch_up(v, view, plan);
-    return scan(v, view, &need);
+    struct victim_need need = need_on_one_node(beneficiary);
+    refresh_stale_nodes(v, view, plan);
+    return scan_all(v, view, &need);
 }
 
 job_id victims_best(struct victims *v, const struct view *view, const struct plan *plan,
-                    const struct job *newcomer)
+                    const struct job *beneficiary)
 {
-    struct need need = need_of(newcomer);
-    catch_up(v, view, plan);
+    struct victim_need need = need_on_one_node(beneficiary);
+    refresh_stale_nodes(v, view, plan);
     if (!v->fixed)
-        return scan(v, view, &need);
+        return scan_all(v, view, &need);
     uint32_t job = tree_first(&v->tree_pool, &v->by_score);
     for (uint32_t i = 0; i < PROBES_MAX && job != TREE_NONE; i++) {
         if (makes_room(v, view, job, &need))
             return job;
         job = tree_next(&v->tree_pool, job);
     }
-    return job == TREE_NONE ? JOB_NONE : scan(v, view, &need);
+    return job == TREE_NONE ? JOB_NONE : scan_all(v, view, &need);
 }
 
-/* --- all of them, in order ------------------------------------------------------------------------ */
+/* --- all preemptible jobs in order ------------------------------------------------ */
 
 void victims_sort(struct victims *v, const struct view *view, const job_id *running,
                   uint32_t job_count)
 {
-    struct weights w = weights_of(v);
+    struct victim_weights w = find_weights(v);
     for (uint32_t i = 0; i < job_count; i++)
         v->items[i] =
             (struct sort_item){ (double)view->jobs[running[i]].id, running[i] };

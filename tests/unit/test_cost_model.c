@@ -3,32 +3,32 @@
 
 #include <math.h>
 
-#include "policy/shared/worth.h"
+#include "policy/shared/cost_model.h"
 
-static struct worth worth;
-static struct worth_price price;
+static struct cost_model model;
+static struct preemption_price price;
 
 /* Only what is in sight counts. */
-static const struct worth_settings exact = {
+static const struct cost_model_settings exact = {
     .theta = 1, .hysteresis = 1, .quantile = 0.7, .depth = 32
 };
 
 #define NEAR(a, b) (fabs((a) - (b)) < 1e-6)
 
 /* A worth that knows all that waits and runs. */
-static void begin(struct world *w, struct worth_settings settings)
+static void begin(struct world *w, struct cost_model_settings settings)
 {
-    worth = (struct worth){ .settings = settings };
-    worth_init(&worth, &w->state.view, &w->arena);
+    model = (struct cost_model){ .settings = settings };
+    cost_model_init(&model, &w->state.view, &w->arena);
     for (job_id job = 0; job < w->state.job_count; job++)
-        worth_observe(&worth, &w->state.view,
-                      &(struct event){ .kind = EVENT_ADOPTED, .job = job });
+        cost_model_observe(&model, &w->state.view,
+                           &(struct event){ .kind = EVENT_ADOPTED, .job = job });
 }
 
 static bool ask(struct world *w, job_id newcomer, const job_id *victims, uint32_t count)
 {
-    return worth_swap(&worth, &w->state.view, world_plan(w), newcomer, victims, count,
-                      &price);
+    return cost_model_pays(&model, &w->state.view, world_plan(w), newcomer, victims,
+                           count, &price);
 }
 
 static struct job a_job(uint32_t gpus, double work_s, int64_t pause_s, int64_t load_s)
@@ -90,7 +90,7 @@ static void a_second_decides(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 171, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    struct worth_settings settings = exact;
+    struct cost_model_settings settings = exact;
     settings.theta = 0;
     begin(w, settings);
 
@@ -211,7 +211,7 @@ static void doubt_speaks_against_a_swap(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 150, 0, 0));
     job_id new = world_queued(w, a_job(4, 100, 0, 0));
-    struct worth_settings settings = exact;
+    struct cost_model_settings settings = exact;
     begin(w, settings);
     assert_true(ask(w, new, &old, 1));
     settings.spread = 0.5; /* 100 x 1.3 against 150 / 1.3 */
@@ -225,7 +225,7 @@ static void a_wait_is_stretched_by_those_yet_to_come(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 1000, 10, 20));
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    struct worth_settings settings = exact;
+    struct cost_model_settings settings = exact;
     settings.stretch = 0.5;
     begin(w, settings);
 
@@ -238,7 +238,7 @@ static void the_one_who_has_just_begun_needs_more(void **state)
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 300, 10, 20)); /* gain 130, cost 120 */
     job_id new = world_queued(w, a_job(4, 100, 5, 30));
-    struct worth_settings settings = exact;
+    struct cost_model_settings settings = exact;
     settings.hysteresis = 2;
     begin(w, settings);
     assert_false(ask(w, new, &old, 1));
@@ -267,18 +267,18 @@ static void what_is_not_declared_is_modelled_or_measured(void **state)
         w, (struct job){ .gpus = 1, .bytes_per_step = 2000000000, .steps_total = 10 });
     begin(w, exact);
     const struct view *view = &w->state.view;
-    assert_true(NEAR(worth_pause_s(&worth, view, plain), 0));
-    assert_true(NEAR(worth_pause_s(&worth, view, large), 5 + 8));
-    assert_true(NEAR(worth_load_s(&worth, view, large), 20 + 8));
+    assert_true(NEAR(cost_model_pause_s(&model, view, plain), 0));
+    assert_true(NEAR(cost_model_pause_s(&model, view, large), 5 + 8));
+    assert_true(NEAR(cost_model_load_s(&model, view, large), 20 + 8));
 
     world_job(w, plain)->recalled_ns = view->now_ns;
     world_pass(w, SECONDS(40));
     struct event stopped = { .kind = EVENT_STOPPED, .job = plain, .clean = true };
-    worth_observe(&worth, view, &stopped);
-    assert_true(NEAR(worth_pause_s(&worth, view, plain), 40));
+    cost_model_observe(&model, view, &stopped);
+    assert_true(NEAR(cost_model_pause_s(&model, view, plain), 40));
     world_pass(w, SECONDS(40));
-    worth_observe(&worth, view, &stopped);
-    assert_true(NEAR(worth_pause_s(&worth, view, plain), 60)); /* of 40 and 80 */
+    cost_model_observe(&model, view, &stopped);
+    assert_true(NEAR(cost_model_pause_s(&model, view, plain), 60)); /* of 40 and 80 */
 }
 
 static int setup(void **state)

@@ -1,7 +1,7 @@
 /* Making room for one job by revoking others: whom, and whom not. */
 #include "support/world.h"
 
-#include "policy/shared/evict.h"
+#include "policy/shared/preempt.h"
 
 /* Candidates are those with at least so many steps to do, the most first. */
 static job_id next_by_work(const void *self, job_id last, int64_t claim)
@@ -26,18 +26,19 @@ static bool has_more_work(const void *self, job_id job, int64_t claim)
            w->state.jobs[job].steps_total > (double)claim;
 }
 
-static const struct evict_rule by_work = { RULE_ORDER, next_by_work, has_more_work };
+static const struct preempt_rule by_work = { RULE_ORDER, next_by_work, has_more_work };
 
 struct scene {
     struct world w;
-    struct evict evict;
+    struct preempt preempt;
 };
 
 static struct scene *open_scene(const char *cluster)
 {
     static struct scene scene;
     world_init_as(&scene.w, cluster);
-    evict_init(&scene.evict, &scene.w.arena, &scene.w.state.view, &by_work, &scene.w);
+    preempt_init(&scene.preempt, &scene.w.arena, &scene.w.state.view, &by_work,
+                 &scene.w);
     return &scene;
 }
 
@@ -46,13 +47,14 @@ static job_id runs_on(struct scene *scene, node_id node, uint32_t gpus, double w
     job_id job = world_running_on(&scene->w, node,
                                   (struct job){ .gpus = gpus, .steps_total = work });
     struct event event = { .kind = EVENT_ADOPTED, .job = job };
-    evict_observe(&scene->evict, &scene->w.state.view, &event);
+    preempt_observe(&scene->preempt, &scene->w.state.view, &event);
     return job;
 }
 
 static bool make_room(struct scene *scene, job_id job, int64_t claim)
 {
-    return evict_for(&scene->evict, &scene->w.state.view, scene->w.plan, job, claim);
+    return preempt_for(&scene->preempt, &scene->w.state.view, scene->w.plan, job,
+                       claim);
 }
 
 static void those_with_the_strongest_claim_against_them_go_first(void **state)
@@ -127,7 +129,7 @@ static void a_walk_in_vain_is_not_taken_for_granted(void **state)
 
     struct event ended = { .kind = EVENT_FINISHED, .job = b };
     world_apply(&s->w, ended);
-    evict_observe(&s->evict, &s->w.state.view, &ended);
+    preempt_observe(&s->preempt, &s->w.state.view, &ended);
     world_plan(&s->w);
     assert_true(make_room(s, new, 50)); /* somebody has left */
     assert_true(world_waits_for(&s->w, new, a));
@@ -234,5 +236,5 @@ int main(void)
         cmocka_unit_test(a_walk_in_vain_says_nothing_of_other_nodes),
         cmocka_unit_test(a_gang_gets_the_node_that_must_be_among_its_own),
     };
-    return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("preempt", tests, NULL, NULL);
 }

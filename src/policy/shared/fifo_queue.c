@@ -1,13 +1,13 @@
-/* queue.c - waiting jobs in order of submission. */
-#include "policy/shared/queue.h"
+/* fifo_queue.c - waiting jobs in order of submission. */
+#include "policy/shared/fifo_queue.h"
 
 #include "base/arena.h"
 #include "model/reasons.h"
 
-void queue_init(struct queue *queue, struct arena *run, uint32_t job_max)
+void fifo_queue_init(struct fifo_queue *queue, struct arena *run, uint32_t job_max)
 {
-    *queue = (struct queue){ .first = JOB_NONE, .last = JOB_NONE };
-    queue->links = arena_array(run, struct queue_link, job_max);
+    *queue = (struct fifo_queue){ .first = JOB_NONE, .last = JOB_NONE };
+    queue->links = arena_array(run, struct fifo_queue_link, job_max);
 }
 
 static bool is_before(const struct view *view, job_id a, job_id b)
@@ -17,11 +17,11 @@ static bool is_before(const struct view *view, job_id a, job_id b)
     return x->submit_ns != y->submit_ns ? x->submit_ns < y->submit_ns : x->id < y->id;
 }
 
-static void insert_before(struct queue *queue, job_id job, job_id next)
+static void insert_before(struct fifo_queue *queue, job_id job, job_id next)
 {
-    struct queue_link *links = queue->links;
+    struct fifo_queue_link *links = queue->links;
     job_id prev = next == JOB_NONE ? queue->last : links[next].prev;
-    links[job] = (struct queue_link){ .prev = prev, .next = next, .inside = true };
+    links[job] = (struct fifo_queue_link){ .prev = prev, .next = next, .inside = true };
     if (prev == JOB_NONE)
         queue->first = job;
     else
@@ -33,7 +33,7 @@ static void insert_before(struct queue *queue, job_id job, job_id next)
     queue->count++;
 }
 
-void queue_add(struct queue *queue, const struct view *view, job_id job)
+void fifo_queue_add(struct fifo_queue *queue, const struct view *view, job_id job)
 {
     if (queue->links[job].inside)
         return;
@@ -41,16 +41,16 @@ void queue_add(struct queue *queue, const struct view *view, job_id job)
         insert_before(queue, job, JOB_NONE);
         return;
     }
-    /* One that comes back was here before: its place is near the front. */
+    /* A job that returns has its place near the front. */
     job_id next = queue->first;
     while (next != JOB_NONE && is_before(view, next, job))
         next = queue->links[next].next;
     insert_before(queue, job, next);
 }
 
-void queue_remove(struct queue *queue, job_id job)
+void fifo_queue_remove(struct fifo_queue *queue, job_id job)
 {
-    struct queue_link *link = &queue->links[job];
+    struct fifo_queue_link *link = &queue->links[job];
     if (!link->inside)
         return;
     if (link->prev == JOB_NONE)
@@ -65,8 +65,8 @@ void queue_remove(struct queue *queue, job_id job)
     queue->count--;
 }
 
-job_id queue_ahead(const struct queue *queue, const struct view *view, job_id job,
-                   struct reasons *reasons)
+job_id fifo_queue_ahead(const struct fifo_queue *queue, const struct view *view,
+                        job_id job, struct reasons *reasons)
 {
     if (!queue->links[job].inside)
         return JOB_NONE;

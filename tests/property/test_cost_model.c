@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "policy/shared/worth.h"
+#include "policy/shared/cost_model.h"
 #include "support/world.h"
 
 extern const struct policy policy_xion, policy_srtf;
@@ -92,10 +92,10 @@ static uint32_t fill(struct world *w, struct rng *rng, uint32_t gpus_max, double
     return JOBS;
 }
 
-static struct party party_of(struct world *w, const struct worth *worth, job_id id)
+static struct party party_of(struct world *w, const struct cost_model *model, job_id id)
 {
     const struct view *view = &w->state.view;
-    struct party party = { .key = (double)worth_key_ns(worth, view, id),
+    struct party party = { .key = (double)cost_model_key_ns(model, view, id),
                            .gpus = view->jobs[id].gpus,
                            .queued = !job_runs(&view->jobs[id]) };
     party.run_s = (double)(view_work_left_ns(view, id) + view->jobs[id].load_ns) * 1e-9;
@@ -103,20 +103,20 @@ static struct party party_of(struct world *w, const struct worth *worth, job_id 
     return party;
 }
 
-static double stupid_keep(struct world *w, const struct worth *worth)
+static double stupid_keep(struct world *w, const struct cost_model *model)
 {
     struct party all[JOBS];
     for (job_id id = 0; id < JOBS; id++)
-        all[id] = party_of(w, worth, id);
+        all[id] = party_of(w, model, id);
     return play(all, JOBS, w->cluster.gpu_count);
 }
 
-static double stupid_swap(struct world *w, const struct worth *worth, job_id newcomer,
-                          job_id victim)
+static double stupid_swap(struct world *w, const struct cost_model *model,
+                          job_id newcomer, job_id victim)
 {
     struct party all[JOBS + 1];
     for (job_id id = 0; id < JOBS; id++)
-        all[id] = party_of(w, worth, id);
+        all[id] = party_of(w, model, id);
     double pause_s = (double)w->state.jobs[victim].pause_ns * 1e-9;
     all[newcomer].queued = false;
     all[newcomer].end_s = pause_s + all[newcomer].run_s;
@@ -127,15 +127,15 @@ static double stupid_swap(struct world *w, const struct worth *worth, job_id new
     return play(all, JOBS + 1, w->cluster.gpu_count);
 }
 
-static void begin(struct world *w, struct worth *worth)
+static void begin(struct world *w, struct cost_model *model)
 {
-    *worth = (struct worth){ .settings = WORTH_STANDARD };
-    worth->settings.depth = 64;
-    worth->settings.stretch = 0;
-    worth_init(worth, &w->state.view, &w->arena);
+    *model = (struct cost_model){ .settings = COST_MODEL_STANDARD };
+    model->settings.depth = 64;
+    model->settings.stretch = 0;
+    cost_model_init(model, &w->state.view, &w->arena);
     for (job_id id = 0; id < JOBS; id++)
-        worth_observe(worth, &w->state.view,
-                      &(struct event){ .kind = EVENT_ADOPTED, .job = id });
+        cost_model_observe(model, &w->state.view,
+                           &(struct event){ .kind = EVENT_ADOPTED, .job = id });
 }
 
 /* --- properties ------------------------------------------------------------------------- */
@@ -145,23 +145,23 @@ static void the_price_is_what_the_stupid_version_says(void **state)
     FOR_EACH_SEED(seed, 60)
     {
         struct world w;
-        struct worth worth;
+        struct cost_model model;
         struct rng rng;
         rng_init(&rng, seed.now, "worth");
         world_init(&w, 1, 2 + rng_below(&rng, 7));
         fill(&w, &rng, w.cluster.gpu_count, (double)(seed.now % 3));
-        begin(&w, &worth);
+        begin(&w, &model);
         for (job_id new = 0; new < JOBS; new ++)
             for (job_id old = 0; old < JOBS; old++) {
                 const struct job *jobs = w.state.jobs;
                 if (job_runs(&jobs[new]) || !job_runs(&jobs[old]) ||
                     jobs[old].gpus < jobs[new].gpus)
                     continue;
-                struct worth_price price;
-                bool made = worth_swap(&worth, &w.state.view, world_plan(&w), new, &old,
-                                       1, &price);
+                struct preemption_price price;
+                bool made = cost_model_pays(&model, &w.state.view, world_plan(&w), new,
+                                            &old, 1, &price);
                 double gain_s =
-                    stupid_keep(&w, &worth) - stupid_swap(&w, &worth, new, old);
+                    stupid_keep(&w, &model) - stupid_swap(&w, &model, new, old);
                 assert_true(fabs(gain_s - price.gain_s) < 1e-3);
                 assert_true(made == (price.gain_s > price.cost_gpu_s));
             }
@@ -170,11 +170,11 @@ static void the_price_is_what_the_stupid_version_says(void **state)
 }
 
 /* The sum of completion times if whoever the plan seats runs, swaps being free. */
-static double outcome(struct world *w, const struct worth *worth)
+static double outcome(struct world *w, const struct cost_model *model)
 {
     struct party all[JOBS];
     for (job_id id = 0; id < JOBS; id++) {
-        all[id] = party_of(w, worth, id);
+        all[id] = party_of(w, model, id);
         all[id].queued = !plan_holds(w->plan, id);
         all[id].end_s = all[id].run_s;
     }
@@ -186,16 +186,16 @@ static void with_free_swaps_nothing_is_left_that_srtf_would_gain(void **state)
     FOR_EACH_SEED(seed, 100)
     {
         struct world w;
-        struct worth worth;
+        struct cost_model model;
         struct rng rng;
         rng_init(&rng, seed.now, "free");
         world_init(&w, 1, 2 + rng_below(&rng, 7));
         fill(&w, &rng, 1, 0);
-        begin(&w, &worth);
+        begin(&w, &model);
         world_decide(&w, &policy_srtf);
-        double srtf_s = outcome(&w, &worth);
+        double srtf_s = outcome(&w, &model);
         world_decide(&w, &policy_xion);
-        assert_true(outcome(&w, &worth) <= srtf_s + 1e-3);
+        assert_true(outcome(&w, &model) <= srtf_s + 1e-3);
         world_release(&w);
     }
 }

@@ -1,0 +1,115 @@
+/*
+ * cost_model.h - does preempting these jobs for that one pay?
+ *
+ * A swap is one such exchange: the victims are preempted, and the beneficiary gets
+ * their GPUs.  The queue is simulated twice (lookahead.h), once with all jobs left in
+ * place and once with the swap made, and the sums of completion times are compared:
+ *
+ *     gain = sum(keep) - sum(swap) + stretch x wait      sums over the simulated jobs
+ *     cost = sum over victims of g (c + l)  GPU-seconds that make no steps
+ *     swap if gain > theta x cost
+ *
+ * with g the victim's GPUs, l its time to resume, c the longest checkpoint time among
+ * the victims, and wait the time by which the beneficiary starts earlier.  The sums
+ * contain all delays of the jobs that are known now.  The two factors stand for jobs
+ * that are yet to be submitted: GPU time wasted now delays them (theta), and some of
+ * them will run before the beneficiary if it is left waiting (stretch).
+ *
+ *     static void x_observe(...)  { cost_model_observe(&x->model, view, event); ... }
+ *     static int  x_decide(...)   { if (cost_model_pays(&x->model, view, plan, ...)) ... }
+ *
+ * The times to checkpoint and to resume a job are those declared for it; otherwise the
+ * average measured with jobs of its kind; otherwise estimated from its model's size, if
+ * known; otherwise the average measured with all jobs.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/tree.h"
+#include "model/plan.h"
+#include "model/view.h"
+#include "policy/shared/lookahead.h"
+
+struct arena;
+struct event;
+
+#define COST_MODEL_KINDS_MAX 256
+
+struct cost_model_settings {
+    double theta;      /* job-seconds that a wasted GPU-second costs others */
+    double hysteresis; /* factor on theta for victims that have hardly begun */
+    double stretch;    /* share by which waits turn out longer than simulated */
+    double gang;       /* order: remaining time / GPUs ^ gang */
+    double spread;     /* sigma of remaining times around their estimates */
+    double quantile;   /* of the beneficiary's remaining time; a victim's: 1 - this */
+    uint32_t depth;    /* ends of jobs to simulate */
+};
+
+#define COST_MODEL_STANDARD \
+    ((struct cost_model_settings){ .theta = 1, \
+                                   .stretch = 1, \
+                                   .hysteresis = 1, \
+                                   .gang = 0.1, \
+                                   .quantile = 0.7, \
+                                   .depth = 32 })
+
+/* Moving averages of measured times: each new sample counts half. */
+struct cost_model_measured {
+    double pause_s, load_s;
+    bool has_pause, has_load;
+};
+
+struct cost_model {
+    struct cost_model_settings settings;
+    double slower, faster; /* factors on the remaining time of beneficiary and victim */
+    struct tree_pool run_pool, wait_pool;
+    struct tree running;   /* placed or running, by expected end */
+    struct tree waiting;   /* by key */
+    bool *runs, *waits;    /* by slot: is in that tree */
+    bool *leaves;          /* by slot: a victim of the swap being examined */
+    double *start_delay_s; /* by slot: wait of a placed job for its victims, at most */
+    struct cost_model_measured *kinds, anybody;
+    struct lookahead *base, *ahead;
+    uint32_t *node_number; /* by node: its number in the simulation plus 1 */
+    node_id *included_nodes;
+};
+
+/* What a swap is expected to cost and to gain. */
+struct preemption_price {
+    double gain_s;       /* reduction of the sum of completion times, as above */
+    double cost_gpu_s;   /* GPU time without steps */
+    double wait_saved_s; /* by the beneficiary, for plan_expect() */
+};
+
+/* 'settings' is set before.  All memory is taken from 'run'. */
+void cost_model_init(struct cost_model *model, const struct view *view,
+                     struct arena *run);
+
+/* Must see every event. */
+void cost_model_observe(struct cost_model *model, const struct view *view,
+                        const struct event *event);
+
+/*
+ * Whether preempting 'victims' for 'beneficiary' pays; the plan must not have changed
+ * any of them. ret_price is filled either way. If the beneficiary's work is unknown,
+ * the answer is no; a victim of unknown work is expected to run as long again as it
+ * has run.
+ */
+bool cost_model_pays(struct cost_model *model, const struct view *view,
+                     const struct plan *plan, job_id beneficiary, const job_id *victims,
+                     uint32_t count, struct preemption_price *ret_price);
+
+/*
+ * Position of a waiting or running job in the order, in nanoseconds; INT64_MAX:
+ * unknown.
+ */
+int64_t cost_model_key_ns(const struct cost_model *model, const struct view *view,
+                          job_id job);
+
+/* Expected time to checkpoint the job now, and to resume it. */
+double cost_model_pause_s(const struct cost_model *model, const struct view *view,
+                          job_id job);
+double cost_model_load_s(const struct cost_model *model, const struct view *view,
+                         job_id job);
