@@ -233,8 +233,4 @@ static void real_curves_are_foretold(void **state)
     free(study.errors[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(real_curves_are_foretold) };
-    return cmocka_run_group_tests_name("curves", tests, NULL, NULL);
-}
+RUN_CASES(TEST(real_curves_are_foretold));

@@ -317,13 +317,5 @@ static void ratios_are_largest(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_largest),
-        cmocka_unit_test(sums_with_floors_are_largest_or_cannot_be),
-        cmocka_unit_test(floors_at_the_edge_are_kept),
-        cmocka_unit_test(ratios_are_largest),
-    };
-    return cmocka_run_group_tests_name("auction", tests, NULL, NULL);
-}
+RUN_CASES(TEST(sums_are_largest), TEST(sums_with_floors_are_largest_or_cannot_be),
+          TEST(floors_at_the_edge_are_kept), TEST(ratios_are_largest));

@@ -67,8 +67,4 @@ static void a_set_is_an_array_of_flags(void **state)
     compare(seed.now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_set_is_an_array_of_flags) };
-    return cmocka_run_group_tests_name("bits", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_set_is_an_array_of_flags));

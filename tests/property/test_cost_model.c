@@ -268,12 +268,6 @@ static void free_or_not_it_is_better_than_srtf_in_the_mean(void **state)
     assert_true(mean_ratio(3) <= 0.95);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_price_is_what_the_stupid_version_says),
-        cmocka_unit_test(with_free_swaps_nothing_is_left_that_srtf_would_gain),
-        cmocka_unit_test(free_or_not_it_is_better_than_srtf_in_the_mean),
-    };
-    return cmocka_run_group_tests_name("worth", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_price_is_what_the_stupid_version_says),
+          TEST(with_free_swaps_nothing_is_left_that_srtf_would_gain),
+          TEST(free_or_not_it_is_better_than_srtf_in_the_mean));

@@ -129,12 +129,5 @@ static void restarts_at_any_point_keep_the_books(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forecasts_are_sane_and_repeatable),
-        cmocka_unit_test(forecasts_know_no_units),
-        cmocka_unit_test(restarts_at_any_point_keep_the_books),
-    };
-    return cmocka_run_group_tests_name("curves", tests, NULL, NULL);
-}
+RUN_CASES(TEST(forecasts_are_sane_and_repeatable), TEST(forecasts_know_no_units),
+          TEST(restarts_at_any_point_keep_the_books));

@@ -125,10 +125,4 @@ static void whatever_is_ordered_the_books_add_up(void **state)
     assert_true(seen.refused * 4 < seen.decided);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_is_ordered_the_books_add_up),
-    };
-    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
-}
+RUN_CASES(TEST(whatever_is_ordered_the_books_add_up));

@@ -307,12 +307,5 @@ static void large_fillings_hold(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_come_out_as_by_asking_one_by_one),
-        cmocka_unit_test(a_rise_from_anywhere_goes_as_far_as_by_clp),
-        cmocka_unit_test(large_fillings_hold),
-    };
-    return cmocka_run_group_tests_name("filling", tests, NULL, NULL);
-}
+RUN_CASES(TEST(levels_come_out_as_by_asking_one_by_one),
+          TEST(a_rise_from_anywhere_goes_as_far_as_by_clp), TEST(large_fillings_hold));

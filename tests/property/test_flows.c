@@ -167,11 +167,4 @@ static void worlds_use_their_network(void **state)
     assert_true(used >= 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_flow_policy_keeps_the_books),
-        cmocka_unit_test(worlds_use_their_network),
-    };
-    return cmocka_run_group_tests_name("flows", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_flow_policy_keeps_the_books), TEST(worlds_use_their_network));

@@ -246,11 +246,4 @@ static void nobody_fits_exp_better(void **state)
 
 #endif
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_fits_inv_better),
-        cmocka_unit_test(nobody_fits_exp_better),
-    };
-    return cmocka_run_group_tests_name("gsl", tests, quiet, NULL);
-}
+RUN_GROUP(quiet, NULL, TEST(nobody_fits_inv_better), TEST(nobody_fits_exp_better));

@@ -87,8 +87,4 @@ static void the_top_is_the_least(void **state)
     compare(seed.now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(the_top_is_the_least) };
-    return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_top_is_the_least));

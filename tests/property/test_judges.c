@@ -541,14 +541,6 @@ static void las_is_what_it_says(void **state)
             COUNT(any));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fifo_is_what_it_says),
-        cmocka_unit_test(fifo_backfill_is_what_it_says),
-        cmocka_unit_test(sjf_is_what_it_says),
-        cmocka_unit_test(srtf_is_what_it_says),
-        cmocka_unit_test(las_is_what_it_says),
-    };
-    return cmocka_run_group_tests_name("judges", tests, NULL, NULL);
-}
+RUN_CASES(TEST(fifo_is_what_it_says), TEST(fifo_backfill_is_what_it_says),
+          TEST(sjf_is_what_it_says), TEST(srtf_is_what_it_says),
+          TEST(las_is_what_it_says));

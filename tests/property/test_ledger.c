@@ -67,10 +67,4 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ledger_adds_up_to_what_is_booked_to_preemption),
-    };
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_ledger_adds_up_to_what_is_booked_to_preemption));

@@ -502,17 +502,8 @@ static void all_of_it_was_there(void **state)
         assert_true(people.done[d] > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_people_do_every_job_ends_once),
-        cmocka_unit_test(a_policy_takes_over_whatever_there_is),
-        cmocka_unit_test(what_is_built_again_is_as_it_was),
-        cmocka_unit_test(even_a_wild_policy_is_built_again),
-        cmocka_unit_test(asking_why_changes_nothing),
-        cmocka_unit_test(all_of_it_was_there),
-    };
-    if (getenv("BERTH_CASE"))
-        cmocka_set_test_filter(getenv("BERTH_CASE"));
-    return cmocka_run_group_tests_name("live", tests, NULL, NULL);
-}
+RUN_CASES(TEST(whatever_people_do_every_job_ends_once),
+          TEST(a_policy_takes_over_whatever_there_is),
+          TEST(what_is_built_again_is_as_it_was),
+          TEST(even_a_wild_policy_is_built_again), TEST(asking_why_changes_nothing),
+          TEST(all_of_it_was_there));

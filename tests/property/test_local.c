@@ -106,11 +106,5 @@ static void a_killed_supervisor_is_told_once_whenever_it_happens(void **state)
     play(seed.now, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_restart_at_any_moment_loses_and_repeats_nothing),
-        cmocka_unit_test(a_killed_supervisor_is_told_once_whenever_it_happens),
-    };
-    return cmocka_run_group_tests_name("local", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_restart_at_any_moment_loses_and_repeats_nothing),
+          TEST(a_killed_supervisor_is_told_once_whenever_it_happens));

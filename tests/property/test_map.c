@@ -82,8 +82,4 @@ static void a_map_is_a_list_of_pairs(void **state)
     compare(seed.now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_map_is_a_list_of_pairs) };
-    return cmocka_run_group_tests_name("map", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_map_is_a_list_of_pairs));

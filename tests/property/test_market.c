@@ -402,13 +402,6 @@ static void samples_and_boxes_lead_to_proven_shares(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(straight_dues_come_out_as_by_clp),
-        cmocka_unit_test(bent_dues_come_out_as_by_clp),
-        cmocka_unit_test(a_market_that_goes_on_finds_what_a_fresh_one_does),
-        cmocka_unit_test(samples_and_boxes_lead_to_proven_shares),
-    };
-    return cmocka_run_group_tests_name("market", tests, NULL, NULL);
-}
+RUN_CASES(TEST(straight_dues_come_out_as_by_clp), TEST(bent_dues_come_out_as_by_clp),
+          TEST(a_market_that_goes_on_finds_what_a_fresh_one_does),
+          TEST(samples_and_boxes_lead_to_proven_shares));

@@ -95,10 +95,4 @@ static void time_held_is_work_and_overhead(void **state)
     assert_true(getenv("BERTH_SEED") || compared > SEEDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(time_held_is_work_and_overhead),
-    };
-    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
-}
+RUN_CASES(TEST(time_held_is_work_and_overhead));

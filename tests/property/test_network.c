@@ -330,13 +330,7 @@ static void it_goes_over_to_mean_rates_without_losing_steps(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_those_of_naive_water_filling),
-        cmocka_unit_test(bytes_sent_are_bytes_due_and_no_link_is_overfull),
-        cmocka_unit_test(the_same_seed_gives_the_same_run),
-        cmocka_unit_test(it_goes_over_to_mean_rates_without_losing_steps),
-    };
-    return cmocka_run_group_tests_name("network", tests, NULL, NULL);
-}
+RUN_CASES(TEST(rates_are_those_of_naive_water_filling),
+          TEST(bytes_sent_are_bytes_due_and_no_link_is_overfull),
+          TEST(the_same_seed_gives_the_same_run),
+          TEST(it_goes_over_to_mean_rates_without_losing_steps));

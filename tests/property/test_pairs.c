@@ -441,10 +441,10 @@ static void fillings_are_lexicographic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_are_largest),
-        cmocka_unit_test(finish_times_are_least),
-        cmocka_unit_test(sums_are_largest_or_cannot_be),
-        cmocka_unit_test(fillings_are_lexicographic),
+        TEST(levels_are_largest),
+        TEST(finish_times_are_least),
+        TEST(sums_are_largest_or_cannot_be),
+        TEST(fillings_are_lexicographic),
     };
     kept = pairs_new();
     int failed = cmocka_run_group_tests_name("pairs", tests, NULL, NULL);

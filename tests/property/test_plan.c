@@ -362,12 +362,6 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intake_and_placement_agree_on_what_can_ever_run),
-        cmocka_unit_test(a_job_for_some_nodes_is_let_in_if_it_fits_them),
-        cmocka_unit_test(plans_leave_no_trace_but_what_is_carried_out),
-    };
-    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
-}
+RUN_CASES(TEST(intake_and_placement_agree_on_what_can_ever_run),
+          TEST(a_job_for_some_nodes_is_let_in_if_it_fits_them),
+          TEST(plans_leave_no_trace_but_what_is_carried_out));

@@ -368,16 +368,10 @@ static void half_a_gang_is_refused_and_the_reason_kept(void **state)
     release(&run, &world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(half_a_gang_is_refused_and_the_reason_kept),
-        cmocka_unit_test(the_books_add_up_and_every_job_ends_once),
-        cmocka_unit_test(nobody_waits_while_the_nodes_he_may_use_have_room),
-        cmocka_unit_test(the_same_seed_gives_the_same_run),
-        cmocka_unit_test(an_executor_that_says_everything_twice_changes_nothing),
-        cmocka_unit_test(jobs_that_learn_are_resized_and_end_once),
-        cmocka_unit_test(a_plan_thrown_away_leaves_the_cluster_as_it_was),
-    };
-    return cmocka_run_group_tests_name("policies", tests, NULL, NULL);
-}
+RUN_CASES(TEST(half_a_gang_is_refused_and_the_reason_kept),
+          TEST(the_books_add_up_and_every_job_ends_once),
+          TEST(nobody_waits_while_the_nodes_he_may_use_have_room),
+          TEST(the_same_seed_gives_the_same_run),
+          TEST(an_executor_that_says_everything_twice_changes_nothing),
+          TEST(jobs_that_learn_are_resized_and_end_once),
+          TEST(a_plan_thrown_away_leaves_the_cluster_as_it_was));

@@ -354,18 +354,7 @@ static void the_ratio_is_that_of_another_method(void **state)
     assert_true(compared > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(max_min_agrees),
-        cmocka_unit_test(water_filling_agrees),
-        cmocka_unit_test(hierarchical_agrees),
-        cmocka_unit_test(makespan_agrees),
-        cmocka_unit_test(finish_time_agrees),
-        cmocka_unit_test(sum_agrees),
-        cmocka_unit_test(ratio_agrees),
-        cmocka_unit_test(a_kept_solver_gives_the_same_answers),
-        cmocka_unit_test(the_ratio_is_that_of_another_method),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(TEST(max_min_agrees), TEST(water_filling_agrees), TEST(hierarchical_agrees),
+          TEST(makespan_agrees), TEST(finish_time_agrees), TEST(sum_agrees),
+          TEST(ratio_agrees), TEST(a_kept_solver_gives_the_same_answers),
+          TEST(the_ratio_is_that_of_another_method));

@@ -109,10 +109,4 @@ static void who_shares_is_in_the_books_and_ends_once(void **state)
     assert_true(getenv("BERTH_SEED") || exchanged > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_shares_is_in_the_books_and_ends_once),
-    };
-    return cmocka_run_group_tests_name("sharing", tests, NULL, NULL);
-}
+RUN_CASES(TEST(who_shares_is_in_the_books_and_ends_once));

@@ -6,14 +6,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uv.h>
-
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -699,8 +693,4 @@ static void test_nobody_is_lost(void **unused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_nobody_is_lost) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CASES(TEST(test_nobody_is_lost));

@@ -122,8 +122,4 @@ static void a_tree_is_a_sorted_array(void **state)
     compare(seed.now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_tree_is_a_sorted_array) };
-    return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_tree_is_a_sorted_array));

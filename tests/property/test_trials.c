@@ -380,12 +380,6 @@ static void every_setting_ends_every_job(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(choices_are_what_looking_at_everybody_finds),
-        cmocka_unit_test(a_choice_among_thousands_is_no_different),
-        cmocka_unit_test(every_setting_ends_every_job),
-    };
-    return cmocka_run_group_tests_name("trials", tests, NULL, NULL);
-}
+RUN_CASES(TEST(choices_are_what_looking_at_everybody_finds),
+          TEST(a_choice_among_thousands_is_no_different),
+          TEST(every_setting_ends_every_job));

@@ -1,4 +1,10 @@
-/* cases.h - what every test includes: cmocka, and the seeds of a property. */
+/*
+ * cases.h - what every test includes: cmocka, main() and the seeds of a property.
+ *
+ *     static void an_empty_heap_has_no_top(void **state) { … }
+ *
+ *     RUN_CASES(TEST(an_empty_heap_has_no_top), CASE(the_smallest_key_is_the_top));
+ */
 #pragma once
 
 #include <setjmp.h>
@@ -8,6 +14,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+
+/* A case as it is, and one between the setup() and the teardown() of its file. */
+#define TEST(name) cmocka_unit_test(name)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/*
+ * main() of a test program: run these cases, or those that BERTH_CASE names ('*' and '?' are
+ * wildcards).  RUN_GROUP has functions that run before the first case and after the last one.
+ */
+#define RUN_CASES(...) RUN_GROUP(NULL, NULL, __VA_ARGS__)
+#define RUN_GROUP(before, after, ...) \
+    int main(void) \
+    { \
+        const struct CMUnitTest cases[] = { __VA_ARGS__ }; \
+        cmocka_set_test_filter(getenv("BERTH_CASE")); \
+        return cmocka_run_group_tests_name(__FILE__, cases, before, after); \
+    } \
+    int main(void)
+
+/* setup() and teardown() that make an arena of this name and release it (base/arena.h). */
+#define ARENA_FIXTURE(arena) \
+    static struct arena arena; \
+    static int setup(void **state) \
+    { \
+        arena_init(&arena, 0); \
+        return 0; \
+    } \
+    static int teardown(void **state) \
+    { \
+        arena_release(&arena); \
+        return 0; \
+    } \
+    static int teardown(void **state)
 
 /* Leave a case out and say why: the reason stands in the list at the end of a run. */
 #define SKIP(...) (printf("SKIP: " __VA_ARGS__), puts(""), skip())

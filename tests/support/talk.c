@@ -1,13 +1,10 @@
 /* talk.c - a server and its clients in one thread. */
 #include "support/talk.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "support/cases.h"
+
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>

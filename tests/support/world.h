@@ -53,6 +53,22 @@ void world_init_roomy(struct world *w, const char *cluster, uint32_t cpu_milli,
                       uint32_t mem_mib);
 void world_release(struct world *w);
 
+/* setup() and teardown() that make a world, in *state, and release it. */
+#define WORLD_FIXTURE(nodes, gpus_per_node) \
+    static int setup(void **state) \
+    { \
+        static struct world w; \
+        world_init(&w, nodes, gpus_per_node); \
+        *state = &w; \
+        return 0; \
+    } \
+    static int teardown(void **state) \
+    { \
+        world_release(*state); \
+        return 0; \
+    } \
+    static int teardown(void **state)
+
 /* Time passes; nothing happens. */
 void world_pass(struct world *w, int64_t ns);
 

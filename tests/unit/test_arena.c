@@ -123,19 +123,8 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(memory_is_zeroed_and_aligned),
-        CASE(memory_is_zeroed_again_after_a_reset),
-        CASE(pieces_do_not_overlap),
-        CASE(a_steady_round_asks_the_system_for_nothing),
-        CASE(nothing_is_a_valid_size),
-        CASE(a_huge_array_costs_nothing_until_touched),
-        CASE(a_text_is_copied),
-        CASE(releasing_gives_everything_back),
-    };
-    return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
-}
+RUN_CASES(CASE(memory_is_zeroed_and_aligned),
+          CASE(memory_is_zeroed_again_after_a_reset), CASE(pieces_do_not_overlap),
+          CASE(a_steady_round_asks_the_system_for_nothing),
+          CASE(nothing_is_a_valid_size), CASE(a_huge_array_costs_nothing_until_touched),
+          CASE(a_text_is_copied), CASE(releasing_gives_everything_back));

@@ -88,13 +88,6 @@ static void it_is_the_least_of_all(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        cmocka_unit_test(the_cheapest_for_all_is_not_the_cheapest_for_each),
-        cmocka_unit_test(no_rows_cost_nothing),
-        cmocka_unit_test(equal_costs_go_to_the_first_free_column),
-        cmocka_unit_test(it_is_the_least_of_all),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(TEST(the_cheapest_for_all_is_not_the_cheapest_for_each),
+          TEST(no_rows_cost_nothing), TEST(equal_costs_go_to_the_first_free_column),
+          TEST(it_is_the_least_of_all));

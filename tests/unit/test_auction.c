@@ -316,22 +316,14 @@ static void the_same_auction_has_the_same_answer(void **state)
     arena_release(&crowd.arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_gains_most_gets_the_fast_type),
-        cmocka_unit_test(a_gang_pays_for_all_its_accelerators),
-        cmocka_unit_test(what_is_worth_less_than_nothing_is_not_taken),
-        cmocka_unit_test(a_floor_is_kept_at_the_others_cost),
-        cmocka_unit_test(a_floor_between_two_types_takes_both),
-        cmocka_unit_test(floors_that_cannot_be_kept_are_said),
-        cmocka_unit_test(nothing_to_share_is_an_answer),
-        cmocka_unit_test(a_ratio_without_floors_is_that_of_the_best_alone),
-        cmocka_unit_test(a_ratio_keeps_floors),
-        cmocka_unit_test(what_costs_nothing_has_no_ratio),
-        cmocka_unit_test(numbers_that_make_no_sense_are_refused),
-        cmocka_unit_test(large_sums_are_proven),
-        cmocka_unit_test(the_same_auction_has_the_same_answer),
-    };
-    return cmocka_run_group_tests_name("auction", tests, NULL, NULL);
-}
+RUN_CASES(TEST(who_gains_most_gets_the_fast_type),
+          TEST(a_gang_pays_for_all_its_accelerators),
+          TEST(what_is_worth_less_than_nothing_is_not_taken),
+          TEST(a_floor_is_kept_at_the_others_cost),
+          TEST(a_floor_between_two_types_takes_both),
+          TEST(floors_that_cannot_be_kept_are_said),
+          TEST(nothing_to_share_is_an_answer),
+          TEST(a_ratio_without_floors_is_that_of_the_best_alone),
+          TEST(a_ratio_keeps_floors), TEST(what_costs_nothing_has_no_ratio),
+          TEST(numbers_that_make_no_sense_are_refused), TEST(large_sums_are_proven),
+          TEST(the_same_auction_has_the_same_answer));

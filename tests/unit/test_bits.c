@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/bits.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 
 static struct bits set_of(uint32_t size)
 {
@@ -80,30 +80,7 @@ static void clearing_the_last_of_a_word_skips_the_word(void **state)
     assert_int_equal(bits_next(&bits, 0), 270000);
 }
 
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_new_set_is_empty),
-        CASE(a_set_without_room_has_no_members),
-        CASE(setting_twice_counts_once),
-        CASE(members_are_walked_in_order),
-        CASE(next_includes_where_it_starts),
-        CASE(asking_past_the_end_finds_nothing),
-        CASE(clearing_the_last_of_a_word_skips_the_word),
-    };
-    return cmocka_run_group_tests_name("bits", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_new_set_is_empty), CASE(a_set_without_room_has_no_members),
+          CASE(setting_twice_counts_once), CASE(members_are_walked_in_order),
+          CASE(next_includes_where_it_starts), CASE(asking_past_the_end_finds_nothing),
+          CASE(clearing_the_last_of_a_word_skips_the_word));

@@ -142,19 +142,9 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(pieces_become_one_text),
-        CASE(a_long_print_is_not_cut),
-        CASE(the_ceiling_itself_can_be_reached),
-        CASE(past_the_ceiling_nothing_is_added_any_more),
-        CASE(a_reset_buffer_starts_anew),
-        CASE(a_released_buffer_may_be_used_again),
-        CASE(a_file_is_read_whole_up_to_the_ceiling),
-        CASE(what_cannot_be_read_is_named),
-    };
-    return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
-}
+RUN_CASES(CASE(pieces_become_one_text), CASE(a_long_print_is_not_cut),
+          CASE(the_ceiling_itself_can_be_reached),
+          CASE(past_the_ceiling_nothing_is_added_any_more),
+          CASE(a_reset_buffer_starts_anew), CASE(a_released_buffer_may_be_used_again),
+          CASE(a_file_is_read_whole_up_to_the_ceiling),
+          CASE(what_cannot_be_read_is_named));

@@ -36,12 +36,5 @@ static void beyond_the_table_its_edge_holds(void **state)
     assert_near(calibration_width(UINT32_MAX, 1), calibration_width(150, 1), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(surprises_come_to_curves_of_a_middling_length),
-        cmocka_unit_test(there_are_no_jumps),
-        cmocka_unit_test(beyond_the_table_its_edge_holds),
-    };
-    return cmocka_run_group_tests_name("calibration", tests, NULL, NULL);
-}
+RUN_CASES(TEST(surprises_come_to_curves_of_a_middling_length), TEST(there_are_no_jumps),
+          TEST(beyond_the_table_its_edge_holds));

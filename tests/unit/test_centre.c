@@ -1,9 +1,5 @@
 /* test_centre.c - of all the best shares, those in the middle. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,27 +13,9 @@
 #define JOBS_MAX 40
 #define TYPES 3
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct error err;
 static double x[JOBS_MAX * TYPES];
-
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
-
-static void assert_near(double got, double want, double tolerance)
-{
-    if (!(fabs(got - want) <= tolerance))
-        fail_msg("%.12g, want %.12g", got, want);
-}
 
 /* A cluster that is alike in all its types is shared out alike. */
 static void equals_share_equally(void **state)
@@ -181,12 +159,5 @@ static void the_middle_is_optimal(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_share_equally),
-        cmocka_unit_test(what_is_not_needed_is_left_in_the_middle),
-        cmocka_unit_test(the_middle_is_optimal),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+RUN_GROUP(setup, teardown, TEST(equals_share_equally),
+          TEST(what_is_not_needed_is_left_in_the_middle), TEST(the_middle_is_optimal));

@@ -1,11 +1,6 @@
 /* Who held which accelerators lately: from lines of the event log to rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -148,17 +143,9 @@ static void the_oldest_are_written_over(void **state)
     assert_non_null(strstr(told(0, 2), "finished"));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_holds_its_seats_from_start_to_end),
-        CASE(who_leaves_was_preempted_unless_its_owner_wanted_it),
-        CASE(a_promise_that_is_not_kept_is_not_told),
-        CASE(a_resize_ends_one_row_and_begins_another),
-        CASE(lines_that_make_no_sense_change_nothing),
-        CASE(the_oldest_are_written_over),
-    };
-    return cmocka_run_group_tests_name("chronicle", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_job_holds_its_seats_from_start_to_end),
+          CASE(who_leaves_was_preempted_unless_its_owner_wanted_it),
+          CASE(a_promise_that_is_not_kept_is_not_told),
+          CASE(a_resize_ends_one_row_and_begins_another),
+          CASE(lines_that_make_no_sense_change_nothing),
+          CASE(the_oldest_are_written_over));

@@ -680,39 +680,25 @@ static void a_forked_child_that_speaks_has_its_own_line(void **state)
     berth_client_free(client);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_report_says_step_and_loss),
-        CASE(only_the_newest_report_of_a_second_is_sent),
-        CASE(asking_sends_the_report_that_is_due),
-        CASE(a_checkpoint_is_told_at_once_with_the_step_before_it),
-        CASE(a_loss_that_is_no_number_is_refused),
-        CASE(numbers_have_a_point_in_every_language),
-        CASE(a_handler_of_the_program_stays),
-        CASE(a_forked_worker_ends_by_the_signal_as_ever),
-        CASE(a_forked_worker_outlives_the_warning),
-        CASE(without_berth_every_call_returns),
-        CASE(stop_is_heard_and_stays),
-        CASE(words_in_pieces_and_unknown_words_are_fine),
-        CASE(the_file_tells_where_the_socket_does_not),
-        CASE(the_null_handle_does_nothing),
-        CASE(every_allocation_may_fail),
-        CASE(a_path_that_cannot_be_is_nobody),
-        CASE(errno_is_left_alone),
-        CASE(a_peer_that_comes_back_is_told_where_things_stand),
-        CASE(a_peer_that_is_away_is_tried_once_per_second),
-        CASE(a_peer_that_hangs_up_at_once_is_not_called_in_a_loop),
-        CASE(rubbish_ends_the_connection_and_nothing_else),
-        CASE(a_line_of_the_greatest_length_is_a_line),
-        CASE(a_peer_that_does_not_read_holds_nobody_up),
-        CASE(a_peer_that_answers_nobody_holds_nobody_up),
-        CASE(a_dead_peer_raises_no_signal),
-        CASE(a_forked_child_does_not_speak_for_its_parent),
-        CASE(a_forked_child_that_speaks_has_its_own_line),
-        CASE(the_warning_signal_is_an_answer_for_who_asks),
-    };
-    return cmocka_run_group_tests_name("client", tests, NULL, NULL);
-}
+RUN_CASES(
+    CASE(a_report_says_step_and_loss), CASE(only_the_newest_report_of_a_second_is_sent),
+    CASE(asking_sends_the_report_that_is_due),
+    CASE(a_checkpoint_is_told_at_once_with_the_step_before_it),
+    CASE(a_loss_that_is_no_number_is_refused),
+    CASE(numbers_have_a_point_in_every_language), CASE(a_handler_of_the_program_stays),
+    CASE(a_forked_worker_ends_by_the_signal_as_ever),
+    CASE(a_forked_worker_outlives_the_warning), CASE(without_berth_every_call_returns),
+    CASE(stop_is_heard_and_stays), CASE(words_in_pieces_and_unknown_words_are_fine),
+    CASE(the_file_tells_where_the_socket_does_not), CASE(the_null_handle_does_nothing),
+    CASE(every_allocation_may_fail), CASE(a_path_that_cannot_be_is_nobody),
+    CASE(errno_is_left_alone), CASE(a_peer_that_comes_back_is_told_where_things_stand),
+    CASE(a_peer_that_is_away_is_tried_once_per_second),
+    CASE(a_peer_that_hangs_up_at_once_is_not_called_in_a_loop),
+    CASE(rubbish_ends_the_connection_and_nothing_else),
+    CASE(a_line_of_the_greatest_length_is_a_line),
+    CASE(a_peer_that_does_not_read_holds_nobody_up),
+    CASE(a_peer_that_answers_nobody_holds_nobody_up),
+    CASE(a_dead_peer_raises_no_signal),
+    CASE(a_forked_child_does_not_speak_for_its_parent),
+    CASE(a_forked_child_that_speaks_has_its_own_line),
+    CASE(the_warning_signal_is_an_answer_for_who_asks));

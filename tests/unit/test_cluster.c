@@ -11,7 +11,7 @@
 #include "model/cluster.h"
 #include "model/cluster_yaml.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct cluster cluster;
 static struct error err;
 
@@ -283,34 +283,11 @@ static void a_cluster_is_read_from_its_file(void **state)
     assert_string_equal(cluster.name, path);
 }
 
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
-        CASE(presets_are_as_published),
-        CASE(wrong_short_hand_is_refused),
-        CASE(short_hand_has_a_ceiling),
-        CASE(many_kinds_of_node_are_counted_by_shape),
-        CASE(types_are_looked_up_by_name),
-        CASE(yaml_says_it_all),
-        CASE(yaml_may_leave_most_things_out),
-        CASE(more_types_than_there_can_be_are_refused),
-        CASE(a_cluster_is_read_from_its_file),
-        CASE(wrong_yaml_is_named_by_line_and_field),
-    };
-    return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);
-}
+RUN_CASES(CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
+          CASE(presets_are_as_published), CASE(wrong_short_hand_is_refused),
+          CASE(short_hand_has_a_ceiling), CASE(many_kinds_of_node_are_counted_by_shape),
+          CASE(types_are_looked_up_by_name), CASE(yaml_says_it_all),
+          CASE(yaml_may_leave_most_things_out),
+          CASE(more_types_than_there_can_be_are_refused),
+          CASE(a_cluster_is_read_from_its_file),
+          CASE(wrong_yaml_is_named_by_line_and_field));

@@ -99,13 +99,6 @@ static void the_same_seed_gives_every_policy_the_same_jobs(void **state)
     arena_release(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_interval_is_students),
-        cmocka_unit_test(one_seed_has_no_interval),
-        cmocka_unit_test(seeds_for_which_it_does_not_apply_are_left_out),
-        cmocka_unit_test(the_same_seed_gives_every_policy_the_same_jobs),
-    };
-    return cmocka_run_group_tests_name("comparison", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_interval_is_students), TEST(one_seed_has_no_interval),
+          TEST(seeds_for_which_it_does_not_apply_are_left_out),
+          TEST(the_same_seed_gives_every_policy_the_same_jobs));

@@ -127,16 +127,7 @@ static void a_file_that_cannot_be_read_is_named(void **state)
     assert_string_equal(err.text, "/dev/zero: more than 1 MiB");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(everything_can_be_said),
-        CASE(the_command_line_goes_before_the_file),
-        CASE(a_file_that_says_nothing_is_fine),
-        CASE(what_is_wrong_is_named_by_line_and_key),
-        CASE(a_file_that_cannot_be_read_is_named),
-    };
-    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
-}
+RUN_CASES(CASE(everything_can_be_said), CASE(the_command_line_goes_before_the_file),
+          CASE(a_file_that_says_nothing_is_fine),
+          CASE(what_is_wrong_is_named_by_line_and_key),
+          CASE(a_file_that_cannot_be_read_is_named));

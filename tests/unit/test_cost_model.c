@@ -281,40 +281,17 @@ static void what_is_not_declared_is_modelled_or_measured(void **state)
     assert_true(NEAR(cost_model_pause_s(&model, view, plain), 60)); /* of 40 and 80 */
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, 1, 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_swap_of_two_is_the_difference_of_their_ends),
-        CASE(room_where_it_may_not_be_is_none),
-        CASE(a_second_decides),
-        CASE(what_is_wasted_must_come_in_theta_times),
-        CASE(several_victims_each_lose),
-        CASE(a_gang_that_needs_longer_is_not_worth_four),
-        CASE(others_in_the_queue_count),
-        CASE(the_queue_ahead_is_waited_for),
-        CASE(who_is_loading_has_nothing_to_save),
-        CASE(who_ends_before_it_could_leave_stays),
-        CASE(doubt_speaks_against_a_swap),
-        CASE(a_wait_is_stretched_by_those_yet_to_come),
-        CASE(the_one_who_has_just_begun_needs_more),
-        CASE(unknown_work_displaces_nobody_and_is_guessed),
-        CASE(what_is_not_declared_is_modelled_or_measured),
-    };
-    return cmocka_run_group_tests_name("worth", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_swap_of_two_is_the_difference_of_their_ends),
+          CASE(room_where_it_may_not_be_is_none), CASE(a_second_decides),
+          CASE(what_is_wasted_must_come_in_theta_times),
+          CASE(several_victims_each_lose),
+          CASE(a_gang_that_needs_longer_is_not_worth_four),
+          CASE(others_in_the_queue_count), CASE(the_queue_ahead_is_waited_for),
+          CASE(who_is_loading_has_nothing_to_save),
+          CASE(who_ends_before_it_could_leave_stays), CASE(doubt_speaks_against_a_swap),
+          CASE(a_wait_is_stretched_by_those_yet_to_come),
+          CASE(the_one_who_has_just_begun_needs_more),
+          CASE(unknown_work_displaces_nobody_and_is_guessed),
+          CASE(what_is_not_declared_is_modelled_or_measured));

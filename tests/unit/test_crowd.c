@@ -268,16 +268,9 @@ static void jobs_are_appended_moved_and_left_out(void **state)
     arena_release(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_vector_unit_gives_the_same_bits),
-        cmocka_unit_test(threads_may_pass_while_vectors_are_chosen),
-        cmocka_unit_test(every_copy_of_the_pass_gives_the_same_bits),
-        cmocka_unit_test(a_choice_is_the_cheapest_and_a_pass_is_their_sum),
-        cmocka_unit_test(the_slope_is_that_of_the_cost),
-        cmocka_unit_test(a_closed_type_is_not_used),
-        cmocka_unit_test(jobs_are_appended_moved_and_left_out),
-    };
-    return cmocka_run_group_tests_name("crowd", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_vector_unit_gives_the_same_bits),
+          TEST(threads_may_pass_while_vectors_are_chosen),
+          TEST(every_copy_of_the_pass_gives_the_same_bits),
+          TEST(a_choice_is_the_cheapest_and_a_pass_is_their_sum),
+          TEST(the_slope_is_that_of_the_cost), TEST(a_closed_type_is_not_used),
+          TEST(jobs_are_appended_moved_and_left_out));

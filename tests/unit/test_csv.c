@@ -297,20 +297,11 @@ static void names_are_clean_text(void **state)
                  "j:3: name is \"?(\", want UTF-8 without control characters");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_column_arrives),
-        cmocka_unit_test(what_is_written_reads_the_same),
-        cmocka_unit_test(columns_stand_in_any_order),
-        cmocka_unit_test(wrong_fields_are_named_with_file_and_line),
-        cmocka_unit_test(words_and_small_numbers_are_as_they_should_be),
-        cmocka_unit_test(a_job_may_shrink_and_grow_around_what_it_asks_for),
-        cmocka_unit_test(a_job_has_one_pace),
-        cmocka_unit_test(ids_and_order_are_checked_over_the_file),
-        cmocka_unit_test(a_wrong_head_is_refused),
-        cmocka_unit_test(a_file_cut_short_is_noticed),
-        cmocka_unit_test(names_are_clean_text),
-    };
-    return cmocka_run_group_tests_name("csv", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_column_arrives), TEST(what_is_written_reads_the_same),
+          TEST(columns_stand_in_any_order),
+          TEST(wrong_fields_are_named_with_file_and_line),
+          TEST(words_and_small_numbers_are_as_they_should_be),
+          TEST(a_job_may_shrink_and_grow_around_what_it_asks_for),
+          TEST(a_job_has_one_pace), TEST(ids_and_order_are_checked_over_the_file),
+          TEST(a_wrong_head_is_refused), TEST(a_file_cut_short_is_noticed),
+          TEST(names_are_clean_text));

@@ -242,23 +242,11 @@ static void the_family_can_be_said(void **state)
                      FAMILY_INV);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_smooth_curve_is_foretold),
-        cmocka_unit_test(noise_does_not_hide_it),
-        cmocka_unit_test(what_fits_nothing_is_not_predictable),
-        cmocka_unit_test(a_constant_stays),
-        cmocka_unit_test(a_drop_of_the_learning_rate_is_followed),
-        cmocka_unit_test(a_bump_at_the_start_is_forgotten),
-        cmocka_unit_test(a_lone_spike_changes_little),
-        cmocka_unit_test(a_loss_that_rises_is_followed),
-        cmocka_unit_test(a_restart_forgets_what_was_undone),
-        cmocka_unit_test(no_number_is_no_point),
-        cmocka_unit_test(a_long_curve_takes_no_more_room),
-        cmocka_unit_test(few_points_are_no_reason_to_fail),
-        cmocka_unit_test(equal_reports_give_equal_forecasts),
-        cmocka_unit_test(the_family_can_be_said),
-    };
-    return cmocka_run_group_tests_name("curve", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_smooth_curve_is_foretold), TEST(noise_does_not_hide_it),
+          TEST(what_fits_nothing_is_not_predictable), TEST(a_constant_stays),
+          TEST(a_drop_of_the_learning_rate_is_followed),
+          TEST(a_bump_at_the_start_is_forgotten), TEST(a_lone_spike_changes_little),
+          TEST(a_loss_that_rises_is_followed), TEST(a_restart_forgets_what_was_undone),
+          TEST(no_number_is_no_point), TEST(a_long_curve_takes_no_more_room),
+          TEST(few_points_are_no_reason_to_fail),
+          TEST(equal_reports_give_equal_forecasts), TEST(the_family_can_be_said));

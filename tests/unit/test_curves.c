@@ -103,13 +103,6 @@ static void what_is_wrong_is_said_with_line_and_field(void **state)
     assert_refused(text, ":2: run_id is \"nnn");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_and_losses_are_one_curve),
-        cmocka_unit_test(two_numbers_need_no_header),
-        cmocka_unit_test(many_curves_come_one_by_one),
-        cmocka_unit_test(what_is_wrong_is_said_with_line_and_field),
-    };
-    return cmocka_run_group_tests_name("curves", tests, NULL, NULL);
-}
+RUN_CASES(TEST(steps_and_losses_are_one_curve), TEST(two_numbers_need_no_header),
+          TEST(many_curves_come_one_by_one),
+          TEST(what_is_wrong_is_said_with_line_and_field));

@@ -336,27 +336,14 @@ static int remove_folder(void **state)
     return rmdir(folder);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_commands_own_flags_are_left_alone),
-        CASE(every_flag_says_something),
-        CASE(sbatch_spellings_are_understood),
-        CASE(gpus_per_node_are_times_the_nodes),
-        CASE(wrong_values_name_their_flag),
-        CASE(a_script_says_what_flags_do_not),
-        CASE(mistakes_in_a_script_have_a_line),
-        CASE(programs_are_run_where_they_stand),
-        CASE(after_dashes_nothing_is_a_script),
-        CASE(a_job_file_has_the_keys_of_a_request),
-        CASE(mistakes_in_a_job_file_have_a_line),
-        CASE(a_grid_has_every_combination),
-        CASE(an_array_has_a_job_per_index),
-        CASE(too_many_jobs_are_refused),
-        CASE(the_environment_goes_along_as_asked),
-        CASE(a_line_is_wrapped_in_a_script),
-    };
-    return cmocka_run_group_tests_name("draft", tests, make_folder, remove_folder);
-}
+RUN_GROUP(make_folder, remove_folder, CASE(the_commands_own_flags_are_left_alone),
+          CASE(every_flag_says_something), CASE(sbatch_spellings_are_understood),
+          CASE(gpus_per_node_are_times_the_nodes), CASE(wrong_values_name_their_flag),
+          CASE(a_script_says_what_flags_do_not), CASE(mistakes_in_a_script_have_a_line),
+          CASE(programs_are_run_where_they_stand),
+          CASE(after_dashes_nothing_is_a_script),
+          CASE(a_job_file_has_the_keys_of_a_request),
+          CASE(mistakes_in_a_job_file_have_a_line), CASE(a_grid_has_every_combination),
+          CASE(an_array_has_a_job_per_index), CASE(too_many_jobs_are_refused),
+          CASE(the_environment_goes_along_as_asked),
+          CASE(a_line_is_wrapped_in_a_script));

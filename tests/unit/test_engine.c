@@ -81,7 +81,7 @@ static int commit(void *self, struct error *err)
     return bench->commit_says;
 }
 
-static int open_bench(void **state)
+static int setup(void **state)
 {
     bench = calloc(1, sizeof *bench);
     assert_non_null(bench);
@@ -100,7 +100,7 @@ static int open_bench(void **state)
     return 0;
 }
 
-static int close_bench(void **state)
+static int teardown(void **state)
 {
     engine_release(&bench->engine);
     arena_release(&bench->arena);
@@ -364,24 +364,15 @@ static void what_a_job_sends_calls_for_no_decision(void **state)
     assert_near(bench->engine.state.jobs[1].sends_per_s, 0, 0); /* it has no seats */
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(orders_are_events_are_durable_and_then_carried_out),
-        CASE(recalls_come_before_placements_and_starts_before_stops),
-        CASE(nothing_is_launched_that_is_not_durable),
-        CASE(that_a_job_is_up_calls_for_no_decision),
-        CASE(whoever_came_while_it_started_is_not_forgotten),
-        CASE(unless_it_is_time_to_wake),
-        CASE(late_events_are_told_to_nobody),
-        CASE(a_policy_that_fails_is_set_aside),
-        CASE(a_setting_nobody_knows_is_an_error),
-        CASE(another_flow_policy_gives_levels_and_fair_takes_them),
-        CASE(after_a_restart_fair_does_not_wish_to_be_asked),
-        CASE(what_a_job_sends_calls_for_no_decision),
-        CASE(two_who_trade_places_do_not_wait_for_each_other),
-    };
-    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
-}
+RUN_CASES(CASE(orders_are_events_are_durable_and_then_carried_out),
+          CASE(recalls_come_before_placements_and_starts_before_stops),
+          CASE(nothing_is_launched_that_is_not_durable),
+          CASE(that_a_job_is_up_calls_for_no_decision),
+          CASE(whoever_came_while_it_started_is_not_forgotten),
+          CASE(unless_it_is_time_to_wake), CASE(late_events_are_told_to_nobody),
+          CASE(a_policy_that_fails_is_set_aside),
+          CASE(a_setting_nobody_knows_is_an_error),
+          CASE(another_flow_policy_gives_levels_and_fair_takes_them),
+          CASE(after_a_restart_fair_does_not_wish_to_be_asked),
+          CASE(what_a_job_sends_calls_for_no_decision),
+          CASE(two_who_trade_places_do_not_wait_for_each_other));

@@ -25,14 +25,5 @@ static void a_long_sentence_is_cut_not_spilled(void **state)
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(failing_is_one_statement),
-        CASE(nobody_has_to_read_it),
-        CASE(a_long_sentence_is_cut_not_spilled),
-    };
-    return cmocka_run_group_tests_name("error", tests, NULL, NULL);
-}
+RUN_CASES(TEST(failing_is_one_statement), TEST(nobody_has_to_read_it),
+          TEST(a_long_sentence_is_cut_not_spilled));

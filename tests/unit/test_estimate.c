@@ -180,16 +180,8 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_reference_is_matched_with_itself),
-        CASE(what_is_known_is_kept_as_it_is),
-        CASE(a_job_nothing_is_known_of_is_taken_for_the_worst),
-        CASE(what_is_measured_replaces_what_was_estimated),
-        CASE(a_fifth_of_the_trials_tells_most),
-    };
-    return cmocka_run_group_tests_name("estimate", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_reference_is_matched_with_itself),
+          CASE(what_is_known_is_kept_as_it_is),
+          CASE(a_job_nothing_is_known_of_is_taken_for_the_worst),
+          CASE(what_is_measured_replaces_what_was_estimated),
+          CASE(a_fifth_of_the_trials_tells_most));

@@ -1,12 +1,7 @@
 /* Server-sent events: however the bytes are cut, the same events come out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "support/cases.h"
+
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "flowd/events.h"
@@ -131,13 +126,7 @@ static void a_new_connection_begins_afresh(void **state)
     buf_release(&heard.text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_come_whole_however_they_are_cut),
-        cmocka_unit_test(what_is_no_event_is_passed_over),
-        cmocka_unit_test(what_is_too_long_is_refused_and_the_next_is_heard),
-        cmocka_unit_test(a_new_connection_begins_afresh),
-    };
-    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
-}
+RUN_CASES(TEST(events_come_whole_however_they_are_cut),
+          TEST(what_is_no_event_is_passed_over),
+          TEST(what_is_too_long_is_refused_and_the_next_is_heard),
+          TEST(a_new_connection_begins_afresh));

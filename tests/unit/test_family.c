@@ -287,20 +287,10 @@ static void constants_and_single_points_are_flat(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inv_finds_its_parameters_again),
-        cmocka_unit_test(exp_finds_its_parameters_again),
-        cmocka_unit_test(no_walk_downhill_ends_lower),
-        cmocka_unit_test(parameters_keep_to_their_bounds),
-        cmocka_unit_test(warm_is_as_good_as_cold),
-        cmocka_unit_test(the_better_family_is_taken),
-        cmocka_unit_test(a_family_that_is_far_behind_catches_up_when_asked_again),
-        cmocka_unit_test(weights_fall_off_evenly),
-        cmocka_unit_test(accuracy_saturates),
-        cmocka_unit_test(what_does_not_go_that_way_is_flat),
-        cmocka_unit_test(constants_and_single_points_are_flat),
-    };
-    return cmocka_run_group_tests_name("family", tests, NULL, NULL);
-}
+RUN_CASES(TEST(inv_finds_its_parameters_again), TEST(exp_finds_its_parameters_again),
+          TEST(no_walk_downhill_ends_lower), TEST(parameters_keep_to_their_bounds),
+          TEST(warm_is_as_good_as_cold), TEST(the_better_family_is_taken),
+          TEST(a_family_that_is_far_behind_catches_up_when_asked_again),
+          TEST(weights_fall_off_evenly), TEST(accuracy_saturates),
+          TEST(what_does_not_go_that_way_is_flat),
+          TEST(constants_and_single_points_are_flat));

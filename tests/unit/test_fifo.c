@@ -79,31 +79,9 @@ static void a_cancelled_head_is_no_head(void **state)
     assert_true(plan_holds(w->plan, small));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_first_to_come_goes_first),
-        CASE(the_head_holds_up_the_rest),
-        CASE(as_many_as_fit_start_together),
-        CASE(a_job_that_lost_its_node_keeps_its_place),
-        CASE(a_job_that_is_held_lets_others_pass),
-        CASE(a_cancelled_head_is_no_head),
-    };
-    return cmocka_run_group_tests_name("fifo", tests, NULL, NULL);
-}
+RUN_CASES(CASE(the_first_to_come_goes_first), CASE(the_head_holds_up_the_rest),
+          CASE(as_many_as_fit_start_together),
+          CASE(a_job_that_lost_its_node_keeps_its_place),
+          CASE(a_job_that_is_held_lets_others_pass), CASE(a_cancelled_head_is_no_head));

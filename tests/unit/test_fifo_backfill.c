@@ -108,32 +108,11 @@ static void nobody_is_displaced(void **state)
     assert_int_equal(plan_change_count(w->plan), 0);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(one_that_is_not_in_the_way_may_go_ahead),
-        CASE(one_that_would_be_in_the_way_waits),
-        CASE(its_loading_counts),
-        CASE(one_that_does_not_say_may_only_go_elsewhere),
-        CASE(those_behind_go_in_order_of_submission),
-        CASE(the_reservation_moves_when_somebody_ends_early),
-        CASE(nobody_is_displaced),
-    };
-    return cmocka_run_group_tests_name("fifo_backfill", tests, NULL, NULL);
-}
+RUN_CASES(CASE(one_that_is_not_in_the_way_may_go_ahead),
+          CASE(one_that_would_be_in_the_way_waits), CASE(its_loading_counts),
+          CASE(one_that_does_not_say_may_only_go_elsewhere),
+          CASE(those_behind_go_in_order_of_submission),
+          CASE(the_reservation_moves_when_somebody_ends_early),
+          CASE(nobody_is_displaced));

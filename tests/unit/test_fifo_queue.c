@@ -43,10 +43,4 @@ static void a_job_that_comes_back_gets_its_old_place(void **state)
     world_release(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_comes_back_gets_its_old_place),
-    };
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_job_that_comes_back_gets_its_old_place));

@@ -455,51 +455,30 @@ static void fixed_maxima_choose_by_the_same_rule(void **state)
     assert_true(world_waits_for(w, trial, slow));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 8);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 8);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_trial_job_that_fits_disturbs_nobody),
-        CASE(where_nodes_are_filled_first_fit_the_first_that_fits_is_taken),
-        CASE(a_short_grace_period_outweighs_the_size),
-        CASE(with_s_zero_only_the_size_counts),
-        CASE(without_grace_periods_the_smallest_that_makes_room_goes),
-        CASE(of_equals_the_lowest_id_goes),
-        CASE(the_maxima_are_over_the_safe_ones_too),
-        CASE(who_was_preempted_once_is_safe_for_life),
-        CASE(a_trial_job_waits_when_nobody_may_be_preempted),
-        CASE(a_trial_job_behind_one_that_waits_still_starts),
-        CASE(what_is_free_beside_the_victim_is_reserved_at_once),
-        CASE(a_victim_larger_than_needed_leaves_the_rest_to_the_queue),
-        CASE(best_effort_jobs_get_no_promise_of_what_a_victim_leaves),
-        CASE(a_victim_that_ends_in_its_grace_makes_room_as_well),
-        CASE(two_trial_jobs_of_one_instant_take_a_victim_each),
-        CASE(two_trial_jobs_of_one_instant_share_what_one_victim_leaves),
-        CASE(the_second_of_one_instant_sees_what_the_first_took),
-        CASE(the_scarce_resource_may_be_the_cpu),
-        CASE(memory_counts_as_well),
-        CASE(where_one_is_not_enough_several_of_one_node_go),
-        CASE(by_the_paper_all_who_were_drawn_go),
-        CASE(a_trial_gang_takes_victims_on_several_nodes),
-        CASE(a_gang_that_is_a_victim_leaves_whole),
-        CASE(a_victim_is_the_first_to_start_again),
-        CASE(best_effort_jobs_do_not_pass_each_other),
-        CASE(fixed_maxima_choose_by_the_same_rule),
-    };
-    return cmocka_run_group_tests_name("fitgpp", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_trial_job_that_fits_disturbs_nobody),
+          CASE(where_nodes_are_filled_first_fit_the_first_that_fits_is_taken),
+          CASE(a_short_grace_period_outweighs_the_size),
+          CASE(with_s_zero_only_the_size_counts),
+          CASE(without_grace_periods_the_smallest_that_makes_room_goes),
+          CASE(of_equals_the_lowest_id_goes),
+          CASE(the_maxima_are_over_the_safe_ones_too),
+          CASE(who_was_preempted_once_is_safe_for_life),
+          CASE(a_trial_job_waits_when_nobody_may_be_preempted),
+          CASE(a_trial_job_behind_one_that_waits_still_starts),
+          CASE(what_is_free_beside_the_victim_is_reserved_at_once),
+          CASE(a_victim_larger_than_needed_leaves_the_rest_to_the_queue),
+          CASE(best_effort_jobs_get_no_promise_of_what_a_victim_leaves),
+          CASE(a_victim_that_ends_in_its_grace_makes_room_as_well),
+          CASE(two_trial_jobs_of_one_instant_take_a_victim_each),
+          CASE(two_trial_jobs_of_one_instant_share_what_one_victim_leaves),
+          CASE(the_second_of_one_instant_sees_what_the_first_took),
+          CASE(the_scarce_resource_may_be_the_cpu), CASE(memory_counts_as_well),
+          CASE(where_one_is_not_enough_several_of_one_node_go),
+          CASE(by_the_paper_all_who_were_drawn_go),
+          CASE(a_trial_gang_takes_victims_on_several_nodes),
+          CASE(a_gang_that_is_a_victim_leaves_whole),
+          CASE(a_victim_is_the_first_to_start_again),
+          CASE(best_effort_jobs_do_not_pass_each_other),
+          CASE(fixed_maxima_choose_by_the_same_rule));

@@ -1,14 +1,10 @@
 /* Where jobs are on a host: patterns, processes of our own, and what is not there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "support/cases.h"
+
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "flowd/levels.h"
 #include "flowd/procs.h"
@@ -142,13 +138,7 @@ static void a_number_that_somebody_else_has_now_is_nobodys(void **state)
     waitpid(pid, NULL, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pattern_has_one_place_for_the_number),
-        cmocka_unit_test(a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there),
-        cmocka_unit_test(a_family_is_found_even_without_its_head),
-        cmocka_unit_test(a_number_that_somebody_else_has_now_is_nobodys),
-    };
-    return cmocka_run_group_tests_name("flow_targets", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_pattern_has_one_place_for_the_number),
+          TEST(a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there),
+          TEST(a_family_is_found_even_without_its_head),
+          TEST(a_number_that_somebody_else_has_now_is_nobodys));

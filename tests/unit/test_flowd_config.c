@@ -91,14 +91,5 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
     assert_string_equal(err.text, "/dev/zero: more than 64 KiB");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(everything_can_be_said),
-        CASE(one_pattern_needs_no_list),
-        CASE(what_is_wrong_is_named_by_line_and_key),
-    };
-    return cmocka_run_group_tests_name("flowd_config", tests, NULL, NULL);
-}
+RUN_CASES(CASE(everything_can_be_said), CASE(one_pattern_needs_no_list),
+          CASE(what_is_wrong_is_named_by_line_and_key));

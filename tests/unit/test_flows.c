@@ -184,17 +184,8 @@ static void there_is_a_limit(void **state)
     buf_release(&body);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(who_comes_is_told_how_things_stand),
-        CASE(changes_that_come_together_are_one_event),
-        CASE(who_reads_slowly_gets_the_newest),
-        CASE(it_is_said_again_when_nothing_happens),
-        CASE(while_nobody_can_say_nothing_is_said),
-        CASE(there_is_a_limit),
-    };
-    return cmocka_run_group_tests_name("flows", tests, NULL, NULL);
-}
+RUN_CASES(CASE(who_comes_is_told_how_things_stand),
+          CASE(changes_that_come_together_are_one_event),
+          CASE(who_reads_slowly_gets_the_newest),
+          CASE(it_is_said_again_when_nothing_happens),
+          CASE(while_nobody_can_say_nothing_is_said), CASE(there_is_a_limit));

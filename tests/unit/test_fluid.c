@@ -15,7 +15,7 @@
 #define S(s) ((int64_t)((s)*1e9))
 #define MIB (1024.0 * 1024)
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct cluster cluster;
 static struct fluid fluid;
 
@@ -345,26 +345,17 @@ static void mean_rates_are_about_those_of_the_exact_model(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_alone_computes_and_sends_in_turn),
-        cmocka_unit_test(a_single_step_takes_its_time_wherever_it_begins),
-        cmocka_unit_test(a_part_of_a_step_takes_its_part_of_the_time),
-        cmocka_unit_test(computing_beside_the_sending_hides_it),
-        cmocka_unit_test(a_server_gets_all_and_then_sends_all),
-        cmocka_unit_test(an_earlier_level_goes_as_if_alone),
-        cmocka_unit_test(jobs_on_other_hosts_do_not_meet),
-        cmocka_unit_test(without_bandwidth_nothing_ever_happens),
-        cmocka_unit_test(one_that_leaves_makes_room_at_once),
-        cmocka_unit_test(a_longer_computing_time_holds_from_now_on),
-        cmocka_unit_test(a_target_that_is_reached_already_is_said_at_once),
-        cmocka_unit_test(iteration_times_are_those_of_the_test_bed),
-        cmocka_unit_test(a_server_job_alone_is_that_of_the_test_bed),
-        cmocka_unit_test(mean_rates_are_about_those_of_the_exact_model),
-    };
-    arena_init(&arena, 0);
-    int r = cmocka_run_group_tests_name("fluid", tests, NULL, NULL);
-    arena_release(&arena);
-    return r;
-}
+RUN_GROUP(setup, teardown, TEST(a_job_alone_computes_and_sends_in_turn),
+          TEST(a_single_step_takes_its_time_wherever_it_begins),
+          TEST(a_part_of_a_step_takes_its_part_of_the_time),
+          TEST(computing_beside_the_sending_hides_it),
+          TEST(a_server_gets_all_and_then_sends_all),
+          TEST(an_earlier_level_goes_as_if_alone),
+          TEST(jobs_on_other_hosts_do_not_meet),
+          TEST(without_bandwidth_nothing_ever_happens),
+          TEST(one_that_leaves_makes_room_at_once),
+          TEST(a_longer_computing_time_holds_from_now_on),
+          TEST(a_target_that_is_reached_already_is_said_at_once),
+          TEST(iteration_times_are_those_of_the_test_bed),
+          TEST(a_server_job_alone_is_that_of_the_test_bed),
+          TEST(mean_rates_are_about_those_of_the_exact_model));

@@ -125,13 +125,6 @@ static void files_that_are_written_are_noticed(void **state)
     assert_int_equal(system(command), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_find_step_and_loss),
-        cmocka_unit_test(bad_patterns_are_refused),
-        cmocka_unit_test(output_is_followed_as_it_grows),
-        cmocka_unit_test(files_that_are_written_are_noticed),
-    };
-    return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
-}
+RUN_CASES(TEST(patterns_find_step_and_loss), TEST(bad_patterns_are_refused),
+          TEST(output_is_followed_as_it_grows),
+          TEST(files_that_are_written_are_noticed));

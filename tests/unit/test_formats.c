@@ -585,34 +585,23 @@ static void what_is_unknown_says_so(void **state)
     assert_int_equal(workload_open(&workload, "no/such", NULL, 1, 0, &err), -ENOENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philly_sums_attempts_and_takes_the_last_gpus),
-        cmocka_unit_test(philly_csv_is_sorted),
-        cmocka_unit_test(helios_passes_over_what_is_no_gpu_job),
-        cmocka_unit_test(acme_honours_zones_and_recomputes_run_times),
-        cmocka_unit_test(pai_rounds_gpus_up_but_counts_what_was_asked_for),
-        cmocka_unit_test(gavel_has_three_dialects),
-        cmocka_unit_test(swf_falls_back_on_what_was_asked_for),
-        cmocka_unit_test(sacct_reads_jobs_and_not_their_steps),
-        cmocka_unit_test(any_table_with_the_three_columns_is_read),
-        cmocka_unit_test(muri_is_in_milliseconds_and_chronus_in_minutes),
-        cmocka_unit_test(sacct_counts_gpus_however_they_are_written),
-        cmocka_unit_test(sacct_knows_how_long_a_job_ran_in_three_ways),
-        cmocka_unit_test(sacct_passes_over_what_did_not_run),
-        cmocka_unit_test(sacct_names_the_column_that_is_missing),
-        cmocka_unit_test(swf_needs_no_comment_to_be_known),
-        cmocka_unit_test(swf_has_numbers_that_make_sense),
-        cmocka_unit_test(wide_tables_have_a_ceiling),
-        cmocka_unit_test(names_are_clean_text),
-        cmocka_unit_test(times_are_in_the_unit_of_their_column),
-        cmocka_unit_test(philly_takes_what_is_known_of_a_job),
-        cmocka_unit_test(philly_that_makes_no_sense_is_refused),
-        cmocka_unit_test(broken_rows_are_named),
-        cmocka_unit_test(json_cut_short_or_damaged_is_refused),
-        cmocka_unit_test(out_of_order_matters_where_a_file_streams),
-        cmocka_unit_test(what_is_unknown_says_so),
-    };
-    return cmocka_run_group_tests_name("formats", tests, NULL, NULL);
-}
+RUN_CASES(TEST(philly_sums_attempts_and_takes_the_last_gpus),
+          TEST(philly_csv_is_sorted), TEST(helios_passes_over_what_is_no_gpu_job),
+          TEST(acme_honours_zones_and_recomputes_run_times),
+          TEST(pai_rounds_gpus_up_but_counts_what_was_asked_for),
+          TEST(gavel_has_three_dialects), TEST(swf_falls_back_on_what_was_asked_for),
+          TEST(sacct_reads_jobs_and_not_their_steps),
+          TEST(any_table_with_the_three_columns_is_read),
+          TEST(muri_is_in_milliseconds_and_chronus_in_minutes),
+          TEST(sacct_counts_gpus_however_they_are_written),
+          TEST(sacct_knows_how_long_a_job_ran_in_three_ways),
+          TEST(sacct_passes_over_what_did_not_run),
+          TEST(sacct_names_the_column_that_is_missing),
+          TEST(swf_needs_no_comment_to_be_known), TEST(swf_has_numbers_that_make_sense),
+          TEST(wide_tables_have_a_ceiling), TEST(names_are_clean_text),
+          TEST(times_are_in_the_unit_of_their_column),
+          TEST(philly_takes_what_is_known_of_a_job),
+          TEST(philly_that_makes_no_sense_is_refused), TEST(broken_rows_are_named),
+          TEST(json_cut_short_or_damaged_is_refused),
+          TEST(out_of_order_matters_where_a_file_streams),
+          TEST(what_is_unknown_says_so));

@@ -231,22 +231,9 @@ static void words_are_split_as_a_shell_does(void **state)
     assert_int_equal(count, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(limits_are_in_minutes_first),
-        CASE(what_is_no_limit_is_refused),
-        CASE(moments_are_relative_daily_or_dates),
-        CASE(what_is_no_moment_is_refused),
-        CASE(gpus_have_a_number_and_perhaps_a_type),
-        CASE(memory_is_in_mebibytes),
-        CASE(signals_may_come_before_the_limit),
-        CASE(arrays_are_lists_and_ranges),
-        CASE(what_is_no_array_is_refused),
-        CASE(parameters_have_values_or_a_range),
-        CASE(words_are_split_as_a_shell_does),
-    };
-    return cmocka_run_group_tests_name("forms", tests, NULL, NULL);
-}
+RUN_CASES(CASE(limits_are_in_minutes_first), CASE(what_is_no_limit_is_refused),
+          CASE(moments_are_relative_daily_or_dates), CASE(what_is_no_moment_is_refused),
+          CASE(gpus_have_a_number_and_perhaps_a_type), CASE(memory_is_in_mebibytes),
+          CASE(signals_may_come_before_the_limit), CASE(arrays_are_lists_and_ranges),
+          CASE(what_is_no_array_is_refused), CASE(parameters_have_values_or_a_range),
+          CASE(words_are_split_as_a_shell_does));

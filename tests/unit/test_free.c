@@ -138,16 +138,10 @@ static void nodes_of_64_have_a_shelf_too(void **state)
     world_release(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tightest_that_holds_enough_lowest_number_first),
-        cmocka_unit_test(cpu_memory_and_avoided_nodes_are_passed_over),
-        cmocka_unit_test(where_only_some_nodes_count_the_others_are_not_there),
-        cmocka_unit_test(without_gpus_the_fullest_node_comes_first),
-        cmocka_unit_test(a_dropped_node_is_on_no_shelf_until_it_is_put_back),
-        cmocka_unit_test(the_walk_goes_from_most_to_least_and_sees_every_node_once),
-        cmocka_unit_test(nodes_of_64_have_a_shelf_too),
-    };
-    return cmocka_run_group_tests_name("free", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_tightest_that_holds_enough_lowest_number_first),
+          TEST(cpu_memory_and_avoided_nodes_are_passed_over),
+          TEST(where_only_some_nodes_count_the_others_are_not_there),
+          TEST(without_gpus_the_fullest_node_comes_first),
+          TEST(a_dropped_node_is_on_no_shelf_until_it_is_put_back),
+          TEST(the_walk_goes_from_most_to_least_and_sees_every_node_once),
+          TEST(nodes_of_64_have_a_shelf_too));

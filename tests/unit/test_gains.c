@@ -208,16 +208,9 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(concave_gains_are_shared_as_well_as_can_be),
-        cmocka_unit_test(flat_starts_are_looked_beyond),
-        cmocka_unit_test(a_job_that_needs_many_gets_many),
-        cmocka_unit_test(what_brings_nothing_is_shared_evenly),
-        cmocka_unit_test(the_smallest_share_is_as_large_as_can_be),
-        cmocka_unit_test(without_room_for_all_the_first_have_it),
-        cmocka_unit_test(a_declared_curve_gains_what_its_losses_say),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CASES(TEST(concave_gains_are_shared_as_well_as_can_be),
+          TEST(flat_starts_are_looked_beyond), TEST(a_job_that_needs_many_gets_many),
+          TEST(what_brings_nothing_is_shared_evenly),
+          TEST(the_smallest_share_is_as_large_as_can_be),
+          TEST(without_room_for_all_the_first_have_it),
+          TEST(a_declared_curve_gains_what_its_losses_say));

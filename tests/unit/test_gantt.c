@@ -73,14 +73,6 @@ static void after_a_long_absence_nothing_is_made_up(void **state)
     gantt_release(&gantt);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(time_goes_to_the_left),
-        CASE(one_that_runs_already_is_seen_from_its_start),
-        CASE(after_a_long_absence_nothing_is_made_up),
-    };
-    return cmocka_run_group_tests_name("gantt", tests, NULL, NULL);
-}
+RUN_CASES(TEST(time_goes_to_the_left),
+          TEST(one_that_runs_already_is_seen_from_its_start),
+          TEST(after_a_long_absence_nothing_is_made_up));

@@ -334,25 +334,17 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(who_is_due_all_of_the_time_stays),
-        CASE(shares_are_kept_to_in_the_long_run),
-        CASE(what_nobody_is_due_goes_to_who_can_use_it),
-        CASE(under_a_strict_rule_it_goes_to_nobody),
-        CASE(who_comes_in_the_middle_has_what_is_free_at_once),
-        CASE(nobody_is_sent_away_in_the_middle),
-        CASE(who_would_lose_what_it_has_done_stays),
-        CASE(a_large_gang_gets_whole_room_of_those_who_go),
-        CASE(a_policy_without_an_answer_keeps_the_shares_it_had),
-        CASE(rates_are_those_of_the_types),
-        CASE(a_gang_has_no_rate_where_there_is_not_enough),
-        CASE(a_round_is_a_lease_of_whole_steps),
-        CASE(who_has_half_of_the_share_has_the_place_half_as_often),
-        CASE(worth_and_published_rounds_exclude_each_other),
-    };
-    return cmocka_run_group_tests_name("gavel", tests, NULL, NULL);
-}
+RUN_CASES(CASE(who_is_due_all_of_the_time_stays),
+          CASE(shares_are_kept_to_in_the_long_run),
+          CASE(what_nobody_is_due_goes_to_who_can_use_it),
+          CASE(under_a_strict_rule_it_goes_to_nobody),
+          CASE(who_comes_in_the_middle_has_what_is_free_at_once),
+          CASE(nobody_is_sent_away_in_the_middle),
+          CASE(who_would_lose_what_it_has_done_stays),
+          CASE(a_large_gang_gets_whole_room_of_those_who_go),
+          CASE(a_policy_without_an_answer_keeps_the_shares_it_had),
+          CASE(rates_are_those_of_the_types),
+          CASE(a_gang_has_no_rate_where_there_is_not_enough),
+          CASE(a_round_is_a_lease_of_whole_steps),
+          CASE(who_has_half_of_the_share_has_the_place_half_as_often),
+          CASE(worth_and_published_rounds_exclude_each_other));

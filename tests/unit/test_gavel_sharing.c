@@ -136,15 +136,6 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(two_who_get_on_run_together),
-        CASE(who_does_not_fit_takes_turns),
-        CASE(those_who_hinder_each_other_are_kept_apart),
-        CASE(wrong_settings_are_refused),
-    };
-    return cmocka_run_group_tests_name("gavel_sharing", tests, NULL, NULL);
-}
+RUN_CASES(CASE(two_who_get_on_run_together), CASE(who_does_not_fit_takes_turns),
+          CASE(those_who_hinder_each_other_are_kept_apart),
+          CASE(wrong_settings_are_refused));

@@ -246,19 +246,10 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(names_of_makers_become_one_word),
-        CASE(nvidia_gpus_are_found_and_sorted_into_nodes),
-        CASE(a_library_that_finds_no_driver_is_as_good_as_none),
-        CASE(processes_of_others_are_seen_and_ours_are_not),
-        CASE(amd_gpus_are_found_in_the_files_of_their_driver),
-        CASE(slots_stand_in_for_gpus),
-        CASE(more_than_a_node_holds_are_several_nodes),
-        CASE(bad_words_for_slots_are_refused),
-    };
-    return cmocka_run_group_tests_name("gpus", tests, NULL, NULL);
-}
+RUN_CASES(CASE(names_of_makers_become_one_word),
+          CASE(nvidia_gpus_are_found_and_sorted_into_nodes),
+          CASE(a_library_that_finds_no_driver_is_as_good_as_none),
+          CASE(processes_of_others_are_seen_and_ours_are_not),
+          CASE(amd_gpus_are_found_in_the_files_of_their_driver),
+          CASE(slots_stand_in_for_gpus), CASE(more_than_a_node_holds_are_several_nodes),
+          CASE(bad_words_for_slots_are_refused));

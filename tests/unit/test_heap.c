@@ -90,14 +90,6 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_empty_heap_has_nothing_to_give),    CASE(the_smallest_key_comes_first),
-        CASE(equal_keys_come_in_order_of_the_tie),  CASE(any_member_can_be_removed),
-        CASE(heaps_of_one_pool_keep_to_themselves),
-    };
-    return cmocka_run_group_tests_name("heap", tests, NULL, NULL);
-}
+RUN_CASES(CASE(an_empty_heap_has_nothing_to_give), CASE(the_smallest_key_comes_first),
+          CASE(equal_keys_come_in_order_of_the_tie), CASE(any_member_can_be_removed),
+          CASE(heaps_of_one_pool_keep_to_themselves));

@@ -71,17 +71,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_empty_histogram_says_zero),
-        CASE(one_value_is_every_quantile),
-        CASE(small_values_are_exact),
-        CASE(large_values_are_within_a_few_percent),
-        CASE(the_largest_number_has_a_place),
-        CASE(no_quantile_is_above_the_largest_value),
-    };
-    return cmocka_run_group_tests_name("histogram", tests, NULL, NULL);
-}
+RUN_CASES(CASE(an_empty_histogram_says_zero), CASE(one_value_is_every_quantile),
+          CASE(small_values_are_exact), CASE(large_values_are_within_a_few_percent),
+          CASE(the_largest_number_has_a_place),
+          CASE(no_quantile_is_above_the_largest_value));

@@ -1,14 +1,8 @@
 /* HTTP: who is let in, what reaches a handler, when replies go out; and hostile clients. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -835,43 +829,32 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_request_reaches_the_handler_with_who_sent_it),
-        CASE(one_connection_serves_many_requests),
-        CASE(pipelined_requests_are_answered_in_order),
-        CASE(head_is_get_without_the_body),
-        CASE(a_large_reply_arrives_whole),
-        CASE(a_promise_is_not_answered_before_it_is_durable),
-        CASE(a_promise_that_cannot_be_kept_is_taken_back),
-        CASE(no_handler_is_called_while_replies_go_out),
-        CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
-        CASE(closing_with_replies_and_streams_outstanding_is_clean),
-        CASE(a_stream_sends_when_woken_and_ends_when_told),
-        CASE(a_client_that_leaves_a_quiet_stream_is_noticed),
-        CASE(bad_addresses_never_reach_the_handler),
-        CASE(malformed_requests_are_refused),
-        CASE(long_addresses_and_headers_are_refused),
-        CASE(a_body_above_the_limit_is_refused_before_it_is_sent),
-        CASE(a_chunked_body_is_put_together_and_limited_too),
-        CASE(bytes_may_come_one_by_one),
-        CASE(who_takes_for_ever_to_ask_is_cut_off),
-        CASE(a_user_has_a_limited_number_of_connections),
-        CASE(all_connections_together_are_limited),
-        CASE(random_bytes_do_no_harm),
-        CASE(the_socket_is_ours_alone),
-        CASE(a_living_socket_is_not_replaced_and_a_dead_one_is),
-        CASE(what_is_not_a_socket_is_left_alone),
-        CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
-        CASE(a_port_can_be_opened_later_and_a_session_is_its_users),
-        CASE(what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere),
-        CASE(a_stranger_comes_in_where_he_may_as_nobody),
-        CASE(a_reply_comes_when_it_is_known),
-        CASE(whoever_finds_it_out_hears_that_nobody_waits),
-        CASE(an_address_that_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_request_reaches_the_handler_with_who_sent_it),
+          CASE(one_connection_serves_many_requests),
+          CASE(pipelined_requests_are_answered_in_order),
+          CASE(head_is_get_without_the_body), CASE(a_large_reply_arrives_whole),
+          CASE(a_promise_is_not_answered_before_it_is_durable),
+          CASE(a_promise_that_cannot_be_kept_is_taken_back),
+          CASE(no_handler_is_called_while_replies_go_out),
+          CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
+          CASE(closing_with_replies_and_streams_outstanding_is_clean),
+          CASE(a_stream_sends_when_woken_and_ends_when_told),
+          CASE(a_client_that_leaves_a_quiet_stream_is_noticed),
+          CASE(bad_addresses_never_reach_the_handler),
+          CASE(malformed_requests_are_refused),
+          CASE(long_addresses_and_headers_are_refused),
+          CASE(a_body_above_the_limit_is_refused_before_it_is_sent),
+          CASE(a_chunked_body_is_put_together_and_limited_too),
+          CASE(bytes_may_come_one_by_one), CASE(who_takes_for_ever_to_ask_is_cut_off),
+          CASE(a_user_has_a_limited_number_of_connections),
+          CASE(all_connections_together_are_limited), CASE(random_bytes_do_no_harm),
+          CASE(the_socket_is_ours_alone),
+          CASE(a_living_socket_is_not_replaced_and_a_dead_one_is),
+          CASE(what_is_not_a_socket_is_left_alone),
+          CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
+          CASE(a_port_can_be_opened_later_and_a_session_is_its_users),
+          CASE(what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere),
+          CASE(a_stranger_comes_in_where_he_may_as_nobody),
+          CASE(a_reply_comes_when_it_is_known),
+          CASE(whoever_finds_it_out_hears_that_nobody_waits),
+          CASE(an_address_that_makes_no_sense_is_refused));

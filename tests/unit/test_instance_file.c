@@ -11,21 +11,9 @@
 #include "base/error.h"
 #include "solve/instance_file.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct error err;
 static struct instance_file file;
-
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
 
 static int parse(const char *text)
 {
@@ -297,20 +285,8 @@ static void a_file_that_is_not_there_is_said(void **state)
     assert_non_null(strstr(err.text, "/nowhere/f.json: No such file"));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        CASE(everything_has_its_place),
-        CASE(what_is_wrong_is_said_with_its_place),
-        CASE(pairs_of_unequal_gangs_are_refused),
-        CASE(no_jobs_and_no_instances_are_fine),
-        CASE(a_name_has_a_ceiling),
-        CASE(null_is_as_good_as_absent),
-        CASE(a_pair_may_be_named_either_way),
-        CASE(a_file_is_read_as_its_text_is),
-        CASE(a_file_that_is_not_there_is_said),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(CASE(everything_has_its_place), CASE(what_is_wrong_is_said_with_its_place),
+          CASE(pairs_of_unequal_gangs_are_refused),
+          CASE(no_jobs_and_no_instances_are_fine), CASE(a_name_has_a_ceiling),
+          CASE(null_is_as_good_as_absent), CASE(a_pair_may_be_named_either_way),
+          CASE(a_file_is_read_as_its_text_is), CASE(a_file_that_is_not_there_is_said));

@@ -226,19 +226,13 @@ static void who_was_turned_away_holds_nothing(void **state)
     close_desk(&desk);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_has_a_default),
-        cmocka_unit_test(an_elastic_job_has_one_on_each_of_its_nodes),
-        cmocka_unit_test(entities_are_numbered_as_they_are_met),
-        cmocka_unit_test(only_types_it_fits_on_are_kept),
-        cmocka_unit_test(what_can_never_run_is_refused_with_the_reason),
-        cmocka_unit_test(what_just_fits_is_accepted),
-        cmocka_unit_test(a_small_node_helps_those_who_may_be_spread),
-        cmocka_unit_test(nodes_that_are_named_make_up_the_gang),
-        cmocka_unit_test(what_named_nodes_can_never_hold_is_turned_away),
-        cmocka_unit_test(who_was_turned_away_holds_nothing),
-    };
-    return cmocka_run_group_tests_name("intake", tests, NULL, NULL);
-}
+RUN_CASES(TEST(what_is_left_out_has_a_default),
+          TEST(an_elastic_job_has_one_on_each_of_its_nodes),
+          TEST(entities_are_numbered_as_they_are_met),
+          TEST(only_types_it_fits_on_are_kept),
+          TEST(what_can_never_run_is_refused_with_the_reason),
+          TEST(what_just_fits_is_accepted),
+          TEST(a_small_node_helps_those_who_may_be_spread),
+          TEST(nodes_that_are_named_make_up_the_gang),
+          TEST(what_named_nodes_can_never_hold_is_turned_away),
+          TEST(who_was_turned_away_holds_nothing));

@@ -82,11 +82,5 @@ static void those_who_have_not_ended_are_written_at_the_end(void **state)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_for_each_job_however_it_ends),
-        cmocka_unit_test(those_who_have_not_ended_are_written_at_the_end),
-    };
-    return cmocka_run_group_tests_name("joblog", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_line_for_each_job_however_it_ends),
+          TEST(those_who_have_not_ended_are_written_at_the_end));

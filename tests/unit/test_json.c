@@ -179,22 +179,11 @@ static void exact_texts_have_all_digits(void **state)
     json_free(again);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(members_stay_in_the_order_they_were_put),
-        CASE(numbers_stay_readable),
-        CASE(what_json_cannot_say_is_still_json),
-        CASE(what_is_parsed_can_be_looked_at),
-        CASE(what_is_absent_or_of_another_type_is_nothing),
-        CASE(an_object_can_be_walked),
-        CASE(a_wrong_text_is_refused_with_its_line),
-        CASE(a_deep_text_is_refused),
-        CASE(printing_ends_the_line),
-        CASE(whole_numbers_and_flags_are_told_from_others),
-        CASE(exact_texts_have_all_digits),
-    };
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
-}
+RUN_CASES(TEST(members_stay_in_the_order_they_were_put), TEST(numbers_stay_readable),
+          TEST(what_json_cannot_say_is_still_json),
+          TEST(what_is_parsed_can_be_looked_at),
+          TEST(what_is_absent_or_of_another_type_is_nothing),
+          TEST(an_object_can_be_walked), TEST(a_wrong_text_is_refused_with_its_line),
+          TEST(a_deep_text_is_refused), TEST(printing_ends_the_line),
+          TEST(whole_numbers_and_flags_are_told_from_others),
+          TEST(exact_texts_have_all_digits));

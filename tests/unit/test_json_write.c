@@ -1,12 +1,7 @@
 /* The streaming JSON writer: reading gives back what was written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -82,12 +77,5 @@ static void text_with_control_characters_is_read_back(void **state)
     buf_release(&buf);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commas_are_added_where_needed),
-        cmocka_unit_test(numbers_keep_their_digits),
-        cmocka_unit_test(text_with_control_characters_is_read_back),
-    };
-    return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
-}
+RUN_CASES(TEST(commas_are_added_where_needed), TEST(numbers_keep_their_digits),
+          TEST(text_with_control_characters_is_read_back));

@@ -120,34 +120,14 @@ static void who_starves_is_promoted(void **state)
     assert_false(plan_holds(w->plan, newer));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_newcomer_displaces_a_job_that_has_had_its_share),
-        CASE(equals_do_not_trade_places),
-        CASE(a_job_that_keeps_running_keeps_its_gpus),
-        CASE(the_last_queue_and_the_latest_start_yield_first),
-        CASE(within_a_queue_the_first_to_come_goes_first),
-        CASE(it_wakes_when_a_running_job_leaves_its_queue),
-        CASE(nobody_waits_nobody_wakes),
-        CASE(in_the_last_queue_there_is_nowhere_to_go),
-        CASE(who_starves_is_promoted),
-    };
-    return cmocka_run_group_tests_name("las", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_newcomer_displaces_a_job_that_has_had_its_share),
+          CASE(equals_do_not_trade_places),
+          CASE(a_job_that_keeps_running_keeps_its_gpus),
+          CASE(the_last_queue_and_the_latest_start_yield_first),
+          CASE(within_a_queue_the_first_to_come_goes_first),
+          CASE(it_wakes_when_a_running_job_leaves_its_queue),
+          CASE(nobody_waits_nobody_wakes),
+          CASE(in_the_last_queue_there_is_nowhere_to_go),
+          CASE(who_starves_is_promoted));

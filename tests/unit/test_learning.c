@@ -173,18 +173,10 @@ static void the_longest_text_there_is_has_room(void **state)
     assert_true(read.kmax == l.kmax);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_go_from_first_to_last),
-        cmocka_unit_test(with_kmax_the_end_is_reached_there),
-        cmocka_unit_test(a_step_is_the_first_at_which_the_loss_is_so),
-        cmocka_unit_test(what_is_never_reached_is_infinitely_far),
-        cmocka_unit_test(what_is_written_reads_the_same),
-        cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(points_are_losses_of_a_training_that_was),
-        cmocka_unit_test(points_that_are_none_are_refused),
-        cmocka_unit_test(the_longest_text_there_is_has_room),
-    };
-    return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
-}
+RUN_CASES(TEST(losses_go_from_first_to_last), TEST(with_kmax_the_end_is_reached_there),
+          TEST(a_step_is_the_first_at_which_the_loss_is_so),
+          TEST(what_is_never_reached_is_infinitely_far),
+          TEST(what_is_written_reads_the_same), TEST(nonsense_is_refused),
+          TEST(points_are_losses_of_a_training_that_was),
+          TEST(points_that_are_none_are_refused),
+          TEST(the_longest_text_there_is_has_room));

@@ -176,30 +176,10 @@ static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
     ledger_release(&books.ledger);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_newcomer_that_gives_up_is_not_awaited_again),
-        CASE(moving_is_not_booked_to_the_last_preemption),
-        CASE(loading_again_after_a_fault_is_not_booked),
-        CASE(loading_again_is_booked_though_the_daemon_was_restarted),
-        CASE(who_is_cancelled_as_it_leaves_has_still_been_sent_away),
-    };
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_newcomer_that_gives_up_is_not_awaited_again),
+          CASE(moving_is_not_booked_to_the_last_preemption),
+          CASE(loading_again_after_a_fault_is_not_booked),
+          CASE(loading_again_is_booked_though_the_daemon_was_restarted),
+          CASE(who_is_cancelled_as_it_leaves_has_still_been_sent_away));

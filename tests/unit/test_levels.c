@@ -1,12 +1,8 @@
 /* Code points for levels: the standard ones, a site's own, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "support/cases.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "flowd/levels.h"
@@ -131,15 +127,8 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_int_equal(levels_parse(&levels, text, NULL), -EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_levels_finds_its_points),
-        cmocka_unit_test(a_better_level_is_never_behind),
-        cmocka_unit_test(the_hosts_own_queues_keep_the_order),
-        cmocka_unit_test(unmarked_stands_before_the_last_unless_said_otherwise),
-        cmocka_unit_test(a_site_says_its_own),
-        cmocka_unit_test(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests_name("levels", tests, NULL, NULL);
-}
+RUN_CASES(TEST(any_number_of_levels_finds_its_points),
+          TEST(a_better_level_is_never_behind),
+          TEST(the_hosts_own_queues_keep_the_order),
+          TEST(unmarked_stands_before_the_last_unless_said_otherwise),
+          TEST(a_site_says_its_own), TEST(what_makes_no_sense_is_refused));

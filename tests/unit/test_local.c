@@ -703,43 +703,30 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_end_of_a_job_is_told_as_it_was),
-        CASE(a_job_gets_the_environment_that_is_promised),
-        CASE(ranks_are_numbered_and_fail_together),
-        CASE(a_script_is_run_by_its_first_line),
-        CASE(output_goes_where_it_was_asked_for),
-        CASE(what_cannot_be_started_says_why),
-        CASE(reports_through_the_socket_become_progress),
-        CASE(a_connection_with_rubbish_is_closed_and_hurts_nobody),
-        CASE(lines_of_output_become_progress),
-        CASE(a_warning_comes_by_signal_file_and_socket),
-        CASE(who_does_not_leave_is_killed_after_the_grace),
-        CASE(a_file_written_after_the_warning_makes_it_clean),
-        CASE(a_program_may_save_though_its_shell_is_gone),
-        CASE(nothing_of_a_job_survives_its_end),
-        CASE(a_cancelled_job_ends_as_cancelled),
-        CASE(a_killed_supervisor_takes_its_job_along),
-        CASE(jobs_go_on_while_nobody_looks),
-        CASE(an_end_that_was_not_recorded_is_told_again),
-        CASE(an_order_that_is_repeated_starts_nothing_twice),
-        CASE(a_job_is_told_to_stop_though_berthd_was_restarted),
-        CASE(a_job_that_vanished_is_lost),
-        CASE(a_successor_starts_when_all_before_it_have_left),
-        CASE(who_is_to_go_on_elsewhere_does_so_when_it_has_left),
-        CASE(who_has_ended_does_not_go_on_elsewhere),
-        CASE(a_successor_still_waits_after_a_restart),
-        CASE(one_that_waits_can_be_cancelled),
-        CASE(a_time_limit_ends_a_job_in_failure),
-        CASE(a_lease_in_seconds_is_done_and_renewed),
-        CASE(a_full_disk_fails_the_job_alone),
-        CASE(a_job_begins_with_nothing_of_ours),
-        CASE(a_full_runtime_folder_loses_the_start_alone),
-        CASE(another_user_runs_as_itself),
-    };
-    return cmocka_run_group_tests_name("local", tests, NULL, NULL);
-}
+RUN_CASES(
+    CASE(the_end_of_a_job_is_told_as_it_was),
+    CASE(a_job_gets_the_environment_that_is_promised),
+    CASE(ranks_are_numbered_and_fail_together), CASE(a_script_is_run_by_its_first_line),
+    CASE(output_goes_where_it_was_asked_for), CASE(what_cannot_be_started_says_why),
+    CASE(reports_through_the_socket_become_progress),
+    CASE(a_connection_with_rubbish_is_closed_and_hurts_nobody),
+    CASE(lines_of_output_become_progress),
+    CASE(a_warning_comes_by_signal_file_and_socket),
+    CASE(who_does_not_leave_is_killed_after_the_grace),
+    CASE(a_file_written_after_the_warning_makes_it_clean),
+    CASE(a_program_may_save_though_its_shell_is_gone),
+    CASE(nothing_of_a_job_survives_its_end), CASE(a_cancelled_job_ends_as_cancelled),
+    CASE(a_killed_supervisor_takes_its_job_along), CASE(jobs_go_on_while_nobody_looks),
+    CASE(an_end_that_was_not_recorded_is_told_again),
+    CASE(an_order_that_is_repeated_starts_nothing_twice),
+    CASE(a_job_is_told_to_stop_though_berthd_was_restarted),
+    CASE(a_job_that_vanished_is_lost),
+    CASE(a_successor_starts_when_all_before_it_have_left),
+    CASE(who_is_to_go_on_elsewhere_does_so_when_it_has_left),
+    CASE(who_has_ended_does_not_go_on_elsewhere),
+    CASE(a_successor_still_waits_after_a_restart),
+    CASE(one_that_waits_can_be_cancelled), CASE(a_time_limit_ends_a_job_in_failure),
+    CASE(a_lease_in_seconds_is_done_and_renewed), CASE(a_full_disk_fails_the_job_alone),
+    CASE(a_job_begins_with_nothing_of_ours),
+    CASE(a_full_runtime_folder_loses_the_start_alone),
+    CASE(another_user_runs_as_itself));

@@ -99,31 +99,10 @@ static void a_progress_report_changes_the_order(void **state)
     assert_true(world_waits_for(w, trial, b));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 8);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 8);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(who_has_most_left_goes),
-        CASE(unknown_work_counts_as_the_longest),
-        CASE(of_equals_the_lowest_id_goes),
-        CASE(who_was_asked_leaves_whether_it_helped_or_not),
-        CASE(nobody_leaves_where_it_would_not_help),
-        CASE(a_progress_report_changes_the_order),
-    };
-    return cmocka_run_group_tests_name("lrtp", tests, NULL, NULL);
-}
+RUN_CASES(CASE(who_has_most_left_goes), CASE(unknown_work_counts_as_the_longest),
+          CASE(of_equals_the_lowest_id_goes),
+          CASE(who_was_asked_leaves_whether_it_helped_or_not),
+          CASE(nobody_leaves_where_it_would_not_help),
+          CASE(a_progress_report_changes_the_order));

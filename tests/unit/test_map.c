@@ -80,17 +80,8 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_empty_map_finds_nothing),
-        CASE(every_key_is_a_key),
-        CASE(the_newest_value_counts),
-        CASE(what_was_removed_is_gone_and_can_come_back),
-        CASE(removing_what_is_not_there_changes_nothing),
-        CASE(removing_one_leaves_its_neighbours),
-    };
-    return cmocka_run_group_tests_name("map", tests, NULL, NULL);
-}
+RUN_CASES(CASE(an_empty_map_finds_nothing), CASE(every_key_is_a_key),
+          CASE(the_newest_value_counts),
+          CASE(what_was_removed_is_gone_and_can_come_back),
+          CASE(removing_what_is_not_there_changes_nothing),
+          CASE(removing_one_leaves_its_neighbours));

@@ -186,18 +186,11 @@ static void the_vector_unit_makes_no_difference(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_is_level_nothing),
-        cmocka_unit_test(two_equals_share_one_gpu),
-        cmocka_unit_test(each_goes_where_it_is_better_off),
-        cmocka_unit_test(a_job_that_is_slow_everywhere_holds_the_level_down),
-        cmocka_unit_test(who_can_run_nowhere_gets_everybody_nothing),
-        cmocka_unit_test(no_capacity_at_all_is_level_nothing),
-        cmocka_unit_test(finish_times_are_level_by_the_formula),
-        cmocka_unit_test(a_job_that_came_after_the_solution_has_no_share_yet),
-        cmocka_unit_test(the_vector_unit_makes_no_difference),
-    };
-    return cmocka_run_group_tests_name("market", tests, NULL, NULL);
-}
+RUN_CASES(TEST(nobody_is_level_nothing), TEST(two_equals_share_one_gpu),
+          TEST(each_goes_where_it_is_better_off),
+          TEST(a_job_that_is_slow_everywhere_holds_the_level_down),
+          TEST(who_can_run_nowhere_gets_everybody_nothing),
+          TEST(no_capacity_at_all_is_level_nothing),
+          TEST(finish_times_are_level_by_the_formula),
+          TEST(a_job_that_came_after_the_solution_has_no_share_yet),
+          TEST(the_vector_unit_makes_no_difference));

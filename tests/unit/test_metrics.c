@@ -350,23 +350,13 @@ static void only_jobs_of_the_window_count(void **state)
     world_release(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_swap_and_what_it_costs),
-        cmocka_unit_test(a_kill_and_what_has_to_be_done_again),
-        cmocka_unit_test(a_failure_and_what_has_to_be_done_again),
-        cmocka_unit_test(a_resize_is_no_preemption_and_has_its_own_account),
-        cmocka_unit_test(so_has_a_move),
-        cmocka_unit_test(percentiles_lie_between_the_nearest_ranks),
-        cmocka_unit_test(a_single_job_is_every_percentile),
-        cmocka_unit_test(fairness_is_against_an_equal_share),
-        cmocka_unit_test(classes_are_told_apart),
-        cmocka_unit_test(missed_deadlines_are_counted),
-        cmocka_unit_test(failures_and_rejections_are_counted_apart),
-        cmocka_unit_test(what_never_ends_is_unfinished),
-        cmocka_unit_test(gpus_cost_what_their_type_does),
-        cmocka_unit_test(only_jobs_of_the_window_count),
-    };
-    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_swap_and_what_it_costs), TEST(a_kill_and_what_has_to_be_done_again),
+          TEST(a_failure_and_what_has_to_be_done_again),
+          TEST(a_resize_is_no_preemption_and_has_its_own_account), TEST(so_has_a_move),
+          TEST(percentiles_lie_between_the_nearest_ranks),
+          TEST(a_single_job_is_every_percentile),
+          TEST(fairness_is_against_an_equal_share), TEST(classes_are_told_apart),
+          TEST(missed_deadlines_are_counted),
+          TEST(failures_and_rejections_are_counted_apart),
+          TEST(what_never_ends_is_unfinished), TEST(gpus_cost_what_their_type_does),
+          TEST(only_jobs_of_the_window_count));

@@ -68,16 +68,7 @@ static void a_sample_of_two_is_theirs_from_few_and_from_many(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(fractions_are_those_of_random),
-        CASE(a_seed_of_more_than_a_word_counts_whole),
-        CASE(choices_are_those_of_randrange),
-        CASE(a_shuffle_is_theirs),
-        CASE(a_sample_of_two_is_theirs_from_few_and_from_many),
-    };
-    return cmocka_run_group_tests_name("mt19937", tests, NULL, NULL);
-}
+RUN_CASES(TEST(fractions_are_those_of_random),
+          TEST(a_seed_of_more_than_a_word_counts_whole),
+          TEST(choices_are_those_of_randrange), TEST(a_shuffle_is_theirs),
+          TEST(a_sample_of_two_is_theirs_from_few_and_from_many));

@@ -9,7 +9,7 @@
 #include "net/topology.h"
 #include "net/traffic.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct cluster cluster;
 static struct topology topology;
 
@@ -222,23 +222,14 @@ static void a_link_without_bandwidth_carries_nothing(void **state)
     rates_release(&rates);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_host_has_a_link_each_way),
-        cmocka_unit_test(an_uplink_has_its_hosts_rates_over_the_oversubscription),
-        cmocka_unit_test(uplinks_that_hold_nobody_back_are_left_out),
-        cmocka_unit_test(a_ring_sends_from_everyone_to_the_next),
-        cmocka_unit_test(a_ring_enters_and_leaves_each_rack_once),
-        cmocka_unit_test(workers_send_to_the_server_and_then_hear_from_it),
-        cmocka_unit_test(a_job_on_one_host_sends_nothing),
-        cmocka_unit_test(equals_share_and_the_rest_goes_to_who_can_use_it),
-        cmocka_unit_test(an_earlier_level_takes_all_it_can_use),
-        cmocka_unit_test(a_change_touches_whom_it_can_reach_and_nobody_else),
-        cmocka_unit_test(a_link_without_bandwidth_carries_nothing),
-    };
-    arena_init(&arena, 0);
-    int r = cmocka_run_group_tests_name("network", tests, NULL, NULL);
-    arena_release(&arena);
-    return r;
-}
+RUN_GROUP(setup, teardown, TEST(every_host_has_a_link_each_way),
+          TEST(an_uplink_has_its_hosts_rates_over_the_oversubscription),
+          TEST(uplinks_that_hold_nobody_back_are_left_out),
+          TEST(a_ring_sends_from_everyone_to_the_next),
+          TEST(a_ring_enters_and_leaves_each_rack_once),
+          TEST(workers_send_to_the_server_and_then_hear_from_it),
+          TEST(a_job_on_one_host_sends_nothing),
+          TEST(equals_share_and_the_rest_goes_to_who_can_use_it),
+          TEST(an_earlier_level_takes_all_it_can_use),
+          TEST(a_change_touches_whom_it_can_reach_and_nobody_else),
+          TEST(a_link_without_bandwidth_carries_nothing));

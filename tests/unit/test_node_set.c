@@ -16,7 +16,7 @@ struct desk {
 
 static struct error err;
 
-static int set_up(void **state)
+static int setup(void **state)
 {
     static struct desk desk;
     arena_init(&desk.arena, 0);
@@ -27,7 +27,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int teardown(void **state)
 {
     struct desk *desk = *state;
     node_sets_release(&desk->sets);
@@ -199,18 +199,7 @@ static void it_is_told_in_words(void **state)
     assert_string_equal(small, "only nodes ");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(words_name_nodes),
-        CASE(names_of_a_cluster_are_its_own),
-        CASE(what_makes_no_sense_is_said),
-        CASE(who_says_the_same_shares_a_set),
-        CASE(there_is_a_limit_and_what_nobody_holds_makes_room),
-        CASE(seats_are_judged),
-        CASE(it_is_told_in_words),
-    };
-    return cmocka_run_group_tests_name("node_set", tests, NULL, NULL);
-}
+RUN_CASES(CASE(words_name_nodes), CASE(names_of_a_cluster_are_its_own),
+          CASE(what_makes_no_sense_is_said), CASE(who_says_the_same_shares_a_set),
+          CASE(there_is_a_limit_and_what_nobody_holds_makes_room),
+          CASE(seats_are_judged), CASE(it_is_told_in_words));

@@ -1,9 +1,5 @@
 /* What a job writes down of its progress: the newest line that makes sense. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <math.h>
 #include <string.h>
@@ -50,12 +46,5 @@ static void what_makes_no_sense_is_passed_over(void **state)
     assert_false(read_text(longer, &note));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_newest_line_counts),
-        cmocka_unit_test(a_line_without_its_end_is_not_there_yet),
-        cmocka_unit_test(what_makes_no_sense_is_passed_over),
-    };
-    return cmocka_run_group_tests_name("notes", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_newest_line_counts), TEST(a_line_without_its_end_is_not_there_yet),
+          TEST(what_makes_no_sense_is_passed_over));

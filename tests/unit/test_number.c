@@ -136,16 +136,7 @@ static void the_shortest_text_reads_back_as_the_same(void **state)
     assert_string_equal(text, "0.1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seconds_become_exact_nanoseconds),
-        cmocka_unit_test(other_units_are_rounded_once),
-        cmocka_unit_test(what_is_no_number_is_refused),
-        cmocka_unit_test(a_double_is_the_one_strtod_gives),
-        cmocka_unit_test(times_of_day_count_from_1970),
-        cmocka_unit_test(days_that_do_not_exist_are_refused),
-        cmocka_unit_test(the_shortest_text_reads_back_as_the_same),
-    };
-    return cmocka_run_group_tests_name("number", tests, NULL, NULL);
-}
+RUN_CASES(TEST(seconds_become_exact_nanoseconds), TEST(other_units_are_rounded_once),
+          TEST(what_is_no_number_is_refused), TEST(a_double_is_the_one_strtod_gives),
+          TEST(times_of_day_count_from_1970), TEST(days_that_do_not_exist_are_refused),
+          TEST(the_shortest_text_reads_back_as_the_same));

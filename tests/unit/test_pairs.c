@@ -198,22 +198,11 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(sharing_beats_taking_turns),
-        CASE(who_would_stand_still_does_not_share),
-        CASE(a_class_of_two_shares_with_itself),
-        CASE(one_member_does_not_share_with_itself),
-        CASE(who_runs_only_beside_others_does),
-        CASE(who_runs_nowhere_makes_the_level_nothing),
-        CASE(finish_times_are_not_linear),
-        CASE(levels_rise_one_above_the_other),
-        CASE(sums_share_where_it_pays),
-        CASE(the_second_time_takes_no_steps),
-        CASE(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
-}
+RUN_CASES(CASE(sharing_beats_taking_turns), CASE(who_would_stand_still_does_not_share),
+          CASE(a_class_of_two_shares_with_itself),
+          CASE(one_member_does_not_share_with_itself),
+          CASE(who_runs_only_beside_others_does),
+          CASE(who_runs_nowhere_makes_the_level_nothing),
+          CASE(finish_times_are_not_linear), CASE(levels_rise_one_above_the_other),
+          CASE(sums_share_where_it_pays), CASE(the_second_time_takes_no_steps),
+          CASE(what_makes_no_sense_is_refused));

@@ -124,19 +124,8 @@ static void a_huge_field_is_refused(void **state)
     assert_int_equal(param_parse(params, &s, "las", text, NULL), -EINVAL);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(without_a_word_everything_is_standard),
-        CASE(each_type_can_be_set),
-        CASE(a_wrong_value_is_refused_with_what_is_wanted),
-        CASE(an_unknown_name_suggests_the_nearest),
-        CASE(a_name_without_value_is_refused),
-        CASE(a_wrong_list_changes_nothing),
-        CASE(who_has_no_settings_says_so),
-        CASE(a_huge_field_is_refused),
-    };
-    return cmocka_run_group_tests_name("param", tests, NULL, NULL);
-}
+RUN_CASES(TEST(without_a_word_everything_is_standard), TEST(each_type_can_be_set),
+          TEST(a_wrong_value_is_refused_with_what_is_wanted),
+          TEST(an_unknown_name_suggests_the_nearest),
+          TEST(a_name_without_value_is_refused), TEST(a_wrong_list_changes_nothing),
+          TEST(who_has_no_settings_says_so), TEST(a_huge_field_is_refused));

@@ -68,16 +68,8 @@ static void a_long_one_names_another(void **state)
     rmdir(folder);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_state_folder_is_where_others_put_theirs),
-        CASE(the_socket_is_in_the_runtime_folder),
-        CASE(a_path_that_is_too_long_is_refused),
-        CASE(a_state_folder_of_ones_own_has_its_own_socket),
-        CASE(a_long_one_names_another),
-    };
-    return cmocka_run_group_tests_name("place", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_state_folder_is_where_others_put_theirs),
+          TEST(the_socket_is_in_the_runtime_folder),
+          TEST(a_path_that_is_too_long_is_refused),
+          TEST(a_state_folder_of_ones_own_has_its_own_socket),
+          TEST(a_long_one_names_another));

@@ -167,35 +167,14 @@ static void full_means_neither_free_nor_vacated(void **state)
     world_release(&one);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(undoing_restores_everything),
-        CASE(undoing_a_stay_makes_the_job_leave_again),
-        CASE(the_end_of_a_plan_gives_back_what_it_borrowed),
-        CASE(half_a_gang_does_not_pass),
-        CASE(revoking_what_does_not_run_does_not_pass),
-        CASE(a_job_that_waits_can_be_given_up),
-        CASE(giving_up_one_who_runs_does_not_pass),
-        CASE(sharing_with_one_who_leaves_does_not_pass),
-        CASE(the_earliest_wish_counts),
-        CASE(full_means_neither_free_nor_vacated),
-    };
-    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
-}
+RUN_CASES(CASE(undoing_restores_everything),
+          CASE(undoing_a_stay_makes_the_job_leave_again),
+          CASE(the_end_of_a_plan_gives_back_what_it_borrowed),
+          CASE(half_a_gang_does_not_pass),
+          CASE(revoking_what_does_not_run_does_not_pass),
+          CASE(a_job_that_waits_can_be_given_up),
+          CASE(giving_up_one_who_runs_does_not_pass),
+          CASE(sharing_with_one_who_leaves_does_not_pass),
+          CASE(the_earliest_wish_counts), CASE(full_means_neither_free_nor_vacated));

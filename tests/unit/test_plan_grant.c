@@ -486,53 +486,30 @@ static void what_a_shrinking_job_gives_up_can_be_granted(void **state)
     world_release(&one);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_whole_gang_or_nothing),
-        CASE(the_tightest_node_is_taken),
-        CASE(a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest),
-        CASE(what_may_be_spread_takes_what_there_is),
-        CASE(one_node_is_preferred_even_if_it_may_be_spread),
-        CASE(so_many_nodes_as_it_says_evenly),
-        CASE(only_types_it_may_use_and_the_fastest_of_them),
-        CASE(no_other_nodes_than_those_that_will_do),
-        CASE(nodes_that_must_be_among_its_own_take_their_part),
-        CASE(beside_another_only_where_it_may_be),
-        CASE(avoided_nodes_are_left_alone),
-        CASE(cpus_and_memory_are_counted_too),
-        CASE(a_gangs_cpus_go_with_its_gpus),
-        CASE(a_job_without_gpus_goes_where_none_are_free),
-        CASE(a_grant_to_a_running_job_changes_nothing),
-        CASE(a_revoked_job_that_is_granted_again_stays_in_place),
-        CASE(once_its_seats_are_promised_it_cannot_stay),
-        CASE(free_room_comes_before_vacated_room),
-        CASE(also_on_the_node_where_somebody_leaves),
-        CASE(one_who_has_to_wait_anyway_takes_vacated_room_first),
-        CASE(promises_go_to_the_right_successors),
-        CASE(one_victim_can_have_two_successors),
-        CASE(a_gang_can_take_free_and_vacated_nodes_together),
-        CASE(vacated_room_on_a_dead_node_is_no_room),
-        CASE(what_others_use_is_not_vacated),
-        CASE(a_job_that_grows_is_promised_its_own_seats),
-        CASE(a_job_that_cannot_grow_stays_as_it_is),
-        CASE(what_a_shrinking_job_gives_up_can_be_granted),
-    };
-    return cmocka_run_group_tests_name("plan_grant", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_whole_gang_or_nothing), CASE(the_tightest_node_is_taken),
+          CASE(a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest),
+          CASE(what_may_be_spread_takes_what_there_is),
+          CASE(one_node_is_preferred_even_if_it_may_be_spread),
+          CASE(so_many_nodes_as_it_says_evenly),
+          CASE(only_types_it_may_use_and_the_fastest_of_them),
+          CASE(no_other_nodes_than_those_that_will_do),
+          CASE(nodes_that_must_be_among_its_own_take_their_part),
+          CASE(beside_another_only_where_it_may_be), CASE(avoided_nodes_are_left_alone),
+          CASE(cpus_and_memory_are_counted_too), CASE(a_gangs_cpus_go_with_its_gpus),
+          CASE(a_job_without_gpus_goes_where_none_are_free),
+          CASE(a_grant_to_a_running_job_changes_nothing),
+          CASE(a_revoked_job_that_is_granted_again_stays_in_place),
+          CASE(once_its_seats_are_promised_it_cannot_stay),
+          CASE(free_room_comes_before_vacated_room),
+          CASE(also_on_the_node_where_somebody_leaves),
+          CASE(one_who_has_to_wait_anyway_takes_vacated_room_first),
+          CASE(promises_go_to_the_right_successors),
+          CASE(one_victim_can_have_two_successors),
+          CASE(a_gang_can_take_free_and_vacated_nodes_together),
+          CASE(vacated_room_on_a_dead_node_is_no_room),
+          CASE(what_others_use_is_not_vacated),
+          CASE(a_job_that_grows_is_promised_its_own_seats),
+          CASE(a_job_that_cannot_grow_stays_as_it_is),
+          CASE(what_a_shrinking_job_gives_up_can_be_granted));

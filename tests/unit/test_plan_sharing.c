@@ -332,37 +332,14 @@ static void who_must_not_share_does_not(void **state)
     assert_false(grant_beside(w, b, a));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 2, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(two_share_equal_seats),
-        CASE(not_three_and_not_unequal),
-        CASE(when_one_leaves_the_other_keeps_the_seats),
-        CASE(revoking_one_of_two_vacates_nothing),
-        CASE(a_successor_of_two_who_shared_waits_for_both),
-        CASE(two_can_come_together),
-        CASE(a_job_that_runs_elsewhere_moves_beside_another),
-        CASE(two_who_share_are_both_renewed_where_they_are),
-        CASE(two_who_share_move_together),
-        CASE(one_of_two_leaves_and_another_comes),
-        CASE(pairs_exchange_partners),
-        CASE(who_must_not_share_does_not),
-    };
-    return cmocka_run_group_tests_name("plan_sharing", tests, NULL, NULL);
-}
+RUN_CASES(CASE(two_share_equal_seats), CASE(not_three_and_not_unequal),
+          CASE(when_one_leaves_the_other_keeps_the_seats),
+          CASE(revoking_one_of_two_vacates_nothing),
+          CASE(a_successor_of_two_who_shared_waits_for_both),
+          CASE(two_can_come_together),
+          CASE(a_job_that_runs_elsewhere_moves_beside_another),
+          CASE(two_who_share_are_both_renewed_where_they_are),
+          CASE(two_who_share_move_together), CASE(one_of_two_leaves_and_another_comes),
+          CASE(pairs_exchange_partners), CASE(who_must_not_share_does_not));

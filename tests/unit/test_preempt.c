@@ -222,19 +222,12 @@ static void a_gang_gets_the_node_that_must_be_among_its_own(void **state)
     world_release(&s->w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_with_the_strongest_claim_against_them_go_first),
-        cmocka_unit_test(who_has_no_claim_against_them_stays),
-        cmocka_unit_test(nobody_goes_who_would_not_help),
-        cmocka_unit_test(a_gang_gets_nodes_from_several),
-        cmocka_unit_test(a_walk_in_vain_is_not_taken_for_granted),
-        cmocka_unit_test(a_job_that_is_revoked_already_is_no_candidate),
-        cmocka_unit_test(only_who_is_on_its_nodes_leaves),
-        cmocka_unit_test(nobody_leaves_if_those_who_may_are_elsewhere),
-        cmocka_unit_test(a_walk_in_vain_says_nothing_of_other_nodes),
-        cmocka_unit_test(a_gang_gets_the_node_that_must_be_among_its_own),
-    };
-    return cmocka_run_group_tests_name("preempt", tests, NULL, NULL);
-}
+RUN_CASES(TEST(those_with_the_strongest_claim_against_them_go_first),
+          TEST(who_has_no_claim_against_them_stays),
+          TEST(nobody_goes_who_would_not_help), TEST(a_gang_gets_nodes_from_several),
+          TEST(a_walk_in_vain_is_not_taken_for_granted),
+          TEST(a_job_that_is_revoked_already_is_no_candidate),
+          TEST(only_who_is_on_its_nodes_leaves),
+          TEST(nobody_leaves_if_those_who_may_are_elsewhere),
+          TEST(a_walk_in_vain_says_nothing_of_other_nodes),
+          TEST(a_gang_gets_the_node_that_must_be_among_its_own));

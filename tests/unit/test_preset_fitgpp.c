@@ -92,13 +92,6 @@ static void arrivals_fill_the_system_to_the_load(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_job_is_within_the_bounds),
-        cmocka_unit_test(a_third_or_so_are_trial_jobs),
-        cmocka_unit_test(the_same_seed_gives_the_same_jobs),
-        cmocka_unit_test(arrivals_fill_the_system_to_the_load),
-    };
-    return cmocka_run_group_tests_name("preset_fitgpp", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_job_is_within_the_bounds), TEST(a_third_or_so_are_trial_jobs),
+          TEST(the_same_seed_gives_the_same_jobs),
+          TEST(arrivals_fill_the_system_to_the_load));

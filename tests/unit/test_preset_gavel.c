@@ -195,20 +195,11 @@ static void every_reference_job_is_drawn(void **state)
     json_free(root);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_first_jobs_are_the_published_ones),
-        CASE(with_gangs_the_same_draws_give_more_gpus),
-        CASE(without_a_word_there_are_a_thousand),
-        CASE(who_stops_by_himself_gets_more),
-        CASE(all_at_once_means_at_the_start),
-        CASE(one_in_five_weighs_five),
-        CASE(deadlines_draw_from_a_stream_of_their_own),
-        CASE(two_words_on_how_many_are_one_too_many),
-        CASE(every_reference_job_is_drawn),
-    };
-    return cmocka_run_group_tests_name("preset gavel", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_first_jobs_are_the_published_ones),
+          TEST(with_gangs_the_same_draws_give_more_gpus),
+          TEST(without_a_word_there_are_a_thousand),
+          TEST(who_stops_by_himself_gets_more), TEST(all_at_once_means_at_the_start),
+          TEST(one_in_five_weighs_five),
+          TEST(deadlines_draw_from_a_stream_of_their_own),
+          TEST(two_words_on_how_many_are_one_too_many),
+          TEST(every_reference_job_is_drawn));

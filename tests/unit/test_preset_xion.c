@@ -96,14 +96,7 @@ static void no_job_is_larger_than_the_cluster(void **state)
     assert_true(seen.by_size[4] > 600);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_run_times_and_load_are_as_said),
-        cmocka_unit_test(costs_are_the_factor_times_the_standard),
-        cmocka_unit_test(the_same_jobs_come_at_every_cost_and_load),
-        cmocka_unit_test(it_brings_nodes_of_eight),
-        cmocka_unit_test(no_job_is_larger_than_the_cluster),
-    };
-    return cmocka_run_group_tests_name("preset_xion", tests, NULL, NULL);
-}
+RUN_CASES(TEST(sizes_run_times_and_load_are_as_said),
+          TEST(costs_are_the_factor_times_the_standard),
+          TEST(the_same_jobs_come_at_every_cost_and_load),
+          TEST(it_brings_nodes_of_eight), TEST(no_job_is_larger_than_the_cluster));

@@ -553,35 +553,25 @@ static int teardown(void **state)
 #name " fast", name, fast, teardown, NULL \
     }
 
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        BOTH(a_job_alone_has_its_fastest_type),
-        BOTH(equals_share_equally),
-        BOTH(twice_the_weight_is_twice_the_share),
-        BOTH(each_has_the_type_that_suits_it),
-        BOTH(a_job_that_runs_nowhere_holds_nobody_back),
-        BOTH(a_weight_of_zero_gets_what_is_left),
-        BOTH(a_gang_larger_than_its_type_has_part_of_the_time),
-        BOTH(tidy_leaves_nothing_lying_about),
-        BOTH(the_longest_job_makes_the_makespan),
-        BOTH(a_job_without_steps_left_holds_nobody_back),
-        BOTH(finish_times_are_evened_out),
-        BOTH(the_sum_takes_the_fast),
-        BOTH(a_price_turns_the_choice),
-        BOTH(floors_are_kept),
-        BOTH(floors_that_cannot_be_kept_are_dropped_and_named),
-        BOTH(a_deadline_that_has_passed_cannot_be_kept),
-        BOTH(a_ratio_takes_the_best_bargain),
-        BOTH(water_rises_where_it_can),
-        BOTH(what_one_cannot_use_others_get),
-        BOTH(groups_share_by_weight_and_jobs_within_them),
-        BOTH(a_fifo_group_serves_its_first_job_first),
-        BOTH(who_does_well_together_runs_together),
-        BOTH(nothing_to_do_is_said_for_every_goal),
-        BOTH(nonsense_is_refused_for_every_goal),
-        BOTH(pairs_that_make_no_sense_are_refused),
-        BOTH(the_same_question_has_the_same_answer),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(BOTH(a_job_alone_has_its_fastest_type), BOTH(equals_share_equally),
+          BOTH(twice_the_weight_is_twice_the_share),
+          BOTH(each_has_the_type_that_suits_it),
+          BOTH(a_job_that_runs_nowhere_holds_nobody_back),
+          BOTH(a_weight_of_zero_gets_what_is_left),
+          BOTH(a_gang_larger_than_its_type_has_part_of_the_time),
+          BOTH(tidy_leaves_nothing_lying_about),
+          BOTH(the_longest_job_makes_the_makespan),
+          BOTH(a_job_without_steps_left_holds_nobody_back),
+          BOTH(finish_times_are_evened_out), BOTH(the_sum_takes_the_fast),
+          BOTH(a_price_turns_the_choice), BOTH(floors_are_kept),
+          BOTH(floors_that_cannot_be_kept_are_dropped_and_named),
+          BOTH(a_deadline_that_has_passed_cannot_be_kept),
+          BOTH(a_ratio_takes_the_best_bargain), BOTH(water_rises_where_it_can),
+          BOTH(what_one_cannot_use_others_get),
+          BOTH(groups_share_by_weight_and_jobs_within_them),
+          BOTH(a_fifo_group_serves_its_first_job_first),
+          BOTH(who_does_well_together_runs_together),
+          BOTH(nothing_to_do_is_said_for_every_goal),
+          BOTH(nonsense_is_refused_for_every_goal),
+          BOTH(pairs_that_make_no_sense_are_refused),
+          BOTH(the_same_question_has_the_same_answer));

@@ -1,13 +1,5 @@
 /* Figures for /metrics: both spellings, escaping, and what a real parser says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -129,15 +121,8 @@ static void prometheus_reads_the_open_format(void **state)
     buf_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(openmetrics_names_the_family_and_ends),
-        cmocka_unit_test(the_older_format_names_the_counter),
-        cmocka_unit_test(numbers_are_read_back_as_they_were),
-        cmocka_unit_test(the_format_is_chosen_by_what_is_accepted),
-        cmocka_unit_test(promtool_finds_nothing_wrong),
-        cmocka_unit_test(prometheus_reads_the_open_format),
-    };
-    return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);
-}
+RUN_CASES(TEST(openmetrics_names_the_family_and_ends),
+          TEST(the_older_format_names_the_counter),
+          TEST(numbers_are_read_back_as_they_were),
+          TEST(the_format_is_chosen_by_what_is_accepted),
+          TEST(promtool_finds_nothing_wrong), TEST(prometheus_reads_the_open_format));

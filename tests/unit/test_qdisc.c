@@ -1,13 +1,8 @@
 /* Queues for hosts and switches: one per level, in order, with a floor. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "support/cases.h"
+
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "flowd/levels.h"
@@ -111,14 +106,7 @@ static void rates_and_floors_have_bounds(void **state)
     assert_int_equal(qdisc_check(&setup, &levels, NULL), -EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_level_has_a_queue_and_a_floor),
-        cmocka_unit_test(unmarked_has_a_queue_even_if_nobody_names_it),
-        cmocka_unit_test(shares_fall_by_half_with_ets),
-        cmocka_unit_test(all_that_is_no_command_is_a_comment),
-        cmocka_unit_test(rates_and_floors_have_bounds),
-    };
-    return cmocka_run_group_tests_name("qdisc", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_level_has_a_queue_and_a_floor),
+          TEST(unmarked_has_a_queue_even_if_nobody_names_it),
+          TEST(shares_fall_by_half_with_ets), TEST(all_that_is_no_command_is_a_comment),
+          TEST(rates_and_floors_have_bounds));

@@ -257,21 +257,14 @@ static void a_run_says_when_a_job_gets_where(void **state)
     arena_release(&place);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_reports_about_a_hundred_times_however_long_it_is),
-        cmocka_unit_test(it_reports_at_every_level_that_is_asked_for),
-        cmocka_unit_test(times_count_from_submission_and_losses_by_first_and_last),
-        cmocka_unit_test(accuracy_is_one_less_the_loss_where_that_is_one),
-        cmocka_unit_test(the_mean_loss_is_over_time_not_over_jobs),
-        cmocka_unit_test(
-            who_is_not_in_the_window_failed_or_learnt_nothing_does_not_count),
-        cmocka_unit_test(a_job_that_reports_for_ever_takes_no_more_room),
-        cmocka_unit_test(units_are_shared_out_by_how_much_is_to_be_learnt),
-        cmocka_unit_test(fractions_of_jobs_and_losses_beyond_the_ends_are_no_trouble),
-        cmocka_unit_test(units_are_those_held_between_reports),
-        cmocka_unit_test(a_run_says_when_a_job_gets_where),
-    };
-    return cmocka_run_group_tests_name("quality", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_job_reports_about_a_hundred_times_however_long_it_is),
+          TEST(it_reports_at_every_level_that_is_asked_for),
+          TEST(times_count_from_submission_and_losses_by_first_and_last),
+          TEST(accuracy_is_one_less_the_loss_where_that_is_one),
+          TEST(the_mean_loss_is_over_time_not_over_jobs),
+          TEST(who_is_not_in_the_window_failed_or_learnt_nothing_does_not_count),
+          TEST(a_job_that_reports_for_ever_takes_no_more_room),
+          TEST(units_are_shared_out_by_how_much_is_to_be_learnt),
+          TEST(fractions_of_jobs_and_losses_beyond_the_ends_are_no_trouble),
+          TEST(units_are_those_held_between_reports),
+          TEST(a_run_says_when_a_job_gets_where));

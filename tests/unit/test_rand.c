@@ -102,15 +102,6 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(somebody_makes_room),
-        CASE(who_was_drawn_in_vain_is_spared_on_request),
-        CASE(trial_jobs_and_safe_ones_are_not_drawn),
-        CASE(draws_are_even_and_without_repetition),
-    };
-    return cmocka_run_group_tests_name("rand", tests, NULL, NULL);
-}
+RUN_CASES(CASE(somebody_makes_room), CASE(who_was_drawn_in_vain_is_spared_on_request),
+          CASE(trial_jobs_and_safe_ones_are_not_drawn),
+          CASE(draws_are_even_and_without_repetition));

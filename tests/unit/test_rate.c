@@ -157,21 +157,9 @@ static void many_sizes_find_room(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_even_job_has_its_rate),
-        cmocka_unit_test(it_does_not_matter_how_often_it_reports),
-        cmocka_unit_test(it_follows_a_change),
-        cmocka_unit_test(restarts_are_not_counted),
-        cmocka_unit_test(odd_reports_do_no_harm),
-        cmocka_unit_test(both_parts_are_found),
-        cmocka_unit_test(noise_averages_out),
-        cmocka_unit_test(with_one_size_all_is_divided),
-        cmocka_unit_test(neither_part_is_negative),
-        cmocka_unit_test(a_checkpoint_is_no_slow_iteration),
-        cmocka_unit_test(a_size_left_long_ago_is_still_known),
-        cmocka_unit_test(many_sizes_find_room),
-    };
-    return cmocka_run_group_tests_name("rate", tests, NULL, NULL);
-}
+RUN_CASES(TEST(an_even_job_has_its_rate), TEST(it_does_not_matter_how_often_it_reports),
+          TEST(it_follows_a_change), TEST(restarts_are_not_counted),
+          TEST(odd_reports_do_no_harm), TEST(both_parts_are_found),
+          TEST(noise_averages_out), TEST(with_one_size_all_is_divided),
+          TEST(neither_part_is_negative), TEST(a_checkpoint_is_no_slow_iteration),
+          TEST(a_size_left_long_ago_is_still_known), TEST(many_sizes_find_room));

@@ -216,20 +216,13 @@ static void a_file_that_is_not_there_says_so(void **state)
     assert_int_equal(reader_open(&reader, ".", &err), -EISDIR);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_come_without_their_ends),
-        cmocka_unit_test(many_lines_come_through_small_chunks),
-        cmocka_unit_test(a_packed_file_cut_short_is_refused),
-        cmocka_unit_test(a_zstd_file_is_whole_or_refused),
-        cmocka_unit_test(nothing_packed_is_nothing),
-        cmocka_unit_test(something_else_behind_a_packed_file_is_refused),
-        cmocka_unit_test(a_packed_file_on_disk_is_read_as_one_in_memory),
-        cmocka_unit_test(two_packed_files_in_one_are_one),
-        cmocka_unit_test(empty_and_binary_files_are_refused),
-        cmocka_unit_test(a_line_beyond_the_ceiling_is_refused),
-        cmocka_unit_test(a_file_that_is_not_there_says_so),
-    };
-    return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
-}
+RUN_CASES(TEST(lines_come_without_their_ends),
+          TEST(many_lines_come_through_small_chunks),
+          TEST(a_packed_file_cut_short_is_refused),
+          TEST(a_zstd_file_is_whole_or_refused), TEST(nothing_packed_is_nothing),
+          TEST(something_else_behind_a_packed_file_is_refused),
+          TEST(a_packed_file_on_disk_is_read_as_one_in_memory),
+          TEST(two_packed_files_in_one_are_one),
+          TEST(empty_and_binary_files_are_refused),
+          TEST(a_line_beyond_the_ceiling_is_refused),
+          TEST(a_file_that_is_not_there_says_so));

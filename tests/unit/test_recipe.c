@@ -9,20 +9,8 @@
 #include "solve/instance_file.h"
 #include "solve/recipe.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct error err;
-
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
 
 static struct recipe parsed(const char *text)
 {
@@ -139,16 +127,7 @@ static void pairs_that_are_not_looked_at_have_rows(void **state)
     assert_near(solved("isolated", &file).x[2], 0, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        CASE(names_of_ours_and_of_the_published_system_mean_the_same),
-        CASE(what_makes_no_sense_is_refused),
-        CASE(what_is_missing_is_named),
-        CASE(not_looking_at_rates_changes_the_answer),
-        CASE(pairs_that_are_not_looked_at_have_rows),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(CASE(names_of_ours_and_of_the_published_system_mean_the_same),
+          CASE(what_makes_no_sense_is_refused), CASE(what_is_missing_is_named),
+          CASE(not_looking_at_rates_changes_the_answer),
+          CASE(pairs_that_are_not_looked_at_have_rows));

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "lab/recorded_shares.h"
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct error err;
 static char path[64];
 
@@ -84,26 +84,5 @@ static void a_file_that_is_not_there_is_no_file(void **state)
     assert_string_equal(err.text, "/nowhere/at.all: no such file");
 }
 
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(jobs_and_pairs_are_read_with_their_shares),
-        CASE(what_is_wrong_is_named),
-        CASE(a_file_that_is_not_there_is_no_file),
-    };
-    return cmocka_run_group_tests_name("recorded_shares", tests, NULL, NULL);
-}
+RUN_CASES(CASE(jobs_and_pairs_are_read_with_their_shares), CASE(what_is_wrong_is_named),
+          CASE(a_file_that_is_not_there_is_no_file));

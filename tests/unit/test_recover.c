@@ -307,20 +307,11 @@ static void an_unreadable_row_stops_it(void **state)
     assert_int_equal(back_count, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(everybody_is_where_he_was),
-        CASE(a_node_that_is_gone_sends_its_jobs_back_to_the_queue),
-        CASE(so_does_one_with_fewer_gpus_or_less_room),
-        CASE(a_promise_of_one_who_is_not_back_is_void),
-        CASE(who_can_never_run_any_more_is_told_apart),
-        CASE(nodes_are_as_they_are_now),
-        CASE(a_cancelled_job_still_leaves),
-        CASE(an_entry_whose_victim_is_gone_is_left),
-        CASE(an_unreadable_row_stops_it),
-    };
-    return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
-}
+RUN_CASES(CASE(everybody_is_where_he_was),
+          CASE(a_node_that_is_gone_sends_its_jobs_back_to_the_queue),
+          CASE(so_does_one_with_fewer_gpus_or_less_room),
+          CASE(a_promise_of_one_who_is_not_back_is_void),
+          CASE(who_can_never_run_any_more_is_told_apart),
+          CASE(nodes_are_as_they_are_now), CASE(a_cancelled_job_still_leaves),
+          CASE(an_entry_whose_victim_is_gone_is_left),
+          CASE(an_unreadable_row_stops_it));

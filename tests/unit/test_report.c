@@ -1,14 +1,8 @@
 /* The report's file: data in their place, as text, whole or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -194,19 +188,9 @@ static int teardown(void **state)
     return rmdir(s->dir);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_data_stand_where_the_marker_was),
-        CASE(markup_in_the_data_ends_no_element),
-        CASE(a_marker_in_the_data_is_data),
-        CASE(an_older_report_is_replaced),
-        CASE(a_failure_leaves_nothing_behind),
-        CASE(a_link_is_written_through),
-        CASE(a_device_stays_one_and_its_errors_are_told),
-        CASE(without_a_page_it_says_what_to_install),
-    };
-    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
-}
+RUN_CASES(CASE(the_data_stand_where_the_marker_was),
+          CASE(markup_in_the_data_ends_no_element), CASE(a_marker_in_the_data_is_data),
+          CASE(an_older_report_is_replaced), CASE(a_failure_leaves_nothing_behind),
+          CASE(a_link_is_written_through),
+          CASE(a_device_stays_one_and_its_errors_are_told),
+          CASE(without_a_page_it_says_what_to_install));

@@ -313,23 +313,13 @@ static void signals_have_names_and_numbers(void **state)
     assert_int_equal(request_signal(request_signal_name(SIGRTMIN + 1)), SIGRTMIN + 1);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(every_field_arrives_where_it_belongs),
-        CASE(what_is_not_said_has_its_standard_value),
-        CASE(what_is_written_is_read_as_the_same),
-        CASE(standard_values_are_not_written),
-        CASE(a_percent_in_the_folders_name_is_no_place_holder),
-        CASE(a_wrong_type_is_named),
-        CASE(values_out_of_bounds_are_refused),
-        CASE(values_that_make_no_sense_are_refused),
-        CASE(an_unknown_field_suggests_the_nearest),
-        CASE(what_is_too_large_is_refused),
-        CASE(too_many_of_anything_are_refused),
-        CASE(signals_have_names_and_numbers),
-    };
-    return cmocka_run_group_tests_name("request", tests, NULL, NULL);
-}
+RUN_CASES(CASE(every_field_arrives_where_it_belongs),
+          CASE(what_is_not_said_has_its_standard_value),
+          CASE(what_is_written_is_read_as_the_same),
+          CASE(standard_values_are_not_written),
+          CASE(a_percent_in_the_folders_name_is_no_place_holder),
+          CASE(a_wrong_type_is_named), CASE(values_out_of_bounds_are_refused),
+          CASE(values_that_make_no_sense_are_refused),
+          CASE(an_unknown_field_suggests_the_nearest),
+          CASE(what_is_too_large_is_refused), CASE(too_many_of_anything_are_refused),
+          CASE(signals_have_names_and_numbers));

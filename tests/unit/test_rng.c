@@ -109,17 +109,8 @@ static void distributions_have_their_moments(void **state)
     assert_moments(gamma_of_shape_4, 4, 4);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_same_seed_and_purpose_give_the_same_numbers),
-        CASE(another_seed_or_purpose_gives_others),
-        CASE(the_first_numbers_are_these),
-        CASE(a_unit_number_is_at_least_0_and_below_1),
-        CASE(below_reaches_every_number_alike),
-        CASE(distributions_have_their_moments),
-    };
-    return cmocka_run_group_tests_name("rng", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_same_seed_and_purpose_give_the_same_numbers),
+          TEST(another_seed_or_purpose_gives_others), TEST(the_first_numbers_are_these),
+          TEST(a_unit_number_is_at_least_0_and_below_1),
+          TEST(below_reaches_every_number_alike),
+          TEST(distributions_have_their_moments));

@@ -253,18 +253,10 @@ static void groups_and_folders_are_checked(void **state)
     assert_string_equal(err.text, "launch file: cwd, out, ckpt_dir or gpus missing");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_end_is_read_as_it_was_written),
-        cmocka_unit_test(what_is_no_end_is_refused),
-        cmocka_unit_test(lines_come_whole_however_they_arrive),
-        cmocka_unit_test(long_lines_and_rubbish_are_refused),
-        cmocka_unit_test(an_order_is_read_as_it_was_written),
-        cmocka_unit_test(an_order_cut_short_is_refused_wherever_it_is_cut),
-        cmocka_unit_test(a_bad_value_is_named),
-        cmocka_unit_test(numbers_have_the_bounds_of_their_field),
-        cmocka_unit_test(groups_and_folders_are_checked),
-    };
-    return cmocka_run_group_tests_name("run_words", tests, NULL, NULL);
-}
+RUN_CASES(TEST(an_end_is_read_as_it_was_written), TEST(what_is_no_end_is_refused),
+          TEST(lines_come_whole_however_they_arrive),
+          TEST(long_lines_and_rubbish_are_refused),
+          TEST(an_order_is_read_as_it_was_written),
+          TEST(an_order_cut_short_is_refused_wherever_it_is_cut),
+          TEST(a_bad_value_is_named), TEST(numbers_have_the_bounds_of_their_field),
+          TEST(groups_and_folders_are_checked));

@@ -1,11 +1,6 @@
 /* What scontrol prints, read with care: values, jobs that are leaving, forged records. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -334,25 +329,12 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_record_is_read),
-        CASE(times_and_sizes_are_read_as_slurm_writes_them),
-        CASE(a_state_says_what_a_job_will_be),
-        CASE(a_record_with_holes_is_doubted),
-        CASE(seats_are_those_between_two_words),
-        CASE(a_node_has_a_reason_or_none),
-        CASE(both_comments_are_told_apart),
-        CASE(a_job_that_leaves_is_leaving),
-        CASE(a_name_cannot_make_up_the_state),
-        CASE(a_name_cannot_make_up_another_job),
-        CASE(nor_a_second_record_of_ones_own),
-        CASE(a_job_nobody_knows_does_not_count),
-        CASE(nodes_are_read_with_their_states),
-        CASE(settings_are_found),
-    };
-    return cmocka_run_group_tests_name("scontrol", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_record_is_read), CASE(times_and_sizes_are_read_as_slurm_writes_them),
+          CASE(a_state_says_what_a_job_will_be), CASE(a_record_with_holes_is_doubted),
+          CASE(seats_are_those_between_two_words), CASE(a_node_has_a_reason_or_none),
+          CASE(both_comments_are_told_apart), CASE(a_job_that_leaves_is_leaving),
+          CASE(a_name_cannot_make_up_the_state),
+          CASE(a_name_cannot_make_up_another_job),
+          CASE(nor_a_second_record_of_ones_own),
+          CASE(a_job_nobody_knows_does_not_count),
+          CASE(nodes_are_read_with_their_states), CASE(settings_are_found));

@@ -177,20 +177,10 @@ static void it_is_known_since_when_a_host_counts(void **state)
     assert_true(sent_since_ns(sent, "a") == 5);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_rate_takes_two_counts),
-        CASE(hosts_add_up_and_a_count_that_goes_back_began_anew),
-        CASE(what_is_little_is_told_as_nothing),
-        CASE(who_has_sent_is_never_said_to_have_stopped),
-        CASE(told_when_it_changes_and_now_and_then),
-        CASE(bursts_are_smoothed),
-        CASE(what_has_ended_takes_no_room),
-        CASE(there_is_a_limit),
-        CASE(it_is_known_since_when_a_host_counts),
-    };
-    return cmocka_run_group_tests_name("sent", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_rate_takes_two_counts),
+          CASE(hosts_add_up_and_a_count_that_goes_back_began_anew),
+          CASE(what_is_little_is_told_as_nothing),
+          CASE(who_has_sent_is_never_said_to_have_stopped),
+          CASE(told_when_it_changes_and_now_and_then), CASE(bursts_are_smoothed),
+          CASE(what_has_ended_takes_no_room), CASE(there_is_a_limit),
+          CASE(it_is_known_since_when_a_host_counts));

@@ -1,12 +1,6 @@
 /* Sessions: a pass opens once, a session lasts and is its user's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -134,18 +128,9 @@ static void who_asks_too_often_pushes_out_only_himself(void **state)
     assert_non_null(sessions_find(&sessions, other, NOW));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_pass_opens_once_and_for_its_user),
-        CASE(what_is_wrong_or_empty_opens_nothing),
-        CASE(both_end_by_themselves),
-        CASE(a_session_survives_a_restart_and_an_end_does_too),
-        CASE(a_file_that_others_can_read_does_not_count),
-        CASE(garbage_in_the_file_is_left_out),
-        CASE(who_asks_too_often_pushes_out_only_himself),
-    };
-    return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_pass_opens_once_and_for_its_user),
+          CASE(what_is_wrong_or_empty_opens_nothing), CASE(both_end_by_themselves),
+          CASE(a_session_survives_a_restart_and_an_end_does_too),
+          CASE(a_file_that_others_can_read_does_not_count),
+          CASE(garbage_in_the_file_is_left_out),
+          CASE(who_asks_too_often_pushes_out_only_himself));

@@ -160,17 +160,9 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(jobs_of_unknown_kind_keep_a_constant_part),
-        CASE(the_model_is_the_same_from_both_sides),
-        CASE(what_does_not_fit_in_memory_must_not_share),
-        CASE(gangs_of_known_kinds_do_not_share),
-        CASE(what_was_measured_comes_before_the_model),
-        CASE(the_model_is_near_what_was_measured),
-    };
-    return cmocka_run_group_tests_name("sharing", tests, NULL, NULL);
-}
+RUN_CASES(CASE(jobs_of_unknown_kind_keep_a_constant_part),
+          CASE(the_model_is_the_same_from_both_sides),
+          CASE(what_does_not_fit_in_memory_must_not_share),
+          CASE(gangs_of_known_kinds_do_not_share),
+          CASE(what_was_measured_comes_before_the_model),
+          CASE(the_model_is_near_what_was_measured));

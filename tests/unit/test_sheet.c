@@ -85,15 +85,7 @@ static void colours_are_only_there_when_wanted(void **state)
     sheet_release(&sheet);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(columns_line_up_and_empty_ones_are_left_out),
-        CASE(what_is_too_wide_is_cut),
-        CASE(what_can_be_spared_goes_before_lines_break),
-        CASE(colours_are_only_there_when_wanted),
-    };
-    return cmocka_run_group_tests_name("sheet", tests, NULL, NULL);
-}
+RUN_CASES(TEST(columns_line_up_and_empty_ones_are_left_out),
+          TEST(what_is_too_wide_is_cut),
+          TEST(what_can_be_spared_goes_before_lines_break),
+          TEST(colours_are_only_there_when_wanted));

@@ -615,33 +615,24 @@ static void faults_are_those_of_the_seed(void **state)
     assert_true(faults_of(1) != faults_of(2));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_loads_and_then_makes_its_steps),
-        cmocka_unit_test(without_loading_it_makes_steps_at_once),
-        cmocka_unit_test(a_job_can_end_in_failure),
-        cmocka_unit_test(a_slower_type_takes_longer),
-        cmocka_unit_test(a_lease_ends_after_so_many_steps),
-        cmocka_unit_test(a_pause_within_the_grace_keeps_everything),
-        cmocka_unit_test(a_pause_longer_than_the_grace_is_a_kill),
-        cmocka_unit_test(checkpoints_are_counted_from_each_start),
-        cmocka_unit_test(checkpoints_go_by_time_whatever_the_rate),
-        cmocka_unit_test(without_grace_only_what_was_saved_is_kept),
-        cmocka_unit_test(a_job_that_needs_no_pause_leaves_cleanly_at_once),
-        cmocka_unit_test(one_that_still_loads_has_nothing_to_save),
-        cmocka_unit_test(a_successor_starts_when_the_last_of_those_before_it_has_left),
-        cmocka_unit_test(cancelling_ends_it_now),
-        cmocka_unit_test(a_resize_costs_a_pause_and_a_load),
-        cmocka_unit_test(two_on_one_gpu_are_slower_while_they_share),
-        cmocka_unit_test(two_who_come_together_share_from_the_start),
-        cmocka_unit_test(leases_that_end_together_end_with_the_later),
-        cmocka_unit_test(a_job_that_is_done_waits_for_its_partner_too),
-        cmocka_unit_test(when_the_partner_is_stopped_nobody_waits_for_it),
-        cmocka_unit_test(two_who_wait_can_be_renewed),
-        cmocka_unit_test(rates_of_a_pair_are_those_of_the_table),
-        cmocka_unit_test(a_node_that_dies_takes_its_jobs_and_comes_back),
-        cmocka_unit_test(faults_are_those_of_the_seed),
-    };
-    return cmocka_run_group_tests_name("sim_executor", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_job_loads_and_then_makes_its_steps),
+          TEST(without_loading_it_makes_steps_at_once), TEST(a_job_can_end_in_failure),
+          TEST(a_slower_type_takes_longer), TEST(a_lease_ends_after_so_many_steps),
+          TEST(a_pause_within_the_grace_keeps_everything),
+          TEST(a_pause_longer_than_the_grace_is_a_kill),
+          TEST(checkpoints_are_counted_from_each_start),
+          TEST(checkpoints_go_by_time_whatever_the_rate),
+          TEST(without_grace_only_what_was_saved_is_kept),
+          TEST(a_job_that_needs_no_pause_leaves_cleanly_at_once),
+          TEST(one_that_still_loads_has_nothing_to_save),
+          TEST(a_successor_starts_when_the_last_of_those_before_it_has_left),
+          TEST(cancelling_ends_it_now), TEST(a_resize_costs_a_pause_and_a_load),
+          TEST(two_on_one_gpu_are_slower_while_they_share),
+          TEST(two_who_come_together_share_from_the_start),
+          TEST(leases_that_end_together_end_with_the_later),
+          TEST(a_job_that_is_done_waits_for_its_partner_too),
+          TEST(when_the_partner_is_stopped_nobody_waits_for_it),
+          TEST(two_who_wait_can_be_renewed),
+          TEST(rates_of_a_pair_are_those_of_the_table),
+          TEST(a_node_that_dies_takes_its_jobs_and_comes_back),
+          TEST(faults_are_those_of_the_seed));

@@ -10,7 +10,7 @@ extern const struct policy policy_fifo, policy_las;
 
 #define S INT64_C(1000000000)
 
-static struct arena arena;
+ARENA_FIXTURE(arena);
 static struct cluster cluster;
 static double ends_s[8];
 static uint32_t progress_count;
@@ -167,19 +167,10 @@ static void a_job_tells_how_fast_it_really_is(void **state)
     run_release(&run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(on_several_nodes_a_step_takes_its_sending_too),
-        cmocka_unit_test(on_one_node_it_does_not),
-        cmocka_unit_test(jobs_without_bytes_or_curves_report_nothing),
-        cmocka_unit_test(the_first_level_goes_as_if_alone),
-        cmocka_unit_test(a_preempted_job_goes_on_where_it_was),
-        cmocka_unit_test(without_bandwidth_a_job_never_ends_and_the_run_does),
-        cmocka_unit_test(a_job_tells_how_fast_it_really_is),
-    };
-    arena_init(&arena, 0);
-    int r = cmocka_run_group_tests_name("sim_network", tests, NULL, NULL);
-    arena_release(&arena);
-    return r;
-}
+RUN_GROUP(setup, teardown, TEST(on_several_nodes_a_step_takes_its_sending_too),
+          TEST(on_one_node_it_does_not),
+          TEST(jobs_without_bytes_or_curves_report_nothing),
+          TEST(the_first_level_goes_as_if_alone),
+          TEST(a_preempted_job_goes_on_where_it_was),
+          TEST(without_bandwidth_a_job_never_ends_and_the_run_does),
+          TEST(a_job_tells_how_fast_it_really_is));

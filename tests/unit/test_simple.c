@@ -5,19 +5,7 @@
 #include "solve/programme.h"
 #include "solve/baselines.h"
 
-static struct arena arena;
-
-static int setup(void **state)
-{
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    arena_release(&arena);
-    return 0;
-}
+ARENA_FIXTURE(arena);
 
 static void isolated_is_an_equal_part_of_every_type(void **state)
 {
@@ -201,25 +189,15 @@ static void allox_without_workers_gives_nothing(void **state)
     assert_near(x[0], 0, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest cases[] = {
-        CASE(isolated_is_an_equal_part_of_every_type),
-        CASE(proportional_splits_time_as_accelerators_are),
-        CASE(the_first_takes_the_fastest),
-        CASE(without_rates_the_first_type_with_room_is_taken),
-        CASE(who_finds_no_room_holds_up_the_rest),
-        CASE(who_can_never_run_holds_up_nobody),
-        CASE(the_released_system_may_strike_out_the_wrong_type),
-        CASE(who_cannot_run_beside_another_does_not_join_it),
-        CASE(who_holds_a_type_keeps_it),
-        CASE(a_type_without_a_rate_is_not_taken),
-        CASE(who_does_well_beside_another_joins_it),
-        CASE(allox_runs_the_short_first),
-        CASE(allox_gives_nobody_a_type_it_cannot_use),
-        CASE(allox_without_workers_gives_nothing),
-    };
-    return cmocka_run_group_tests(cases, NULL, NULL);
-}
+RUN_CASES(CASE(isolated_is_an_equal_part_of_every_type),
+          CASE(proportional_splits_time_as_accelerators_are),
+          CASE(the_first_takes_the_fastest),
+          CASE(without_rates_the_first_type_with_room_is_taken),
+          CASE(who_finds_no_room_holds_up_the_rest),
+          CASE(who_can_never_run_holds_up_nobody),
+          CASE(the_released_system_may_strike_out_the_wrong_type),
+          CASE(who_cannot_run_beside_another_does_not_join_it),
+          CASE(who_holds_a_type_keeps_it), CASE(a_type_without_a_rate_is_not_taken),
+          CASE(who_does_well_beside_another_joins_it), CASE(allox_runs_the_short_first),
+          CASE(allox_gives_nobody_a_type_it_cannot_use),
+          CASE(allox_without_workers_gives_nothing));

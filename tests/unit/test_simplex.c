@@ -167,15 +167,9 @@ static void every_programme_comes_out_as_by_clp(void **state)
     columns_come_change_and_go(seed.now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_textbook_programme_has_its_optimum_and_duals),
-        cmocka_unit_test(without_columns_there_is_nothing_to_gain),
-        cmocka_unit_test(what_nothing_bounds_is_called_unbounded),
-        cmocka_unit_test(a_cycle_of_degenerate_steps_ends),
-        cmocka_unit_test(a_basis_that_became_infeasible_is_given_up),
-        cmocka_unit_test(every_programme_comes_out_as_by_clp),
-    };
-    return cmocka_run_group_tests_name("simplex", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_textbook_programme_has_its_optimum_and_duals),
+          TEST(without_columns_there_is_nothing_to_gain),
+          TEST(what_nothing_bounds_is_called_unbounded),
+          TEST(a_cycle_of_degenerate_steps_ends),
+          TEST(a_basis_that_became_infeasible_is_given_up),
+          TEST(every_programme_comes_out_as_by_clp));

@@ -146,15 +146,8 @@ static void jobs_without_gpus_are_counted(void **state)
     close_desk(desk);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_smallest_key_of_all_sizes_comes_first),
-        cmocka_unit_test(a_size_that_is_skipped_is_back_after_the_decision),
-        cmocka_unit_test(narrowing_leaves_those_of_small_value),
-        cmocka_unit_test(what_was_taken_and_not_placed_is_back_at_the_next_decision),
-        cmocka_unit_test(demands_differ_in_more_than_gpus),
-        cmocka_unit_test(jobs_without_gpus_are_counted),
-    };
-    return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_smallest_key_of_all_sizes_comes_first),
+          TEST(a_size_that_is_skipped_is_back_after_the_decision),
+          TEST(narrowing_leaves_those_of_small_value),
+          TEST(what_was_taken_and_not_placed_is_back_at_the_next_decision),
+          TEST(demands_differ_in_more_than_gpus), TEST(jobs_without_gpus_are_counted));

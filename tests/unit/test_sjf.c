@@ -75,32 +75,10 @@ static void a_job_that_was_lost_is_as_long_as_what_is_left(void **state)
     assert_false(plan_holds(w->plan, other));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_shortest_goes_first),
-        CASE(nobody_who_runs_is_displaced),
-        CASE(equals_go_by_number),
-        CASE(who_does_not_say_goes_last),
-        CASE(what_does_not_fit_is_passed_over),
-        CASE(a_full_cluster_still_has_room_for_jobs_without_gpus),
-        CASE(a_job_that_was_lost_is_as_long_as_what_is_left),
-    };
-    return cmocka_run_group_tests_name("sjf", tests, NULL, NULL);
-}
+RUN_CASES(CASE(the_shortest_goes_first), CASE(nobody_who_runs_is_displaced),
+          CASE(equals_go_by_number), CASE(who_does_not_say_goes_last),
+          CASE(what_does_not_fit_is_passed_over),
+          CASE(a_full_cluster_still_has_room_for_jobs_without_gpus),
+          CASE(a_job_that_was_lost_is_as_long_as_what_is_left));

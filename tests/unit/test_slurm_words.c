@@ -1,13 +1,8 @@
 /* Slurm's spellings: lists of nodes, resources, what a gang asks for; and berthd's lines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -514,27 +509,14 @@ static void output_goes_where_sbatch_puts_it(void **state)
     assert_null(output_name(longer, &names, &arena));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(lists_of_nodes_are_expanded),
-        CASE(what_is_no_list_is_refused),
-        CASE(a_list_that_stands_for_too_many_is_refused),
-        CASE(resources_are_read_in_every_spelling),
-        CASE(several_types_are_noticed),
-        CASE(a_gang_is_summed_up_wherever_it_is_said),
-        CASE(output_goes_where_sbatch_puts_it),
-        CASE(what_berthd_asks_for_is_read),
-        CASE(what_cannot_be_read_is_refused_with_its_number),
-        CASE(a_line_without_a_number_has_none),
-        CASE(each_verb_has_words_of_its_own),
-        CASE(a_line_says_what_matters_in_a_state),
-        CASE(each_node_is_said_once_and_long_texts_are_cut),
-        CASE(a_node_becomes_a_line),
-        CASE(answers_and_greetings_are_lines_too),
-        CASE(a_job_becomes_one_line_that_can_be_read_back),
-    };
-    return cmocka_run_group_tests_name("slurm_words", tests, NULL, NULL);
-}
+RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(what_is_no_list_is_refused),
+          CASE(a_list_that_stands_for_too_many_is_refused),
+          CASE(resources_are_read_in_every_spelling), CASE(several_types_are_noticed),
+          CASE(a_gang_is_summed_up_wherever_it_is_said),
+          CASE(output_goes_where_sbatch_puts_it), CASE(what_berthd_asks_for_is_read),
+          CASE(what_cannot_be_read_is_refused_with_its_number),
+          CASE(a_line_without_a_number_has_none), CASE(each_verb_has_words_of_its_own),
+          CASE(a_line_says_what_matters_in_a_state),
+          CASE(each_node_is_said_once_and_long_texts_are_cut),
+          CASE(a_node_becomes_a_line), CASE(answers_and_greetings_are_lines_too),
+          CASE(a_job_becomes_one_line_that_can_be_read_back));

@@ -46,13 +46,5 @@ static void there_is_one_zero(void **state)
     }
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_smallest_comes_first_and_equals_stay_in_order),
-        CASE(there_is_one_zero),
-    };
-    return cmocka_run_group_tests_name("sort", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_smallest_comes_first_and_equals_stay_in_order),
+          TEST(there_is_one_zero));

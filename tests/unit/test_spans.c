@@ -126,12 +126,6 @@ static void two_who_share_a_gpu_have_tracks_of_their_own(void **state)
     world_release(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_span_for_every_stay_on_every_gpu),
-        cmocka_unit_test(the_trace_is_json_with_the_same_spans),
-        cmocka_unit_test(two_who_share_a_gpu_have_tracks_of_their_own),
-    };
-    return cmocka_run_group_tests_name("spans", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_span_for_every_stay_on_every_gpu),
+          TEST(the_trace_is_json_with_the_same_spans),
+          TEST(two_who_share_a_gpu_have_tracks_of_their_own));

@@ -109,33 +109,11 @@ static void loading_counts_for_neither(void **state)
     assert_true(plan_holds(w->plan, loading));
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_shorter_newcomer_displaces),
-        CASE(equals_do_not_trade_places),
-        CASE(the_longest_yields_first_and_only_as_many_as_needed),
-        CASE(bystanders_are_spared),
-        CASE(free_room_is_taken_before_anybody_is_displaced),
-        CASE(one_that_does_not_say_yields_to_all),
-        CASE(what_does_not_fit_is_passed_over),
-        CASE(loading_counts_for_neither),
-    };
-    return cmocka_run_group_tests_name("srtf", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_shorter_newcomer_displaces), CASE(equals_do_not_trade_places),
+          CASE(the_longest_yields_first_and_only_as_many_as_needed),
+          CASE(bystanders_are_spared),
+          CASE(free_room_is_taken_before_anybody_is_displaced),
+          CASE(one_that_does_not_say_yields_to_all),
+          CASE(what_does_not_fit_is_passed_over), CASE(loading_counts_for_neither));

@@ -868,66 +868,43 @@ static void who_is_over_gives_back_its_set_of_nodes(void **state)
     assert_null(world_job(w, waits)->set);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, /* nodes= */ 1, /* gpus_per_node= */ 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(who_is_over_gives_back_its_set_of_nodes),
-        CASE(a_submitted_job_waits_in_a_slot_of_its_own),
-        CASE(a_placed_job_has_seats_and_starts_in_them),
-        CASE(steps_are_made_from_loading_on),
-        CASE(progress_moves_the_anchor_and_keeps_the_loss),
-        CASE(figures_that_cannot_be_are_not_believed),
-        CASE(who_was_killed_needs_more_than_its_grace),
-        CASE(a_report_without_a_loss_leaves_the_last_one),
-        CASE(the_ring_keeps_the_newest_losses),
-        CASE(rings_are_used_again),
-        CASE(a_recalled_job_keeps_its_seats_until_it_has_left),
-        CASE(time_without_seats_adds_up_over_attempts),
-        CASE(service_is_kept_by_type),
-        CASE(a_finished_job_leaves_its_record_until_the_next_comes),
-        CASE(a_held_job_does_not_wait_until_it_is_released),
-        CASE(a_waiting_job_that_is_cancelled_is_gone),
-        CASE(a_running_job_that_is_cancelled_is_gone_once_it_has_left),
-        CASE(a_job_idles_at_the_end_of_its_lease_until_it_is_renewed),
-        CASE(promised_seats_are_nobody_elses),
-        CASE(a_promise_is_kept_when_the_victim_finishes_first),
-        CASE(a_successor_that_gives_up_leaves_the_seats_to_the_victim),
-        CASE(a_job_that_moves_waits_in_the_seats_promised_to_it),
-        CASE(where_it_was_to_go_is_gone_but_it_still_has_to_leave),
-        CASE(a_resized_job_goes_on_in_its_next_seats),
-        CASE(a_node_that_is_down_offers_nothing),
-        CASE(a_job_may_outlive_what_is_said_of_its_node),
-        CASE(events_of_another_attempt_change_nothing),
-        CASE(events_of_another_generation_change_nothing),
-        CASE(a_job_given_up_on_is_gone),
-        CASE(no_more_are_expected_until_one_comes),
-        CASE(events_that_make_no_sense_now_change_nothing),
-        CASE(a_job_may_be_submitted_as_held),
-        CASE(what_is_said_anew_of_a_held_job_holds),
-        CASE(a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come),
-        CASE(nobody_is_granted_seats_whose_owner_wants_him_gone),
-        CASE(a_second_cancellation_changes_nothing),
-        CASE(accelerators_that_others_use_are_not_free),
-        CASE(a_job_keeps_an_accelerator_that_others_use_too),
-        CASE(what_no_other_event_brings_back_is_restored),
-        CASE(whoever_else_an_event_changes_is_named),
-        CASE(there_are_seats_for_gangs_over_every_node),
-    };
-    return cmocka_run_group_tests_name("state", tests, NULL, NULL);
-}
+RUN_CASES(CASE(who_is_over_gives_back_its_set_of_nodes),
+          CASE(a_submitted_job_waits_in_a_slot_of_its_own),
+          CASE(a_placed_job_has_seats_and_starts_in_them),
+          CASE(steps_are_made_from_loading_on),
+          CASE(progress_moves_the_anchor_and_keeps_the_loss),
+          CASE(figures_that_cannot_be_are_not_believed),
+          CASE(who_was_killed_needs_more_than_its_grace),
+          CASE(a_report_without_a_loss_leaves_the_last_one),
+          CASE(the_ring_keeps_the_newest_losses), CASE(rings_are_used_again),
+          CASE(a_recalled_job_keeps_its_seats_until_it_has_left),
+          CASE(time_without_seats_adds_up_over_attempts), CASE(service_is_kept_by_type),
+          CASE(a_finished_job_leaves_its_record_until_the_next_comes),
+          CASE(a_held_job_does_not_wait_until_it_is_released),
+          CASE(a_waiting_job_that_is_cancelled_is_gone),
+          CASE(a_running_job_that_is_cancelled_is_gone_once_it_has_left),
+          CASE(a_job_idles_at_the_end_of_its_lease_until_it_is_renewed),
+          CASE(promised_seats_are_nobody_elses),
+          CASE(a_promise_is_kept_when_the_victim_finishes_first),
+          CASE(a_successor_that_gives_up_leaves_the_seats_to_the_victim),
+          CASE(a_job_that_moves_waits_in_the_seats_promised_to_it),
+          CASE(where_it_was_to_go_is_gone_but_it_still_has_to_leave),
+          CASE(a_resized_job_goes_on_in_its_next_seats),
+          CASE(a_node_that_is_down_offers_nothing),
+          CASE(a_job_may_outlive_what_is_said_of_its_node),
+          CASE(events_of_another_attempt_change_nothing),
+          CASE(events_of_another_generation_change_nothing),
+          CASE(a_job_given_up_on_is_gone), CASE(no_more_are_expected_until_one_comes),
+          CASE(events_that_make_no_sense_now_change_nothing),
+          CASE(a_job_may_be_submitted_as_held),
+          CASE(what_is_said_anew_of_a_held_job_holds),
+          CASE(a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come),
+          CASE(nobody_is_granted_seats_whose_owner_wants_him_gone),
+          CASE(a_second_cancellation_changes_nothing),
+          CASE(accelerators_that_others_use_are_not_free),
+          CASE(a_job_keeps_an_accelerator_that_others_use_too),
+          CASE(what_no_other_event_brings_back_is_restored),
+          CASE(whoever_else_an_event_changes_is_named),
+          CASE(there_are_seats_for_gangs_over_every_node));

@@ -588,30 +588,18 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
                         "12.5");
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_committed_is_there_again),
-        CASE(what_is_not_committed_is_gone),
-        CASE(a_store_of_another_version_is_left),
-        CASE(a_database_of_something_else_is_left),
-        CASE(what_is_no_database_is_left),
-        CASE(what_goes_wrong_has_a_number),
-        CASE(numbers_and_nothing_come_back_as_they_were),
-        CASE(a_job_is_kept_as_it_was_asked_for),
-        CASE(a_job_ends_in_one_of_four_ways),
-        CASE(the_number_of_an_ended_job_is_given_again),
-        CASE(every_event_is_a_line_that_is_told_as_well),
-        CASE(some_events_are_not_worth_a_line),
-        CASE(numbers_in_a_line_are_numbers),
-        CASE(old_progress_is_forgotten_in_pieces),
-        CASE(trouble_is_told_by_the_commit),
-        CASE(a_live_job_is_read_as_it_was_written),
-        CASE(unreadable_rows_are_said_by_job),
-        CASE(service_is_read_by_the_name_of_its_type),
-        CASE(an_entry_of_the_ledger_is_read_as_it_was_written),
-    };
-    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
-}
+RUN_CASES(CASE(what_is_committed_is_there_again), CASE(what_is_not_committed_is_gone),
+          CASE(a_store_of_another_version_is_left),
+          CASE(a_database_of_something_else_is_left), CASE(what_is_no_database_is_left),
+          CASE(what_goes_wrong_has_a_number),
+          CASE(numbers_and_nothing_come_back_as_they_were),
+          CASE(a_job_is_kept_as_it_was_asked_for), CASE(a_job_ends_in_one_of_four_ways),
+          CASE(the_number_of_an_ended_job_is_given_again),
+          CASE(every_event_is_a_line_that_is_told_as_well),
+          CASE(some_events_are_not_worth_a_line), CASE(numbers_in_a_line_are_numbers),
+          CASE(old_progress_is_forgotten_in_pieces),
+          CASE(trouble_is_told_by_the_commit),
+          CASE(a_live_job_is_read_as_it_was_written),
+          CASE(unreadable_rows_are_said_by_job),
+          CASE(service_is_read_by_the_name_of_its_type),
+          CASE(an_entry_of_the_ledger_is_read_as_it_was_written));

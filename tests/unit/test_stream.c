@@ -1,13 +1,7 @@
 /* Events as they happen: who gets which, from where, and what happens to who lags. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -287,22 +281,12 @@ static void the_number_of_watchers_is_limited(void **state)
     close(b);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(who_watches_gets_what_happens_from_now_on),
-        CASE(who_comes_back_goes_on_where_it_was),
-        CASE(what_the_ring_has_lost_comes_from_the_store),
-        CASE(what_is_kept_nowhere_is_passed_over),
-        CASE(where_nothing_older_can_be_read_the_client_is_told_and_let_go),
-        CASE(nobody_sees_what_is_not_theirs),
-        CASE(a_quiet_stream_has_a_heartbeat),
-        CASE(lines_survive_the_seam_of_the_ring),
-        CASE(a_slow_reader_is_served_in_the_end),
-        CASE(nonsense_is_refused),
-        CASE(the_number_of_watchers_is_limited),
-    };
-    return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
-}
+RUN_CASES(CASE(who_watches_gets_what_happens_from_now_on),
+          CASE(who_comes_back_goes_on_where_it_was),
+          CASE(what_the_ring_has_lost_comes_from_the_store),
+          CASE(what_is_kept_nowhere_is_passed_over),
+          CASE(where_nothing_older_can_be_read_the_client_is_told_and_let_go),
+          CASE(nobody_sees_what_is_not_theirs), CASE(a_quiet_stream_has_a_heartbeat),
+          CASE(lines_survive_the_seam_of_the_ring),
+          CASE(a_slow_reader_is_served_in_the_end), CASE(nonsense_is_refused),
+          CASE(the_number_of_watchers_is_limited));

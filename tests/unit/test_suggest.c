@@ -64,19 +64,8 @@ static void a_short_buffer_is_filled_not_spilled(void **state)
     assert_int_equal(strlen(text), 7);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_slip_finds_the_name),
-        CASE(the_nearest_comes_first),
-        CASE(a_second_is_named_only_where_it_is_as_near),
-        CASE(capitals_do_not_matter),
-        CASE(a_part_of_a_name_is_near),
-        CASE(what_is_like_nothing_suggests_nothing),
-        CASE(a_long_word_is_no_trouble),
-        CASE(a_short_buffer_is_filled_not_spilled),
-    };
-    return cmocka_run_group_tests_name("suggest", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_slip_finds_the_name), TEST(the_nearest_comes_first),
+          TEST(a_second_is_named_only_where_it_is_as_near),
+          TEST(capitals_do_not_matter), TEST(a_part_of_a_name_is_near),
+          TEST(what_is_like_nothing_suggests_nothing), TEST(a_long_word_is_no_trouble),
+          TEST(a_short_buffer_is_filled_not_spilled));

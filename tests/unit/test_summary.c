@@ -101,12 +101,5 @@ static void names_nest_at_the_dots(void **state)
     world_release(&w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_figure_has_a_name_of_its_own),
-        cmocka_unit_test(without_jobs_only_counts_apply),
-        cmocka_unit_test(names_nest_at_the_dots),
-    };
-    return cmocka_run_group_tests_name("summary", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_figure_has_a_name_of_its_own),
+          TEST(without_jobs_only_counts_apply), TEST(names_nest_at_the_dots));

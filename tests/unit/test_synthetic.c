@@ -126,16 +126,8 @@ static void wrong_settings_are_refused(void **state)
     assert_non_null(strstr(err.text, "did you mean 'synthetic'"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_seed_gives_the_same_jobs),
-        cmocka_unit_test(the_load_is_the_one_asked_for),
-        cmocka_unit_test(trial_jobs_are_the_share_asked_for),
-        cmocka_unit_test(no_job_is_larger_than_the_cluster),
-        cmocka_unit_test(bursty_arrivals_come_in_bursts),
-        cmocka_unit_test(the_mean_run_time_is_that_of_the_table),
-        cmocka_unit_test(wrong_settings_are_refused),
-    };
-    return cmocka_run_group_tests_name("synthetic", tests, NULL, NULL);
-}
+RUN_CASES(TEST(the_same_seed_gives_the_same_jobs), TEST(the_load_is_the_one_asked_for),
+          TEST(trial_jobs_are_the_share_asked_for),
+          TEST(no_job_is_larger_than_the_cluster), TEST(bursty_arrivals_come_in_bursts),
+          TEST(the_mean_run_time_is_that_of_the_table),
+          TEST(wrong_settings_are_refused));

@@ -1,14 +1,6 @@
 /* A job's output as a stream: from where, until when, and whose files may be read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -237,19 +229,10 @@ static void a_user_reads_nothing_that_is_not_theirs(void **state)
     assert_int_equal(geteuid(), 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_file_is_read_from_any_offset),
-        CASE(a_follower_sees_what_is_added_until_the_job_ends),
-        CASE(a_follower_waits_for_a_file_that_is_not_there_yet),
-        CASE(a_file_that_was_cut_short_is_read_anew),
-        CASE(a_large_file_arrives_whole),
-        CASE(a_follower_that_leaves_is_forgotten),
-        CASE(only_regular_files_are_read),
-        CASE(a_user_reads_nothing_that_is_not_theirs),
-    };
-    return cmocka_run_group_tests_name("tail", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_file_is_read_from_any_offset),
+          CASE(a_follower_sees_what_is_added_until_the_job_ends),
+          CASE(a_follower_waits_for_a_file_that_is_not_there_yet),
+          CASE(a_file_that_was_cut_short_is_read_anew),
+          CASE(a_large_file_arrives_whole), CASE(a_follower_that_leaves_is_forgotten),
+          CASE(only_regular_files_are_read),
+          CASE(a_user_reads_nothing_that_is_not_theirs));

@@ -1,13 +1,7 @@
 /* Addresses and ids: what is taken, what is refused; and the token's file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -124,13 +118,6 @@ static void tasks_of_arrays_go_by_two_numbers(void **state)
     assert_int_equal(index, UINT32_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_address_is_taken_apart),
-        cmocka_unit_test(ids_are_digits_and_nothing_else),
-        cmocka_unit_test(tasks_of_arrays_go_by_two_numbers),
-        cmocka_unit_test(a_token_is_made_once_and_kept_to_ourselves),
-    };
-    return cmocka_run_group_tests_name("target", tests, NULL, NULL);
-}
+RUN_CASES(TEST(an_address_is_taken_apart), TEST(ids_are_digits_and_nothing_else),
+          TEST(tasks_of_arrays_go_by_two_numbers),
+          TEST(a_token_is_made_once_and_kept_to_ourselves));

@@ -346,25 +346,16 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(measured_sizes_are_exact_and_others_follow),
-        CASE(the_best_type_is_among_those_allowed),
-        CASE(a_job_without_a_row_makes_a_step_a_second),
-        CASE(published_rates_are_there_without_a_file),
-        CASE(a_released_table_says_what_ships),
-        CASE(a_table_in_csv_says_what_one_in_json_says),
-        CASE(two_that_share_have_rates_of_their_own),
-        CASE(pairs_stand_in_csv_too),
-        CASE(wrong_pairs_are_refused_by_field),
-        CASE(wrong_tables_are_refused_by_field),
-        CASE(names_and_numbers_have_a_ceiling),
-        CASE(thousands_of_kinds_are_told_apart),
-        CASE(pairs_are_for_a_thousand_kinds_at_most),
-        CASE(a_pair_is_no_faster_spread_than_alone),
-    };
-    return cmocka_run_group_tests_name("throughput", tests, NULL, NULL);
-}
+RUN_CASES(CASE(measured_sizes_are_exact_and_others_follow),
+          CASE(the_best_type_is_among_those_allowed),
+          CASE(a_job_without_a_row_makes_a_step_a_second),
+          CASE(published_rates_are_there_without_a_file),
+          CASE(a_released_table_says_what_ships),
+          CASE(a_table_in_csv_says_what_one_in_json_says),
+          CASE(two_that_share_have_rates_of_their_own), CASE(pairs_stand_in_csv_too),
+          CASE(wrong_pairs_are_refused_by_field),
+          CASE(wrong_tables_are_refused_by_field),
+          CASE(names_and_numbers_have_a_ceiling),
+          CASE(thousands_of_kinds_are_told_apart),
+          CASE(pairs_are_for_a_thousand_kinds_at_most),
+          CASE(a_pair_is_no_faster_spread_than_alone));

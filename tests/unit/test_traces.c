@@ -123,11 +123,5 @@ static void gavel_traces_have_their_steps(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_trace_has_its_jobs_and_gpu_hours),
-        cmocka_unit_test(gavel_traces_have_their_steps),
-    };
-    return cmocka_run_group_tests_name("traces", tests, NULL, NULL);
-}
+RUN_CASES(TEST(every_trace_has_its_jobs_and_gpu_hours),
+          TEST(gavel_traces_have_their_steps));

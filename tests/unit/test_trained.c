@@ -148,15 +148,9 @@ static void jobs_of_the_preset_learn_as_somebody_did(void **state)
     workload_close(workload);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_that_fall_are_taken_and_nothing_else),
-        cmocka_unit_test(a_point_is_a_step_and_long_ones_are_thinned_out),
-        cmocka_unit_test(every_kind_is_as_likely_as_any_other),
-        cmocka_unit_test(a_file_without_such_a_curve_is_refused),
-        cmocka_unit_test(without_the_data_the_preset_says_what_it_needs),
-        cmocka_unit_test(jobs_of_the_preset_learn_as_somebody_did),
-    };
-    return cmocka_run_group_tests_name("trained", tests, NULL, NULL);
-}
+RUN_CASES(TEST(losses_that_fall_are_taken_and_nothing_else),
+          TEST(a_point_is_a_step_and_long_ones_are_thinned_out),
+          TEST(every_kind_is_as_likely_as_any_other),
+          TEST(a_file_without_such_a_curve_is_refused),
+          TEST(without_the_data_the_preset_says_what_it_needs),
+          TEST(jobs_of_the_preset_learn_as_somebody_did));

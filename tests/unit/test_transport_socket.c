@@ -1,14 +1,8 @@
 /* HTTP over a UNIX socket: answers in every form and in pieces, and those that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -526,18 +520,7 @@ static void hears_what_libcurl_hears(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_answers),
-        cmocka_unit_test(says_what_is_asked),
-        cmocka_unit_test(ends_with_the_connection),
-        cmocka_unit_test(asks_again),
-        cmocka_unit_test(refuses_what_is_no_answer),
-        cmocka_unit_test(is_refused),
-        cmocka_unit_test(is_told_to_stop),
-        cmocka_unit_test(does_not_wait_for_ever),
-        cmocka_unit_test(hears_what_libcurl_hears),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CASES(TEST(reads_answers), TEST(says_what_is_asked), TEST(ends_with_the_connection),
+          TEST(asks_again), TEST(refuses_what_is_no_answer), TEST(is_refused),
+          TEST(is_told_to_stop), TEST(does_not_wait_for_ever),
+          TEST(hears_what_libcurl_hears));

@@ -90,16 +90,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_empty_tree_has_no_ends),
-        CASE(members_are_walked_both_ways),
-        CASE(the_first_small_enough_is_first_in_order_not_in_size),
-        CASE(what_is_removed_no_longer_counts),
-        CASE(the_last_one_out_leaves_it_empty),
-    };
-    return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
-}
+RUN_CASES(CASE(an_empty_tree_has_no_ends), CASE(members_are_walked_both_ways),
+          CASE(the_first_small_enough_is_first_in_order_not_in_size),
+          CASE(what_is_removed_no_longer_counts),
+          CASE(the_last_one_out_leaves_it_empty));

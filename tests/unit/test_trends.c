@@ -1,9 +1,5 @@
 /* The last hours in fixed room, and what each group is due. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <string.h>
 
@@ -80,14 +76,8 @@ static void columns_begin_after_the_moment_asked_for(void **state)
     buf_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(shares_are_even_and_nobody_gets_more_than_he_wants,
-                               setup),
-        cmocka_unit_test_setup(the_past_grows_coarser_and_stays_in_order, setup),
-        cmocka_unit_test_setup(too_many_share_the_last_place, setup),
-        cmocka_unit_test_setup(columns_begin_after_the_moment_asked_for, setup),
-    };
-    return cmocka_run_group_tests_name("trends", tests, NULL, NULL);
-}
+RUN_CASES(cmocka_unit_test_setup(shares_are_even_and_nobody_gets_more_than_he_wants,
+                                 setup),
+          cmocka_unit_test_setup(the_past_grows_coarser_and_stays_in_order, setup),
+          cmocka_unit_test_setup(too_many_share_the_last_place, setup),
+          cmocka_unit_test_setup(columns_begin_after_the_moment_asked_for, setup));

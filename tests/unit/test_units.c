@@ -96,17 +96,7 @@ static void people_read_times_in_a_fitting_unit(void **state)
                             shown[i].text);
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_time_has_a_unit_or_is_in_seconds),
-        CASE(what_is_not_a_time_is_refused),
-        CASE(a_size_is_in_powers_of_1024),
-        CASE(a_number_is_the_whole_text),
-        CASE(seconds_are_rounded_to_the_nearest_nanosecond),
-        CASE(people_read_times_in_a_fitting_unit),
-    };
-    return cmocka_run_group_tests_name("units", tests, NULL, NULL);
-}
+RUN_CASES(TEST(a_time_has_a_unit_or_is_in_seconds), TEST(what_is_not_a_time_is_refused),
+          TEST(a_size_is_in_powers_of_1024), TEST(a_number_is_the_whole_text),
+          TEST(seconds_are_rounded_to_the_nearest_nanosecond),
+          TEST(people_read_times_in_a_fitting_unit));

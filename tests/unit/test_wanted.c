@@ -1,12 +1,8 @@
 /* What berthd wants of a host: read as a whole, or refused as a whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "support/cases.h"
+
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -161,16 +157,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(all_is_read_and_sorted),
-        CASE(no_jobs_is_an_answer_too),
-        CASE(what_makes_no_sense_is_refused),
-        CASE(names_that_systemd_makes_are_plain),
-        CASE(there_is_room_for_so_many_and_no_more),
-    };
-    return cmocka_run_group_tests_name("wanted", tests, NULL, NULL);
-}
+RUN_CASES(CASE(all_is_read_and_sorted), CASE(no_jobs_is_an_answer_too),
+          CASE(what_makes_no_sense_is_refused),
+          CASE(names_that_systemd_makes_are_plain),
+          CASE(there_is_room_for_so_many_and_no_more));

@@ -674,31 +674,15 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(too_few_accelerators_and_who_holds_them),
-        CASE(accelerators_of_others_and_nodes_that_are_down),
-        CASE(the_nodes_that_will_do),
-        CASE(room_in_pieces),
-        CASE(cpus_and_memory),
-        CASE(the_order_of_the_queue),
-        CASE(best_effort_behind_trials),
-        CASE(a_victim_has_still_to_leave),
-        CASE(a_swap_that_does_not_pay),
-        CASE(shares_and_rounds),
-        CASE(what_stands_before_the_queue),
-        CASE(with_fewer_accelerators),
-        CASE(on_another_type),
-        CASE(as_a_trial_job),
-        CASE(without_somebody_who_runs),
-        CASE(nothing_helps_where_others_would_take_it),
-        CASE(a_cancellation_that_is_proposed_starts_it),
-        CASE(by_whom_it_was_preempted_and_at_what_price),
-        CASE(every_policy_has_a_reason),
-        CASE(of_many_ahead_the_first_are_named),
-    };
-    return cmocka_run_group_tests_name("why", tests, NULL, NULL);
-}
+RUN_CASES(CASE(too_few_accelerators_and_who_holds_them),
+          CASE(accelerators_of_others_and_nodes_that_are_down),
+          CASE(the_nodes_that_will_do), CASE(room_in_pieces), CASE(cpus_and_memory),
+          CASE(the_order_of_the_queue), CASE(best_effort_behind_trials),
+          CASE(a_victim_has_still_to_leave), CASE(a_swap_that_does_not_pay),
+          CASE(shares_and_rounds), CASE(what_stands_before_the_queue),
+          CASE(with_fewer_accelerators), CASE(on_another_type), CASE(as_a_trial_job),
+          CASE(without_somebody_who_runs),
+          CASE(nothing_helps_where_others_would_take_it),
+          CASE(a_cancellation_that_is_proposed_starts_it),
+          CASE(by_whom_it_was_preempted_and_at_what_price),
+          CASE(every_policy_has_a_reason), CASE(of_many_ahead_the_first_are_named));

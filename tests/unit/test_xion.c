@@ -155,34 +155,13 @@ static void with_free_swaps_it_chooses_as_srtf(void **state)
         assert_int_equal(plan_holds(w->plan, jobs[i]), runs[i]);
 }
 
-static int setup(void **state)
-{
-    static struct world w;
-    world_init(&w, 1, 4);
-    *state = &w;
-    return 0;
-}
+WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-static int teardown(void **state)
-{
-    world_release(*state);
-    return 0;
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_swap_that_pays_is_made_and_announced),
-        CASE(one_that_does_not_pay_by_a_second_is_not),
-        CASE(what_fits_starts_before_anybody_is_disturbed),
-        CASE(the_longest_yields_and_only_as_many_as_needed),
-        CASE(a_gang_is_seated_only_if_its_victims_lose_less),
-        CASE(a_gang_over_nodes_can_be_a_victim_and_a_newcomer),
-        CASE(equals_do_not_trade_places),
-        CASE(unknown_work_waits_and_yields),
-        CASE(with_free_swaps_it_chooses_as_srtf),
-    };
-    return cmocka_run_group_tests_name("xion", tests, NULL, NULL);
-}
+RUN_CASES(CASE(a_swap_that_pays_is_made_and_announced),
+          CASE(one_that_does_not_pay_by_a_second_is_not),
+          CASE(what_fits_starts_before_anybody_is_disturbed),
+          CASE(the_longest_yields_and_only_as_many_as_needed),
+          CASE(a_gang_is_seated_only_if_its_victims_lose_less),
+          CASE(a_gang_over_nodes_can_be_a_victim_and_a_newcomer),
+          CASE(equals_do_not_trade_places), CASE(unknown_work_waits_and_yields),
+          CASE(with_free_swaps_it_chooses_as_srtf));

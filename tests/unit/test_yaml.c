@@ -76,15 +76,6 @@ static void a_file_that_says_too_much_is_refused(void **state)
     assert_non_null(strstr(err.text, "says too much"));
 }
 
-#define CASE(name) cmocka_unit_test(name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(values_are_what_they_look_like),
-        CASE(keys_know_their_lines),
-        CASE(what_is_wrong_is_refused_with_its_line),
-        CASE(a_file_that_says_too_much_is_refused),
-    };
-    return cmocka_run_group_tests_name("yaml", tests, NULL, NULL);
-}
+RUN_CASES(TEST(values_are_what_they_look_like), TEST(keys_know_their_lines),
+          TEST(what_is_wrong_is_refused_with_its_line),
+          TEST(a_file_that_says_too_much_is_refused));
