@@ -34,7 +34,7 @@ const char *programs_find(const char *name)
     return access(path, X_OK) == 0 ? path : NULL;
 }
 
-/* A folder for nobody else's eyes, and those above it. */
+/* Make a private folder, and those above it. */
 static int make_folders(const char *path, struct error *err)
 {
     char part[PLACE_MAX];
@@ -94,7 +94,7 @@ _Noreturn void programs_exec_berthd(const char *const *argv, int ready, int log)
 }
 
 /* In the child. */
-static void become(const char *const *args, int ready, int log)
+static void exec_berthd(const char *const *args, int ready, int log)
 {
     const char *argv[ARGS_MAX + 2] = { "berthd" };
     for (uint32_t i = 0; args && args[i] && i < ARGS_MAX; i++)
@@ -102,11 +102,10 @@ static void become(const char *const *args, int ready, int log)
     programs_exec_berthd(argv, ready, log);
 }
 
-/* Its one line, or the end of it; false if neither comes in time. */
-static bool wait_for_line(int fd)
+bool programs_wait_ready(int fd, int timeout_ms)
 {
     struct pollfd poller = { .fd = fd, .events = POLLIN };
-    for (int left_ms = READY_MS; left_ms > 0; left_ms -= 100) {
+    for (int left_ms = timeout_ms; left_ms > 0; left_ms -= 100) {
         int r = poll(&poller, 1, 100);
         char bytes[256];
         ssize_t count = r > 0 ? read(fd, bytes, sizeof bytes) : -1;
@@ -116,8 +115,7 @@ static bool wait_for_line(int fd)
     return false;
 }
 
-/* The last thing it said. */
-static void last_line(const char *path, long from, char *line, size_t size)
+void programs_last_line(const char *path, long from, char *line, size_t size)
 {
     char next[256];
     FILE *file = fopen(path, "re");
@@ -130,7 +128,7 @@ static void last_line(const char *path, long from, char *line, size_t size)
     fclose(file);
 }
 
-/* Somebody else may have started it at the same moment: then that one is as good. */
+/* Another process may have started berthd at the same moment: that one will do as well. */
 static bool answers_soon(struct call *call, int tries)
 {
     for (int i = 0; i < tries; i++) {
@@ -156,14 +154,14 @@ int programs_start_berthd(struct call *call, const char *state, const char *cons
     }
     pid_t pid = fork();
     if (pid == 0)
-        become(args, ready[1], log);
+        exec_berthd(args, ready[1], log);
     close(ready[1]);
     close(log);
-    bool up = pid > 0 && wait_for_line(ready[0]);
+    bool up = pid > 0 && programs_wait_ready(ready[0], READY_MS);
     close(ready[0]);
     if (answers_soon(call, up ? 100 : 20))
         return 0;
-    last_line(path, from, said, sizeof said);
+    programs_last_line(path, from, said, sizeof said);
     return error_set(err, -ECONNREFUSED, "berthd did not start%s%s; see %.150s",
                      said[0] ? ": " : "", said, path);
 }

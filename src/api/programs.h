@@ -1,6 +1,9 @@
 /* programs.h - finding Berth's other programs, and starting berthd in the background. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 struct call;
 struct error;
 
@@ -20,3 +23,9 @@ const char *programs_find(const char *name);
  * else it says to 'log'.  'argv' is ended by NULL.
  */
 _Noreturn void programs_exec_berthd(const char *const *argv, int ready, int log);
+
+/* Wait until berthd has written its one line, which it does when it listens. */
+bool programs_wait_ready(int fd, int timeout_ms);
+
+/* The last line of a log from offset 'from' on; "" if there is none. */
+void programs_last_line(const char *path, long from, char *line, size_t size);

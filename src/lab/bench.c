@@ -1,9 +1,10 @@
 /* bench.c - the list of suites, and the rows and notes that they write. */
 #include "lab/bench.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -72,4 +73,39 @@ void bench_note(struct bench *bench, const char *fmt, ...)
         json_add_text(bench->notes, text);
     else
         printf("# %s\n", text);
+}
+
+void bench_add_sample(struct bench_samples *samples, double ms)
+{
+    if (samples->count < BENCH_SAMPLES_MAX)
+        samples->ms[samples->count++] = ms;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+double bench_quantile(struct bench_samples *samples, double q)
+{
+    if (samples->count == 0)
+        return NAN;
+    qsort(samples->ms, samples->count, sizeof *samples->ms, compare_numbers);
+    return samples->ms[(uint32_t)(q * (samples->count - 1) + 0.5)];
+}
+
+void bench_quantile_rows(struct bench_samples *samples, struct bench *bench,
+                         const char *id)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } shown[] = { { "p50", 0.5 }, { "p99", 0.99 } };
+    for (size_t i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.%s", id, shown[i].name);
+        bench_row(bench, name, bench_quantile(samples, shown[i].q), "ms",
+                  samples->count, NULL, 0);
+    }
 }

@@ -39,6 +39,23 @@ void bench_note(struct bench *bench, const char *fmt, ...)
 int bench_simulate(const char *cluster, bool published, struct sim_setup setup,
                    struct sim_result *ret_result, double *ret_cpu_s, struct error *err);
 
+#define BENCH_SAMPLES_MAX 20000
+
+/* Durations of one kind, in milliseconds. */
+struct bench_samples {
+    double ms[BENCH_SAMPLES_MAX];
+    uint32_t count;
+};
+
+void bench_add_sample(struct bench_samples *samples, double ms);
+
+/* The q-quantile, 0 <= q <= 1, or NAN without samples; sorts the samples. */
+double bench_quantile(struct bench_samples *samples, double q);
+
+/* Add the rows "ID.p50" and "ID.p99", in milliseconds. */
+void bench_quantile_rows(struct bench_samples *samples, struct bench *bench,
+                         const char *id);
+
 struct bench_suite {
     const char *name;
     const char *brief;

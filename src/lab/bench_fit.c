@@ -1,5 +1,5 @@
 /*
- * bench_fit.c - berth bench fit: learning curves, fitted and foretold.
+ * bench_fit.c - berth bench fit: fits of learning curves, and forecasts from them.
  *
  * Histories of 100 points are drawn from the families themselves with 1 % noise, each
  * point weighing 0.98 of the next.  Cold is a fit from nothing; warm starts from the fit
@@ -20,11 +20,11 @@
 #define POINTS 100
 #define NEWER 2
 #define JOBS 4000
-#define UNITS 16000
+#define GPUS 16000
 #define REPEATS 9
 #define LONG_POINTS 1000000
 
-struct histories {
+struct fit_histories {
     double step[POINTS + NEWER], weight[POINTS + NEWER];
     double value[HISTORIES][POINTS + NEWER];
     struct family_fit fits[HISTORIES];
@@ -33,7 +33,7 @@ struct histories {
 typedef struct family_fit (*fit_function)(const struct family_points *points,
                                           const struct family_fit *warm);
 
-static void draw(struct histories *h, enum family family)
+static void draw_histories(struct fit_histories *h, enum family family)
 {
     struct rng rng;
     rng_init(&rng, 1, "fit");
@@ -54,11 +54,12 @@ static void draw(struct histories *h, enum family family)
     }
 }
 
-/* Microseconds a fit takes, the best of several times; fits are left in 'h'. */
-static double fit_us(struct histories *h, fit_function fit, uint32_t count, bool warm)
+/* Microseconds of a fit, the best of several runs.  A cold run leaves its fits in 'h'. */
+static double time_fit_us(struct fit_histories *h, fit_function fit, uint32_t count,
+                          bool warm)
 {
     double best_us = HUGE_VAL;
-    double seen = 0; /* so that nothing is left out */
+    double seen = 0; /* uses every result, so that the compiler leaves nothing out */
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         double begin_s = clock_cpu_s();
         for (uint32_t n = 0; n < HISTORIES; n++) {
@@ -78,16 +79,19 @@ static double fit_us(struct histories *h, fit_function fit, uint32_t count, bool
     return isfinite(seen) ? best_us : NAN;
 }
 
-static void bench_family(struct bench *bench, struct histories *h, enum family family,
-                         fit_function fit, const char *cold, const char *warm)
+static void measure_family(struct bench *bench, struct fit_histories *h,
+                           enum family family, fit_function fit, const char *cold,
+                           const char *warm)
 {
-    draw(h, family);
-    bench_row(bench, cold, fit_us(h, fit, POINTS, false), "us", POINTS, NULL, 0);
-    bench_row(bench, warm, fit_us(h, fit, POINTS + NEWER, true), "us", POINTS, NULL, 0);
+    draw_histories(h, family);
+    bench_row(bench, cold, time_fit_us(h, fit, POINTS, false), "us", POINTS, NULL, 0);
+    bench_row(bench, warm, time_fit_us(h, fit, POINTS + NEWER, true), "us", POINTS,
+              NULL, 0);
 }
 
 /* Many jobs, both families, as a policy would fit them at every decision. */
-static void bench_jobs(struct bench *bench, struct histories *h, struct arena *arena)
+static void measure_jobs(struct bench *bench, struct fit_histories *h,
+                         struct arena *arena)
 {
     struct curve *curves = arena_array(arena, struct curve, JOBS);
     double cold_ms = HUGE_VAL;
@@ -114,8 +118,8 @@ static void bench_jobs(struct bench *bench, struct histories *h, struct arena *a
     bench_row(bench, "jobs_4000_both_warm", warm_ms, "ms", JOBS, NULL, 0);
 }
 
-/* The same many jobs somewhere on curves of both families, and units shared out by gain. */
-static void bench_gains(struct bench *bench, struct arena *arena)
+/* As many jobs at random points of curves of both families; GPUs are shared out by gain. */
+static void measure_gains(struct bench *bench, struct arena *arena)
 {
     struct gains_job *drawn = arena_array(arena, struct gains_job, JOBS);
     struct gains_job *jobs = arena_array(arena, struct gains_job, JOBS);
@@ -144,14 +148,14 @@ static void bench_gains(struct bench *bench, struct arena *arena)
     for (uint32_t repeat = 0; repeat < REPEATS; repeat++) {
         memcpy(jobs, drawn, JOBS * sizeof *jobs);
         double begin_s = clock_cpu_s();
-        gains_share(jobs, JOBS, UNITS, 3, heap);
+        gains_share(jobs, JOBS, GPUS, 3, heap);
         best_ms = fmin(best_ms, (clock_cpu_s() - begin_s) * 1e3);
     }
     bench_row(bench, "slaq_4000_jobs_16000_units", best_ms, "ms", JOBS, NULL, 0);
 }
 
-static void bench_forecast(struct bench *bench, struct histories *h,
-                           struct arena *arena)
+static void measure_forecast(struct bench *bench, struct fit_histories *h,
+                             struct arena *arena)
 {
     struct curve *curve = arena_new(arena, struct curve);
     bool predictable;
@@ -177,12 +181,14 @@ static int bench_fit_run(struct bench *bench, struct error *err)
 {
     struct arena arena;
     arena_init(&arena, 0);
-    struct histories *h = arena_new(&arena, struct histories);
-    bench_family(bench, h, FAMILY_EXP, family_fit_exp, "exp_100_cold", "exp_100_warm");
-    bench_family(bench, h, FAMILY_INV, family_fit_inv, "inv_100_cold", "inv_100_warm");
-    bench_jobs(bench, h, &arena);
-    bench_gains(bench, &arena);
-    bench_forecast(bench, h, &arena);
+    struct fit_histories *h = arena_new(&arena, struct fit_histories);
+    measure_family(bench, h, FAMILY_EXP, family_fit_exp, "exp_100_cold",
+                   "exp_100_warm");
+    measure_family(bench, h, FAMILY_INV, family_fit_inv, "inv_100_cold",
+                   "inv_100_warm");
+    measure_jobs(bench, h, &arena);
+    measure_gains(bench, &arena);
+    measure_forecast(bench, h, &arena);
     arena_release(&arena);
     return 0;
 }

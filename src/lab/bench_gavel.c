@@ -2,8 +2,8 @@
  * bench_gavel.c - berth bench gavel: a solution and a round of each policy, over the
  * number of jobs, and the paper's window as a whole.
  *
- * Jobs are those of the published generator, as many of them as four per accelerator,
- * a third of each type.  CLP stands beside the fast path as far as it takes seconds.
+ * Jobs are those of the published generator, four per accelerator; a third of the accelerators
+ * is of each type.  CLP solves the same programmes up to sizes that take it seconds.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,8 +41,8 @@ static const struct {
 
 #define PROGRAMME_COUNT (sizeof programmes / sizeof *programmes)
 
-/* Everything that any of the programmes asks for. */
-struct instance {
+/* Everything that any of the programmes needs. */
+struct gavel_instance {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
@@ -50,7 +50,8 @@ struct instance {
     struct programme programme;
 };
 
-static int make(struct instance *instance, uint32_t count, struct error *err)
+static int gavel_instance_make(struct gavel_instance *instance, uint32_t count,
+                               struct error *err)
 {
     static const struct programme_group groups[5] = {
         { 1, false }, { 2, false }, { 3, false }, { 4, false }, { 5, false }
@@ -97,9 +98,9 @@ static int make(struct instance *instance, uint32_t count, struct error *err)
     return r;
 }
 
-/* Best of a few solutions, in seconds; how many depends on how long one takes. */
-static int best_s(const struct programme *programme, enum solve_engine engine,
-                  double *ret_s, struct error *err)
+/* The best time of a few solutions; how many depends on how long one takes. */
+static int time_solution(const struct programme *programme, enum solve_engine engine,
+                         double *ret_s, struct error *err)
 {
     *ret_s = INFINITY;
     double spent_s = 0;
@@ -119,12 +120,12 @@ static int best_s(const struct programme *programme, enum solve_engine engine,
     return 0;
 }
 
-static int bench_solutions(struct bench *bench, struct error *err)
+static int measure_solutions(struct bench *bench, struct error *err)
 {
     double clp_last_s[PROGRAMME_COUNT] = { 0 };
     for (uint32_t s = 0; s < SIZE_COUNT; s++) {
-        struct instance instance;
-        int r = make(&instance, sizes[s], err);
+        struct gavel_instance instance;
+        int r = gavel_instance_make(&instance, sizes[s], err);
         for (uint32_t p = 0; r == 0 && p < PROGRAMME_COUNT; p++) {
             struct programme programme = instance.programme;
             programme.goal = programmes[p].goal;
@@ -135,11 +136,11 @@ static int bench_solutions(struct bench *bench, struct error *err)
             double fast_s;
             double clp_s = 0;
             char id[64];
-            r = best_s(&programme, SOLVE_FAST, &fast_s, err);
+            r = time_solution(&programme, SOLVE_FAST, &fast_s, err);
             /* Four times the jobs take CLP about sixteen times as long. */
             bool patient = clp_last_s[p] * 16 < CLP_PATIENCE_S && sizes[s] <= 8192;
             if (r == 0 && patient) {
-                r = best_s(&programme, SOLVE_CLP, &clp_s, err);
+                r = time_solution(&programme, SOLVE_CLP, &clp_s, err);
                 snprintf(id, sizeof id, "solve_clp_%s_%u", programmes[p].id, sizes[s]);
                 bench_row(bench, id, clp_s * 1e3, "ms", sizes[s], NULL, 0);
                 clp_last_s[p] = clp_s;
@@ -164,9 +165,9 @@ static const char *const round_policies[] = { "gavel-las", "gavel-ftf",
                                               "gavel-makespan", "gavel-throughput",
                                               "gavel-hierarchical" };
 
-/* So many jobs at once, four per accelerator, until the first of them are done. */
-static int bench_round(struct bench *bench, const char *policy, uint32_t count,
-                       struct error *err)
+/* So many jobs at once, four per accelerator, until job 2 has ended. */
+static int measure_round(struct bench *bench, const char *policy, uint32_t count,
+                         struct error *err)
 {
     struct sim_result result;
     double cpu_s;
@@ -189,14 +190,14 @@ static int bench_round(struct bench *bench, const char *policy, uint32_t count,
     return 0;
 }
 
-static int bench_rounds(struct bench *bench, struct error *err)
+static int measure_rounds(struct bench *bench, struct error *err)
 {
     static const uint32_t counts[] = { 120, 1200, 10000 };
     for (uint32_t p = 0; p < sizeof round_policies / sizeof *round_policies; p++)
         for (uint32_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             if (counts[c] > 2000 && p > 0)
                 continue; /* one policy at that size is enough to wait for */
-            int r = bench_round(bench, round_policies[p], counts[c], err);
+            int r = measure_round(bench, round_policies[p], counts[c], err);
             if (r < 0)
                 return r;
         }
@@ -205,8 +206,8 @@ static int bench_rounds(struct bench *bench, struct error *err)
 
 /* --- the paper's window --------------------------------------------------------------- */
 
-static int bench_window(struct bench *bench, const char *id, const char *policy,
-                        struct error *err)
+static int measure_window(struct bench *bench, const char *id, const char *policy,
+                          struct error *err)
 {
     struct sim_result result;
     double cpu_s;
@@ -223,19 +224,19 @@ static int bench_window(struct bench *bench, const char *id, const char *policy,
     return 0;
 }
 
-static int run(struct bench *bench, struct error *err)
+static int bench_gavel_run(struct bench *bench, struct error *err)
 {
-    int r = bench_window(bench, "window_las", "gavel-las", err);
+    int r = measure_window(bench, "window_las", "gavel-las", err);
     if (r == 0)
-        r = bench_window(bench, "window_las_released", "gavel-las,compat=released",
-                         err);
+        r = measure_window(bench, "window_las_released", "gavel-las,compat=released",
+                           err);
     if (r == 0)
-        r = bench_rounds(bench, err);
-    return r < 0 ? r : bench_solutions(bench, err);
+        r = measure_rounds(bench, err);
+    return r < 0 ? r : measure_solutions(bench, err);
 }
 
 const struct bench_suite bench_gavel = {
     .name = "gavel",
     .brief = "solutions and rounds of Gavel's policies over the number of jobs",
-    .run = run,
+    .run = bench_gavel_run,
 };

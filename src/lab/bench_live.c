@@ -1,17 +1,21 @@
 /*
- * bench_live.c - berth bench live: a berthd of one's own, asked and timed from outside.
+ * bench_live.c - berth bench live: a temporary berthd, timed from outside.
  *
- * Times are of the wall clock, as somebody who waits sees them, so they hold what else the
- * machine does; the disk is that of the temporary folder.  Sockets and orders are in
- * memory, as they are for somebody who has logged in.
+ * Times are of the wall clock, as a user who waits sees them, so they include what else the
+ * machine does.  The disk is that of the temporary folder; sockets and launch files are in
+ * memory, as they are for a user who has logged in.
+ *
+ * How soon one job starts after another is measured by the jobs themselves: each writes the
+ * time down as the first and the last thing it does.  bash can do that without starting
+ * another program; its own start, a few milliseconds, is part of the figure.
  */
-#include "lab/bench_live.h"
+#include "lab/bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,68 +27,30 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "lab/bench.h"
+#include "lab/scratch.h"
 
-#define ONE_BY_ONE 500
+#define SUBMISSIONS 500 /* one after the other */
 #define CLIENTS 8
 #define PER_CLIENT 250
 #define BATCH 5000
 #define WAITING 10000
-#define ASKED 100
-#define IN_LOG 100000
+#define QUERIES 100
+#define HISTORY 100000
 #define IDLE_S 5
+#define SUCCESSORS 100 /* jobs that run one after the other in one slot */
+#define PREEMPTIONS 60
+#define TRIVIAL 2000
+#define SLOTS "8"
+#define WAIT_S 120.0
 
-static const char *const nap[] = { "sleep", "300", NULL };
+extern char **environ;
 
-/* ---- what the parts share ---- */
+static const char *const sleep_command[] = { "sleep", "300", NULL };
 
-void samples_add(struct samples *samples, double ms)
-{
-    if (samples->count < SAMPLES_MAX)
-        samples->ms[samples->count++] = ms;
-}
+/* ---- requests to a temporary berthd ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-double samples_at(struct samples *samples, double q)
-{
-    if (samples->count == 0)
-        return NAN;
-    qsort(samples->ms, samples->count, sizeof *samples->ms, compare);
-    return samples->ms[(uint32_t)(q * (samples->count - 1) + 0.5)];
-}
-
-void samples_rows(struct samples *samples, struct bench *bench, const char *id)
-{
-    static const struct {
-        const char *name;
-        double q;
-    } shown[] = { { "p50", 0.5 }, { "p99", 0.99 } };
-    for (size_t i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s.%s", id, shown[i].name);
-        bench_row(bench, name, samples_at(samples, shown[i].q), "ms", samples->count,
-                  NULL, 0);
-    }
-}
-
-int live_bench_open(struct scratch *scratch, const char *const *args, struct error *err)
-{
-    int r = scratch_open(scratch, args, err);
-    if (r < 0)
-        return r;
-    scratch_use_memory(scratch);
-    r = scratch_start(scratch, err);
-    if (r < 0)
-        scratch_close(scratch);
-    return r;
-}
-
-struct json *live_bench_request(const char *const *words)
+/* A request for one slot, best effort. */
+static struct json *make_request(const char *const *words)
 {
     struct json *request = json_new_object(), *command = json_new_array();
     struct json *env = json_new_object();
@@ -98,66 +64,67 @@ struct json *live_bench_request(const char *const *words)
     return request;
 }
 
-int live_bench_batch(struct scratch *scratch, const char *const *words, uint32_t count,
-                     struct error *err)
+/* Submit the same request so many times, in one call. */
+static int submit_batch(struct scratch *scratch, const char *const *words,
+                        uint32_t count, struct error *err)
 {
     struct json *body = json_new_object(), *jobs = json_new_array();
     for (uint32_t i = 0; i < count; i++)
-        json_add(jobs, live_bench_request(words));
+        json_add(jobs, make_request(words));
     json_put(body, "jobs", jobs);
     int r = call_json(scratch->call, "POST", "/v1/jobs", body, NULL, err);
     json_free(body);
     return r;
 }
 
-int live_bench_settle(struct scratch *scratch, uint32_t left, double within_s,
-                      struct error *err)
+/* Wait until no job is waiting or running, looking every 2 ms. */
+static int wait_until_idle(struct scratch *scratch, struct error *err)
 {
-    double end_s = clock_now_s() + within_s;
+    double end_s = clock_now_s() + WAIT_S;
     for (;;) {
         int64_t live = 0;
         int r = scratch_count_jobs(scratch, &live, err);
         if (r < 0)
             return r;
-        if (live <= left)
+        if (live == 0)
             return 0;
         if (clock_now_s() > end_s)
             return error_set(err, -ETIME, "%" PRId64 " jobs are left after %.0f s",
-                             live, within_s);
+                             live, WAIT_S);
         nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL);
     }
 }
 
 /* ---- submissions ---- */
 
-/* One after the other, over one connection. */
-static int submit_some(struct scratch *scratch, uint32_t count, struct samples *samples,
-                       struct error *err)
+/* Submit one after the other, over one connection. */
+static int submit_singly(struct scratch *scratch, uint32_t count,
+                         struct bench_samples *samples, struct error *err)
 {
-    struct json *request = live_bench_request(nap);
+    struct json *request = make_request(sleep_command);
     int r = 0;
     for (uint32_t i = 0; i < count && r == 0; i++) {
         uint64_t id;
         double begin_s = clock_now_s();
         r = scratch_submit(scratch, request, &id, err);
         if (samples)
-            samples_add(samples, (clock_now_s() - begin_s) * 1e3);
+            bench_add_sample(samples, (clock_now_s() - begin_s) * 1e3);
     }
     json_free(request);
     return r;
 }
 
-/* Somebody else with a connection of his own; in a child. */
-static void be_client(const struct scratch *scratch)
+/* In a child process: submit over a connection of its own. */
+static void run_client(const struct scratch *scratch)
 {
     struct scratch own = *scratch;
     own.pid = -1;
     if (call_open(&own.call, scratch->socket, NULL) < 0)
         _exit(1);
-    _exit(submit_some(&own, PER_CLIENT, NULL, NULL) < 0);
+    _exit(submit_singly(&own, PER_CLIENT, NULL, NULL) < 0);
 }
 
-static int submit_together(struct bench *bench, struct scratch *scratch,
+static int measure_clients(struct bench *bench, struct scratch *scratch,
                            struct error *err)
 {
     pid_t clients[CLIENTS];
@@ -166,7 +133,7 @@ static int submit_together(struct bench *bench, struct scratch *scratch,
     for (uint32_t i = 0; i < CLIENTS; i++) {
         clients[i] = fork();
         if (clients[i] == 0)
-            be_client(scratch);
+            run_client(scratch);
     }
     for (uint32_t i = 0; i < CLIENTS; i++) {
         int status = 1;
@@ -182,101 +149,286 @@ static int submit_together(struct bench *bench, struct scratch *scratch,
     return 0;
 }
 
-/* One slot, which somebody holds: what is submitted waits. */
-static int bench_submissions(struct bench *bench, struct error *err)
+/* One slot, which the first job holds: all others wait. */
+static int measure_submissions(struct bench *bench, struct scratch *scratch,
+                               struct error *err)
 {
-    static const char *const args[] = { "--fake-gpus", "slot:1", NULL };
-    static struct samples samples;
-    struct scratch scratch;
-    int r = live_bench_open(&scratch, args, err);
-    if (r < 0)
-        return r;
+    static struct bench_samples samples;
     samples.count = 0;
-    r = submit_some(&scratch, ONE_BY_ONE, &samples, err);
+    int r = submit_singly(scratch, SUBMISSIONS, &samples, err);
     if (r == 0) {
-        samples_rows(&samples, bench, "submit");
-        r = submit_together(bench, &scratch, err);
+        bench_quantile_rows(&samples, bench, "submit");
+        r = measure_clients(bench, scratch, err);
     }
     double begin_s = clock_now_s();
     if (r == 0)
-        r = live_bench_batch(&scratch, nap, BATCH, err);
+        r = submit_batch(scratch, sleep_command, BATCH, err);
     if (r == 0)
         bench_row(bench, "submit_batch", BATCH / (clock_now_s() - begin_s), "jobs/s",
                   BATCH, NULL, 0);
-    scratch_close(&scratch);
+    return r;
+}
+
+/* ---- from the end of a job to the start of the next ---- */
+
+static void read_start_times(const char *path, struct bench_samples *samples)
+{
+    char what[8];
+    double at_s, ended_s = 0;
+    FILE *file = fopen(path, "re");
+    while (file && fscanf(file, "%7s %lf", what, &at_s) == 2) {
+        if (what[0] == 'b' && ended_s > 0)
+            bench_add_sample(samples, (at_s - ended_s) * 1e3);
+        ended_s = what[0] == 'e' ? at_s : 0;
+    }
+    if (file)
+        fclose(file);
+}
+
+static int measure_successors(struct bench *bench, struct scratch *scratch,
+                              struct error *err)
+{
+    static struct bench_samples samples;
+    char script[700], path[300];
+    samples.count = 0;
+    snprintf(path, sizeof path, "%s/row", scratch->dir);
+    snprintf(script, sizeof script,
+             "echo b $EPOCHREALTIME >>%s; echo e $EPOCHREALTIME >>%s", path, path);
+    const char *const words[] = { "bash", "-c", script, NULL };
+    int r = submit_batch(scratch, words, SUCCESSORS, err);
+    if (r == 0)
+        r = wait_until_idle(scratch, err);
+    if (r == 0) {
+        read_start_times(path, &samples);
+        bench_quantile_rows(&samples, bench, "freed_to_running");
+    }
+    return r;
+}
+
+/* ---- from the submission of a trial job to its victim's warning ---- */
+
+/* Wait for a file that holds one number, a time. */
+static int wait_for_stamp(const char *path, double *ret_s, struct error *err)
+{
+    double end_s = clock_now_s() + WAIT_S;
+    while (clock_now_s() < end_s) {
+        FILE *file = fopen(path, "re");
+        bool good = file && fscanf(file, "%lf", ret_s) == 1;
+        if (file)
+            fclose(file);
+        if (good)
+            return 0;
+        nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+    }
+    return error_set(err, -ETIME, "nothing came of a job in %.0f s", WAIT_S);
+}
+
+static int preempt_once(struct scratch *scratch, uint32_t round,
+                        struct bench_samples *samples, struct error *err)
+{
+    char script[1024], begun[300], warned[300];
+    double begun_s = 0, asked_s, warned_s = 0;
+    uint64_t id;
+    snprintf(begun, sizeof begun, "%s/b%u", scratch->dir, round);
+    snprintf(warned, sizeof warned, "%s/w%u", scratch->dir, round);
+    snprintf(script, sizeof script,
+             "trap 'echo $EPOCHREALTIME >%s; exit 0' TERM; echo $EPOCHREALTIME >%s; "
+             "sleep 600 & wait",
+             warned, begun);
+    const char *const victim[] = { "bash", "-c", script, NULL };
+    const char *const trial[] = { "true", NULL };
+    struct json *request = make_request(victim);
+    int r = scratch_submit(scratch, request, &id, err);
+    json_free(request);
+    if (r == 0)
+        r = wait_for_stamp(begun, &begun_s, err);
+    if (r < 0)
+        return r;
+    request = make_request(trial);
+    json_put_text(request, "class", "te");
+    asked_s = clock_read_s(CLOCK_REALTIME);
+    r = scratch_submit(scratch, request, &id, err);
+    json_free(request);
+    if (r == 0)
+        r = wait_for_stamp(warned, &warned_s, err);
+    if (r == 0)
+        bench_add_sample(samples, (warned_s - asked_s) * 1e3);
+    if (r == 0)
+        r = wait_until_idle(scratch, err);
+    return r;
+}
+
+static int measure_preemptions(struct bench *bench, struct scratch *scratch,
+                               struct error *err)
+{
+    static struct bench_samples samples;
+    int r = 0;
+    samples.count = 0;
+    for (uint32_t i = 0; i < PREEMPTIONS && r == 0; i++)
+        r = preempt_once(scratch, i, &samples, err);
+    if (r == 0)
+        bench_quantile_rows(&samples, bench, "trial_to_warning");
+    return r;
+}
+
+/* ---- throughput of trivial jobs, beside task-spooler ---- */
+
+static int spawn_and_wait(const char *const *words)
+{
+    pid_t pid;
+    int status = 1;
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int r = posix_spawnp(&pid, words[0], &actions, NULL, (char *const *)words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (r == 0)
+        waitpid(pid, &status, 0);
+    return r == 0 && status == 0 ? 0 : -1;
+}
+
+/* Debian's task-spooler with as many slots: jobs a second, or 0 if it is not there. */
+static double run_spooler(const char *dir)
+{
+    static const char *const version[] = { "tsp", "-V", NULL },
+                             *const slots[] = { "tsp", "-S", SLOTS, NULL },
+                             *const add[] = { "tsp", "true", NULL },
+                             *const wait[] = { "tsp", "-w", NULL },
+                             *const end[] = { "tsp", "-K", NULL };
+    char path[300];
+    snprintf(path, sizeof path, "%s/tsp", dir);
+    setenv("TS_SOCKET", path, 1);
+    setenv("TMPDIR", dir, 1); /* its output files; ours have been opened */
+    if (spawn_and_wait(version) < 0 || spawn_and_wait(slots) < 0)
+        return 0;
+    double begin_s = clock_now_s();
+    int r = 0;
+    for (uint32_t i = 0; i < TRIVIAL && r == 0; i++)
+        r = spawn_and_wait(add);
+    if (r == 0)
+        r = spawn_and_wait(wait);
+    double s = clock_now_s() - begin_s;
+    spawn_and_wait(end);
+    return r == 0 ? TRIVIAL / s : 0;
+}
+
+/* Jobs a second from the first submission to the end of the last. */
+static int run_trivial_jobs(struct scratch *scratch, bool at_once, double *ret_per_s,
+                            struct error *err)
+{
+    static const char *const words[] = { "true", NULL };
+    struct json *request = make_request(words);
+    double begin_s = clock_now_s();
+    uint64_t id;
+    int r = at_once ? submit_batch(scratch, words, TRIVIAL, err) : 0;
+    for (uint32_t i = 0; i < TRIVIAL && r == 0 && !at_once; i++)
+        r = scratch_submit(scratch, request, &id, err);
+    if (r == 0)
+        r = wait_until_idle(scratch, err);
+    *ret_per_s = TRIVIAL / (clock_now_s() - begin_s);
+    json_free(request);
+    return r;
+}
+
+static int measure_throughput(struct bench *bench, struct scratch *scratch,
+                              struct error *err)
+{
+    double at_once = 0, singly = 0;
+    char *before = getenv("TMPDIR");
+    before = before ? strdup(before) : NULL;
+    double spooler = run_spooler(scratch->dir);
+    if (before)
+        setenv("TMPDIR", before, 1);
+    else
+        unsetenv("TMPDIR");
+    free(before);
+    int r = run_trivial_jobs(scratch, true, &at_once, err);
+    if (r == 0)
+        r = run_trivial_jobs(scratch, false, &singly, err);
+    if (r == 0) {
+        const char *versus = spooler > 0 ? "task-spooler" : NULL;
+        double by = spooler > 0 ? spooler : 1;
+        if (versus)
+            bench_row(bench, "trivial_jobs.task_spooler", spooler, "jobs/s", TRIVIAL,
+                      NULL, 0);
+        else
+            fprintf(stderr, "berth bench: task-spooler (tsp) is not there: "
+                            "nothing to compare trivial_jobs with\n");
+        bench_row(bench, "trivial_jobs", at_once, "jobs/s", TRIVIAL, versus,
+                  at_once / by);
+        bench_row(bench, "trivial_jobs_singly", singly, "jobs/s", TRIVIAL, versus,
+                  singly / by);
+    }
     return r;
 }
 
 /* ---- a long queue ---- */
 
-static int ask_why(struct bench *bench, struct scratch *scratch, struct error *err)
+static int measure_why(struct bench *bench, struct scratch *scratch, struct error *err)
 {
-    static struct samples samples;
+    static struct bench_samples samples;
     samples.count = 0;
-    for (uint32_t i = 0; i < ASKED; i++) {
+    for (uint32_t i = 0; i < QUERIES; i++) {
         char path[64];
         struct json *why = NULL;
-        snprintf(path, sizeof path, "/v1/jobs/%u/why", 2 + i * (WAITING / ASKED));
+        snprintf(path, sizeof path, "/v1/jobs/%u/why", 2 + i * (WAITING / QUERIES));
         double begin_s = clock_now_s();
         int r = call_json(scratch->call, "GET", path, NULL, &why, err);
         if (r < 0)
             return r;
-        samples_add(&samples, (clock_now_s() - begin_s) * 1e3);
+        bench_add_sample(&samples, (clock_now_s() - begin_s) * 1e3);
         json_free(why);
     }
-    samples_rows(&samples, bench, "why_10000");
+    bench_quantile_rows(&samples, bench, "why_10000");
     return 0;
 }
 
-/* More than there is: refused for ever, in the answer to the submission. */
-static int ask_too_much(struct bench *bench, struct scratch *scratch, struct error *err)
+/* Requests for more than there is: the answer to the submission rejects them. */
+static int measure_rejections(struct bench *bench, struct scratch *scratch,
+                              struct error *err)
 {
-    static struct samples samples;
-    struct json *request = live_bench_request(nap);
+    static struct bench_samples samples;
+    struct json *request = make_request(sleep_command);
     uint64_t id;
     int r = 0;
     samples.count = 0;
     json_put_count(request, "gpus", 1000);
-    for (uint32_t i = 0; i < ASKED && r == 0; i++) {
+    for (uint32_t i = 0; i < QUERIES && r == 0; i++) {
         double begin_s = clock_now_s();
         if (scratch_submit(scratch, request, &id, err) != -EINVAL)
             r = error_set(err, -EPROTO, "1,000 accelerators of one were not refused");
-        samples_add(&samples, (clock_now_s() - begin_s) * 1e3);
+        bench_add_sample(&samples, (clock_now_s() - begin_s) * 1e3);
     }
     json_free(request);
     if (r == 0)
-        samples_rows(&samples, bench, "can_never_run");
+        bench_quantile_rows(&samples, bench, "can_never_run");
     return r;
 }
 
-static int bench_queue(struct bench *bench, struct error *err)
+static int measure_long_queue(struct bench *bench, struct scratch *scratch,
+                              struct error *err)
 {
-    static const char *const args[] = { "--fake-gpus", "slot:1", NULL };
-    static struct samples samples;
-    struct scratch scratch;
-    int r = live_bench_open(&scratch, args, err);
-    if (r < 0)
-        return r;
+    static struct bench_samples samples;
     samples.count = 0;
-    r = live_bench_batch(&scratch, nap, WAITING, err);
+    int r = submit_batch(scratch, sleep_command, WAITING, err);
     if (r == 0)
-        r = submit_some(&scratch, ASKED, &samples, err);
+        r = submit_singly(scratch, QUERIES, &samples, err);
     if (r == 0) {
-        samples_rows(&samples, bench, "submit_10000");
-        double s = scratch_metric(&scratch, "berth_decision_seconds{share=\"0.99\"} ");
-        bench_row(bench, "decision_10000.p99", s * 1e3, "ms", ASKED, NULL, 0);
-        r = ask_why(bench, &scratch, err);
+        bench_quantile_rows(&samples, bench, "submit_10000");
+        double s = scratch_metric(scratch, "berth_decision_seconds{share=\"0.99\"} ");
+        bench_row(bench, "decision_10000.p99", s * 1e3, "ms", QUERIES, NULL, 0);
+        r = measure_why(bench, scratch, err);
     }
     if (r == 0)
-        r = ask_too_much(bench, &scratch, err);
-    scratch_close(&scratch);
+        r = measure_rejections(bench, scratch, err);
     return r;
 }
 
-/* ---- at rest, and again ---- */
+/* ---- idle, and started again ---- */
 
-/* Bytes of memory, and nanoseconds of CPU so far. */
-static bool look_at(pid_t pid, double *ret_bytes, double *ret_cpu_s)
+/* Resident memory, and CPU time so far. */
+static bool read_usage(pid_t pid, double *ret_bytes, double *ret_cpu_s)
 {
     char path[64];
     double pages = 0, ns = 0;
@@ -295,69 +447,79 @@ static bool look_at(pid_t pid, double *ret_bytes, double *ret_cpu_s)
     return good;
 }
 
-static int bench_idle(struct bench *bench, struct error *err)
+static int measure_idle(struct bench *bench, struct scratch *scratch, struct error *err)
 {
-    static const char *const args[] = { "--fake-gpus", "slot:8", NULL };
-    struct scratch scratch;
     double bytes, before_s, after_s;
-    int r = live_bench_open(&scratch, args, err);
-    if (r < 0)
-        return r;
     sleep(1);
-    bool good = look_at(scratch.pid, &bytes, &before_s);
+    bool good = read_usage(scratch->pid, &bytes, &before_s);
     sleep(IDLE_S);
-    good = look_at(scratch.pid, &bytes, &after_s) && good;
+    good = read_usage(scratch->pid, &bytes, &after_s) && good;
     if (good) {
         bench_row(bench, "idle_rss", bytes / 1e6, "MB", 1, NULL, 0);
         bench_row(bench, "idle_cpu", (after_s - before_s) / IDLE_S * 100, "%", IDLE_S,
                   NULL, 0);
     }
-    scratch_close(&scratch);
     return good ? 0 : error_set(err, -EIO, "/proc/PID: berthd is not to be seen");
 }
 
-static int bench_restart(struct bench *bench, struct scratch *scratch, const char *id,
-                         struct error *err)
+static int measure_restart(struct bench *bench, struct scratch *scratch, const char *id,
+                           struct error *err)
 {
     double begin_s = clock_now_s();
     int r = scratch_start(scratch, err);
     if (r == 0)
-        bench_row(bench, id, clock_now_s() - begin_s, "s", IN_LOG, NULL, 0);
+        bench_row(bench, id, clock_now_s() - begin_s, "s", HISTORY, NULL, 0);
     return r;
 }
 
-/* All of them waiting, berthd killed; then all of them cancelled, and killed again. */
-static int bench_history(struct bench *bench, struct error *err)
+/* Once with all jobs of the history waiting, after a kill; once with all of them cancelled. */
+static int measure_restarts(struct bench *bench, struct scratch *scratch,
+                            struct error *err)
 {
-    static const char *const args[] = { "--fake-gpus", "slot:1", NULL };
+    int r = 0;
+    for (uint32_t i = 0; i < HISTORY / WAITING && r == 0; i++)
+        r = submit_batch(scratch, sleep_command, WAITING, err);
+    scratch_stop(scratch, SIGKILL);
+    if (r == 0)
+        r = measure_restart(bench, scratch, "restart_100000_waiting", err);
+    if (r == 0) {
+        scratch_end_jobs(scratch);
+        r = measure_restart(bench, scratch, "restart_100000", err);
+    }
+    return r;
+}
+
+static const struct live_part {
+    const char *gpus; /* of a berthd of its own */
+    int (*measure)(struct bench *bench, struct scratch *scratch, struct error *err);
+} live_parts[] = {
+    { "slot:1", measure_submissions }, { "slot:1", measure_successors },
+    { "slot:1", measure_preemptions }, { "slot:" SLOTS, measure_throughput },
+    { "slot:1", measure_long_queue },  { "slot:1", measure_restarts },
+    { "slot:8", measure_idle },
+};
+
+static int run_part(const struct live_part *part, struct bench *bench,
+                    struct error *err)
+{
+    const char *const args[] = { "--fake-gpus", part->gpus, NULL };
     struct scratch scratch;
-    int r = live_bench_open(&scratch, args, err);
+    int r = scratch_open(&scratch, args, err);
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < IN_LOG / WAITING && r == 0; i++)
-        r = live_bench_batch(&scratch, nap, WAITING, err);
-    scratch_stop(&scratch, SIGKILL);
+    scratch_use_memory(&scratch);
+    r = scratch_start(&scratch, err);
     if (r == 0)
-        r = bench_restart(bench, &scratch, "restart_100000_waiting", err);
-    if (r == 0) {
-        scratch_end_jobs(&scratch);
-        r = bench_restart(bench, &scratch, "restart_100000", err);
-    }
+        r = part->measure(bench, &scratch, err);
     scratch_close(&scratch);
     return r;
 }
 
 static int bench_live_run(struct bench *bench, struct error *err)
 {
-    int r = bench_submissions(bench, err);
-    if (r == 0)
-        r = bench_live_jobs(bench, err);
-    if (r == 0)
-        r = bench_queue(bench, err);
-    if (r == 0)
-        r = bench_history(bench, err);
-    if (r == 0)
-        r = bench_idle(bench, err);
+    int r = 0;
+    for (size_t i = 0; i < sizeof live_parts / sizeof *live_parts && r == 0; i++)
+        r = run_part(&live_parts[i], bench, err);
     return r;
 }
 

@@ -26,7 +26,7 @@
 static const char *const policies[] = { "fifo", "fifo-backfill", "sjf", "srtf", "las" };
 #define POLICY_COUNT (sizeof policies / sizeof *policies)
 
-struct world {
+struct replay_input {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
@@ -34,39 +34,40 @@ struct world {
     uint64_t job_count;
 };
 
-static int world_make(struct world *world, const char *cluster, uint64_t job_count,
-                      struct error *err)
+static int replay_input_make(struct replay_input *input, const char *cluster,
+                             uint64_t job_count, struct error *err)
 {
     char text[64];
     snprintf(text, sizeof text, "synthetic:jobs=%llu,load=1.2",
              (unsigned long long)job_count);
-    arena_init(&world->arena, 0);
-    int r = cluster_load(&world->cluster, &world->arena, cluster, err);
+    arena_init(&input->arena, 0);
+    int r = cluster_load(&input->cluster, &input->arena, cluster, err);
     if (r < 0)
         return r;
-    throughput_init(&world->rates, &world->cluster);
-    world->jobs = arena_array(&world->arena, struct job_spec, job_count);
+    throughput_init(&input->rates, &input->cluster);
+    input->jobs = arena_array(&input->arena, struct job_spec, job_count);
     struct workload *workload;
-    r = workload_open(&workload, text, NULL, 1, world->cluster.gpu_count, err);
+    r = workload_open(&workload, text, NULL, 1, input->cluster.gpu_count, err);
     if (r < 0)
         return r;
-    while (world->job_count < job_count &&
-           (r = workload_next(workload, &world->jobs[world->job_count], err)) > 0) {
-        struct job_spec *spec = &world->jobs[world->job_count++];
+    while (input->job_count < job_count &&
+           (r = workload_next(workload, &input->jobs[input->job_count], err)) > 0) {
+        struct job_spec *spec = &input->jobs[input->job_count++];
         spec->name = spec->user = spec->entity = spec->kind = spec->types = NULL;
     }
     workload_close(workload);
     return r < 0 ? r : 0;
 }
 
-/* CPU seconds of one run. */
-static int replay(const struct world *world, const char *policy, double *ret_cpu_s,
-                  struct sim_result *ret_result, struct error *err)
+/* Run the jobs once, and return the CPU time. */
+static int run_replay(const struct replay_input *input, const char *policy,
+                      double *ret_cpu_s, struct sim_result *ret_result,
+                      struct error *err)
 {
-    struct sim_setup setup = { .cluster = &world->cluster,
-                               .rates = &world->rates,
-                               .jobs = world->jobs,
-                               .job_count = world->job_count,
+    struct sim_setup setup = { .cluster = &input->cluster,
+                               .rates = &input->rates,
+                               .jobs = input->jobs,
+                               .job_count = input->job_count,
                                .policy = policy,
                                .seed = 1 };
     double begin_s = clock_cpu_s();
@@ -75,50 +76,50 @@ static int replay(const struct world *world, const char *policy, double *ret_cpu
     return r;
 }
 
-static void id_for(char *id, size_t size, const char *what, const char *policy)
+static void make_row_id(char *id, size_t size, const char *what, const char *policy)
 {
     snprintf(id, size, "%s.%s", what, policy);
 }
 
-/* Rows of one policy; the best of a few runs, by cost of an event. */
-static int bench_policy(struct bench *bench, const struct world *small,
-                        const struct world *large, const char *policy,
-                        struct error *err)
+/* The rows of one policy: the best of a few runs, then the large run by cost per event. */
+static int measure_policy(struct bench *bench, const struct replay_input *small,
+                          const struct replay_input *large, const char *policy,
+                          struct error *err)
 {
     struct sim_result result;
     double best_s = 1e9;
     double cpu_s;
     char id[64];
     for (int i = 0; i < REPEATS; i++) {
-        int r = replay(small, policy, &cpu_s, &result, err);
+        int r = run_replay(small, policy, &cpu_s, &result, err);
         if (r < 0)
             return r;
         best_s = cpu_s < best_s ? cpu_s : best_s;
     }
     double events = (double)result.cost.event_count;
-    id_for(id, sizeof id, "replay_100k", policy);
+    make_row_id(id, sizeof id, "replay_100k", policy);
     bench_row(bench, id, best_s, "s", small->job_count, NULL, 0);
-    id_for(id, sizeof id, "events", policy);
+    make_row_id(id, sizeof id, "events", policy);
     bench_row(bench, id, events / best_s, "per_s", small->job_count, NULL, 0);
-    id_for(id, sizeof id, "decide_p50", policy);
+    make_row_id(id, sizeof id, "decide_p50", policy);
     bench_row(bench, id, result.cost.decide_us_p50, "us", result.cost.decision_count,
               NULL, 0);
-    id_for(id, sizeof id, "decide_p99", policy);
+    make_row_id(id, sizeof id, "decide_p99", policy);
     bench_row(bench, id, result.cost.decide_us_p99, "us", result.cost.decision_count,
               NULL, 0);
 
-    int r = replay(large, policy, &cpu_s, &result, err);
+    int r = run_replay(large, policy, &cpu_s, &result, err);
     if (r < 0)
         return r;
     double per_event = cpu_s / (double)result.cost.event_count;
-    id_for(id, sizeof id, "replay_1m", policy);
+    make_row_id(id, sizeof id, "replay_1m", policy);
     bench_row(bench, id, cpu_s, "s", large->job_count, "per event at 100k",
               best_s / events / per_event);
     return 0;
 }
 
-/* Our own CSV, from memory, as fast as it goes. */
-static int bench_reading(struct bench *bench, struct error *err)
+/* Parse our own CSV from memory. */
+static int measure_reading(struct bench *bench, struct error *err)
 {
     struct workload *workload;
     char *bytes = NULL;
@@ -157,22 +158,22 @@ static int bench_reading(struct bench *bench, struct error *err)
 
 static int bench_sim_run(struct bench *bench, struct error *err)
 {
-    struct world small = { 0 };
-    struct world large = { 0 };
+    struct replay_input small = { 0 };
+    struct replay_input large = { 0 };
     struct sim_result result;
     double cpu_s;
-    int r = world_make(&small, "125xv100:8", SMALL_JOBS, err);
+    int r = replay_input_make(&small, "125xv100:8", SMALL_JOBS, err);
     if (r == 0)
-        r = world_make(&large, "1250xv100:8", LARGE_JOBS, err);
+        r = replay_input_make(&large, "1250xv100:8", LARGE_JOBS, err);
     if (r == 0)
-        r = replay(&large, "fifo", &cpu_s, &result, err);
+        r = run_replay(&large, "fifo", &cpu_s, &result, err);
     if (r == 0)
         bench_row(bench, "peak_rss_1m", (double)result.cost.peak_rss_bytes, "bytes",
                   large.job_count, NULL, 0);
     for (size_t i = 0; i < POLICY_COUNT && r == 0; i++)
-        r = bench_policy(bench, &small, &large, policies[i], err);
+        r = measure_policy(bench, &small, &large, policies[i], err);
     if (r == 0)
-        r = bench_reading(bench, err);
+        r = measure_reading(bench, err);
     arena_release(&small.arena);
     arena_release(&large.arena);
     return r;

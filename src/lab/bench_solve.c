@@ -2,10 +2,9 @@
  * bench_solve.c - berth bench solve: shares by prices, beside the general solver.
  *
  * Drawn programmes (solve/random_programme.h), four jobs per accelerator unless a row says otherwise.
- * A row is the best of a few cold runs, and means all of it: jobs put into an empty
- * market, level and bound found, every job's share read.  Every answer comes with a proof
- * that it is within 1e-7.  CLP solves the same programme where it can be waited for, its
- * time without that for writing the programme down.
+ * A row is the best of a few cold runs, each from jobs put into an empty market to every
+ * job's share read.  Every answer comes with a proof that it is within 1e-7.  CLP solves the
+ * same programme where that takes seconds; its time excludes building the programme.
  */
 #include <errno.h>
 #include <math.h>
@@ -17,11 +16,11 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
-#include "solve/maxmin/batch.h"
-#include "solve/random_programme.h"
-#include "solve/maxmin/water_filling.h"
 #include "solve/lp/lp.h"
+#include "solve/maxmin/batch.h"
 #include "solve/maxmin/market.h"
+#include "solve/maxmin/water_filling.h"
+#include "solve/random_programme.h"
 
 #define MANY 100000
 #define SOME 4096
@@ -31,8 +30,8 @@
 #define CHANGES 2000   /* jobs that leave and come, one at a time */
 #define CLP_CHANGES 12 /* of them, those that CLP follows         */
 
-/* Jobs as buyers; the last 'spare' of them are not there at first. */
-struct crowded {
+/* Jobs as buyers; the last 'spare' of them arrive later. */
+struct solve_market {
     struct arena arena;
     struct drawn drawn;
     uint32_t job_count, type_count;
@@ -40,8 +39,9 @@ struct crowded {
     double *x;           /* [job][type]       */
 };
 
-static void crowded_make(struct crowded *c, uint32_t job_count, uint32_t type_count,
-                         double jobs_per_gpu, enum drawn_goal goal, uint32_t spare)
+static void solve_market_make(struct solve_market *c, uint32_t job_count,
+                              uint32_t type_count, double jobs_per_gpu,
+                              enum drawn_goal goal, uint32_t spare)
 {
     uint32_t all = job_count + spare;
     struct drawn_setup setup = { .job_count = all,
@@ -60,13 +60,13 @@ static void crowded_make(struct crowded *c, uint32_t job_count, uint32_t type_co
             drawn_buyer(&c->drawn, goal, j, arena_array(&c->arena, double, type_count));
 }
 
-static void crowded_release(struct crowded *c)
+static void solve_market_release(struct solve_market *c)
 {
     arena_release(&c->arena);
 }
 
-/* From nothing to shares. */
-static int solve_once(struct crowded *c, struct error *err)
+/* Solve from an empty market to every job's share. */
+static int solve_once(struct solve_market *c, struct error *err)
 {
     struct market_answer answer;
     struct market *market = market_new(c->type_count, c->drawn.capacity, c->job_count);
@@ -79,7 +79,8 @@ static int solve_once(struct crowded *c, struct error *err)
     return r;
 }
 
-static int best_of(struct crowded *c, uint32_t times, double *ret_s, struct error *err)
+static int time_solutions(struct solve_market *c, uint32_t times, double *ret_s,
+                          struct error *err)
 {
     *ret_s = INFINITY;
     for (uint32_t i = 0; i < times; i++) {
@@ -93,16 +94,16 @@ static int best_of(struct crowded *c, uint32_t times, double *ret_s, struct erro
 }
 
 /*
- * The programme as it stands in the papers: shares and the level as columns; a row per
- * type, and two per job.  Those who are not there have neither shares nor a due.
+ * The programme as the papers write it: shares and the level as columns; a row per type, and
+ * two per job.  A job that is absent has neither shares nor a bound on the level.
  */
-struct general {
+struct solve_clp {
     struct lp *lp;
     uint32_t due, first; /* of job 0: its row, its column for type 0 */
     uint32_t type_count;
 };
 
-static void general_set(struct general *g, uint32_t job, bool here)
+static void solve_clp_set_job(struct solve_clp *g, uint32_t job, bool here)
 {
     for (uint32_t t = 0; t < g->type_count; t++)
         lp_set_column(g->lp, g->first + job * g->type_count + t, 0,
@@ -110,14 +111,15 @@ static void general_set(struct general *g, uint32_t job, bool here)
     lp_set_row(g->lp, g->due + job, here ? 0 : -LP_INFINITY, LP_INFINITY);
 }
 
-static void general_make(struct general *g, const struct crowded *c, uint32_t all)
+static void solve_clp_make(struct solve_clp *g, const struct solve_market *c,
+                           uint32_t all)
 {
     uint32_t k = c->type_count, budget = 0;
     uint32_t *rows = calloc(all, sizeof *rows);
     double *takes = calloc(all, sizeof *takes);
     if (!rows || !takes)
         abort();
-    *g = (struct general){ .lp = lp_new(), .type_count = k };
+    *g = (struct solve_clp){ .lp = lp_new(), .type_count = k };
     for (uint32_t t = 0; t < k; t++)
         lp_add_row(g->lp, -LP_INFINITY, c->drawn.capacity[t]);
     for (uint32_t j = 0; j < all; j++) {
@@ -140,47 +142,47 @@ static void general_make(struct general *g, const struct crowded *c, uint32_t al
     }
     lp_add_column(g->lp, 1, 0, LP_INFINITY, all, rows, takes);
     for (uint32_t j = c->job_count; j < all; j++)
-        general_set(g, j, false);
+        solve_clp_set_job(g, j, false);
     free(rows);
     free(takes);
 }
 
-static double general_s(const struct general *g)
+static double time_clp_s(const struct solve_clp *g)
 {
     double begin_s = clock_cpu_s();
     lp_maximise(g->lp, LP_DUAL);
     return clock_cpu_s() - begin_s;
 }
 
-static int bench_cold(struct bench *bench, const char *id, uint32_t job_count,
-                      uint32_t type_count, double jobs_per_gpu, enum drawn_goal goal,
-                      bool beside_clp, struct error *err)
+static int measure_cold(struct bench *bench, const char *id, uint32_t job_count,
+                        uint32_t type_count, double jobs_per_gpu, enum drawn_goal goal,
+                        bool beside_clp, struct error *err)
 {
-    struct crowded c;
+    struct solve_market c;
     double ours_s, clp_s = INFINITY;
-    crowded_make(&c, job_count, type_count, jobs_per_gpu, goal, 0);
-    int r = best_of(&c, job_count < MANY ? 10 * TIMES : TIMES, &ours_s, err);
+    solve_market_make(&c, job_count, type_count, jobs_per_gpu, goal, 0);
+    int r = time_solutions(&c, job_count < MANY ? 10 * TIMES : TIMES, &ours_s, err);
     for (uint32_t i = 0; r == 0 && beside_clp && i < CLP_TIMES; i++) {
-        struct general g;
-        general_make(&g, &c, job_count);
-        clp_s = fmin(clp_s, general_s(&g));
+        struct solve_clp g;
+        solve_clp_make(&g, &c, job_count);
+        clp_s = fmin(clp_s, time_clp_s(&g));
         lp_free(g.lp);
     }
     if (r == 0)
         bench_row(bench, id, ours_s * 1e3, "ms", job_count,
                   beside_clp ? "CLP dual" : NULL, beside_clp ? clp_s / ours_s : 0);
-    crowded_release(&c);
+    solve_market_release(&c);
     return r;
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_numbers(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* One job leaves, another comes, solve again: the median, over many. */
-static int changes_s(struct crowded *c, double *ret_median_s, struct error *err)
+/* Replace one job by another and solve again, many times; return the median time. */
+static int time_changes(struct solve_market *c, double *ret_median_s, struct error *err)
 {
     double *seconds = arena_array(&c->arena, double, CHANGES);
     struct market_answer answer;
@@ -199,52 +201,52 @@ static int changes_s(struct crowded *c, double *ret_median_s, struct error *err)
         seconds[i] = clock_cpu_s() - begin_s;
     }
     market_free(market);
-    qsort(seconds, CHANGES, sizeof *seconds, by_size);
+    qsort(seconds, CHANGES, sizeof *seconds, compare_numbers);
     *ret_median_s = seconds[CHANGES / 2];
     return r;
 }
 
-/* The same for CLP, which goes on from its last basis. */
-static double general_changes_s(const struct crowded *c)
+/* The same with CLP, which continues from its last basis. */
+static double time_clp_changes_s(const struct solve_market *c)
 {
-    struct general g;
+    struct solve_clp g;
     double seconds[CLP_CHANGES];
-    general_make(&g, c, c->job_count + CLP_CHANGES);
-    general_s(&g);
+    solve_clp_make(&g, c, c->job_count + CLP_CHANGES);
+    time_clp_s(&g);
     for (uint32_t i = 0; i < CLP_CHANGES; i++) {
-        general_set(&g, i, false);
-        general_set(&g, c->job_count + i, true);
-        seconds[i] = general_s(&g);
+        solve_clp_set_job(&g, i, false);
+        solve_clp_set_job(&g, c->job_count + i, true);
+        seconds[i] = time_clp_s(&g);
     }
     lp_free(g.lp);
-    qsort(seconds, CLP_CHANGES, sizeof *seconds, by_size);
+    qsort(seconds, CLP_CHANGES, sizeof *seconds, compare_numbers);
     return seconds[CLP_CHANGES / 2];
 }
 
-static int bench_again(struct bench *bench, const char *id, uint32_t job_count,
-                       bool beside_clp, struct error *err)
+static int measure_warm(struct bench *bench, const char *id, uint32_t job_count,
+                        bool beside_clp, struct error *err)
 {
-    struct crowded c;
+    struct solve_market c;
     double ours_s, clp_s = 0;
-    crowded_make(&c, job_count, 3, 4, DRAWN_MAX_MIN, CHANGES);
-    int r = changes_s(&c, &ours_s, err);
+    solve_market_make(&c, job_count, 3, 4, DRAWN_MAX_MIN, CHANGES);
+    int r = time_changes(&c, &ours_s, err);
     if (r == 0 && beside_clp)
-        clp_s = general_changes_s(&c);
+        clp_s = time_clp_changes_s(&c);
     if (r == 0)
         bench_row(bench, id, ours_s * 1e6, "us", job_count,
                   beside_clp ? "CLP warm" : NULL, beside_clp ? clp_s / ours_s : 0);
-    crowded_release(&c);
+    solve_market_release(&c);
     return r;
 }
 
-static int bench_filling(struct bench *bench, const char *id, double jobs_per_gpu,
-                         struct error *err)
+static int measure_filling(struct bench *bench, const char *id, double jobs_per_gpu,
+                           struct error *err)
 {
-    struct crowded c;
+    struct solve_market c;
     struct filling_answer answer;
     int r = 0;
     double best_s = INFINITY;
-    crowded_make(&c, MANY, 3, jobs_per_gpu, DRAWN_MAX_MIN, 0);
+    solve_market_make(&c, MANY, 3, jobs_per_gpu, DRAWN_MAX_MIN, 0);
     double *rate = arena_array(&c.arena, double, (size_t)MANY * 3);
     double *level = arena_array(&c.arena, double, MANY);
     for (uint32_t j = 0; j < MANY; j++)
@@ -258,12 +260,12 @@ static int bench_filling(struct bench *bench, const char *id, double jobs_per_gp
     }
     if (r == 0)
         bench_row(bench, id, best_s * 1e3, "ms", MANY, NULL, 0);
-    crowded_release(&c);
+    solve_market_release(&c);
     return r;
 }
 
-/* Ten types, on each vector unit the machine has. */
-static int bench_vectors(struct bench *bench, struct error *err)
+/* Ten types, with each width of vectors that the machine has. */
+static int measure_vectors(struct bench *bench, struct error *err)
 {
     static const char *const ids[] = { "maxmin_10_types_100k_portable",
                                        "maxmin_10_types_100k_avx2",
@@ -271,7 +273,7 @@ static int bench_vectors(struct bench *bench, struct error *err)
     int r = 0;
     for (enum vectors v = VECTORS_PORTABLE; r == 0 && v < VECTORS_WIDEST; v++)
         if (crowd_use_vectors(v) == v)
-            r = bench_cold(bench, ids[v], MANY, 10, 4, DRAWN_MAX_MIN, false, err);
+            r = measure_cold(bench, ids[v], MANY, 10, 4, DRAWN_MAX_MIN, false, err);
     crowd_use_vectors(VECTORS_WIDEST);
     return r;
 }
@@ -295,18 +297,19 @@ static int bench_solve_run(struct bench *bench, struct error *err)
     };
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < sizeof colds / sizeof *colds; i++)
-        r = bench_cold(bench, colds[i].id, colds[i].job_count, 3, colds[i].jobs_per_gpu,
-                       colds[i].goal, colds[i].beside_clp, err);
+        r = measure_cold(bench, colds[i].id, colds[i].job_count, 3,
+                         colds[i].jobs_per_gpu, colds[i].goal, colds[i].beside_clp,
+                         err);
     if (r == 0)
-        r = bench_vectors(bench, err);
+        r = measure_vectors(bench, err);
     if (r == 0)
-        r = bench_again(bench, "maxmin_again_4k", SOME, true, err);
+        r = measure_warm(bench, "maxmin_again_4k", SOME, true, err);
     if (r == 0)
-        r = bench_again(bench, "maxmin_again_100k", MANY, false, err);
+        r = measure_warm(bench, "maxmin_again_100k", MANY, false, err);
     if (r == 0)
-        r = bench_filling(bench, "water_filling_100k", 4, err);
+        r = measure_filling(bench, "water_filling_100k", 4, err);
     if (r == 0)
-        r = bench_filling(bench, "water_filling_half_per_gpu_100k", 0.5, err);
+        r = measure_filling(bench, "water_filling_half_per_gpu_100k", 0.5, err);
     if (r == 0)
         r = bench_solve_sums(bench, err);
     return r;

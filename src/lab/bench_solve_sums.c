@@ -2,9 +2,8 @@
  * bench_solve_sums.c - part of berth bench solve: sums, floors, ratios, and pairs.
  *
  * Four jobs per accelerator of three types (solve/random_programme.h).  Every row is the best of a
- * few cold solutions, each of which comes with a proof that it is within 1e-6; where the
- * general solver can be waited for it solves the same and the row says how much longer
- * that takes.
+ * few cold solutions, each of which comes with a proof that it is within 1e-6.  Up to sizes
+ * that take it seconds, CLP solves the same, and the row has the ratio of the times.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,11 +15,11 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
-#include "solve/sums/auction.h"
-#include "solve/random_programme.h"
 #include "solve/lp/lp.h"
 #include "solve/maxmin/market.h"
 #include "solve/pairs.h"
+#include "solve/random_programme.h"
+#include "solve/sums/auction.h"
 
 #define TYPES 3
 #define MANY 100000
@@ -30,7 +29,7 @@
 
 /* ---- sums ------------------------------------------------------------------------ */
 
-struct sums {
+struct sum_instance {
     struct arena arena;
     struct drawn drawn;
     struct auction auction;
@@ -39,7 +38,7 @@ struct sums {
 
 static const double prices[TYPES] = { 0.135, 0.43, 0.74 };
 
-static void sums_make(struct sums *sums, uint32_t job_count)
+static void sum_instance_make(struct sum_instance *sums, uint32_t job_count)
 {
     struct drawn_setup setup = { .job_count = job_count,
                                  .type_count = TYPES,
@@ -58,8 +57,8 @@ static void sums_make(struct sums *sums, uint32_t job_count)
                                       .rate = drawn->rate };
 }
 
-/* A part of the jobs is promised up to a third of what it would have on average. */
-static void sums_promise(struct sums *sums, double part)
+/* A part of the jobs gets a floor of up to a third of its mean rate. */
+static void set_random_floors(struct sum_instance *sums, double part)
 {
     const struct drawn *drawn = &sums->drawn;
     struct rng rng;
@@ -75,8 +74,8 @@ static void sums_promise(struct sums *sums, double part)
     sums->auction.floor = floor;
 }
 
-/* Everybody is promised the largest level that all can have: nothing is left over. */
-static int sums_promise_level(struct sums *sums, struct error *err)
+/* Every job's floor is the largest level that all can have: nothing is left over. */
+static int set_level_floors(struct sum_instance *sums, struct error *err)
 {
     struct drawn *drawn = &sums->drawn;
     uint32_t n = drawn->job_count;
@@ -103,7 +102,7 @@ static int sums_promise_level(struct sums *sums, struct error *err)
     return r;
 }
 
-static int sums_time(struct sums *sums, double *ret_s, struct error *err)
+static int time_sums(struct sum_instance *sums, double *ret_s, struct error *err)
 {
     *ret_s = INFINITY;
     for (uint32_t i = 0; i < TIMES; i++) {
@@ -119,8 +118,8 @@ static int sums_time(struct sums *sums, double *ret_s, struct error *err)
     return 0;
 }
 
-/* CLP, once: what it takes to solve, without the time to write the programme down. */
-static double sums_general_s(const struct sums *sums)
+/* Seconds that CLP takes to solve it, without building the programme. */
+static double time_sums_clp_s(const struct sum_instance *sums)
 {
     const struct auction *a = &sums->auction;
     struct lp *lp = lp_new();
@@ -145,11 +144,11 @@ static double sums_general_s(const struct sums *sums)
     return s;
 }
 
-static int sums_row(struct bench *bench, const char *id, struct sums *sums,
-                    struct error *err)
+static int write_sums_row(struct bench *bench, const char *id,
+                          struct sum_instance *sums, struct error *err)
 {
     double s;
-    int r = sums_time(sums, &s, err);
+    int r = time_sums(sums, &s, err);
     if (r < 0)
         return r;
     if (sums->auction.job_count > SOME || sums->auction.cost)
@@ -157,43 +156,43 @@ static int sums_row(struct bench *bench, const char *id, struct sums *sums,
     else {
         double clp_s = INFINITY;
         for (uint32_t i = 0; i < TIMES; i++)
-            clp_s = fmin(clp_s, sums_general_s(sums));
+            clp_s = fmin(clp_s, time_sums_clp_s(sums));
         bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, "CLP dual",
                   clp_s / s);
     }
     return 0;
 }
 
-static int bench_sums(struct bench *bench, uint32_t job_count, const char *size,
-                      struct error *err)
+static int measure_sums(struct bench *bench, uint32_t job_count, const char *size,
+                        struct error *err)
 {
-    struct sums sums;
+    struct sum_instance sums;
     char id[64];
-    sums_make(&sums, job_count);
+    sum_instance_make(&sums, job_count);
     snprintf(id, sizeof id, "sum_%s", size);
-    int r = sums_row(bench, id, &sums, err);
-    sums_promise(&sums, 0.1);
+    int r = write_sums_row(bench, id, &sums, err);
+    set_random_floors(&sums, 0.1);
     snprintf(id, sizeof id, "sum_floors_%s", size);
     if (r == 0)
-        r = sums_row(bench, id, &sums, err);
-    sums_promise(&sums, 0.3);
+        r = write_sums_row(bench, id, &sums, err);
+    set_random_floors(&sums, 0.3);
     sums.auction.cost = prices;
     snprintf(id, sizeof id, "cost_ratio_%s", size);
     if (r == 0)
-        r = sums_row(bench, id, &sums, err);
+        r = write_sums_row(bench, id, &sums, err);
     sums.auction.cost = NULL;
     snprintf(id, sizeof id, "ties_%s", size);
     if (r == 0)
-        r = sums_promise_level(&sums, err);
+        r = set_level_floors(&sums, err);
     if (r == 0)
-        r = sums_row(bench, id, &sums, err);
+        r = write_sums_row(bench, id, &sums, err);
     arena_release(&sums.arena);
     return r;
 }
 
 /* ---- pairs ----------------------------------------------------------------------- */
 
-struct sharing {
+struct pairs_instance {
     struct arena arena;
     struct drawn drawn;
     struct pairing pairing;
@@ -201,8 +200,8 @@ struct sharing {
     double *need, *x;
 };
 
-/* What a job is due per unit of the level, on average over the accelerators. */
-static double need_of(const struct drawn *drawn, uint32_t job)
+/* A job's rate per unit of the level, on average over the accelerators. */
+static double compute_need(const struct drawn *drawn, uint32_t job)
 {
     double rate[TYPES], all = 0, even = 0;
     for (uint32_t t = 0; t < TYPES; t++) {
@@ -213,8 +212,9 @@ static double need_of(const struct drawn *drawn, uint32_t job)
     return drawn->weight[job] * even / all / drawn->gang[job];
 }
 
-/* Side by side two run at 35 to 95 % of their speed; a third of the pairs cannot. */
-static void pair_up(struct sharing *s, struct rng *rng, uint32_t first, uint32_t second)
+/* Two jobs of a pair run at 35 to 95 % of their speed; a third of the pairs cannot run. */
+static void add_pair(struct pairs_instance *s, struct rng *rng, uint32_t first,
+                     uint32_t second)
 {
     struct pairing *in = &s->pairing;
     uint32_t pair = in->pair_count++;
@@ -230,15 +230,15 @@ static void pair_up(struct sharing *s, struct rng *rng, uint32_t first, uint32_t
     }
 }
 
-static void sharing_begin(struct sharing *s, uint32_t job_count, double noise,
-                          uint32_t class_max, uint32_t pair_max)
+static void pairs_instance_begin(struct pairs_instance *s, uint32_t job_count,
+                                 double noise, uint32_t class_max, uint32_t pair_max)
 {
     struct drawn_setup setup = { .job_count = job_count,
                                  .type_count = TYPES,
                                  .jobs_per_gpu = 4,
                                  .noise = noise,
                                  .seed = 1 };
-    *s = (struct sharing){ 0 };
+    *s = (struct pairs_instance){ 0 };
     arena_init(&s->arena, 0);
     drawn_make(&s->drawn, &s->arena, &setup);
     s->need = arena_array(&s->arena, double, class_max);
@@ -251,23 +251,23 @@ static void sharing_begin(struct sharing *s, uint32_t job_count, double noise,
     };
 }
 
-/* Every job for itself, with ten partners or so. */
-static void sharing_of_jobs(struct sharing *s, uint32_t job_count)
+/* A class per job, with about ten partners each. */
+static void pairs_instance_of_jobs(struct pairs_instance *s, uint32_t job_count)
 {
     struct rng rng;
     rng_init(&rng, 1, "partners");
-    sharing_begin(s, job_count, 0.15, job_count, job_count * 5);
+    pairs_instance_begin(s, job_count, 0.15, job_count, job_count * 5);
     s->pairing.class_count = job_count;
     s->pairing.gang = s->drawn.gang;
     s->pairing.rate = s->drawn.rate;
     for (uint32_t j = 0; j < job_count; j++) {
-        s->need[j] = need_of(&s->drawn, j);
+        s->need[j] = compute_need(&s->drawn, j);
         uint32_t step = 1 + rng_below(&rng, 7);
         uint32_t found = 0;
         for (uint32_t k = j + step; k < job_count && found < 5; k += step) {
             if (s->drawn.gang[k] != s->drawn.gang[j])
                 continue;
-            pair_up(s, &rng, j, k);
+            add_pair(s, &rng, j, k);
             found++;
         }
     }
@@ -275,8 +275,8 @@ static void sharing_of_jobs(struct sharing *s, uint32_t job_count)
 
 #define CLASSES_MAX 512
 
-static bool is_of(const struct sharing *s, uint32_t job, uint32_t class,
-                  const double *weight)
+static bool is_in_class(const struct pairs_instance *s, uint32_t job, uint32_t class,
+                        const double *weight)
 {
     const struct drawn *drawn = &s->drawn;
     bool same = s->pairing.gang[class] == drawn->gang[job] &&
@@ -287,21 +287,22 @@ static bool is_of(const struct sharing *s, uint32_t job, uint32_t class,
     return same;
 }
 
-static uint32_t class_of(const struct sharing *s, uint32_t job, const double *weight)
+static uint32_t find_class(const struct pairs_instance *s, uint32_t job,
+                           const double *weight)
 {
     uint32_t c = 0;
-    while (c < s->pairing.class_count && !is_of(s, job, c, weight))
+    while (c < s->pairing.class_count && !is_in_class(s, job, c, weight))
         c++;
     return c;
 }
 
-/* Jobs that are alike together, and all pairs of classes of equal gang. */
-static void sharing_of_classes(struct sharing *s, uint32_t job_count)
+/* Equal jobs share a class; all classes of equal gang size are paired. */
+static void pairs_instance_of_classes(struct pairs_instance *s, uint32_t job_count)
 {
     struct rng rng;
     double weight[CLASSES_MAX] = { 0 };
     rng_init(&rng, 1, "classes");
-    sharing_begin(s, job_count, 0, CLASSES_MAX, CLASSES_MAX * CLASSES_MAX / 2);
+    pairs_instance_begin(s, job_count, 0, CLASSES_MAX, CLASSES_MAX * CLASSES_MAX / 2);
     struct pairing *in = &s->pairing;
     double *gang = arena_array(&s->arena, double, CLASSES_MAX);
     double *rate = arena_array(&s->arena, double, CLASSES_MAX *TYPES);
@@ -310,7 +311,7 @@ static void sharing_of_classes(struct sharing *s, uint32_t job_count)
     in->rate = rate;
     in->count = s->count;
     for (uint32_t j = 0; j < job_count; j++) {
-        uint32_t c = class_of(s, j, weight);
+        uint32_t c = find_class(s, j, weight);
         if (c == in->class_count) {
             if (in->class_count == CLASSES_MAX)
                 continue;
@@ -319,18 +320,18 @@ static void sharing_of_classes(struct sharing *s, uint32_t job_count)
             weight[c] = s->drawn.weight[j];
             memcpy(rate + (size_t)c * TYPES, s->drawn.rate + (size_t)j * TYPES,
                    TYPES * sizeof *rate);
-            s->need[c] = need_of(&s->drawn, j);
+            s->need[c] = compute_need(&s->drawn, j);
         }
         s->count[c]++;
     }
     for (uint32_t a = 0; a < in->class_count; a++)
         for (uint32_t b = a; b < in->class_count; b++)
             if (gang[a] == gang[b])
-                pair_up(s, &rng, a, b);
+                add_pair(s, &rng, a, b);
 }
 
-static int sharing_solve(struct sharing *s, struct pairs *pairs, double *ret_s,
-                         struct error *err)
+static int time_pairs(struct pairs_instance *s, struct pairs *pairs, double *ret_s,
+                      struct error *err)
 {
     struct pairs_answer answer;
     double begin_s = clock_cpu_s();
@@ -340,35 +341,35 @@ static int sharing_solve(struct sharing *s, struct pairs *pairs, double *ret_s,
     return r;
 }
 
-static int sharing_cold(struct sharing *s, double *ret_s, struct error *err)
+static int time_pairs_cold(struct pairs_instance *s, double *ret_s, struct error *err)
 {
     int r = 0;
     *ret_s = INFINITY;
     for (uint32_t i = 0; r == 0 && i < TIMES; i++) {
         struct pairs *pairs = pairs_new();
-        r = sharing_solve(s, pairs, ret_s, err);
+        r = time_pairs(s, pairs, ret_s, err);
         pairs_free(pairs);
     }
     return r;
 }
 
-/* One came, one left. */
-static int sharing_warm(struct sharing *s, double *ret_s, struct error *err)
+/* Solve again after each arrival and departure. */
+static int time_pairs_warm(struct pairs_instance *s, double *ret_s, struct error *err)
 {
     struct pairs *pairs = pairs_new();
     double cold_s = INFINITY;
-    int r = sharing_solve(s, pairs, &cold_s, err);
+    int r = time_pairs(s, pairs, &cold_s, err);
     *ret_s = INFINITY;
     for (uint32_t i = 0; r == 0 && i < 10; i++) {
         s->count[i]++;
         s->count[i + 10]--;
-        r = sharing_solve(s, pairs, ret_s, err);
+        r = time_pairs(s, pairs, ret_s, err);
     }
     pairs_free(pairs);
     return r;
 }
 
-static double sharing_general_s(const struct sharing *s)
+static double time_pairs_clp_once_s(const struct pairs_instance *s)
 {
     const struct pairing *in = &s->pairing;
     uint32_t n = in->class_count;
@@ -410,26 +411,26 @@ static double sharing_general_s(const struct sharing *s)
     return seconds;
 }
 
-/* The best of as many as we take ourselves. */
-static double sharing_clp_s(const struct sharing *s)
+/* The best of as many solutions as of our own. */
+static double time_pairs_clp_s(const struct pairs_instance *s)
 {
     double best_s = INFINITY;
     for (uint32_t i = 0; i < TIMES; i++)
-        best_s = fmin(best_s, sharing_general_s(s));
+        best_s = fmin(best_s, time_pairs_clp_once_s(s));
     return best_s;
 }
 
-static int bench_classes(struct bench *bench, struct error *err)
+static int measure_classes(struct bench *bench, struct error *err)
 {
-    struct sharing s;
+    struct pairs_instance s;
     double seconds;
-    sharing_of_classes(&s, MANY);
-    int r = sharing_cold(&s, &seconds, err);
+    pairs_instance_of_classes(&s, MANY);
+    int r = time_pairs_cold(&s, &seconds, err);
     if (r == 0)
         bench_row(bench, "pairs_of_classes_100k", seconds * 1e3, "ms", MANY,
-                  "CLP primal", sharing_clp_s(&s) / seconds);
+                  "CLP primal", time_pairs_clp_s(&s) / seconds);
     if (r == 0)
-        r = sharing_warm(&s, &seconds, err);
+        r = time_pairs_warm(&s, &seconds, err);
     if (r == 0)
         bench_row(bench, "pairs_of_classes_again_100k", seconds * 1e3, "ms", MANY, NULL,
                   0);
@@ -437,30 +438,30 @@ static int bench_classes(struct bench *bench, struct error *err)
     return r;
 }
 
-static int bench_couples(struct bench *bench, const char *id, uint32_t job_count,
-                         struct error *err)
+static int measure_job_pairs(struct bench *bench, const char *id, uint32_t job_count,
+                             struct error *err)
 {
-    struct sharing s;
+    struct pairs_instance s;
     double seconds;
-    sharing_of_jobs(&s, job_count);
-    int r = sharing_cold(&s, &seconds, err);
+    pairs_instance_of_jobs(&s, job_count);
+    int r = time_pairs_cold(&s, &seconds, err);
     if (r == 0)
         bench_row(bench, id, seconds * 1e3, "ms", job_count, "CLP primal",
-                  sharing_clp_s(&s) / seconds);
+                  time_pairs_clp_s(&s) / seconds);
     arena_release(&s.arena);
     return r;
 }
 
 int bench_solve_sums(struct bench *bench, struct error *err)
 {
-    int r = bench_sums(bench, SOME, "4096", err);
+    int r = measure_sums(bench, SOME, "4096", err);
     if (r == 0)
-        r = bench_sums(bench, MANY, "100k", err);
+        r = measure_sums(bench, MANY, "100k", err);
     if (r == 0)
-        r = bench_classes(bench, err);
+        r = measure_classes(bench, err);
     if (r == 0)
-        r = bench_couples(bench, "pairs_of_jobs_512", 512, err);
+        r = measure_job_pairs(bench, "pairs_of_jobs_512", 512, err);
     if (r == 0)
-        r = bench_couples(bench, "pairs_of_jobs_2048", 2048, err);
+        r = measure_job_pairs(bench, "pairs_of_jobs_2048", 2048, err);
     return r;
 }

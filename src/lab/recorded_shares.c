@@ -22,8 +22,8 @@ struct recorded_position {
     struct error *err;
 };
 
-static int wrong(const struct recorded_position *position, const char *value,
-                 const char *want)
+static int set_wrong(const struct recorded_position *position, const char *value,
+                     const char *want)
 {
     return reader_wrong(position->reader, position->field, value, strlen(value), want,
                         position->err);
@@ -59,14 +59,14 @@ static int read_share(struct gavel_share *share, const char *key,
 {
     position->field = "alloc";
     if (!read_numbers(key, share))
-        return wrong(position, key, "the number of a job, or of two: \"3,16\"");
+        return set_wrong(position, key, "the number of a job, or of two: \"3,16\"");
     if (!json_is_array(values) || json_count(values) != type_count)
-        return wrong(position, key, "a number per type that the cluster has");
+        return set_wrong(position, key, "a number per type that the cluster has");
     double *x = arena_array(run, double, type_count);
     for (uint32_t c = 0; c < type_count; c++)
         if (!json_as_number(json_item(values, c), &x[c]) || !isfinite(x[c]) ||
             fabs(x[c]) > 1e6)
-            return wrong(position, key, "shares that are numbers");
+            return set_wrong(position, key, "shares that are numbers");
     share->x = x;
     return 0;
 }
@@ -80,14 +80,14 @@ static int read_record(struct gavel_record *record, const struct json *json,
     position->field = "round";
     if (!json_as_number(json_get(json, "round"), &round) || round < 0 ||
         round > NUMBER_MAX || round != floor(round))
-        return wrong(position, "", "the number of a round");
+        return set_wrong(position, "", "the number of a round");
     position->field = "t";
     if (!json_as_number(json_get(json, "t"), &record->at_s) || record->at_s < 0 ||
         !isfinite(record->at_s))
-        return wrong(position, "", "a time in seconds");
+        return set_wrong(position, "", "a time in seconds");
     position->field = "alloc";
     if (!json_is_object(alloc))
-        return wrong(position, "", "an object");
+        return set_wrong(position, "", "an object");
     record->round = (uint64_t)round;
     record->line = position->reader->line;
 
@@ -95,7 +95,7 @@ static int read_record(struct gavel_record *record, const struct json *json,
     const struct json *values;
     for (void *m = NULL; (m = json_member(alloc, m, &key, &values));)
         if (++record->share_count > SHARES_MAX)
-            return wrong(position, key, "fewer jobs");
+            return set_wrong(position, key, "fewer jobs");
     struct gavel_share *shares =
         arena_array(run, struct gavel_share, record->share_count);
     uint32_t i = 0;
@@ -126,8 +126,8 @@ static int read_line(struct gavel_recorded *recorded, const char *line, size_t b
     return r;
 }
 
-static int read_all(struct gavel_recorded *ret_recorded, struct reader *reader,
-                    uint32_t type_count, struct arena *run, struct error *err)
+static int read_records(struct gavel_recorded *ret_recorded, struct reader *reader,
+                        uint32_t type_count, struct arena *run, struct error *err)
 {
     struct recorded_position position = { .reader = reader, .err = err };
     struct gavel_recorded recorded = { .path = reader->name };
@@ -155,7 +155,7 @@ int recorded_shares_parse(struct gavel_recorded *ret_recorded, const char *name,
     int r = reader_open_memory(&reader, arena_text(run, name), bytes, count, err);
     if (r < 0)
         return r;
-    r = read_all(ret_recorded, &reader, type_count, run, err);
+    r = read_records(ret_recorded, &reader, type_count, run, err);
     reader_release(&reader);
     return r;
 }
@@ -169,7 +169,7 @@ int recorded_shares_read(struct gavel_recorded *ret_recorded, const char *path,
         r = error_set(err, -EINVAL, "%.200s: no such file", path);
     if (r < 0)
         return r;
-    r = read_all(ret_recorded, &reader, type_count, run, err);
+    r = read_records(ret_recorded, &reader, type_count, run, err);
     reader_release(&reader);
     return r;
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@
 #include "api/call.h"
 #include "api/programs.h"
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -63,8 +61,14 @@ void scratch_use_memory(struct scratch *scratch)
         snprintf(scratch->state, sizeof scratch->state, "%s/berth", scratch->dir);
 }
 
-/* In the child: berthd, which ends when we do. */
-static void become(const struct scratch *scratch, pid_t parent, int ready)
+static const char *log_path(const struct scratch *scratch, char *path, size_t size)
+{
+    snprintf(path, size, "%s/berthd.log", scratch->dir);
+    return path;
+}
+
+/* In the child: become berthd, which ends when this process does. */
+static void exec_berthd(const struct scratch *scratch, pid_t parent, int ready)
 {
     const char *argv[ARGS_MAX + 6] = { "berthd", "--socket", scratch->socket };
     uint32_t count = 3;
@@ -78,64 +82,36 @@ static void become(const struct scratch *scratch, pid_t parent, int ready)
     for (uint32_t i = 0; scratch->args[i] && i < ARGS_MAX; i++)
         argv[count++] = scratch->args[i];
     char path[sizeof scratch->dir + 16];
-    snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
-    int log = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int log =
+        open(log_path(scratch, path, sizeof path), O_WRONLY | O_CREAT | O_APPEND, 0600);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
     programs_exec_berthd(argv, ready, log); /* Ctrl-C is for us */
 }
 
-/* The last thing it said. */
-static void last_words(const struct scratch *scratch, char *line, size_t size)
-{
-    char path[sizeof scratch->dir + 16], next[256];
-    snprintf(path, sizeof path, "%s/berthd.log", scratch->dir);
-    FILE *file = fopen(path, "re");
-    snprintf(line, size, "it said nothing");
-    while (file && fgets(next, sizeof next, file))
-        snprintf(line, size, "%.*s", (int)strcspn(next, "\n"), next);
-    if (file)
-        fclose(file);
-}
-
-/* Its one line comes when it listens; end of file if it has ended instead. */
-static bool wait_ready(int fd)
-{
-    struct pollfd poller = { .fd = fd, .events = POLLIN };
-    char bytes[512];
-    double end_s = clock_now_s() + READY_MS / 1e3;
-    for (double now_s; (now_s = clock_now_s()) < end_s;) {
-        int r = poll(&poller, 1, (int)((end_s - now_s) * 1e3) + 1);
-        if (r < 0 && errno == EINTR)
-            continue;
-        ssize_t count = r > 0 ? read(fd, bytes, sizeof bytes) : 0;
-        return count > 0 && memchr(bytes, '\n', (size_t)count);
-    }
-    return false;
-}
-
 int scratch_start(struct scratch *scratch, struct error *err)
 {
     int ready[2];
-    char said[200];
+    char path[sizeof scratch->dir + 16], said[200];
     if (pipe2(ready, O_CLOEXEC) < 0)
         return error_set(err, -errno, "a pipe: %s", strerror(errno));
     pid_t parent = getpid();
     scratch->pid = fork();
     if (scratch->pid == 0)
-        become(scratch, parent, ready[1]);
+        exec_berthd(scratch, parent, ready[1]);
     int code = -errno;
     close(ready[1]);
-    bool up = scratch->pid > 0 && wait_ready(ready[0]);
+    bool up = scratch->pid > 0 && programs_wait_ready(ready[0], READY_MS);
     close(ready[0]);
     if (up)
         return 0;
     if (scratch->pid < 0)
         return error_set(err, code, "fork: %s", strerror(-code));
     scratch_stop(scratch, SIGKILL);
-    last_words(scratch, said, sizeof said);
-    return error_set(err, -ECONNREFUSED, "berthd did not start: %s", said);
+    programs_last_line(log_path(scratch, path, sizeof path), 0, said, sizeof said);
+    return error_set(err, -ECONNREFUSED, "berthd did not start: %s",
+                     said[0] ? said : "it said nothing");
 }
 
 void scratch_stop(struct scratch *scratch, int signal_number)

@@ -1,8 +1,8 @@
 /*
- * scratch.h - a berthd of one's own, in a folder that is thrown away.
+ * scratch.h - a berthd in a temporary folder.
  *
- * For 'berth check-ckpt' and 'berth bench live': nothing of it is left behind, and the
- * user's own daemon does not hear of it.
+ * For 'berth check-ckpt' and the benchmarks: nothing of it is left behind, and it has no
+ * connection to the user's own berthd.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct scratch {
     char dir[256];
     char state[280];
     char socket[320];
-    char runtime[64]; /* folder for sockets and orders; "": in the state folder */
+    char runtime[64]; /* folder for sockets and launch files; "": in the state folder */
     const char *const *args; /* of berthd, besides the folder; ended by NULL */
     pid_t pid;               /* -1: it does not run */
     struct call *call;
@@ -27,24 +27,24 @@ struct scratch {
 int scratch_open(struct scratch *scratch, const char *const *args, struct error *err);
 
 /*
- * Before it is started: the runtime folder in memory, as it is for somebody who has logged
- * in, in XDG_RUNTIME_DIR or /dev/shm; left where it is if neither can be used.
+ * Put the runtime folder into memory, as it is for a user who has logged in: below
+ * XDG_RUNTIME_DIR or /dev/shm, if one of them can be used.  Call it before scratch_start().
  */
 void scratch_use_memory(struct scratch *scratch);
 
-/* Start it, and wait until it is ready. */
+/* Start berthd, and wait until it is ready. */
 int scratch_start(struct scratch *scratch, struct error *err);
 
-/* Send it a signal and wait until it has ended. */
+/* Send berthd a signal and wait until it has ended. */
 void scratch_stop(struct scratch *scratch, int signal_number);
 
-/* End all jobs, and then berthd: what it knows of them stays. */
+/* End all jobs, and then berthd; its state folder stays. */
 void scratch_end_jobs(struct scratch *scratch);
 
 /* The same, and remove the folder. */
 void scratch_close(struct scratch *scratch);
 
-/* Submit one request; its id. */
+/* Submit one request, and return the job's id. */
 int scratch_submit(struct scratch *scratch, const struct json *request,
                    uint64_t *ret_id, struct error *err);
 
