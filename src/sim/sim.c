@@ -59,7 +59,7 @@ struct sim {
     struct ledger ledger;
     struct quality quality;
     struct joblog joblog;
-    struct spans spans;
+    struct timeline timeline;
     struct intake intake;
 
     struct workload *workload;
@@ -440,9 +440,9 @@ static int set_up(struct sim *sim, struct error *err)
                       (struct listener){ .event = joblog_event, .self = &sim->joblog });
     }
     if (setup->trace_out || setup->chart) {
-        spans_init(&sim->spans, &sim->run, view, setup->trace_out, setup->chart);
-        engine_listen(&sim->engine,
-                      (struct listener){ .event = spans_event, .self = &sim->spans });
+        timeline_init(&sim->timeline, &sim->run, view, setup->trace_out, setup->chart);
+        engine_listen(&sim->engine, (struct listener){ .event = timeline_event,
+                                                       .self = &sim->timeline });
     }
     rng_init(&sim->cost_rng, setup->seed, "cost error");
     rng_init(&sim->estimate_rng, setup->seed, "estimate error");
@@ -467,15 +467,15 @@ static void close_books(struct sim *sim, struct sim_result *result)
     if (setup->jobs_out)
         joblog_end(&sim->joblog, view, sim->engine.state.job_count);
     if (setup->trace_out || setup->chart)
-        spans_end(&sim->spans, view->now_ns);
+        timeline_end(&sim->timeline, view->now_ns);
     if (setup->chart) {
-        size_t bytes = sim->spans.chart_count * sizeof *result->chart;
+        size_t bytes = sim->timeline.bar_count * sizeof *result->chart;
         result->chart = malloc(bytes + 1);
         if (result->chart) {
-            memcpy(result->chart, sim->spans.chart, bytes);
-            result->chart_count = sim->spans.chart_count;
+            memcpy(result->chart, sim->timeline.bars, bytes);
+            result->chart_count = sim->timeline.bar_count;
         }
-        result->chart_full = sim->spans.chart_full;
+        result->chart_full = sim->timeline.is_full;
     }
     const struct histogram *decide_ns = &sim->engine.decide_ns;
     struct sim_cost *cost = &result->cost;
@@ -529,6 +529,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     metrics_release(&sim->metrics);
     ledger_release(&sim->ledger);
     quality_release(&sim->quality);
+    timeline_release(&sim->timeline);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     free(sim->truths);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "executor/sim/sim.h"
-#include "metrics/spans.h"
+#include "metrics/timeline.h"
 #include "metrics/summary.h"
 
 struct cluster;
@@ -65,7 +65,7 @@ struct sim_result {
     struct summary summary;
     struct sim_network network;
     struct sim_cost cost;
-    struct span *chart; /* free() it */
+    struct timeline_bar *chart; /* free() it */
     uint32_t chart_count;
     bool chart_full;
 };

@@ -240,7 +240,7 @@ static struct json *gantt_gpus(const struct cluster *cluster)
     struct json *array = json_new_array();
     uint32_t count = 0;
     for (node_id n = 0; n < cluster->node_count; n++)
-        for (uint32_t g = 0; g < cluster->nodes[n].gpu_count && count < GANTT_GPUS;
+        for (uint32_t g = 0; g < cluster->nodes[n].gpu_count && count < TIMELINE_GPUS;
              g++, count++) {
             char node[64];
             char name[96];
@@ -259,26 +259,27 @@ static struct json *gantt_page(const struct comparison *comparison,
     double from_s = INFINITY;
     double to_s = 0;
     for (uint32_t i = 0; i < result->chart_count; i++) {
-        const struct span *span = &result->chart[i];
+        const struct timeline_bar *bar = &result->chart[i];
         struct json *row = json_new_array();
-        json_add_count(row, span->gpu);
-        json_add_number(row, span->start_s);
-        json_add_number(row, span->end_s);
-        json_add_count(row, (int64_t)span->job);
-        json_add_count(row, span->class);
-        json_add_count(row, span->end);
-        if (span->lane)
-            json_add_count(row, span->lane);
+        json_add_count(row, bar->gpu);
+        json_add_number(row, bar->start_s);
+        json_add_number(row, bar->end_s);
+        json_add_count(row, (int64_t)bar->job);
+        json_add_count(row, bar->class);
+        json_add_count(row, bar->end);
+        if (bar->lane)
+            json_add_count(row, bar->lane);
         json_add(spans, row);
-        from_s = span->start_s < from_s ? span->start_s : from_s;
-        to_s = span->end_s > to_s ? span->end_s : to_s;
+        from_s = bar->start_s < from_s ? bar->start_s : from_s;
+        to_s = bar->end_s > to_s ? bar->end_s : to_s;
     }
     json_put_number(object, "from_s", isfinite(from_s) ? from_s : 0);
     json_put_number(object, "to_s", to_s);
     json_put(object, "gpus", gantt_gpus(comparison->cluster));
     json_put(object, "spans", spans);
     json_put_flag(object, "complete",
-                  !result->chart_full && comparison->cluster->gpu_count <= GANTT_GPUS);
+                  !result->chart_full &&
+                      comparison->cluster->gpu_count <= TIMELINE_GPUS);
     return object;
 }
 

@@ -1,0 +1,173 @@
+/* timeline.c - a simulation's spans for the report and for Perfetto. */
+#include "metrics/timeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "model/cluster.h"
+#include "model/event_record.h"
+
+/* A GPU has two tracks, since two jobs may share it. */
+static uint32_t track_of(const struct timeline *timeline,
+                         const struct occupancy_span *span, uint32_t gpu)
+{
+    return 2 * (timeline->first_gpu[span->node] + gpu) + (span->shared >> gpu & 1);
+}
+
+static void write_tracks(const struct timeline *timeline)
+{
+    const struct cluster *cluster = timeline->cluster;
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", timeline->trace);
+    for (node_id n = 0; n < cluster->node_count; n++) {
+        char name[64];
+        fprintf(
+            timeline->trace,
+            "%s{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":"
+            "\"%s\"}}",
+            n > 0 ? ",\n" : "", n + 1,
+            cluster_node_name(cluster, n, name, sizeof name));
+        for (uint32_t g = 0; g < cluster->nodes[n].gpu_count; g++)
+            fprintf(timeline->trace,
+                    ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\","
+                    "\"args\":{\"name\":\"gpu %u\"}}",
+                    n + 1, 2 * (timeline->first_gpu[n] + g) + 1, g);
+    }
+}
+
+static enum timeline_end end_of(const struct occupancy_span *span)
+{
+    switch (span->end) {
+    case OCCUPANCY_FINISHED:
+        return TIMELINE_FINISHED;
+    case OCCUPANCY_PREEMPTED:
+    case OCCUPANCY_CANCELLED:
+        return TIMELINE_PREEMPTED;
+    case OCCUPANCY_FAILED:
+    case OCCUPANCY_LOST:
+        return TIMELINE_LOST;
+    default:
+        return TIMELINE_RUNNING;
+    }
+}
+
+static void write_bar(struct timeline *timeline, const struct occupancy_span *span,
+                      uint32_t gpu, uint32_t attempt)
+{
+    static const char *const ends[] = { "finished", "preempted", "lost", "running" };
+    fprintf(timeline->trace,
+            "%s{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,"
+            "\"name\":\"job %" PRIu64
+            "\",\"cat\":\"%s\",\"args\":{\"attempt\":%u,\"end\":"
+            "\"%s\"}}",
+            timeline->has_written ? ",\n" : "", span->node + 1,
+            track_of(timeline, span, gpu) + 1, (double)span->start_ns * 1e-3,
+            (double)(span->end_ns - span->start_ns) * 1e-3, span->job,
+            span->class == CLASS_TE ? "te" : "be", attempt, ends[end_of(span)]);
+    timeline->has_written = true;
+}
+
+static void keep_bar(struct timeline *timeline, const struct occupancy_span *span,
+                     uint32_t gpu)
+{
+    uint32_t track = track_of(timeline, span, gpu);
+    if (track / 2 >= TIMELINE_GPUS)
+        return;
+    if (timeline->bar_count == TIMELINE_BARS) {
+        timeline->is_full = true;
+        return;
+    }
+    timeline->bars[timeline->bar_count++] =
+        (struct timeline_bar){ .gpu = track / 2,
+                               .lane = track % 2,
+                               .class = span->class,
+                               .end = end_of(span),
+                               .job = span->job,
+                               .start_s = (double)span->start_ns * 1e-9,
+                               .end_s = (double)span->end_ns * 1e-9 };
+}
+
+static void on_closed(void *self, const struct occupancy_span *span,
+                      const struct event_record *cause)
+{
+    struct timeline *timeline = self;
+    for (uint64_t left = span->gpus; left;) {
+        uint32_t gpu = 63 - (uint32_t)__builtin_clzll(left);
+        left &= ~(UINT64_C(1) << gpu);
+        if (timeline->trace)
+            write_bar(timeline, span, gpu, cause->event.attempt);
+        if (timeline->bars)
+            keep_bar(timeline, span, gpu);
+    }
+}
+
+void timeline_init(struct timeline *timeline, struct arena *run,
+                   const struct view *view, FILE *trace, bool chart)
+{
+    const struct cluster *cluster = view->cluster;
+    *timeline = (struct timeline){ .trace = trace,
+                                   .cluster = cluster,
+                                   .has_written = cluster->node_count > 0 };
+    occupancy_init(&timeline->occupancy, 0);
+    timeline->occupancy.closed = on_closed;
+    timeline->occupancy.self = timeline;
+    timeline->first_gpu = arena_array(run, uint32_t, cluster->node_count);
+    for (node_id n = 1; n < cluster->node_count; n++)
+        timeline->first_gpu[n] =
+            timeline->first_gpu[n - 1] + cluster->nodes[n - 1].gpu_count;
+    if (chart)
+        timeline->bars = arena_array(run, struct timeline_bar, TIMELINE_BARS);
+    if (trace)
+        write_tracks(timeline);
+}
+
+void timeline_event(void *self, const struct view *view, const struct event *event)
+{
+    struct timeline *timeline = self;
+    struct event_record record = event_record_make(0, view, event);
+    occupancy_apply(&timeline->occupancy, &record);
+}
+
+/* Write the spans of a job that still holds GPUs, and clear its tracks. */
+static void end_job(struct timeline *timeline, uint64_t *holders, uint64_t job,
+                    int64_t now_ns)
+{
+    const struct occupancy *occupancy = &timeline->occupancy;
+    for (const struct occupancy_span *span = occupancy_held(occupancy, job); span;
+         span = occupancy_next(occupancy, span)) {
+        struct occupancy_span last = *span;
+        struct event_record cause = { .job = job, .event.attempt = span->attempt };
+        last.end_ns = now_ns;
+        on_closed(timeline, &last, &cause);
+        for (uint64_t left = span->gpus; left; left &= left - 1)
+            holders[track_of(timeline, span, (uint32_t)__builtin_ctzll(left))] = 0;
+    }
+}
+
+/* In the order of the tracks, so that the trace does not depend on the order of numbers. */
+void timeline_end(struct timeline *timeline, int64_t now_ns)
+{
+    const struct occupancy *occupancy = &timeline->occupancy;
+    uint32_t track_count = 2 * timeline->cluster->gpu_count;
+    uint64_t *holders = calloc(track_count + 1, sizeof *holders);
+    if (!holders)
+        abort();
+    for (uint32_t i = 0; i < occupancy->count; i++) {
+        const struct occupancy_span *span = occupancy_at(occupancy, i);
+        bool is_held = span->job && span->start_ns >= 0;
+        for (uint64_t left = is_held ? span->gpus : 0; left; left &= left - 1)
+            holders[track_of(timeline, span, (uint32_t)__builtin_ctzll(left))] =
+                span->job;
+    }
+    for (uint32_t track = 0; track < track_count; track++)
+        if (holders[track])
+            end_job(timeline, holders, holders[track], now_ns);
+    free(holders);
+    if (timeline->trace)
+        fputs("\n]}\n", timeline->trace);
+}
+
+void timeline_release(struct timeline *timeline)
+{
+    occupancy_release(&timeline->occupancy);
+}

@@ -1,0 +1,152 @@
+/* A simulation's spans: the bars of the chart, and the trace as JSON. */
+#include "support/run.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "metrics/timeline.h"
+#include "support/world.h"
+
+/* Observes a run from its first event on: only then is there a view to start with. */
+struct observer {
+    struct timeline timeline;
+    FILE *trace;
+    bool is_open;
+    struct arena arena;
+};
+
+static void observe(void *self, const struct view *view, const struct event *event)
+{
+    struct observer *observer = self;
+    if (!observer->is_open)
+        timeline_init(&observer->timeline, &observer->arena, view, observer->trace,
+                      true);
+    observer->is_open = true;
+    timeline_event(&observer->timeline, view, event);
+}
+
+/* Job 1 runs on both GPUs, is preempted at 10 s by job 2, and runs again from 15 to 35 s. */
+static void play(struct observer *observer)
+{
+    const struct job_spec specs[] = {
+        { .gpus = 2, .steps = 30 },
+        { .gpus = 2, .steps = 5, .submit_ns = SECONDS(10), .class = CLASS_TE },
+    };
+    struct cluster cluster;
+    struct run run;
+    arena_init(&observer->arena, 0);
+    assert_int_equal(cluster_load(&cluster, &observer->arena, "1xv100:2", NULL), 0);
+    run_play(&run,
+             &(struct run_setup){ .cluster = &cluster,
+                                  .policy = policy_find("srtf"),
+                                  .specs = specs,
+                                  .spec_count = 2,
+                                  .listener = { .event = observe, .self = observer } });
+    timeline_end(&observer->timeline, SECONDS(35));
+    run_release(&run);
+}
+
+static void release(struct observer *observer)
+{
+    timeline_release(&observer->timeline);
+    arena_release(&observer->arena);
+}
+
+static void every_stay_on_every_gpu_is_a_bar(void **state)
+{
+    static const struct timeline_bar expected[] = {
+        { 0, CLASS_BE, TIMELINE_PREEMPTED, 1, 0, 10 },
+        { 1, CLASS_BE, TIMELINE_PREEMPTED, 1, 0, 10 },
+        { 0, CLASS_TE, TIMELINE_FINISHED, 2, 10, 15 },
+        { 1, CLASS_TE, TIMELINE_FINISHED, 2, 10, 15 },
+        { 0, CLASS_BE, TIMELINE_FINISHED, 1, 15, 35 },
+        { 1, CLASS_BE, TIMELINE_FINISHED, 1, 15, 35 },
+    };
+    struct observer observer = { 0 };
+    play(&observer);
+    assert_int_equal(observer.timeline.bar_count, 6);
+    assert_false(observer.timeline.is_full);
+    for (int i = 0; i < 6; i++) {
+        int found = 0;
+        for (int k = 0; k < 6; k++) {
+            const struct timeline_bar *bar = &observer.timeline.bars[k];
+            const struct timeline_bar *want = &expected[i];
+            found += bar->gpu == want->gpu && bar->class == want->class &&
+                     bar->end == want->end && bar->job == want->job &&
+                     fabs(bar->start_s - want->start_s) < 1e-9 &&
+                     fabs(bar->end_s - want->end_s) < 1e-9;
+        }
+        assert_int_equal(found, 1);
+    }
+    release(&observer);
+}
+
+static void the_trace_is_json_with_the_same_bars(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct observer observer = { .trace = open_memstream(&text, &size) };
+    struct json *json = NULL;
+    struct error err;
+    assert_non_null(observer.trace);
+    play(&observer);
+    fclose(observer.trace);
+    if (json_parse(text, size, &json, &err) < 0)
+        fail_msg("%s", err.text);
+    const struct json *events = json_get(json, "traceEvents");
+    uint32_t bars = 0;
+    for (size_t i = 0; i < json_count(events); i++) {
+        const char *kind = json_as_text(json_get(json_item(events, i), "ph"));
+        bars += kind && strcmp(kind, "X") == 0;
+    }
+    assert_int_equal(bars, 6);
+    json_free(json);
+    free(text);
+    release(&observer);
+}
+
+/* Tell the timeline that a job was placed and started. */
+static void start(struct world *w, struct timeline *timeline, job_id id, int64_t at_ns)
+{
+    const struct view *view = &w->state.view;
+    struct event placed = { .kind = EVENT_PLACED,
+                            .job = id,
+                            .at_ns = at_ns,
+                            .seats = view_seats(view, id),
+                            .seat_count = view->jobs[id].seats.count };
+    struct event started = { .kind = EVENT_STARTED, .job = id, .at_ns = at_ns };
+    timeline_event(timeline, view, &placed);
+    timeline_event(timeline, view, &started);
+}
+
+static void two_jobs_that_share_a_gpu_have_tracks_of_their_own(void **state)
+{
+    struct world w;
+    struct timeline timeline;
+    world_init(&w, 1, 1);
+    timeline_init(&timeline, &w.arena, &w.state.view, NULL, true);
+    job_id a = world_running(&w, (struct job){ .gpus = 1 });
+    start(&w, &timeline, a, 0);
+    job_id b = world_queued(&w, (struct job){ .gpus = 1 });
+    struct ask ask = ASK_DEFAULT;
+    ask.beside = a;
+    assert_true(plan_grant(world_plan(&w), b, &ask));
+    world_carry_out(&w);
+    world_apply(&w, (struct event){ .kind = EVENT_STARTED, .job = b });
+    start(&w, &timeline, b, SECONDS(1));
+    timeline_end(&timeline, SECONDS(3));
+
+    assert_int_equal(timeline.bar_count, 2);
+    assert_int_equal(timeline.bars[0].lane, 0);
+    assert_int_equal(timeline.bars[1].lane, 1);
+    assert_int_equal(timeline.bars[0].end, TIMELINE_RUNNING);
+    assert_near(timeline.bars[0].end_s - timeline.bars[0].start_s, 3, 1e-9);
+    assert_near(timeline.bars[1].end_s - timeline.bars[1].start_s, 2, 1e-9);
+    timeline_release(&timeline);
+    world_release(&w);
+}
+
+RUN_CASES(TEST(every_stay_on_every_gpu_is_a_bar),
+          TEST(the_trace_is_json_with_the_same_bars),
+          TEST(two_jobs_that_share_a_gpu_have_tracks_of_their_own));
