@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A file as a C function: embed.py IN OUT.c HEADER FUNCTION
 
-The function returns the file's bytes and their count, as the header declares it.
+The function returns the file's bytes and their count, as the header declares it; a NUL that
+is not counted follows.
 """
 import sys
 
@@ -15,9 +16,9 @@ def main():
     with open(target, "w", encoding="ascii") as file:
         file.write(
             f'#include "{header}"\n\n'
-            f"static const unsigned char bytes[] = {{\n{body}\n}};\n\n"
+            f"static const unsigned char bytes[] = {{\n{body}\n    0,\n}};\n\n"
             f"const char *{function}(size_t *ret_count)\n{{\n"
-            f"    *ret_count = sizeof bytes;\n"
+            f"    *ret_count = sizeof bytes - 1;\n"
             f"    return (const char *)bytes;\n}}\n"
         )
 

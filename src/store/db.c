@@ -3,9 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
@@ -68,18 +72,34 @@ static int number_of(struct db *db, const char *sql, int *ret_number, struct err
     return r;
 }
 
+/* The change to 'version' is made whole or not at all. */
+static int apply_step(struct db *db, const char *sql, int version, struct error *err)
+{
+    char mark[64];
+    snprintf(mark, sizeof mark, "PRAGMA user_version = %d; COMMIT", version);
+    int r = run_text(db, "BEGIN EXCLUSIVE", err);
+    if (r < 0)
+        return r;
+    r = run_text(db, sql, err);
+    if (r == 0)
+        r = run_text(db, mark, err);
+    if (r < 0)
+        sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+    return r;
+}
+
 /*
- * The version is a number that any program may have given its file, so the columns of our
- * tables have to be there too.
+ * Any program may have given its file the same version, so the columns of our tables at that
+ * version have to be there too.
  */
-static int check_tables(struct db *db, const char *path, const char *schema,
-                        struct error *err)
+static int check_tables(struct db *db, const char *path, const char *const *steps,
+                        int version, struct error *err)
 {
     struct db *ours = NULL;
     sqlite3_stmt *want = NULL, *find = NULL;
     int r = open_handle(&ours, ":memory:", SQLITE_OPEN_READWRITE, err);
-    if (r == 0)
-        r = run_text(ours, schema, err);
+    for (int i = 0; i < version && r == 0; i++)
+        r = run_text(ours, steps[i], err);
     if (r == 0)
         sqlite3_prepare_v2(ours->handle,
                            "SELECT t.name, c.name, c.\"notnull\" FROM sqlite_schema t, "
@@ -94,8 +114,8 @@ static int check_tables(struct db *db, const char *path, const char *schema,
             sqlite3_bind_value(find, i + 1, sqlite3_column_value(want, i));
         if (sqlite3_step(find) != SQLITE_ROW)
             r = error_set(err, -EPROTO,
-                          "%s: no store of this berthd: there is no column %s.%s as it "
-                          "makes it",
+                          "%s: not a store of berthd: column %s.%s is missing or "
+                          "differs",
                           path, (const char *)sqlite3_column_text(want, 0),
                           (const char *)sqlite3_column_text(want, 1));
         sqlite3_reset(find);
@@ -106,53 +126,106 @@ static int check_tables(struct db *db, const char *path, const char *schema,
     return r;
 }
 
-static int make_tables(struct db *db, const char *schema, int version,
-                       struct error *err)
+/* Nothing is written before the file is known to be ours, or empty (version 0). */
+static int check_file(struct db *db, const char *path, const char *const *steps,
+                      int count, int *ret_version, struct error *err)
 {
-    char mark[64];
-    snprintf(mark, sizeof mark, "PRAGMA user_version = %d; COMMIT", version);
-    int r = run_text(db, "BEGIN EXCLUSIVE", err);
+    int tables = 0;
+    int r = number_of(db, "PRAGMA user_version", ret_version, err);
     if (r == 0)
-        r = run_text(db, schema, err);
+        r = number_of(db, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    if (r < 0 || (*ret_version == 0 && tables == 0))
+        return r;
+    if (*ret_version > count)
+        return error_set(err, -EPROTO,
+                         "%s: version %d, written by a newer berthd; this one knows "
+                         "versions up to %d",
+                         path, *ret_version, count);
+    if (*ret_version < 1)
+        return error_set(err, -EPROTO, "%s: not a store of berthd: version %d", path,
+                         *ret_version);
+    return check_tables(db, path, steps, *ret_version, err);
+}
+
+/* Without a journal: a copy that was cut short is never used. */
+static int fill_copy(struct db *db, const char *copy, struct error *err)
+{
+    struct db *to = NULL;
+    int r = open_handle(&to, copy, SQLITE_OPEN_READWRITE, err);
     if (r == 0)
-        r = run_text(db, mark, err);
+        r = run_text(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", err);
+    if (r == 0) {
+        sqlite3_backup *backup =
+            sqlite3_backup_init(to->handle, "main", db->handle, "main");
+        if (backup)
+            sqlite3_backup_step(backup, -1);
+        if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
+            r = failed(to, err);
+    }
+    db_close(to);
     return r;
 }
 
-/* What we open is ours, or nothing yet; nothing is written before that is known. */
-static int check_file(struct db *db, const char *path, const char *schema, int version,
-                      bool *ret_new, struct error *err)
+/* Written beside and renamed, so that an earlier copy stays until this one is complete. */
+static int make_copy(struct db *db, const char *copy, struct error *err)
 {
-    int found = 0, tables = 0;
-    int r = number_of(db, "PRAGMA user_version", &found, err);
+    struct error inner = { "" };
+    char beside[PATH_MAX + sizeof ".new"];
+    snprintf(beside, sizeof beside, "%s.new", copy);
+    unlink(beside);
+    int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int r = fd < 0 ? error_set(&inner, -errno, "%s", strerror(errno)) : 0;
     if (r == 0)
-        r = number_of(db, "SELECT count(*) FROM sqlite_schema", &tables, err);
-    *ret_new = found == 0 && tables == 0;
-    if (r < 0 || *ret_new)
-        return r;
-    if (found != version)
-        return error_set(err, -EPROTO,
-                         "%s: of version %d, this berthd knows version %d", path, found,
-                         version);
-    return check_tables(db, path, schema, err);
+        r = fill_copy(db, beside, &inner);
+    if (r == 0 && fsync(fd) < 0)
+        r = error_set(&inner, -errno, "%s", strerror(errno));
+    if (r == 0 && rename(beside, copy) < 0)
+        r = error_set(&inner, -errno, "%s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    if (r == 0)
+        return 0;
+    unlink(beside);
+    return error_set(err, r, "%s: cannot be written: %s", copy, inner.text);
 }
 
-int db_open(struct db **ret_db, const char *path, const char *schema, int version,
+/*
+ * From the version the file has to the newest.  The copy is named for the version that it
+ * comes before: one that was made for an earlier step stays.
+ */
+static int migrate(struct db *db, const char *path, const char *const *steps, int count,
+                   int version, struct error *err)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s.before-%d", path, version + 1);
+    int r = version > 0 && version < count ? make_copy(db, copy, err) : 0;
+    for (; version < count && r == 0; version++) {
+        struct error inner = { "" };
+        r = apply_step(db, steps[version], version + 1, &inner);
+        if (r < 0)
+            error_set(err, r, "%s: stays at version %d, the change to %d failed: %s",
+                      path, version, version + 1, inner.text);
+    }
+    return r;
+}
+
+int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err)
 {
     struct db *db = NULL;
-    bool new = false;
+    int version = 0;
     int r = open_handle(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
     if (r == 0)
-        r = check_file(db, path, schema, version, &new, err);
+        r = check_file(db, path, steps, count, &version, err);
     if (r == 0)
         r = run_text(db,
                      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                     "PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096;"
-                     "PRAGMA wal_autocheckpoint = 2000",
+                     "PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 2000",
                      err);
-    if (r == 0 && new)
-        r = make_tables(db, schema, version, err);
+    if (r == 0)
+        r = migrate(db, path, steps, count, version, err);
+    if (r == 0)
+        r = run_text(db, "PRAGMA foreign_keys = ON", err);
     if (r < 0) {
         db_close(db);
         return r;

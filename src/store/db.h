@@ -15,10 +15,16 @@ struct db_query;
 struct error;
 
 /*
- * Opened, or made with 'schema'.  -EPROTO if it is of a version we do not know, or its tables
- * are not those of the schema; -EBADMSG if it is no database.
+ * Open the file, or make it where there is none.  steps[0] is SQL that makes the tables of
+ * version 1, steps[i] changes version i into version i + 1: a file of an older version is
+ * brought to the newest, one transaction per step, after a copy of it was made
+ * (PATH.before-2 before the step to version 2).  A step that fails changes nothing.  Steps
+ * that were released are never edited; foreign keys are not enforced while they run.
+ *
+ * -EPROTO if the version is newer than the steps, or if the tables are not those of the
+ * steps; -EBADMSG if the file is no database.
  */
-int db_open(struct db **ret_db, const char *path, const char *schema, int version,
+int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err);
 void db_close(struct db *db);
 

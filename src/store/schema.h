@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-/* Not ended by a NUL. */
+/* Ended by a NUL, which is not counted. */
 const char *store_schema(size_t *ret_count);

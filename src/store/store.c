@@ -23,7 +23,6 @@
 #include "store/rows.h"
 #include "store/schema.h"
 
-#define STORE_VERSION 1
 #define PRUNE_AT_ONCE 2000
 #define TEXT_MAX (16u << 20)
 
@@ -90,14 +89,9 @@ static uint64_t number_of(struct db *db, const char *sql)
 static int open_both(struct store *store, const char *path, struct error *err)
 {
     size_t count;
-    const char *bytes = store_schema(&count);
-    char *schema = malloc(count + 1);
-    if (!schema)
-        return error_set(err, -ENOMEM, "out of memory");
-    memcpy(schema, bytes, count);
-    schema[count] = '\0';
-    int r = db_open(&store->db, path, schema, STORE_VERSION, err);
-    free(schema);
+    /* Version 1, then SQL for the change from each version to the next. */
+    const char *const steps[] = { store_schema(&count) };
+    int r = db_open(&store->db, path, steps, sizeof steps / sizeof *steps, err);
     return r < 0 ? r : db_open_reader(&store->reader, path, err);
 }
 

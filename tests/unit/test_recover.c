@@ -296,7 +296,7 @@ static void an_unreadable_row_stops_it(void **state)
     running_on(0, (struct job){ .gpus = 1 });
     works(store_commit(store, &err));
     struct db *db;
-    works(db_open(&db, path, "", 1, &err));
+    works(db_open(&db, path, (const char *const[]){ "" }, 1, &err));
     struct db_query *query = db_prepare(db, "UPDATE live SET seats = 'on the moon'");
     works(db_run(query, &err));
     works(db_commit(db, &err));

@@ -83,11 +83,22 @@ static const char *ask(const char *sql)
     return found ? text : NULL;
 }
 
-/* Somebody else writes into the file. */
-static void meddle(const char *sql)
+/* A database of some version, made with this SQL. */
+static struct db *make_other(const char *file, const char *sql, int version)
 {
     struct db *db;
-    works(db_open(&db, path, "", 1, &err));
+    const char *const steps[] = { sql, "" };
+    works(db_open(&db, file, steps, version > 1 ? version : 1, &err));
+    if (version < 1)
+        works(db_run(db_prepare(db, "PRAGMA user_version = 0"), &err));
+    works(db_commit(db, &err));
+    return db;
+}
+
+/* Another program writes into the file. */
+static void meddle(const char *sql)
+{
+    struct db *db = make_other(path, "", 1);
     struct db_query *query = db_prepare(db, sql);
     works(db_run(query, &err));
     works(db_commit(db, &err));
@@ -155,13 +166,11 @@ static void what_is_not_committed_is_gone(void **state)
 
 static void a_store_of_another_version_is_left(void **state)
 {
-    struct db *db;
     struct store *opened = NULL;
-    works(db_open(&db, other, "CREATE TABLE event (x)", 2, &err));
-    db_close(db);
+    db_close(make_other(other, "CREATE TABLE event (x)", 2));
     assert_int_equal(store_open(&opened, other, &err), -EPROTO);
-    assert_non_null(
-        strstr(err.text, "other.db: of version 2, this berthd knows version 1"));
+    assert_non_null(strstr(err.text, "other.db: version 2, written by a newer berthd; "
+                                     "this one knows versions up to 1"));
     assert_null(opened);
 }
 
@@ -173,16 +182,15 @@ static void a_database_of_something_else_is_left(void **state)
         int version;
         const char *says;
     } files[] = {
-        { "CREATE TABLE photo (id INTEGER)", 1, "there is no column event.seq" },
+        { "CREATE TABLE photo (id INTEGER)", 1, "column event.seq is missing" },
         { "CREATE TABLE event (seq INTEGER PRIMARY KEY, at_ns TEXT)", 1,
-          "there is no column event.at_ns as it makes it" },
-        { "CREATE TABLE photo (id INTEGER)", 0, "of version 0" },
+          "column event.at_ns is missing or differs" },
+        { "CREATE TABLE photo (id INTEGER)", 0, "not a store of berthd: version 0" },
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct db *db;
         struct store *opened = NULL;
-        works(db_open(&db, other, files[i].schema, files[i].version, &err));
-        db_close(db);
+        db_close(make_other(other, files[i].schema, files[i].version));
         assert_int_equal(store_open(&opened, other, &err), -EPROTO);
         if (!strstr(err.text, files[i].says) || !strstr(err.text, "other.db: "))
             fail_msg("\"%s\", want \"%s\"", err.text, files[i].says);
@@ -226,9 +234,9 @@ static struct db_query *change_of(struct db *db, const char *sql)
 /* Callers tell a full disk from a broken file by the number. */
 static void what_goes_wrong_has_a_number(void **state)
 {
-    struct db *db, *reader;
-    works(
-        db_open(&db, other, "CREATE TABLE t (x INTEGER PRIMARY KEY, y TEXT)", 1, &err));
+    struct db *reader;
+    struct db *db =
+        make_other(other, "CREATE TABLE t (x INTEGER PRIMARY KEY, y TEXT)", 1);
     works(db_open_reader(&reader, other, &err));
     assert_null(db_prepare_once(db, "SELECT nonsense"));
 
@@ -264,8 +272,7 @@ static void what_goes_wrong_has_a_number(void **state)
 
 static void numbers_and_nothing_come_back_as_they_were(void **state)
 {
-    struct db *db;
-    works(db_open(&db, other, "CREATE TABLE t (a, b, c, d)", 1, &err));
+    struct db *db = make_other(other, "CREATE TABLE t (a, b, c, d)", 1);
     struct db_query *add = change_of(db, "INSERT INTO t VALUES (?, ?, ?, ?)");
     db_int(add, 1, INT64_MIN);
     db_real(add, 2, 0.1);
