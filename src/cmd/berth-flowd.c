@@ -8,9 +8,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "flowd/bench.h"
-#include "flowd/check.h"
-#include "flowd/config.h"
+#include "flowd/flowd_bench.h"
+#include "flowd/flowd_check.h"
+#include "flowd/flowd_config.h"
 #include "flowd/flowd.h"
 #include "flowd/marker.h"
 #include "flowd/qdisc.h"
@@ -122,7 +122,8 @@ static int read_options(int argc, char **argv, struct words *words)
             config->levels = optarg;
             break;
         case OPTION_CGROUP:
-            if (config->patterns.count == PATTERNS_MAX || !pattern_is_fit(optarg))
+            if (config->patterns.count == CGROUP_PATTERNS_MAX ||
+                !mark_target_pattern_is_valid(optarg))
                 return wrong("--cgroup: want up to 8 paths with one %%j, not %.100s",
                              optarg) +
                        1;
@@ -175,7 +176,7 @@ static bool is_name(const char *text, size_t max)
     return length > 0 && !text[length] && length <= max;
 }
 
-static int print_qdisc(const struct words *words, const struct levels *levels)
+static int print_qdisc(const struct words *words, const struct dscp_levels *levels)
 {
     struct qdisc_setup setup = { .device = words->device ? words->device : "eth0",
                                  .floor = 5 };
@@ -188,7 +189,8 @@ static int print_qdisc(const struct words *words, const struct levels *levels)
     setup.kind = kind[0] == 'h' ? QDISC_HTB : QDISC_ETS;
     if (words->floor)
         setup.floor = is_name(words->floor, 3) ? (uint32_t)atoi(words->floor) : 0;
-    if (qdisc_rate(words->rate ? words->rate : "10gbit", &setup.bits_per_s, &err) < 0 ||
+    if (qdisc_parse_rate(words->rate ? words->rate : "10gbit", &setup.bits_per_s,
+                         &err) < 0 ||
         qdisc_check(&setup, levels, &err) < 0)
         return wrong("--%s", err.text);
     qdisc_print(&setup, levels, stdout);
@@ -226,8 +228,9 @@ static int begin(const struct words *words, struct flowd_setup *setup)
     const struct flowd_config *config = &words->config;
     const char *backend = config->backend ? config->backend : "auto";
     struct error err;
-    if (levels_parse(&setup->levels, config->levels ? config->levels : levels_standard,
-                     &err) < 0)
+    if (dscp_levels_parse(&setup->levels,
+                          config->levels ? config->levels : dscp_levels_standard,
+                          &err) < 0)
         return wrong("--%s", err.text);
     if (config->host && !is_name(config->host, 255))
         return wrong("--host: \"%.60s\" is no name of a host", config->host);
@@ -237,16 +240,17 @@ static int begin(const struct words *words, struct flowd_setup *setup)
                      backend);
     setup->address = config->server;
     setup->host = config->host ? config->host : own_name(config->server);
-    setup->patterns = config->patterns.count ? config->patterns : patterns_standard;
+    setup->patterns =
+        config->patterns.count ? config->patterns : cgroup_patterns_standard;
     if (config->token_file)
         setenv("BERTH_TOKEN_FILE", config->token_file, 1);
     switch (words->verb) {
     case CHECK:
-        return check_host(setup, backend, stdout);
+        return flowd_check_host(setup, backend, stdout);
     case QDISC:
         return print_qdisc(words, &setup->levels);
     case BENCH:
-        if (bench_markers(BENCH_JOBS, &setup->levels, stdout, &err) < 0)
+        if (flowd_bench_markers(BENCH_JOBS, &setup->levels, stdout, &err) < 0)
             return wrong("%s", err.text) - 1;
         return 0;
     default:

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "flowd/levels.h"
-#include "flowd/target.h"
+#include "flowd/dscp.h"
+#include "flowd/mark_target.h"
 
 struct said {
     uint64_t id;
@@ -15,12 +15,12 @@ struct said {
 };
 
 struct advice {
-    const struct levels *levels;
+    const struct dscp_levels *levels;
     struct said *jobs; /* by id */
     uint32_t count, room;
 };
 
-static void say(const struct advice *advice, const struct target *target)
+static void say(const struct advice *advice, const struct mark_target *target)
 {
     char name[DSCP_NAME_MAX];
     printf("job %" PRIu64 ": level %u, %s", target->id, target->level,
@@ -38,7 +38,7 @@ static int advice_apply(void *self, const struct marking *marking, struct error 
     struct advice *advice = self;
     uint32_t a = 0;
     for (uint32_t b = 0; b < marking->count; b++) {
-        const struct target *target = &marking->targets[b];
+        const struct mark_target *target = &marking->targets[b];
         for (; a < advice->count && advice->jobs[a].id < target->id; a++)
             printf("job %" PRIu64 ": no longer marked\n", advice->jobs[a].id);
         bool same = a < advice->count && advice->jobs[a].id == target->id;
@@ -63,13 +63,13 @@ static int advice_probe(struct error *why)
     return 0;
 }
 
-static int advice_open(void *self, const struct levels *levels, struct error *err)
+static int advice_open(void *self, const struct dscp_levels *levels, struct error *err)
 {
     *(struct advice *)self = (struct advice){ .levels = levels };
     return 0;
 }
 
-static bool advice_reaches(const struct target *target)
+static bool advice_reaches(const struct mark_target *target)
 {
     return true;
 }

@@ -25,10 +25,10 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/units.h"
-#include "flowd/events.h"
+#include "flowd/sse.h"
 #include "flowd/marker.h"
-#include "flowd/rights.h"
-#include "flowd/wanted.h"
+#include "flowd/capabilities.h"
+#include "flowd/desired.h"
 #include "version.h"
 
 #define MS INT64_C(1000000)
@@ -51,7 +51,7 @@ struct count {
 struct use {
     const struct marker *marker;
     void *self;
-    struct target *targets;
+    struct mark_target *targets;
     uint32_t count, room;
 };
 
@@ -59,10 +59,10 @@ struct flowd {
     const struct flowd_setup *setup;
     struct call *stream, *tell;
     char path[400];
-    struct events events;
-    struct wanted wanted[2]; /* the one that holds, and room for the next */
+    struct sse_parser events;
+    struct desired_marks desired[2]; /* the one that holds, and room for the next */
     uint32_t holds;
-    struct targets targets;
+    struct mark_targets targets;
     struct use uses[FLOWD_MARKERS_MAX];
     uint32_t use_count;
     struct count *counts; /* by id */
@@ -115,7 +115,7 @@ static void deal(struct flowd *flowd)
     for (uint32_t i = 0; i < flowd->use_count; i++)
         flowd->uses[i].count = 0;
     for (uint32_t i = 0; i < flowd->targets.count; i++) {
-        const struct target *target = &flowd->targets.list[i];
+        const struct mark_target *target = &flowd->targets.list[i];
         struct use *use = flowd->uses, *end = use + flowd->use_count;
         while (use < end && !use->marker->reaches(target))
             use++;
@@ -153,8 +153,8 @@ static int apply_each(struct flowd *flowd, bool doubt, struct error *err)
 
 static void fill(struct flowd *flowd)
 {
-    targets_fill(&flowd->targets, &flowd->wanted[flowd->holds], &flowd->setup->levels,
-                 &flowd->setup->patterns);
+    mark_targets_fill(&flowd->targets, &flowd->desired[flowd->holds],
+                      &flowd->setup->levels, &flowd->setup->patterns);
     deal(flowd);
 }
 
@@ -203,7 +203,7 @@ static void read_bytes(struct flowd *flowd)
 /* Counts for the jobs there are now, and for those that left with news.  Both by id. */
 static void renew_counts(struct flowd *flowd)
 {
-    const struct targets *targets = &flowd->targets;
+    const struct mark_targets *targets = &flowd->targets;
     uint32_t room = 0, count = 0, a = 0, b = 0, old_count = flowd->count_count;
     struct count *counts =
         grow(NULL, &room, targets->count + old_count + 1, sizeof *counts);
@@ -241,7 +241,7 @@ static struct json *news(struct flowd *flowd)
         return NULL;
     }
     struct json *body = json_new_object();
-    json_put_text(body, "host", flowd->wanted[flowd->holds].host);
+    json_put_text(body, "host", flowd->desired[flowd->holds].host);
     json_put(body, "jobs", list);
     return body;
 }
@@ -281,8 +281,8 @@ static void refuse(void *context, const char *why)
 /* Whether the next word is of other jobs. */
 static bool has_others(const struct flowd *flowd)
 {
-    const struct wanted *now = &flowd->wanted[flowd->holds];
-    const struct wanted *next = &flowd->wanted[!flowd->holds];
+    const struct desired_marks *now = &flowd->desired[flowd->holds];
+    const struct desired_marks *next = &flowd->desired[!flowd->holds];
     if (now->count != next->count)
         return true;
     for (uint32_t i = 0; i < now->count; i++)
@@ -299,8 +299,8 @@ static void take(void *context, const char *name, const char *data, size_t count
         return;
     flowd->heard_ns = clock_now_ns();
     flowd->retry_ns = RETRY_MIN_NS;
-    struct wanted *next = &flowd->wanted[!flowd->holds];
-    if (wanted_parse(next, data, count, &err) < 0) {
+    struct desired_marks *next = &flowd->desired[!flowd->holds];
+    if (desired_parse(next, data, count, &err) < 0) {
         refuse(flowd, err.text);
         return;
     }
@@ -324,8 +324,8 @@ static void take(void *context, const char *name, const char *data, size_t count
 static bool take_stream(void *context, const char *bytes, size_t count)
 {
     struct flowd *flowd = context;
-    const struct ears ears = { take, refuse, flowd };
-    events_add(&flowd->events, bytes, count, &ears);
+    const struct sse_handler ears = { take, refuse, flowd };
+    sse_add(&flowd->events, bytes, count, &ears);
     return !ended;
 }
 
@@ -334,12 +334,12 @@ static bool take_stream(void *context, const char *bytes, size_t count)
 /* Nobody has confirmed the order for too long: fair again. */
 static void expire(struct flowd *flowd)
 {
-    struct wanted *wanted = &flowd->wanted[flowd->holds];
+    struct desired_marks *desired = &flowd->desired[flowd->holds];
     say("berthd has been silent for %.0f s: no job is marked",
-        (double)wanted->valid_ns / (double)NS_PER_S);
+        (double)desired->valid_ns / (double)NS_PER_S);
     flowd->away = true;
     flowd->until_ns = 0;
-    wanted->count = 0;
+    desired->count = 0;
     fill(flowd);
     apply(flowd);
 }
@@ -365,10 +365,10 @@ static void look(struct flowd *flowd, int64_t now)
         expire(flowd);
         return;
     }
-    bool news = targets_look(&flowd->targets, &flowd->setup->patterns);
+    bool news = mark_targets_find_missing(&flowd->targets, &flowd->setup->patterns);
     if (flowd->use_count > 1 && now - flowd->located_ns >= LOCATE_NS) {
         flowd->located_ns = now;
-        news = targets_locate(&flowd->targets) || news;
+        news = mark_targets_check_namespaces(&flowd->targets) || news;
     }
     if (news)
         deal(flowd);
@@ -403,7 +403,7 @@ static void follow(struct flowd *flowd)
 {
     struct error err = { "berthd ended the stream" };
     const struct call_stream stream = { take_stream, tick, flowd };
-    events_reset(&flowd->events);
+    sse_reset(&flowd->events);
     flowd->heard_ns = clock_now_ns();
     int r = call_stream(flowd->stream, flowd->path, &stream, &err);
     if (ended)
@@ -447,7 +447,7 @@ static int open_markers(struct flowd *flowd, const struct marker *const *markers
     const int *needs[FLOWD_MARKERS_MAX];
     for (uint32_t i = 0; i < count; i++)
         needs[i] = markers[i]->needs;
-    int r = rights_keep(needs, count, err);
+    int r = capabilities_keep(needs, count, err);
     for (uint32_t i = 0; r == 0 && i < count; i++) {
         struct use *use = &flowd->uses[i];
         *use = (struct use){ .marker = markers[i],
@@ -485,7 +485,7 @@ static void catch_signals(void)
 static void greet(const struct flowd *flowd)
 {
     char rights[200];
-    rights_name(rights, sizeof rights);
+    capabilities_describe(rights, sizeof rights);
     printf("berth-flowd %s ready: %s%s%s, berthd at %s, capabilities: %s\n",
            BERTH_VERSION, flowd->uses[0].marker->name,
            flowd->use_count > 1 ? " and " : "",
@@ -517,10 +517,10 @@ int flowd_run(const struct flowd_setup *setup, const struct marker *const *marke
 {
     struct flowd flowd = { .setup = setup, .retry_ns = RETRY_MIN_NS };
     catch_signals();
-    events_init(&flowd.events);
-    wanted_init(&flowd.wanted[0]);
-    wanted_init(&flowd.wanted[1]);
-    targets_init(&flowd.targets);
+    sse_init(&flowd.events);
+    desired_init(&flowd.desired[0]);
+    desired_init(&flowd.desired[1]);
+    mark_targets_init(&flowd.targets);
     int r = begin(&flowd, markers, count, err);
     if (r == 0) {
         greet(&flowd);
@@ -528,10 +528,10 @@ int flowd_run(const struct flowd_setup *setup, const struct marker *const *marke
             follow(&flowd);
     }
     close_markers(&flowd);
-    targets_release(&flowd.targets);
-    wanted_release(&flowd.wanted[0]);
-    wanted_release(&flowd.wanted[1]);
-    events_release(&flowd.events);
+    mark_targets_release(&flowd.targets);
+    desired_release(&flowd.desired[0]);
+    desired_release(&flowd.desired[1]);
+    sse_release(&flowd.events);
     free(flowd.counts);
     call_close(flowd.tell);
     call_close(flowd.stream);

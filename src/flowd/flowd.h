@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "flowd/levels.h"
-#include "flowd/target.h"
+#include "flowd/dscp.h"
+#include "flowd/mark_target.h"
 
 struct error;
 struct marker;
@@ -17,8 +17,8 @@ struct marker;
 struct flowd_setup {
     const char *address; /* of berthd; NULL: as for 'berth' */
     const char *host;    /* what berthd calls this host; NULL: it knows */
-    struct levels levels;
-    struct patterns patterns;
+    struct dscp_levels levels;
+    struct cgroup_patterns patterns;
 };
 
 /*

@@ -19,7 +19,7 @@
 
 struct will {
     _Atomic uint32_t count; /* 0 while it is being written */
-    struct bequest list[WANTED_JOBS_MAX];
+    struct bequest list[DESIRED_JOBS_MAX];
 };
 
 struct heir {
@@ -119,9 +119,9 @@ void heir_begin(struct heir *heir)
         start(heir, NULL); /* if that fails, there is a next time */
 }
 
-void heir_add(struct heir *heir, const struct target *target, uint64_t start)
+void heir_add(struct heir *heir, const struct mark_target *target, uint64_t start)
 {
-    if (heir->count == WANTED_JOBS_MAX)
+    if (heir->count == DESIRED_JOBS_MAX)
         return;
     struct bequest *one = &heir->will->list[heir->count++];
     one->target = *target;

@@ -9,17 +9,17 @@
 
 #include <stdint.h>
 
-#include "flowd/target.h"
-#include "flowd/wanted.h"
+#include "flowd/mark_target.h"
+#include "flowd/desired.h"
 
 struct error;
 struct heir;
 
 /* A job in the will; the name of its cgroup lies beside it. */
 struct bequest {
-    struct target target;
+    struct mark_target target;
     uint64_t start; /* of its first process */
-    char name[WANTED_CGROUP_MAX];
+    char name[DESIRED_CGROUP_MAX];
 };
 
 /* 'inherit' is called in the child, if at all, and is the last thing it does. */
@@ -32,7 +32,7 @@ int heir_new(struct heir **ret_heir,
  * child that was killed itself is replaced.
  */
 void heir_begin(struct heir *heir);
-void heir_add(struct heir *heir, const struct target *target, uint64_t start);
+void heir_add(struct heir *heir, const struct mark_target *target, uint64_t start);
 void heir_end(struct heir *heir);
 
 /* Nothing is left to clear up: it just goes. */

@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 struct error;
-struct levels;
-struct target;
+struct dscp_levels;
+struct mark_target;
 
 /* What is to be so, from 'now' until 'until' unless somebody says it again. */
 struct marking {
-    const struct target *targets; /* by id */
+    const struct mark_target *targets; /* by id */
     uint32_t count;
     int64_t now_ns, until_ns; /* by a clock that never goes back */
     bool doubt; /* the last try failed: believe nothing of what is there */
@@ -32,10 +32,10 @@ struct marker {
     /* Whether it works here and now, tried and undone; negative with the reason. */
     int (*probe)(struct error *why);
 
-    int (*open)(void *self, const struct levels *levels, struct error *err);
+    int (*open)(void *self, const struct dscp_levels *levels, struct error *err);
 
     /* Whether it can mark this job's packets. */
-    bool (*reaches)(const struct target *target);
+    bool (*reaches)(const struct mark_target *target);
 
     /*
      * Make it so: called when something has changed, and every second or so.  On

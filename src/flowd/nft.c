@@ -35,9 +35,9 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
-#include "flowd/levels.h"
-#include "flowd/rights.h"
-#include "flowd/target.h"
+#include "flowd/dscp.h"
+#include "flowd/capabilities.h"
+#include "flowd/mark_target.h"
 
 #define TEXT_MAX (8u << 20)
 
@@ -49,7 +49,7 @@ struct entry {
 
 struct nft {
     struct nft_ctx *context;
-    const struct levels *levels;
+    const struct dscp_levels *levels;
     struct buf text;
     struct entry *entries; /* by id */
     uint32_t count, room;
@@ -94,10 +94,11 @@ static int run(struct nft_ctx *context, const struct buf *text, const char *doin
 
 /* --- the table ---------------------------------------------------------------------- */
 
-static void say_chains(struct buf *text, const char *table, const struct levels *levels)
+static void say_chains(struct buf *text, const char *table,
+                       const struct dscp_levels *levels)
 {
     for (uint32_t i = 0; i < levels->count; i++) {
-        const struct point *point = &levels->points[i];
+        const struct dscp_point *point = &levels->points[i];
         buf_print(text, "add chain inet %s lvl%u\n", table, i);
         buf_print(text, "add rule inet %s lvl%u ip dscp set %u\n", table, i,
                   point->dscp);
@@ -127,7 +128,7 @@ static void say_rules(struct buf *text, const char *table, uint32_t depths)
 {
     buf_print(text, "flush chain inet %s out\n", table);
     buf_print(text, "add rule inet %s out oifname \"lo\" return\n", table);
-    for (uint32_t depth = TARGET_DEPTH_MAX; depth > 0; depth--)
+    for (uint32_t depth = MARK_TARGET_DEPTH_MAX; depth > 0; depth--)
         if (depths >> depth & 1) {
             buf_print(text,
                       "add rule inet %s out counter name socket cgroupv2 level %u map "
@@ -142,17 +143,17 @@ static void say_rules(struct buf *text, const char *table, uint32_t depths)
 /* With everything we use, and gone at the end of the same transaction. */
 static int nft_probe(struct error *why)
 {
-    struct levels levels;
+    struct dscp_levels levels;
     struct buf text;
     char table[40];
-    if (!rights_have(CAP_NET_ADMIN)) /* the library would say so on stderr */
+    if (!capabilities_hold(CAP_NET_ADMIN)) /* the library would say so on stderr */
         return error_set(why, -EPERM, "needs CAP_NET_ADMIN");
-    if (!target_hierarchy())
+    if (!mark_target_hierarchy())
         return error_set(why, -ENOENT, "no cgroups of version 2 are mounted");
     struct nft_ctx *context = context_new();
     if (!context)
         return error_set(why, -ENOMEM, "nftables cannot be used");
-    levels_parse(&levels, levels_standard, NULL);
+    dscp_levels_parse(&levels, dscp_levels_standard, NULL);
     snprintf(table, sizeof table, "berth_probe_%d", (int)getpid());
     buf_init(&text, TEXT_MAX);
     buf_print(&text, "add table inet %s\n", table);
@@ -202,7 +203,7 @@ static void nft_close(void *self)
     *nft = (struct nft){ .context = NULL };
 }
 
-static int nft_open(void *self, const struct levels *levels, struct error *err)
+static int nft_open(void *self, const struct dscp_levels *levels, struct error *err)
 {
     struct nft *nft = self;
     *nft = (struct nft){ .levels = levels, .context = context_new() };
@@ -221,7 +222,7 @@ static int nft_open(void *self, const struct levels *levels, struct error *err)
 
 /* --- what stands in it -------------------------------------------------------------- */
 
-static bool nft_reaches(const struct target *target)
+static bool nft_reaches(const struct mark_target *target)
 {
     return target->group != 0 && !target->elsewhere;
 }
@@ -255,7 +256,7 @@ static bool is_late(const struct nft *nft, const struct marking *marking)
 
 static void say_depths(struct nft *nft, uint32_t more)
 {
-    for (uint32_t depth = 1; depth <= TARGET_DEPTH_MAX; depth++)
+    for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (more >> depth & 1)
             say_maps(&nft->text, "berth", depth);
     if (more)
@@ -279,7 +280,7 @@ static void say_counters(struct nft *nft, const struct marking *marking)
 }
 
 /* From "jobs" (with a level and a timeout) or "bytes" (with a counter). */
-static void say_element(struct nft *nft, const struct target *target, int64_t ms,
+static void say_element(struct nft *nft, const struct mark_target *target, int64_t ms,
                         bool counter)
 {
     buf_print(&nft->text, " \"%s\"", target->cgroup);
@@ -315,7 +316,7 @@ static void remember(struct nft *nft, const struct marking *marking)
         grow(nft->entries, &nft->room, marking->count + 1, sizeof *nft->entries);
     nft->count = marking->count;
     for (uint32_t i = 0; i < marking->count; i++) {
-        const struct target *target = &marking->targets[i];
+        const struct mark_target *target = &marking->targets[i];
         nft->entries[i] = (struct entry){ .id = target->id,
                                           .group = target->group,
                                           .depth = target->depth,
@@ -338,7 +339,7 @@ static int change_some(struct nft *nft, const struct marking *marking,
     int64_t ms = (nft->until_ns - marking->now_ns) / 1000000 + 1;
     buf_reset(&nft->text);
     for (uint32_t i = 0; i < marking->count; i++) {
-        const struct target *target = &marking->targets[i];
+        const struct mark_target *target = &marking->targets[i];
         if (nft->entries[i].point == target->point)
             continue;
         buf_print(&nft->text, "delete element inet berth jobs%u { \"%s\" }\n",
@@ -359,7 +360,7 @@ static int change_all(struct nft *nft, const struct marking *marking, struct err
     uint32_t depths = nft->depths | depths_of(marking);
     buf_reset(&nft->text);
     say_depths(nft, depths & ~nft->depths);
-    for (uint32_t depth = 1; depth <= TARGET_DEPTH_MAX; depth++)
+    for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (nft->depths >> depth & 1) {
             buf_print(&nft->text, "flush map inet berth jobs%u\n", depth);
             if (others)
@@ -367,7 +368,7 @@ static int change_all(struct nft *nft, const struct marking *marking, struct err
         }
     if (others)
         say_counters(nft, marking);
-    for (uint32_t depth = 1; depth <= TARGET_DEPTH_MAX; depth++)
+    for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (depths >> depth & 1) {
             say_elements(nft, marking, depth, false);
             if (others)

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "flowd/target.h"
+#include "flowd/mark_target.h"
 
 #define PATH_BYTES 1024
 #define PIDS_MAX 65536 /* of one job, or of the machine */
@@ -73,7 +73,7 @@ static bool read_stat(int pid, struct proc *proc)
 static bool is_within(int pid, const char *cgroup)
 {
     char path[64], text[4096];
-    const char *hierarchy = target_hierarchy();
+    const char *hierarchy = mark_target_hierarchy();
     snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
     if (!hierarchy || read_file(path, text, sizeof text) <= 0)
         return false;
@@ -161,7 +161,7 @@ static int open_handle(int pid)
 }
 
 struct walk {
-    const struct target *target;
+    const struct mark_target *target;
     bool (*each)(void *context, int pid, int handle);
     void *context;
     uint32_t left; /* how many more we look at */
@@ -227,7 +227,7 @@ static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
 }
 
 /* The one that was meant, not one that has its name now. */
-static int open_cgroup(const struct target *target)
+static int open_cgroup(const struct mark_target *target)
 {
     char path[PATH_BYTES];
     struct stat status;
@@ -284,12 +284,13 @@ static void walk_environments(struct procs *procs, struct walk *walk)
             visit_if_same(walk, &procs->list[i]);
 }
 
-void procs_each(struct procs *procs, const struct target *target, uint64_t *start,
-                bool (*each)(void *context, int pid, int handle), void *context)
+void procs_for_each(struct procs *procs, const struct mark_target *target,
+                    uint64_t *start, bool (*each)(void *context, int pid, int handle),
+                    void *context)
 {
     struct walk walk = { target, each, context, PIDS_MAX };
     if (target->group) {
-        walk_cgroup(&walk, open_cgroup(target), TARGET_DEPTH_MAX);
+        walk_cgroup(&walk, open_cgroup(target), MARK_TARGET_DEPTH_MAX);
     } else if (target->pid) {
         walk_family(procs, &walk, start);
     } else if (target->slurm) {

@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 
-struct target;
+struct mark_target;
 
 /* One process as it was when we looked. */
 struct proc {
@@ -42,5 +42,6 @@ void procs_reset(struct procs *procs);
  * the kernel has given to somebody else meanwhile does no harm.  'start' is when the
  * job's first process began, 0 before it was seen; kept by the caller between looks.
  */
-void procs_each(struct procs *procs, const struct target *target, uint64_t *start,
-                bool (*each)(void *context, int pid, int handle), void *context);
+void procs_for_each(struct procs *procs, const struct mark_target *target,
+                    uint64_t *start, bool (*each)(void *context, int pid, int handle),
+                    void *context);

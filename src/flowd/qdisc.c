@@ -14,9 +14,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 
-#define QUEUES_MAX (POINTS_MAX + 1)
+#define QUEUES_MAX (DSCP_POINTS_MAX + 1)
 #define BUFFER_MS 20 /* of a queue at line rate */
 #define BUFFER_MIN (128 << 10)
 #define BURST_MIN (16 << 10) /* 1 ms at line rate, but not less */
@@ -28,7 +28,7 @@ struct queue {
     bool unmarked; /* and whatever carries a code point that nobody named */
 };
 
-static uint32_t make_queues(const struct levels *levels, struct queue *queues)
+static uint32_t make_queues(const struct dscp_levels *levels, struct queue *queues)
 {
     uint32_t count = 0;
     queues[count++] = (struct queue){ .dscp = { 48, 56 }, .dscp_count = 2 };
@@ -52,7 +52,7 @@ static uint32_t find_unmarked(const struct queue *queues, uint32_t count)
     return count - 1;
 }
 
-int qdisc_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err)
+int qdisc_parse_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err)
 {
     static const struct {
         const char *unit;
@@ -72,7 +72,7 @@ int qdisc_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err)
     return 0;
 }
 
-int qdisc_check(const struct qdisc_setup *setup, const struct levels *levels,
+int qdisc_check(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                 struct error *err)
 {
     struct queue queues[QUEUES_MAX + 1];
@@ -206,7 +206,7 @@ static void print_switch(const struct qdisc_setup *setup, const struct queue *qu
           file);
 }
 
-void qdisc_print(const struct qdisc_setup *setup, const struct levels *levels,
+void qdisc_print(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                  FILE *file)
 {
     struct queue queues[QUEUES_MAX + 1];

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 struct error;
-struct levels;
+struct dscp_levels;
 
 enum qdisc_kind { QDISC_HTB, QDISC_ETS };
 
@@ -17,12 +17,12 @@ struct qdisc_setup {
 };
 
 /* "10gbit", "200mbit", "500kbit": 1 Mbit/s to 1 Tbit/s. */
-int qdisc_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err);
+int qdisc_parse_rate(const char *text, uint64_t *ret_bits_per_s, struct error *err);
 
 /* Whether all queues can have their floor; -EINVAL with a sentence. */
-int qdisc_check(const struct qdisc_setup *setup, const struct levels *levels,
+int qdisc_check(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                 struct error *err);
 
 /* Lines for a shell, and as comments what a switch that is no Linux needs. */
-void qdisc_print(const struct qdisc_setup *setup, const struct levels *levels,
+void qdisc_print(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                  FILE *file);

@@ -34,10 +34,10 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "flowd/heir.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 #include "flowd/procs.h"
-#include "flowd/rights.h"
-#include "flowd/target.h"
+#include "flowd/capabilities.h"
+#include "flowd/mark_target.h"
 
 #define SOCKETS_MAX (1u << 20)
 #define ECN_MASK 3
@@ -57,13 +57,13 @@ struct marked {
 
 /* A job we have marked. */
 struct own {
-    struct target target; /* its cgroup's name is ours to free */
-    uint64_t start;       /* of its first process */
+    struct mark_target target; /* its cgroup's name is ours to free */
+    uint64_t start;            /* of its first process */
     uint64_t bytes;
 };
 
 struct sockets {
-    const struct levels *levels;
+    const struct dscp_levels *levels;
     struct heir *heir;
     struct procs procs;
     struct own *jobs; /* by id */
@@ -125,7 +125,7 @@ static uint64_t acknowledged(int fd)
 
 static bool is_ours(const struct sockets *sockets, int tos)
 {
-    int point = levels_find(sockets->levels, (uint8_t)(tos >> 2));
+    int point = dscp_levels_find(sockets->levels, (uint8_t)(tos >> 2));
     return point >= 0 && tos >> 2 != DSCP_UNMARKED;
 }
 
@@ -182,7 +182,7 @@ static void forget_closed(struct sockets *sockets)
 struct visit {
     struct sockets *sockets;
     struct own *job;
-    const struct point *point; /* NULL: give back what it had */
+    const struct dscp_point *point; /* NULL: give back what it had */
 };
 
 static void mark(struct visit *visit, int fd, int domain, uint64_t cookie)
@@ -249,15 +249,15 @@ static bool visit_process(void *context, int pid, int handle)
 }
 
 static void visit_job(struct sockets *sockets, struct own *job,
-                      const struct point *point)
+                      const struct dscp_point *point)
 {
     struct visit visit = { sockets, job, point };
-    procs_each(&sockets->procs, &job->target, &job->start, visit_process, &visit);
+    procs_for_each(&sockets->procs, &job->target, &job->start, visit_process, &visit);
 }
 
 /* --- all jobs ----------------------------------------------------------------------- */
 
-static void take_name(struct own *job, const struct target *target)
+static void take_name(struct own *job, const struct mark_target *target)
 {
     char *name = target->cgroup ? strdup(target->cgroup) : NULL;
     if (target->cgroup && !name)
@@ -268,7 +268,7 @@ static void take_name(struct own *job, const struct target *target)
 }
 
 /* The same as before in another place: another attempt, another first process. */
-static bool has_moved(const struct own *job, const struct target *target)
+static bool has_moved(const struct own *job, const struct mark_target *target)
 {
     return job->target.pid != target->pid || job->target.attempt != target->attempt;
 }
@@ -286,7 +286,7 @@ static void renew(struct sockets *sockets, const struct marking *marking)
     sockets->next = grow(sockets->next, &sockets->next_room, marking->count + 1,
                          sizeof *sockets->next);
     for (uint32_t b = 0; b < marking->count; b++) {
-        const struct target *target = &marking->targets[b];
+        const struct mark_target *target = &marking->targets[b];
         struct own *job = &sockets->next[b];
         while (a < sockets->count && sockets->jobs[a].target.id < target->id)
             leave(sockets, &sockets->jobs[a++]);
@@ -354,7 +354,7 @@ static void sockets_bytes(void *self,
         each(context, sockets->jobs[i].target.id, sockets->jobs[i].bytes);
 }
 
-static bool sockets_reaches(const struct target *target)
+static bool sockets_reaches(const struct mark_target *target)
 {
     return target->group != 0 || target->pid != 0 || target->slurm;
 }
@@ -391,13 +391,14 @@ static int try_getfd(struct error *why)
 
 static int sockets_probe(struct error *why)
 {
-    bool able = rights_have(CAP_SYS_PTRACE) && rights_have(CAP_DAC_READ_SEARCH);
+    bool able =
+        capabilities_hold(CAP_SYS_PTRACE) && capabilities_hold(CAP_DAC_READ_SEARCH);
     if (!able && (geteuid() == 0 || !own_jobs_are_open()))
         return error_set(why, -EPERM, "needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
     return try_getfd(why);
 }
 
-static int sockets_open(void *self, const struct levels *levels, struct error *err)
+static int sockets_open(void *self, const struct dscp_levels *levels, struct error *err)
 {
     struct sockets *sockets = self;
     *sockets = (struct sockets){ .levels = levels };

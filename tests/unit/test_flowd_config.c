@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "flowd/config.h"
+#include "flowd/flowd_config.h"
 
 static struct arena arena;
 static struct flowd_config config;

@@ -5,18 +5,18 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 #include "flowd/qdisc.h"
 
 static char *print(const char *list, enum qdisc_kind kind, uint32_t floor)
 {
-    struct levels levels;
+    struct dscp_levels levels;
     struct qdisc_setup setup = {
         .device = "eth7", .bits_per_s = 1000000000, .floor = floor, .kind = kind
     };
     char *text = NULL;
     size_t size;
-    assert_int_equal(levels_parse(&levels, list, NULL), 0);
+    assert_int_equal(dscp_levels_parse(&levels, list, NULL), 0);
     assert_int_equal(qdisc_check(&setup, &levels, NULL), 0);
     FILE *file = open_memstream(&text, &size);
     assert_non_null(file);
@@ -35,7 +35,7 @@ static uint32_t count(const char *text, const char *part)
 
 static void every_level_has_a_queue_and_a_floor(void **state)
 {
-    char *text = print(levels_standard, QDISC_HTB, 5);
+    char *text = print(dscp_levels_standard, QDISC_HTB, 5);
     assert_int_equal(count(text, "tc class add dev eth7 parent 1:1 "), 7);
     assert_int_equal(count(text, " rate 50000kbit ceil 1000000kbit "), 7);
     assert_int_equal(count(text, "\ntc qdisc add dev eth7 parent 1:1"), 7);
@@ -71,7 +71,7 @@ static void shares_fall_by_half_with_ets(void **state)
 
 static void all_that_is_no_command_is_a_comment(void **state)
 {
-    char *text = print(levels_standard, QDISC_HTB, 5), *rest = text;
+    char *text = print(dscp_levels_standard, QDISC_HTB, 5), *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));)
         if (*line && strncmp(line, "tc ", 3) != 0 && *line != '#')
             fail_msg("%s", line);
@@ -87,17 +87,17 @@ static void rates_and_floors_have_bounds(void **state)
         " 1gbit",
     };
     uint64_t rate = 7;
-    struct levels levels;
+    struct dscp_levels levels;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct error err = { "" };
-        if (qdisc_rate(wrong[i], &rate, &err) != -EINVAL)
+        if (qdisc_parse_rate(wrong[i], &rate, &err) != -EINVAL)
             fail_msg("was taken: %s", wrong[i]);
         assert_non_null(strstr(err.text, "rate"));
         assert_int_equal(rate, 7);
     }
-    assert_int_equal(qdisc_rate("25gbit", &rate, NULL), 0);
+    assert_int_equal(qdisc_parse_rate("25gbit", &rate, NULL), 0);
     assert_int_equal(rate, 25000000000);
-    assert_int_equal(levels_parse(&levels, levels_standard, NULL), 0);
+    assert_int_equal(dscp_levels_parse(&levels, dscp_levels_standard, NULL), 0);
     struct qdisc_setup setup = { .device = "x", .bits_per_s = rate, .floor = 14 };
     assert_int_equal(qdisc_check(&setup, &levels, NULL), 0);
     setup.floor = 15;

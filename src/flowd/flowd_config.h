@@ -1,7 +1,7 @@
-/* config.h - flowd.yaml: what can be said by flags, in a file. */
+/* flowd_config.h - flowd.yaml: what can be said by flags, in a file. */
 #pragma once
 
-#include "flowd/target.h"
+#include "flowd/mark_target.h"
 
 struct arena;
 struct error;
@@ -9,7 +9,7 @@ struct error;
 /* What was said, by flags or in the file; NULL: nothing was. */
 struct flowd_config {
     const char *server, *host, *backend, *levels, *token_file;
-    struct patterns patterns;
+    struct cgroup_patterns patterns;
 };
 
 /* Fill in what is not said yet.  -EINVAL with "FILE:LINE: …". */

@@ -1,5 +1,5 @@
-/* rights.c - capabilities, through libcap. */
-#include "flowd/rights.h"
+/* capabilities.c - capabilities, through libcap. */
+#include "flowd/capabilities.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-bool rights_have(int capability)
+bool capabilities_hold(int capability)
 {
     cap_flag_value_t value = CAP_CLEAR;
     cap_t held = cap_get_proc();
@@ -39,13 +39,13 @@ static void narrow_bounds(const int *const *lists, size_t count)
     cap_reset_ambient();
 }
 
-int rights_keep(const int *const *lists, size_t count, struct error *err)
+int capabilities_keep(const int *const *lists, size_t count, struct error *err)
 {
     cap_t kept = cap_init();
     if (!kept)
         return error_set(err, -ENOMEM, "out of memory");
     for (int i = 0; i < cap_max_bits(); i++) {
-        if (!is_wanted(i, lists, count) || !rights_have(i))
+        if (!is_wanted(i, lists, count) || !capabilities_hold(i))
             continue;
         cap_set_flag(kept, CAP_PERMITTED, 1, &i, CAP_SET);
         cap_set_flag(kept, CAP_EFFECTIVE, 1, &i, CAP_SET);
@@ -59,13 +59,13 @@ int rights_keep(const int *const *lists, size_t count, struct error *err)
     return r;
 }
 
-void rights_name(char *text, size_t size)
+void capabilities_describe(char *text, size_t size)
 {
     size_t used = 0;
     int held = 0, all = cap_max_bits();
     snprintf(text, size, "none");
     for (int i = 0; i < all; i++) {
-        if (!rights_have(i))
+        if (!capabilities_hold(i))
             continue;
         char *name = cap_to_name(i);
         int length = used < size ? snprintf(text + used, size - used, "%s%s",

@@ -7,48 +7,48 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "flowd/wanted.h"
+#include "flowd/desired.h"
 
 #define HEAD "{\"flow\":\"jpas\",\"levels\":6,\"host\":\"n1\",\"valid_s\":45,\"jobs\":"
 
-static int read_text(struct wanted *wanted, const char *text, struct error *err)
+static int read_text(struct desired_marks *desired, const char *text, struct error *err)
 {
-    return wanted_parse(wanted, text, strlen(text), err);
+    return desired_parse(desired, text, strlen(text), err);
 }
 
 static void all_is_read_and_sorted(void **state)
 {
-    struct wanted *wanted = *state;
+    struct desired_marks *desired = *state;
     struct error err;
     assert_int_equal(
-        read_text(wanted,
+        read_text(desired,
                   HEAD "[{\"id\":12,\"level\":5,\"attempt\":2,\"cgroup\":"
                        "\"unified/berth/12.2\",\"pid\":4711,\"executor\":\"local\"},"
                        "{\"id\":3,\"level\":0,\"executor\":\"slurm\",\"new\":[1]}],"
                        "\"more\":{}}",
                   &err),
         0);
-    assert_int_equal(wanted->count, 2);
-    assert_string_equal(wanted->flow, "jpas");
-    assert_string_equal(wanted->host, "n1");
-    assert_int_equal(wanted->levels, 6);
-    assert_int_equal(wanted->valid_ns, 45 * NS_PER_S);
-    assert_int_equal(wanted->jobs[0].id, 3);
-    assert_true(wanted->jobs[0].slurm);
-    assert_null(wanted->jobs[0].cgroup);
-    assert_int_equal(wanted->jobs[0].pid, 0);
-    assert_int_equal(wanted->jobs[1].id, 12);
-    assert_int_equal(wanted->jobs[1].level, 5);
-    assert_int_equal(wanted->jobs[1].attempt, 2);
-    assert_int_equal(wanted->jobs[1].pid, 4711);
-    assert_string_equal(wanted->jobs[1].cgroup, "unified/berth/12.2");
+    assert_int_equal(desired->count, 2);
+    assert_string_equal(desired->flow, "jpas");
+    assert_string_equal(desired->host, "n1");
+    assert_int_equal(desired->levels, 6);
+    assert_int_equal(desired->valid_ns, 45 * NS_PER_S);
+    assert_int_equal(desired->jobs[0].id, 3);
+    assert_true(desired->jobs[0].slurm);
+    assert_null(desired->jobs[0].cgroup);
+    assert_int_equal(desired->jobs[0].pid, 0);
+    assert_int_equal(desired->jobs[1].id, 12);
+    assert_int_equal(desired->jobs[1].level, 5);
+    assert_int_equal(desired->jobs[1].attempt, 2);
+    assert_int_equal(desired->jobs[1].pid, 4711);
+    assert_string_equal(desired->jobs[1].cgroup, "unified/berth/12.2");
 }
 
 static void no_jobs_is_an_answer_too(void **state)
 {
-    struct wanted *wanted = *state;
-    assert_int_equal(read_text(wanted, HEAD "[]}", NULL), 0);
-    assert_int_equal(wanted->count, 0);
+    struct desired_marks *desired = *state;
+    assert_int_equal(read_text(desired, HEAD "[]}", NULL), 0);
+    assert_int_equal(desired->count, 0);
 }
 
 static void what_makes_no_sense_is_refused(void **state)
@@ -99,28 +99,28 @@ static void what_makes_no_sense_is_refused(void **state)
         { HEAD "[{\"id\":1,\"level\":0},{\"id\":1,\"level\":1}]}", "twice" },
         { HEAD "[]} []", "" },
     };
-    struct wanted *wanted = *state;
+    struct desired_marks *desired = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error err = { "" };
-        if (read_text(wanted, cases[i].text, &err) != -EINVAL)
+        if (read_text(desired, cases[i].text, &err) != -EINVAL)
             fail_msg("was taken: %s", cases[i].text);
         if (!err.text[0] || !strstr(err.text, cases[i].says))
             fail_msg("%s: says %s", cases[i].text, err.text);
-        assert_int_equal(wanted->count, 0);
+        assert_int_equal(desired->count, 0);
     }
 }
 
 static void names_that_systemd_makes_are_plain(void **state)
 {
-    assert_true(wanted_path_is_plain("system.slice/a\\x2db.service/job_1"));
-    assert_true(wanted_path_is_plain("...")); /* is a name like any other */
-    char path[WANTED_CGROUP_MAX + 1];
+    assert_true(desired_path_is_plain("system.slice/a\\x2db.service/job_1"));
+    assert_true(desired_path_is_plain("...")); /* is a name like any other */
+    char path[DESIRED_CGROUP_MAX + 1];
     memset(path, 'a', sizeof path - 1);
     path[sizeof path - 1] = '\0';
-    assert_false(wanted_path_is_plain(path));
+    assert_false(desired_path_is_plain(path));
 }
 
-static int read_many(struct wanted *wanted, uint32_t count)
+static int read_many(struct desired_marks *desired, uint32_t count)
 {
     struct buf text;
     buf_init(&text, 1 << 20);
@@ -128,32 +128,32 @@ static int read_many(struct wanted *wanted, uint32_t count)
     for (uint32_t i = count; i > 0; i--)
         buf_print(&text, "%s{\"id\":%u,\"level\":%u}", i < count ? "," : "", i, i % 6);
     buf_text(&text, "]}");
-    int r = wanted_parse(wanted, text.bytes, text.count, NULL);
+    int r = desired_parse(desired, text.bytes, text.count, NULL);
     buf_release(&text);
     return r;
 }
 
 static void there_is_room_for_so_many_and_no_more(void **state)
 {
-    struct wanted *wanted = *state;
-    assert_int_equal(read_many(wanted, WANTED_JOBS_MAX), 0);
-    assert_int_equal(wanted->count, WANTED_JOBS_MAX);
-    assert_int_equal(wanted->jobs[17].id, 18);
-    assert_int_equal(read_many(wanted, WANTED_JOBS_MAX + 1), -EINVAL);
-    assert_int_equal(wanted->count, 0);
+    struct desired_marks *desired = *state;
+    assert_int_equal(read_many(desired, DESIRED_JOBS_MAX), 0);
+    assert_int_equal(desired->count, DESIRED_JOBS_MAX);
+    assert_int_equal(desired->jobs[17].id, 18);
+    assert_int_equal(read_many(desired, DESIRED_JOBS_MAX + 1), -EINVAL);
+    assert_int_equal(desired->count, 0);
 }
 
 static int setup(void **state)
 {
-    static struct wanted wanted;
-    wanted_init(&wanted);
-    *state = &wanted;
+    static struct desired_marks desired;
+    desired_init(&desired);
+    *state = &desired;
     return 0;
 }
 
 static int teardown(void **state)
 {
-    wanted_release(*state);
+    desired_release(*state);
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* levels.c - from a job's level to the code point its packets carry. */
-#include "flowd/levels.h"
+/* dscp.c - from a job's level to the code point its packets carry. */
+#include "flowd/dscp.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #define DSCP_NETWORK 48 /* cs6 and above */
 #define PRIORITY_MAX 6
 
-const char levels_standard[] = "cs5,cs4,cs3,cs2,unmarked,cs1";
+const char dscp_levels_standard[] = "cs5,cs4,cs3,cs2,unmarked,cs1";
 
 static const struct {
     const char *name;
@@ -52,7 +52,7 @@ const char *dscp_name(char text[DSCP_NAME_MAX], uint8_t dscp)
     return text;
 }
 
-int levels_find(const struct levels *levels, uint8_t dscp)
+int dscp_levels_find(const struct dscp_levels *levels, uint8_t dscp)
 {
     for (uint32_t i = 0; i < levels->count; i++)
         if (levels->points[i].dscp == dscp)
@@ -61,7 +61,7 @@ int levels_find(const struct levels *levels, uint8_t dscp)
 }
 
 /* One "POINT[:PRIORITY]"; a priority that is not given is PRIORITY_MAX + 1 for now. */
-static int take_word(struct levels *levels, char *word, struct error *err)
+static int take_word(struct dscp_levels *levels, char *word, struct error *err)
 {
     char *colon = strchr(word, ':');
     if (colon)
@@ -81,24 +81,24 @@ static int take_word(struct levels *levels, char *word, struct error *err)
     if (priority < 0)
         return error_set(err, -EINVAL, "levels: %.20s: want a priority of 0 to %d",
                          word, PRIORITY_MAX);
-    if (levels_find(levels, (uint8_t)dscp) >= 0)
+    if (dscp_levels_find(levels, (uint8_t)dscp) >= 0)
         return error_set(err, -EINVAL, "levels: %.20s is there twice", word);
-    if (levels->count == POINTS_MAX)
+    if (levels->count == DSCP_POINTS_MAX)
         return error_set(err, -EINVAL,
                          "levels: at most %d; with control traffic a switch has %d",
-                         POINTS_MAX, POINTS_MAX + 1);
+                         DSCP_POINTS_MAX, DSCP_POINTS_MAX + 1);
     levels->points[levels->count++] =
-        (struct point){ .dscp = (uint8_t)dscp, .priority = (uint8_t)priority };
+        (struct dscp_point){ .dscp = (uint8_t)dscp, .priority = (uint8_t)priority };
     return 0;
 }
 
 /* Where unmarked traffic stands, and numbers in the same order for the host's queues. */
-static void settle(struct levels *levels)
+static void settle(struct dscp_levels *levels)
 {
-    int own = levels_find(levels, DSCP_UNMARKED);
+    int own = dscp_levels_find(levels, DSCP_UNMARKED);
     levels->unmarked = own >= 0 ? (uint32_t)own : levels->count - 1;
     for (uint32_t i = 0; i < levels->count; i++) {
-        struct point *point = &levels->points[i];
+        struct dscp_point *point = &levels->points[i];
         if (point->priority > PRIORITY_MAX)
             point->priority = point->dscp == DSCP_UNMARKED ? 0
                               : i >= levels->unmarked      ? 1
@@ -107,9 +107,9 @@ static void settle(struct levels *levels)
     }
 }
 
-int levels_parse(struct levels *ret, const char *text, struct error *err)
+int dscp_levels_parse(struct dscp_levels *ret, const char *text, struct error *err)
 {
-    struct levels levels = { .count = 0 };
+    struct dscp_levels levels = { .count = 0 };
     char words[256], *rest = words;
     if (strlen(text) >= sizeof words)
         return error_set(err, -EINVAL, "levels: more than %zu characters",
@@ -120,24 +120,25 @@ int levels_parse(struct levels *ret, const char *text, struct error *err)
         if (r < 0)
             return r;
     }
-    if (levels.count < LEVELS_MIN)
+    if (levels.count < DSCP_LEVELS_MIN)
         return error_set(err, -EINVAL, "levels: want at least %d code points",
-                         LEVELS_MIN);
+                         DSCP_LEVELS_MIN);
     if (levels.points[levels.count - 1].dscp == DSCP_UNMARKED)
         return error_set(err, -EINVAL,
                          "levels: unmarked traffic is everybody's and cannot be last");
-    if (levels_find(&levels, DSCP_UNMARKED) < 0 && levels.count == POINTS_MAX)
+    if (dscp_levels_find(&levels, DSCP_UNMARKED) < 0 && levels.count == DSCP_POINTS_MAX)
         return error_set(err, -EINVAL,
                          "levels: at most %d without unmarked, which has a queue too",
-                         POINTS_MAX - 1);
+                         DSCP_POINTS_MAX - 1);
     settle(&levels);
     *ret = levels;
     return 0;
 }
 
-uint32_t levels_point(const struct levels *levels, uint32_t count, uint32_t level)
+uint32_t dscp_levels_point(const struct dscp_levels *levels, uint32_t count,
+                           uint32_t level)
 {
-    assert(count >= LEVELS_MIN);
+    assert(count >= DSCP_LEVELS_MIN);
     assert(level < count);
     return level * (levels->count - 1) / (count - 1);
 }

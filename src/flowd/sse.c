@@ -1,23 +1,23 @@
-/* events.c - server-sent events, from bytes as they come. */
-#include "flowd/events.h"
+/* sse.c - server-sent events, from bytes as they come. */
+#include "flowd/sse.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void events_init(struct events *events)
+void sse_init(struct sse_parser *events)
 {
-    *events = (struct events){ .name = "" };
-    buf_init(&events->line, EVENTS_LINE_MAX);
-    buf_init(&events->data, EVENTS_LINE_MAX);
+    *events = (struct sse_parser){ .name = "" };
+    buf_init(&events->line, SSE_LINE_MAX);
+    buf_init(&events->data, SSE_LINE_MAX);
 }
 
-void events_release(struct events *events)
+void sse_release(struct sse_parser *events)
 {
     buf_release(&events->line);
     buf_release(&events->data);
 }
 
-static void begin_event(struct events *events)
+static void begin_event(struct sse_parser *events)
 {
     buf_reset(&events->data);
     events->name[0] = '\0';
@@ -25,14 +25,14 @@ static void begin_event(struct events *events)
     events->too_long = false;
 }
 
-void events_reset(struct events *events)
+void sse_reset(struct sse_parser *events)
 {
     buf_reset(&events->line);
     events->after_cr = false;
     begin_event(events);
 }
 
-static void end_event(struct events *events, const struct ears *ears)
+static void end_event(struct sse_parser *events, const struct sse_handler *ears)
 {
     if (events->too_long || events->data.full)
         ears->refuse(ears->context, "an event of more than 1 MB");
@@ -43,7 +43,7 @@ static void end_event(struct events *events, const struct ears *ears)
 }
 
 /* "FIELD: VALUE"; what is no field of ours is passed over. */
-static void take_field(struct events *events, const char *line, size_t count)
+static void take_field(struct sse_parser *events, const char *line, size_t count)
 {
     const char *colon = memchr(line, ':', count);
     size_t length = colon ? (size_t)(colon - line) : count;
@@ -64,7 +64,7 @@ static void take_field(struct events *events, const char *line, size_t count)
     }
 }
 
-static void end_line(struct events *events, const struct ears *ears)
+static void end_line(struct sse_parser *events, const struct sse_handler *ears)
 {
     if (events->line.full)
         events->too_long = true;
@@ -75,8 +75,8 @@ static void end_line(struct events *events, const struct ears *ears)
     buf_reset(&events->line);
 }
 
-void events_add(struct events *events, const char *bytes, size_t count,
-                const struct ears *ears)
+void sse_add(struct sse_parser *events, const char *bytes, size_t count,
+             const struct sse_handler *ears)
 {
     for (const char *end = bytes + count; bytes < end;) {
         if (events->after_cr && *bytes == '\n') {

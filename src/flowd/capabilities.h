@@ -1,4 +1,4 @@
-/* rights.h - capabilities: which we hold, and giving up all others. */
+/* capabilities.h - capabilities: which we hold, and giving up all others. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,13 +6,13 @@
 
 struct error;
 
-bool rights_have(int capability);
+bool capabilities_hold(int capability);
 
 /*
  * Give up, for good and in every set, all capabilities but those in 'lists', each ended
  * by -1, as far as they are held.  Nothing we start can have more.
  */
-int rights_keep(const int *const *lists, size_t count, struct error *err);
+int capabilities_keep(const int *const *lists, size_t count, struct error *err);
 
 /* "cap_net_admin, cap_sys_ptrace"; "none", "all". */
-void rights_name(char *text, size_t size);
+void capabilities_describe(char *text, size_t size);

@@ -1,5 +1,5 @@
 /*
- * target.h - a job as a marker sees it: where it is on this host, and its code point.
+ * mark_target.h - a job as a marker sees it: where it is on this host, and its code point.
  *
  * A cgroup is known by its number, which the kernel never uses again: one that was
  * removed and made anew under the same name is another one.  It is looked up when berthd
@@ -13,17 +13,17 @@
 
 #include "base/arena.h"
 
-struct levels;
-struct wanted;
+struct dscp_levels;
+struct desired_marks;
 
 #define CGROUP_ROOT "/sys/fs/cgroup"
-#define TARGET_DEPTH_MAX 16
-#define PATTERNS_MAX 8
+#define MARK_TARGET_DEPTH_MAX 16
+#define CGROUP_PATTERNS_MAX 8
 
-struct target {
+struct mark_target {
     uint64_t id;
     uint32_t attempt;
-    uint32_t point;     /* in struct levels */
+    uint32_t point;     /* in struct dscp_levels */
     uint32_t level;     /* as berthd said */
     uint32_t depth;     /* of its cgroup below the root of version 2 */
     uint64_t group;     /* the cgroup's number; 0: it has none (yet) */
@@ -33,38 +33,41 @@ struct target {
     bool elsewhere; /* some of its processes are in another network namespace */
 };
 
-struct targets {
+struct mark_targets {
     struct arena arenas[2]; /* of the list that holds, and of the one before */
     uint32_t arena;
-    struct target *list; /* by id */
+    struct mark_target *list; /* by id */
     uint32_t count;
 };
 
 /* Where Slurm's jobs may be, below the root of version 2; %j is the job's number. */
-struct patterns {
-    const char *list[PATTERNS_MAX];
+struct cgroup_patterns {
+    const char *list[CGROUP_PATTERNS_MAX];
     uint32_t count;
 };
-extern const struct patterns patterns_standard;
+extern const struct cgroup_patterns cgroup_patterns_standard;
 
 /* Whether there is a %j in it and the rest is a plain path. */
-bool pattern_is_fit(const char *pattern);
+bool mark_target_pattern_is_valid(const char *pattern);
 
 /* Where version 2 is below CGROUP_ROOT: "" (alone), "unified/" or NULL (nowhere). */
-const char *target_hierarchy(void);
+const char *mark_target_hierarchy(void);
 
-void targets_init(struct targets *targets);
-void targets_release(struct targets *targets);
+void mark_targets_init(struct mark_targets *targets);
+void mark_targets_release(struct mark_targets *targets);
 
 /* From what berthd wants, all cgroups looked up anew. */
-void targets_fill(struct targets *targets, const struct wanted *wanted,
-                  const struct levels *levels, const struct patterns *patterns);
+void mark_targets_fill(struct mark_targets *targets,
+                       const struct desired_marks *desired,
+                       const struct dscp_levels *levels,
+                       const struct cgroup_patterns *patterns);
 
 /* Look for cgroups that were not there; true: some are now. */
-bool targets_look(struct targets *targets, const struct patterns *patterns);
+bool mark_targets_find_missing(struct mark_targets *targets,
+                               const struct cgroup_patterns *patterns);
 
 /*
  * Look in which network namespaces the processes of jobs with a cgroup are; true: of
  * some it is news.  Without CAP_SYS_PTRACE nothing is seen, and all seem to be here.
  */
-bool targets_locate(struct targets *targets);
+bool mark_targets_check_namespaces(struct mark_targets *targets);

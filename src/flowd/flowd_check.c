@@ -1,5 +1,5 @@
-/* check.c - what marking works on this host, and whether berthd answers. */
-#include "flowd/check.h"
+/* flowd_check.c - what marking works on this host, and whether berthd answers. */
+#include "flowd/flowd_check.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "flowd/flowd.h"
 #include "flowd/marker.h"
-#include "flowd/rights.h"
+#include "flowd/capabilities.h"
 
 static void tell(FILE *file, bool good, const char *what, const char *text)
 {
@@ -44,7 +44,7 @@ static void tell_berthd(const struct flowd_setup *setup, FILE *file)
     call_close(call);
 }
 
-static void tell_levels(const struct levels *levels, FILE *file)
+static void tell_levels(const struct dscp_levels *levels, FILE *file)
 {
     char name[DSCP_NAME_MAX];
     fputs("     levels  ", file);
@@ -54,7 +54,7 @@ static void tell_levels(const struct levels *levels, FILE *file)
     fputc('\n', file);
 }
 
-int check_host(const struct flowd_setup *setup, const char *backend, FILE *file)
+int flowd_check_host(const struct flowd_setup *setup, const char *backend, FILE *file)
 {
     const struct marker *chosen[FLOWD_MARKERS_MAX];
     struct error err;
@@ -69,7 +69,7 @@ int check_host(const struct flowd_setup *setup, const char *backend, FILE *file)
                 count > 1 ? ", and for jobs without a cgroup " : "",
                 count > 1 ? chosen[1]->name : "",
                 marks ? "" : ": nothing will be marked");
-    rights_name(rights, sizeof rights);
+    capabilities_describe(rights, sizeof rights);
     fprintf(file, "     capabilities held: %s\n", rights);
     tell_levels(&setup->levels, file);
     tell_berthd(setup, file);

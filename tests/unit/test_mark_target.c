@@ -6,51 +6,51 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 #include "flowd/procs.h"
-#include "flowd/target.h"
-#include "flowd/wanted.h"
+#include "flowd/mark_target.h"
+#include "flowd/desired.h"
 
 static void a_pattern_has_one_place_for_the_number(void **state)
 {
-    assert_true(pattern_is_fit("system.slice/slurmstepd.scope/job_%j"));
-    assert_true(pattern_is_fit("%j"));
-    assert_false(pattern_is_fit(""));
-    assert_false(pattern_is_fit("job"));
-    assert_false(pattern_is_fit("/job_%j"));
-    assert_false(pattern_is_fit("../job_%j"));
-    assert_false(pattern_is_fit("%j/%j"));
-    assert_false(pattern_is_fit("%s/%j"));
-    assert_false(pattern_is_fit("%j/%n"));
-    assert_false(pattern_is_fit("a\"/%j"));
-    for (uint32_t i = 0; i < patterns_standard.count; i++)
-        assert_true(pattern_is_fit(patterns_standard.list[i]));
+    assert_true(mark_target_pattern_is_valid("system.slice/slurmstepd.scope/job_%j"));
+    assert_true(mark_target_pattern_is_valid("%j"));
+    assert_false(mark_target_pattern_is_valid(""));
+    assert_false(mark_target_pattern_is_valid("job"));
+    assert_false(mark_target_pattern_is_valid("/job_%j"));
+    assert_false(mark_target_pattern_is_valid("../job_%j"));
+    assert_false(mark_target_pattern_is_valid("%j/%j"));
+    assert_false(mark_target_pattern_is_valid("%s/%j"));
+    assert_false(mark_target_pattern_is_valid("%j/%n"));
+    assert_false(mark_target_pattern_is_valid("a\"/%j"));
+    for (uint32_t i = 0; i < cgroup_patterns_standard.count; i++)
+        assert_true(mark_target_pattern_is_valid(cgroup_patterns_standard.list[i]));
 }
 
 static void a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there(void **state)
 {
-    struct wanted wanted;
-    struct targets targets;
-    struct levels levels;
+    struct desired_marks desired;
+    struct mark_targets targets;
+    struct dscp_levels levels;
     static const char text[] =
         "{\"levels\":2,\"valid_s\":45,\"jobs\":["
         "{\"id\":1,\"level\":1,\"cgroup\":\"unified/no-such-group/1.0\",\"pid\":7},"
         "{\"id\":2,\"level\":0,\"cgroup\":\"unified\"},"
         "{\"id\":3,\"level\":0,\"executor\":\"slurm\"}]}";
-    levels_parse(&levels, levels_standard, NULL);
-    wanted_init(&wanted);
-    targets_init(&targets);
-    assert_int_equal(wanted_parse(&wanted, text, strlen(text), NULL), 0);
-    targets_fill(&targets, &wanted, &levels, &patterns_standard);
+    dscp_levels_parse(&levels, dscp_levels_standard, NULL);
+    desired_init(&desired);
+    mark_targets_init(&targets);
+    assert_int_equal(desired_parse(&desired, text, strlen(text), NULL), 0);
+    mark_targets_fill(&targets, &desired, &levels, &cgroup_patterns_standard);
     assert_int_equal(targets.count, 3);
     assert_int_equal(targets.list[0].point, 5);
     assert_int_equal(targets.list[0].pid, 7);
     assert_int_equal(targets.list[1].point, 0);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(targets.list[i].group, 0); /* the root is nobody's */
-    assert_false(targets_look(&targets, &patterns_standard));
-    targets_release(&targets);
-    wanted_release(&wanted);
+    assert_false(mark_targets_find_missing(&targets, &cgroup_patterns_standard));
+    mark_targets_release(&targets);
+    desired_release(&desired);
 }
 
 struct seen {
@@ -75,12 +75,12 @@ static bool has(const struct seen *seen, int pid)
     return false;
 }
 
-static struct seen look(const struct target *target, uint64_t *start)
+static struct seen look(const struct mark_target *target, uint64_t *start)
 {
     struct seen seen = { .count = 0 };
     struct procs procs;
     procs_init(&procs);
-    procs_each(&procs, target, start, see, &seen);
+    procs_for_each(&procs, target, start, see, &seen);
     procs_release(&procs);
     return seen;
 }
@@ -109,7 +109,7 @@ static pid_t start_family(pid_t *ret_child)
 static void a_family_is_found_even_without_its_head(void **state)
 {
     pid_t child, pid = start_family(&child);
-    struct target target = { .id = 1, .pid = pid };
+    struct mark_target target = { .id = 1, .pid = pid };
     uint64_t start = 0;
     struct seen seen = look(&target, &start);
     assert_int_equal(seen.count, 2);
@@ -129,7 +129,7 @@ static void a_family_is_found_even_without_its_head(void **state)
 static void a_number_that_somebody_else_has_now_is_nobodys(void **state)
 {
     pid_t child, pid = start_family(&child);
-    struct target target = { .id = 1, .pid = pid };
+    struct mark_target target = { .id = 1, .pid = pid };
     uint64_t start = 1; /* the job's first process was another, long ago */
     assert_int_equal(look(&target, &start).count, 0);
     assert_int_equal(look(&target, &start).count, 0); /* and it stays over */

@@ -1,5 +1,5 @@
-/* wanted.c - what berthd wants of a host, from JSON. */
-#include "flowd/wanted.h"
+/* desired.c - what berthd wants of a host, from JSON. */
+#include "flowd/desired.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,26 +10,26 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 
 #define PID_LAST (1 << 22) /* the kernel's own bound */
 
-void wanted_init(struct wanted *wanted)
+void desired_init(struct desired_marks *desired)
 {
-    *wanted = (struct wanted){ .levels = LEVELS_MIN };
-    arena_init(&wanted->arena, 64 * 1024);
+    *desired = (struct desired_marks){ .levels = DSCP_LEVELS_MIN };
+    arena_init(&desired->arena, 64 * 1024);
 }
 
-void wanted_release(struct wanted *wanted)
+void desired_release(struct desired_marks *desired)
 {
-    arena_release(&wanted->arena);
+    arena_release(&desired->arena);
 }
 
-static void empty(struct wanted *wanted)
+static void empty(struct desired_marks *desired)
 {
-    arena_reset(&wanted->arena);
-    wanted->jobs = NULL;
-    wanted->count = 0;
+    arena_reset(&desired->arena);
+    desired->jobs = NULL;
+    desired->count = 0;
 }
 
 static bool is_clean(const char *text)
@@ -41,9 +41,9 @@ static bool is_clean(const char *text)
     return true;
 }
 
-bool wanted_path_is_plain(const char *path)
+bool desired_path_is_plain(const char *path)
 {
-    if (!*path || strlen(path) >= WANTED_CGROUP_MAX || !is_clean(path))
+    if (!*path || strlen(path) >= DESIRED_CGROUP_MAX || !is_clean(path))
         return false;
     for (const char *at = path;;) {
         size_t length = strcspn(at, "/");
@@ -76,18 +76,18 @@ static bool take_name(const struct json *object, const char *key, char *name,
     return true;
 }
 
-static const char *take_path(struct wanted *wanted, struct wanted_job *job,
+static const char *take_path(struct desired_marks *desired, struct desired_job *job,
                              const struct json *value)
 {
     const char *path = json_as_text(value);
-    if (!path || !wanted_path_is_plain(path))
+    if (!path || !desired_path_is_plain(path))
         return "cgroup: want a path below /sys/fs/cgroup without \"..\" and quotes";
-    job->cgroup = arena_text(&wanted->arena, path);
+    job->cgroup = arena_text(&desired->arena, path);
     return NULL;
 }
 
 /* What is wrong with it, or NULL. */
-static const char *take_job(struct wanted *wanted, struct wanted_job *job,
+static const char *take_job(struct desired_marks *desired, struct desired_job *job,
                             const struct json *json)
 {
     int64_t id = 0, level = -1, attempt = 0, pid = 0;
@@ -97,7 +97,7 @@ static const char *take_job(struct wanted *wanted, struct wanted_job *job,
     if (!take_count(json, "id", 1, INT64_MAX, &id) || id == 0)
         return "id: want a number from 1";
     job->id = (uint64_t)id;
-    if (!take_count(json, "level", 0, wanted->levels - 1, &level) || level < 0)
+    if (!take_count(json, "level", 0, desired->levels - 1, &level) || level < 0)
         return "level: want a number from 0 and below levels";
     if (!take_count(json, "attempt", 0, UINT32_MAX, &attempt))
         return "attempt: want a number from 0";
@@ -110,71 +110,75 @@ static const char *take_job(struct wanted *wanted, struct wanted_job *job,
     job->pid = (int)pid;
     job->slurm = strcmp(executor, "slurm") == 0;
     const struct json *path = json_get(json, "cgroup");
-    return path ? take_path(wanted, job, path) : NULL;
+    return path ? take_path(desired, job, path) : NULL;
 }
 
 static int by_id(const void *a, const void *b)
 {
-    const struct wanted_job *x = a, *y = b;
+    const struct desired_job *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int take_jobs(struct wanted *wanted, const struct json *list, struct error *err)
+static int take_jobs(struct desired_marks *desired, const struct json *list,
+                     struct error *err)
 {
     if (!json_is_array(list))
         return error_set(err, -EINVAL, "jobs: want a list");
     size_t count = json_count(list);
-    if (count > WANTED_JOBS_MAX)
+    if (count > DESIRED_JOBS_MAX)
         return error_set(err, -EINVAL, "jobs: %zu of them; at most %d", count,
-                         WANTED_JOBS_MAX);
-    wanted->jobs = arena_array(&wanted->arena, struct wanted_job, count + 1);
+                         DESIRED_JOBS_MAX);
+    desired->jobs = arena_array(&desired->arena, struct desired_job, count + 1);
     for (size_t i = 0; i < count; i++) {
-        struct wanted_job *job = &wanted->jobs[i];
-        const char *wrong = take_job(wanted, job, json_item(list, i));
+        struct desired_job *job = &desired->jobs[i];
+        const char *wrong = take_job(desired, job, json_item(list, i));
         if (wrong && job->id)
             return error_set(err, -EINVAL, "job %" PRIu64 ": %s", job->id, wrong);
         if (wrong)
             return error_set(err, -EINVAL, "jobs[%zu]: %s", i, wrong);
     }
-    qsort(wanted->jobs, count, sizeof *wanted->jobs, by_id);
+    qsort(desired->jobs, count, sizeof *desired->jobs, by_id);
     for (size_t i = 1; i < count; i++)
-        if (wanted->jobs[i].id == wanted->jobs[i - 1].id)
+        if (desired->jobs[i].id == desired->jobs[i - 1].id)
             return error_set(err, -EINVAL, "job %" PRIu64 " is there twice",
-                             wanted->jobs[i].id);
-    wanted->count = (uint32_t)count;
+                             desired->jobs[i].id);
+    desired->count = (uint32_t)count;
     return 0;
 }
 
-static int take_all(struct wanted *wanted, const struct json *json, struct error *err)
+static int take_all(struct desired_marks *desired, const struct json *json,
+                    struct error *err)
 {
     int64_t levels = 0;
     double valid_s = 0;
     if (!json_is_object(json))
         return error_set(err, -EINVAL, "want an object");
-    if (!take_count(json, "levels", LEVELS_MIN, LEVELS_MAX, &levels) || levels == 0)
-        return error_set(err, -EINVAL, "levels: want %d to %d", LEVELS_MIN, LEVELS_MAX);
+    if (!take_count(json, "levels", DSCP_LEVELS_MIN, DSCP_LEVELS_MAX, &levels) ||
+        levels == 0)
+        return error_set(err, -EINVAL, "levels: want %d to %d", DSCP_LEVELS_MIN,
+                         DSCP_LEVELS_MAX);
     if (!json_as_number(json_get(json, "valid_s"), &valid_s) || !(valid_s >= 1) ||
-        valid_s > WANTED_VALID_MAX_S)
+        valid_s > DESIRED_VALID_MAX_S)
         return error_set(err, -EINVAL, "valid_s: want 1 to %d seconds",
-                         WANTED_VALID_MAX_S);
-    if (!take_name(json, "flow", wanted->flow, sizeof wanted->flow) ||
-        !take_name(json, "host", wanted->host, sizeof wanted->host))
+                         DESIRED_VALID_MAX_S);
+    if (!take_name(json, "flow", desired->flow, sizeof desired->flow) ||
+        !take_name(json, "host", desired->host, sizeof desired->host))
         return error_set(err, -EINVAL, "flow, host: want names");
-    wanted->levels = (uint32_t)levels;
-    wanted->valid_ns = units_ns(valid_s);
-    return take_jobs(wanted, json_get(json, "jobs"), err);
+    desired->levels = (uint32_t)levels;
+    desired->valid_ns = units_ns(valid_s);
+    return take_jobs(desired, json_get(json, "jobs"), err);
 }
 
-int wanted_parse(struct wanted *wanted, const char *text, size_t count,
-                 struct error *err)
+int desired_parse(struct desired_marks *desired, const char *text, size_t count,
+                  struct error *err)
 {
     struct json *json = NULL;
-    empty(wanted);
+    empty(desired);
     int r = json_parse(text, count, &json, err);
     if (r == 0)
-        r = take_all(wanted, json, err);
+        r = take_all(desired, json, err);
     json_free(json);
     if (r < 0)
-        empty(wanted);
+        empty(desired);
     return r < 0 ? -EINVAL : 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "flowd/events.h"
+#include "flowd/sse.h"
 
 struct heard {
     struct buf text;
@@ -30,14 +30,14 @@ static void hear_no(void *context, const char *why)
 static struct heard listen_to(const char *bytes, size_t count, size_t piece)
 {
     struct heard heard = { .refused = 0 };
-    struct ears ears = { hear, hear_no, &heard };
-    struct events events;
+    struct sse_handler ears = { hear, hear_no, &heard };
+    struct sse_parser events;
     buf_init(&heard.text, 64 << 20);
     buf_text(&heard.text, "");
-    events_init(&events);
+    sse_init(&events);
     for (size_t at = 0; at < count; at += piece)
-        events_add(&events, bytes + at, count - at < piece ? count - at : piece, &ears);
-    events_release(&events);
+        sse_add(&events, bytes + at, count - at < piece ? count - at : piece, &ears);
+    sse_release(&events);
     return heard;
 }
 
@@ -94,12 +94,12 @@ static struct heard long_event(size_t lines, size_t line)
 
 static void what_is_too_long_is_refused_and_the_next_is_heard(void **state)
 {
-    struct heard heard = long_event(1, EVENTS_LINE_MAX - 6);
+    struct heard heard = long_event(1, SSE_LINE_MAX - 6);
     assert_int_equal(heard.refused, 0);
-    assert_true(heard.text.count > EVENTS_LINE_MAX);
+    assert_true(heard.text.count > SSE_LINE_MAX);
     buf_release(&heard.text);
 
-    heard = long_event(1, EVENTS_LINE_MAX - 5);
+    heard = long_event(1, SSE_LINE_MAX - 5);
     assert_int_equal(heard.refused, 1);
     assert_string_equal(heard.text.bytes, "[flows|y]");
     buf_release(&heard.text);
@@ -113,16 +113,16 @@ static void what_is_too_long_is_refused_and_the_next_is_heard(void **state)
 static void a_new_connection_begins_afresh(void **state)
 {
     struct heard heard = { .refused = 0 };
-    struct ears ears = { hear, hear_no, &heard };
-    struct events events;
+    struct sse_handler ears = { hear, hear_no, &heard };
+    struct sse_parser events;
     buf_init(&heard.text, 1000);
     buf_text(&heard.text, "");
-    events_init(&events);
-    events_add(&events, "event: flows\ndata: ol", 21, &ears);
-    events_reset(&events);
-    events_add(&events, "data: new\n\n", 11, &ears);
+    sse_init(&events);
+    sse_add(&events, "event: flows\ndata: ol", 21, &ears);
+    sse_reset(&events);
+    sse_add(&events, "data: new\n\n", 11, &ears);
     assert_string_equal(heard.text.bytes, "[message|new]");
-    events_release(&events);
+    sse_release(&events);
     buf_release(&heard.text);
 }
 

@@ -1,5 +1,5 @@
-/* bench.c - how long an update takes on this host. */
-#include "flowd/bench.h"
+/* flowd_bench.c - how long an update takes on this host. */
+#include "flowd/flowd_bench.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 #include "flowd/marker.h"
-#include "flowd/target.h"
-#include "flowd/wanted.h"
+#include "flowd/mark_target.h"
+#include "flowd/desired.h"
 
 #define PATH_BYTES 256
 #define ROUNDS 9
@@ -28,9 +28,9 @@ struct bench {
     uint32_t count;
     char folder[PATH_BYTES]; /* of our jobs, below CGROUP_ROOT */
     pid_t *children;
-    struct wanted wanted;
-    struct targets targets;
-    const struct levels *levels;
+    struct desired_marks desired;
+    struct mark_targets targets;
+    const struct dscp_levels *levels;
     FILE *file;
 };
 
@@ -73,24 +73,24 @@ static int start_jobs(struct bench *bench, struct error *err)
 {
     char path[2 * PATH_BYTES];
     snprintf(bench->folder, sizeof bench->folder, "%sberth-bench-%d",
-             target_hierarchy(), (int)getpid());
+             mark_target_hierarchy(), (int)getpid());
     snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, bench->folder);
     if (mkdir(path, 0755) < 0)
         return error_set(err, -errno, "%.200s: %s", path, strerror(errno));
-    bench->wanted.levels = bench->levels->count;
-    bench->wanted.jobs =
-        arena_array(&bench->wanted.arena, struct wanted_job, bench->count);
-    bench->wanted.count = bench->count;
+    bench->desired.levels = bench->levels->count;
+    bench->desired.jobs =
+        arena_array(&bench->desired.arena, struct desired_job, bench->count);
+    bench->desired.count = bench->count;
     for (uint32_t i = 0; i < bench->count; i++) {
         char name[PATH_BYTES + 16];
         snprintf(name, sizeof name, "%s/%u", bench->folder, i + 1);
         snprintf(path, sizeof path, "%s/%s", CGROUP_ROOT, name);
         if (mkdir(path, 0755) < 0)
             return error_set(err, -errno, "%.200s: %s", path, strerror(errno));
-        bench->wanted.jobs[i] =
-            (struct wanted_job){ .id = i + 1,
-                                 .level = i % bench->levels->count,
-                                 .cgroup = arena_text(&bench->wanted.arena, name) };
+        bench->desired.jobs[i] =
+            (struct desired_job){ .id = i + 1,
+                                  .level = i % bench->levels->count,
+                                  .cgroup = arena_text(&bench->desired.arena, name) };
         bench->children[i] = start_job(name);
     }
     return 0;
@@ -124,7 +124,7 @@ static void change_order(struct bench *bench, enum change change, uint32_t round
     uint32_t levels = bench->levels->count;
     uint32_t count = change == ALL ? bench->count : change == ONE ? 1 : 0;
     for (uint32_t i = 0; i < count; i++)
-        bench->wanted.jobs[i].level = (i + round) % levels;
+        bench->desired.jobs[i].level = (i + round) % levels;
 }
 
 static int by_ms(const void *a, const void *b)
@@ -160,7 +160,8 @@ static int one_update(struct bench *bench, const struct marker *marker, void *se
                       struct took *took, struct error *err)
 {
     struct took begun = now();
-    targets_fill(&bench->targets, &bench->wanted, bench->levels, &patterns_standard);
+    mark_targets_fill(&bench->targets, &bench->desired, bench->levels,
+                      &cgroup_patterns_standard);
     struct marking marking = { .targets = bench->targets.list,
                                .count = bench->targets.count,
                                .now_ns = (int64_t)(begun.ms * 1e6),
@@ -228,23 +229,23 @@ static int run_all(struct bench *bench, struct error *err)
     return r;
 }
 
-int bench_markers(uint32_t jobs, const struct levels *levels, FILE *file,
-                  struct error *err)
+int flowd_bench_markers(uint32_t jobs, const struct dscp_levels *levels, FILE *file,
+                        struct error *err)
 {
     struct bench bench = { .count = jobs, .levels = levels, .file = file };
-    if (!target_hierarchy())
+    if (!mark_target_hierarchy())
         return error_set(err, -ENOENT, "no cgroups of version 2 are mounted");
     if (unshare(CLONE_NEWNET) < 0)
         return error_set(err, -errno, "a network namespace of our own: %s",
                          strerror(errno));
-    wanted_init(&bench.wanted);
-    targets_init(&bench.targets);
+    desired_init(&bench.desired);
+    mark_targets_init(&bench.targets);
     bench.children = calloc(jobs, sizeof *bench.children);
     if (!bench.children)
         abort();
     int r = run_all(&bench, err);
     free(bench.children);
-    targets_release(&bench.targets);
-    wanted_release(&bench.wanted);
+    mark_targets_release(&bench.targets);
+    desired_release(&bench.desired);
     return r;
 }

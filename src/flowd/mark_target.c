@@ -1,5 +1,5 @@
-/* target.c - where a job is on this host. */
-#include "flowd/target.h"
+/* mark_target.c - where a job is on this host. */
+#include "flowd/mark_target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 #include "flowd/procs.h"
-#include "flowd/wanted.h"
+#include "flowd/desired.h"
 
 #define CGROUP2_MAGIC 0x63677270
 #define PATH_BYTES 1024
@@ -25,20 +25,20 @@ struct sight {
 };
 
 /* Slurm's own place, then where it is without systemd, and under a slurmd of a site. */
-const struct patterns patterns_standard = {
+const struct cgroup_patterns cgroup_patterns_standard = {
     .list = { "system.slice/slurmstepd.scope/job_%j", "slurmstepd.scope/job_%j",
               "slurm/job_%j", "system.slice/slurmd.service/job_%j" },
     .count = 4,
 };
 
-bool pattern_is_fit(const char *pattern)
+bool mark_target_pattern_is_valid(const char *pattern)
 {
     const char *at = strstr(pattern, "%j");
     return at && !strchr(at + 1, '%') && strchr(pattern, '%') == at &&
-           wanted_path_is_plain(pattern) && strlen(pattern) < WANTED_CGROUP_MAX - 20;
+           desired_path_is_plain(pattern) && strlen(pattern) < DESIRED_CGROUP_MAX - 20;
 }
 
-const char *target_hierarchy(void)
+const char *mark_target_hierarchy(void)
 {
     struct statfs fs;
     if (statfs(CGROUP_ROOT, &fs) == 0 && fs.f_type == CGROUP2_MAGIC)
@@ -61,13 +61,13 @@ static uint32_t depth_of(const char *path, const char *hierarchy)
 }
 
 /* Whether there is a cgroup of that path; then its number and depth are known. */
-static bool look_at(struct target *target, const char *path, const char *hierarchy)
+static bool look_at(struct mark_target *target, const char *path, const char *hierarchy)
 {
     char whole[PATH_BYTES];
     struct stat status;
     uint32_t depth = depth_of(path, hierarchy);
     snprintf(whole, sizeof whole, "%s/%s", CGROUP_ROOT, path);
-    if (depth == 0 || depth > TARGET_DEPTH_MAX || lstat(whole, &status) < 0 ||
+    if (depth == 0 || depth > MARK_TARGET_DEPTH_MAX || lstat(whole, &status) < 0 ||
         !S_ISDIR(status.st_mode))
         return false;
     target->depth = depth;
@@ -75,13 +75,14 @@ static bool look_at(struct target *target, const char *path, const char *hierarc
     return true;
 }
 
-static struct arena *arena_of(struct targets *targets)
+static struct arena *arena_of(struct mark_targets *targets)
 {
     return &targets->arenas[targets->arena];
 }
 
-static void look_for_slurm(struct targets *targets, struct target *target,
-                           const struct patterns *patterns, const char *hierarchy)
+static void look_for_slurm(struct mark_targets *targets, struct mark_target *target,
+                           const struct cgroup_patterns *patterns,
+                           const char *hierarchy)
 {
     for (uint32_t i = 0; i < patterns->count && target->group == 0; i++) {
         const char *pattern = patterns->list[i], *at = strstr(pattern, "%j");
@@ -93,8 +94,8 @@ static void look_for_slurm(struct targets *targets, struct target *target,
     }
 }
 
-static void look_for(struct targets *targets, struct target *target,
-                     const struct patterns *patterns, const char *hierarchy)
+static void look_for(struct mark_targets *targets, struct mark_target *target,
+                     const struct cgroup_patterns *patterns, const char *hierarchy)
 {
     target->group = 0;
     if (!hierarchy)
@@ -105,14 +106,14 @@ static void look_for(struct targets *targets, struct target *target,
         look_for_slurm(targets, target, patterns, hierarchy);
 }
 
-void targets_init(struct targets *targets)
+void mark_targets_init(struct mark_targets *targets)
 {
-    *targets = (struct targets){ .count = 0 };
+    *targets = (struct mark_targets){ .count = 0 };
     arena_init(&targets->arenas[0], 64 * 1024);
     arena_init(&targets->arenas[1], 64 * 1024);
 }
 
-void targets_release(struct targets *targets)
+void mark_targets_release(struct mark_targets *targets)
 {
     arena_release(&targets->arenas[0]);
     arena_release(&targets->arenas[1]);
@@ -120,18 +121,18 @@ void targets_release(struct targets *targets)
 
 static int by_group(const void *a, const void *b)
 {
-    const struct target *x = *(struct target *const *)a;
-    const struct target *y = *(struct target *const *)b;
+    const struct mark_target *x = *(struct mark_target *const *)a;
+    const struct mark_target *y = *(struct mark_target *const *)b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
     return (x->id > y->id) - (x->id < y->id);
 }
 
 /* One cgroup is one job's: what a later one says of it does not count. */
-static void part(struct targets *targets)
+static void part(struct mark_targets *targets)
 {
-    struct target **order =
-        arena_array(arena_of(targets), struct target *, targets->count + 1);
+    struct mark_target **order =
+        arena_array(arena_of(targets), struct mark_target *, targets->count + 1);
     for (uint32_t i = 0; i < targets->count; i++)
         order[i] = &targets->list[i];
     qsort(order, targets->count, sizeof *order, by_group);
@@ -143,12 +144,12 @@ static void part(struct targets *targets)
 }
 
 /* What was seen of a job before still holds.  Both lists are by id. */
-static void keep_sights(struct targets *targets, const struct target *old,
+static void keep_sights(struct mark_targets *targets, const struct mark_target *old,
                         uint32_t count)
 {
     uint32_t a = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
-        struct target *target = &targets->list[i];
+        struct mark_target *target = &targets->list[i];
         while (a < count && old[a].id < target->id)
             a++;
         if (a < count && old[a].id == target->id && old[a].group == target->group)
@@ -156,24 +157,27 @@ static void keep_sights(struct targets *targets, const struct target *old,
     }
 }
 
-void targets_fill(struct targets *targets, const struct wanted *wanted,
-                  const struct levels *levels, const struct patterns *patterns)
+void mark_targets_fill(struct mark_targets *targets,
+                       const struct desired_marks *desired,
+                       const struct dscp_levels *levels,
+                       const struct cgroup_patterns *patterns)
 {
-    const char *hierarchy = target_hierarchy();
-    const struct target *old = targets->list;
+    const char *hierarchy = mark_target_hierarchy();
+    const struct mark_target *old = targets->list;
     uint32_t old_count = targets->count;
     targets->arena = !targets->arena;
     arena_reset(arena_of(targets));
-    targets->list = arena_array(arena_of(targets), struct target, wanted->count + 1);
-    targets->count = wanted->count;
-    for (uint32_t i = 0; i < wanted->count; i++) {
-        const struct wanted_job *job = &wanted->jobs[i];
-        struct target *target = &targets->list[i];
-        *target = (struct target){
+    targets->list =
+        arena_array(arena_of(targets), struct mark_target, desired->count + 1);
+    targets->count = desired->count;
+    for (uint32_t i = 0; i < desired->count; i++) {
+        const struct desired_job *job = &desired->jobs[i];
+        struct mark_target *target = &targets->list[i];
+        *target = (struct mark_target){
             .id = job->id,
             .attempt = job->attempt,
             .level = job->level,
-            .point = levels_point(levels, wanted->levels, job->level),
+            .point = dscp_levels_point(levels, desired->levels, job->level),
             .pid = job->pid,
             .slurm = job->slurm,
             .cgroup = job->cgroup ? arena_text(arena_of(targets), job->cgroup) : NULL,
@@ -184,12 +188,13 @@ void targets_fill(struct targets *targets, const struct wanted *wanted,
     keep_sights(targets, old, old_count);
 }
 
-bool targets_look(struct targets *targets, const struct patterns *patterns)
+bool mark_targets_find_missing(struct mark_targets *targets,
+                               const struct cgroup_patterns *patterns)
 {
-    const char *hierarchy = target_hierarchy();
+    const char *hierarchy = mark_target_hierarchy();
     bool found = false;
     for (uint32_t i = 0; i < targets->count; i++) {
-        struct target *target = &targets->list[i];
+        struct mark_target *target = &targets->list[i];
         if (target->group == 0) {
             look_for(targets, target, patterns, hierarchy);
             found = found || target->group != 0;
@@ -219,16 +224,16 @@ static bool see_process(void *context, int pid, int handle)
     return !sight->elsewhere && --sight->left > 0;
 }
 
-bool targets_locate(struct targets *targets)
+bool mark_targets_check_namespaces(struct mark_targets *targets)
 {
     uint64_t own = network_of("self");
     bool news = false;
     for (uint32_t i = 0; i < targets->count; i++) {
-        struct target *target = &targets->list[i];
+        struct mark_target *target = &targets->list[i];
         struct sight sight = { .own = own, .left = SIGHTS_MAX };
         if (target->group == 0 || target->elsewhere)
             continue; /* what was seen once holds: to and fro would lose counts */
-        procs_each(NULL, target, NULL, see_process, &sight);
+        procs_for_each(NULL, target, NULL, see_process, &sight);
         target->elsewhere = sight.elsewhere;
         news = news || sight.elsewhere;
     }

@@ -1,5 +1,5 @@
-/* config.c - flowd.yaml. */
-#include "flowd/config.h"
+/* flowd_config.c - flowd.yaml. */
+#include "flowd/flowd_config.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -24,16 +24,16 @@ static const struct key {
 };
 
 /* A pattern, or a list of them. */
-static const char *take_patterns(struct patterns *patterns, struct arena *arena,
+static const char *take_patterns(struct cgroup_patterns *patterns, struct arena *arena,
                                  const struct json *value)
 {
     size_t count = json_is_array(value) ? json_count(value) : 1;
-    if (count > PATTERNS_MAX)
+    if (count > CGROUP_PATTERNS_MAX)
         return "too many patterns";
     for (size_t i = 0; i < count; i++) {
         const char *text =
             json_as_text(json_is_array(value) ? json_item(value, i) : value);
-        if (!text || !pattern_is_fit(text))
+        if (!text || !mark_target_pattern_is_valid(text))
             return "want a path below /sys/fs/cgroup with one %j, or a list of them";
         patterns->list[i] = arena_text(arena, text);
     }

@@ -1,5 +1,5 @@
 /*
- * levels.h - from a job's level to the code point its packets carry.
+ * dscp.h - from a job's level to the code point its packets carry.
  *
  * A site has a few code points for jobs, best first.  Unmarked traffic, which is
  * everybody else's, stands among them, by default before the last: jobs that gain least
@@ -13,9 +13,9 @@
 
 struct error;
 
-#define LEVELS_MIN 2
-#define LEVELS_MAX 8 /* that a flow policy may have */
-#define POINTS_MAX 7 /* with control traffic, the eight queues of a switch */
+#define DSCP_LEVELS_MIN 2
+#define DSCP_LEVELS_MAX 8 /* that a flow policy may have */
+#define DSCP_POINTS_MAX 7 /* with control traffic, the eight queues of a switch */
 #define DSCP_UNMARKED 0
 
 /*
@@ -23,31 +23,32 @@ struct error;
  * header.  The kernel's standard map (pfifo_fast, prio, fq) has three bands: 6 is in the
  * first, 4 and 0 in the second, 1 in the third, so that these four keep the order.
  */
-struct point {
+struct dscp_point {
     uint8_t dscp;
     uint8_t priority; /* 0 to 6: more would need another capability */
 };
 
-struct levels {
-    struct point points[POINTS_MAX]; /* best first */
+struct dscp_levels {
+    struct dscp_point points[DSCP_POINTS_MAX]; /* best first */
     uint32_t count;
     uint32_t unmarked; /* this many come before unmarked traffic */
 };
 
 /* "cs5,cs4,cs3,cs2,unmarked,cs1" */
-extern const char levels_standard[];
+extern const char dscp_levels_standard[];
 
 /*
  * Read "POINT[:PRIORITY],…": POINT is cs1 to cs5, af11 to af43, ef, unmarked or a number
  * below 48.  -EINVAL with a sentence.
  */
-int levels_parse(struct levels *levels, const char *text, struct error *err);
+int dscp_levels_parse(struct dscp_levels *levels, const char *text, struct error *err);
 
 /* Which point stands for 'level' of 'count': the first and the last always match. */
-uint32_t levels_point(const struct levels *levels, uint32_t count, uint32_t level);
+uint32_t dscp_levels_point(const struct dscp_levels *levels, uint32_t count,
+                           uint32_t level);
 
 /* Which point has this code, or -1. */
-int levels_find(const struct levels *levels, uint8_t dscp);
+int dscp_levels_find(const struct dscp_levels *levels, uint8_t dscp);
 
 #define DSCP_NAME_MAX 12
 

@@ -5,24 +5,24 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flowd/levels.h"
+#include "flowd/dscp.h"
 
-static struct levels read_levels(const char *text)
+static struct dscp_levels read_levels(const char *text)
 {
-    struct levels levels;
+    struct dscp_levels levels;
     struct error err = { "" };
-    if (levels_parse(&levels, text, &err) < 0)
+    if (dscp_levels_parse(&levels, text, &err) < 0)
         fail_msg("%s: %s", text, err.text);
     return levels;
 }
 
-static void expect_points(const struct levels *levels, uint32_t count,
+static void expect_points(const struct dscp_levels *levels, uint32_t count,
                           const char *expected)
 {
     char text[128] = "", name[DSCP_NAME_MAX];
     for (uint32_t i = 0; i < count; i++) {
         size_t used = strlen(text);
-        uint32_t point = levels_point(levels, count, i);
+        uint32_t point = dscp_levels_point(levels, count, i);
         snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
                  dscp_name(name, levels->points[point].dscp));
     }
@@ -31,7 +31,7 @@ static void expect_points(const struct levels *levels, uint32_t count,
 
 static void any_number_of_levels_finds_its_points(void **state)
 {
-    struct levels levels = read_levels(levels_standard);
+    struct dscp_levels levels = read_levels(dscp_levels_standard);
     expect_points(&levels, 2, "cs5 cs1");
     expect_points(&levels, 3, "cs5 cs3 cs1");
     expect_points(&levels, 4, "cs5 cs4 cs2 cs1");
@@ -46,13 +46,14 @@ static void a_better_level_is_never_behind(void **state)
     static const char *const lists[] = { "cs5,cs4,cs3,cs2,unmarked,cs1", "cs2,cs1",
                                          "ef,af41,af31,unmarked,12,10,8" };
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        struct levels levels = read_levels(lists[i]);
-        for (uint32_t count = LEVELS_MIN; count <= LEVELS_MAX; count++) {
-            assert_int_equal(levels_point(&levels, count, 0), 0);
-            assert_int_equal(levels_point(&levels, count, count - 1), levels.count - 1);
+        struct dscp_levels levels = read_levels(lists[i]);
+        for (uint32_t count = DSCP_LEVELS_MIN; count <= DSCP_LEVELS_MAX; count++) {
+            assert_int_equal(dscp_levels_point(&levels, count, 0), 0);
+            assert_int_equal(dscp_levels_point(&levels, count, count - 1),
+                             levels.count - 1);
             for (uint32_t level = 1; level < count; level++)
-                assert_true(levels_point(&levels, count, level) >=
-                            levels_point(&levels, count, level - 1));
+                assert_true(dscp_levels_point(&levels, count, level) >=
+                            dscp_levels_point(&levels, count, level - 1));
         }
     }
 }
@@ -61,7 +62,7 @@ static void a_better_level_is_never_behind(void **state)
 static void the_hosts_own_queues_keep_the_order(void **state)
 {
     static const uint32_t band[] = { 1, 2, 2, 2, 1, 2, 0 };
-    struct levels levels = read_levels(levels_standard);
+    struct dscp_levels levels = read_levels(dscp_levels_standard);
     for (uint32_t i = 1; i < levels.count; i++)
         assert_true(band[levels.points[i].priority] >=
                     band[levels.points[i - 1].priority]);
@@ -71,14 +72,14 @@ static void the_hosts_own_queues_keep_the_order(void **state)
 
 static void unmarked_stands_before_the_last_unless_said_otherwise(void **state)
 {
-    assert_int_equal(read_levels(levels_standard).unmarked, 4);
+    assert_int_equal(read_levels(dscp_levels_standard).unmarked, 4);
     assert_int_equal(read_levels("cs3,cs2,cs1").unmarked, 2);
     assert_int_equal(read_levels("cs5,unmarked,cs2,cs1").unmarked, 1);
 }
 
 static void a_site_says_its_own(void **state)
 {
-    struct levels levels = read_levels("af41:5,26:3,unmarked,cs1:2");
+    struct dscp_levels levels = read_levels("af41:5,26:3,unmarked,cs1:2");
     assert_int_equal(levels.count, 4);
     assert_int_equal(levels.points[0].dscp, 34);
     assert_int_equal(levels.points[0].priority, 5);
@@ -86,8 +87,8 @@ static void a_site_says_its_own(void **state)
     assert_int_equal(levels.points[1].priority, 3);
     assert_int_equal(levels.points[2].dscp, 0);
     assert_int_equal(levels.points[3].priority, 2);
-    assert_int_equal(levels_find(&levels, 26), 1);
-    assert_int_equal(levels_find(&levels, 27), -1);
+    assert_int_equal(dscp_levels_find(&levels, 26), 1);
+    assert_int_equal(dscp_levels_find(&levels, 27), -1);
 }
 
 static void what_makes_no_sense_is_refused(void **state)
@@ -114,17 +115,17 @@ static void what_makes_no_sense_is_refused(void **state)
         { "99999999999999999999,cs1", "no code point" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct levels levels = { .count = 99 };
+        struct dscp_levels levels = { .count = 99 };
         struct error err = { "" };
-        assert_int_equal(levels_parse(&levels, cases[i].text, &err), -EINVAL);
+        assert_int_equal(dscp_levels_parse(&levels, cases[i].text, &err), -EINVAL);
         assert_non_null(strstr(err.text, cases[i].says));
         assert_int_equal(levels.count, 99);
     }
     char text[400];
     memset(text, 'a', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    struct levels levels;
-    assert_int_equal(levels_parse(&levels, text, NULL), -EINVAL);
+    struct dscp_levels levels;
+    assert_int_equal(dscp_levels_parse(&levels, text, NULL), -EINVAL);
 }
 
 RUN_CASES(TEST(any_number_of_levels_finds_its_points),
