@@ -33,7 +33,7 @@
 /* Jobs as buyers; the last 'spare' of them arrive later. */
 struct solve_market {
     struct arena arena;
-    struct drawn drawn;
+    struct random_programme drawn;
     uint32_t job_count, type_count;
     struct buyer *buyer; /* [job, then spare] */
     double *x;           /* [job][type]       */
@@ -41,23 +41,24 @@ struct solve_market {
 
 static void solve_market_make(struct solve_market *c, uint32_t job_count,
                               uint32_t type_count, double jobs_per_gpu,
-                              enum drawn_goal goal, uint32_t spare)
+                              enum random_goal goal, uint32_t spare)
 {
     uint32_t all = job_count + spare;
-    struct drawn_setup setup = { .job_count = all,
-                                 .type_count = type_count,
-                                 .jobs_per_gpu = jobs_per_gpu * all / job_count,
-                                 .noise = 0.15,
-                                 .seed = 1 };
+    struct random_programme_setup setup = { .job_count = all,
+                                            .type_count = type_count,
+                                            .jobs_per_gpu =
+                                                jobs_per_gpu * all / job_count,
+                                            .noise = 0.15,
+                                            .seed = 1 };
     arena_init(&c->arena, 0);
-    drawn_make(&c->drawn, &c->arena, &setup);
+    random_programme_make(&c->drawn, &c->arena, &setup);
     c->job_count = job_count;
     c->type_count = type_count;
     c->buyer = arena_array(&c->arena, struct buyer, all);
     c->x = arena_array(&c->arena, double, (size_t)job_count *type_count);
     for (uint32_t j = 0; j < all; j++)
-        c->buyer[j] =
-            drawn_buyer(&c->drawn, goal, j, arena_array(&c->arena, double, type_count));
+        c->buyer[j] = random_programme_buyer(
+            &c->drawn, goal, j, arena_array(&c->arena, double, type_count));
 }
 
 static void solve_market_release(struct solve_market *c)
@@ -155,7 +156,7 @@ static double time_clp_s(const struct solve_clp *g)
 }
 
 static int measure_cold(struct bench *bench, const char *id, uint32_t job_count,
-                        uint32_t type_count, double jobs_per_gpu, enum drawn_goal goal,
+                        uint32_t type_count, double jobs_per_gpu, enum random_goal goal,
                         bool beside_clp, struct error *err)
 {
     struct solve_market c;
@@ -228,7 +229,7 @@ static int measure_warm(struct bench *bench, const char *id, uint32_t job_count,
 {
     struct solve_market c;
     double ours_s, clp_s = 0;
-    solve_market_make(&c, job_count, 3, 4, DRAWN_MAX_MIN, CHANGES);
+    solve_market_make(&c, job_count, 3, 4, RANDOM_MAX_MIN, CHANGES);
     int r = time_changes(&c, &ours_s, err);
     if (r == 0 && beside_clp)
         clp_s = time_clp_changes_s(&c);
@@ -243,19 +244,19 @@ static int measure_filling(struct bench *bench, const char *id, double jobs_per_
                            struct error *err)
 {
     struct solve_market c;
-    struct filling_answer answer;
+    struct water_filling_answer answer;
     int r = 0;
     double best_s = INFINITY;
-    solve_market_make(&c, MANY, 3, jobs_per_gpu, DRAWN_MAX_MIN, 0);
+    solve_market_make(&c, MANY, 3, jobs_per_gpu, RANDOM_MAX_MIN, 0);
     double *rate = arena_array(&c.arena, double, (size_t)MANY * 3);
     double *level = arena_array(&c.arena, double, MANY);
     for (uint32_t j = 0; j < MANY; j++)
         for (uint32_t t = 0; t < 3; t++)
             rate[j * 3 + t] = c.buyer[j].rate[t] / c.buyer[j].need;
-    struct filling filling = { MANY, 3, c.drawn.capacity, c.drawn.gang, rate };
+    struct water_filling filling = { MANY, 3, c.drawn.capacity, c.drawn.gang, rate };
     for (uint32_t i = 0; r == 0 && i < 3; i++) {
         double begin_s = clock_cpu_s();
-        r = filling_solve(&filling, TOLERANCE, level, c.x, &answer, err);
+        r = water_filling_solve(&filling, TOLERANCE, level, c.x, &answer, err);
         best_s = fmin(best_s, clock_cpu_s() - begin_s);
     }
     if (r == 0)
@@ -272,9 +273,9 @@ static int measure_vectors(struct bench *bench, struct error *err)
                                        "maxmin_10_types_100k_avx512" };
     int r = 0;
     for (enum vectors v = VECTORS_PORTABLE; r == 0 && v < VECTORS_WIDEST; v++)
-        if (crowd_use_vectors(v) == v)
-            r = measure_cold(bench, ids[v], MANY, 10, 4, DRAWN_MAX_MIN, false, err);
-    crowd_use_vectors(VECTORS_WIDEST);
+        if (batch_use_vectors(v) == v)
+            r = measure_cold(bench, ids[v], MANY, 10, 4, RANDOM_MAX_MIN, false, err);
+    batch_use_vectors(VECTORS_WIDEST);
     return r;
 }
 
@@ -284,16 +285,16 @@ static int bench_solve_run(struct bench *bench, struct error *err)
         const char *id;
         uint32_t job_count;
         double jobs_per_gpu;
-        enum drawn_goal goal;
+        enum random_goal goal;
         bool beside_clp;
     } colds[] = {
-        { "maxmin_1k", 1024, 4, DRAWN_MAX_MIN, true },
-        { "maxmin_4k", SOME, 4, DRAWN_MAX_MIN, true },
-        { "maxmin_100k", MANY, 4, DRAWN_MAX_MIN, false },
-        { "makespan_4k", SOME, 4, DRAWN_MAKESPAN, true },
-        { "makespan_100k", MANY, 4, DRAWN_MAKESPAN, false },
-        { "makespan_12_per_gpu_100k", MANY, 12, DRAWN_MAKESPAN, false },
-        { "finish_time_100k", MANY, 4, DRAWN_FINISH_TIME, false },
+        { "maxmin_1k", 1024, 4, RANDOM_MAX_MIN, true },
+        { "maxmin_4k", SOME, 4, RANDOM_MAX_MIN, true },
+        { "maxmin_100k", MANY, 4, RANDOM_MAX_MIN, false },
+        { "makespan_4k", SOME, 4, RANDOM_MAKESPAN, true },
+        { "makespan_100k", MANY, 4, RANDOM_MAKESPAN, false },
+        { "makespan_12_per_gpu_100k", MANY, 12, RANDOM_MAKESPAN, false },
+        { "finish_time_100k", MANY, 4, RANDOM_FINISH_TIME, false },
     };
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < sizeof colds / sizeof *colds; i++)

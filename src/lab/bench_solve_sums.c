@@ -31,7 +31,7 @@
 
 struct sum_instance {
     struct arena arena;
-    struct drawn drawn;
+    struct random_programme drawn;
     struct auction auction;
     double *x;
 };
@@ -40,14 +40,14 @@ static const double prices[TYPES] = { 0.135, 0.43, 0.74 };
 
 static void sum_instance_make(struct sum_instance *sums, uint32_t job_count)
 {
-    struct drawn_setup setup = { .job_count = job_count,
-                                 .type_count = TYPES,
-                                 .jobs_per_gpu = 4,
-                                 .noise = 0.15,
-                                 .seed = 1 };
-    struct drawn *drawn = &sums->drawn;
+    struct random_programme_setup setup = { .job_count = job_count,
+                                            .type_count = TYPES,
+                                            .jobs_per_gpu = 4,
+                                            .noise = 0.15,
+                                            .seed = 1 };
+    struct random_programme *drawn = &sums->drawn;
     arena_init(&sums->arena, 0);
-    drawn_make(drawn, &sums->arena, &setup);
+    random_programme_make(drawn, &sums->arena, &setup);
     sums->x = arena_array(&sums->arena, double, (size_t)job_count *TYPES);
     sums->auction = (struct auction){ .job_count = job_count,
                                       .type_count = TYPES,
@@ -60,7 +60,7 @@ static void sum_instance_make(struct sum_instance *sums, uint32_t job_count)
 /* A part of the jobs gets a floor of up to a third of its mean rate. */
 static void set_random_floors(struct sum_instance *sums, double part)
 {
-    const struct drawn *drawn = &sums->drawn;
+    const struct random_programme *drawn = &sums->drawn;
     struct rng rng;
     rng_init(&rng, 1, "floors");
     double *floor = arena_array(&sums->arena, double, drawn->job_count);
@@ -77,14 +77,14 @@ static void set_random_floors(struct sum_instance *sums, double part)
 /* Every job's floor is the largest level that all can have: nothing is left over. */
 static int set_level_floors(struct sum_instance *sums, struct error *err)
 {
-    struct drawn *drawn = &sums->drawn;
+    struct random_programme *drawn = &sums->drawn;
     uint32_t n = drawn->job_count;
     struct market *market = market_new(TYPES, drawn->capacity, n);
     double *rate = arena_array(&sums->arena, double, (size_t)n *TYPES);
     double *floor = arena_array(&sums->arena, double, n);
     for (uint32_t j = 0; j < n; j++) {
         double *own = rate + (size_t)j * TYPES;
-        struct buyer buyer = drawn_buyer(drawn, DRAWN_MAX_MIN, j, own);
+        struct buyer buyer = random_programme_buyer(drawn, RANDOM_MAX_MIN, j, own);
         for (uint32_t t = 0; t < TYPES; t++)
             own[t] /= buyer.need;
         buyer.rate = own;
@@ -194,14 +194,14 @@ static int measure_sums(struct bench *bench, uint32_t job_count, const char *siz
 
 struct pairs_instance {
     struct arena arena;
-    struct drawn drawn;
-    struct pairing pairing;
+    struct random_programme drawn;
+    struct pairs_input pairing;
     double *count; /* [class]; NULL: classes are jobs */
     double *need, *x;
 };
 
 /* A job's rate per unit of the level, on average over the accelerators. */
-static double compute_need(const struct drawn *drawn, uint32_t job)
+static double compute_need(const struct random_programme *drawn, uint32_t job)
 {
     double rate[TYPES], all = 0, even = 0;
     for (uint32_t t = 0; t < TYPES; t++) {
@@ -216,7 +216,7 @@ static double compute_need(const struct drawn *drawn, uint32_t job)
 static void add_pair(struct pairs_instance *s, struct rng *rng, uint32_t first,
                      uint32_t second)
 {
-    struct pairing *in = &s->pairing;
+    struct pairs_input *in = &s->pairing;
     uint32_t pair = in->pair_count++;
     ((struct programme_pair *)in->pairs)[pair] =
         (struct programme_pair){ first, second };
@@ -233,17 +233,17 @@ static void add_pair(struct pairs_instance *s, struct rng *rng, uint32_t first,
 static void pairs_instance_begin(struct pairs_instance *s, uint32_t job_count,
                                  double noise, uint32_t class_max, uint32_t pair_max)
 {
-    struct drawn_setup setup = { .job_count = job_count,
-                                 .type_count = TYPES,
-                                 .jobs_per_gpu = 4,
-                                 .noise = noise,
-                                 .seed = 1 };
+    struct random_programme_setup setup = { .job_count = job_count,
+                                            .type_count = TYPES,
+                                            .jobs_per_gpu = 4,
+                                            .noise = noise,
+                                            .seed = 1 };
     *s = (struct pairs_instance){ 0 };
     arena_init(&s->arena, 0);
-    drawn_make(&s->drawn, &s->arena, &setup);
+    random_programme_make(&s->drawn, &s->arena, &setup);
     s->need = arena_array(&s->arena, double, class_max);
     s->x = arena_array(&s->arena, double, ((size_t)class_max + pair_max) * TYPES);
-    s->pairing = (struct pairing){
+    s->pairing = (struct pairs_input){
         .type_count = TYPES,
         .capacity = s->drawn.capacity,
         .pairs = arena_array(&s->arena, struct programme_pair, pair_max),
@@ -278,7 +278,7 @@ static void pairs_instance_of_jobs(struct pairs_instance *s, uint32_t job_count)
 static bool is_in_class(const struct pairs_instance *s, uint32_t job, uint32_t class,
                         const double *weight)
 {
-    const struct drawn *drawn = &s->drawn;
+    const struct random_programme *drawn = &s->drawn;
     bool same = s->pairing.gang[class] == drawn->gang[job] &&
                 weight[class] == drawn->weight[job];
     for (uint32_t t = 0; same && t < TYPES; t++)
@@ -303,7 +303,7 @@ static void pairs_instance_of_classes(struct pairs_instance *s, uint32_t job_cou
     double weight[CLASSES_MAX] = { 0 };
     rng_init(&rng, 1, "classes");
     pairs_instance_begin(s, job_count, 0, CLASSES_MAX, CLASSES_MAX * CLASSES_MAX / 2);
-    struct pairing *in = &s->pairing;
+    struct pairs_input *in = &s->pairing;
     double *gang = arena_array(&s->arena, double, CLASSES_MAX);
     double *rate = arena_array(&s->arena, double, CLASSES_MAX *TYPES);
     s->count = arena_array(&s->arena, double, CLASSES_MAX);
@@ -330,8 +330,8 @@ static void pairs_instance_of_classes(struct pairs_instance *s, uint32_t job_cou
                 add_pair(s, &rng, a, b);
 }
 
-static int time_pairs(struct pairs_instance *s, struct pairs *pairs, double *ret_s,
-                      struct error *err)
+static int time_pairs(struct pairs_instance *s, struct pairs_solver *pairs,
+                      double *ret_s, struct error *err)
 {
     struct pairs_answer answer;
     double begin_s = clock_cpu_s();
@@ -346,9 +346,9 @@ static int time_pairs_cold(struct pairs_instance *s, double *ret_s, struct error
     int r = 0;
     *ret_s = INFINITY;
     for (uint32_t i = 0; r == 0 && i < TIMES; i++) {
-        struct pairs *pairs = pairs_new();
+        struct pairs_solver *pairs = pairs_solver_new();
         r = time_pairs(s, pairs, ret_s, err);
-        pairs_free(pairs);
+        pairs_solver_free(pairs);
     }
     return r;
 }
@@ -356,7 +356,7 @@ static int time_pairs_cold(struct pairs_instance *s, double *ret_s, struct error
 /* Solve again after each arrival and departure. */
 static int time_pairs_warm(struct pairs_instance *s, double *ret_s, struct error *err)
 {
-    struct pairs *pairs = pairs_new();
+    struct pairs_solver *pairs = pairs_solver_new();
     double cold_s = INFINITY;
     int r = time_pairs(s, pairs, &cold_s, err);
     *ret_s = INFINITY;
@@ -365,13 +365,13 @@ static int time_pairs_warm(struct pairs_instance *s, double *ret_s, struct error
         s->count[i + 10]--;
         r = time_pairs(s, pairs, ret_s, err);
     }
-    pairs_free(pairs);
+    pairs_solver_free(pairs);
     return r;
 }
 
 static double time_pairs_clp_once_s(const struct pairs_instance *s)
 {
-    const struct pairing *in = &s->pairing;
+    const struct pairs_input *in = &s->pairing;
     uint32_t n = in->class_count;
     struct lp *lp = lp_new();
     for (uint32_t t = 0; t < TYPES; t++)

@@ -155,7 +155,7 @@ static int fifo_shares(void *self, struct gavel_call *call, struct error *err)
         released_blind(fifo, call);
         return 0;
     }
-    struct first_come queue = { .job_count = call->job_count,
+    struct fifo_queue queue = { .job_count = call->job_count,
                                 .type_count = call->type_count,
                                 .pair_count = call->pair_count,
                                 .capacity = call->capacity,
@@ -165,7 +165,7 @@ static int fifo_shares(void *self, struct gavel_call *call, struct error *err)
                                 .pair_rate = call->pair_rate,
                                 .aware = fifo->gavel.aware,
                                 .released = call->released };
-    shares_first_come(&queue, call->scratch, call->x);
+    shares_fifo(&queue, call->scratch, call->x);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 
 #define NOBODY UINT32_MAX
 
-struct search {
+struct assignment_search {
     const struct assignment *assignment;
     double *row_price, *column_price;
     uint32_t *owner; /* [column] */
@@ -29,11 +29,12 @@ struct search {
     uint32_t settled_count;
 };
 
-static void search_init(struct search *s, const struct assignment *assignment,
-                        struct arena *arena)
+static void assignment_search_init(struct assignment_search *s,
+                                   const struct assignment *assignment,
+                                   struct arena *arena)
 {
     uint32_t rows = assignment->row_count, count = assignment->column_count;
-    *s = (struct search){
+    *s = (struct assignment_search){
         .assignment = assignment,
         .row_price = arena_array(arena, double, rows),
         .column_price = arena_array(arena, double, count),
@@ -48,7 +49,7 @@ static void search_init(struct search *s, const struct assignment *assignment,
 }
 
 /* Look at every waiting column from 'row', 'so_far' down the path; settle the nearest. */
-static uint32_t settle_next(struct search *s, uint32_t row, double so_far)
+static uint32_t settle_next(struct assignment_search *s, uint32_t row, double so_far)
 {
     const struct assignment *a = s->assignment;
     double nearest = INFINITY;
@@ -75,7 +76,7 @@ static uint32_t settle_next(struct search *s, uint32_t row, double so_far)
 }
 
 /* The free column at the end of the cheapest chain that starts at 'row'. */
-static uint32_t find_free(struct search *s, uint32_t row)
+static uint32_t find_free(struct assignment_search *s, uint32_t row)
 {
     uint32_t count = s->assignment->column_count;
     s->waiting_count = count;
@@ -90,7 +91,7 @@ static uint32_t find_free(struct search *s, uint32_t row)
     return column;
 }
 
-static void move_prices(struct search *s, uint32_t row, double total)
+static void move_prices(struct assignment_search *s, uint32_t row, double total)
 {
     s->row_price[row] += total;
     for (uint32_t i = 0; i < s->settled_count; i++) {
@@ -101,12 +102,12 @@ static void move_prices(struct search *s, uint32_t row, double total)
     }
 }
 
-double assign_solve(const struct assignment *assignment, struct arena *scratch,
-                    uint32_t *ret_columns)
+double assignment_solve(const struct assignment *assignment, struct arena *scratch,
+                        uint32_t *ret_columns)
 {
     assert(assignment->row_count <= assignment->column_count);
-    struct search s;
-    search_init(&s, assignment, scratch);
+    struct assignment_search s;
+    assignment_search_init(&s, assignment, scratch);
     for (uint32_t row = 0; row < assignment->row_count; row++)
         ret_columns[row] = NOBODY;
     for (uint32_t row = 0; row < assignment->row_count; row++) {

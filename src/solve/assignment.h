@@ -21,5 +21,5 @@ struct assignment {
  * column is taken, then in general the one to the smaller number; so equal inputs give
  * equal answers, and those that published runs of AlloX were made with.
  */
-double assign_solve(const struct assignment *assignment, struct arena *scratch,
-                    uint32_t *ret_columns);
+double assignment_solve(const struct assignment *assignment, struct arena *scratch,
+                        uint32_t *ret_columns);

@@ -32,7 +32,7 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
  * With pairs: who finds no room joins the placed job of equal gang beside which the two
  * together do best, if that is more than 1.5 times one alone, until one finds nobody.
  */
-struct first_come {
+struct fifo_queue {
     uint32_t job_count, type_count, pair_count;
     const double *capacity;
     const double *gang;
@@ -54,8 +54,7 @@ struct first_come {
     void *draw_context;
 };
 
-void shares_first_come(const struct first_come *queue, struct arena *scratch,
-                       double *ret_x);
+void shares_fifo(const struct fifo_queue *queue, struct arena *scratch, double *ret_x);
 
 /*
  * AlloX: jobs of one accelerator each, assigned to (worker, place counted from the end of

@@ -8,7 +8,7 @@
  * HIERARCHICAL: unit[j] * rate[j] is what groups share out.
  * 0: the job has no part in it (runs nowhere, weight 0, no steps left).
  */
-double *goal_units(const struct frame *frame);
+double *problem_units(const struct problem *problem);
 
 /*
  * FINISH_TIME, with z = 1 / rho: the rate is to be need z / (1 - ahead z), where
@@ -18,13 +18,14 @@ double *goal_units(const struct frame *frame);
 struct finish_terms {
     double *need, *ahead;
 };
-struct finish_terms goal_finish_terms(const struct frame *frame);
+struct finish_terms problem_finish_terms(const struct problem *problem);
 
 /*
  * HIERARCHICAL: how fast levels rise while these jobs are done.  Within a group by weight
  * among those who are not, or all of it for the first of them.
  */
-void goal_group_speeds(const struct frame *frame, const bool *done, double *ret_speed);
+void problem_group_speeds(const struct problem *problem, const bool *done,
+                          double *ret_speed);
 
 /* What z = 1 / rho a rate is good for, and what rate a z asks for. */
 static inline double finish_level(double need, double ahead, double rate)
@@ -37,10 +38,10 @@ static inline double finish_rate(double need, double ahead, double level)
 }
 
 /* [line][type]: what a whole share adds to a sum of rates (over price, for SUM). */
-double *goal_values(const struct frame *frame);
+double *problem_values(const struct problem *problem);
 
 /* [line][type]: what it adds to the sum of normalised rates: how ties are broken. */
-double *goal_normalised(const struct frame *frame);
+double *problem_normalised_values(const struct problem *problem);
 
 /* What the goal is worth at these shares; 0 where no job has a part in it. */
-double goal_reached(const struct frame *frame, const double *x);
+double problem_objective(const struct problem *problem, const double *x);

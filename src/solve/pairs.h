@@ -20,7 +20,7 @@
 
 struct error;
 
-struct pairing {
+struct pairs_input {
     uint32_t class_count, type_count, pair_count;
     const double *capacity; /* [type] accelerators                                   */
     const double *count;    /* [class] members, whole numbers >= 1; NULL: all 1      */
@@ -44,9 +44,9 @@ struct pairs_answer {
  * What is kept between solutions.  Where classes, rates and pairs are those of the last
  * one, and only counts, capacities and goals differ, it goes on from there.
  */
-struct pairs;
-struct pairs *pairs_new(void);
-void pairs_free(struct pairs *pairs);
+struct pairs_solver;
+struct pairs_solver *pairs_solver_new(void);
+void pairs_solver_free(struct pairs_solver *pairs);
 
 /*
  * The largest z so that every member of class c gets at least
@@ -62,30 +62,32 @@ void pairs_free(struct pairs *pairs);
  * 0; -EINVAL for numbers that make no sense; -EDOM when the bound stays further than
  * 'tolerance' (1e-7), relative, from what is reached.  The answer then holds what it has.
  */
-int pairs_level(struct pairs *pairs, const struct pairing *pairing, const double *need,
-                const double *ahead, double tolerance, double *ret_x,
-                struct pairs_answer *ret_answer, struct error *err);
+int pairs_level(struct pairs_solver *pairs, const struct pairs_input *pairing,
+                const double *need, const double *ahead, double tolerance,
+                double *ret_x, struct pairs_answer *ret_answer, struct error *err);
 
 /*
  * The largest level for all, then for all who can have more, and so on; ret_level[class]
  * is in units of need.  Classes of need 0 have level 0.
  */
-int pairs_fill(struct pairs *pairs, const struct pairing *pairing, const double *need,
-               double tolerance, double *ret_x, double *ret_level,
-               struct pairs_answer *ret_answer, struct error *err);
+int pairs_water_fill(struct pairs_solver *pairs, const struct pairs_input *pairing,
+                     const double *need, double tolerance, double *ret_x,
+                     double *ret_level, struct pairs_answer *ret_answer,
+                     struct error *err);
 
 /*
  * The largest sum of value[line][type] * (members or pairs that run there), where every
  * member of class c gets at least floor[c] steps per second; 'floor' may be NULL.
  */
-int pairs_sum(struct pairs *pairs, const struct pairing *pairing, const double *value,
-              const double *floor, double tolerance, double *ret_x,
+int pairs_sum(struct pairs_solver *pairs, const struct pairs_input *pairing,
+              const double *value, const double *floor, double tolerance, double *ret_x,
               struct pairs_answer *ret_answer, struct error *err);
 
 /* From how many pairs run at a time to the part of its time that one member of 'first'
  * (place 0) or 'second' (place 1) spends in it. */
-double pairs_member_share(const struct pairing *pairing, uint32_t pair, uint32_t place,
-                          double running);
+double pairs_member_share(const struct pairs_input *pairing, uint32_t pair,
+                          uint32_t place, double running);
 
 /* And to the part of the time that two given members run together. */
-double pairs_couple_share(const struct pairing *pairing, uint32_t pair, double running);
+double pairs_couple_share(const struct pairs_input *pairing, uint32_t pair,
+                          double running);

@@ -17,15 +17,15 @@ static bool sensible(double number, double least, bool inside)
     return number <= NUMBER_MAX && (inside ? number >= least : number > least);
 }
 
-struct field {
+struct checked_array {
     const char *name;
     const double *values;
     bool needed;
     bool positive; /* 0 will not do */
 };
 
-static int check_fields(const struct field *fields, uint32_t count, uint32_t rows,
-                        const char *row_name, struct error *err)
+static int check_fields(const struct checked_array *fields, uint32_t count,
+                        uint32_t rows, const char *row_name, struct error *err)
 {
     for (uint32_t f = 0; f < count; f++) {
         if (!fields[f].values && fields[f].needed && rows > 0)
@@ -43,7 +43,7 @@ static int check_fields(const struct field *fields, uint32_t count, uint32_t row
 static int check_jobs(const struct programme *p, struct error *err)
 {
     bool timed = p->goal == GOAL_FINISH_TIME;
-    const struct field fields[] = {
+    const struct checked_array fields[] = {
         { "gang", p->gang, true, true },
         { "weight", p->weight, false, false },
         { "steps", p->steps, p->goal == GOAL_MAKESPAN || timed, false },
@@ -132,7 +132,7 @@ int programme_check(const struct programme *p, struct error *err)
     if (p->type_count > SOLVE_TYPES_MAX)
         return error_set(err, -EINVAL, "%u types, at most %d can be solved for",
                          p->type_count, SOLVE_TYPES_MAX);
-    const struct field fields[] = {
+    const struct checked_array fields[] = {
         { "capacity", p->capacity, true, false },
         { "price", p->price, p->goal == GOAL_COST_RATIO, true },
     };
@@ -144,18 +144,19 @@ int programme_check(const struct programme *p, struct error *err)
     return r < 0 ? r : check_pairs(p, err);
 }
 
-bool line_usable(const struct frame *frame, uint32_t line, uint32_t type)
+bool problem_line_usable(const struct problem *problem, uint32_t line, uint32_t type)
 {
-    if (!(frame->programme->capacity[type] > 0))
+    if (!(problem->programme->capacity[type] > 0))
         return false;
-    return line_rate(frame, line, type, 0) > 0 && line_rate(frame, line, type, 1) > 0;
+    return problem_line_rate(problem, line, type, 0) > 0 &&
+           problem_line_rate(problem, line, type, 1) > 0;
 }
 
-void frame_init(struct frame *frame, const struct programme *programme,
-                struct arena *arena)
+void problem_init(struct problem *problem, const struct programme *programme,
+                  struct arena *arena)
 {
     const struct programme *p = programme;
-    *frame = (struct frame){
+    *problem = (struct problem){
         .programme = p,
         .arena = arena,
         .line_count = p->job_count + p->pair_count,
@@ -167,44 +168,45 @@ void frame_init(struct frame *frame, const struct programme *programme,
         workers += p->capacity[t];
     for (uint32_t j = 0; j < p->job_count && workers > 0; j++)
         for (uint32_t t = 0; t < p->type_count; t++)
-            frame->even[j] +=
+            problem->even[j] +=
                 p->rate[(size_t)j * p->type_count + t] * (p->capacity[t] / workers);
-    for (uint32_t line = 0; line < frame->line_count; line++) {
+    for (uint32_t line = 0; line < problem->line_count; line++) {
         uint32_t members[2];
-        uint32_t count = line_members(frame, line, members);
+        uint32_t count = problem_line_members(problem, line, members);
         for (uint32_t t = 0; t < p->type_count; t++)
-            for (uint32_t i = 0; i < count && line_usable(frame, line, t); i++)
-                frame->top[members[i]] =
-                    fmax(frame->top[members[i]], line_rate(frame, line, t, i));
+            for (uint32_t i = 0; i < count && problem_line_usable(problem, line, t);
+                 i++)
+                problem->top[members[i]] = fmax(problem->top[members[i]],
+                                                problem_line_rate(problem, line, t, i));
     }
 }
 
-void frame_rates(const struct frame *frame, const double *x, double *ret_rates)
+void problem_rates(const struct problem *problem, const double *x, double *ret_rates)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     for (uint32_t j = 0; j < p->job_count; j++)
         ret_rates[j] = 0;
-    for (uint32_t line = 0; line < frame->line_count; line++) {
+    for (uint32_t line = 0; line < problem->line_count; line++) {
         uint32_t members[2];
-        uint32_t count = line_members(frame, line, members);
+        uint32_t count = problem_line_members(problem, line, members);
         for (uint32_t t = 0; t < p->type_count; t++)
             for (uint32_t i = 0; i < count; i++)
-                ret_rates[members[i]] +=
-                    line_rate(frame, line, t, i) * x[(size_t)line * p->type_count + t];
+                ret_rates[members[i]] += problem_line_rate(problem, line, t, i) *
+                                         x[(size_t)line * p->type_count + t];
     }
 }
 
-double frame_load(const struct frame *frame, const double *x)
+double problem_load(const struct problem *problem, const double *x)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     double used[SOLVE_TYPES_MAX] = { 0 };
     double load = 0;
     double *time =
-        p->pair_count ? arena_array(frame->arena, double, p->job_count) : NULL;
-    for (uint32_t line = 0; line < frame->line_count; line++) {
+        p->pair_count ? arena_array(problem->arena, double, p->job_count) : NULL;
+    for (uint32_t line = 0; line < problem->line_count; line++) {
         uint32_t members[2];
-        uint32_t count = line_members(frame, line, members);
-        double gang = line_gang(frame, line);
+        uint32_t count = problem_line_members(problem, line, members);
+        double gang = problem_line_gang(problem, line);
         double sum = 0;
         for (uint32_t t = 0; t < p->type_count; t++) {
             sum += x[(size_t)line * p->type_count + t];
@@ -222,21 +224,21 @@ double frame_load(const struct frame *frame, const double *x)
     return load;
 }
 
-void frame_tidy_up(const struct frame *frame, double *x)
+void problem_make_feasible(const struct problem *problem, double *x)
 {
-    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     for (size_t i = 0; i < cells; i++)
         x[i] = x[i] > 0 ? x[i] : 0;
-    double load = frame_load(frame, x);
+    double load = problem_load(problem, x);
     for (size_t i = 0; load > 1 && i < cells; i++)
         x[i] /= load;
 }
 
-void frame_isolated(const struct frame *frame, double *ret_x)
+void problem_isolated_shares(const struct problem *problem, double *ret_x)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     shares_isolated(p->job_count, p->type_count, p->capacity, p->gang, ret_x);
     for (size_t i = (size_t)p->job_count * p->type_count;
-         i < (size_t)frame->line_count * p->type_count; i++)
+         i < (size_t)problem->line_count * p->type_count; i++)
         ret_x[i] = 0;
 }

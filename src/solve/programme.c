@@ -33,8 +33,8 @@ struct solver *solver_new(void)
     struct solver *solver = calloc(1, sizeof *solver);
     if (!solver)
         abort();
-    solver->memory =
-        (struct fast_memory){ .classes = classes_new(), .pairs = pairs_new() };
+    solver->memory = (struct fast_memory){ .classes = market_classes_new(),
+                                           .pairs = pairs_solver_new() };
     return solver;
 }
 
@@ -42,16 +42,16 @@ void solver_free(struct solver *solver)
 {
     if (!solver)
         return;
-    classes_free(solver->memory.classes);
-    pairs_free(solver->memory.pairs);
+    market_classes_free(solver->memory.classes);
+    pairs_solver_free(solver->memory.pairs);
     free(solver);
 }
 
 /* Is there a job that the goal is about and that can run? */
-static bool anything_to_do(const struct frame *frame)
+static bool anything_to_do(const struct problem *problem)
 {
-    const struct programme *p = frame->programme;
-    const double *unit = goal_units(frame);
+    const struct programme *p = problem->programme;
+    const double *unit = problem_units(problem);
     for (uint32_t j = 0; j < p->job_count; j++)
         switch (p->goal) {
         case GOAL_MAX_MIN:
@@ -62,30 +62,33 @@ static bool anything_to_do(const struct frame *frame)
                 return true;
             break;
         case GOAL_FINISH_TIME:
-            if (frame->even[j] > 0 && p->steps[j] > 0)
+            if (problem->even[j] > 0 && p->steps[j] > 0)
                 return true;
             break;
         case GOAL_SUM:
         case GOAL_COST_RATIO:
-            if (frame->top[j] > 0)
+            if (problem->top[j] > 0)
                 return true;
             break;
         }
     return false;
 }
 
-static int solve_clp(const struct frame *frame, struct shares *shares,
+static int solve_clp(const struct problem *problem, struct shares *shares,
                      struct error *err)
 {
-    static int (*const by_goal[])(const struct frame *, struct shares *,
+    static int (*const by_goal[])(const struct problem *, struct shares *,
                                   struct error *) = {
-        [GOAL_MAX_MIN] = clp_least,           [GOAL_WATER_FILLING] = clp_levels,
-        [GOAL_HIERARCHICAL] = clp_levels,     [GOAL_MAKESPAN] = clp_least,
-        [GOAL_FINISH_TIME] = clp_finish_time, [GOAL_SUM] = clp_sum,
-        [GOAL_COST_RATIO] = clp_ratio,
+        [GOAL_MAX_MIN] = lp_solve_least,
+        [GOAL_WATER_FILLING] = lp_solve_levels,
+        [GOAL_HIERARCHICAL] = lp_solve_levels,
+        [GOAL_MAKESPAN] = lp_solve_least,
+        [GOAL_FINISH_TIME] = lp_solve_finish_time,
+        [GOAL_SUM] = lp_solve_sum,
+        [GOAL_COST_RATIO] = lp_solve_ratio,
     };
     int r = lp_load(err);
-    return r < 0 ? r : by_goal[frame->programme->goal](frame, shares, err);
+    return r < 0 ? r : by_goal[problem->programme->goal](problem, shares, err);
 }
 
 /* How much the general solver is asked to do after the fast one answered 'r'. */
@@ -98,41 +101,41 @@ static uint32_t lines_max(enum goal goal, int r)
 }
 
 /* By prices where they do, by the general solver where they do not. */
-static int solve_fast(const struct frame *frame, struct solver *solver,
+static int solve_fast(const struct problem *problem, struct solver *solver,
                       struct shares *shares, struct error *err)
 {
     struct solver *own = solver ? NULL : solver_new();
     struct shares blank = *shares;
-    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     struct fast_memory memory = own ? own->memory : solver->memory;
     memory.keeps = !own;
-    int r = fast_solve(frame, &memory, shares, err);
+    int r = fast_solve(problem, &memory, shares, err);
     solver_free(own);
     if (r == 0 && shares->gap <= PROVEN)
         return 0;
     if (r == 0)
         r = error_set(err, -EDOM, "the prices found prove no more than a gap of %.1e",
                       shares->gap);
-    if (frame->line_count > lines_max(frame->programme->goal, r))
+    if (problem->line_count > lines_max(problem->programme->goal, r))
         return r == -EDOM ? r
                           : error_set(err, -EDOM,
                                       "%u lines are too many for the general solver",
-                                      frame->line_count);
+                                      problem->line_count);
     *shares = blank;
     for (size_t i = 0; i < cells; i++)
         shares->x[i] = 0;
-    return solve_clp(frame, shares, err);
+    return solve_clp(problem, shares, err);
 }
 
 /* What each job came to, from the shares themselves. */
-static void set_levels(const struct frame *frame, struct shares *shares)
+static void set_levels(const struct problem *problem, struct shares *shares)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     if (p->goal != GOAL_WATER_FILLING && p->goal != GOAL_HIERARCHICAL)
         return;
-    const double *unit = goal_units(frame);
-    shares->level = arena_array(frame->arena, double, p->job_count);
-    frame_rates(frame, shares->x, shares->level);
+    const double *unit = problem_units(problem);
+    shares->level = arena_array(problem->arena, double, p->job_count);
+    problem_rates(problem, shares->x, shares->level);
     for (uint32_t j = 0; j < p->job_count; j++)
         shares->level[j] *= unit[j];
 }
@@ -144,21 +147,21 @@ int programme_solve(const struct programme *programme, enum solve_engine engine,
     int r = programme_check(programme, err);
     if (r < 0)
         return r;
-    struct frame frame;
-    frame_init(&frame, programme, arena);
+    struct problem problem;
+    problem_init(&problem, programme, arena);
     struct shares shares = {
         .status = SHARES_OPTIMAL,
         .x = arena_array(arena, double,
-                         (size_t)frame.line_count * programme->type_count),
+                         (size_t)problem.line_count * programme->type_count),
     };
-    if (anything_to_do(&frame))
-        r = engine == SOLVE_FAST ? solve_fast(&frame, solver, &shares, err)
-                                 : solve_clp(&frame, &shares, err);
+    if (anything_to_do(&problem))
+        r = engine == SOLVE_FAST ? solve_fast(&problem, solver, &shares, err)
+                                 : solve_clp(&problem, &shares, err);
     else
         shares.status = SHARES_EMPTY;
     if (r < 0)
         return r;
-    set_levels(&frame, &shares);
+    set_levels(&problem, &shares);
     *ret_shares = shares;
     return 0;
 }

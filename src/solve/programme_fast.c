@@ -17,23 +17,24 @@
 #define RATIO_TIDY_MAX 2000 /* jobs; the general solver breaks the ties of a ratio */
 #define SAMPLE 256          /* jobs that are looked at to see whether many are alike */
 
-struct demands demands_of(const struct frame *frame)
+struct problem_demands problem_demands(const struct problem *problem)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     if (p->goal != GOAL_FINISH_TIME)
-        return (struct demands){ .unit = goal_units(frame) };
-    struct finish_terms terms = goal_finish_terms(frame);
-    double *unit = arena_array(frame->arena, double, p->job_count);
+        return (struct problem_demands){ .unit = problem_units(problem) };
+    struct finish_terms terms = problem_finish_terms(problem);
+    double *unit = arena_array(problem->arena, double, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++)
         unit[j] = terms.need[j] > 0 ? 1 : 0;
-    return (struct demands){ unit, terms.need, terms.ahead };
+    return (struct problem_demands){ unit, terms.need, terms.ahead };
 }
 
 /* The job as a buyer; 'rate' has room for its rates. */
-static struct buyer buyer_of(const struct frame *frame, const struct demands *demands,
-                             uint32_t job, double *rate)
+static struct buyer buyer_of(const struct problem *problem,
+                             const struct problem_demands *demands, uint32_t job,
+                             double *rate)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     const double *row = &p->rate[(size_t)job * p->type_count];
     for (uint32_t t = 0; t < p->type_count; t++)
         rate[t] = p->capacity[t] > 0 ? row[t] * demands->unit[job] : 0;
@@ -44,9 +45,10 @@ static struct buyer buyer_of(const struct frame *frame, const struct demands *de
 }
 
 /* Do a few rows, taken from everywhere, hardly repeat each other? */
-static bool hardly_alike(const struct frame *frame, const struct demands *demands)
+static bool problem_rows_differ(const struct problem *problem,
+                                const struct problem_demands *demands)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     uint32_t count = p->job_count < SAMPLE ? p->job_count : SAMPLE;
     uint32_t alike = 0;
     for (uint32_t i = 1; i < count; i++) {
@@ -67,7 +69,8 @@ static bool hardly_alike(const struct frame *frame, const struct demands *demand
     return alike < count / 8;
 }
 
-double demands_rate(const struct demands *demands, uint32_t job, double level)
+double problem_demand_rate(const struct problem_demands *demands, uint32_t job,
+                           double level)
 {
     if (!(demands->unit[job] > 0))
         return 0;
@@ -76,28 +79,30 @@ double demands_rate(const struct demands *demands, uint32_t job, double level)
 }
 
 /* Prices of 0 hand them out. */
-void drop_useless(const struct frame *frame, double *x)
+void problem_drop_useless(const struct problem *problem, double *x)
 {
-    size_t cells = (size_t)frame->programme->job_count * frame->programme->type_count;
+    size_t cells =
+        (size_t)problem->programme->job_count * problem->programme->type_count;
     for (size_t i = 0; i < cells; i++)
-        if (!(frame->programme->rate[i] > 0))
+        if (!(problem->programme->rate[i] > 0))
             x[i] = 0;
-    frame_tidy_up(frame, x);
+    problem_make_feasible(problem, x);
 }
 
-double level_of(const struct frame *frame, double objective)
+double problem_level(const struct problem *problem, double objective)
 {
-    bool inverse = frame->programme->goal == GOAL_MAKESPAN ||
-                   frame->programme->goal == GOAL_FINISH_TIME;
+    bool inverse = problem->programme->goal == GOAL_MAKESPAN ||
+                   problem->programme->goal == GOAL_FINISH_TIME;
     return !inverse ? objective : objective > 0 ? 1 / objective : 0;
 }
 
 /* Rows of all that an auction knows of a job. */
-static const double *bidders(const struct frame *frame, const struct auction *auction,
-                             uint32_t *ret_width)
+static const double *bidders(const struct problem *problem,
+                             const struct auction *auction, uint32_t *ret_width)
 {
     uint32_t types = auction->type_count, width = 2 * types + 2;
-    double *rows = arena_array(frame->arena, double, (size_t)auction->job_count *width);
+    double *rows =
+        arena_array(problem->arena, double, (size_t)auction->job_count *width);
     for (uint32_t j = 0; j < auction->job_count; j++) {
         double *row = &rows[(size_t)j * width];
         memcpy(row, &auction->rate[(size_t)j * types], types * sizeof *row);
@@ -113,11 +118,12 @@ static const double *bidders(const struct frame *frame, const struct auction *au
  * Jobs that are alike bid as one, as many times as large and as worthy: some best answer
  * treats them alike.
  */
-static int auction_together(const struct frame *frame, const struct auction *auction,
-                            const struct alike *alike, double *ret_x,
+static int auction_together(const struct problem *problem,
+                            const struct auction *auction,
+                            const struct row_classes *alike, double *ret_x,
                             struct auction_answer *ret_answer, struct error *err)
 {
-    struct arena *arena = frame->arena;
+    struct arena *arena = problem->arena;
     uint32_t types = auction->type_count, count = alike->class_count;
     double *gang = arena_array(arena, double, count);
     double *floor = arena_array(arena, double, count);
@@ -147,27 +153,29 @@ static int auction_together(const struct frame *frame, const struct auction *auc
     return r;
 }
 
-static int auction_of(const struct frame *frame, const struct auction *auction,
+static int auction_of(const struct problem *problem, const struct auction *auction,
                       bool apart, double *ret_x, struct auction_answer *ret_answer,
                       struct error *err)
 {
     if (!apart) {
         uint32_t width;
-        const double *rows = bidders(frame, auction, &width);
-        struct alike alike = alike_find(rows, auction->job_count, width, frame->arena);
+        const double *rows = bidders(problem, auction, &width);
+        struct row_classes alike =
+            row_classes_find(rows, auction->job_count, width, problem->arena);
         if (alike.class_count < auction->job_count)
-            return auction_together(frame, auction, &alike, ret_x, ret_answer, err);
+            return auction_together(problem, auction, &alike, ret_x, ret_answer, err);
     }
     return auction_solve(auction, FAST_TOLERANCE, ret_x, ret_answer, err);
 }
 
-void fast_tidy(const struct frame *frame, const double *floor, struct shares *shares)
+void sums_break_ties(const struct problem *problem, const double *floor,
+                     struct shares *shares)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     size_t cells = (size_t)p->job_count * p->type_count;
-    double *x = arena_array(frame->arena, double, cells);
-    double *rates = arena_array(frame->arena, double, p->job_count);
-    double *lower = arena_array(frame->arena, double, p->job_count);
+    double *x = arena_array(problem->arena, double, cells);
+    double *rates = arena_array(problem->arena, double, p->job_count);
+    double *lower = arena_array(problem->arena, double, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++)
         lower[j] = floor[j] * (1 - FAST_FLOOR_SLACK);
     const struct auction auction = {
@@ -175,17 +183,18 @@ void fast_tidy(const struct frame *frame, const double *floor, struct shares *sh
         .type_count = p->type_count,
         .capacity = p->capacity,
         .gang = p->gang,
-        .value = goal_normalised(frame),
+        .value = problem_normalised_values(problem),
         .rate = p->rate,
         .floor = lower,
     };
     struct auction_answer answer;
-    bool apart = hardly_alike(frame, &(struct demands){ .unit = floor });
-    if (auction_of(frame, &auction, apart, x, &answer, NULL) < 0 || !answer.feasible)
+    bool apart =
+        problem_rows_differ(problem, &(struct problem_demands){ .unit = floor });
+    if (auction_of(problem, &auction, apart, x, &answer, NULL) < 0 || !answer.feasible)
         return;
     shares->iterations += answer.passes;
-    drop_useless(frame, x);
-    frame_rates(frame, x, rates);
+    problem_drop_useless(problem, x);
+    problem_rates(problem, x, rates);
     for (uint32_t j = 0; j < p->job_count; j++)
         if (rates[j] < floor[j] * (1 - FAST_KEPT))
             return;
@@ -193,24 +202,25 @@ void fast_tidy(const struct frame *frame, const double *floor, struct shares *sh
 }
 
 /* MAX_MIN, MAKESPAN, FINISH_TIME. */
-static int fast_least(const struct frame *frame, const struct fast_memory *memory,
-                      struct shares *shares, struct error *err)
+static int maxmin_solve_level(const struct problem *problem,
+                              const struct fast_memory *memory, struct shares *shares,
+                              struct error *err)
 {
-    const struct programme *p = frame->programme;
-    struct classes *classes = memory->classes;
-    struct demands demands = demands_of(frame);
+    const struct programme *p = problem->programme;
+    struct market_classes *classes = memory->classes;
+    struct problem_demands demands = problem_demands(problem);
     double rate[SOLVE_TYPES_MAX];
-    uint32_t *place = arena_array(frame->arena, uint32_t, p->job_count);
+    uint32_t *place = arena_array(problem->arena, uint32_t, p->job_count);
     /* Where the market is kept for the next time, those who stay must be recognised. */
-    bool apart =
-        !(memory->keeps && p->goal == GOAL_MAX_MIN) && hardly_alike(frame, &demands);
-    classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
+    bool apart = !(memory->keeps && p->goal == GOAL_MAX_MIN) &&
+                 problem_rows_differ(problem, &demands);
+    market_classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
     for (uint32_t j = 0; j < p->job_count; j++)
         if (demands.unit[j] > 0) {
-            struct buyer buyer = buyer_of(frame, &demands, j, rate);
-            place[j] = classes_put(classes, &buyer);
+            struct buyer buyer = buyer_of(problem, &demands, j, rate);
+            place[j] = market_classes_put(classes, &buyer);
         }
-    struct market *market = classes_end(classes);
+    struct market *market = market_classes_end(classes);
     struct market_answer answer;
     int r = market_solve(market, FAST_TOLERANCE, &answer, err);
     if (r < 0)
@@ -218,95 +228,100 @@ static int fast_least(const struct frame *frame, const struct fast_memory *memor
     for (uint32_t j = 0; j < p->job_count; j++)
         if (demands.unit[j] > 0)
             market_share(market, place[j], &shares->x[(size_t)j * p->type_count]);
-    frame_tidy_up(frame, shares->x);
+    problem_make_feasible(problem, shares->x);
     shares->iterations = answer.passes;
-    shares->objective = goal_reached(frame, shares->x);
+    shares->objective = problem_objective(problem, shares->x);
     if (p->tidy) {
-        double *floor = arena_array(frame->arena, double, p->job_count);
+        double *floor = arena_array(problem->arena, double, p->job_count);
         for (uint32_t j = 0; j < p->job_count; j++)
-            floor[j] = demands_rate(&demands, j, level_of(frame, shares->objective));
-        fast_tidy(frame, floor, shares);
-        shares->objective = goal_reached(frame, shares->x);
+            floor[j] = problem_demand_rate(&demands, j,
+                                           problem_level(problem, shares->objective));
+        sums_break_ties(problem, floor, shares);
+        shares->objective = problem_objective(problem, shares->x);
     }
-    shares->gap = relative_gap(answer.bound, level_of(frame, shares->objective));
+    shares->gap =
+        problem_relative_gap(answer.bound, problem_level(problem, shares->objective));
     return 0;
 }
 
 /* --- sums and ratios --- */
 
-bool reachable_floors(const struct frame *frame, const double **ret_floors)
+bool problem_reachable_floors(const struct problem *problem, const double **ret_floors)
 {
-    const struct programme *p = frame->programme;
-    double *floor = arena_array(frame->arena, double, p->job_count);
+    const struct programme *p = problem->programme;
+    double *floor = arena_array(problem->arena, double, p->job_count);
     bool any = false, reachable = true;
     for (uint32_t j = 0; p->floor && j < p->job_count; j++) {
         floor[j] = p->floor[j] * (1 - FAST_FLOOR_SLACK);
         any = any || floor[j] > 0;
-        reachable = reachable && floor[j] <= frame->top[j];
+        reachable = reachable && floor[j] <= problem->top[j];
     }
     *ret_floors = any ? floor : NULL;
     return reachable;
 }
 
 /* SUM and COST_RATIO. */
-static int fast_sum(const struct frame *frame, struct shares *shares, struct error *err)
+static int sums_solve(const struct problem *problem, struct shares *shares,
+                      struct error *err)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     size_t cells = (size_t)p->job_count * p->type_count;
     const double *floors;
-    bool reachable = reachable_floors(frame, &floors);
+    bool reachable = problem_reachable_floors(problem, &floors);
     struct auction auction = {
         .job_count = p->job_count,
         .type_count = p->type_count,
         .capacity = p->capacity,
         .gang = p->gang,
-        .value = goal_values(frame),
+        .value = problem_values(problem),
         .rate = p->rate,
         .floor = floors,
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
     };
     struct auction_answer answer = { .feasible = false };
-    bool apart = hardly_alike(frame, &(struct demands){ .unit = p->gang });
-    int r = reachable ? auction_of(frame, &auction, apart, shares->x, &answer, err) : 0;
+    bool apart =
+        problem_rows_differ(problem, &(struct problem_demands){ .unit = p->gang });
+    int r =
+        reachable ? auction_of(problem, &auction, apart, shares->x, &answer, err) : 0;
     shares->iterations = answer.passes;
     if (r == 0 && !answer.feasible) {
-        floors_dropped(frame, shares);
+        problem_drop_floors(problem, shares);
         auction.floor = NULL;
-        r = auction_of(frame, &auction, apart, shares->x, &answer, err);
+        r = auction_of(problem, &auction, apart, shares->x, &answer, err);
         shares->iterations += answer.passes;
     }
     if (r < 0)
         return r;
-    drop_useless(frame, shares->x);
-    double load = p->goal == GOAL_COST_RATIO ? frame_load(frame, shares->x) : 1;
+    problem_drop_useless(problem, shares->x);
+    double load = p->goal == GOAL_COST_RATIO ? problem_load(problem, shares->x) : 1;
     for (size_t i = 0; i < cells && load > 0; i++)
         shares->x[i] /= load; /* a ratio stays what it is, floors are kept the better */
-    shares->objective = goal_reached(frame, shares->x);
-    shares->gap = relative_gap(answer.bound, shares->objective);
+    shares->objective = problem_objective(problem, shares->x);
+    shares->gap = problem_relative_gap(answer.bound, shares->objective);
     return 0;
 }
 
-int fast_solve(const struct frame *frame, const struct fast_memory *memory,
+int fast_solve(const struct problem *problem, const struct fast_memory *memory,
                struct shares *shares, struct error *err)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     if (p->pair_count > 0)
-        return fast_pairs(frame, memory, shares, err);
+        return pairs_solve_problem(problem, memory, shares, err);
     switch (p->goal) {
     case GOAL_MAX_MIN:
     case GOAL_MAKESPAN:
     case GOAL_FINISH_TIME:
-        return fast_least(frame, memory, shares, err);
+        return maxmin_solve_level(problem, memory, shares, err);
     case GOAL_WATER_FILLING:
-        return fast_water_filling(frame, shares, err);
+        return maxmin_solve_water_filling(problem, shares, err);
     case GOAL_HIERARCHICAL:
-        return fast_hierarchical(frame, shares, err);
+        return maxmin_solve_hierarchical(problem, shares, err);
     case GOAL_COST_RATIO:
         if (p->tidy && p->job_count <= RATIO_TIDY_MAX)
             return -ENOTSUP;
-        return fast_sum(frame, shares, err);
+        return sums_solve(problem, shares, err);
     case GOAL_SUM:
-        return fast_sum(frame, shares, err);
+        return sums_solve(problem, shares, err);
     }
     return -ENOTSUP;
 }

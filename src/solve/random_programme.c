@@ -43,7 +43,7 @@ static double draw_gang(struct rng *rng)
 }
 
 /* Steps per second on an equal part of the cluster. */
-static double rate_alone(const struct drawn *drawn, uint32_t job)
+static double rate_alone(const struct random_programme *drawn, uint32_t job)
 {
     double sum = 0, parts = 0;
     for (uint32_t t = 0; t < drawn->type_count; t++) {
@@ -54,15 +54,15 @@ static double rate_alone(const struct drawn *drawn, uint32_t job)
     return parts > 1 ? sum / parts : sum;
 }
 
-void drawn_make(struct drawn *drawn, struct arena *arena,
-                const struct drawn_setup *setup)
+void random_programme_make(struct random_programme *drawn, struct arena *arena,
+                           const struct random_programme_setup *setup)
 {
     uint32_t n = setup->job_count, k = setup->type_count;
     struct kinds kinds;
     struct rng rng;
     rng_init(&rng, setup->seed, "drawn programme");
     draw_kinds(&kinds, k, &rng);
-    *drawn = (struct drawn){ .job_count = n, .type_count = k };
+    *drawn = (struct random_programme){ .job_count = n, .type_count = k };
     drawn->capacity = arena_array(arena, double, k);
     drawn->gang = arena_array(arena, double, n);
     drawn->rate = arena_array(arena, double, (uint64_t)n *k);
@@ -90,7 +90,7 @@ void drawn_make(struct drawn *drawn, struct arena *arena,
     }
 }
 
-static double rate_equal(const struct drawn *drawn, const double *rate)
+static double rate_equal(const struct random_programme *drawn, const double *rate)
 {
     double sum = 0, all = 0;
     for (uint32_t t = 0; t < drawn->type_count; t++) {
@@ -100,8 +100,9 @@ static double rate_equal(const struct drawn *drawn, const double *rate)
     return sum / all;
 }
 
-struct buyer drawn_buyer(const struct drawn *drawn, enum drawn_goal goal, uint32_t job,
-                         double *ret_rate)
+struct buyer random_programme_buyer(const struct random_programme *drawn,
+                                    enum random_goal goal, uint32_t job,
+                                    double *ret_rate)
 {
     const double *rate = drawn->rate + (uint64_t)job * drawn->type_count;
     for (uint32_t t = 0; t < drawn->type_count; t++)
@@ -109,13 +110,13 @@ struct buyer drawn_buyer(const struct drawn *drawn, enum drawn_goal goal, uint32
     struct buyer buyer = { .rate = ret_rate, .gang = drawn->gang[job] };
     double alone_s = drawn->alone_s[job] + drawn->steps[job] / rate_alone(drawn, job);
     switch (goal) {
-    case DRAWN_MAX_MIN:
+    case RANDOM_MAX_MIN:
         buyer.need = drawn->weight[job] * rate_equal(drawn, rate) / drawn->gang[job];
         break;
-    case DRAWN_MAKESPAN:
+    case RANDOM_MAKESPAN:
         buyer.need = drawn->steps[job];
         break;
-    case DRAWN_FINISH_TIME:
+    case RANDOM_FINISH_TIME:
         buyer.need = drawn->steps[job] / alone_s;
         buyer.ahead = drawn->age_s[job] / alone_s;
         break;

@@ -11,7 +11,7 @@
 
 struct arena;
 
-struct drawn_setup {
+struct random_programme_setup {
     uint32_t job_count, type_count;
     double jobs_per_gpu;
     double noise; /* 0.15; 0: as many distinct rows as there are kinds */
@@ -19,7 +19,7 @@ struct drawn_setup {
 };
 
 /* Arrays are by job unless said otherwise. */
-struct drawn {
+struct random_programme {
     uint32_t job_count, type_count;
     double *capacity; /* [type]                                              */
     double *gang;
@@ -31,14 +31,15 @@ struct drawn {
 };
 
 /* It lives in 'arena'. */
-void drawn_make(struct drawn *drawn, struct arena *arena,
-                const struct drawn_setup *setup);
+void random_programme_make(struct random_programme *drawn, struct arena *arena,
+                           const struct random_programme_setup *setup);
 
 /* As buyers in a market: what each is due, by goal. */
-enum drawn_goal { DRAWN_MAX_MIN, DRAWN_MAKESPAN, DRAWN_FINISH_TIME };
+enum random_goal { RANDOM_MAX_MIN, RANDOM_MAKESPAN, RANDOM_FINISH_TIME };
 
 struct buyer;
 
 /* Job 'job' as a buyer; its rates are written to 'ret_rate' [type]. */
-struct buyer drawn_buyer(const struct drawn *drawn, enum drawn_goal goal, uint32_t job,
-                         double *ret_rate);
+struct buyer random_programme_buyer(const struct random_programme *drawn,
+                                    enum random_goal goal, uint32_t job,
+                                    double *ret_rate);

@@ -374,7 +374,7 @@ static void solve_first_come(const struct recipe *recipe, const struct instance 
 {
     struct mt19937 mt;
     mt_init(&mt, recipe->seed);
-    const struct first_come queue = {
+    const struct fifo_queue queue = {
         .job_count = in->job_count,
         .type_count = in->type_count,
         .pair_count = recipe->sharing ? in->pair_count : 0,
@@ -388,7 +388,7 @@ static void solve_first_come(const struct recipe *recipe, const struct instance 
         .draw = draw,
         .draw_context = &mt,
     };
-    shares_first_come(&queue, arena, x);
+    shares_fifo(&queue, arena, x);
 }
 
 static void solve_simple(const struct recipe *recipe, const struct instance *in,

@@ -9,10 +9,10 @@
 
 #define NOBODY UINT32_MAX
 
-struct alike alike_find(const double *rows, uint32_t row_count, uint32_t width,
-                        struct arena *arena)
+struct row_classes row_classes_find(const double *rows, uint32_t row_count,
+                                    uint32_t width, struct arena *arena)
 {
-    struct alike alike = {
+    struct row_classes alike = {
         .class_of = arena_array(arena, uint32_t, row_count),
         .first = arena_array(arena, uint32_t, row_count),
         .count = arena_array(arena, double, row_count),

@@ -5,7 +5,7 @@
 
 struct arena;
 
-struct alike {
+struct row_classes {
     uint32_t class_count;
     uint32_t *class_of; /* [row]                               */
     uint32_t *first;    /* [class] the first row that is in it */
@@ -13,5 +13,5 @@ struct alike {
 };
 
 /* Classes are numbered as they come; everything lives in 'arena'. */
-struct alike alike_find(const double *rows, uint32_t row_count, uint32_t width,
-                        struct arena *arena);
+struct row_classes row_classes_find(const double *rows, uint32_t row_count,
+                                    uint32_t width, struct arena *arena);

@@ -141,7 +141,7 @@ static bool judge_fill(struct judge *judge, const struct scene *scene)
     return true;
 }
 
-static void assert_shares_hold(const struct filling *filling, const double *level,
+static void assert_shares_hold(const struct water_filling *filling, const double *level,
                                const double *x)
 {
     double used[16] = { 0 };
@@ -186,11 +186,11 @@ static void assert_no_worse(double *ours, double *judged, double *loose, uint32_
     }
 }
 
-static void fill_or_fail(const struct filling *filling, double *level, double *x,
-                         struct filling_answer *answer)
+static void fill_or_fail(const struct water_filling *filling, double *level, double *x,
+                         struct water_filling_answer *answer)
 {
     struct error err;
-    if (filling_solve(filling, 1e-7, level, x, answer, &err) == 0)
+    if (water_filling_solve(filling, 1e-7, level, x, answer, &err) == 0)
         return;
     print_error("%s\n", err.text);
     fail();
@@ -201,11 +201,11 @@ static void levels_come_out_as_by_asking_one_by_one(void **state)
     FOR_EACH_SEED(seed, 200)
     {
         struct scene scene;
-        struct filling_answer answer;
+        struct water_filling_answer answer;
         double level[JOBS_MAX], x[JOBS_MAX * TYPES_MAX];
         draw_scene(&scene, seed.now);
-        struct filling filling = { scene.job_count, scene.type_count, scene.capacity,
-                                   scene.gang, scene.rate };
+        struct water_filling filling = { scene.job_count, scene.type_count,
+                                         scene.capacity, scene.gang, scene.rate };
         fill_or_fail(&filling, level, x, &answer);
         assert_shares_hold(&filling, level, x);
         struct judge judge = { .slack = 1e-9 }, loose = { .slack = 1e-8 };
@@ -240,26 +240,26 @@ static void a_rise_from_anywhere_goes_as_far_as_by_clp(void **state)
     {
         struct scene scene;
         struct rng rng;
-        struct rise rise;
+        struct water_rise rise;
         struct error err;
         double base[JOBS_MAX], speed[JOBS_MAX], most = 100;
         bool all[JOBS_MAX], stuck[JOBS_MAX], rises = false;
         draw_scene(&scene, seed.now);
         rng_init(&rng, seed.now, "rise");
-        struct filling filling = { scene.job_count, scene.type_count, scene.capacity,
-                                   scene.gang, scene.rate };
-        struct filler *filler = filler_new(&filling, 1e-7);
+        struct water_filling filling = { scene.job_count, scene.type_count,
+                                         scene.capacity, scene.gang, scene.rate };
+        struct water_filler *filler = water_filler_new(&filling, 1e-7);
         for (uint32_t j = 0; j < scene.job_count; j++)
             all[j] = true;
         double level = best_level(&(struct judge){ 0 }, &scene, all);
         for (uint32_t j = 0; j < scene.job_count; j++) {
-            base[j] = fmin(0.9 * level * rng_unit(&rng), filler_top(filler, j));
+            base[j] = fmin(0.9 * level * rng_unit(&rng), water_filler_top(filler, j));
             speed[j] = rng_below(&rng, 4) ? spread(&rng, 0.1, 10) : 0;
             if (speed[j] > 0)
-                most = fmin(most, (filler_top(filler, j) - base[j]) / speed[j]);
+                most = fmin(most, (water_filler_top(filler, j) - base[j]) / speed[j]);
             rises |= speed[j] > 0;
         }
-        if (filler_rise(filler, base, speed, most, &rise, stuck, &err) < 0) {
+        if (water_filler_rise(filler, base, speed, most, &rise, stuck, &err) < 0) {
             print_error("%s\n", err.text);
             fail();
         }
@@ -269,7 +269,7 @@ static void a_rise_from_anywhere_goes_as_far_as_by_clp(void **state)
             rises = rises && !(stuck[j] && speed[j] > 0);
         if (rise.held)
             assert_false(rises); /* somebody who rose has to stay */
-        filler_free(filler);
+        water_filler_free(filler);
     }
 }
 
@@ -280,26 +280,27 @@ static void large_fillings_hold(void **state)
         static const double loads[] = { 0.5, 1.5, 4 };
         uint32_t turn = (uint32_t)seed.now, n = 2000 + 500 * (turn % 5);
         struct arena arena;
-        struct drawn drawn;
-        struct filling_answer answer;
+        struct random_programme drawn;
+        struct water_filling_answer answer;
         arena_init(&arena, 0);
-        drawn_make(&drawn, &arena,
-                   &(struct drawn_setup){ .job_count = n,
-                                          .type_count = 2 + turn % 5,
-                                          .jobs_per_gpu = loads[turn % 3],
-                                          .noise = turn % 4 ? 0.15 : 0,
-                                          .seed = seed.now });
+        random_programme_make(
+            &drawn, &arena,
+            &(struct random_programme_setup){ .job_count = n,
+                                              .type_count = 2 + turn % 5,
+                                              .jobs_per_gpu = loads[turn % 3],
+                                              .noise = turn % 4 ? 0.15 : 0,
+                                              .seed = seed.now });
         uint32_t k = drawn.type_count;
         double *rate = arena_array(&arena, double, (uint64_t)n *k);
         double *x = arena_array(&arena, double, (uint64_t)n *k);
         double *level = arena_array(&arena, double, n);
         for (uint32_t j = 0; j < n; j++) {
-            struct buyer buyer =
-                drawn_buyer(&drawn, DRAWN_MAX_MIN, j, rate + (uint64_t)j * k);
+            struct buyer buyer = random_programme_buyer(&drawn, RANDOM_MAX_MIN, j,
+                                                        rate + (uint64_t)j * k);
             for (uint32_t t = 0; t < k; t++)
                 rate[(uint64_t)j * k + t] /= buyer.need;
         }
-        struct filling filling = { n, k, drawn.capacity, drawn.gang, rate };
+        struct water_filling filling = { n, k, drawn.capacity, drawn.gang, rate };
         fill_or_fail(&filling, level, x, &answer);
         assert_shares_hold(&filling, level, x);
         assert_true(answer.rounds <= k + 1);

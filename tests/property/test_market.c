@@ -346,15 +346,15 @@ static void a_market_that_goes_on_finds_what_a_fresh_one_does(void **state)
 }
 
 /* The shares of a drawn programme hold, and the bound is near. */
-static void assert_drawn_solved(const struct drawn *drawn, enum drawn_goal goal,
-                                const struct market *market,
+static void assert_drawn_solved(const struct random_programme *drawn,
+                                enum random_goal goal, const struct market *market,
                                 const struct market_answer *answer)
 {
     double used[16] = { 0 }, x[16], rates[16];
     assert_true(answer->level > 0);
     assert_true(answer->bound - answer->level <= 1e-7 * answer->bound);
     for (uint32_t j = 0; j < drawn->job_count; j++) {
-        struct buyer buyer = drawn_buyer(drawn, goal, j, rates);
+        struct buyer buyer = random_programme_buyer(drawn, goal, j, rates);
         double budget = 0, rate = 0;
         market_share(market, j, x);
         for (uint32_t t = 0; t < drawn->type_count; t++) {
@@ -376,23 +376,24 @@ static void samples_and_boxes_lead_to_proven_shares(void **state)
     {
         static const double loads[] = { 0.6, 1.2, 1.7, 2.3, 4, 10 };
         struct arena arena;
-        struct drawn drawn;
+        struct random_programme drawn;
         struct market_answer answer;
         double rates[16];
         uint32_t turn = (uint32_t)seed.now;
-        enum drawn_goal goal = turn % 3;
+        enum random_goal goal = turn % 3;
         arena_init(&arena, 0);
-        drawn_make(&drawn, &arena,
-                   &(struct drawn_setup){
-                       .job_count = turn % 13 ? 3000 + 200 * (turn % 20) : 50000,
-                       .type_count = 2 + turn % 9,
-                       .jobs_per_gpu = loads[turn % 6],
-                       .noise = 0.15 * (turn % 5 > 0),
-                       .seed = seed.now });
+        random_programme_make(
+            &drawn, &arena,
+            &(struct random_programme_setup){
+                .job_count = turn % 13 ? 3000 + 200 * (turn % 20) : 50000,
+                .type_count = 2 + turn % 9,
+                .jobs_per_gpu = loads[turn % 6],
+                .noise = 0.15 * (turn % 5 > 0),
+                .seed = seed.now });
         struct market *market =
             market_new(drawn.type_count, drawn.capacity, drawn.job_count);
         for (uint32_t j = 0; j < drawn.job_count; j++) {
-            struct buyer buyer = drawn_buyer(&drawn, goal, j, rates);
+            struct buyer buyer = random_programme_buyer(&drawn, goal, j, rates);
             market_put(market, j, &buyer);
         }
         solve_or_fail(market, 1e-7, &answer);

@@ -30,7 +30,7 @@ struct scene {
     double rate[CLASSES * TYPES], pair_rate[PAIRS * TYPES * 2];
     double value[(CLASSES + PAIRS) * TYPES], x[(CLASSES + PAIRS) * TYPES];
     struct programme_pair pairs[PAIRS];
-    struct pairing pairing;
+    struct pairs_input pairing;
     struct pairs_answer answer;
 
     /* taken apart */
@@ -42,7 +42,7 @@ struct scene {
 };
 
 static struct rng rng;
-static struct pairs *kept; /* solves all scenes, one after the other */
+static struct pairs_solver *kept; /* solves all scenes, one after the other */
 
 static double between(double low, double high)
 {
@@ -137,15 +137,15 @@ static void make_scene(struct scene *s, uint32_t class_max, uint32_t job_max)
     add_pairs(s, chance(0.1) ? 0 : rng_unit(&rng));
     for (uint32_t i = 0; i < (s->n + s->pair_count) * s->k; i++)
         s->value[i] = between(0, 3);
-    s->pairing = (struct pairing){ .class_count = s->n,
-                                   .type_count = s->k,
-                                   .pair_count = s->pair_count,
-                                   .capacity = s->capacity,
-                                   .count = single ? NULL : s->count,
-                                   .gang = s->gang,
-                                   .rate = s->rate,
-                                   .pairs = s->pairs,
-                                   .pair_rate = s->pair_rate };
+    s->pairing = (struct pairs_input){ .class_count = s->n,
+                                       .type_count = s->k,
+                                       .pair_count = s->pair_count,
+                                       .capacity = s->capacity,
+                                       .count = single ? NULL : s->count,
+                                       .gang = s->gang,
+                                       .rate = s->rate,
+                                       .pairs = s->pairs,
+                                       .pair_rate = s->pair_rate };
     take_apart(s);
 }
 
@@ -220,7 +220,7 @@ static bool judge_sum(const struct scene *s, const double *floor, double *ret_su
 static void assert_fits(struct scene *s, double *ret_rates)
 {
     double usage[TYPES] = { 0 }, time[CLASSES] = { 0 };
-    const struct pairing *in = &s->pairing;
+    const struct pairs_input *in = &s->pairing;
     memset(ret_rates, 0, s->n * sizeof *ret_rates);
     for (uint32_t c = 0; c < s->n; c++)
         for (uint32_t t = 0; t < s->k; t++) {
@@ -258,11 +258,11 @@ static void assert_fits(struct scene *s, double *ret_rates)
 
 /* ---- what holds ---- */
 
-static struct pairs *solver(void)
+static struct pairs_solver *solver(void)
 {
     if (chance(0.3)) {
-        pairs_free(kept);
-        kept = pairs_new();
+        pairs_solver_free(kept);
+        kept = pairs_solver_new();
     }
     return kept;
 }
@@ -426,9 +426,9 @@ static void fillings_are_lexicographic(void **state)
         make_scene(&s, 6, 10);
         if (judge_level(&s, s.need) < 1e-9)
             continue;
-        assert_solved(
-            pairs_fill(solver(), &s.pairing, s.need, 1e-6, s.x, level, &s.answer, &err),
-            &err);
+        assert_solved(pairs_water_fill(solver(), &s.pairing, s.need, 1e-6, s.x, level,
+                                       &s.answer, &err),
+                      &err);
         judge_filling(&s, judged);
         assert_fits(&s, rates);
         for (uint32_t c = 0; c < s.n; c++) {
@@ -446,8 +446,8 @@ int main(void)
         TEST(sums_are_largest_or_cannot_be),
         TEST(fillings_are_lexicographic),
     };
-    kept = pairs_new();
+    kept = pairs_solver_new();
     int failed = cmocka_run_group_tests_name("pairs", tests, NULL, NULL);
-    pairs_free(kept);
+    pairs_solver_free(kept);
     return failed;
 }

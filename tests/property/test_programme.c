@@ -149,14 +149,14 @@ static struct arena arena;
 
 static void shares_fit(const struct programme *p, const struct shares *shares)
 {
-    struct frame frame;
-    frame_init(&frame, p, &arena);
-    assert_true(frame_load(&frame, shares->x) <= 1 + 1e-9);
+    struct problem frame;
+    problem_init(&frame, p, &arena);
+    assert_true(problem_load(&frame, shares->x) <= 1 + 1e-9);
     for (uint32_t line = 0; line < frame.line_count; line++)
         for (uint32_t t = 0; t < p->type_count; t++) {
             double share = shares->x[line * p->type_count + t];
             assert_true(share >= 0);
-            if (!line_usable(&frame, line, t))
+            if (!problem_line_usable(&frame, line, t))
                 assert_true(share == 0);
         }
     assert_true(shares->gap <= SAME);
@@ -164,7 +164,7 @@ static void shares_fit(const struct programme *p, const struct shares *shares)
         (p->goal != GOAL_SUM && p->goal != GOAL_COST_RATIO))
         return;
     double rates[JOBS_MAX];
-    frame_rates(&frame, shares->x, rates);
+    problem_rates(&frame, shares->x, rates);
     for (uint32_t j = 0; j < p->job_count; j++)
         assert_true(rates[j] >= p->floor[j] * (1 - 1e-8));
 }

@@ -22,7 +22,7 @@ static double solve(uint32_t rows, uint32_t columns, const double *cells, uint32
     struct assignment assignment = { rows, columns, cell, &matrix };
     struct arena arena;
     arena_init(&arena, 0);
-    double total = assign_solve(&assignment, &arena, got);
+    double total = assignment_solve(&assignment, &arena, got);
     arena_release(&arena);
     return total;
 }

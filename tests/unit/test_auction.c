@@ -230,21 +230,21 @@ static void numbers_that_make_no_sense_are_refused(void **state)
 
 /* ---- large ones ---- */
 
-struct crowd {
+struct job_batch {
     struct arena arena;
-    struct drawn drawn;
+    struct random_programme drawn;
     struct auction auction;
     double *x;
 };
 
-static void crowd_init(struct crowd *crowd, double noise)
+static void batch_init(struct job_batch *crowd, double noise)
 {
-    struct drawn_setup setup = {
+    struct random_programme_setup setup = {
         .job_count = 5000, .type_count = 3, .jobs_per_gpu = 4, .noise = noise, .seed = 3
     };
-    struct drawn *drawn = &crowd->drawn;
+    struct random_programme *drawn = &crowd->drawn;
     arena_init(&crowd->arena, 0);
-    drawn_make(drawn, &crowd->arena, &setup);
+    random_programme_make(drawn, &crowd->arena, &setup);
     crowd->x = arena_array(&crowd->arena, double, 2 * 5000 * 3);
     crowd->auction = (struct auction){ .job_count = 5000,
                                        .type_count = 3,
@@ -254,7 +254,7 @@ static void crowd_init(struct crowd *crowd, double noise)
                                        .rate = drawn->rate };
 }
 
-static void assert_certain(const struct crowd *crowd, uint32_t types)
+static void assert_certain(const struct job_batch *crowd, uint32_t types)
 {
     const struct auction *a = &crowd->auction;
     double usage[16] = { 0 };
@@ -280,8 +280,8 @@ static void assert_certain(const struct crowd *crowd, uint32_t types)
 static void large_sums_are_proven(void **state)
 {
     for (int alike = 0; alike < 2; alike++) {
-        struct crowd crowd;
-        crowd_init(&crowd, alike ? 0 : 0.15);
+        struct job_batch crowd;
+        batch_init(&crowd, alike ? 0 : 0.15);
         assert_int_equal(auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err),
                          0);
         assert_certain(&crowd, 3);
@@ -304,8 +304,8 @@ static void large_sums_are_proven(void **state)
 
 static void the_same_auction_has_the_same_answer(void **state)
 {
-    struct crowd crowd;
-    crowd_init(&crowd, 0.15);
+    struct job_batch crowd;
+    batch_init(&crowd, 0.15);
     double *again = crowd.x + 5000 * 3;
     auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err);
     struct auction_answer first = answer;

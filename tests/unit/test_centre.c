@@ -24,13 +24,13 @@ static void equals_share_equally(void **state)
     const double gang[4] = { 1, 1, 1, 1 };
     const double rate[4 * TYPES] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     const double need[4] = { 1, 1, 1, 1 };
-    struct centre centre = { .job_count = 4,
-                             .type_count = TYPES,
-                             .capacity = capacity,
-                             .gang = gang,
-                             .rate = rate,
-                             .need = need };
-    assert_int_equal(centre_solve(&centre, &arena, x, &err), 0);
+    struct interior_point centre = { .job_count = 4,
+                                     .type_count = TYPES,
+                                     .capacity = capacity,
+                                     .gang = gang,
+                                     .rate = rate,
+                                     .need = need };
+    assert_int_equal(interior_point_solve(&centre, &arena, x, &err), 0);
     for (uint32_t i = 0; i < 4 * TYPES; i++)
         assert_near(x[i], 0.25, 1e-6);
 }
@@ -42,14 +42,14 @@ static void what_is_not_needed_is_left_in_the_middle(void **state)
     const double gang[1] = { 1 };
     const double rate[2] = { 1, 1 };
     const double need[1] = { 1 };
-    struct centre centre = { .job_count = 1,
-                             .type_count = 2,
-                             .capacity = capacity,
-                             .gang = gang,
-                             .rate = rate,
-                             .need = need,
-                             .enough = 0.25 };
-    assert_int_equal(centre_solve(&centre, &arena, x, &err), 0);
+    struct interior_point centre = { .job_count = 1,
+                                     .type_count = 2,
+                                     .capacity = capacity,
+                                     .gang = gang,
+                                     .rate = rate,
+                                     .need = need,
+                                     .enough = 0.25 };
+    assert_int_equal(interior_point_solve(&centre, &arena, x, &err), 0);
     assert_near(x[0], x[1], 1e-9);
     assert_true(x[0] + x[1] > 0.25 && x[0] + x[1] < 1);
     /* The middle of x0, x1, 1 - x0 - x1, x0 + x1 - 1/4, 10 - x: no neighbour is better. */
@@ -62,12 +62,12 @@ static void what_is_not_needed_is_left_in_the_middle(void **state)
     }
 }
 
-struct drawn {
+struct random_programme {
     uint32_t count;
     double capacity[TYPES], gang[JOBS_MAX], rate[JOBS_MAX * TYPES], need[JOBS_MAX];
 };
 
-static void draw(struct rng *rng, struct drawn *drawn)
+static void draw(struct rng *rng, struct random_programme *drawn)
 {
     drawn->count = 1 + rng_below(rng, JOBS_MAX);
     for (uint32_t t = 0; t < TYPES; t++)
@@ -82,7 +82,7 @@ static void draw(struct rng *rng, struct drawn *drawn)
 }
 
 /* The optimum by the general solver; rows: time of jobs, capacities, needs. */
-static double optimum(const struct drawn *drawn, bool levels)
+static double optimum(const struct random_programme *drawn, bool levels)
 {
     struct lp *lp = lp_new();
     for (uint32_t j = 0; j < drawn->count; j++)
@@ -112,7 +112,7 @@ static double optimum(const struct drawn *drawn, bool levels)
     return best;
 }
 
-static void assert_feasible(const struct drawn *drawn)
+static void assert_feasible(const struct random_programme *drawn)
 {
     double used[TYPES] = { 0 };
     for (uint32_t j = 0; j < drawn->count; j++) {
@@ -132,20 +132,20 @@ static void assert_feasible(const struct drawn *drawn)
 static void the_middle_is_optimal(void **state)
 {
     struct rng rng;
-    struct drawn drawn;
+    struct random_programme drawn;
     rng_init(&rng, 7, "centre");
     for (uint32_t i = 0; i < 300; i++) {
         draw(&rng, &drawn);
-        struct centre centre = { .job_count = drawn.count,
-                                 .type_count = TYPES,
-                                 .capacity = drawn.capacity,
-                                 .gang = drawn.gang,
-                                 .rate = drawn.rate };
+        struct interior_point centre = { .job_count = drawn.count,
+                                         .type_count = TYPES,
+                                         .capacity = drawn.capacity,
+                                         .gang = drawn.gang,
+                                         .rate = drawn.rate };
         bool levels = i % 2;
         centre.need = levels ? drawn.need : NULL;
         centre.value = levels ? NULL : drawn.rate;
         arena_reset(&arena);
-        assert_int_equal(centre_solve(&centre, &arena, x, &err), 0);
+        assert_int_equal(interior_point_solve(&centre, &arena, x, &err), 0);
         assert_feasible(&drawn);
         double reached = levels ? INFINITY : 0;
         for (uint32_t j = 0; j < drawn.count; j++) {

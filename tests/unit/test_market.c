@@ -133,18 +133,18 @@ static void a_job_that_came_after_the_solution_has_no_share_yet(void **state)
 #define COUNT 3300
 
 /* Solve a drawn programme, replace some jobs, solve again; all that comes out, as bytes. */
-static void play(const struct drawn *drawn, enum drawn_goal goal,
+static void play(const struct random_programme *drawn, enum random_goal goal,
                  struct market_answer *ret, double *ret_x)
 {
     double rates[16];
     struct market *market = market_new(drawn->type_count, drawn->capacity, COUNT);
     for (uint32_t j = 0; j < COUNT; j++) {
-        struct buyer buyer = drawn_buyer(drawn, goal, j, rates);
+        struct buyer buyer = random_programme_buyer(drawn, goal, j, rates);
         market_put(market, j, &buyer);
     }
     ret[0] = solved(market);
     for (uint32_t j = 0; j < 20; j++) {
-        struct buyer buyer = drawn_buyer(drawn, goal, j + 100, rates);
+        struct buyer buyer = random_programme_buyer(drawn, goal, j + 100, rates);
         market_put(market, j * 7, &buyer);
         ret[1] = solved(market);
     }
@@ -157,23 +157,24 @@ static void the_vector_unit_makes_no_difference(void **state)
 {
     for (uint32_t turn = 0; turn < 4; turn++) {
         struct arena arena;
-        struct drawn drawn;
+        struct random_programme drawn;
         arena_init(&arena, 0);
-        drawn_make(&drawn, &arena,
-                   &(struct drawn_setup){ .job_count = COUNT,
-                                          .type_count = turn == 3 ? 7 : 3,
-                                          .jobs_per_gpu = turn == 1 ? 1.7 : 5,
-                                          .noise = 0.15,
-                                          .seed = turn });
-        enum drawn_goal goal = turn == 2 ? DRAWN_FINISH_TIME : DRAWN_MAX_MIN;
+        random_programme_make(
+            &drawn, &arena,
+            &(struct random_programme_setup){ .job_count = COUNT,
+                                              .type_count = turn == 3 ? 7 : 3,
+                                              .jobs_per_gpu = turn == 1 ? 1.7 : 5,
+                                              .noise = 0.15,
+                                              .seed = turn });
+        enum random_goal goal = turn == 2 ? RANDOM_FINISH_TIME : RANDOM_MAX_MIN;
         size_t cells = (size_t)COUNT * drawn.type_count;
         double *x = arena_array(&arena, double, cells);
         double *y = arena_array(&arena, double, cells);
         struct market_answer first[2], other[2];
-        crowd_use_vectors(VECTORS_PORTABLE);
+        batch_use_vectors(VECTORS_PORTABLE);
         play(&drawn, goal, first, x);
         for (enum vectors v = VECTORS_AVX2; v <= VECTORS_AVX512; v++) {
-            crowd_use_vectors(v);
+            batch_use_vectors(v);
             play(&drawn, goal, other, y);
             assert_memory_equal(first[0].price, other[0].price, sizeof first[0].price);
             assert_memory_equal(first[1].price, other[1].price, sizeof first[1].price);
@@ -181,7 +182,7 @@ static void the_vector_unit_makes_no_difference(void **state)
             assert_true(first[1].bound == other[1].bound);
             assert_memory_equal(x, y, cells * sizeof *x);
         }
-        crowd_use_vectors(VECTORS_WIDEST);
+        batch_use_vectors(VECTORS_WIDEST);
         arena_release(&arena);
     }
 }

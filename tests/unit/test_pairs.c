@@ -13,23 +13,24 @@
 static double x[64], level[16];
 static struct pairs_answer answer;
 static struct error err;
-static struct pairs *pairs;
+static struct pairs_solver *pairs;
 
-static void solve_level(const struct pairing *pairing, const double *need)
+static void solve_level(const struct pairs_input *pairing, const double *need)
 {
     assert_int_equal(pairs_level(pairs, pairing, need, NULL, 1e-7, x, &answer, &err),
                      0);
 }
 
 /* Two jobs, one accelerator; side by side each runs at 0.8 of its speed. */
-static const struct pairing two_jobs = { .class_count = 2,
-                                         .type_count = 1,
-                                         .pair_count = 1,
-                                         .capacity = (double[]){ 1 },
-                                         .gang = (double[]){ 1, 1 },
-                                         .rate = (double[]){ 1, 1 },
-                                         .pairs = (struct programme_pair[]){ { 0, 1 } },
-                                         .pair_rate = (double[]){ 0.8, 0.8 } };
+static const struct pairs_input two_jobs = { .class_count = 2,
+                                             .type_count = 1,
+                                             .pair_count = 1,
+                                             .capacity = (double[]){ 1 },
+                                             .gang = (double[]){ 1, 1 },
+                                             .rate = (double[]){ 1, 1 },
+                                             .pairs =
+                                                 (struct programme_pair[]){ { 0, 1 } },
+                                             .pair_rate = (double[]){ 0.8, 0.8 } };
 
 static void sharing_beats_taking_turns(void **state)
 {
@@ -42,7 +43,7 @@ static void sharing_beats_taking_turns(void **state)
 
 static void who_would_stand_still_does_not_share(void **state)
 {
-    struct pairing pairing = two_jobs;
+    struct pairs_input pairing = two_jobs;
     pairing.pair_rate = EACH(0, 5);
     solve_level(&pairing, EACH(1, 1));
     assert_near(answer.reached, 0.5, 1e-9);
@@ -51,15 +52,15 @@ static void who_would_stand_still_does_not_share(void **state)
 
 static void a_class_of_two_shares_with_itself(void **state)
 {
-    struct pairing pairing = { .class_count = 1,
-                               .type_count = 1,
-                               .pair_count = 1,
-                               .capacity = EACH(1),
-                               .count = EACH(2),
-                               .gang = EACH(1),
-                               .rate = EACH(1),
-                               .pairs = PAIRS({ 0, 0 }),
-                               .pair_rate = EACH(0.8, 0.8) };
+    struct pairs_input pairing = { .class_count = 1,
+                                   .type_count = 1,
+                                   .pair_count = 1,
+                                   .capacity = EACH(1),
+                                   .count = EACH(2),
+                                   .gang = EACH(1),
+                                   .rate = EACH(1),
+                                   .pairs = PAIRS({ 0, 0 }),
+                                   .pair_rate = EACH(0.8, 0.8) };
     solve_level(&pairing, EACH(1));
     assert_near(answer.reached, 0.8, 1e-9);
     assert_near(x[1], 1, 1e-9); /* one pair at a time */
@@ -75,15 +76,15 @@ static void a_class_of_two_shares_with_itself(void **state)
 
 static void one_member_does_not_share_with_itself(void **state)
 {
-    struct pairing pairing = { .class_count = 1,
-                               .type_count = 1,
-                               .pair_count = 1,
-                               .capacity = EACH(1),
-                               .count = EACH(2),
-                               .gang = EACH(1),
-                               .rate = EACH(1),
-                               .pairs = PAIRS({ 0, 0 }),
-                               .pair_rate = EACH(2, 2) };
+    struct pairs_input pairing = { .class_count = 1,
+                                   .type_count = 1,
+                                   .pair_count = 1,
+                                   .capacity = EACH(1),
+                                   .count = EACH(2),
+                                   .gang = EACH(1),
+                                   .rate = EACH(1),
+                                   .pairs = PAIRS({ 0, 0 }),
+                                   .pair_rate = EACH(2, 2) };
     solve_level(&pairing, EACH(1));
     assert_near(answer.reached, 2, 1e-9);
     pairing.count = EACH(1); /* the other one left */
@@ -94,7 +95,7 @@ static void one_member_does_not_share_with_itself(void **state)
 
 static void who_runs_only_beside_others_does(void **state)
 {
-    struct pairing pairing = two_jobs;
+    struct pairs_input pairing = two_jobs;
     pairing.rate = EACH(1, 0);
     pairing.pair_rate = EACH(0.5, 0.5);
     solve_level(&pairing, EACH(1, 1));
@@ -103,7 +104,7 @@ static void who_runs_only_beside_others_does(void **state)
 
 static void who_runs_nowhere_makes_the_level_nothing(void **state)
 {
-    struct pairing pairing = two_jobs;
+    struct pairs_input pairing = two_jobs;
     pairing.rate = EACH(1, 0);
     pairing.pair_rate = EACH(1, 0);
     solve_level(&pairing, EACH(1, 1));
@@ -127,13 +128,14 @@ static void finish_times_are_not_linear(void **state)
 /* The slow one stops at 1; the two others share what it leaves. */
 static void levels_rise_one_above_the_other(void **state)
 {
-    struct pairing pairing = { .class_count = 3,
-                               .type_count = 1,
-                               .capacity = EACH(2),
-                               .gang = EACH(1, 1, 1),
-                               .rate = EACH(0.25, 4, 4) };
+    struct pairs_input pairing = { .class_count = 3,
+                                   .type_count = 1,
+                                   .capacity = EACH(2),
+                                   .gang = EACH(1, 1, 1),
+                                   .rate = EACH(0.25, 4, 4) };
     assert_int_equal(
-        pairs_fill(pairs, &pairing, EACH(1, 1, 1), 1e-7, x, level, &answer, &err), 0);
+        pairs_water_fill(pairs, &pairing, EACH(1, 1, 1), 1e-7, x, level, &answer, &err),
+        0);
     assert_near(level[0], 0.25, 1e-8);
     assert_near(level[1], 2, 1e-7); /* 1 - the first's whole life = 1, halved */
     assert_near(level[2], 2, 1e-7);
@@ -167,7 +169,7 @@ static void the_second_time_takes_no_steps(void **state)
 
 static void what_makes_no_sense_is_refused(void **state)
 {
-    struct pairing pairing = two_jobs;
+    struct pairs_input pairing = two_jobs;
     pairing.gang = EACH(1, 2);
     assert_int_equal(
         pairs_level(pairs, &pairing, EACH(1, 1), NULL, 1e-7, x, &answer, &err),
@@ -188,13 +190,13 @@ static void what_makes_no_sense_is_refused(void **state)
 
 static int setup(void **state)
 {
-    pairs = pairs_new();
+    pairs = pairs_solver_new();
     return 0;
 }
 
 static int teardown(void **state)
 {
-    pairs_free(pairs);
+    pairs_solver_free(pairs);
     return 0;
 }
 

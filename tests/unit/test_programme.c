@@ -22,9 +22,9 @@ static void solve(const struct programme *programme)
 {
     int r = programme_solve(programme, engine, NULL, &arena, &shares, &err);
     assert_int_equal(r, 0);
-    struct frame frame;
-    frame_init(&frame, programme, &arena);
-    assert_true(frame_load(&frame, shares.x) <= 1 + 1e-9);
+    struct problem frame;
+    problem_init(&frame, programme, &arena);
+    assert_true(problem_load(&frame, shares.x) <= 1 + 1e-9);
     for (size_t i = 0; i < (size_t)frame.line_count * programme->type_count; i++)
         assert_true(shares.x[i] >= 0);
     assert_true(shares.gap <= 1e-6);
@@ -41,10 +41,10 @@ static void refused(const struct programme *programme, const char *says)
 
 static double rate_of(const struct programme *programme, uint32_t job)
 {
-    struct frame frame;
+    struct problem frame;
     double rates[64];
-    frame_init(&frame, programme, &arena);
-    frame_rates(&frame, shares.x, rates);
+    problem_init(&frame, programme, &arena);
+    problem_rates(&frame, shares.x, rates);
     return rates[job];
 }
 

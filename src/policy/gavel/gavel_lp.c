@@ -124,11 +124,11 @@ static int middle(const struct programme *programme, const struct shares *shares
                   struct gavel_call *call, struct error *err)
 {
     uint32_t types = programme->type_count;
-    struct centre centre = { .job_count = programme->job_count,
-                             .type_count = types,
-                             .capacity = programme->capacity,
-                             .gang = programme->gang,
-                             .rate = programme->rate };
+    struct interior_point centre = { .job_count = programme->job_count,
+                                     .type_count = types,
+                                     .capacity = programme->capacity,
+                                     .gang = programme->gang,
+                                     .rate = programme->rate };
     if (programme->goal == GOAL_SUM) {
         double *value =
             arena_array(call->scratch, double, (size_t)programme->job_count *types);
@@ -148,7 +148,7 @@ static int middle(const struct programme *programme, const struct shares *shares
         if (programme->goal == GOAL_MAKESPAN)
             centre.enough = 1 / bisected(shares->objective);
     }
-    return centre_solve(&centre, call->scratch, call->x, err);
+    return interior_point_solve(&centre, call->scratch, call->x, err);
 }
 
 double gavel_lp_even_rate(const struct gavel_call *call, uint32_t at)

@@ -45,7 +45,7 @@ struct cell {
 };
 
 struct gavel_classes {
-    struct pairs *pairs;
+    struct pairs_solver *pairs;
     uint32_t type_count;
     struct class classes[CLASSES_MAX];
     struct line *lines, *lines_old;
@@ -57,7 +57,7 @@ struct gavel_classes *gavel_classes_new(struct arena *run, struct gavel_common *
                                         const struct view *view)
 {
     struct gavel_classes *classes = arena_new(run, struct gavel_classes);
-    classes->pairs = pairs_new();
+    classes->pairs = pairs_solver_new();
     classes->type_count = common->type_count;
     classes->lines = arena_array(run, struct line, LINES_MAX);
     classes->lines_old = arena_array(run, struct line, LINES_MAX);
@@ -68,7 +68,7 @@ struct gavel_classes *gavel_classes_new(struct arena *run, struct gavel_common *
 
 void gavel_classes_free(struct gavel_classes *classes)
 {
-    pairs_free(classes->pairs);
+    pairs_solver_free(classes->pairs);
 }
 
 static struct cell *cell_of(const struct gavel_classes *classes,
@@ -212,7 +212,7 @@ static void add_line(struct gavel_classes *classes, struct line_name name, doubl
 
 /* Everything in it is by place; classes with members in the call have one. */
 struct draft {
-    struct pairing pairing;
+    struct pairs_input pairing;
     uint32_t *slots; /* [place] class */
     double *count, *gang, *rate, *need, *ahead, *floor, *price;
     struct programme_pair *pairs;
@@ -310,7 +310,7 @@ static uint32_t list_pairs(struct gavel_classes *classes, struct gavel_common *c
 /* What a unit of each line adds to the sum, less 'charge' times its price. */
 static void set_values(struct draft *draft, double charge)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
     bool ratio = draft->aim == AIM_RATIO;
     for (uint32_t c = 0; c < p->class_count; c++)
@@ -336,7 +336,7 @@ static void set_values(struct draft *draft, double charge)
 /* Units of a line that run at a time. */
 static double units_of(const struct draft *draft, uint32_t row, uint32_t column)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     double x = draft->x[(size_t)row * p->type_count + column];
     return row < p->class_count ? x * p->count[row] : x;
 }
@@ -344,7 +344,7 @@ static double units_of(const struct draft *draft, uint32_t row, uint32_t column)
 /* Sum of rates and of prices paid under the shares. */
 static void add_up(const struct draft *draft, double *ret_rates, double *ret_paid)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
     *ret_rates = *ret_paid = 0;
     for (uint32_t row = 0; row < p->class_count + p->pair_count; row++)
@@ -368,7 +368,7 @@ static int solve_ratio(struct gavel_classes *classes, struct draft *draft,
                        const double *floor, struct pairs_answer *answer,
                        struct error *err)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     double charge = 0;
     for (uint32_t turn = 0; turn < RATIO_TURNS; turn++) {
         double rates;
@@ -399,7 +399,7 @@ static int solve_draft(struct gavel_classes *classes, struct draft *draft,
                        struct error *err)
 {
     struct pairs_answer answer = { .feasible = true };
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     int r = 0;
     for (int floors = 1; floors >= 0; floors--) {
         const double *floor = floors ? draft->floor : NULL;
@@ -407,8 +407,8 @@ static int solve_draft(struct gavel_classes *classes, struct draft *draft,
             r = pairs_level(classes->pairs, p, draft->need, draft->ahead, TOLERANCE,
                             draft->x, &answer, err);
         else if (draft->aim == AIM_FILL)
-            r = pairs_fill(classes->pairs, p, draft->need, TOLERANCE, draft->x,
-                           draft->level, &answer, err);
+            r = pairs_water_fill(classes->pairs, p, draft->need, TOLERANCE, draft->x,
+                                 draft->level, &answer, err);
         else if (draft->aim == AIM_RATIO)
             r = solve_ratio(classes, draft, floor, &answer, err);
         else {
@@ -427,7 +427,7 @@ static int solve_draft(struct gavel_classes *classes, struct draft *draft,
 
 static void take_lines(struct gavel_classes *classes, const struct draft *draft)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     struct line *old = classes->lines;
     uint32_t old_count = classes->line_count;
     for (uint32_t l = 0; l < old_count; l++)
@@ -452,7 +452,7 @@ static void take_lines(struct gavel_classes *classes, const struct draft *draft)
 /* Steps per second of a member under the shares. */
 static void take_dues(struct gavel_classes *classes, const struct draft *draft)
 {
-    const struct pairing *p = &draft->pairing;
+    const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
     for (uint32_t c = 0; c < p->class_count; c++) {
         double due = 0;
@@ -481,14 +481,14 @@ int gavel_classes_solve(struct gavel_classes *classes, struct gavel_common *comm
     uint32_t n = call->job_count < CLASSES_MAX ? call->job_count : CLASSES_MAX;
     make_room(&draft, n, call->type_count, call->scratch);
     n = gather(classes, common, call, class_of, &draft);
-    draft.pairing = (struct pairing){ .class_count = n,
-                                      .type_count = call->type_count,
-                                      .capacity = call->capacity,
-                                      .count = draft.count,
-                                      .gang = draft.gang,
-                                      .rate = draft.rate,
-                                      .pairs = draft.pairs,
-                                      .pair_rate = draft.pair_rate };
+    draft.pairing = (struct pairs_input){ .class_count = n,
+                                          .type_count = call->type_count,
+                                          .capacity = call->capacity,
+                                          .count = draft.count,
+                                          .gang = draft.gang,
+                                          .rate = draft.rate,
+                                          .pairs = draft.pairs,
+                                          .pair_rate = draft.pair_rate };
     draft.pairing.pair_count = list_pairs(classes, common, call, n, &draft);
     int r = solve_draft(classes, &draft, err);
     if (r < 0)

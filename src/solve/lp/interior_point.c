@@ -36,7 +36,7 @@
 #define CONE 0.5
 
 struct path {
-    const struct centre *problem;
+    const struct interior_point *problem;
     uint32_t n, k;
     double *x, *step; /* [job][type]                   */
     double *inverse;  /* [job][type][type] of blocks   */
@@ -84,7 +84,7 @@ static bool has_need(const struct path *path, uint32_t j)
 /* What is maximised, at a point; -INFINITY outside. */
 static double merit(const struct path *path, const double *x, double level)
 {
-    const struct centre *problem = path->problem;
+    const struct interior_point *problem = path->problem;
     double sum = path->levels ? path->t * level : 0;
     double left[TYPES_MAX];
     spare_capacity(path, x, left);
@@ -205,7 +205,7 @@ struct part {
 static bool block_of(struct path *path, uint32_t j, const double *left,
                      struct part *ret_part, double *level_gradient, double *level_curve)
 {
-    const struct centre *problem = path->problem;
+    const struct interior_point *problem = path->problem;
     uint32_t k = path->k;
     const double *x = &path->x[(size_t)j * k];
     double *block = &path->inverse[(size_t)j * k * k];
@@ -264,7 +264,7 @@ static void times(const double *matrix, const double *vector, uint32_t k,
  */
 static double newton_step(struct path *path, struct part *parts)
 {
-    const struct centre *problem = path->problem;
+    const struct interior_point *problem = path->problem;
     uint32_t k = path->k;
     uint32_t size = k + (path->levels ? 1 : 0);
     double left[TYPES_MAX];
@@ -379,7 +379,7 @@ static bool advance(struct path *path, double decrement, double *trial)
 /* Well inside: half of an equal part of everything. */
 static void start(struct path *path)
 {
-    const struct centre *problem = path->problem;
+    const struct interior_point *problem = path->problem;
     double gangs = 0;
     for (uint32_t j = 0; j < path->n; j++)
         gangs += path->count[j] * problem->gang[j];
@@ -401,7 +401,7 @@ static void start(struct path *path)
 /* What can be had at most: the scale on which the gap is measured. */
 static double scale_of(const struct path *path)
 {
-    const struct centre *problem = path->problem;
+    const struct interior_point *problem = path->problem;
     double sum = 0;
     for (uint32_t j = 0; problem->value && j < path->n; j++)
         for (uint32_t t = 0; t < path->k; t++)
@@ -411,8 +411,9 @@ static double scale_of(const struct path *path)
 }
 
 /* Follow the path from the start to its end. */
-static int follow(const struct centre *centre, const double *count, double copies,
-                  struct arena *scratch, double *ret_x, struct error *err)
+static int follow(const struct interior_point *centre, const double *count,
+                  double copies, struct arena *scratch, double *ret_x,
+                  struct error *err)
 {
     size_t shares = (size_t)centre->job_count * centre->type_count;
     struct path path = { .problem = centre,
@@ -454,7 +455,7 @@ static int follow(const struct centre *centre, const double *count, double copie
 
 /* --- what is alike has alike shares ----------------------------------------------------- */
 
-static const double *rows_of(const struct centre *centre)
+static const double *rows_of(const struct interior_point *centre)
 {
     return centre->need ? centre->rate : centre->value;
 }
@@ -462,7 +463,7 @@ static const double *rows_of(const struct centre *centre)
 /* By gang, need and row; 0 for jobs that cannot be told apart. */
 static int compare(const void *a, const void *b, void *context)
 {
-    const struct centre *centre = context;
+    const struct interior_point *centre = context;
     uint32_t j = *(const uint32_t *)a;
     uint32_t i = *(const uint32_t *)b;
     if (centre->gang[j] != centre->gang[i])
@@ -480,7 +481,7 @@ static int compare(const void *a, const void *b, void *context)
 }
 
 /* All types are alike, to everybody. */
-static bool types_are_alike(const struct centre *centre)
+static bool types_are_alike(const struct interior_point *centre)
 {
     uint32_t k = centre->type_count;
     const double *rows = rows_of(centre);
@@ -495,7 +496,7 @@ static bool types_are_alike(const struct centre *centre)
 
 /* One row per class of jobs that are alike, and one column where all types are. */
 struct small {
-    struct centre centre;
+    struct interior_point centre;
     double capacity;
     double *gang, *need, *rows;
     double *count;   /* [class] jobs in it  */
@@ -503,7 +504,7 @@ struct small {
     double copies;   /* types in one column */
 };
 
-static void make_small(struct small *small, const struct centre *centre,
+static void make_small(struct small *small, const struct interior_point *centre,
                        struct arena *scratch)
 {
     uint32_t n = centre->job_count;
@@ -547,8 +548,8 @@ static void make_small(struct small *small, const struct centre *centre,
         small->centre.value = small->rows;
 }
 
-int centre_solve(const struct centre *centre, struct arena *scratch, double *ret_x,
-                 struct error *err)
+int interior_point_solve(const struct interior_point *centre, struct arena *scratch,
+                         double *ret_x, struct error *err)
 {
     uint32_t k = centre->type_count;
     if (centre->job_count == 0 || k == 0)

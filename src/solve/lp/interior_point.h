@@ -16,7 +16,7 @@ struct arena;
 struct error;
 
 /* Maximise z so that rate[j].x[j] >= z need[j]; or, without needs, the sum of value x. */
-struct centre {
+struct interior_point {
     uint32_t job_count, type_count;
     const double
         *capacity;       /* [type] > 0                                              */
@@ -33,5 +33,5 @@ struct centre {
  * Writes x[job][type].  Jobs and types without use must be left out by the caller: a job
  * with a need has a rate somewhere.  -EDOM if it does not converge.
  */
-int centre_solve(const struct centre *centre, struct arena *scratch, double *ret_x,
-                 struct error *err);
+int interior_point_solve(const struct interior_point *centre, struct arena *scratch,
+                         double *ret_x, struct error *err);

@@ -1,5 +1,5 @@
 /*
- * lp.c - a linear programme in, a solution out, by CLP.
+ * lp.c - a model programme in, a solution out, by CLP.
  *
  * CLP minimises; we maximise, so gains go in and duals come out with their signs turned.
  * New rows and columns are kept here and handed over in one piece.

@@ -1,5 +1,5 @@
 /*
- * lp.h - a linear programme in, a solution out.
+ * lp.h - a model programme in, a solution out.
  *
  * The general path, and the judge of the fast ones.  The only file that knows the
  * library is lp.c.

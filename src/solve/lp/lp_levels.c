@@ -1,6 +1,6 @@
 /*
  * lp_levels.c - levels that rise until something holds them: water filling, and
- * shares between groups, by linear programmes.
+ * shares between groups, by model programmes.
  *
  * Every job has a level and a speed.  All levels rise, each at its speed, until some jobs
  * cannot follow without another one falling; those stay where they are, speeds are made
@@ -27,8 +27,8 @@
 #define SLACK 1e-12 /* what a level gives so that rounding does not make it fail */
 
 struct levels {
-    const struct frame *frame;
-    struct linear linear;
+    const struct problem *problem;
+    struct lp_model model;
     double *unit;  /* [job] scaled so that levels are near 1                  */
     double *level; /* [job] unit * rate that it has for sure                  */
     double *speed; /* [job] 0: does not rise now                              */
@@ -40,16 +40,16 @@ struct levels {
 /* False when nobody rises any more. */
 static bool set_speeds(struct levels *levels)
 {
-    const struct programme *p = levels->frame->programme;
-    double *speed = arena_array(levels->frame->arena, double, p->job_count);
+    const struct programme *p = levels->problem->programme;
+    double *speed = arena_array(levels->problem->arena, double, p->job_count);
     bool any = false;
     if (p->goal == GOAL_HIERARCHICAL)
-        goal_group_speeds(levels->frame, levels->done, speed);
+        problem_group_speeds(levels->problem, levels->done, speed);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (p->goal != GOAL_HIERARCHICAL)
             speed[j] = levels->done[j] ? 0 : 1;
         if (speed[j] != levels->speed[j])
-            linear_set_need(&levels->linear, j, speed[j]);
+            lp_model_set_need(&levels->model, j, speed[j]);
         levels->speed[j] = speed[j];
         any = any || speed[j] > 0;
     }
@@ -60,10 +60,10 @@ static enum lp_status maximise(struct levels *levels)
 {
     enum lp_status status = LP_INFEASIBLE;
     for (double slack = SLACK; status != LP_OPTIMAL && slack < 1e-6; slack *= 10) {
-        for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+        for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
             if (levels->level[j] > 0)
-                linear_set_floor(&levels->linear, j, levels->level[j] * (1 - slack));
-        status = linear_maximise(&levels->linear);
+                lp_model_set_floor(&levels->model, j, levels->level[j] * (1 - slack));
+        status = lp_model_maximise(&levels->model);
     }
     return status;
 }
@@ -71,10 +71,10 @@ static enum lp_status maximise(struct levels *levels)
 /* No level is above what the shares give: what comes next begins where this ended. */
 static void settle(struct levels *levels, double *x)
 {
-    uint32_t count = levels->frame->programme->job_count;
-    double *rates = arena_array(levels->frame->arena, double, count);
-    linear_shares(&levels->linear, x);
-    frame_rates(levels->frame, x, rates);
+    uint32_t count = levels->problem->programme->job_count;
+    double *rates = arena_array(levels->problem->arena, double, count);
+    lp_model_shares(&levels->model, x);
+    problem_rates(levels->problem, x, rates);
     for (uint32_t j = 0; j < count; j++)
         levels->level[j] = fmin(levels->level[j], levels->unit[j] * rates[j]);
 }
@@ -83,28 +83,28 @@ static void settle(struct levels *levels, double *x)
 static double room(const struct levels *levels)
 {
     double least = INFINITY;
-    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+    for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
         if (levels->speed[j] > 0)
-            least = fmin(least,
-                         (levels->unit[j] * levels->frame->top[j] - levels->level[j]) /
-                             levels->speed[j]);
+            least = fmin(
+                least, (levels->unit[j] * levels->problem->top[j] - levels->level[j]) /
+                           levels->speed[j]);
     return fmax(0, least);
 }
 
 /* Raise all that rise, and stop those whose dual says so. */
 static int rise(struct levels *levels, double *x, struct error *err)
 {
-    struct linear *linear = &levels->linear;
+    struct lp_model *model = &levels->model;
     double most = room(levels);
-    linear_set_level(linear, 2 * most + 1);
+    lp_model_set_level(model, 2 * most + 1);
     if (maximise(levels) != LP_OPTIMAL)
-        return clp_gave_up(err);
-    double step = fmin(linear_level(linear), most);
-    double bound = fmin(linear_bound(linear), most);
+        return lp_gave_up(err);
+    double step = fmin(lp_model_level(model), most);
+    double bound = fmin(lp_model_bound(model), most);
     double pulls = 0, strongest = 0;
-    uint32_t count = levels->frame->programme->job_count, held = 0;
+    uint32_t count = levels->problem->programme->job_count, held = 0;
     for (uint32_t j = 0; j < count; j++) {
-        double pull = linear_pull(linear, j) * levels->speed[j];
+        double pull = lp_model_job_price(model, j) * levels->speed[j];
         pulls += pull;
         if (pull > strongest) {
             strongest = pull;
@@ -118,8 +118,8 @@ static int rise(struct levels *levels, double *x, struct error *err)
         levels->gap = fmax(levels->gap, (bound - step) * levels->speed[j] /
                                             fmax(levels->level[j], 1));
         bool full =
-            levels->level[j] >= levels->unit[j] * levels->frame->top[j] * (1 - FULL);
-        bool pulled = linear_pull(linear, j) * levels->speed[j] > PULLS * pulls;
+            levels->level[j] >= levels->unit[j] * levels->problem->top[j] * (1 - FULL);
+        bool pulled = lp_model_job_price(model, j) * levels->speed[j] > PULLS * pulls;
         levels->done[j] = full || pulled || (j == held && strongest > 0);
         levels->asks[j] = !levels->done[j];
     }
@@ -130,32 +130,32 @@ static int rise(struct levels *levels, double *x, struct error *err)
 /* How much spare a job is asked about: as much again as it has, or as an equal part. */
 static double spare_most(const struct levels *levels, uint32_t job)
 {
-    double top = levels->unit[job] * levels->frame->top[job];
+    double top = levels->unit[job] * levels->problem->top[job];
     return fmin(fmax(levels->level[job], 1), top - levels->level[job]);
 }
 
 /* Ask the others whether they can go on; those who cannot are done. */
 static int stop_held(struct levels *levels, struct error *err)
 {
-    uint32_t count = levels->frame->programme->job_count;
-    struct linear *linear = &levels->linear;
+    uint32_t count = levels->problem->programme->job_count;
+    struct lp_model *model = &levels->model;
     bool asking = false, moved = true;
     for (uint32_t j = 0; j < count; j++)
         asking = asking || levels->asks[j];
     if (!asking)
         return 0;
-    linear_set_level(linear, 0);
+    lp_model_set_level(model, 0);
     for (uint32_t j = 0; j < count; j++)
         if (levels->asks[j])
-            linear_set_spare(linear, j, spare_most(levels, j));
+            lp_model_set_spare(model, j, spare_most(levels, j));
     while (asking && moved) {
         if (maximise(levels) != LP_OPTIMAL)
-            return clp_gave_up(err);
+            return lp_gave_up(err);
         asking = moved = false;
         for (uint32_t j = 0; j < count; j++) {
             if (!levels->asks[j])
                 continue;
-            bool free = linear_spare(linear, j) > MOVES * fmax(levels->level[j], 1e-3);
+            bool free = lp_model_spare(model, j) > MOVES * fmax(levels->level[j], 1e-3);
             if (free)
                 levels->asks[j] = false;
             moved = moved || free;
@@ -164,42 +164,42 @@ static int stop_held(struct levels *levels, struct error *err)
         /* Only after all were read: changing the programme ends its solution. */
         for (uint32_t j = 0; j < count && moved; j++)
             if (!levels->asks[j])
-                linear_set_spare(linear, j, 0);
+                lp_model_set_spare(model, j, 0);
     }
     for (uint32_t j = 0; j < count; j++)
         if (levels->asks[j]) {
             levels->done[j] = true;
-            linear_set_spare(linear, j, 0);
+            lp_model_set_spare(model, j, 0);
         }
     return 0;
 }
 
-static void levels_init(struct levels *levels, const struct frame *frame)
+static void levels_init(struct levels *levels, const struct problem *problem)
 {
-    uint32_t count = frame->programme->job_count;
+    uint32_t count = problem->programme->job_count;
     *levels = (struct levels){
-        .frame = frame,
-        .unit = goal_units(frame),
-        .level = arena_array(frame->arena, double, count),
-        .speed = arena_array(frame->arena, double, count),
-        .done = arena_array(frame->arena, bool, count),
-        .asks = arena_array(frame->arena, bool, count),
+        .problem = problem,
+        .unit = problem_units(problem),
+        .level = arena_array(problem->arena, double, count),
+        .speed = arena_array(problem->arena, double, count),
+        .done = arena_array(problem->arena, bool, count),
+        .asks = arena_array(problem->arena, bool, count),
     };
-    double scale = clp_scale(frame, levels->unit);
+    double scale = lp_level_scale(problem, levels->unit);
     for (uint32_t j = 0; j < count; j++) {
         levels->done[j] = !(levels->unit[j] > 0);
         levels->unit[j] /= scale;
     }
-    linear_init(&levels->linear, frame, levels->unit, NULL);
-    linear_add_level(&levels->linear, 1, levels->speed);
-    linear_add_spare(&levels->linear);
+    lp_model_init(&levels->model, problem, levels->unit, NULL);
+    lp_model_add_level(&levels->model, 1, levels->speed);
+    lp_model_add_spare(&levels->model);
 }
 
 /* Has somebody no part in it who could use what is left? */
 static bool leftovers(const struct levels *levels)
 {
-    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
-        if (!(levels->unit[j] > 0) && levels->frame->even[j] > 0)
+    for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
+        if (!(levels->unit[j] > 0) && levels->problem->even[j] > 0)
             return true;
     return false;
 }
@@ -207,31 +207,32 @@ static bool leftovers(const struct levels *levels)
 static uint32_t done_count(const struct levels *levels)
 {
     uint32_t count = 0;
-    for (uint32_t j = 0; j < levels->frame->programme->job_count; j++)
+    for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
         count += levels->done[j];
     return count;
 }
 
-int clp_levels(const struct frame *frame, struct shares *shares, struct error *err)
+int lp_solve_levels(const struct problem *problem, struct shares *shares,
+                    struct error *err)
 {
     struct levels levels;
     int r = 0;
-    levels_init(&levels, frame);
+    levels_init(&levels, problem);
     while (r == 0 && set_speeds(&levels)) {
         uint32_t before = done_count(&levels);
         r = rise(&levels, shares->x, err);
         if (r == 0)
             r = stop_held(&levels, err);
         if (r == 0 && done_count(&levels) == before)
-            r = clp_gave_up(err); /* somebody always has to stop, but for rounding */
+            r = lp_gave_up(err); /* somebody always has to stop, but for rounding */
     }
-    shares->iterations = levels.linear.iterations;
-    linear_release(&levels.linear);
+    shares->iterations = levels.model.iterations;
+    lp_model_release(&levels.model);
     if (r < 0)
         return r;
-    if (frame->programme->tidy && leftovers(&levels))
-        clp_tidy(frame, levels.unit, levels.level, shares);
+    if (problem->programme->tidy && leftovers(&levels))
+        lp_break_ties(problem, levels.unit, levels.level, shares);
     shares->gap = levels.gap;
-    shares->objective = goal_reached(frame, shares->x);
+    shares->objective = problem_objective(problem, shares->x);
     return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * lp_model.c - a programme's shares as the columns of a linear programme.
+ * lp_model.c - a programme's shares as the columns of a model programme.
  *
  * Rows: one per type, then one per job for its time, then one per job for its rate.
  */
@@ -10,234 +10,235 @@
 
 #include "base/arena.h"
 
-static uint32_t time_row(const struct linear *linear, uint32_t job)
+static uint32_t time_row(const struct lp_model *model, uint32_t job)
 {
-    return linear->frame->programme->type_count + job;
+    return model->problem->programme->type_count + job;
 }
 
-static uint32_t rate_row(const struct linear *linear, uint32_t job)
+static uint32_t rate_row(const struct lp_model *model, uint32_t job)
 {
-    const struct programme *p = linear->frame->programme;
+    const struct programme *p = model->problem->programme;
     return p->type_count + p->job_count + job;
 }
 
-static void add_rows(struct linear *linear)
+static void add_rows(struct lp_model *model)
 {
-    const struct programme *p = linear->frame->programme;
+    const struct programme *p = model->problem->programme;
     for (uint32_t t = 0; t < p->type_count; t++)
-        lp_add_row(linear->lp, -LP_INFINITY, p->capacity[t]);
+        lp_add_row(model->lp, -LP_INFINITY, p->capacity[t]);
     for (uint32_t j = 0; j < p->job_count; j++)
-        lp_add_row(linear->lp, -LP_INFINITY, 1);
+        lp_add_row(model->lp, -LP_INFINITY, 1);
     for (uint32_t j = 0; j < p->job_count; j++)
-        lp_add_row(linear->lp, -LP_INFINITY, LP_INFINITY);
+        lp_add_row(model->lp, -LP_INFINITY, LP_INFINITY);
 }
 
-static void add_column(struct linear *linear, uint32_t line, uint32_t type, double gain)
+static void add_column(struct lp_model *model, uint32_t line, uint32_t type,
+                       double gain)
 {
-    const struct frame *frame = linear->frame;
+    const struct problem *problem = model->problem;
     uint32_t rows[5], members[2];
     double coefficients[5];
     uint32_t count = 0;
     rows[count] = type;
-    coefficients[count++] = line_gang(frame, line);
-    uint32_t member_count = line_members(frame, line, members);
+    coefficients[count++] = problem_line_gang(problem, line);
+    uint32_t member_count = problem_line_members(problem, line, members);
     for (uint32_t i = 0; i < member_count; i++) {
-        rows[count] = time_row(linear, members[i]);
+        rows[count] = time_row(model, members[i]);
         coefficients[count++] = 1;
-        double unit = linear->unit[members[i]];
+        double unit = model->unit[members[i]];
         if (unit > 0) {
-            rows[count] = rate_row(linear, members[i]);
-            coefficients[count++] = unit * line_rate(frame, line, type, i);
+            rows[count] = rate_row(model, members[i]);
+            coefficients[count++] = unit * problem_line_rate(problem, line, type, i);
         }
     }
-    size_t cell = (size_t)line * frame->programme->type_count + type;
-    linear->columns[cell] =
-        lp_add_column(linear->lp, gain, 0, LP_INFINITY, count, rows, coefficients);
+    size_t cell = (size_t)line * problem->programme->type_count + type;
+    model->columns[cell] =
+        lp_add_column(model->lp, gain, 0, LP_INFINITY, count, rows, coefficients);
 }
 
 /* Has somebody in this line a use for it? */
-static bool wanted(const struct linear *linear, uint32_t line, uint32_t type)
+static bool wanted(const struct lp_model *model, uint32_t line, uint32_t type)
 {
     uint32_t members[2];
-    line_members(linear->frame, line, members);
-    size_t cell = (size_t)line * linear->frame->programme->type_count + type;
-    return line_usable(linear->frame, line, type) &&
-           (linear->unit[members[0]] > 0 || linear->unit[members[1]] > 0 ||
-            (linear->value && linear->value[cell] > 0));
+    problem_line_members(model->problem, line, members);
+    size_t cell = (size_t)line * model->problem->programme->type_count + type;
+    return problem_line_usable(model->problem, line, type) &&
+           (model->unit[members[0]] > 0 || model->unit[members[1]] > 0 ||
+            (model->value && model->value[cell] > 0));
 }
 
-void linear_init(struct linear *linear, const struct frame *frame, const double *unit,
-                 const double *value)
+void lp_model_init(struct lp_model *model, const struct problem *problem,
+                   const double *unit, const double *value)
 {
-    const struct programme *p = frame->programme;
-    *linear = (struct linear){
-        .frame = frame,
+    const struct programme *p = problem->programme;
+    *model = (struct lp_model){
+        .problem = problem,
         .lp = lp_new(),
-        .columns = arena_array(frame->arena, uint32_t,
-                               (size_t)frame->line_count * p->type_count),
+        .columns = arena_array(problem->arena, uint32_t,
+                               (size_t)problem->line_count * p->type_count),
         .unit = unit,
         .value = value,
-        .need = arena_array(frame->arena, double, p->job_count),
-        .floor = arena_array(frame->arena, double, p->job_count),
-        .level = LINEAR_NONE,
-        .spare = LINEAR_NONE,
+        .need = arena_array(problem->arena, double, p->job_count),
+        .floor = arena_array(problem->arena, double, p->job_count),
+        .level = LP_MODEL_NONE,
+        .spare = LP_MODEL_NONE,
     };
-    add_rows(linear);
-    for (uint32_t line = 0; line < frame->line_count; line++)
+    add_rows(model);
+    for (uint32_t line = 0; line < problem->line_count; line++)
         for (uint32_t t = 0; t < p->type_count; t++) {
             size_t cell = (size_t)line * p->type_count + t;
-            linear->columns[cell] = LINEAR_NONE;
-            if (wanted(linear, line, t))
-                add_column(linear, line, t, value ? value[cell] : 0);
+            model->columns[cell] = LP_MODEL_NONE;
+            if (wanted(model, line, t))
+                add_column(model, line, t, value ? value[cell] : 0);
         }
 }
 
-void linear_release(struct linear *linear)
+void lp_model_release(struct lp_model *model)
 {
-    lp_free(linear->lp);
+    lp_free(model->lp);
 }
 
 /* A rate's row binds if anything is asked for in it. */
-static void set_rate_row(struct linear *linear, uint32_t job)
+static void set_rate_row(struct lp_model *model, uint32_t job)
 {
-    bool binds = linear->floor[job] > 0 || linear->need[job] > 0;
-    lp_set_row(linear->lp, rate_row(linear, job),
-               binds ? linear->floor[job] : -LP_INFINITY, LP_INFINITY);
+    bool binds = model->floor[job] > 0 || model->need[job] > 0;
+    lp_set_row(model->lp, rate_row(model, job),
+               binds ? model->floor[job] : -LP_INFINITY, LP_INFINITY);
 }
 
-void linear_set_floor(struct linear *linear, uint32_t job, double floor)
+void lp_model_set_floor(struct lp_model *model, uint32_t job, double floor)
 {
-    linear->floor[job] = floor;
-    set_rate_row(linear, job);
+    model->floor[job] = floor;
+    set_rate_row(model, job);
 }
 
-void linear_add_level(struct linear *linear, double most, const double *need)
+void lp_model_add_level(struct lp_model *model, double most, const double *need)
 {
-    assert(!linear->value);
-    uint32_t count = linear->frame->programme->job_count;
-    uint32_t *rows = arena_array(linear->frame->arena, uint32_t, count);
-    double *coefficients = arena_array(linear->frame->arena, double, count);
+    assert(!model->value);
+    uint32_t count = model->problem->programme->job_count;
+    uint32_t *rows = arena_array(model->problem->arena, uint32_t, count);
+    double *coefficients = arena_array(model->problem->arena, double, count);
     uint32_t used = 0;
     for (uint32_t j = 0; j < count; j++)
         if (need[j] > 0) {
-            rows[used] = rate_row(linear, j);
+            rows[used] = rate_row(model, j);
             coefficients[used++] = -need[j];
-            linear->need[j] = need[j];
-            set_rate_row(linear, j);
+            model->need[j] = need[j];
+            set_rate_row(model, j);
         }
-    linear->level = lp_add_column(linear->lp, 1, 0, most, used, rows, coefficients);
+    model->level = lp_add_column(model->lp, 1, 0, most, used, rows, coefficients);
 }
 
-void linear_set_level(struct linear *linear, double most)
+void lp_model_set_level(struct lp_model *model, double most)
 {
-    lp_set_column(linear->lp, linear->level, 0, most);
-    lp_set_gain(linear->lp, linear->level, most > 0 ? 1 : 0);
+    lp_set_column(model->lp, model->level, 0, most);
+    lp_set_gain(model->lp, model->level, most > 0 ? 1 : 0);
 }
 
-void linear_set_value(struct linear *linear, const double *value)
+void lp_model_set_value(struct lp_model *model, const double *value)
 {
-    const struct frame *frame = linear->frame;
-    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    const struct problem *problem = model->problem;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     for (size_t i = 0; i < cells; i++)
-        if (linear->columns[i] != LINEAR_NONE)
-            lp_set_gain(linear->lp, linear->columns[i], value[i]);
-    linear->value = value;
+        if (model->columns[i] != LP_MODEL_NONE)
+            lp_set_gain(model->lp, model->columns[i], value[i]);
+    model->value = value;
 }
 
-void linear_add_cut(struct linear *linear, const double *coefficients, double low)
+void lp_model_add_cut(struct lp_model *model, const double *coefficients, double low)
 {
-    const struct frame *frame = linear->frame;
-    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
-    uint32_t *columns = arena_array(frame->arena, uint32_t, cells);
-    double *values = arena_array(frame->arena, double, cells);
+    const struct problem *problem = model->problem;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
+    uint32_t *columns = arena_array(problem->arena, uint32_t, cells);
+    double *values = arena_array(problem->arena, double, cells);
     uint32_t used = 0;
     for (size_t i = 0; i < cells; i++)
-        if (linear->columns[i] != LINEAR_NONE && coefficients[i] != 0) {
-            columns[used] = linear->columns[i];
+        if (model->columns[i] != LP_MODEL_NONE && coefficients[i] != 0) {
+            columns[used] = model->columns[i];
             values[used++] = coefficients[i];
         }
-    lp_add_cut(linear->lp, low, LP_INFINITY, used, columns, values);
+    lp_add_cut(model->lp, low, LP_INFINITY, used, columns, values);
 }
 
-void linear_set_need(struct linear *linear, uint32_t job, double need)
+void lp_model_set_need(struct lp_model *model, uint32_t job, double need)
 {
-    linear->need[job] = need;
-    lp_set_coefficient(linear->lp, rate_row(linear, job), linear->level, -need);
-    set_rate_row(linear, job);
+    model->need[job] = need;
+    lp_set_coefficient(model->lp, rate_row(model, job), model->level, -need);
+    set_rate_row(model, job);
 }
 
-void linear_add_spare(struct linear *linear)
+void lp_model_add_spare(struct lp_model *model)
 {
     const double minus = -1;
-    for (uint32_t j = 0; j < linear->frame->programme->job_count; j++) {
-        uint32_t row = rate_row(linear, j);
-        uint32_t column = lp_add_column(linear->lp, 0, 0, 0, 1, &row, &minus);
+    for (uint32_t j = 0; j < model->problem->programme->job_count; j++) {
+        uint32_t row = rate_row(model, j);
+        uint32_t column = lp_add_column(model->lp, 0, 0, 0, 1, &row, &minus);
         if (j == 0)
-            linear->spare = column;
+            model->spare = column;
     }
 }
 
-void linear_set_spare(struct linear *linear, uint32_t job, double most)
+void lp_model_set_spare(struct lp_model *model, uint32_t job, double most)
 {
-    lp_set_column(linear->lp, linear->spare + job, 0, most);
-    lp_set_gain(linear->lp, linear->spare + job, most > 0 ? 1 : 0);
+    lp_set_column(model->lp, model->spare + job, 0, most);
+    lp_set_gain(model->lp, model->spare + job, most > 0 ? 1 : 0);
 }
 
-enum lp_status linear_maximise(struct linear *linear)
+enum lp_status lp_model_maximise(struct lp_model *model)
 {
-    enum lp_status status = lp_maximise(linear->lp, LP_DUAL);
-    linear->iterations += lp_iterations(linear->lp);
+    enum lp_status status = lp_maximise(model->lp, LP_DUAL);
+    model->iterations += lp_iterations(model->lp);
     if (status == LP_OPTIMAL)
         return status;
     /* A second opinion: one method's trouble is seldom the other's. */
-    status = lp_maximise(linear->lp, LP_PRIMAL);
-    linear->iterations += lp_iterations(linear->lp);
+    status = lp_maximise(model->lp, LP_PRIMAL);
+    model->iterations += lp_iterations(model->lp);
     return status;
 }
 
-double linear_level(const struct linear *linear)
+double lp_model_level(const struct lp_model *model)
 {
-    return lp_columns(linear->lp)[linear->level];
+    return lp_columns(model->lp)[model->level];
 }
 
-double linear_spare(const struct linear *linear, uint32_t job)
+double lp_model_spare(const struct lp_model *model, uint32_t job)
 {
-    return lp_columns(linear->lp)[linear->spare + job];
+    return lp_columns(model->lp)[model->spare + job];
 }
 
-void linear_shares(const struct linear *linear, double *ret_x)
+void lp_model_shares(const struct lp_model *model, double *ret_x)
 {
-    const struct frame *frame = linear->frame;
-    const double *columns = lp_columns(linear->lp);
-    size_t cells = (size_t)frame->line_count * frame->programme->type_count;
+    const struct problem *problem = model->problem;
+    const double *columns = lp_columns(model->lp);
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     for (size_t i = 0; i < cells; i++)
-        ret_x[i] = linear->columns[i] == LINEAR_NONE ? 0 : columns[linear->columns[i]];
-    frame_tidy_up(frame, ret_x);
+        ret_x[i] = model->columns[i] == LP_MODEL_NONE ? 0 : columns[model->columns[i]];
+    problem_make_feasible(problem, ret_x);
 }
 
-double linear_pull(const struct linear *linear, uint32_t job)
+double lp_model_job_price(const struct lp_model *model, uint32_t job)
 {
-    return fmax(0, -lp_duals(linear->lp)[rate_row(linear, job)]);
+    return fmax(0, -lp_duals(model->lp)[rate_row(model, job)]);
 }
 
 /* What a line would still bring at these prices, at best. */
-static double line_excess(const struct linear *linear, uint32_t line,
+static double line_excess(const struct lp_model *model, uint32_t line,
                           const double *price, const double *time)
 {
-    const struct frame *frame = linear->frame;
-    uint32_t type_count = frame->programme->type_count;
+    const struct problem *problem = model->problem;
+    uint32_t type_count = problem->programme->type_count;
     uint32_t members[2];
-    uint32_t count = line_members(frame, line, members);
+    uint32_t count = problem_line_members(problem, line, members);
     double best = 0;
     for (uint32_t t = 0; t < type_count; t++) {
         size_t cell = (size_t)line * type_count + t;
-        if (linear->columns[cell] == LINEAR_NONE)
+        if (model->columns[cell] == LP_MODEL_NONE)
             continue;
-        double gain = linear->value ? linear->value[cell] : 0;
-        gain -= line_gang(frame, line) * price[t];
+        double gain = model->value ? model->value[cell] : 0;
+        gain -= problem_line_gang(problem, line) * price[t];
         for (uint32_t i = 0; i < count; i++)
-            gain += linear_pull(linear, members[i]) * linear->unit[members[i]] *
-                        line_rate(frame, line, t, i) -
+            gain += lp_model_job_price(model, members[i]) * model->unit[members[i]] *
+                        problem_line_rate(problem, line, t, i) -
                     time[members[i]];
         best = fmax(best, gain);
     }
@@ -253,25 +254,25 @@ static double line_excess(const struct linear *linear, uint32_t line,
  * since a line has at most the whole time.  With a level, y is scaled so that y . need
  * is 1; any scale proves something, this one proves it about z.
  */
-double linear_bound(const struct linear *linear)
+double lp_model_bound(const struct lp_model *model)
 {
-    const struct programme *p = linear->frame->programme;
-    const double *duals = lp_duals(linear->lp);
+    const struct programme *p = model->problem->programme;
+    const double *duals = lp_duals(model->lp);
     double price[SOLVE_TYPES_MAX];
-    double *time = arena_array(linear->frame->arena, double, p->job_count);
+    double *time = arena_array(model->problem->arena, double, p->job_count);
     double bound = 0, scale = 0;
     for (uint32_t t = 0; t < p->type_count; t++) {
         price[t] = fmax(0, duals[t]);
         bound += price[t] * p->capacity[t];
     }
     for (uint32_t j = 0; j < p->job_count; j++) {
-        time[j] = fmax(0, duals[time_row(linear, j)]);
-        bound += time[j] - linear_pull(linear, j) * linear->floor[j];
-        scale += linear_pull(linear, j) * linear->need[j];
+        time[j] = fmax(0, duals[time_row(model, j)]);
+        bound += time[j] - lp_model_job_price(model, j) * model->floor[j];
+        scale += lp_model_job_price(model, j) * model->need[j];
     }
-    for (uint32_t line = 0; line < linear->frame->line_count; line++)
-        bound += line_excess(linear, line, price, time);
-    if (linear->level == LINEAR_NONE)
+    for (uint32_t line = 0; line < model->problem->line_count; line++)
+        bound += line_excess(model, line, price, time);
+    if (model->level == LP_MODEL_NONE)
         return bound;
     return scale > 0 ? bound / scale : INFINITY;
 }

@@ -1,5 +1,5 @@
 /*
- * lp_model.h - a programme's shares as the columns of a linear programme.
+ * lp_model.h - a programme's shares as the columns of a model programme.
  *
  *     maximise  z  or  sum value x
  *     so that   sum gang x <= capacity             for each type
@@ -14,10 +14,10 @@
 #include "solve/problem.h"
 #include "solve/lp/lp.h"
 
-struct linear {
-    const struct frame *frame;
+struct lp_model {
+    const struct problem *problem;
     struct lp *lp;
-    uint32_t *columns;   /* [line][type], or LINEAR_NONE                */
+    uint32_t *columns;   /* [line][type], or LP_MODEL_NONE                */
     const double *unit;  /* [job]                                       */
     const double *value; /* [line][type], or NULL                       */
     double *need;        /* [job]                                       */
@@ -27,51 +27,51 @@ struct linear {
     uint32_t iterations; /* in all                                      */
 };
 
-#define LINEAR_NONE UINT32_MAX
+#define LP_MODEL_NONE UINT32_MAX
 
 /*
  * Lines get columns if 'value' is NULL and a member's unit is not 0, or if they have a
  * value.  Values are gains unless taken away.
  */
-void linear_init(struct linear *linear, const struct frame *frame, const double *unit,
-                 const double *value);
-void linear_release(struct linear *linear);
+void lp_model_init(struct lp_model *model, const struct problem *problem,
+                   const double *unit, const double *value);
+void lp_model_release(struct lp_model *model);
 
 /* What a job is to have, at least; 0: nothing. */
-void linear_set_floor(struct linear *linear, uint32_t job, double floor);
+void lp_model_set_floor(struct lp_model *model, uint32_t job, double floor);
 
 /* Add z, which is at most 'most', and what each job is to have per unit of it. */
-void linear_add_level(struct linear *linear, double most, const double *need);
-void linear_set_need(struct linear *linear, uint32_t job, double need);
+void lp_model_add_level(struct lp_model *model, double most, const double *need);
+void lp_model_set_need(struct lp_model *model, uint32_t job, double need);
 
 /* Let z be wanted, and up to 'most'; or keep it at 0, where 'most' is 0. */
-void linear_set_level(struct linear *linear, double most);
+void lp_model_set_level(struct lp_model *model, double most);
 
 /* Other values for the same lines. */
-void linear_set_value(struct linear *linear, const double *value);
+void lp_model_set_value(struct lp_model *model, const double *value);
 
 /* One more condition: the sum of coefficient[line][type] x is at least 'low'.  After it
- * linear_bound() proves nothing. */
-void linear_add_cut(struct linear *linear, const double *coefficients, double low);
+ * lp_model_bound() proves nothing. */
+void lp_model_add_cut(struct lp_model *model, const double *coefficients, double low);
 
 /*
  * Add a column per job that holds what it has beyond its floor, kept at 0 at first:
  *     unit sum rate x - spare >= floor + need z
  */
-void linear_add_spare(struct linear *linear);
-void linear_set_spare(struct linear *linear, uint32_t job, double most);
+void lp_model_add_spare(struct lp_model *model);
+void lp_model_set_spare(struct lp_model *model, uint32_t job, double most);
 
-enum lp_status linear_maximise(struct linear *linear);
+enum lp_status lp_model_maximise(struct lp_model *model);
 
 /* What came out for z, and for a job's spare. */
-double linear_level(const struct linear *linear);
-double linear_spare(const struct linear *linear, uint32_t job);
+double lp_model_level(const struct lp_model *model);
+double lp_model_spare(const struct lp_model *model, uint32_t job);
 
 /* The shares, made feasible. */
-void linear_shares(const struct linear *linear, double *ret_x);
+void lp_model_shares(const struct lp_model *model, double *ret_x);
 
 /* No shares reach more than this, whatever the solver says: proven from the duals. */
-double linear_bound(const struct linear *linear);
+double lp_model_bound(const struct lp_model *model);
 
 /* A job's dual: how much z or the sum falls per unit of its floor. */
-double linear_pull(const struct linear *linear, uint32_t job);
+double lp_model_job_price(const struct lp_model *model, uint32_t job);

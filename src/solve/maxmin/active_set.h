@@ -1,13 +1,13 @@
 /*
- * active_set.h - a crowd of which most is settled.
+ * active_set.h - a batch of which most is settled.
  *
  * Where prices are known to lie in a box and the level in a range, most jobs do the same
  * whatever the prices are: they are pinned to one type or to two, and what all of them
- * use is one straight line in the level, per type.  Only the others are asked.  The field
- * can also be a sample of the crowd, with capacities to match.
+ * use is one straight line in the level, per type.  Only the others are evaluated.  The set
+ * can also be a sample of the batch, with capacities to match.
  *
  * What pinned jobs are given is theirs at any level in the range, so shares built on a
- * field always hold; only what the field says about the least cost depends on the prices
+ * set always hold; only what the set says about the least cost depends on the prices
  * being in the box.
  */
 #pragma once
@@ -16,60 +16,67 @@
 
 struct arena;
 
-struct box {
-    double low[CROWD_TYPES], high[CROWD_TYPES]; /* prices, up to a common factor     */
-    double z_low, z_high;                       /* 0 < z_low < z_high                */
+struct price_box {
+    double low[BATCH_TYPES_MAX],
+        high[BATCH_TYPES_MAX]; /* prices, up to a common factor     */
+    double z_low, z_high;      /* 0 < z_low < z_high                */
 };
 
-/* Where a crowd was asked, and with what weight it counts in the shares. */
-struct point {
-    double price[CROWD_TYPES];
+/* Where a batch was evaluated, and with what weight it counts in the shares. */
+struct price_point {
+    double price[BATCH_TYPES_MAX];
     double z;
     double weight;
 };
 
-struct field {
+struct active_set {
     uint32_t type_count;
-    enum crowd_due due;
-    const struct crowd *everybody; /* by slot; empty ones use nothing              */
-    double room[CROWD_TYPES];      /* capacities, of the sample where it is one    */
-    bool open[CROWD_TYPES];        /* room > 0                                     */
+    enum batch_due due;
+    const struct job_batch *jobs; /* by slot; empty ones use nothing              */
+    double room[BATCH_TYPES_MAX]; /* capacities, of the sample where it is one    */
+    bool open[BATCH_TYPES_MAX];   /* room > 0                                     */
 
-    bool whole;            /* nobody is pinned and everybody is asked           */
+    bool all_active;       /* nobody is pinned and jobs is evaluated           */
     uint32_t sample_shift; /* one job in 2^shift                                */
-    struct box box;        /* unless whole                                      */
-    bool boxed;            /* false: nobody is pinned                           */
-    struct crowd some;     /* those who are asked, unless whole                 */
-    uint32_t *slot;        /* [place in some]                                   */
-    uint32_t *place;       /* [slot], where it is asked                         */
-    uint16_t *pin;         /* [slot]: the two types it is pinned to, or neither */
-    double still[CROWD_TYPES], moving[CROWD_TYPES]; /* pinned: still + moving z   */
-    uint64_t asked; /* jobs asked so far: a measure of work              */
+    struct price_box box;  /* unless all_active                                      */
+    bool has_box;          /* false: nobody is pinned                           */
+    struct job_batch
+        active;      /* those who are evaluated, unless all_active                 */
+    uint32_t *slot;  /* [place in active]                                   */
+    uint32_t *place; /* [slot], where it is evaluated                         */
+    uint16_t *pin;   /* [slot]: the two types it is pinned to, or neither */
+    double pinned_base[BATCH_TYPES_MAX],
+        pinned_slope[BATCH_TYPES_MAX]; /* pinned: pinned_base + pinned_slope z   */
+    uint64_t evaluated; /* jobs evaluated so far: a measure of work              */
 };
 
-void field_init(struct field *field, struct arena *arena,
-                const struct crowd *everybody);
+void active_set_init(struct active_set *set, struct arena *arena,
+                     const struct job_batch *jobs);
 
-/* Everybody is asked; capacities as given. */
-void field_whole(struct field *field, enum crowd_due due, const double *capacity);
+/* Everybody is evaluated; capacities as given. */
+void active_set_take_all(struct active_set *set, enum batch_due due,
+                         const double *capacity);
 
 /* One job in 2^shift, those settled in the box (NULL: none) pinned. */
-void field_build(struct field *field, enum crowd_due due, const double *capacity,
-                 uint32_t shift, const struct box *box);
+void active_set_build(struct active_set *set, enum batch_due due,
+                      const double *capacity, uint32_t shift,
+                      const struct price_box *box);
 
 /* Pin who is settled in a smaller box. */
-void field_narrow(struct field *field, const double *capacity, const struct box *box);
+void active_set_narrow(struct active_set *set, const double *capacity,
+                       const struct price_box *box);
 
 /* A job came to a slot; the job in it leaves (before it is emptied).  Not for samples. */
-void field_put(struct field *field, uint32_t slot);
-void field_drop(struct field *field, uint32_t slot);
+void active_set_add(struct active_set *set, uint32_t slot);
+void active_set_remove(struct active_set *set, uint32_t slot);
 
 /* Ask at prices for which sum price * room = 1. */
-void field_ask(struct field *field, const double *price, double z,
-               struct demand *ret_demand);
+void active_set_demand(struct active_set *set, const double *price, double z,
+                       struct batch_demand *ret_demand);
 
 /* What a job gets when the points are mixed by their weights. */
-void field_share(const struct field *field, uint32_t slot, const struct point *points,
-                 uint32_t point_count, double *ret_x);
+void active_set_share(const struct active_set *set, uint32_t slot,
+                      const struct price_point *points, uint32_t point_count,
+                      double *ret_x);
 
-uint32_t field_asked_count(const struct field *field);
+uint32_t active_set_count(const struct active_set *set);

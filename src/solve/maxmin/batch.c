@@ -1,7 +1,7 @@
 /*
  * batch.c - jobs in blocks of eight, and the pass over them.
  *
- * The pass itself is crowd_pass.h, compiled once for each vector unit from words that are
+ * The pass itself is batch_pass.h, compiled once for each vector unit from words that are
  * defined here.  All of them do the same operations in the same order.
  */
 #include "solve/maxmin/batch.h"
@@ -17,8 +17,8 @@
     1e-40 /* of the largest price: the least one, so that free is not nothing */
 
 struct sums {
-    _Alignas(64) double usage[CROWD_TYPES][CROWD_LANES];
-    _Alignas(64) double slope[CROWD_LANES];
+    _Alignas(64) double usage[BATCH_TYPES_MAX][BATCH_LANES];
+    _Alignas(64) double slope[BATCH_LANES];
 };
 
 #define INLINE __attribute__((always_inline))
@@ -138,65 +138,65 @@ static enum vectors vectors_to_use(void)
     return allowed < most ? allowed : most;
 }
 
-enum vectors crowd_use_vectors(enum vectors vectors)
+enum vectors batch_use_vectors(enum vectors vectors)
 {
     atomic_store_explicit(&vectors_allowed, vectors, memory_order_relaxed);
     return vectors_to_use();
 }
 
-void crowd_init(struct crowd *crowd, struct arena *arena, uint32_t type_count,
+void batch_init(struct job_batch *batch, struct arena *arena, uint32_t type_count,
                 uint32_t max)
 {
     assert(type_count > 0);
-    assert(type_count <= CROWD_TYPES);
-    *crowd = (struct crowd){ .type_count = type_count, .max = max };
-    uint64_t blocks = ((uint64_t)max + CROWD_LANES - 1) / CROWD_LANES;
-    crowd->blocks =
-        arena_alloc(arena, blocks * crowd_stride(type_count), sizeof(double), 64);
+    assert(type_count <= BATCH_TYPES_MAX);
+    *batch = (struct job_batch){ .type_count = type_count, .max = max };
+    uint64_t blocks = ((uint64_t)max + BATCH_LANES - 1) / BATCH_LANES;
+    batch->blocks =
+        arena_alloc(arena, blocks * batch_stride(type_count), sizeof(double), 64);
 }
 
-static void copy_place(struct crowd *to, uint32_t to_place, const struct crowd *from,
-                       uint32_t from_place)
+static void copy_place(struct job_batch *to, uint32_t to_place,
+                       const struct job_batch *from, uint32_t from_place)
 {
-    double *a = crowd_at(to, to_place);
-    const double *b = crowd_at(from, from_place);
+    double *a = batch_at(to, to_place);
+    const double *b = batch_at(from, from_place);
     for (uint32_t t = 0; t < to->type_count + 2; t++)
-        a[t * CROWD_LANES] = b[t * CROWD_LANES];
+        a[t * BATCH_LANES] = b[t * BATCH_LANES];
 }
 
-void crowd_append(struct crowd *crowd, const struct crowd *from, uint32_t place)
+void batch_append(struct job_batch *batch, const struct job_batch *from, uint32_t place)
 {
-    assert(crowd->count < crowd->max);
-    uint32_t to = crowd->count++;
-    if (to % CROWD_LANES == 0) /* the neighbours to come use nothing yet */
-        memset(crowd_at(crowd, to), 0,
-               crowd_stride(crowd->type_count) * sizeof(double));
-    copy_place(crowd, to, from, place);
+    assert(batch->count < batch->max);
+    uint32_t to = batch->count++;
+    if (to % BATCH_LANES == 0) /* the neighbours to come use nothing yet */
+        memset(batch_at(batch, to), 0,
+               batch_stride(batch->type_count) * sizeof(double));
+    copy_place(batch, to, from, place);
 }
 
-void crowd_trim(struct crowd *crowd, uint32_t count)
+void batch_trim(struct job_batch *batch, uint32_t count)
 {
-    assert(count <= crowd->count);
-    for (uint32_t place = count; place % CROWD_LANES && place < crowd->count; place++)
-        crowd_empty(crowd, place);
-    crowd->count = count;
+    assert(count <= batch->count);
+    for (uint32_t place = count; place % BATCH_LANES && place < batch->count; place++)
+        batch_clear_slot(batch, place);
+    batch->count = count;
 }
 
-void crowd_move(struct crowd *crowd, uint32_t to, uint32_t from)
+void batch_move(struct job_batch *batch, uint32_t to, uint32_t from)
 {
-    copy_place(crowd, to, crowd, from);
+    copy_place(batch, to, batch, from);
 }
 
-void crowd_empty(struct crowd *crowd, uint32_t place)
+void batch_clear_slot(struct job_batch *batch, uint32_t place)
 {
-    double *at = crowd_at(crowd, place);
-    for (uint32_t t = 0; t < crowd->type_count + 2; t++)
-        at[t * CROWD_LANES] = 0;
+    double *at = batch_at(batch, place);
+    for (uint32_t t = 0; t < batch->type_count + 2; t++)
+        at[t * BATCH_LANES] = 0;
 }
 
-double crowd_due(enum crowd_due due, double bend, double z)
+double batch_due(enum batch_due due, double bend, double z)
 {
-    if (due == DUE_BENT)
+    if (due == DUE_CONVEX)
         return z * (1 / (1 - bend * z));
     return due == DUE_CAPPED && bend < z ? bend : z;
 }
@@ -206,7 +206,7 @@ static void raise_prices(uint32_t type_count, const double *price, double *ret_r
 {
     double most = 0;
     for (uint32_t t = 0; t < type_count; t++)
-        if (price[t] < CROWD_CLOSED && price[t] > most)
+        if (price[t] < BATCH_CLOSED && price[t] > most)
             most = price[t];
     for (uint32_t t = 0; t < type_count; t++)
         ret_raised[t] = price[t] > TINY * most ? price[t] : TINY * most;
@@ -218,28 +218,28 @@ static double total(const double *lane)
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-void crowd_pass(const struct crowd *crowd, enum crowd_due due, const double *price,
-                double z, struct demand *ret_demand)
+void batch_pass(const struct job_batch *batch, enum batch_due due, const double *price,
+                double z, struct batch_demand *ret_demand)
 {
     struct sums sums = { 0 };
-    double raised[CROWD_TYPES];
-    raise_prices(crowd->type_count, price, raised);
+    double raised[BATCH_TYPES_MAX];
+    raise_prices(batch->type_count, price, raised);
     switch (vectors_to_use()) {
 #if defined(__x86_64__)
     case VECTORS_AVX512:
-        pass_avx512(crowd, due, raised, z, &sums);
+        pass_avx512(batch, due, raised, z, &sums);
         break;
     case VECTORS_AVX2:
-        pass_avx2(crowd, due, raised, z, &sums);
+        pass_avx2(batch, due, raised, z, &sums);
         break;
 #endif
     default:
-        pass_portable(crowd, due, raised, z, &sums);
+        pass_portable(batch, due, raised, z, &sums);
     }
-    *ret_demand = (struct demand){ .slope = total(sums.slope) };
-    for (uint32_t t = 0; t < crowd->type_count; t++) {
+    *ret_demand = (struct batch_demand){ .slope = total(sums.slope) };
+    for (uint32_t t = 0; t < batch->type_count; t++) {
         ret_demand->usage[t] = total(sums.usage[t]);
-        if (price[t] < CROWD_CLOSED)
+        if (price[t] < BATCH_CLOSED)
             ret_demand->cost += price[t] * ret_demand->usage[t];
     }
 }
@@ -248,12 +248,12 @@ void crowd_pass(const struct crowd *crowd, enum crowd_due due, const double *pri
 static uint32_t next_along(const double *at, uint32_t k, const double *price,
                            uint32_t from, double *ret_along)
 {
-    double up = 1, along = 0, inverse = at[from * CROWD_LANES];
+    double up = 1, along = 0, inverse = at[from * BATCH_LANES];
     uint32_t next = from;
     for (uint32_t t = 0; t < k; t++) {
-        double i = at[t * CROWD_LANES];
+        double i = at[t * BATCH_LANES];
         double length = inverse - i, height = (price[t] - price[from]) * i;
-        if (!(price[t] < CROWD_CLOSED) || !(0 < length) ||
+        if (!(price[t] < BATCH_CLOSED) || !(0 < length) ||
             !(height * along < up * length))
             continue;
         up = height;
@@ -264,33 +264,33 @@ static uint32_t next_along(const double *at, uint32_t k, const double *price,
     return next;
 }
 
-struct choice crowd_choose(const struct crowd *crowd, const double *at,
-                           const double *price, double due)
+struct batch_choice batch_choose(const struct job_batch *batch, const double *at,
+                                 const double *price, double due)
 {
-    uint32_t k = crowd->type_count, slow = 0;
-    double raised[CROWD_TYPES], along;
+    uint32_t k = batch->type_count, slow = 0;
+    double raised[BATCH_TYPES_MAX], along;
     raise_prices(k, price, raised);
     double best = raised[0] * at[0];
     for (uint32_t t = 1; t < k; t++) {
-        double cost = raised[t] * at[t * CROWD_LANES];
+        double cost = raised[t] * at[t * BATCH_LANES];
         if (!(cost < best))
             continue;
         best = cost;
         slow = t;
     }
-    double x = due * at[slow * CROWD_LANES];
+    double x = due * at[slow * BATCH_LANES];
     if (!(1 < x))
-        return (struct choice){ slow, slow, x, 0 };
+        return (struct batch_choice){ slow, slow, x, 0 };
     for (uint32_t step = 1; step < k; step++) {
         uint32_t fast = next_along(at, k, raised, slow, &along);
         if (fast == slow)
             break;
-        double i = at[fast * CROWD_LANES];
+        double i = at[fast * BATCH_LANES];
         if (!(1 < due * i)) {
-            x = i * (due * at[slow * CROWD_LANES] - 1) / along;
-            return (struct choice){ slow, fast, 1 - x, x };
+            x = i * (due * at[slow * BATCH_LANES] - 1) / along;
+            return (struct batch_choice){ slow, fast, 1 - x, x };
         }
         slow = fast;
     }
-    return (struct choice){ slow, slow, 1, 0 };
+    return (struct batch_choice){ slow, slow, 1, 0 };
 }

@@ -1,7 +1,7 @@
 /*
- * batch_pass.h - the pass over a crowd, written once and compiled for several vector units.
+ * batch_pass.h - the pass over a batch, written once and compiled for several vector units.
  *
- * Included by crowd.c with these defined: TARGET(an attribute), LANES, vec, mask, and the
+ * Included by batch.c with these defined: TARGET(an attribute), LANES, vec, mask, and the
  * words load, store, same, add, sub, mul, quotient, less, equal, pick, both, any, NAME().
  *
  * The cheapest way to a due d at prices p is where the lower hull of the points (rate,
@@ -14,8 +14,8 @@
  */
 
 struct NAME(prices) {
-    vec price[CROWD_TYPES], number[CROWD_TYPES];
-    bool open[CROWD_TYPES];
+    vec price[BATCH_TYPES_MAX], number[BATCH_TYPES_MAX];
+    bool open[BATCH_TYPES_MAX];
 };
 
 /* Eight jobs, or as many of them as a vector holds, on their way along the hull. */
@@ -48,7 +48,7 @@ TARGET static inline void NAME(walk_on)(struct NAME(walk) * walk,
         for (uint32_t t = 0; t < k; t++) {
             if (!prices->open[t])
                 continue;
-            vec i = load(at + t * CROWD_LANES);
+            vec i = load(at + t * BATCH_LANES);
             vec length = sub(walk->inverse, i);
             vec height = mul(sub(prices->price[t], price), i);
             mask better =
@@ -77,34 +77,34 @@ TARGET static inline void NAME(walk_on)(struct NAME(walk) * walk,
 }
 
 TARGET static inline void NAME(sweep)(const double *at, uint32_t blocks,
-                                      const uint32_t k, const enum crowd_due due,
+                                      const uint32_t k, const enum batch_due due,
                                       const struct NAME(prices) * prices, double level,
                                       uint32_t lane, struct sums *sums)
 {
-    vec usage[CROWD_TYPES], slope = load(sums->slope + lane);
+    vec usage[BATCH_TYPES_MAX], slope = load(sums->slope + lane);
     vec zero = same(0), one = same(1), z = same(level);
     for (uint32_t t = 0; t < k; t++)
         usage[t] = load(sums->usage[t] + lane);
     at += lane;
-    for (uint32_t b = 0; b < blocks; b++, at += crowd_stride(k)) {
+    for (uint32_t b = 0; b < blocks; b++, at += batch_stride(k)) {
         vec inverse = load(at), type = zero;
         vec best = mul(prices->price[0], inverse);
         for (uint32_t t = 1; t < k; t++) {
-            vec i = load(at + t * CROWD_LANES);
+            vec i = load(at + t * BATCH_LANES);
             vec cost = mul(prices->price[t], i);
             mask less_cost = less(cost, best);
             best = pick(less_cost, cost, best);
             inverse = pick(less_cost, i, inverse);
             type = pick(less_cost, prices->number[t], type);
         }
-        vec gang = load(at + k * CROWD_LANES), want = z, pull = gang;
-        if (due == DUE_BENT) {
-            vec bend = load(at + (k + 1) * CROWD_LANES);
+        vec gang = load(at + k * BATCH_LANES), want = z, pull = gang;
+        if (due == DUE_CONVEX) {
+            vec bend = load(at + (k + 1) * BATCH_LANES);
             vec stretch = quotient(one, sub(one, mul(bend, z)));
             want = mul(z, stretch);
             pull = mul(gang, mul(stretch, stretch));
         } else if (due == DUE_CAPPED) {
-            vec cap = load(at + (k + 1) * CROWD_LANES);
+            vec cap = load(at + (k + 1) * BATCH_LANES);
             mask held = less(cap, z);
             want = pick(held, cap, z);
             pull = pick(held, zero, gang);
@@ -134,55 +134,55 @@ TARGET static inline void NAME(sweep)(const double *at, uint32_t blocks,
 }
 
 /* Tiles stay in the nearest cache while each group of lanes is swept in turn. */
-TARGET static inline void NAME(tiles)(const struct crowd *crowd, const uint32_t k,
-                                      const enum crowd_due due,
+TARGET static inline void NAME(tiles)(const struct job_batch *batch, const uint32_t k,
+                                      const enum batch_due due,
                                       const struct NAME(prices) * prices, double level,
                                       struct sums *sums)
 {
-    uint32_t blocks = (crowd->count + CROWD_LANES - 1) / CROWD_LANES;
-    uint32_t tile = LANES == CROWD_LANES ? blocks : TILE_BLOCKS;
+    uint32_t blocks = (batch->count + BATCH_LANES - 1) / BATCH_LANES;
+    uint32_t tile = LANES == BATCH_LANES ? blocks : TILE_BLOCKS;
     for (uint32_t b = 0; b < blocks; b += tile) {
-        const double *at = crowd->blocks + (uint64_t)b * crowd_stride(k);
+        const double *at = batch->blocks + (uint64_t)b * batch_stride(k);
         uint32_t count = blocks - b < tile ? blocks - b : tile;
-        for (uint32_t lane = 0; lane < CROWD_LANES; lane += LANES)
+        for (uint32_t lane = 0; lane < BATCH_LANES; lane += LANES)
             NAME(sweep)(at, count, k, due, prices, level, lane, sums);
     }
 }
 
 /* A few numbers of types known to the compiler: sums stay in registers. */
-TARGET static inline void NAME(by_types)(const struct crowd *crowd,
-                                         const enum crowd_due due,
+TARGET static inline void NAME(by_types)(const struct job_batch *batch,
+                                         const enum batch_due due,
                                          const struct NAME(prices) * prices,
                                          double level, struct sums *sums)
 {
-    switch (crowd->type_count) {
+    switch (batch->type_count) {
     case 2:
-        NAME(tiles)(crowd, 2, due, prices, level, sums);
+        NAME(tiles)(batch, 2, due, prices, level, sums);
         break;
     case 3:
-        NAME(tiles)(crowd, 3, due, prices, level, sums);
+        NAME(tiles)(batch, 3, due, prices, level, sums);
         break;
     case 4:
-        NAME(tiles)(crowd, 4, due, prices, level, sums);
+        NAME(tiles)(batch, 4, due, prices, level, sums);
         break;
     default:
-        NAME(tiles)(crowd, crowd->type_count, due, prices, level, sums);
+        NAME(tiles)(batch, batch->type_count, due, prices, level, sums);
     }
 }
 
-ENTRY static void NAME(pass)(const struct crowd *crowd, enum crowd_due due,
+ENTRY static void NAME(pass)(const struct job_batch *batch, enum batch_due due,
                              const double *price, double level, struct sums *sums)
 {
     struct NAME(prices) prices;
-    for (uint32_t t = 0; t < crowd->type_count; t++) {
+    for (uint32_t t = 0; t < batch->type_count; t++) {
         prices.price[t] = same(price[t]);
         prices.number[t] = same(t);
-        prices.open[t] = price[t] < CROWD_CLOSED;
+        prices.open[t] = price[t] < BATCH_CLOSED;
     }
-    if (due == DUE_PLAIN)
-        NAME(by_types)(crowd, DUE_PLAIN, &prices, level, sums);
-    else if (due == DUE_BENT)
-        NAME(by_types)(crowd, DUE_BENT, &prices, level, sums);
+    if (due == DUE_LINEAR)
+        NAME(by_types)(batch, DUE_LINEAR, &prices, level, sums);
+    else if (due == DUE_CONVEX)
+        NAME(by_types)(batch, DUE_CONVEX, &prices, level, sums);
     else
-        NAME(by_types)(crowd, DUE_CAPPED, &prices, level, sums);
+        NAME(by_types)(batch, DUE_CAPPED, &prices, level, sums);
 }

@@ -2,10 +2,10 @@
  * market.c - the largest level that every job can have.
  *
  * Here stand the jobs, and the order in which fields are tried: a sample of the jobs, a
- * larger one, everybody in the box of prices that the samples suggest; at the end one
- * pass over everybody proves the bound.  A market that was solved before begins in a
- * small box around its last prices and keeps that field from then on: a job that comes
- * or goes changes a few sums, or one place among those who are asked.
+ * larger one, jobs in the box of prices that the samples suggest; at the end one
+ * pass over jobs proves the bound.  A market that was solved before begins in a
+ * small box around its last prices and keeps that set from then on: a job that comes
+ * or goes changes a few sums, or one place among those who are evaluated.
  */
 #include "solve/maxmin/market.h"
 
@@ -33,26 +33,26 @@ struct market {
     struct arena arena;
     uint32_t type_count, slot_max, job_count;
     uint32_t bent_count; /* jobs that are ahead of a straight line */
-    double capacity[CROWD_TYPES];
-    struct crowd jobs; /* by slot */
-    double *own;       /* [slot]: the level that its own fastest open type allows */
-    uint64_t *since;   /* [slot]: solutions there were before the job came        */
+    double capacity[BATCH_TYPES_MAX];
+    struct job_batch jobs; /* by slot */
+    double *own;           /* [slot]: the level that its own fastest open type allows */
+    uint64_t *since;       /* [slot]: solutions there were before the job came        */
     uint64_t solutions;
     double own_least; /* of them all                                             */
     bool own_stale;
     double limit;   /* a level that is enough                                  */
     double ceiling; /* of the last solution: the lesser of the two             */
 
-    struct field field;
-    struct search search;
+    struct active_set set;
+    struct price_search search;
     bool known;       /* solved before: search.best are good prices                 */
-    bool warm;        /* the field is that of everybody, boxed and kept up to date  */
+    bool warm;        /* the set is that of jobs, has_box and kept up to date  */
     bool capped;      /* so are the columns: the level was the ceiling              */
     uint32_t changes; /* since either was made                                      */
 
     double level, bound; /* of the last solution */
-    double price[CROWD_TYPES];
-    struct point mixture[CROWD_TYPES];
+    double price[BATCH_TYPES_MAX];
+    struct price_point mixture[BATCH_TYPES_MAX];
     uint32_t mixture_count;
 };
 
@@ -66,11 +66,11 @@ struct market *market_new(uint32_t type_count, const double *capacity,
     market->type_count = type_count;
     market->slot_max = slot_max;
     market->own_least = market->limit = market->ceiling = INFINITY;
-    crowd_init(&market->jobs, &market->arena, type_count, slot_max);
+    batch_init(&market->jobs, &market->arena, type_count, slot_max);
     market->own = arena_array(&market->arena, double, slot_max);
     market->since = arena_array(&market->arena, uint64_t, slot_max);
-    field_init(&market->field, &market->arena, &market->jobs);
-    search_init(&market->search, &market->arena, &market->field, market->capacity);
+    active_set_init(&market->set, &market->arena, &market->jobs);
+    price_search_init(&market->search, &market->arena, &market->set, market->capacity);
     market_set_capacity(market, capacity);
     return market;
 }
@@ -86,19 +86,19 @@ void market_free(struct market *market)
 static bool occupied(const struct market *market, uint32_t slot)
 {
     return slot < market->jobs.count &&
-           crowd_gang(&market->jobs, crowd_at(&market->jobs, slot)) > 0;
+           batch_gang(&market->jobs, batch_at(&market->jobs, slot)) > 0;
 }
 
 /* z at which need z / (1 - ahead z) is what the fastest open type gives. */
 static double own_level(const struct market *market, const double *at)
 {
-    double least = CROWD_NEVER;
+    double least = BATCH_NEVER;
     for (uint32_t t = 0; t < market->type_count; t++)
         if (market->capacity[t] > 0)
-            least = fmin(least, at[t * CROWD_LANES]);
-    if (least >= CROWD_NEVER)
+            least = fmin(least, at[t * BATCH_LANES]);
+    if (least >= BATCH_NEVER)
         return 0;
-    return 1 / (least + crowd_bend(&market->jobs, at));
+    return 1 / (least + batch_bend(&market->jobs, at));
 }
 
 void market_set_capacity(struct market *market, const double *capacity)
@@ -117,7 +117,7 @@ void market_set_capacity(struct market *market, const double *capacity)
     market->own_stale = true;
     for (uint32_t slot = 0; slot < market->jobs.count; slot++)
         if (occupied(market, slot))
-            market->own[slot] = own_level(market, crowd_at(&market->jobs, slot));
+            market->own[slot] = own_level(market, batch_at(&market->jobs, slot));
 }
 
 static void write_buyer(struct market *market, double *at, const struct buyer *buyer)
@@ -128,13 +128,13 @@ static void write_buyer(struct market *market, double *at, const struct buyer *b
     assert(buyer->ahead >= 0);
     for (uint32_t t = 0; t < k; t++) {
         double inverse = buyer->need / buyer->rate[t];
-        at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
+        at[t * BATCH_LANES] = inverse < BATCH_NEVER ? inverse : BATCH_NEVER;
     }
-    at[k * CROWD_LANES] = buyer->gang;
-    at[(k + 1) * CROWD_LANES] = buyer->ahead;
+    at[k * BATCH_LANES] = buyer->gang;
+    at[(k + 1) * BATCH_LANES] = buyer->ahead;
 }
 
-/* Sums that were changed often, or a crowd that is another one by now, are not kept. */
+/* Sums that were changed often, or a batch that is another one by now, are not kept. */
 static void count_change(struct market *market)
 {
     if (++market->changes > CHANGES_MAX ||
@@ -152,7 +152,7 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
             market->own[s] = INFINITY;
         market->jobs.count = slot + 1; /* places in between use nothing */
     }
-    double *at = crowd_at(&market->jobs, slot);
+    double *at = batch_at(&market->jobs, slot);
     write_buyer(market, at, buyer);
     market->job_count++;
     market->bent_count += buyer->ahead > 0;
@@ -162,12 +162,12 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
     market->own_least = fmin(market->own_least, market->own[slot]);
     if (market->own[slot] < market->ceiling)
         market->capped = false;
-    if (buyer->ahead > 0 && market->field.due == DUE_PLAIN)
+    if (buyer->ahead > 0 && market->set.due == DUE_LINEAR)
         market->warm = market->capped = false;
     if (market->warm)
-        field_put(&market->field, slot);
+        active_set_add(&market->set, slot);
     if (market->capped)
-        search_count(&market->search, slot, 1);
+        price_search_count_job(&market->search, slot, 1);
 }
 
 void market_drop(struct market *market, uint32_t slot)
@@ -177,14 +177,14 @@ void market_drop(struct market *market, uint32_t slot)
     if (market->own[slot] <= market->own_least)
         market->own_stale = true;
     if (market->warm)
-        field_drop(&market->field, slot);
+        active_set_remove(&market->set, slot);
     if (market->capped)
-        search_count(&market->search, slot, -1);
-    double *at = crowd_at(&market->jobs, slot);
-    market->bent_count -= crowd_bend(&market->jobs, at) > 0;
+        price_search_count_job(&market->search, slot, -1);
+    double *at = batch_at(&market->jobs, slot);
+    market->bent_count -= batch_bend(&market->jobs, at) > 0;
     market->job_count--;
     market->own[slot] = INFINITY;
-    crowd_empty(&market->jobs, slot);
+    batch_clear_slot(&market->jobs, slot);
 }
 
 void market_set_limit(struct market *market, double level)
@@ -206,37 +206,37 @@ static void find_ceiling(struct market *market)
     market->ceiling = market->search.ceiling = ceiling;
 }
 
-static enum crowd_due due_of(const struct market *market)
+static enum batch_due due_of(const struct market *market)
 {
-    return market->bent_count > 0 ? DUE_BENT : DUE_PLAIN;
+    return market->bent_count > 0 ? DUE_CONVEX : DUE_LINEAR;
 }
 
 /* A box around the best prices, and a range of levels up to 'upper'. */
 static void box_around(const struct market *market, const double *price, double width,
-                       double level, double upper, struct box *ret_box)
+                       double level, double upper, struct price_box *ret_box)
 {
-    const struct search *search = &market->search;
-    *ret_box = (struct box){ .z_low = level * (1 - width),
-                             .z_high = fmin(upper, level * (1 + width)) };
+    const struct price_search *search = &market->search;
+    *ret_box = (struct price_box){ .z_low = level * (1 - width),
+                                   .z_high = fmin(upper, level * (1 + width)) };
     if (ret_box->z_high <= ret_box->z_low)
         ret_box->z_low = ret_box->z_high * (1 - width);
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
-        double slack = 0.02 * width / (search->row_count * market->field.room[t]);
+        double slack = 0.02 * width / (search->row_count * market->set.room[t]);
         ret_box->low[t] = fmax(0, price[t] * (1 - width) - slack);
         ret_box->high[t] = price[t] * (1 + width) + slack;
     }
 }
 
-/* Everybody is asked at the best prices: a bound that needs no box. */
+/* Everybody is evaluated at the best prices: a bound that needs no box. */
 static double prove(struct market *market)
 {
-    struct search *search = &market->search;
-    struct demand demand;
+    struct price_search *search = &market->search;
+    struct batch_demand demand;
     double z = search->upper * (1 + 1e-11);
     for (uint32_t i = 0; i < 4 && z < market->ceiling; i++) {
-        crowd_pass(&market->jobs, due_of(market), search->best, z, &demand);
-        market->field.asked += market->jobs.count;
+        batch_pass(&market->jobs, due_of(market), search->best, z, &demand);
+        market->set.evaluated += market->jobs.count;
         if (!(demand.slope > 0))
             return market->ceiling;
         double root = z - (demand.cost - 1) / demand.slope;
@@ -250,9 +250,9 @@ static double prove(struct market *market)
 /* Take what the search has found as the answer; is it good enough? */
 static bool settle(struct market *market, double bound, double tolerance)
 {
-    struct search *search = &market->search;
+    struct price_search *search = &market->search;
     double level;
-    market->mixture_count = search_mixture(search, market->mixture, &level);
+    market->mixture_count = price_search_mixture(search, market->mixture, &level);
     if (level > bound) {
         for (uint32_t i = 0; i < market->mixture_count; i++)
             market->mixture[i].weight *= bound / level;
@@ -268,41 +268,41 @@ static bool settle(struct market *market, double bound, double tolerance)
     return market->bound - market->level <= tolerance * market->bound;
 }
 
-/* Search among everybody, nobody pinned but whom the search itself finds settled. */
+/* Search among jobs, nobody pinned but whom the search itself finds settled. */
 static bool solve_whole(struct market *market, double tolerance, bool narrow)
 {
-    struct search *search = &market->search;
+    struct price_search *search = &market->search;
     bool seeded = search->master.column_count > 0;
-    field_whole(&market->field, due_of(market), market->capacity);
+    active_set_take_all(&market->set, due_of(market), market->capacity);
     if (seeded)
-        search_again(search, market->ceiling, 2 * market->type_count);
+        price_search_restart(search, market->ceiling, 2 * market->type_count);
     else
-        search_begin(search, market->ceiling);
-    search_run(search, tolerance * 0.5, narrow);
-    bool whole = market->field.whole;
-    if (!settle(market, whole ? search->upper : prove(market), tolerance))
+        price_search_begin(search, market->ceiling);
+    price_search_run(search, tolerance * 0.5, narrow);
+    bool all_active = market->set.all_active;
+    if (!settle(market, all_active ? search->upper : prove(market), tolerance))
         return false;
-    market->capped = whole && !search->priced;
+    market->capped = all_active && !search->priced;
     market->changes = 0;
     if (market->capped)
-        search_forget(search, 2 * search->row_count);
+        price_search_prune(search, 2 * search->row_count);
     return true;
 }
 
-/* The level was somebody's own limit and still is, if the columns say so. */
+/* The level was somebody's own limit and pinned_base is, if the columns say so. */
 static bool solve_capped(struct market *market, double tolerance)
 {
-    struct search *search = &market->search;
-    search_refresh(search);
+    struct price_search *search = &market->search;
+    price_search_refresh(search);
     return search->lower >= market->ceiling &&
            settle(market, market->ceiling, tolerance);
 }
 
-/* Are these prices, times some factor, in the field's box? */
+/* Are these prices, times active factor, in the set's box? */
 static bool in_box(const struct market *market, const double *price)
 {
-    const struct search *search = &market->search;
-    const struct box *box = &market->field.box;
+    const struct price_search *search = &market->search;
+    const struct price_box *box = &market->set.box;
     double least = 0, most = INFINITY;
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
@@ -318,29 +318,29 @@ static bool in_box(const struct market *market, const double *price)
 
 /*
  * From the last prices, in a box around them.  While the prices stay in it, what the
- * field says holds for everybody, and needs no proof by a pass over all jobs; but for
+ * set says holds for jobs, and needs no proof by a pass over all jobs; but for
  * bent dues, whose chords are a little dearer than they are.
  */
 static bool solve_warm(struct market *market, double level, double tolerance)
 {
-    struct search *search = &market->search;
-    struct field *field = &market->field;
+    struct price_search *search = &market->search;
+    struct active_set *set = &market->set;
     double width = WARM_WIDTH;
     for (uint32_t i = 0; i < WARM_TRIES; i++, width *= 4) {
-        struct box box;
+        struct price_box box;
         bool fresh = !market->warm;
         if (fresh) {
             box_around(market, search->best, width, level, INFINITY, &box);
-            field_build(field, due_of(market), market->capacity, 0, &box);
+            active_set_build(set, due_of(market), market->capacity, 0, &box);
             market->warm = true;
             market->changes = 0;
         }
-        search_again(search, fmin(market->ceiling, field->box.z_high),
-                     2 * search->row_count);
-        search_run(search, tolerance * 0.5, false);
-        bool inside = search->upper > field->box.z_low && in_box(market, search->best);
-        bool proven = search->priced && inside && field->due == DUE_PLAIN;
-        if (search->upper > field->box.z_low &&
+        price_search_restart(search, fmin(market->ceiling, set->box.z_high),
+                             2 * search->row_count);
+        price_search_run(search, tolerance * 0.5, false);
+        bool inside = search->upper > set->box.z_low && in_box(market, search->best);
+        bool proven = search->priced && inside && set->due == DUE_LINEAR;
+        if (search->upper > set->box.z_low &&
             settle(market, proven ? search->upper : prove(market), tolerance))
             return true;
         market->warm = false;
@@ -353,19 +353,19 @@ static bool solve_warm(struct market *market, double level, double tolerance)
 /* Prices from a sample; how far off they may be. */
 static double solve_samples(struct market *market)
 {
-    struct search *search = &market->search;
-    struct box box, *known = NULL;
+    struct price_search *search = &market->search;
+    struct price_box box, *known = NULL;
     double width = INFINITY;
     for (uint32_t shift = 2 * SAMPLE_SHIFT; shift > 0; shift -= SAMPLE_SHIFT) {
         uint32_t count = market->job_count >> shift;
         if (count < SAMPLE_MIN)
             continue;
-        field_build(&market->field, due_of(market), market->capacity, shift, known);
+        active_set_build(&market->set, due_of(market), market->capacity, shift, known);
         if (known)
-            search_again(search, known->z_high, 4 * search->row_count);
+            price_search_restart(search, known->z_high, 4 * search->row_count);
         else
-            search_begin(search, market->ceiling);
-        search_run(search, SAMPLE_GAP, true);
+            price_search_begin(search, market->ceiling);
+        price_search_run(search, SAMPLE_GAP, true);
         width = fmin(0.3, SAMPLE_ERROR / sqrt(count));
         box_around(market, search->best, width, search->lower, market->ceiling, &box);
         known = search->priced ? &box : NULL;
@@ -373,27 +373,27 @@ static double solve_samples(struct market *market)
     return width;
 }
 
-/* Search among everybody, in a box of this width around the best prices so far. */
+/* Search among jobs, in a box of this width around the best prices so far. */
 static bool solve_boxed(struct market *market, double width, double level,
                         double tolerance)
 {
-    struct search *search = &market->search;
-    struct field *field = &market->field;
-    struct box box;
-    double best[CROWD_TYPES];
+    struct price_search *search = &market->search;
+    struct active_set *set = &market->set;
+    struct price_box box;
+    double best[BATCH_TYPES_MAX];
     memcpy(best, search->best, sizeof best);
     box_around(market, best, width, level, market->ceiling, &box);
-    field_build(field, due_of(market), market->capacity, 0, &box);
-    search_again(search, box.z_high, 4 * search->row_count);
-    search_run(search, tolerance * 0.5, true);
-    if (!(search->upper > field->box.z_low)) /* the range was wrong, shares are too */
+    active_set_build(set, due_of(market), market->capacity, 0, &box);
+    price_search_restart(search, box.z_high, 4 * search->row_count);
+    price_search_run(search, tolerance * 0.5, true);
+    if (!(search->upper > set->box.z_low)) /* the range was wrong, shares are too */
         return false;
     return settle(market, prove(market), tolerance);
 }
 
 static bool solve_cold(struct market *market, double tolerance)
 {
-    struct search *search = &market->search;
+    struct price_search *search = &market->search;
     market->warm = market->capped = false;
     simplex_clear(&search->master);
     double width = solve_samples(market);
@@ -431,7 +431,7 @@ int market_solve(struct market *market, double tolerance,
                  struct market_answer *ret_answer, struct error *err)
 {
     bool solved = true;
-    market->field.asked = 0;
+    market->set.evaluated = 0;
     market->mixture_count = 0;
     market->solutions++;
     find_ceiling(market);
@@ -446,9 +446,9 @@ int market_solve(struct market *market, double tolerance,
     *ret_answer =
         (struct market_answer){ .level = market->level, .bound = market->bound };
     if (market->job_count > 0)
-        ret_answer->passes = (uint32_t)(market->field.asked / market->job_count) + 1;
+        ret_answer->passes = (uint32_t)(market->set.evaluated / market->job_count) + 1;
     for (uint32_t t = 0; t < market->type_count; t++)
-        if (market->price[t] < CROWD_CLOSED)
+        if (market->price[t] < BATCH_CLOSED)
             ret_answer->price[t] = market->price[t];
     if (solved)
         return 0;
@@ -464,7 +464,7 @@ void market_share(const struct market *market, uint32_t slot, double *ret_x)
     if (market->mixture_count == 0 || !occupied(market, slot) ||
         market->since[slot] == market->solutions)
         return;
-    field_share(&market->field, slot, market->mixture, market->mixture_count, ret_x);
+    active_set_share(&market->set, slot, market->mixture, market->mixture_count, ret_x);
     for (uint32_t t = 0; t < market->type_count; t++)
         ret_x[t] = fmax(ret_x[t], 0);
 }

@@ -41,7 +41,7 @@ struct market_answer {
     /*
      * Of an accelerator of each type, so that all there are cost 1 together.  At these
      * prices the cheapest ways to the bound cost at least 1, which proves it; but for a
-     * bound that is the limit, or that some job's own fastest type sets.
+     * bound that is the limit, or that active job's own fastest type sets.
      */
     double price[16];
 };

@@ -21,7 +21,7 @@ struct kind {
     uint32_t now; /* jobs of the programme in hand   */
 };
 
-struct classes {
+struct market_classes {
     struct market *market;
     uint32_t type_count, slot_max;
     double capacity[SOLVE_TYPES_MAX];
@@ -45,21 +45,21 @@ static void *owned(void *block)
     return block;
 }
 
-struct classes *classes_new(void)
+struct market_classes *market_classes_new(void)
 {
-    return owned(calloc(1, sizeof(struct classes)));
+    return owned(calloc(1, sizeof(struct market_classes)));
 }
 
-static void clear(struct classes *classes)
+static void clear(struct market_classes *classes)
 {
     market_free(classes->market);
     map_release(&classes->places);
     free(classes->kinds);
     free(classes->idle);
-    *classes = (struct classes){ 0 };
+    *classes = (struct market_classes){ 0 };
 }
 
-void classes_free(struct classes *classes)
+void market_classes_free(struct market_classes *classes)
 {
     if (!classes)
         return;
@@ -67,8 +67,8 @@ void classes_free(struct classes *classes)
     free(classes);
 }
 
-static void build(struct classes *classes, uint32_t type_count, const double *capacity,
-                  uint32_t job_max, bool apart)
+static void build(struct market_classes *classes, uint32_t type_count,
+                  const double *capacity, uint32_t job_max, bool apart)
 {
     clear(classes);
     /* Who comes is put in before who is gone leaves: room for both. */
@@ -84,8 +84,8 @@ static void build(struct classes *classes, uint32_t type_count, const double *ca
     }
 }
 
-void classes_begin(struct classes *classes, uint32_t type_count, const double *capacity,
-                   uint32_t job_max, bool apart)
+void market_classes_begin(struct market_classes *classes, uint32_t type_count,
+                          const double *capacity, uint32_t job_max, bool apart)
 {
     assert(type_count <= SOLVE_TYPES_MAX);
     uint32_t kept = apart ? 0 : classes->kind_count - classes->idle_count;
@@ -101,8 +101,8 @@ void classes_begin(struct classes *classes, uint32_t type_count, const double *c
 }
 
 /* A place for a kind that is not there yet. */
-static uint32_t add_kind(struct classes *classes, uint64_t key, const double *fields,
-                         uint32_t count)
+static uint32_t add_kind(struct market_classes *classes, uint64_t key,
+                         const double *fields, uint32_t count)
 {
     uint32_t place = classes->idle_count > 0 ? classes->idle[--classes->idle_count]
                                              : classes->kind_count++;
@@ -114,7 +114,7 @@ static uint32_t add_kind(struct classes *classes, uint64_t key, const double *fi
     return place;
 }
 
-uint32_t classes_put(struct classes *classes, const struct buyer *buyer)
+uint32_t market_classes_put(struct market_classes *classes, const struct buyer *buyer)
 {
     if (classes->apart) {
         market_put(classes->market, classes->job_count, buyer);
@@ -137,7 +137,7 @@ uint32_t classes_put(struct classes *classes, const struct buyer *buyer)
     return place;
 }
 
-static void put_kind(struct classes *classes, uint32_t place)
+static void put_kind(struct market_classes *classes, uint32_t place)
 {
     struct kind *kind = &classes->kinds[place];
     const double *rest = &kind->fields[classes->type_count];
@@ -149,7 +149,7 @@ static void put_kind(struct classes *classes, uint32_t place)
     kind->put = kind->now;
 }
 
-struct market *classes_end(struct classes *classes)
+struct market *market_classes_end(struct market_classes *classes)
 {
     if (classes->apart) {
         for (uint32_t i = classes->job_count; i < classes->kind_count; i++)

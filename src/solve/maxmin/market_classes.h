@@ -14,22 +14,22 @@
 #include <stdint.h>
 
 struct buyer;
-struct classes;
+struct market_classes;
 struct market;
 
-struct classes *classes_new(void);
-void classes_free(struct classes *classes);
+struct market_classes *market_classes_new(void);
+void market_classes_free(struct market_classes *classes);
 
 /*
  * Begin a programme with up to 'job_max' jobs.  With 'apart' every job is a buyer of its
  * own and only the prices are kept from the last one: less work where hardly two are
  * alike, or where they change from one programme to the next.
  */
-void classes_begin(struct classes *classes, uint32_t type_count, const double *capacity,
-                   uint32_t job_max, bool apart);
+void market_classes_begin(struct market_classes *classes, uint32_t type_count,
+                          const double *capacity, uint32_t job_max, bool apart);
 
 /* Put a job in; returns its place, by which its shares are asked for. */
-uint32_t classes_put(struct classes *classes, const struct buyer *buyer);
+uint32_t market_classes_put(struct market_classes *classes, const struct buyer *buyer);
 
 /* All are in: the market, ready to be solved; owned by 'classes'. */
-struct market *classes_end(struct classes *classes);
+struct market *market_classes_end(struct market_classes *classes);

@@ -19,8 +19,8 @@
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
-    struct filling filling;
-    struct alike alike;
+    struct water_filling filling;
+    struct row_classes alike;
     uint32_t member_count;
     uint32_t *members; /* [row] job                        */
     double *rate;      /* [class][type] in units of level  */
@@ -33,13 +33,13 @@ struct crew {
  * Rows of what makes two jobs alike; 'group' adds to it where groups matter.  In a group
  * that serves one job after the other no two are alike: their place tells them apart.
  */
-static double *alike_rows(const struct frame *frame, const double *unit, bool grouped,
-                          struct crew *crew, uint32_t *ret_width)
+static double *alike_rows(const struct problem *problem, const double *unit,
+                          bool grouped, struct crew *crew, uint32_t *ret_width)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     uint32_t width = p->type_count + (grouped ? 4 : 1);
-    double *rows = arena_array(frame->arena, double, (size_t)p->job_count *width);
-    crew->members = arena_array(frame->arena, uint32_t, p->job_count);
+    double *rows = arena_array(problem->arena, double, (size_t)p->job_count *width);
+    crew->members = arena_array(problem->arena, uint32_t, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (!(unit[j] > 0))
             continue;
@@ -60,67 +60,67 @@ static double *alike_rows(const struct frame *frame, const double *unit, bool gr
     return rows;
 }
 
-static void crew_init(struct crew *crew, const struct frame *frame, const double *unit,
-                      bool grouped)
+static void crew_init(struct crew *crew, const struct problem *problem,
+                      const double *unit, bool grouped)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     uint32_t width;
     *crew = (struct crew){ 0 };
-    const double *rows = alike_rows(frame, unit, grouped, crew, &width);
-    crew->alike = alike_find(rows, crew->member_count, width, frame->arena);
+    const double *rows = alike_rows(problem, unit, grouped, crew, &width);
+    crew->alike = row_classes_find(rows, crew->member_count, width, problem->arena);
     uint32_t count = crew->alike.class_count;
-    crew->rate = arena_array(frame->arena, double, (size_t)count * p->type_count);
-    crew->x = arena_array(frame->arena, double, (size_t)count * p->type_count);
-    crew->gang = arena_array(frame->arena, double, count);
-    crew->level = arena_array(frame->arena, double, count);
+    crew->rate = arena_array(problem->arena, double, (size_t)count * p->type_count);
+    crew->x = arena_array(problem->arena, double, (size_t)count * p->type_count);
+    crew->gang = arena_array(problem->arena, double, count);
+    crew->level = arena_array(problem->arena, double, count);
     for (uint32_t c = 0; c < count; c++) {
         const double *row = &rows[(size_t)crew->alike.first[c] * width];
         memcpy(&crew->rate[(size_t)c * p->type_count], row,
                p->type_count * sizeof *row);
         crew->gang[c] = row[p->type_count] * crew->alike.count[c];
     }
-    crew->filling = (struct filling){ .job_count = count,
-                                      .type_count = p->type_count,
-                                      .capacity = p->capacity,
-                                      .gang = crew->gang,
-                                      .rate = crew->rate };
+    crew->filling = (struct water_filling){ .job_count = count,
+                                            .type_count = p->type_count,
+                                            .capacity = p->capacity,
+                                            .gang = crew->gang,
+                                            .rate = crew->rate };
 }
 
 /* From classes to jobs; who has no part in it may have what is left. */
-static void hand_out(const struct frame *frame, const struct crew *crew,
+static void hand_out(const struct problem *problem, const struct crew *crew,
                      const double *unit, struct shares *shares)
 {
-    const struct programme *p = frame->programme;
-    double *floor = arena_array(frame->arena, double, p->job_count);
-    double *rates = arena_array(frame->arena, double, p->job_count);
+    const struct programme *p = problem->programme;
+    double *floor = arena_array(problem->arena, double, p->job_count);
+    double *rates = arena_array(problem->arena, double, p->job_count);
     bool leftovers = false;
     for (uint32_t i = 0; i < crew->member_count; i++)
         memcpy(&shares->x[(size_t)crew->members[i] * p->type_count],
                &crew->x[(size_t)crew->alike.class_of[i] * p->type_count],
                p->type_count * sizeof *shares->x);
-    drop_useless(frame, shares->x);
-    frame_rates(frame, shares->x, rates);
+    problem_drop_useless(problem, shares->x);
+    problem_rates(problem, shares->x, rates);
     for (uint32_t i = 0; i < crew->member_count; i++) {
         uint32_t job = crew->members[i];
         double level = crew->level[crew->alike.class_of[i]];
         floor[job] = fmin(rates[job], level / unit[job]);
         if (level > 0)
             shares->gap =
-                fmax(shares->gap, relative_gap(level, unit[job] * rates[job]));
+                fmax(shares->gap, problem_relative_gap(level, unit[job] * rates[job]));
     }
     for (uint32_t j = 0; j < p->job_count; j++)
-        leftovers = leftovers || (!(unit[j] > 0) && frame->even[j] > 0);
+        leftovers = leftovers || (!(unit[j] > 0) && problem->even[j] > 0);
     if (p->tidy && leftovers)
-        fast_tidy(frame, floor, shares);
-    shares->objective = goal_reached(frame, shares->x);
+        sums_break_ties(problem, floor, shares);
+    shares->objective = problem_objective(problem, shares->x);
 }
 
 /* --- one rise at a time --- */
 
 struct climb {
-    const struct frame *frame;
+    const struct problem *problem;
     const struct crew *crew;
-    struct filler *filler;
+    struct water_filler *filler;
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
     double *top;       /* [class] before the rise                   */
@@ -133,16 +133,16 @@ struct climb {
 static bool set_speeds(struct climb *climb, double *ret_most)
 {
     const struct crew *crew = climb->crew;
-    const struct programme *p = climb->frame->programme;
+    const struct programme *p = climb->problem->programme;
     bool grouped = p->goal == GOAL_HIERARCHICAL;
     double least = INFINITY, largest = 0;
     if (grouped)
-        goal_group_speeds(climb->frame, climb->done, climb->job_speed);
+        problem_group_speeds(climb->problem, climb->done, climb->job_speed);
     for (uint32_t j = 0; !grouped && j < p->job_count; j++)
         climb->job_speed[j] = climb->done[j] ? 0 : 1;
     for (uint32_t c = 0; c < crew->alike.class_count; c++) {
         climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
-        climb->top[c] = filler_top(climb->filler, c);
+        climb->top[c] = water_filler_top(climb->filler, c);
         climb->base[c] = crew->level[c] * (1 - HAIR);
         if (!(climb->speed[c] > 0))
             continue;
@@ -159,7 +159,7 @@ static bool set_speeds(struct climb *climb, double *ret_most)
  * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
  * its turn in a group and will find nothing left.
  */
-static bool go_up(struct climb *climb, const struct rise *rise)
+static bool go_up(struct climb *climb, const struct water_rise *rise)
 {
     const struct crew *crew = climb->crew;
     bool stopped = false;
@@ -183,10 +183,10 @@ static bool go_up(struct climb *climb, const struct rise *rise)
  * Do those who are said to have to stop have to?  Nearly equal prices can mislead, so
  * another solver is asked for as much as they can have while nobody's level falls.
  */
-static bool stops_are_right(const struct climb *climb, const struct rise *rise)
+static bool stops_are_right(const struct climb *climb, const struct water_rise *rise)
 {
     const struct crew *crew = climb->crew;
-    struct arena *arena = climb->frame->arena;
+    struct arena *arena = climb->problem->arena;
     uint32_t count = crew->alike.class_count, types = crew->filling.type_count;
     double *value = arena_array(arena, double, (size_t)count *types);
     double *x = arena_array(arena, double, (size_t)count *types);
@@ -223,9 +223,9 @@ static int climb_all(struct climb *climb, struct error *err)
     double most;
     bool checks = climb->crew->alike.class_count <= CHECK_MAX;
     while (set_speeds(climb, &most)) {
-        struct rise rise;
-        int r = filler_rise(climb->filler, climb->base, climb->speed, fmax(most, 0),
-                            &rise, climb->stuck, err);
+        struct water_rise rise;
+        int r = water_filler_rise(climb->filler, climb->base, climb->speed,
+                                  fmax(most, 0), &rise, climb->stuck, err);
         if (r < 0)
             return r;
         if (checks && rise.held && !stops_are_right(climb, &rise))
@@ -237,64 +237,64 @@ static int climb_all(struct climb *climb, struct error *err)
 }
 
 /* Rise by rise; in groups, after every stop somebody else carries the weight. */
-static int climb_levels(const struct frame *frame, const double *unit,
+static int climb_levels(const struct problem *problem, const double *unit,
                         struct crew *crew, struct shares *shares, struct error *err)
 {
-    const struct programme *p = frame->programme;
+    const struct programme *p = problem->programme;
     uint32_t count = crew->alike.class_count;
     struct climb climb = {
-        .frame = frame,
+        .problem = problem,
         .crew = crew,
-        .filler = filler_new(&crew->filling, LEVEL_TOLERANCE),
-        .done = arena_array(frame->arena, bool, p->job_count),
-        .job_speed = arena_array(frame->arena, double, p->job_count),
-        .top = arena_array(frame->arena, double, count),
-        .base = arena_array(frame->arena, double, count),
-        .speed = arena_array(frame->arena, double, count),
-        .stuck = arena_array(frame->arena, bool, count),
+        .filler = water_filler_new(&crew->filling, LEVEL_TOLERANCE),
+        .done = arena_array(problem->arena, bool, p->job_count),
+        .job_speed = arena_array(problem->arena, double, p->job_count),
+        .top = arena_array(problem->arena, double, count),
+        .base = arena_array(problem->arena, double, count),
+        .speed = arena_array(problem->arena, double, count),
+        .stuck = arena_array(problem->arena, bool, count),
     };
     for (uint32_t j = 0; j < p->job_count; j++)
         climb.done[j] = !(unit[j] > 0);
     int r = climb_all(&climb, err);
     if (r == 0)
-        r = filler_shares(climb.filler, crew->level, crew->x, err);
-    shares->iterations = filler_solves(climb.filler);
-    filler_free(climb.filler);
+        r = water_filler_shares(climb.filler, crew->level, crew->x, err);
+    shares->iterations = water_filler_solves(climb.filler);
+    water_filler_free(climb.filler);
     return r;
 }
 
-int fast_hierarchical(const struct frame *frame, struct shares *shares,
-                      struct error *err)
+int maxmin_solve_hierarchical(const struct problem *problem, struct shares *shares,
+                              struct error *err)
 {
-    const double *unit = goal_units(frame);
+    const double *unit = problem_units(problem);
     struct crew crew;
-    crew_init(&crew, frame, unit, /* grouped= */ true);
-    int r = climb_levels(frame, unit, &crew, shares, err);
+    crew_init(&crew, problem, unit, /* grouped= */ true);
+    int r = climb_levels(problem, unit, &crew, shares, err);
     if (r < 0)
         return r;
     shares->gap = LEVEL_TOLERANCE;
-    hand_out(frame, &crew, unit, shares);
+    hand_out(problem, &crew, unit, shares);
     return 0;
 }
 
-int fast_water_filling(const struct frame *frame, struct shares *shares,
-                       struct error *err)
+int maxmin_solve_water_filling(const struct problem *problem, struct shares *shares,
+                               struct error *err)
 {
-    const double *unit = goal_units(frame);
+    const double *unit = problem_units(problem);
     struct crew crew;
-    struct filling_answer answer;
-    crew_init(&crew, frame, unit, /* grouped= */ false);
+    struct water_filling_answer answer;
+    crew_init(&crew, problem, unit, /* grouped= */ false);
     int r;
     if (crew.alike.class_count <= CHECK_MAX) {
-        r = climb_levels(frame, unit, &crew, shares, err);
+        r = climb_levels(problem, unit, &crew, shares, err);
     } else {
-        r = filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x, &answer,
-                          err);
+        r = water_filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x,
+                                &answer, err);
         shares->iterations = answer.solves;
     }
     if (r < 0)
         return r;
     shares->gap = LEVEL_TOLERANCE;
-    hand_out(frame, &crew, unit, shares);
+    hand_out(problem, &crew, unit, shares);
     return 0;
 }

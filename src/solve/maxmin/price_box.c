@@ -61,8 +61,8 @@ static bool largest(const struct simplex *master, double upper, uint32_t row,
     return true;
 }
 
-bool box_find(const struct simplex *master, double upper, struct simplex *scratch,
-              double *ret_low, double *ret_high)
+bool price_box_find(const struct simplex *master, double upper, struct simplex *scratch,
+                    double *ret_low, double *ret_high)
 {
     upper *= 1 + MARGIN * MARGIN;
     for (uint32_t row = 0; row < master->row_count; row++) {

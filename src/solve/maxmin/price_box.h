@@ -1,7 +1,7 @@
 /*
  * price_box.h - between which prices the best ones lie.
  *
- * A master programme whose columns are what the crowd used at some prices, and a level
+ * A master programme whose columns are what the batch used at some prices, and a level
  * that nobody can pass, leave only some prices possible: with u_i the columns,
  *     pi >= 0,   pi . u_i >= 1 for all i,   sum pi <= upper
  * The box around them is found by two small programmes per row.
@@ -17,5 +17,5 @@ struct simplex;
  * column more; it is overwritten.  Writes low[row] and high[row].  False where no box
  * was found.
  */
-bool box_find(const struct simplex *master, double upper, struct simplex *scratch,
-              double *ret_low, double *ret_high);
+bool price_box_find(const struct simplex *master, double upper, struct simplex *scratch,
+                    double *ret_low, double *ret_high);

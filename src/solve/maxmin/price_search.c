@@ -22,24 +22,24 @@
 #define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
 #define FIRST_NARROW 0.02 /* gap at which the first box is looked for                */
 
-void search_init(struct search *search, struct arena *arena, struct field *field,
-                 const double *capacity)
+void price_search_init(struct price_search *search, struct arena *arena,
+                       struct active_set *set, const double *capacity)
 {
     memset(search, 0, sizeof *search);
-    search->field = field;
+    search->set = set;
     search->capacity = capacity;
-    simplex_init(&search->master, arena, field->type_count, SEARCH_COLUMNS);
-    simplex_init(&search->scratch, arena, field->type_count, SEARCH_COLUMNS + 1);
+    simplex_init(&search->master, arena, set->type_count, PRICE_SEARCH_COLUMNS);
+    simplex_init(&search->scratch, arena, set->type_count, PRICE_SEARCH_COLUMNS + 1);
 }
 
 /* One row per open type, in units of its room. */
-static void set_rows(struct search *search)
+static void set_rows(struct price_search *search)
 {
-    double ones[CROWD_TYPES];
+    double ones[BATCH_TYPES_MAX];
     search->row_count = 0;
-    for (uint32_t t = 0; t < search->field->type_count; t++) {
+    for (uint32_t t = 0; t < search->set->type_count; t++) {
         ones[t] = 1;
-        if (search->field->open[t])
+        if (search->set->open[t])
             search->type_of_row[search->row_count++] = t;
     }
     assert(search->row_count > 0);
@@ -51,15 +51,15 @@ static void set_rows(struct search *search)
 }
 
 /* Equal money to each open type. */
-static void equal_prices(const struct search *search, double *ret_price)
+static void equal_prices(const struct price_search *search, double *ret_price)
 {
-    const struct field *field = search->field;
-    for (uint32_t t = 0; t < field->type_count; t++)
+    const struct active_set *set = search->set;
+    for (uint32_t t = 0; t < set->type_count; t++)
         ret_price[t] =
-            field->open[t] ? 1 / (search->row_count * field->room[t]) : CROWD_CLOSED;
+            set->open[t] ? 1 / (search->row_count * set->room[t]) : BATCH_CLOSED;
 }
 
-void search_begin(struct search *search, double upper)
+void price_search_begin(struct price_search *search, double upper)
 {
     set_rows(search);
     search->lower = 0;
@@ -74,27 +74,27 @@ void search_begin(struct search *search, double upper)
 }
 
 /* Prices at which all the room together costs 1. */
-static void fit_prices(const struct search *search, const double *price,
+static void fit_prices(const struct price_search *search, const double *price,
                        double *ret_price)
 {
-    const struct field *field = search->field;
+    const struct active_set *set = search->set;
     double worth = 0;
-    for (uint32_t t = 0; t < field->type_count; t++)
-        if (field->open[t] && price[t] < CROWD_CLOSED)
-            worth += price[t] * field->room[t];
+    for (uint32_t t = 0; t < set->type_count; t++)
+        if (set->open[t] && price[t] < BATCH_CLOSED)
+            worth += price[t] * set->room[t];
     if (!(worth > 0)) {
         equal_prices(search, ret_price);
         return;
     }
-    for (uint32_t t = 0; t < field->type_count; t++) {
-        if (!field->open[t])
-            ret_price[t] = CROWD_CLOSED;
+    for (uint32_t t = 0; t < set->type_count; t++) {
+        if (!set->open[t])
+            ret_price[t] = BATCH_CLOSED;
         else
-            ret_price[t] = price[t] < CROWD_CLOSED ? price[t] / worth : 0;
+            ret_price[t] = price[t] < BATCH_CLOSED ? price[t] / worth : 0;
     }
 }
 
-void search_forget(struct search *search, uint32_t keep)
+void price_search_prune(struct price_search *search, uint32_t keep)
 {
     struct simplex *master = &search->master;
     while (master->column_count > keep) {
@@ -117,33 +117,33 @@ void search_forget(struct search *search, uint32_t keep)
     }
 }
 
-static void add_column(struct search *search, const double *price, double z,
-                       const struct demand *demand)
+static void add_column(struct price_search *search, const double *price, double z,
+                       const struct batch_demand *demand)
 {
-    double coefficient[CROWD_TYPES];
+    double coefficient[BATCH_TYPES_MAX];
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
-        coefficient[row] = fmax(demand->usage[t], 0) / (z * search->field->room[t]);
+        coefficient[row] = fmax(demand->usage[t], 0) / (z * search->set->room[t]);
     }
-    if (search->master.column_count == SEARCH_COLUMNS)
-        search_forget(search, SEARCH_COLUMNS / 2);
+    if (search->master.column_count == PRICE_SEARCH_COLUMNS)
+        price_search_prune(search, PRICE_SEARCH_COLUMNS / 2);
     uint32_t column = simplex_add(&search->master, 1, coefficient);
-    struct point *point = &search->points[column];
+    struct price_point *point = &search->points[column];
     memcpy(point->price, price, sizeof point->price);
     point->z = z;
     point->weight = 0;
 }
 
-/* Prices to try: made to fit the field's room.  True where the upper bound fell. */
-static bool try_prices(struct search *search, const double *price)
+/* Prices to try: made to fit the set's room.  True where the upper bound fell. */
+static bool try_prices(struct price_search *search, const double *price)
 {
-    double fitted[CROWD_TYPES] = { 0 }, z = search->upper;
-    struct demand demand;
+    double fitted[BATCH_TYPES_MAX] = { 0 }, z = search->upper;
+    struct batch_demand demand;
     bool fell = false;
     fit_prices(search, price, fitted);
     for (uint32_t i = 0; i < NEWTON_MAX; i++) {
         z = search->upper;
-        field_ask(search->field, fitted, z, &demand);
+        active_set_demand(search->set, fitted, z, &demand);
         bool too_much = demand.cost > 1 && demand.slope > 0;
         if (too_much || (!search->priced && demand.cost > search->best_cost)) {
             memcpy(search->best, fitted, sizeof search->best);
@@ -165,16 +165,16 @@ static bool try_prices(struct search *search, const double *price)
     return fell;
 }
 
-void search_again(struct search *search, double upper, uint32_t keep)
+void price_search_restart(struct price_search *search, double upper, uint32_t keep)
 {
-    struct point points[SEARCH_COLUMNS];
-    double best[CROWD_TYPES];
-    search_forget(search, keep);
+    struct price_point points[PRICE_SEARCH_COLUMNS];
+    double best[BATCH_TYPES_MAX];
+    price_search_prune(search, keep);
     uint32_t count = search->master.column_count;
     memcpy(points, search->points, count * sizeof *points);
     memcpy(best, search->best, sizeof best);
     double narrow_gap = search->narrow_gap, box_width = search->box_width;
-    search_begin(search, upper);
+    price_search_begin(search, upper);
     search->narrow_gap = narrow_gap;
     search->box_width = box_width;
     try_prices(search, best);
@@ -183,126 +183,127 @@ void search_again(struct search *search, double upper, uint32_t keep)
 }
 
 /* The best mixture of the columns so far. */
-static void mix(struct search *search)
+static void mix(struct price_search *search)
 {
     simplex_solve(&search->master); /* if it gives up, what it has is a mixture too */
     search->lower = fmin(search->master.objective, search->upper);
     search->lower = fmax(search->lower, fmin(search->held_level, search->upper));
 }
 
-void search_count(struct search *search, uint32_t slot, double sign)
+void price_search_count_job(struct price_search *search, uint32_t slot, double sign)
 {
-    const struct field *field = search->field;
+    const struct active_set *set = search->set;
     struct simplex *master = &search->master;
-    double gang = crowd_gang(field->everybody, crowd_at(field->everybody, slot));
+    double gang = batch_gang(set->jobs, batch_at(set->jobs, slot));
     for (uint32_t c = 0; c < master->column_count; c++) {
-        struct point point = search->points[c];
-        double x[CROWD_TYPES], coefficient[CROWD_TYPES];
+        struct price_point point = search->points[c];
+        double x[BATCH_TYPES_MAX], coefficient[BATCH_TYPES_MAX];
         point.weight = sign * gang / point.z;
-        field_share(field, slot, &point, 1, x);
+        active_set_share(set, slot, &point, 1, x);
         for (uint32_t row = 0; row < search->row_count; row++) {
             uint32_t t = search->type_of_row[row];
             coefficient[row] =
-                fmax(0, master->coefficient[c][row] + x[t] / field->room[t]);
+                fmax(0, master->coefficient[c][row] + x[t] / set->room[t]);
         }
         simplex_set(master, c, 1, coefficient);
     }
 }
 
-void search_refresh(struct search *search)
+void price_search_refresh(struct price_search *search)
 {
     simplex_refresh(&search->master);
     mix(search);
 }
 
 /* Between the best prices so far and those of the master programme. */
-static void next_prices(const struct search *search, double towards_best,
+static void next_prices(const struct price_search *search, double towards_best,
                         double *ret_price)
 {
     const struct simplex *master = &search->master;
     double worth = 0;
     for (uint32_t row = 0; row < search->row_count; row++)
         worth += master->dual[row];
-    for (uint32_t t = 0; t < search->field->type_count; t++)
-        ret_price[t] = CROWD_CLOSED;
+    for (uint32_t t = 0; t < search->set->type_count; t++)
+        ret_price[t] = BATCH_CLOSED;
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
-        double price = worth > 0 ? master->dual[row] / worth / search->field->room[t]
+        double price = worth > 0 ? master->dual[row] / worth / search->set->room[t]
                                  : search->best[t];
         ret_price[t] = towards_best * search->best[t] + (1 - towards_best) * price;
     }
 }
 
-/* Pin those for whom the prices that are still possible make no difference. */
-static void narrow(struct search *search)
+/* Pin those for whom the prices that are pinned_base possible make no difference. */
+static void narrow(struct price_search *search)
 {
-    struct box box = { 0 };
-    double low[CROWD_TYPES], high[CROWD_TYPES], width = 0;
+    struct price_box box = { 0 };
+    double low[BATCH_TYPES_MAX], high[BATCH_TYPES_MAX], width = 0;
     double gap = search->upper - search->lower;
-    struct field *field = search->field;
+    struct active_set *set = search->set;
     search->narrow_gap = 0.15 * gap / search->upper;
     /* A chord costs a little more than what it stands for; allow for that. */
     double upper = search->upper;
-    if (field->due == DUE_BENT && field->boxed) {
-        double range = (field->box.z_high - field->box.z_low) / upper;
+    if (set->due == DUE_CONVEX && set->has_box) {
+        double range = (set->box.z_high - set->box.z_low) / upper;
         upper *= 1 + range * range;
     }
-    if (!box_find(&search->master, upper, &search->scratch, low, high))
+    if (!price_box_find(&search->master, upper, &search->scratch, low, high))
         return;
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
-        box.low[t] = low[row] / field->room[t];
-        box.high[t] = high[row] / field->room[t];
+        box.low[t] = low[row] / set->room[t];
+        box.high[t] = high[row] / set->room[t];
         width += high[row] - low[row];
     }
-    if (width > 0.7 * search->box_width && field->due != DUE_BENT)
+    if (width > 0.7 * search->box_width && set->due != DUE_CONVEX)
         return;
     search->box_width = width;
     box.z_low = search->lower * (1 - 1e-9);
     box.z_high = upper;
-    field_narrow(field, search->capacity, &box);
-    search_again(search, upper, 2 * search->row_count + 2);
+    active_set_narrow(set, search->capacity, &box);
+    price_search_restart(search, upper, 2 * search->row_count + 2);
     mix(search);
 }
 
 /* Are the chords of bent dues as good as the dues themselves? */
-static bool straight(const struct search *search, double tolerance)
+static bool straight(const struct price_search *search, double tolerance)
 {
-    const struct field *field = search->field;
-    if (field->due != DUE_BENT || !field->boxed)
+    const struct active_set *set = search->set;
+    if (set->due != DUE_CONVEX || !set->has_box)
         return true;
-    double range = (field->box.z_high - field->box.z_low) / search->upper;
+    double range = (set->box.z_high - set->box.z_low) / search->upper;
     return range * range <= tolerance;
 }
 
 /* Prices mean nothing while it is somebody's own limit that bounds the level. */
-static bool should_narrow(const struct search *search, double gap, double tolerance)
+static bool should_narrow(const struct price_search *search, double gap,
+                          double tolerance)
 {
     if (!search->priced || search->upper >= search->ceiling * (1 - 1e-9))
         return false;
     if (!straight(search, tolerance))
         return gap <= search->narrow_gap || gap <= tolerance;
     return gap > tolerance && gap <= search->narrow_gap &&
-           field_asked_count(search->field) > NARROW_MIN;
+           active_set_count(search->set) > NARROW_MIN;
 }
 
 /* Ask at a level and at the prices of the best mixture: is it within reach? */
-static double reach(struct search *search, const struct point *points, uint32_t count,
-                    double z)
+static double reach(struct price_search *search, const struct price_point *points,
+                    uint32_t count, double z)
 {
     struct simplex *scratch = &search->scratch;
-    double ones[CROWD_TYPES], coefficient[CROWD_TYPES];
-    struct demand demand;
+    double ones[BATCH_TYPES_MAX], coefficient[BATCH_TYPES_MAX];
+    struct batch_demand demand;
     for (uint32_t row = 0; row < search->row_count; row++)
         ones[row] = 1;
     simplex_clear(scratch);
     simplex_bounds(scratch, ones);
     simplex_restart(scratch);
     for (uint32_t i = 0; i < count; i++) {
-        field_ask(search->field, points[i].price, z, &demand);
+        active_set_demand(search->set, points[i].price, z, &demand);
         for (uint32_t row = 0; row < search->row_count; row++) {
             uint32_t t = search->type_of_row[row];
-            coefficient[row] = fmax(demand.usage[t], 0) / (z * search->field->room[t]);
+            coefficient[row] = fmax(demand.usage[t], 0) / (z * search->set->room[t]);
         }
         simplex_add(scratch, 1, coefficient);
     }
@@ -314,10 +315,10 @@ static double reach(struct search *search, const struct point *points, uint32_t 
  * what is used just below it: mixing columns from above gives a poor lower bound.  Ask
  * again a little lower, as far as the slope says that it must be.
  */
-static void look_below(struct search *search)
+static void look_below(struct price_search *search)
 {
     const struct simplex *master = &search->master;
-    struct point points[CROWD_TYPES + 1];
+    struct price_point points[BATCH_TYPES_MAX + 1];
     uint32_t count = 0;
     for (uint32_t row = 0; row < search->row_count; row++)
         if (master->basis[row] < master->column_max)
@@ -336,7 +337,7 @@ static void look_below(struct search *search)
         for (uint32_t c = 0; c < count; c++) {
             if (!(search->scratch.amount[c] > 0))
                 continue;
-            struct point *held = &search->held[search->held_count++];
+            struct price_point *held = &search->held[search->held_count++];
             *held = points[c];
             held->z = z;
             held->weight = search->scratch.amount[c] / z / part;
@@ -345,9 +346,9 @@ static void look_below(struct search *search)
     }
 }
 
-bool search_run(struct search *search, double tolerance, bool may_narrow)
+bool price_search_run(struct price_search *search, double tolerance, bool may_narrow)
 {
-    double alpha = search->row_count <= 3 ? 0.3 : 0.5, price[CROWD_TYPES];
+    double alpha = search->row_count <= 3 ? 0.3 : 0.5, price[BATCH_TYPES_MAX];
     bool fell = true;
     uint32_t stuck = 0;
     if (search->master.column_count == 0)
@@ -377,11 +378,11 @@ bool search_run(struct search *search, double tolerance, bool may_narrow)
     return false;
 }
 
-uint32_t search_mixture(const struct search *search, struct point *ret_points,
-                        double *ret_level)
+uint32_t price_search_mixture(const struct price_search *search,
+                              struct price_point *ret_points, double *ret_level)
 {
     const struct simplex *master = &search->master;
-    double used[CROWD_TYPES] = { 0 }, level = 0, most = 1;
+    double used[BATCH_TYPES_MAX] = { 0 }, level = 0, most = 1;
     uint32_t count = 0;
     if (search->held_level > master->objective) {
         memcpy(ret_points, search->held, search->held_count * sizeof *ret_points);

@@ -39,22 +39,24 @@
 #define PRICED 1e-6    /* of the average price: less is none         */
 #define SPARE 1e-6     /* of a type: more is not all used            */
 
-struct filler {
+struct water_filler {
     struct arena arena;
     uint32_t job_count, type_count;
-    double room[CROWD_TYPES]; /* capacity that is left */
+    double room[BATCH_TYPES_MAX]; /* capacity that is left */
     double tolerance;   /* of the markets                                           */
     const double *gang; /* [job]                                                    */
     double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
-    struct crowd jobs;  /* by job; bend is the height at which it stops             */
-    double *top;        /* [job]                                                    */
-    double *due;        /* [job] its need in the market; 0: it is not in it         */
-    bool *changed;      /* [job] its rates are not those in the market              */
-    bool *stays;        /* [job] was found stuck                                    */
-    bool *gone;         /* [job] and has left with the shares in x                  */
-    double *x;          /* [job][type]                                              */
-    double price[CROWD_TYPES]; /* at which the last rise was held                   */
-    bool scarce[CROWD_TYPES];  /* has run out, in this rise or an earlier one */
+    struct job_batch
+        jobs;      /* by job; bend is the height at which it stops             */
+    double *top;   /* [job]                                                    */
+    double *due;   /* [job] its need in the market; 0: it is not in it         */
+    bool *changed; /* [job] its rates are not those in the market              */
+    bool *stays;   /* [job] was found stuck                                    */
+    bool *gone;    /* [job] and has left with the shares in x                  */
+    double *x;     /* [job][type]                                              */
+    double
+        price[BATCH_TYPES_MAX]; /* at which the last rise was held                   */
+    bool scarce[BATCH_TYPES_MAX]; /* has run out, in this rise or an earlier one */
     struct market *market;
     struct market_answer answer; /* of the last solution */
     uint32_t solves;
@@ -66,8 +68,8 @@ struct dues {
     bool plain; /* whoever rises does so from 0 at speed 1: vectors can do it */
 };
 
-static double due_at(const struct filler *filler, const struct dues *dues, uint32_t job,
-                     double height)
+static double due_at(const struct water_filler *filler, const struct dues *dues,
+                     uint32_t job, double height)
 {
     if (filler->gone[job])
         return 0;
@@ -75,10 +77,10 @@ static double due_at(const struct filler *filler, const struct dues *dues, uint3
 }
 
 /* Forget the types that a job may not use, and see how far it can get without. */
-static void set_rates(struct filler *filler, uint32_t job, const bool *closed)
+static void set_rates(struct water_filler *filler, uint32_t job, const bool *closed)
 {
     uint32_t k = filler->type_count;
-    double *at = crowd_at(&filler->jobs, job);
+    double *at = batch_at(&filler->jobs, job);
     double *rate = filler->rate + (uint64_t)job * k;
     filler->top[job] = 0;
     filler->changed[job] = true;
@@ -86,21 +88,22 @@ static void set_rates(struct filler *filler, uint32_t job, const bool *closed)
         if (closed[t])
             rate[t] = 0;
         double inverse = 1 / rate[t];
-        at[t * CROWD_LANES] = inverse < CROWD_NEVER ? inverse : CROWD_NEVER;
+        at[t * BATCH_LANES] = inverse < BATCH_NEVER ? inverse : BATCH_NEVER;
         filler->top[job] = fmax(filler->top[job], rate[t]);
     }
-    at[k * CROWD_LANES] = filler->gang[job];
+    at[k * BATCH_LANES] = filler->gang[job];
     if (filler->top[job] == 0)
-        crowd_empty(&filler->jobs, job);
+        batch_clear_slot(&filler->jobs, job);
 }
 
-struct filler *filler_new(const struct filling *filling, double tolerance)
+struct water_filler *water_filler_new(const struct water_filling *filling,
+                                      double tolerance)
 {
-    struct filler *filler = calloc(1, sizeof *filler);
+    struct water_filler *filler = calloc(1, sizeof *filler);
     if (!filler)
         abort();
     uint32_t n = filling->job_count, k = filling->type_count;
-    bool closed[CROWD_TYPES];
+    bool closed[BATCH_TYPES_MAX];
     arena_init(&filler->arena, 0);
     filler->job_count = n;
     filler->type_count = k;
@@ -113,7 +116,7 @@ struct filler *filler_new(const struct filling *filling, double tolerance)
     filler->stays = arena_array(&filler->arena, bool, n);
     filler->gone = arena_array(&filler->arena, bool, n);
     filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
-    crowd_init(&filler->jobs, &filler->arena, k, n);
+    batch_init(&filler->jobs, &filler->arena, k, n);
     filler->jobs.count = n;
     for (uint32_t t = 0; t < k; t++) {
         filler->room[t] = filling->capacity[t];
@@ -127,7 +130,7 @@ struct filler *filler_new(const struct filling *filling, double tolerance)
     return filler;
 }
 
-void filler_free(struct filler *filler)
+void water_filler_free(struct water_filler *filler)
 {
     if (!filler)
         return;
@@ -136,18 +139,18 @@ void filler_free(struct filler *filler)
     free(filler);
 }
 
-double filler_top(const struct filler *filler, uint32_t job)
+double water_filler_top(const struct water_filler *filler, uint32_t job)
 {
     return filler->top[job];
 }
 
-uint32_t filler_solves(const struct filler *filler)
+uint32_t water_filler_solves(const struct water_filler *filler)
 {
     return filler->solves;
 }
 
 /* Need 'due' of everybody; only what changed is put anew. */
-static void set_due(struct filler *filler, uint32_t job, double due)
+static void set_due(struct water_filler *filler, uint32_t job, double due)
 {
     if (due == filler->due[job] && !filler->changed[job])
         return;
@@ -165,7 +168,7 @@ static void set_due(struct filler *filler, uint32_t job, double due)
 }
 
 /* Solve the market no better than the question needs: is everybody's part 1 or less? */
-static int ask_market(struct filler *filler, struct error *err)
+static int ask_market(struct water_filler *filler, struct error *err)
 {
     double tolerance = COARSE;
     for (;;) {
@@ -181,7 +184,7 @@ static int ask_market(struct filler *filler, struct error *err)
 }
 
 /* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
-static int meet(struct filler *filler, const struct dues *dues, double height,
+static int meet(struct water_filler *filler, const struct dues *dues, double height,
                 struct error *err)
 {
     bool any = false;
@@ -197,8 +200,8 @@ static int meet(struct filler *filler, const struct dues *dues, double height,
 }
 
 /* What a little more would cost: the slope of the edge on which the choice lies. */
-static double worth_of(const struct filler *filler, uint32_t job, const double *price,
-                       struct choice choice)
+static double worth_of(const struct water_filler *filler, uint32_t job,
+                       const double *price, struct batch_choice choice)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     uint32_t slow = choice.slow, fast = choice.fast;
@@ -208,12 +211,12 @@ static double worth_of(const struct filler *filler, uint32_t job, const double *
 }
 
 /* What the dues cost at this height, at prices at which all there is costs 1. */
-static double spent(const struct filler *filler, const struct dues *dues,
+static double spent(const struct water_filler *filler, const struct dues *dues,
                     const double *price, double height, double *ret_slope)
 {
     if (dues->plain) {
-        struct demand demand;
-        crowd_pass(&filler->jobs, DUE_CAPPED, price, height, &demand);
+        struct batch_demand demand;
+        batch_pass(&filler->jobs, DUE_CAPPED, price, height, &demand);
         *ret_slope = demand.slope;
         return demand.cost;
     }
@@ -223,8 +226,8 @@ static double spent(const struct filler *filler, const struct dues *dues,
         double due = due_at(filler, dues, j, height);
         if (!(due > 0))
             continue;
-        struct choice choice =
-            crowd_choose(&filler->jobs, crowd_at(&filler->jobs, j), price, due);
+        struct batch_choice choice =
+            batch_choose(&filler->jobs, batch_at(&filler->jobs, j), price, due);
         cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
                                    choice.x_fast * price[choice.fast]);
         if (due < filler->top[j])
@@ -238,7 +241,7 @@ static double spent(const struct filler *filler, const struct dues *dues,
  * The height at which all is spent, from above: Newton where it stays in the bracket,
  * halving where not.  Tops make the cost turn down again, so tangents may miss.
  */
-static double height_spent(const struct filler *filler, const struct dues *dues,
+static double height_spent(const struct water_filler *filler, const struct dues *dues,
                            const double *price, double low, double high)
 {
     double slope, at = high;
@@ -259,7 +262,7 @@ static double height_spent(const struct filler *filler, const struct dues *dues,
 }
 
 /* Could it go on, on a type that costs nothing? */
-static bool can_go_on(const struct filler *filler, uint32_t job, double due)
+static bool can_go_on(const struct water_filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     for (uint32_t t = 0; t < filler->type_count; t++)
@@ -269,13 +272,14 @@ static bool can_go_on(const struct filler *filler, uint32_t job, double due)
 }
 
 /* What more of its due costs a job: the slope of its least cost. */
-static double pull(const struct filler *filler, const double *price, uint32_t job,
+static double pull(const struct water_filler *filler, const double *price, uint32_t job,
                    double due)
 {
-    const double *at = crowd_at(&filler->jobs, job);
+    const double *at = batch_at(&filler->jobs, job);
     double more = due * (1 + 1e-6), cost[2];
     for (uint32_t i = 0; i < 2; i++) {
-        struct choice choice = crowd_choose(&filler->jobs, at, price, i ? more : due);
+        struct batch_choice choice =
+            batch_choose(&filler->jobs, at, price, i ? more : due);
         cost[i] =
             choice.x_slow * price[choice.slow] + choice.x_fast * price[choice.fast];
     }
@@ -283,7 +287,7 @@ static double pull(const struct filler *filler, const double *price, uint32_t jo
 }
 
 /* Nobody was found stuck although types ran out: take whom the prices press most. */
-static void hold_the_pressed(struct filler *filler, const struct dues *dues,
+static void hold_the_pressed(struct water_filler *filler, const struct dues *dues,
                              double height)
 {
     double most = 0;
@@ -302,14 +306,14 @@ static void hold_the_pressed(struct filler *filler, const struct dues *dues,
 }
 
 /* Is another type as good for it at these prices, or so nearly that we cannot tell? */
-static bool indifferent(const struct filler *filler, uint32_t job, double due)
+static bool indifferent(const struct water_filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     const double *price = filler->price;
     bool at_top = due >= filler->top[job] * (1 - 1e-9);
     double nearly = fmin(NEARLY, BY_CHANCE / filler->job_count);
-    struct choice choice =
-        crowd_choose(&filler->jobs, crowd_at(&filler->jobs, job), price, due);
+    struct batch_choice choice =
+        batch_choose(&filler->jobs, batch_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
     double worth = worth_of(filler, job, price, choice);
     double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
@@ -325,10 +329,10 @@ static bool indifferent(const struct filler *filler, uint32_t job, double due)
 }
 
 /* Those who stay and are not indifferent go with their shares. */
-static void let_go(struct filler *filler, const struct dues *dues, double height)
+static void let_go(struct water_filler *filler, const struct dues *dues, double height)
 {
     uint32_t k = filler->type_count;
-    bool needed[CROWD_TYPES] = { false };
+    bool needed[BATCH_TYPES_MAX] = { false };
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         const double *x = filler->x + (uint64_t)j * k;
@@ -342,7 +346,7 @@ static void let_go(struct filler *filler, const struct dues *dues, double height
         for (uint32_t t = 0; t < k; t++)
             filler->room[t] -= filler->gang[j] * x[t];
         set_due(filler, j, 0);
-        crowd_empty(&filler->jobs, j);
+        batch_clear_slot(&filler->jobs, j);
         filler->gone[j] = true;
     }
     for (uint32_t t = 0; t < k; t++)
@@ -352,8 +356,8 @@ static void let_go(struct filler *filler, const struct dues *dues, double height
 }
 
 /* Who could go on if just these types were scarce?  The rest of each is written too. */
-static void spare(const struct filler *filler, const struct dues *dues, double height,
-                  double *ret_spare)
+static void spare(const struct water_filler *filler, const struct dues *dues,
+                  double height, double *ret_spare)
 {
     uint32_t k = filler->type_count;
     for (uint32_t t = 0; t < k; t++)
@@ -372,11 +376,12 @@ static void spare(const struct filler *filler, const struct dues *dues, double h
  * Scarce is what has a price and is all used by those who stay.  Prices carry a little
  * noise: a type that is not all used goes from the list, the least used first.
  */
-static void find_scarce(struct filler *filler, const struct dues *dues, double height)
+static void find_scarce(struct water_filler *filler, const struct dues *dues,
+                        double height)
 {
     uint32_t k = filler->type_count;
-    double all = 0, left[CROWD_TYPES];
-    bool before[CROWD_TYPES];
+    double all = 0, left[BATCH_TYPES_MAX];
+    bool before[BATCH_TYPES_MAX];
     for (uint32_t t = 0; t < k; t++)
         all += filler->room[t];
     for (uint32_t t = 0; t < k; t++) {
@@ -399,8 +404,8 @@ static void find_scarce(struct filler *filler, const struct dues *dues, double h
     }
 }
 
-static void find_stuck(struct filler *filler, const struct dues *dues, double height,
-                       bool *ret_stuck)
+static void find_stuck(struct water_filler *filler, const struct dues *dues,
+                       double height, bool *ret_stuck)
 {
     bool news = false;
     for (uint32_t j = 0; j < filler->job_count; j++) {
@@ -420,7 +425,7 @@ static void find_stuck(struct filler *filler, const struct dues *dues, double he
     }
 }
 
-static void begin_rise(struct filler *filler, struct dues *dues)
+static void begin_rise(struct water_filler *filler, struct dues *dues)
 {
     dues->plain = true;
     for (uint32_t j = 0; j < filler->job_count; j++) {
@@ -428,21 +433,21 @@ static void begin_rise(struct filler *filler, struct dues *dues)
         if (filler->gone[j] || !(filler->top[j] > 0))
             continue;
         dues->plain &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
-        crowd_at(&filler->jobs, j)[(filler->type_count + 1) * CROWD_LANES] =
+        batch_at(&filler->jobs, j)[(filler->type_count + 1) * BATCH_LANES] =
             rises ? filler->top[j] : fmin(dues->base[j], filler->top[j]);
     }
 }
 
 /* It cannot be met: remember by what it is held. */
-static void note_prices(struct filler *filler)
+static void note_prices(struct water_filler *filler)
 {
     for (uint32_t t = 0; t < filler->type_count; t++)
-        filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : CROWD_CLOSED;
+        filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : BATCH_CLOSED;
 }
 
 /* The rise ends at this height: who stays, who goes on, who leaves. */
-static void end_rise(struct filler *filler, const struct dues *dues, double height,
-                     bool *ret_stuck)
+static void end_rise(struct water_filler *filler, const struct dues *dues,
+                     double height, bool *ret_stuck)
 {
     for (uint32_t j = 0; j < filler->job_count; j++)
         if (!filler->gone[j])
@@ -453,11 +458,12 @@ static void end_rise(struct filler *filler, const struct dues *dues, double heig
     let_go(filler, dues, height);
 }
 
-int filler_rise(struct filler *filler, const double *base, const double *speed,
-                double most, struct rise *ret_rise, bool *ret_stuck, struct error *err)
+int water_filler_rise(struct water_filler *filler, const double *base,
+                      const double *speed, double most, struct water_rise *ret_rise,
+                      bool *ret_stuck, struct error *err)
 {
     struct dues dues = { .base = base, .speed = speed };
-    *ret_rise = (struct rise){ .by = most };
+    *ret_rise = (struct water_rise){ .by = most };
     begin_rise(filler, &dues);
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
         double height = ret_rise->by;
@@ -486,8 +492,8 @@ int filler_rise(struct filler *filler, const double *base, const double *speed,
                      filler->job_count);
 }
 
-int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  struct error *err)
+int water_filler_shares(struct water_filler *filler, const double *level, double *ret_x,
+                        struct error *err)
 {
     uint32_t k = filler->type_count;
     for (uint32_t j = 0; j < filler->job_count; j++)
@@ -507,8 +513,8 @@ int filler_shares(struct filler *filler, const double *level, double *ret_x,
 }
 
 /* Rise until nobody can go on; levels stay a little below, so that all remain feasible. */
-static int fill(struct filler *filler, double *level, struct filling_answer *answer,
-                struct error *err)
+static int fill(struct water_filler *filler, double *level,
+                struct water_filling_answer *answer, struct error *err)
 {
     uint32_t n = filler->job_count;
     double *base = arena_array(&filler->arena, double, n);
@@ -517,14 +523,14 @@ static int fill(struct filler *filler, double *level, struct filling_answer *ans
     for (uint32_t j = 0; j < n; j++)
         speed[j] = filler->top[j] > 0;
     for (answer->rounds = 0; answer->rounds < ROUNDS_MAX; answer->rounds++) {
-        struct rise rise;
+        struct water_rise rise;
         double most = 0;
         for (uint32_t j = 0; j < n; j++)
             if (speed[j] > 0)
                 most = fmax(most, filler->top[j]);
         if (most == 0)
             return 0;
-        int r = filler_rise(filler, base, speed, most, &rise, stuck, err);
+        int r = water_filler_rise(filler, base, speed, most, &rise, stuck, err);
         if (r < 0)
             return r;
         for (uint32_t j = 0; j < n; j++) {
@@ -539,7 +545,8 @@ static int fill(struct filler *filler, double *level, struct filling_answer *ans
 }
 
 /* What the shares give it. */
-static double level_of(const struct filling *filling, uint32_t job, const double *x)
+static double level_of(const struct water_filling *filling, uint32_t job,
+                       const double *x)
 {
     double level = 0;
     for (uint32_t t = 0; t < filling->type_count; t++) {
@@ -549,19 +556,20 @@ static double level_of(const struct filling *filling, uint32_t job, const double
     return level;
 }
 
-int filling_solve(const struct filling *filling, double tolerance, double *ret_level,
-                  double *ret_x, struct filling_answer *ret_answer, struct error *err)
+int water_filling_solve(const struct water_filling *filling, double tolerance,
+                        double *ret_level, double *ret_x,
+                        struct water_filling_answer *ret_answer, struct error *err)
 {
-    struct filler *filler = filler_new(filling, tolerance);
-    *ret_answer = (struct filling_answer){ 0 };
+    struct water_filler *filler = water_filler_new(filling, tolerance);
+    *ret_answer = (struct water_filling_answer){ 0 };
     for (uint32_t j = 0; j < filling->job_count; j++)
         ret_level[j] = 0;
     int r = fill(filler, ret_level, ret_answer, err);
     if (r == 0)
-        r = filler_shares(filler, ret_level, ret_x, err);
+        r = water_filler_shares(filler, ret_level, ret_x, err);
     for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)
         ret_level[j] = level_of(filling, j, ret_x);
     ret_answer->solves = filler->solves;
-    filler_free(filler);
+    water_filler_free(filler);
     return r;
 }

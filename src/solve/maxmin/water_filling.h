@@ -15,14 +15,14 @@
 struct error;
 
 /* Rates are in units of level: whoever has all of type t is at level rate[job][t]. */
-struct filling {
+struct water_filling {
     uint32_t job_count, type_count;
     const double *capacity; /* [type]       */
     const double *gang;     /* [job]        */
     const double *rate;     /* [job][type]  */
 };
 
-struct filling_answer {
+struct water_filling_answer {
     uint32_t rounds; /* how often somebody had to stay   */
     uint32_t solves; /* of markets                       */
 };
@@ -31,19 +31,21 @@ struct filling_answer {
  * Water filling.  Writes level[job] and x[job][type]; levels are good to 'tolerance'
  * (1e-7), and the shares reach them.  0, or -EDOM with a sentence.
  */
-int filling_solve(const struct filling *filling, double tolerance, double *ret_level,
-                  double *ret_x, struct filling_answer *ret_answer, struct error *err);
+int water_filling_solve(const struct water_filling *filling, double tolerance,
+                        double *ret_level, double *ret_x,
+                        struct water_filling_answer *ret_answer, struct error *err);
 
 /* One rise at a time, for those whose speeds change on the way. */
-struct filler;
+struct water_filler;
 
-struct filler *filler_new(const struct filling *filling, double tolerance);
-void filler_free(struct filler *filler);
+struct water_filler *water_filler_new(const struct water_filling *filling,
+                                      double tolerance);
+void water_filler_free(struct water_filler *filler);
 
 /* The best level a job can have on its own, without what has run out; 0: none. */
-double filler_top(const struct filler *filler, uint32_t job);
+double water_filler_top(const struct water_filler *filler, uint32_t job);
 
-struct rise {
+struct water_rise {
     double by; /* everybody can have base + by * speed, or its own top    */
     bool held; /* types ran out; false: 'most' was reached                */
 };
@@ -54,14 +56,15 @@ struct rise {
  * those at their top, and those who would need what has run out.  The others never get
  * any of that again, so levels must not fall from one rise to the next.
  */
-int filler_rise(struct filler *filler, const double *base, const double *speed,
-                double most, struct rise *ret_rise, bool *ret_stuck, struct error *err);
+int water_filler_rise(struct water_filler *filler, const double *base,
+                      const double *speed, double most, struct water_rise *ret_rise,
+                      bool *ret_stuck, struct error *err);
 
 /*
  * Shares for levels that were found to be feasible.  Those who are stuck have what they
  * had when they stopped, or as much; 'level' is read for the others.
  */
-int filler_shares(struct filler *filler, const double *level, double *ret_x,
-                  struct error *err);
+int water_filler_shares(struct water_filler *filler, const double *level, double *ret_x,
+                        struct error *err);
 
-uint32_t filler_solves(const struct filler *filler);
+uint32_t water_filler_solves(const struct water_filler *filler);

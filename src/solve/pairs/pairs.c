@@ -36,22 +36,22 @@
 
 /* ---- the programme --------------------------------------------------------------- */
 
-static uint32_t row_of_rate(const struct pairs *p, uint32_t class)
+static uint32_t row_of_rate(const struct pairs_solver *p, uint32_t class)
 {
     return class;
 }
 
-static uint32_t row_of_life(const struct pairs *p, uint32_t class)
+static uint32_t row_of_life(const struct pairs_solver *p, uint32_t class)
 {
     return p->class_count + class;
 }
 
-static uint32_t row_of_room(const struct pairs *p, uint32_t type)
+static uint32_t row_of_room(const struct pairs_solver *p, uint32_t type)
 {
     return 2 * p->class_count + type;
 }
 
-static void add_column(struct pairs *p, uint32_t line, uint32_t type)
+static void add_column(struct pairs_solver *p, uint32_t line, uint32_t type)
 {
     uint32_t members[2], rows[5], entries = 0;
     double coefficients[5];
@@ -78,7 +78,7 @@ static void *copied(struct arena *arena, const void *from, size_t bytes)
     return copy;
 }
 
-static bool is_same(const struct pairs *p, const struct pairing *in)
+static bool is_same(const struct pairs_solver *p, const struct pairs_input *in)
 {
     size_t cells = (size_t)in->class_count * in->type_count;
     size_t pair_cells = (size_t)in->pair_count * in->type_count;
@@ -93,7 +93,7 @@ static bool is_same(const struct pairs *p, const struct pairing *in)
 }
 
 /* Rows, the column of mu, and the columns of jobs alone. */
-static void build_programme(struct pairs *p)
+static void build_programme(struct pairs_solver *p)
 {
     uint32_t n = p->class_count, k = p->type_count;
     uint32_t *rows = arena_array(&p->arena, uint32_t, n * 2 + k);
@@ -116,7 +116,7 @@ static void build_programme(struct pairs *p)
         }
 }
 
-static void build(struct pairs *p, const struct pairing *in)
+static void build(struct pairs_solver *p, const struct pairs_input *in)
 {
     uint32_t n = in->class_count, k = in->type_count;
     lp_free(p->lp);
@@ -147,7 +147,7 @@ static void build(struct pairs *p, const struct pairing *in)
 }
 
 /* Every class that is due something needs a column to get it by; false: one cannot. */
-bool pairs_give_ways(struct pairs *p)
+bool pairs_add_needed_columns(struct pairs_solver *p)
 {
     bool *has_way = p->has_way, *can = p->can;
     memset(has_way, 0, p->class_count * sizeof *has_way);
@@ -173,7 +173,7 @@ bool pairs_give_ways(struct pairs *p)
 }
 
 /* Columns of members with themselves come and go with the counts. */
-static void open_columns(struct pairs *p)
+static void open_columns(struct pairs_solver *p)
 {
     for (uint32_t line = p->class_count; line < p->line_count; line++) {
         uint32_t members[2];
@@ -188,7 +188,7 @@ static void open_columns(struct pairs *p)
     }
 }
 
-static void set_gains(struct pairs *p)
+static void set_gains(struct pairs_solver *p)
 {
     if (!p->value && !p->has_gains)
         return;
@@ -201,7 +201,7 @@ static void set_gains(struct pairs *p)
         }
 }
 
-static void set_mu(struct pairs *p, uint32_t row, double coefficient)
+static void set_mu(struct pairs_solver *p, uint32_t row, double coefficient)
 {
     if (p->mu_in[row] == coefficient)
         return;
@@ -210,14 +210,14 @@ static void set_mu(struct pairs *p, uint32_t row, double coefficient)
 }
 
 /* What a class is due: a number, or a multiple of mu. */
-void pairs_set_due(struct pairs *p, uint32_t class)
+void pairs_set_due(struct pairs_solver *p, uint32_t class)
 {
     lp_set_row(p->lp, row_of_rate(p, class), count_of(p, class) * p->due[class],
                LP_INFINITY);
     set_mu(p, row_of_rate(p, class), -count_of(p, class) * p->kept[class]);
 }
 
-static void set_life(struct pairs *p, uint32_t class)
+static void set_life(struct pairs_solver *p, uint32_t class)
 {
     double most = p->in_force[class] ? 0 : LP_INFINITY;
     lp_set_row(p->lp, row_of_life(p, class), -LP_INFINITY,
@@ -225,7 +225,7 @@ static void set_life(struct pairs *p, uint32_t class)
 }
 
 /* The programme of this call: counts, capacities, what is due. */
-void pairs_set_programme(struct pairs *p)
+void pairs_set_programme(struct pairs_solver *p)
 {
     for (uint32_t c = 0; c < p->class_count; c++) {
         pairs_set_due(p, c);
@@ -245,7 +245,7 @@ void pairs_set_programme(struct pairs *p)
 /* ---- shares ---------------------------------------------------------------------- */
 
 /* What x of each line gives and takes. */
-static void add_up(struct pairs *p, const double *x, double *ret_usage)
+static void add_up(struct pairs_solver *p, const double *x, double *ret_usage)
 {
     uint32_t n = p->class_count, k = p->type_count;
     memset(p->rates, 0, n * sizeof *p->rates);
@@ -268,7 +268,7 @@ static void add_up(struct pairs *p, const double *x, double *ret_usage)
 }
 
 /* How much of the room or of a life is taken, where it is most: 1 is all of it. */
-static double load_of(const struct pairs *p, const double *usage)
+static double load_of(const struct pairs_solver *p, const double *usage)
 {
     double load = 0;
     for (uint32_t t = 0; t < p->type_count; t++)
@@ -279,7 +279,7 @@ static double load_of(const struct pairs *p, const double *usage)
     return load;
 }
 
-static void read_columns(const struct pairs *p, double *ret_x)
+static void read_columns(const struct pairs_solver *p, double *ret_x)
 {
     const double *columns = lp_columns(p->lp);
     uint32_t k = p->type_count;
@@ -295,7 +295,7 @@ static void read_columns(const struct pairs *p, double *ret_x)
  * The solution, made feasible: for a level as large as it fits, for a sum cut to size.
  * Rates are those of the shares afterwards.
  */
-void pairs_read_shares(struct pairs *p, double *ret_x)
+void pairs_read_shares(struct pairs_solver *p, double *ret_x)
 {
     double usage[PAIRS_TYPES_MAX];
     size_t cells = (size_t)p->line_count * p->type_count;
@@ -313,7 +313,7 @@ void pairs_read_shares(struct pairs *p, double *ret_x)
 }
 
 /* From members that run at a time to the part of its time that each spends. */
-void pairs_per_member(const struct pairs *p, double *x)
+void pairs_per_member(const struct pairs_solver *p, double *x)
 {
     for (uint32_t c = 0; c < p->class_count; c++)
         for (uint32_t t = 0; t < p->type_count; t++)
@@ -322,7 +322,7 @@ void pairs_per_member(const struct pairs *p, double *x)
 
 /* ---- prices and proof ------------------------------------------------------------ */
 
-void pairs_read_prices(struct pairs *p)
+void pairs_read_prices(struct pairs_solver *p)
 {
     const double *duals = lp_duals(p->lp);
     for (uint32_t c = 0; c < p->class_count; c++) {
@@ -334,16 +334,17 @@ void pairs_read_prices(struct pairs *p)
 }
 
 /* What a line earns on a type; what it pays for room; what it pays for time. */
-struct deal {
+struct line_price {
     double earns, room, time;
 };
 
-static struct deal deal_of(const struct pairs *p, uint32_t line, uint32_t type)
+static struct line_price deal_of(const struct pairs_solver *p, uint32_t line,
+                                 uint32_t type)
 {
     uint32_t members[2];
     uint32_t size = members_of(p, line, members);
-    struct deal deal = { .earns = value_of(p, line, type),
-                         .room = p->gang[members[0]] * p->kappa[type] };
+    struct line_price deal = { .earns = value_of(p, line, type),
+                               .room = p->gang[members[0]] * p->kappa[type] };
     for (uint32_t i = 0; i < size; i++) {
         deal.earns += p->pi[members[i]] * rate_of(p, line, type, i);
         deal.time += p->beta[members[i]];
@@ -352,13 +353,13 @@ static struct deal deal_of(const struct pairs *p, uint32_t line, uint32_t type)
 }
 
 /* Raise prices of time until no line earns more than it pays: then they prove a bound. */
-void pairs_make_prices_honest(struct pairs *p)
+void pairs_raise_time_prices(struct pairs_solver *p)
 {
     for (uint32_t line = 0; line < p->line_count; line++) {
         uint32_t members[2];
         uint32_t size = members_of(p, line, members);
         for (uint32_t t = 0; t < p->type_count; t++) {
-            struct deal deal = deal_of(p, line, t);
+            struct line_price deal = deal_of(p, line, t);
             double lack = deal.earns - deal.room - deal.time;
             if (lack <= 0 || !can_run(p, line, t))
                 continue;
@@ -369,7 +370,7 @@ void pairs_make_prices_honest(struct pairs *p)
 }
 
 /* All that there is, at these prices; nobody earns more. */
-double pairs_all_there_is(const struct pairs *p)
+double pairs_worth_of_all(const struct pairs_solver *p)
 {
     double sum = 0;
     for (uint32_t t = 0; t < p->type_count; t++)
@@ -381,7 +382,7 @@ double pairs_all_there_is(const struct pairs *p)
 
 /* ---- columns that pay, lives that are too short ---------------------------------- */
 
-static bool put_in_force(struct pairs *p)
+static bool put_in_force(struct pairs_solver *p)
 {
     const double *columns = lp_columns(p->lp);
     double mu = columns[p->mu];
@@ -407,18 +408,18 @@ static bool put_in_force(struct pairs *p)
 }
 
 /* What a pair that is not in the programme would gain; 0: nothing worth mentioning. */
-static double gain_of(const struct pairs *p, uint32_t line, uint32_t type)
+static double gain_of(const struct pairs_solver *p, uint32_t line, uint32_t type)
 {
     if (p->column[(size_t)line * p->type_count + type] != NONE ||
         !can_run(p, line, type))
         return 0;
-    struct deal deal = deal_of(p, line, type);
+    struct line_price deal = deal_of(p, line, type);
     double gain = deal.earns - deal.room - deal.time;
     return gain > PAYS * (deal.room + deal.time) ? gain : 0;
 }
 
 /* The pairs that gain about as much as the best of one of their classes. */
-static bool add_paying(struct pairs *p)
+static bool add_paying(struct pairs_solver *p)
 {
     uint32_t members[2];
     bool any = false;
@@ -448,7 +449,7 @@ static bool add_paying(struct pairs *p)
 }
 
 /* To the end: no life too short, no pair that pays. */
-enum lp_status pairs_settle(struct pairs *p, enum lp_method method)
+enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method method)
 {
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
         enum lp_status status = lp_maximise(p->lp, method);
@@ -468,7 +469,7 @@ enum lp_status pairs_settle(struct pairs *p, enum lp_method method)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-static int check(const struct pairing *in, struct error *err)
+static int check(const struct pairs_input *in, struct error *err)
 {
     if (in->type_count == 0 || in->type_count > PAIRS_TYPES_MAX)
         return error_set(err, -EINVAL, "%u types, want 1 to %d", in->type_count,
@@ -488,8 +489,8 @@ static int check(const struct pairing *in, struct error *err)
     return 0;
 }
 
-int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
-                struct pairs_answer *answer, struct error *err)
+int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
+                const double *value, struct pairs_answer *answer, struct error *err)
 {
     int r = check(in, err);
     if (r == 0)
@@ -506,15 +507,15 @@ int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
     return 0;
 }
 
-struct pairs *pairs_new(void)
+struct pairs_solver *pairs_solver_new(void)
 {
-    struct pairs *p = calloc(1, sizeof *p);
+    struct pairs_solver *p = calloc(1, sizeof *p);
     assert(p);
     arena_init(&p->arena, 0);
     return p;
 }
 
-void pairs_free(struct pairs *p)
+void pairs_solver_free(struct pairs_solver *p)
 {
     if (!p)
         return;
@@ -523,8 +524,8 @@ void pairs_free(struct pairs *p)
     free(p);
 }
 
-double pairs_member_share(const struct pairing *pairing, uint32_t pair, uint32_t place,
-                          double running)
+double pairs_member_share(const struct pairs_input *pairing, uint32_t pair,
+                          uint32_t place, double running)
 {
     const struct programme_pair *ends = &pairing->pairs[pair];
     uint32_t class = place == 0 ? ends->first : ends->second;
@@ -532,7 +533,8 @@ double pairs_member_share(const struct pairing *pairing, uint32_t pair, uint32_t
     return running * (ends->first == ends->second ? 2 : 1) / count;
 }
 
-double pairs_couple_share(const struct pairing *pairing, uint32_t pair, double running)
+double pairs_couple_share(const struct pairs_input *pairing, uint32_t pair,
+                          double running)
 {
     const struct programme_pair *ends = &pairing->pairs[pair];
     double first = pairing->count ? pairing->count[ends->first] : 1;

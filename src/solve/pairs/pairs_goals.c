@@ -34,7 +34,8 @@ static double ahead_of(const double *ahead, uint32_t class)
 }
 
 /* No level is above what the slowest could have with all the world to itself. */
-static double level_cap(const struct pairs *p, const double *need, const double *ahead)
+static double level_cap(const struct pairs_solver *p, const double *need,
+                        const double *ahead)
 {
     double *top = p->best;
     memset(top, 0, p->class_count * sizeof *top);
@@ -53,10 +54,10 @@ static double level_cap(const struct pairs *p, const double *need, const double 
 }
 
 /* The largest level that the prices allow: sum pi count due(level) = all there is. */
-static double level_allowed(const struct pairs *p, const double *need,
+static double level_allowed(const struct pairs_solver *p, const double *need,
                             const double *ahead, double cap)
 {
-    double all = pairs_all_there_is(p);
+    double all = pairs_worth_of_all(p);
     double level = cap;
     for (uint32_t i = 0; i < NEWTON_MAX; i++) { /* from above, of a convex function */
         double asked = -all, slope = 0;
@@ -75,7 +76,7 @@ static double level_allowed(const struct pairs *p, const double *need,
     return level;
 }
 
-static double level_reached(const struct pairs *p, const double *need,
+static double level_reached(const struct pairs_solver *p, const double *need,
                             const double *ahead)
 {
     double level = INFINITY;
@@ -86,13 +87,13 @@ static double level_reached(const struct pairs *p, const double *need,
     return level;
 }
 
-static int gave_up(const struct pairs *p, struct error *err)
+static int gave_up(const struct pairs_solver *p, struct error *err)
 {
     return error_set(err, -EDOM, "no shares were found for %u jobs and %u pairs",
                      p->class_count, p->pair_count);
 }
 
-static void no_shares(const struct pairs *p, double *ret_x)
+static void no_shares(const struct pairs_solver *p, double *ret_x)
 {
     memset(ret_x, 0, (size_t)p->line_count * p->type_count * sizeof *ret_x);
 }
@@ -101,7 +102,7 @@ static void no_shares(const struct pairs *p, double *ret_x)
  * Newton: at a level that is too high the prices say how much less is possible, never
  * too little.  One step where the due is linear in the level.
  */
-static int find_level(struct pairs *p, const double *need, const double *ahead,
+static int find_level(struct pairs_solver *p, const double *need, const double *ahead,
                       double tolerance, double *ret_x, struct error *err)
 {
     struct pairs_answer *answer = p->answer;
@@ -112,12 +113,12 @@ static int find_level(struct pairs *p, const double *need, const double *ahead,
         for (uint32_t c = 0; c < p->class_count; c++)
             p->due[c] = need[c] > 0 ? due_at(need[c], ahead_of(ahead, c), level) : 0;
         pairs_set_programme(p);
-        if (pairs_settle(p, LP_DUAL) != LP_OPTIMAL)
+        if (pairs_generate_columns(p, LP_DUAL) != LP_OPTIMAL)
             return gave_up(p, err);
         pairs_read_shares(p, ret_x);
         answer->reached = fmax(answer->reached, level_reached(p, need, ahead));
         pairs_read_prices(p);
-        pairs_make_prices_honest(p);
+        pairs_raise_time_prices(p);
         answer->bound = fmin(answer->bound, level_allowed(p, need, ahead, cap));
         if (answer->bound - answer->reached <= tolerance * answer->bound)
             return 0;
@@ -130,7 +131,7 @@ static int find_level(struct pairs *p, const double *need, const double *ahead,
 }
 
 /* False when nobody is due anything. */
-static bool set_dues(struct pairs *p, const double *due)
+static bool set_dues(struct pairs_solver *p, const double *due)
 {
     bool any = false;
     for (uint32_t c = 0; c < p->class_count; c++) {
@@ -140,15 +141,15 @@ static bool set_dues(struct pairs *p, const double *due)
     return any;
 }
 
-int pairs_level(struct pairs *p, const struct pairing *pairing, const double *need,
-                const double *ahead, double tolerance, double *ret_x,
-                struct pairs_answer *ret_answer, struct error *err)
+int pairs_level(struct pairs_solver *p, const struct pairs_input *pairing,
+                const double *need, const double *ahead, double tolerance,
+                double *ret_x, struct pairs_answer *ret_answer, struct error *err)
 {
     int r = pairs_begin(p, pairing, NULL, ret_answer, err);
     if (r < 0)
         return r;
     no_shares(p, ret_x);
-    if (!set_dues(p, need) || !pairs_give_ways(p))
+    if (!set_dues(p, need) || !pairs_add_needed_columns(p))
         return 0;
     r = find_level(p, need, ahead, tolerance, ret_x, err);
     pairs_per_member(p, ret_x);
@@ -158,9 +159,9 @@ int pairs_level(struct pairs *p, const struct pairing *pairing, const double *ne
 /* ---- levels, one above the other ------------------------------------------------- */
 
 /* What the prices allow those who still rise, when the others keep what they have. */
-static double rise_allowed(const struct pairs *p, const double *need)
+static double rise_allowed(const struct pairs_solver *p, const double *need)
 {
-    double left = pairs_all_there_is(p);
+    double left = pairs_worth_of_all(p);
     double asked = 0;
     for (uint32_t c = 0; c < p->class_count; c++) {
         double pays = p->pi[c] * count_of(p, c);
@@ -172,7 +173,7 @@ static double rise_allowed(const struct pairs *p, const double *need)
     return asked > 0 ? left / asked : INFINITY;
 }
 
-static double rise_reached(const struct pairs *p, const double *need)
+static double rise_reached(const struct pairs_solver *p, const double *need)
 {
     double level = INFINITY;
     for (uint32_t c = 0; c < p->class_count; c++)
@@ -186,7 +187,7 @@ static double rise_reached(const struct pairs *p, const double *need)
  * At least one does.  Those who cannot rise but have no price in this solution will have
  * one in the next, at the same level.  Returns how many still rise.
  */
-static uint32_t freeze(struct pairs *p, const double *need, double level,
+static uint32_t freeze(struct pairs_solver *p, const double *need, double level,
                        double *ret_level)
 {
     double most = 0;
@@ -213,10 +214,10 @@ static uint32_t freeze(struct pairs *p, const double *need, double level,
  * The next level, above those that are kept.  They leave it no room but for rounding; after
  * many of them that may be too little, and they give way somewhat more.
  */
-static enum lp_status settle_above(struct pairs *p, const double *need,
+static enum lp_status settle_above(struct pairs_solver *p, const double *need,
                                    const double *level, enum lp_method method)
 {
-    enum lp_status status = pairs_settle(p, method);
+    enum lp_status status = pairs_generate_columns(p, method);
     for (double slack = 10 * KEPT_SLACK;
          status != LP_OPTIMAL && slack <= KEPT_SLACK_MAX; slack *= 10) {
         for (uint32_t c = 0; c < p->class_count; c++)
@@ -224,13 +225,13 @@ static enum lp_status settle_above(struct pairs *p, const double *need,
                 p->kept[c] = level[c] * need[c] * (1 - slack);
                 pairs_set_due(p, c);
             }
-        status = pairs_settle(p, LP_DUAL);
+        status = pairs_generate_columns(p, LP_DUAL);
     }
     return status;
 }
 
-static int fill(struct pairs *p, const double *need, double tolerance, double *ret_x,
-                double *ret_level, struct error *err)
+static int fill(struct pairs_solver *p, const double *need, double tolerance,
+                double *ret_x, double *ret_level, struct error *err)
 {
     enum lp_method method = LP_DUAL;
     double last = 0;
@@ -246,7 +247,7 @@ static int fill(struct pairs *p, const double *need, double tolerance, double *r
         double prices = 0;
         for (uint32_t c = 0; c < p->class_count; c++)
             prices += p->pi[c];
-        pairs_make_prices_honest(p);
+        pairs_raise_time_prices(p);
         double bound = rise_allowed(p, need);
         if (prices <= 0 || bound - level > tolerance * bound)
             return error_set(err, -EDOM, "level %u is between %g and %g, want it to %g",
@@ -262,16 +263,17 @@ static int fill(struct pairs *p, const double *need, double tolerance, double *r
     return 0;
 }
 
-int pairs_fill(struct pairs *p, const struct pairing *pairing, const double *need,
-               double tolerance, double *ret_x, double *ret_level,
-               struct pairs_answer *ret_answer, struct error *err)
+int pairs_water_fill(struct pairs_solver *p, const struct pairs_input *pairing,
+                     const double *need, double tolerance, double *ret_x,
+                     double *ret_level, struct pairs_answer *ret_answer,
+                     struct error *err)
 {
     int r = pairs_begin(p, pairing, NULL, ret_answer, err);
     if (r < 0)
         return r;
     no_shares(p, ret_x);
     memset(ret_level, 0, p->class_count * sizeof *ret_level);
-    if (!set_dues(p, need) || !pairs_give_ways(p))
+    if (!set_dues(p, need) || !pairs_add_needed_columns(p))
         return 0;
     r = fill(p, need, tolerance, ret_x, ret_level, err);
     pairs_per_member(p, ret_x);
@@ -284,11 +286,11 @@ int pairs_fill(struct pairs *p, const struct pairing *pairing, const double *nee
  * Can the floors be kept?  As a level of which 1 is wanted; that also brings the columns
  * by which they can be.
  */
-static int try_floors(struct pairs *p, const double *floor, double *x,
+static int try_floors(struct pairs_solver *p, const double *floor, double *x,
                       struct error *err)
 {
     const double *value = p->value;
-    if (!pairs_give_ways(p)) {
+    if (!pairs_add_needed_columns(p)) {
         p->answer->feasible = false;
         return 0;
     }
@@ -304,23 +306,23 @@ static int try_floors(struct pairs *p, const double *floor, double *x,
     return r;
 }
 
-static int sum_up(struct pairs *p, double tolerance, bool has_floors, double *ret_x,
-                  struct error *err)
+static int sum_up(struct pairs_solver *p, double tolerance, bool has_floors,
+                  double *ret_x, struct error *err)
 {
     struct pairs_answer *answer = p->answer;
     pairs_set_programme(p);
-    if (pairs_settle(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
+    if (pairs_generate_columns(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
         return gave_up(p, err);
     pairs_read_shares(p, ret_x);
     pairs_read_prices(p);
-    pairs_make_prices_honest(p);
+    pairs_raise_time_prices(p);
     double size = 0;
     answer->reached = 0;
     for (size_t i = 0; i < (size_t)p->line_count * p->type_count; i++) {
         answer->reached += p->value[i] * ret_x[i];
         size += fabs(p->value[i] * ret_x[i]);
     }
-    answer->bound = pairs_all_there_is(p);
+    answer->bound = pairs_worth_of_all(p);
     for (uint32_t c = 0; c < p->class_count; c++)
         answer->bound -= p->pi[c] * count_of(p, c) * p->due[c];
     if (answer->bound - answer->reached > tolerance * size + 1e-300)
@@ -329,8 +331,8 @@ static int sum_up(struct pairs *p, double tolerance, bool has_floors, double *re
     return 0;
 }
 
-int pairs_sum(struct pairs *p, const struct pairing *pairing, const double *value,
-              const double *floor, double tolerance, double *ret_x,
+int pairs_sum(struct pairs_solver *p, const struct pairs_input *pairing,
+              const double *value, const double *floor, double tolerance, double *ret_x,
               struct pairs_answer *ret_answer, struct error *err)
 {
     int r = pairs_begin(p, pairing, value, ret_answer, err);

@@ -12,7 +12,7 @@
 
 #define PAIRS_TYPES_MAX 16
 
-struct pairs {
+struct pairs_solver {
     struct arena arena; /* all that follows, for one set of classes and pairs   */
     uint32_t class_count, type_count, pair_count, line_count;
     double *gang, *rate, *pair_rate;
@@ -25,7 +25,7 @@ struct pairs {
     bool has_gains;   /* of the last call                             */
 
     /* the call at hand */
-    const struct pairing *in;
+    const struct pairs_input *in;
     const double *value;   /* [line][type] of a sum, or NULL                    */
     double *due;           /* [class]                                           */
     double *kept;          /* [class]: what it keeps per unit of mu; 0: nothing */
@@ -37,13 +37,13 @@ struct pairs {
     struct pairs_answer *answer;
 };
 
-static inline double count_of(const struct pairs *p, uint32_t class)
+static inline double count_of(const struct pairs_solver *p, uint32_t class)
 {
     return p->in->count ? p->in->count[class] : 1;
 }
 
 /* Who is in a line; twice the same for a class with itself. */
-static inline uint32_t members_of(const struct pairs *p, uint32_t line,
+static inline uint32_t members_of(const struct pairs_solver *p, uint32_t line,
                                   uint32_t members[2])
 {
     if (line < p->class_count) {
@@ -55,7 +55,7 @@ static inline uint32_t members_of(const struct pairs *p, uint32_t line,
     return 2;
 }
 
-static inline double rate_of(const struct pairs *p, uint32_t line, uint32_t type,
+static inline double rate_of(const struct pairs_solver *p, uint32_t line, uint32_t type,
                              uint32_t place)
 {
     if (line < p->class_count)
@@ -65,7 +65,7 @@ static inline double rate_of(const struct pairs *p, uint32_t line, uint32_t type
 }
 
 /* A pair where one of the two would stand still is none, nor is one member with itself. */
-static inline bool can_run(const struct pairs *p, uint32_t line, uint32_t type)
+static inline bool can_run(const struct pairs_solver *p, uint32_t line, uint32_t type)
 {
     uint32_t members[2];
     uint32_t size = members_of(p, line, members);
@@ -76,7 +76,8 @@ static inline bool can_run(const struct pairs *p, uint32_t line, uint32_t type)
     return rate_of(p, line, type, 0) > 0 && rate_of(p, line, type, size - 1) > 0;
 }
 
-static inline double value_of(const struct pairs *p, uint32_t line, uint32_t type)
+static inline double value_of(const struct pairs_solver *p, uint32_t line,
+                              uint32_t type)
 {
     return p->value ? p->value[(size_t)line * p->type_count + type] : 0;
 }
@@ -85,30 +86,30 @@ static inline double value_of(const struct pairs *p, uint32_t line, uint32_t typ
  * Make the programme that of these classes; 'value' is NULL for levels.  -EINVAL for
  * numbers that make no sense.
  */
-int pairs_begin(struct pairs *p, const struct pairing *in, const double *value,
-                struct pairs_answer *answer, struct error *err);
+int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
+                const double *value, struct pairs_answer *answer, struct error *err);
 
 /* Every class that is due something needs a column to get it by; false: one cannot. */
-bool pairs_give_ways(struct pairs *p);
+bool pairs_add_needed_columns(struct pairs_solver *p);
 
 /* Counts, capacities and what is due, for this call; what one class is due, anew. */
-void pairs_set_programme(struct pairs *p);
-void pairs_set_due(struct pairs *p, uint32_t class);
+void pairs_set_programme(struct pairs_solver *p);
+void pairs_set_due(struct pairs_solver *p, uint32_t class);
 
 /* Solve it to the end: no life too short, no pair that pays. */
-enum lp_status pairs_settle(struct pairs *p, enum lp_method method);
+enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method method);
 
 /*
  * The solution, made feasible: for a level as large as it fits, for a sum cut to size.
  * Rates are those of the shares afterwards.
  */
-void pairs_read_shares(struct pairs *p, double *ret_x);
+void pairs_read_shares(struct pairs_solver *p, double *ret_x);
 
 /* From members that run at a time to the part of its time that each spends. */
-void pairs_per_member(const struct pairs *p, double *x);
+void pairs_per_member(const struct pairs_solver *p, double *x);
 
 /* Prices as the solver says; raised until no line earns more than it pays: then they prove
  * a bound; and all that there is, at these prices. */
-void pairs_read_prices(struct pairs *p);
-void pairs_make_prices_honest(struct pairs *p);
-double pairs_all_there_is(const struct pairs *p);
+void pairs_read_prices(struct pairs_solver *p);
+void pairs_raise_time_prices(struct pairs_solver *p);
+double pairs_worth_of_all(const struct pairs_solver *p);

@@ -45,7 +45,7 @@
 enum outcome { FOUND, TOO_HIGH, LOST }; /* TOO_HIGH: the floors cannot be kept */
 
 /* Prices and ratio that are nearly right. */
-struct guess {
+struct price_guess {
     bool known;
     double price[BID_TYPES_MAX];
     double ratio;
@@ -53,7 +53,7 @@ struct guess {
 };
 
 /* An auction in the words of descent.h: types with capacity, jobs with floors last. */
-struct sale {
+struct auction_state {
     const struct auction *auction;
     struct arena *arena;
     uint32_t k;
@@ -65,13 +65,13 @@ struct sale {
     double ceiling[BID_TYPES_MAX];
     double largest, least; /* worth of one job; sum of all jobs' least worths */
     double price[BID_TYPES_MAX + 1];
-    struct torn torn[2 * BID_TYPES_MAX];
+    struct split_bid torn[2 * BID_TYPES_MAX];
     uint32_t torn_count;
     uint32_t steps;
 };
 
 /* What shares are worth, by the true values. */
-struct verdict {
+struct auction_verdict {
     double value, cost; /* sums over the shares                             */
     double size;        /* of the values and costs: what a gap is relative to */
     double bound;       /* no shares have more value - ratio * cost         */
@@ -83,7 +83,8 @@ static double floor_of(const struct auction *auction, uint32_t job)
     return auction->floor ? auction->floor[job] : 0;
 }
 
-static double worth_of(const struct sale *sale, uint32_t job, uint32_t t, double ratio)
+static double worth_of(const struct auction_state *sale, uint32_t job, uint32_t t,
+                       double ratio)
 {
     const struct auction *a = sale->auction;
     double value = a->value[(uint64_t)job * a->type_count + sale->type[t]];
@@ -98,7 +99,7 @@ static double hair_of(uint64_t job, uint64_t type, uint64_t lot)
 }
 
 /* The fastest type may miss the floor by the slack that it is given. */
-static bool set_speed(const struct sale *sale, uint32_t job, double slack,
+static bool set_speed(const struct auction_state *sale, uint32_t job, double slack,
                       double *ret_speed)
 {
     const struct auction *a = sale->auction;
@@ -115,7 +116,7 @@ static bool set_speed(const struct sale *sale, uint32_t job, double slack,
 }
 
 /* False when a job cannot keep its floor even alone. */
-static bool set_speeds(struct sale *sale, double slack)
+static bool set_speeds(struct auction_state *sale, double slack)
 {
     struct bidders *bidders = &sale->bidders;
     for (uint32_t b = bidders->free_count; b < bidders->count; b++)
@@ -125,7 +126,7 @@ static bool set_speeds(struct sale *sale, double slack)
     return true;
 }
 
-static void set_worths(struct sale *sale, double ratio, double hair)
+static void set_worths(struct auction_state *sale, double ratio, double hair)
 {
     struct bidders *bidders = &sale->bidders;
     double highest[BID_TYPES_MAX] = { 0 };
@@ -157,10 +158,10 @@ static void set_worths(struct sale *sale, double ratio, double hair)
 }
 
 /* Leave out types without capacity; sort jobs with floors to the end. */
-static void sale_open(struct sale *sale, const struct auction *auction,
+static void sale_open(struct auction_state *sale, const struct auction *auction,
                       struct arena *arena)
 {
-    *sale = (struct sale){ .auction = auction, .arena = arena };
+    *sale = (struct auction_state){ .auction = auction, .arena = arena };
     for (uint32_t t = 0; t < auction->type_count; t++) {
         if (auction->capacity[t] <= 0)
             continue;
@@ -263,7 +264,7 @@ static void bidders_narrow(const struct bidders *all, const struct descent *d,
 
 /* ---- prices ---------------------------------------------------------------------- */
 
-static void sale_note(struct sale *sale, const struct descent *d,
+static void sale_note(struct auction_state *sale, const struct descent *d,
                       const uint32_t *bidder)
 {
     memcpy(sale->price, d->price, sizeof sale->price);
@@ -276,7 +277,7 @@ static void sale_note(struct sale *sale, const struct descent *d,
 }
 
 /* With all jobs, at any price. */
-static enum outcome search_all(struct sale *sale)
+static enum outcome search_all(struct auction_state *sale)
 {
     struct descent d = { .bidders = &sale->bidders };
     memcpy(d.capacity, sale->capacity, sizeof d.capacity);
@@ -299,7 +300,7 @@ static enum outcome search_all(struct sale *sale)
 }
 
 /* A box around the price; prices near 0 get one as wide as the others have. */
-static void set_box(const struct sale *sale, double width, struct descent *d)
+static void set_box(const struct auction_state *sale, double width, struct descent *d)
 {
     double mean = 0;
     for (uint32_t t = 0; t < sale->k; t++)
@@ -314,7 +315,7 @@ static void set_box(const struct sale *sale, double width, struct descent *d)
     }
 }
 
-static bool is_inside(const struct sale *sale, const struct descent *d)
+static bool is_inside(const struct auction_state *sale, const struct descent *d)
 {
     for (uint32_t t = 0; t < sale->k; t++)
         if ((d->price[t] <= d->low[t] && d->low[t] > 0) ||
@@ -324,7 +325,7 @@ static bool is_inside(const struct sale *sale, const struct descent *d)
 }
 
 /* In boxes that grow, beginning at the sale's prices; then without. */
-static enum outcome search_near(struct sale *sale, double width)
+static enum outcome search_near(struct auction_state *sale, double width)
 {
     uint32_t *bidder = arena_array(sale->arena, uint32_t, sale->bidders.count + 1);
     for (uint32_t i = 0; i < BOX_TRIES; i++, width *= 2) {
@@ -350,7 +351,7 @@ static enum outcome search_near(struct sale *sale, double width)
 /* ---- the judge ------------------------------------------------------------------- */
 
 /* Add a bid to a job's shares. */
-static void share_add(const struct sale *sale, uint32_t bidder, struct bid bid,
+static void share_add(const struct auction_state *sale, uint32_t bidder, struct bid bid,
                       double times, double *x)
 {
     double part = bid_part(bidders_speed(&sale->bidders, bidder), bid, sale->k);
@@ -360,7 +361,7 @@ static void share_add(const struct sale *sale, uint32_t bidder, struct bid bid,
         x[sale->type[bid.low]] += times * (1 - part);
 }
 
-static void write_shares(const struct sale *sale, double *ret_x)
+static void write_shares(const struct auction_state *sale, double *ret_x)
 {
     const struct auction *a = sale->auction;
     memset(ret_x, 0, (uint64_t)a->job_count * a->type_count * sizeof *ret_x);
@@ -368,7 +369,7 @@ static void write_shares(const struct sale *sale, double *ret_x)
         share_add(sale, b, bidders_bid(&sale->bidders, b, sale->price), 1,
                   ret_x + (uint64_t)sale->job[b] * a->type_count);
     for (uint32_t i = 0; i < sale->torn_count; i++) {
-        const struct torn *torn = &sale->torn[i];
+        const struct split_bid *torn = &sale->torn[i];
         double *x = ret_x + (uint64_t)sale->job[torn->bidder] * a->type_count;
         if (i == 0 || sale->torn[i - 1].bidder != torn->bidder)
             memset(x, 0, a->type_count * sizeof *x);
@@ -377,7 +378,7 @@ static void write_shares(const struct sale *sale, double *ret_x)
 }
 
 /* Rounding may leave a type a little over; false where it is more than that. */
-static bool fit(const struct sale *sale, double *x)
+static bool fit(const struct auction_state *sale, double *x)
 {
     const struct auction *a = sale->auction;
     double usage[BID_TYPES_MAX] = { 0 };
@@ -396,7 +397,7 @@ static bool fit(const struct sale *sale, double *x)
 }
 
 /* The true net worth of a job's best bid, and its least worth. */
-static double best_net(const struct sale *sale, uint32_t bidder, double ratio,
+static double best_net(const struct auction_state *sale, uint32_t bidder, double ratio,
                        double *ret_least)
 {
     double net[BID_TYPES_MAX + 1];
@@ -415,7 +416,8 @@ static double best_net(const struct sale *sale, uint32_t bidder, double ratio,
            (1 - part) * (bid_at(net, bid.low, k) - sale->price[bid.low]);
 }
 
-static void judge_bound(const struct sale *sale, double ratio, struct verdict *verdict)
+static void judge_bound(const struct auction_state *sale, double ratio,
+                        struct auction_verdict *verdict)
 {
     for (uint32_t t = 0; t < sale->k; t++)
         verdict->bound += sale->price[t] * sale->capacity[t];
@@ -427,8 +429,8 @@ static void judge_bound(const struct sale *sale, double ratio, struct verdict *v
     }
 }
 
-static void judge_shares(const struct sale *sale, double ratio, const double *x,
-                         struct verdict *verdict)
+static void judge_shares(const struct auction_state *sale, double ratio,
+                         const double *x, struct auction_verdict *verdict)
 {
     const struct auction *a = sale->auction;
     for (uint32_t job = 0; job < a->job_count; job++) {
@@ -451,10 +453,11 @@ static void judge_shares(const struct sale *sale, double ratio, const double *x,
  * Prices, shares and their proof for "values less ratio times cost".  TOO_HIGH only
  * where it is proven that the floors cannot be kept.
  */
-static enum outcome sum_once(struct sale *sale, const struct guess *guess, double ratio,
-                             double hair, double *ret_x, struct verdict *ret_verdict)
+static enum outcome sum_once(struct auction_state *sale,
+                             const struct price_guess *guess, double ratio, double hair,
+                             double *ret_x, struct auction_verdict *ret_verdict)
 {
-    *ret_verdict = (struct verdict){ 0 };
+    *ret_verdict = (struct auction_verdict){ 0 };
     set_worths(sale, ratio, hair);
     memset(sale->price, 0, sizeof sale->price);
     if (guess->known)
@@ -474,9 +477,10 @@ static enum outcome sum_once(struct sale *sale, const struct guess *guess, doubl
     return FOUND;
 }
 
-static enum outcome sum_solve(struct sale *sale, const struct guess *guess,
-                              double ratio, double tolerance, double *ret_x,
-                              struct verdict *ret_verdict)
+static enum outcome sum_solve(struct auction_state *sale,
+                              const struct price_guess *guess, double ratio,
+                              double tolerance, double *ret_x,
+                              struct auction_verdict *ret_verdict)
 {
     double hair = HAIR;
     for (uint32_t i = 0; i < HAIR_TRIES; i++, hair *= 100) {
@@ -495,7 +499,7 @@ static enum outcome sum_solve(struct sale *sale, const struct guess *guess,
 /* ---- a ratio of two sums --------------------------------------------------------- */
 
 /* The least that keeping all floors can cost, were there room for it. */
-static double least_cost(const struct sale *sale)
+static double least_cost(const struct auction_state *sale)
 {
     static const double nothing[BID_TYPES_MAX];
     const struct bidders *bidders = &sale->bidders;
@@ -511,7 +515,7 @@ static double least_cost(const struct sale *sale)
 }
 
 /* The best ratio of one job on one type: nothing does better where there are no floors. */
-static double best_alone(const struct sale *sale)
+static double best_alone(const struct auction_state *sale)
 {
     double best = 0;
     for (uint32_t b = 0; b < sale->bidders.count; b++)
@@ -523,7 +527,7 @@ static double best_alone(const struct sale *sale)
     return best;
 }
 
-static double ratio_of(const struct verdict *verdict)
+static double ratio_of(const struct auction_verdict *verdict)
 {
     if (verdict->cost > 0)
         return verdict->value / verdict->cost;
@@ -531,10 +535,10 @@ static double ratio_of(const struct verdict *verdict)
 }
 
 /* Without floors: of those who reach the best ratio, as many as there is room for. */
-static enum outcome ratio_free(struct sale *sale, double tolerance, double *ret_x,
-                               struct auction_answer *ret_answer)
+static enum outcome ratio_free(struct auction_state *sale, double tolerance,
+                               double *ret_x, struct auction_answer *ret_answer)
 {
-    struct verdict verdict;
+    struct auction_verdict verdict;
     double best = best_alone(sale);
     double charged = best * (1 - FLOOR_SLACK);
     if (isinf(best)) { /* something costs nothing: only that */
@@ -546,14 +550,14 @@ static enum outcome ratio_free(struct sale *sale, double tolerance, double *ret_
                                    worth_of(sale, sale->job[b], t, 0) / sale->cost[t]);
         charged *= 2;
     }
-    enum outcome outcome =
-        sum_solve(sale, &(struct guess){ 0 }, charged, tolerance, ret_x, &verdict);
+    enum outcome outcome = sum_solve(sale, &(struct price_guess){ 0 }, charged,
+                                     tolerance, ret_x, &verdict);
     ret_answer->objective = ratio_of(&verdict);
     ret_answer->bound = best;
     return outcome;
 }
 
-static enum outcome ratio_solve(struct sale *sale, struct guess *guess,
+static enum outcome ratio_solve(struct auction_state *sale, struct price_guess *guess,
                                 double tolerance, double *ret_x,
                                 struct auction_answer *ret_answer)
 {
@@ -561,7 +565,7 @@ static enum outcome ratio_solve(struct sale *sale, struct guess *guess,
         return ratio_free(sale, tolerance, ret_x, ret_answer);
     double least = least_cost(sale);
     for (uint32_t i = 0; i < RATIO_STEPS_MAX; i++) {
-        struct verdict verdict;
+        struct auction_verdict verdict;
         enum outcome outcome =
             sum_solve(sale, guess, guess->ratio, tolerance, ret_x, &verdict);
         if (outcome != FOUND)
@@ -590,7 +594,8 @@ static enum outcome ratio_solve(struct sale *sale, struct guess *guess,
 
 static enum outcome run(const struct auction *auction, struct arena *arena,
                         double slack, double tolerance, double *ret_x,
-                        struct auction_answer *ret_answer, struct guess *ret_guess);
+                        struct auction_answer *ret_answer,
+                        struct price_guess *ret_guess);
 
 /* One job of every few, and as much of the capacity as is theirs. */
 static void sample(const struct auction *all, struct arena *arena, double *capacity,
@@ -632,10 +637,10 @@ static void sample(const struct auction *all, struct arena *arena, double *capac
 
 /* Where floors take all the room, those of a sample may need a little more. */
 static void guess_from_some(const struct auction *auction, struct arena *arena,
-                            double slack, struct guess *ret_guess)
+                            double slack, struct price_guess *ret_guess)
 {
     struct auction some;
-    struct guess guess = { 0 };
+    struct price_guess guess = { 0 };
     double *capacity = arena_array(arena, double, auction->type_count);
     sample(auction, arena, capacity, &some);
     double *x = arena_array(arena, double, (uint64_t)some.job_count *some.type_count);
@@ -655,11 +660,12 @@ static void guess_from_some(const struct auction *auction, struct arena *arena,
 
 static enum outcome run(const struct auction *auction, struct arena *arena,
                         double slack, double tolerance, double *ret_x,
-                        struct auction_answer *ret_answer, struct guess *ret_guess)
+                        struct auction_answer *ret_answer,
+                        struct price_guess *ret_guess)
 {
-    struct sale sale;
-    struct verdict verdict;
-    struct guess guess = { 0 };
+    struct auction_state sale;
+    struct auction_verdict verdict;
+    struct price_guess guess = { 0 };
     sale_open(&sale, auction, arena);
     if (!set_speeds(&sale, slack))
         return TOO_HIGH;
@@ -675,7 +681,7 @@ static enum outcome run(const struct auction *auction, struct arena *arena,
         ret_answer->bound = fmax(verdict.bound, verdict.value);
     }
     ret_answer->passes += sale.steps;
-    *ret_guess = (struct guess){ .ratio = guess.ratio };
+    *ret_guess = (struct price_guess){ .ratio = guess.ratio };
     memcpy(ret_guess->price, sale.price, sizeof ret_guess->price);
     for (uint32_t t = 0; t < sale.k; t++)
         ret_answer->price[sale.type[t]] = sale.price[t];
@@ -731,7 +737,7 @@ int auction_solve(const struct auction *auction, double tolerance, double *ret_x
     if (r < 0)
         return r;
     struct arena arena;
-    struct guess guess;
+    struct price_guess guess;
     arena_init(&arena, (size_t)auction->job_count * auction->type_count * 64);
     *ret_answer = (struct auction_answer){ 0 };
     enum outcome outcome =

@@ -38,7 +38,7 @@ struct row {
 };
 
 /* A bidder that changes its mind somewhere on the piece of the edge in question. */
-struct wavering {
+struct breakpoint {
     uint32_t bidder;
     struct bid near, far;         /* what it takes at its two ends   */
     double near_slope, far_slope; /* of g by this bidder, at the two */
@@ -55,7 +55,7 @@ struct walk {
     double heading[BID_TYPES_MAX + 1];            /* the edge               */
     double stride;                                /* its largest entry      */
     double rounding;                              /* of sums over bidders, in GPUs */
-    struct wavering *wavering;
+    struct breakpoint *wavering;
     struct bid *mid; /* [wavering]: what it takes at a cut, and the slope of that */
     double *mid_slope;
     struct bid *now; /* [bidder]: what it takes at the corner */
@@ -312,7 +312,7 @@ static double slope_of(const struct walk *walk, uint32_t bidder, struct bid bid)
 }
 
 /* How much the slope of g rises when this bidder goes from one bid to another. */
-static double rise(const struct walk *walk, const struct wavering *w, double from,
+static double rise(const struct walk *walk, const struct breakpoint *w, double from,
                    double to)
 {
     double rises = to - from;
@@ -332,7 +332,7 @@ static uint32_t find_wavering(struct walk *walk, const double *far)
         if (bid_same(walk->now[b], then))
             continue;
         walk->wavering[count++] =
-            (struct wavering){ .bidder = b, .near = walk->now[b], .far = then };
+            (struct breakpoint){ .bidder = b, .near = walk->now[b], .far = then };
     }
     return count;
 }
@@ -342,7 +342,7 @@ static uint32_t settle(struct walk *walk, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct wavering *w = &walk->wavering[i];
+        struct breakpoint *w = &walk->wavering[i];
         w->near_slope = slope_of(walk, w->bidder, w->near);
         w->far_slope = slope_of(walk, w->bidder, w->far);
         if (rise(walk, w, w->near_slope, w->far_slope) > 0)
@@ -352,7 +352,7 @@ static uint32_t settle(struct walk *walk, uint32_t count)
 }
 
 /* Where on the edge its near and far bids are worth the same. */
-static double crossing(const struct walk *walk, const struct wavering *w)
+static double crossing(const struct walk *walk, const struct breakpoint *w)
 {
     const double *price = walk->descent->price;
     double lead = bidders_net(walk->bidders, w->bidder, w->near, price) -
@@ -374,13 +374,13 @@ static void look_at(struct walk *walk, struct cut *cut, uint32_t count, double s
     double *mid_slope = walk->mid_slope;
     cut->before = slope;
     for (uint32_t i = 0; i < count; i++) {
-        const struct wavering *w = &walk->wavering[i];
+        const struct breakpoint *w = &walk->wavering[i];
         mid[i] = bidders_bid(walk->bidders, w->bidder, cut->price);
         mid_slope[i] = slope_of(walk, w->bidder, mid[i]);
         if (i != cut->chosen)
             cut->before += rise(walk, w, w->near_slope, mid_slope[i]);
     }
-    const struct wavering *w = &walk->wavering[cut->chosen];
+    const struct breakpoint *w = &walk->wavering[cut->chosen];
     double top = bidders_net(walk->bidders, w->bidder, mid[cut->chosen], cut->price);
     double line = bidders_net(walk->bidders, w->bidder, w->near, cut->price);
     double paid = bidders_dot(walk->bidders, w->bidder, w->near, cut->price);
@@ -403,7 +403,7 @@ static uint32_t keep(struct walk *walk, const struct cut *cut, uint32_t count,
     const double *mid_slope = walk->mid_slope;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct wavering w = walk->wavering[i];
+        struct breakpoint w = walk->wavering[i];
         if (i == cut->chosen && cut->is_corner)
             continue;
         if (nearer) {
@@ -420,7 +420,7 @@ static uint32_t keep(struct walk *walk, const struct cut *cut, uint32_t count,
 }
 
 /* The row in which a bidder is torn for the first time, or once more. */
-static void tear(struct walk *walk, uint32_t let_go, const struct wavering *w)
+static void tear(struct walk *walk, uint32_t let_go, const struct breakpoint *w)
 {
     struct bid home = w->near;
     for (uint32_t i = 0; i < walk->k; i++)
@@ -435,7 +435,7 @@ static void tear(struct walk *walk, uint32_t let_go, const struct wavering *w)
  * and one of the pieces is done with: on average a few looks at each bidder.
  */
 static bool find_turn(struct walk *walk, uint32_t count, double slope, double length,
-                      struct wavering *ret_who)
+                      struct breakpoint *ret_who)
 {
     uint32_t lot = 12345;
     uint32_t cuts_left = 4 * count + 64;
@@ -464,7 +464,7 @@ static bool follow(struct walk *walk, uint32_t let_go, double slope)
 {
     uint32_t end;
     double far[BID_TYPES_MAX + 1];
-    struct wavering who = { 0 };
+    struct breakpoint who = { 0 };
     double length = reach(walk, &end);
     assert(end < walk->k); /* the box is finite */
     go(walk, length, far);
@@ -492,7 +492,7 @@ static void begin(struct walk *walk, struct descent *descent, struct arena *aren
     *walk = (struct walk){ .descent = descent,
                            .bidders = bidders,
                            .k = bidders->type_count };
-    walk->wavering = arena_array(arena, struct wavering, bidders->count + 1);
+    walk->wavering = arena_array(arena, struct breakpoint, bidders->count + 1);
     walk->mid = arena_array(arena, struct bid, bidders->count + 1);
     walk->mid_slope = arena_array(arena, double, bidders->count + 1);
     walk->now = arena_array(arena, struct bid, bidders->count + 1);
@@ -512,7 +512,7 @@ static void begin(struct walk *walk, struct descent *descent, struct arena *aren
 
 static void say(struct descent *d, uint32_t bidder, struct bid bid, double part)
 {
-    d->torn[d->torn_count++] = (struct torn){ bidder, bid, fmax(part, 0) };
+    d->torn[d->torn_count++] = (struct split_bid){ bidder, bid, fmax(part, 0) };
 }
 
 /* Who takes which bids in turns, and how often. */

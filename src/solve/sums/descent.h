@@ -31,7 +31,7 @@ struct bidders {
 };
 
 /* A bidder that is torn takes several bids in turns. */
-struct torn {
+struct split_bid {
     uint32_t bidder;
     struct bid bid;
     double part;
@@ -45,7 +45,7 @@ struct descent {
     double doubt; /* from that price on it is asked whether g is below 'hopeless' */
     double hopeless;
 
-    struct torn torn[2 * BID_TYPES_MAX]; /* by bidder; parts of one sum to 1 */
+    struct split_bid torn[2 * BID_TYPES_MAX]; /* by bidder; parts of one sum to 1 */
     uint32_t torn_count;
     uint32_t steps;
 };
