@@ -50,7 +50,7 @@ static bool is_status(const char *text)
 static bool pai_sniff(const char *bytes, size_t count)
 {
     char line[4096];
-    struct field fields[FIELD_COUNT];
+    struct table_cell fields[FIELD_COUNT];
     format_first_line(bytes, count, line, sizeof line);
     uint32_t n =
         table_split(line, strlen(line), ',', /* quoted= */ false, fields, FIELD_COUNT);
@@ -97,7 +97,7 @@ static int wrong(const struct table *table, uint32_t at, const char *want,
 static int read_parts(const struct table *table, uint32_t at, int64_t parts,
                       int64_t max, int64_t *ret_value, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     *ret_value = 0;
     if (field->bytes == 0)
         return 0;

@@ -165,7 +165,7 @@ static int note_id(struct csv *csv, const struct table *table, uint32_t at, uint
 static int read_number(const struct table *table, uint32_t at, double min, double max,
                        double *ret_number, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     double number;
     if (!number_real_padded(field->text, field->bytes, &number))
         return table_wrong(table, at, "a number", err);
@@ -191,7 +191,7 @@ static int read_small(const struct table *table, uint32_t at, uint32_t max,
 static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
                      struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     if (field->bytes != 1 || (*field->text != '0' && *field->text != '1'))
         return table_wrong(table, at, "0 or 1", err);
     *ret_flag = *field->text == '1';
@@ -201,7 +201,7 @@ static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
 static int read_class(const struct table *table, uint32_t at, enum job_class *ret_class,
                       struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     if (field->bytes != 2 || field->text[1] != 'e' ||
         (*field->text != 't' && *field->text != 'b'))
         return table_wrong(table, at, "te or be", err);
@@ -212,7 +212,7 @@ static int read_class(const struct table *table, uint32_t at, enum job_class *re
 static int read_sync(const struct table *table, uint32_t at, enum sync *ret_sync,
                      struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     bool ring = field->bytes == 4 && memcmp(field->text, "ring", 4) == 0;
     if (!ring && (field->bytes != 2 || memcmp(field->text, "ps", 2) != 0))
         return table_wrong(table, at, "ring or ps", err);
@@ -223,7 +223,7 @@ static int read_sync(const struct table *table, uint32_t at, enum sync *ret_sync
 static int read_overlap(const struct table *table, uint32_t at, double *ret_overlap,
                         struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     double number;
     if (!number_real_padded(field->text, field->bytes, &number) ||
         !(number >= 0 && number <= 1))
@@ -249,7 +249,7 @@ static int read_curve(const struct table *table, uint32_t at,
 static int read_parts(const struct table *table, uint32_t at, int64_t parts,
                       int64_t max, uint32_t *ret_value, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     int64_t value;
     uint64_t whole;
     if (number_count(field->text, field->bytes, &whole) && whole <= (uint64_t)max) {

@@ -36,7 +36,7 @@ static void first_row(struct curves *curves)
     table->field_count = 2;
     static char names[2][6] = { "step", "loss" }; /* for sentences */
     for (uint32_t i = 0; i < 2; i++)
-        table->names[i] = (struct field){ names[i], 4 };
+        table->names[i] = (struct table_cell){ names[i], 4 };
     curves->step_column = 0;
     curves->value_column = 1;
     curves->pending = true;
@@ -188,8 +188,8 @@ static double *grown(double *numbers, uint32_t room)
 static int add_point(struct curves *curves, struct error *err)
 {
     struct table *table = &curves->table;
-    const struct field *at = &table->fields[curves->step_column];
-    const struct field *is = &table->fields[curves->value_column];
+    const struct table_cell *at = &table->fields[curves->step_column];
+    const struct table_cell *is = &table->fields[curves->value_column];
     double step;
     double value;
     if (!number_real(at->text, at->bytes, &step) || step < 0 || step > CURVES_STEP_MAX)

@@ -61,7 +61,7 @@ static bool gavel_sniff(const char *bytes, size_t count)
     if (format_has(bytes, count, ',', names))
         return true;
     char line[4096];
-    struct field fields[16];
+    struct table_cell fields[16];
     format_first_line(bytes, count, line, sizeof line);
     uint32_t n = table_split(line, strlen(line), '\t', false, fields, 16);
     const struct dialect *dialect = find_dialect(n);
@@ -110,7 +110,7 @@ static int wrong(const struct table *table, uint32_t at, const char *field,
 static int read_time(const struct table *table, uint32_t at, const char *name,
                      int64_t *ret_ns, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     int64_t ns;
     if (!number_scaled(field->text, field->bytes, NS_PER_S, &ns) || ns < 0 ||
         ns > TIME_MAX_NS)
@@ -122,7 +122,7 @@ static int read_time(const struct table *table, uint32_t at, const char *name,
 static int read_number(const struct table *table, uint32_t at, const char *name,
                        double max, double *ret_number, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     if (!number_real(field->text, field->bytes, ret_number) || *ret_number < 0 ||
         *ret_number > max)
         return wrong(table, at, name, "a number, not negative and not absurd", err);

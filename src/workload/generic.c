@@ -139,7 +139,7 @@ static char most_frequent(const char *header)
 }
 
 /* Give each role the column with its best spelling. */
-static void find_roles(struct generic *generic, const struct field *names,
+static void find_roles(struct generic *generic, const struct table_cell *names,
                        uint32_t count)
 {
     for (uint32_t role = 0; role < ROLE_COUNT; role++) {
@@ -166,7 +166,7 @@ static bool runs_known(const struct generic *generic)
 static bool generic_sniff(const char *bytes, size_t count)
 {
     char line[4096];
-    struct field names[TABLE_COLUMNS_MAX];
+    struct table_cell names[TABLE_COLUMNS_MAX];
     struct generic generic;
     format_first_line(bytes, count, line, sizeof line);
     uint32_t n = table_split(line, strlen(line), most_frequent(line), true, names,
@@ -257,7 +257,7 @@ static void look_at_first(struct generic *generic, const struct table *table)
         int64_t ns;
         if (generic->at[role] == TABLE_NONE || role == DURATION)
             continue;
-        const struct field *field = &table->fields[generic->at[role]];
+        const struct table_cell *field = &table->fields[generic->at[role]];
         generic->dates[role] = number_stamp(field->text, field->bytes, &ns);
     }
     generic->first_seen = true;

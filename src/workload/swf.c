@@ -52,7 +52,7 @@ static bool swf_sniff(const char *bytes, size_t count)
     if (*bytes == ';')
         return true;
     char line[4096];
-    struct field fields[FIELD_COUNT];
+    struct table_cell fields[FIELD_COUNT];
     format_first_line(bytes, count, line, sizeof line);
     if (table_split(line, strlen(line), ' ', false, fields, FIELD_COUNT) != FIELD_COUNT)
         return false;
@@ -80,7 +80,7 @@ static int wrong(const struct table *table, uint32_t at, const char *want,
 static int read_field(const struct table *table, uint32_t at, int64_t parts,
                       int64_t max, int64_t *ret_value, struct error *err)
 {
-    const struct field *field = &table->fields[at];
+    const struct table_cell *field = &table->fields[at];
     int64_t value;
     if (!number_scaled(field->text, field->bytes, parts, &value))
         return wrong(table, at, "a number", err);

@@ -32,7 +32,7 @@ void table_release(struct table *table)
 }
 
 /* Take the quotes off the field at 'text'; what follows it. */
-static char *unquote(char *text, struct field *field)
+static char *unquote(char *text, struct table_cell *field)
 {
     char *to = text;
     char *from = text + 1;
@@ -47,7 +47,7 @@ static char *unquote(char *text, struct field *field)
     return from;
 }
 
-static void trim(struct field *field)
+static void trim(struct table_cell *field)
 {
     while (field->bytes > 0 && field->text[field->bytes - 1] == ' ')
         field->bytes--;
@@ -57,7 +57,7 @@ static void trim(struct field *field)
     }
 }
 
-static uint32_t split_blanks(char *line, struct field *fields, uint32_t max)
+static uint32_t split_blanks(char *line, struct table_cell *fields, uint32_t max)
 {
     uint32_t count = 0;
     for (char *p = line;;) {
@@ -66,7 +66,7 @@ static uint32_t split_blanks(char *line, struct field *fields, uint32_t max)
             return count;
         size_t bytes = strcspn(p, " \t");
         if (count < max)
-            fields[count] = (struct field){ p, (uint32_t)bytes };
+            fields[count] = (struct table_cell){ p, (uint32_t)bytes };
         count++;
         p += bytes;
         if (*p)
@@ -75,7 +75,7 @@ static uint32_t split_blanks(char *line, struct field *fields, uint32_t max)
 }
 
 /* End the field that ends at 'end', before a separator or at the end of the line. */
-static inline void end_field(struct field *field, char *end)
+static inline void end_field(struct table_cell *field, char *end)
 {
     field->bytes = (uint32_t)(end - field->text);
     *end = '\0';
@@ -85,12 +85,12 @@ static inline void end_field(struct field *field, char *end)
     }
 }
 
-static uint32_t split_quoted(char *line, char separator, struct field *fields,
+static uint32_t split_quoted(char *line, char separator, struct table_cell *fields,
                              uint32_t max)
 {
     uint32_t count = 0;
     for (char *p = line;; p++) {
-        struct field field = { p, 0 };
+        struct table_cell field = { p, 0 };
         bool quotes = *p == '"';
         if (quotes)
             p = unquote(p, &field);
@@ -124,7 +124,7 @@ static inline uint32_t separators(const char *text, char separator)
 }
 
 uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
-                     struct field *fields, uint32_t max)
+                     struct table_cell *fields, uint32_t max)
 {
     if (separator == ' ')
         return split_blanks(line, fields, max);
@@ -134,7 +134,7 @@ uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
     /* Sixteen bytes at a time: fields are short, and a loop that guesses where each one
      * ends guesses wrong at every one of them. */
     uint32_t count = 0;
-    struct field field = { line, 0 };
+    struct table_cell field = { line, 0 };
     size_t at = 0;
     while (at < bytes) {
         uint32_t bits = 0;
@@ -247,7 +247,7 @@ int table_wrong(const struct table *table, uint32_t column, const char *want,
         name = table->names[column].text;
     else
         snprintf(number, sizeof number, "field %u", column + 1);
-    const struct field *field = &table->fields[column];
+    const struct table_cell *field = &table->fields[column];
     return reader_wrong(table->reader, name, field->text, field->bytes, want, err);
 }
 
@@ -263,7 +263,7 @@ static const char *number_of_unit(int64_t unit_ns)
 int table_time(const struct table *table, uint32_t column, int64_t unit_ns,
                int64_t *ret_ns, struct error *err)
 {
-    const struct field *field = &table->fields[column];
+    const struct table_cell *field = &table->fields[column];
     int64_t ns;
     double number;
     if (!number_scaled_padded(field->text, field->bytes, unit_ns, &ns)) {
@@ -282,7 +282,7 @@ int table_time(const struct table *table, uint32_t column, int64_t unit_ns,
 int table_stamp(const struct table *table, uint32_t column, int64_t *ret_ns,
                 struct error *err)
 {
-    const struct field *field = &table->fields[column];
+    const struct table_cell *field = &table->fields[column];
     if (!number_stamp(field->text, field->bytes, ret_ns))
         return table_wrong(table, column, "a time such as 2020-06-09 18:41:01", err);
     return 0;
@@ -291,7 +291,7 @@ int table_stamp(const struct table *table, uint32_t column, int64_t *ret_ns,
 int table_count(const struct table *table, uint32_t column, uint64_t max,
                 uint64_t *ret_count, struct error *err)
 {
-    const struct field *field = &table->fields[column];
+    const struct table_cell *field = &table->fields[column];
     uint64_t count;
     bool good = number_count(field->text, field->bytes, &count);
     if (!good) {
@@ -347,7 +347,7 @@ bool table_clean(const char *text, size_t bytes)
 int table_text(const struct table *table, uint32_t column, const char **ret_text,
                struct error *err)
 {
-    const struct field *field = &table->fields[column];
+    const struct table_cell *field = &table->fields[column];
     if (!table_clean(field->text, field->bytes))
         return table_wrong(table, column, "UTF-8 without control characters", err);
     *ret_text = field->bytes ? field->text : NULL;

@@ -10,7 +10,7 @@
 #define TABLE_COLUMNS_MAX 128
 #define TABLE_NONE UINT32_MAX
 
-struct field {
+struct table_cell {
     char *text; /* with a NUL after it */
     uint32_t bytes;
 };
@@ -25,9 +25,9 @@ struct table {
     char separator;
     bool quoted;  /* whether quotes mean anything      */
     char *header; /* what 'names' points into          */
-    struct field names[TABLE_COLUMNS_MAX];
+    struct table_cell names[TABLE_COLUMNS_MAX];
     uint32_t name_count; /* 0: no header, any number of fields */
-    struct field fields[TABLE_COLUMNS_MAX];
+    struct table_cell fields[TABLE_COLUMNS_MAX];
     uint32_t field_count;
 };
 
@@ -49,7 +49,7 @@ int table_row(struct table *table, struct error *err);
  * there are.
  */
 uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
-                     struct field *fields, uint32_t max);
+                     struct table_cell *fields, uint32_t max);
 
 /* Read the header and find all of 'names' in it; -EINVAL if one is missing. */
 int table_columns(struct table *table, const char *const *names, uint32_t name_count,

@@ -89,7 +89,7 @@ bool format_has(const char *bytes, size_t count, char separator,
                 const char *const *names)
 {
     char line[4096];
-    struct field fields[TABLE_COLUMNS_MAX];
+    struct table_cell fields[TABLE_COLUMNS_MAX];
     format_first_line(bytes, count, line, sizeof line);
     uint32_t field_count = table_split(line, strlen(line), separator,
                                        /* quoted= */ true, fields, TABLE_COLUMNS_MAX);
