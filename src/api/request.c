@@ -24,26 +24,26 @@
 #define SECONDS_MAX ((double)(TIME_MAX_NS / NS_PER_S))
 #define LISTED_MAX 4096 /* bytes of a list of types, and of a pattern */
 
-enum field_type {
-    FIELD_TEXT,   /* const char *: any bytes but none at all   */
-    FIELD_WORD,   /* the same, of visible characters           */
-    FIELD_PATH,   /* the same; made absolute                   */
-    FIELD_COUNT,  /* uint32_t                                  */
-    FIELD_NUMBER, /* double                                    */
-    FIELD_TIME,   /* int64_t nanoseconds; seconds in JSON      */
-    FIELD_FLAG,   /* bool                                      */
-    FIELD_CPUS,   /* uint32_t thousandths                      */
-    FIELD_BYTES,  /* uint32_t MiB                              */
-    FIELD_CLASS,  /* enum job_class                            */
-    FIELD_SIGNAL, /* int                                       */
-    FIELD_ARGS,   /* const char *const *                       */
-    FIELD_ENV,    /* the same, of NAME=value                   */
-    FIELD_DEPENDENCIES,
+enum req_type {
+    REQ_TEXT,   /* const char *: any bytes but none at all   */
+    REQ_WORD,   /* the same, of visible characters           */
+    REQ_PATH,   /* the same; made absolute                   */
+    REQ_COUNT,  /* uint32_t                                  */
+    REQ_NUMBER, /* double                                    */
+    REQ_TIME,   /* int64_t nanoseconds; seconds in JSON      */
+    REQ_FLAG,   /* bool                                      */
+    REQ_CPUS,   /* uint32_t thousandths                      */
+    REQ_BYTES,  /* uint32_t MiB                              */
+    REQ_CLASS,  /* enum job_class                            */
+    REQ_SIGNAL, /* int                                       */
+    REQ_ARGS,   /* const char *const *                       */
+    REQ_ENV,    /* the same, of NAME=value                   */
+    REQ_DEPENDENCIES,
 };
 
-struct field {
+struct req_field {
     const char *key;
-    enum field_type type;
+    enum req_type type;
     size_t offset;
     double min, max; /* of numbers; of texts: bytes */
 };
@@ -53,53 +53,53 @@ struct field {
 #define OWN(member) offsetof(struct request, member)
 
 /* In the order in which they are written. */
-static const struct field fields[] = {
-    { "command", FIELD_ARGS, LAUNCH(argv), 0, REQUEST_ARGS_MAX },
-    { "script", FIELD_TEXT, LAUNCH(script), 1, REQUEST_SCRIPT_MAX },
-    { "name", FIELD_WORD, SPEC(name), 1, REQUEST_NAME_MAX },
-    { "cwd", FIELD_PATH, LAUNCH(cwd), 1, REQUEST_PATH_MAX },
-    { "env", FIELD_ENV, LAUNCH(env), 0, REQUEST_ENV_MAX },
-    { "gpus", FIELD_COUNT, SPEC(gpus), 0, REQUEST_GPUS_MAX },
-    { "types", FIELD_WORD, SPEC(types), 1, LISTED_MAX },
-    { "min_gpus", FIELD_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
-    { "max_gpus", FIELD_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
-    { "nodes", FIELD_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
-    { "nodelist", FIELD_WORD, SPEC(nodelist), 1, NODE_WORDS_MAX },
-    { "exclude", FIELD_WORD, SPEC(exclude), 1, NODE_WORDS_MAX },
-    { "within", FIELD_WORD, SPEC(within), 1, NODE_WORDS_MAX },
-    { "cpus", FIELD_CPUS, SPEC(cpu_milli), 0, 1e6 },
-    { "mem_bytes", FIELD_BYTES, SPEC(mem_mib), 0, 0x1p50 },
-    { "class", FIELD_CLASS, SPEC(class) },
-    { "grace_s", FIELD_TIME, SPEC(grace_ns), 0, 7 * 86400 },
-    { "pause_s", FIELD_TIME, SPEC(pause_ns), 0, 7 * 86400 },
-    { "load_s", FIELD_TIME, SPEC(load_ns), 0, 7 * 86400 },
-    { "ckpt_s", FIELD_TIME, SPEC(ckpt_ns), 0, SECONDS_MAX },
-    { "steps", FIELD_NUMBER, SPEC(steps), 0, 1e15 },
-    { "time_limit_s", FIELD_TIME, LAUNCH(limit_ns), 0, SECONDS_MAX },
-    { "warn_s", FIELD_TIME, LAUNCH(warn_ns), 0, SECONDS_MAX },
-    { "signal", FIELD_SIGNAL, LAUNCH(signal) },
-    { "signal_to", FIELD_WORD, LAUNCH(signal_to), 1, 16 },
-    { "weight", FIELD_NUMBER, SPEC(weight), 1e-6, 1e6 },
-    { "entity", FIELD_WORD, SPEC(entity), 1, REQUEST_NAME_MAX },
-    { "deadline", FIELD_TIME, SPEC(deadline_ns), 0, SECONDS_MAX },
-    { "kind", FIELD_WORD, SPEC(kind), 1, REQUEST_NAME_MAX },
-    { "output", FIELD_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
-    { "error", FIELD_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
-    { "ckpt_dir", FIELD_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
-    { "progress_file", FIELD_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
-    { "pattern", FIELD_WORD, LAUNCH(pattern), 1, LISTED_MAX },
-    { "stays", FIELD_FLAG, SPEC(stays) },
-    { "submitted", FIELD_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
-    { "requeue", FIELD_FLAG, OWN(requeue) },
-    { "retries", FIELD_COUNT, OWN(retries), 0, 100 },
-    { "hold", FIELD_FLAG, OWN(hold) },
-    { "begin", FIELD_TIME, OWN(begin_ns), 0, SECONDS_MAX },
-    { "dependency", FIELD_DEPENDENCIES, OWN(dependencies) },
-    { "waits_for", FIELD_WORD, OWN(outside), 1, LISTED_MAX },
-    { "array_index", FIELD_COUNT, LAUNCH(array_index), 0, 4e9 },
-    { "array_limit", FIELD_COUNT, OWN(array_limit), 0, 1e6 },
-    { "slurm_names", FIELD_FLAG, LAUNCH(slurm_names) },
-    { "tasks_per_node", FIELD_COUNT, LAUNCH(tasks_per_node), 1, 1024 },
+static const struct req_field fields[] = {
+    { "command", REQ_ARGS, LAUNCH(argv), 0, REQUEST_ARGS_MAX },
+    { "script", REQ_TEXT, LAUNCH(script), 1, REQUEST_SCRIPT_MAX },
+    { "name", REQ_WORD, SPEC(name), 1, REQUEST_NAME_MAX },
+    { "cwd", REQ_PATH, LAUNCH(cwd), 1, REQUEST_PATH_MAX },
+    { "env", REQ_ENV, LAUNCH(env), 0, REQUEST_ENV_MAX },
+    { "gpus", REQ_COUNT, SPEC(gpus), 0, REQUEST_GPUS_MAX },
+    { "types", REQ_WORD, SPEC(types), 1, LISTED_MAX },
+    { "min_gpus", REQ_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
+    { "max_gpus", REQ_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
+    { "nodes", REQ_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
+    { "nodelist", REQ_WORD, SPEC(nodelist), 1, NODE_WORDS_MAX },
+    { "exclude", REQ_WORD, SPEC(exclude), 1, NODE_WORDS_MAX },
+    { "within", REQ_WORD, SPEC(within), 1, NODE_WORDS_MAX },
+    { "cpus", REQ_CPUS, SPEC(cpu_milli), 0, 1e6 },
+    { "mem_bytes", REQ_BYTES, SPEC(mem_mib), 0, 0x1p50 },
+    { "class", REQ_CLASS, SPEC(class) },
+    { "grace_s", REQ_TIME, SPEC(grace_ns), 0, 7 * 86400 },
+    { "pause_s", REQ_TIME, SPEC(pause_ns), 0, 7 * 86400 },
+    { "load_s", REQ_TIME, SPEC(load_ns), 0, 7 * 86400 },
+    { "ckpt_s", REQ_TIME, SPEC(ckpt_ns), 0, SECONDS_MAX },
+    { "steps", REQ_NUMBER, SPEC(steps), 0, 1e15 },
+    { "time_limit_s", REQ_TIME, LAUNCH(limit_ns), 0, SECONDS_MAX },
+    { "warn_s", REQ_TIME, LAUNCH(warn_ns), 0, SECONDS_MAX },
+    { "signal", REQ_SIGNAL, LAUNCH(signal) },
+    { "signal_to", REQ_WORD, LAUNCH(signal_to), 1, 16 },
+    { "weight", REQ_NUMBER, SPEC(weight), 1e-6, 1e6 },
+    { "entity", REQ_WORD, SPEC(entity), 1, REQUEST_NAME_MAX },
+    { "deadline", REQ_TIME, SPEC(deadline_ns), 0, SECONDS_MAX },
+    { "kind", REQ_WORD, SPEC(kind), 1, REQUEST_NAME_MAX },
+    { "output", REQ_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
+    { "error", REQ_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
+    { "ckpt_dir", REQ_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
+    { "progress_file", REQ_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
+    { "pattern", REQ_WORD, LAUNCH(pattern), 1, LISTED_MAX },
+    { "stays", REQ_FLAG, SPEC(stays) },
+    { "submitted", REQ_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
+    { "requeue", REQ_FLAG, OWN(requeue) },
+    { "retries", REQ_COUNT, OWN(retries), 0, 100 },
+    { "hold", REQ_FLAG, OWN(hold) },
+    { "begin", REQ_TIME, OWN(begin_ns), 0, SECONDS_MAX },
+    { "dependency", REQ_DEPENDENCIES, OWN(dependencies) },
+    { "waits_for", REQ_WORD, OWN(outside), 1, LISTED_MAX },
+    { "array_index", REQ_COUNT, LAUNCH(array_index), 0, 4e9 },
+    { "array_limit", REQ_COUNT, OWN(array_limit), 0, 1e6 },
+    { "slurm_names", REQ_FLAG, LAUNCH(slurm_names) },
+    { "tasks_per_node", REQ_COUNT, LAUNCH(tasks_per_node), 1, 1024 },
 };
 
 #define FIELD_COUNT_ALL (sizeof fields / sizeof *fields)
@@ -180,7 +180,7 @@ static bool visible(const char *text)
     return true;
 }
 
-static int read_text(struct reading *reading, const struct field *field,
+static int read_text(struct reading *reading, const struct req_field *field,
                      const struct json *value, const char **ret_text)
 {
     const char *text = json_as_text(value);
@@ -192,14 +192,14 @@ static int read_text(struct reading *reading, const struct field *field,
     if (length > (size_t)field->max)
         return error_set(reading->err, -EINVAL, "%s: has %zu bytes, %.0f are the most",
                          field->key, length, field->max);
-    if (field->type != FIELD_TEXT && !visible(text))
+    if (field->type != REQ_TEXT && !visible(text))
         return error_set(reading->err, -EINVAL, "%s: has a control character in it",
                          field->key);
     *ret_text = keep(reading, text);
     return 0;
 }
 
-static int read_number(struct reading *reading, const struct field *field,
+static int read_number(struct reading *reading, const struct req_field *field,
                        const struct json *value, double *ret_number)
 {
     if (!json_as_number(value, ret_number))
@@ -210,7 +210,7 @@ static int read_number(struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_count(struct reading *reading, const struct field *field,
+static int read_count(struct reading *reading, const struct req_field *field,
                       const struct json *value, int64_t *ret_count)
 {
     if (!json_as_count(value, ret_count))
@@ -221,7 +221,7 @@ static int read_count(struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_args(struct reading *reading, const struct field *field,
+static int read_args(struct reading *reading, const struct req_field *field,
                      const struct json *value, const char *const **ret_words)
 {
     if (!json_is_array(value))
@@ -241,7 +241,7 @@ static int read_args(struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_env(struct reading *reading, const struct field *field,
+static int read_env(struct reading *reading, const struct req_field *field,
                     const struct json *value, const char *const **ret_words)
 {
     if (!json_is_object(value))
@@ -303,7 +303,7 @@ static int read_dependency(struct reading *reading, const struct json *item,
     return 0;
 }
 
-static int read_dependencies(struct reading *reading, const struct field *field,
+static int read_dependencies(struct reading *reading, const struct req_field *field,
                              const struct json *value)
 {
     if (!json_is_array(value))
@@ -324,11 +324,11 @@ static int read_dependencies(struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_named(struct reading *reading, const struct field *field,
+static int read_named(struct reading *reading, const struct req_field *field,
                       const struct json *value, void *at)
 {
     const char *text = json_as_text(value);
-    if (field->type == FIELD_CLASS) {
+    if (field->type == REQ_CLASS) {
         bool te = text && strcmp(text, "te") == 0;
         if (!te && (!text || strcmp(text, "be") != 0))
             return wrong(reading, field->key, "te or be");
@@ -348,23 +348,23 @@ static int64_t time_of(double seconds)
     return (int64_t)llround(seconds * 1e6) * 1000;
 }
 
-static int read_quantity(struct reading *reading, const struct field *field,
+static int read_quantity(struct reading *reading, const struct req_field *field,
                          const struct json *value, void *at)
 {
     double number;
     int r = read_number(reading, field, value, &number);
     if (r < 0)
         return r;
-    if (field->type == FIELD_NUMBER)
+    if (field->type == REQ_NUMBER)
         *(double *)at = number;
-    else if (field->type == FIELD_TIME)
+    else if (field->type == REQ_TIME)
         *(int64_t *)at = time_of(number);
     else
         *(uint32_t *)at = (uint32_t)ceil(number * 1000 - 1e-6);
     return 0;
 }
 
-static int read_field(struct reading *reading, const struct field *field,
+static int read_field(struct reading *reading, const struct req_field *field,
                       const struct json *value)
 {
     void *at = (char *)reading->request + field->offset;
@@ -372,41 +372,41 @@ static int read_field(struct reading *reading, const struct field *field,
     int r = 0;
 
     switch (field->type) {
-    case FIELD_TEXT:
-    case FIELD_WORD:
-    case FIELD_PATH:
+    case REQ_TEXT:
+    case REQ_WORD:
+    case REQ_PATH:
         return read_text(reading, field, value, at);
-    case FIELD_ARGS:
+    case REQ_ARGS:
         return read_args(reading, field, value, at);
-    case FIELD_ENV:
+    case REQ_ENV:
         return read_env(reading, field, value, at);
-    case FIELD_DEPENDENCIES:
+    case REQ_DEPENDENCIES:
         return read_dependencies(reading, field, value);
-    case FIELD_CLASS:
-    case FIELD_SIGNAL:
+    case REQ_CLASS:
+    case REQ_SIGNAL:
         return read_named(reading, field, value, at);
-    case FIELD_FLAG:
+    case REQ_FLAG:
         return json_as_flag(value, at) ? 0
                                        : wrong(reading, field->key, "true or false");
-    case FIELD_COUNT:
+    case REQ_COUNT:
         r = read_count(reading, field, value, &count);
         if (r == 0)
             *(uint32_t *)at = (uint32_t)count;
         return r;
-    case FIELD_BYTES:
+    case REQ_BYTES:
         r = read_count(reading, field, value, &count);
         if (r == 0)
             *(uint32_t *)at = (uint32_t)((count + (1 << 20) - 1) >> 20);
         return r;
-    case FIELD_NUMBER:
-    case FIELD_TIME:
-    case FIELD_CPUS:
+    case REQ_NUMBER:
+    case REQ_TIME:
+    case REQ_CPUS:
         return read_quantity(reading, field, value, at);
     }
     return 0;
 }
 
-static const struct field *field_of(const char *key)
+static const struct req_field *field_of(const char *key)
 {
     for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
         if (strcmp(fields[i].key, key) == 0)
@@ -526,7 +526,7 @@ int request_read(struct request *request, struct arena *arena, const struct json
     const char *key;
     const struct json *value;
     for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
-        const struct field *field = field_of(key);
+        const struct req_field *field = field_of(key);
         int r = field ? read_field(&reading, field, value) : no_field(&reading, key);
         if (r < 0)
             return r;
@@ -577,52 +577,52 @@ static void write_dependencies(struct json *object, const struct request *reques
 }
 
 /* A field whose value is not what holds where nothing is said. */
-static void write_field(struct json *object, const struct field *field, const void *at,
-                        const void *standard)
+static void write_field(struct json *object, const struct req_field *field,
+                        const void *at, const void *standard)
 {
     const char *text = NULL;
     switch (field->type) {
-    case FIELD_TEXT:
-    case FIELD_WORD:
-    case FIELD_PATH:
+    case REQ_TEXT:
+    case REQ_WORD:
+    case REQ_PATH:
         text = *(const char *const *)at;
         if (text && (!*(const char *const *)standard ||
                      strcmp(text, *(const char *const *)standard) != 0))
             json_put_text(object, field->key, text);
         break;
-    case FIELD_COUNT:
+    case REQ_COUNT:
         if (*(const uint32_t *)at != *(const uint32_t *)standard)
             json_put_count(object, field->key, *(const uint32_t *)at);
         break;
-    case FIELD_BYTES:
+    case REQ_BYTES:
         if (*(const uint32_t *)at != 0)
             json_put_count(object, field->key, (int64_t) * (const uint32_t *)at << 20);
         break;
-    case FIELD_NUMBER:
+    case REQ_NUMBER:
         if (*(const double *)at != *(const double *)standard)
             json_put_number(object, field->key, *(const double *)at);
         break;
-    case FIELD_TIME:
+    case REQ_TIME:
         if (*(const int64_t *)at != *(const int64_t *)standard)
             json_put_number(object, field->key,
                             (double)(*(const int64_t *)at / 1000) / 1e6);
         break;
-    case FIELD_FLAG:
+    case REQ_FLAG:
         if (*(const bool *)at != *(const bool *)standard)
             json_put_flag(object, field->key, *(const bool *)at);
         break;
-    case FIELD_CLASS:
+    case REQ_CLASS:
         if (*(const enum job_class *)at != *(const enum job_class *)standard)
             json_put_text(object, field->key, classes[*(const enum job_class *)at]);
         break;
-    case FIELD_SIGNAL:
+    case REQ_SIGNAL:
         if (*(const int *)at != 0 && *(const int *)at != *(const int *)standard)
             json_put_text(object, field->key, request_signal_name(*(const int *)at));
         break;
-    case FIELD_ARGS:
-    case FIELD_ENV:
-    case FIELD_CPUS:
-    case FIELD_DEPENDENCIES:
+    case REQ_ARGS:
+    case REQ_ENV:
+    case REQ_CPUS:
+    case REQ_DEPENDENCIES:
         break; /* not by themselves: see request_write() */
     }
 }

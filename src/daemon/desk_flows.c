@@ -29,7 +29,7 @@
 static bool leaves_levels(const struct flow_policy *flow, const char *settings)
 {
     bool said = strncmp(settings, "levels=", 7) == 0 || strstr(settings, ",levels=");
-    for (const struct param *p = flow->params; p && p->name && !said; p++)
+    for (const struct field *p = flow->params; p && p->name && !said; p++)
         if (strcmp(p->name, "levels") == 0)
             return true;
     return false;

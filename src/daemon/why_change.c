@@ -26,7 +26,7 @@
 
 static bool works_in_rounds(const struct policy *policy)
 {
-    for (const struct param *param = policy->params; param && param->name; param++)
+    for (const struct field *param = policy->params; param && param->name; param++)
         if (strcmp(param->name, "round") == 0)
             return true;
     return false;

@@ -67,8 +67,8 @@ static void crux_fini(void *self)
     senders_release(&crux->senders);
 }
 
-static const struct param crux_params[] = {
-    { "levels", PARAM_COUNT, offsetof(struct crux, levels), "8", NULL,
+static const struct field crux_params[] = {
+    { "levels", FIELD_COUNT, offsetof(struct crux, levels), "8", NULL,
       "levels the network has", 1, FLOW_LEVELS_MAX },
     { 0 },
 };

@@ -47,7 +47,7 @@ struct flow_policy {
     const char *name;           /* as written in config, CLI, API and docs   */
     const char *brief;          /* one line                                  */
     const char *source;         /* the paper it comes from                   */
-    const struct param *params; /* its settings, stored in self before init  */
+    const struct field *params; /* its settings, stored in self before init  */
     size_t self_size;           /* private state: zeroed, lives with the run */
 
     /* Optional.  Prepare private state; 'run' outlives the policy. */

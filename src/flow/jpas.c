@@ -396,22 +396,22 @@ static const char *const late_names[] = { "gain", "shortest", NULL };
 
 #define AT(field) offsetof(struct jpas, field)
 
-static const struct param jpas_params[] = {
-    { "period", PARAM_TIME, AT(period_ns), "10s", NULL, "how often the order is made",
+static const struct field jpas_params[] = {
+    { "period", FIELD_TIME, AT(period_ns), "10s", NULL, "how often the order is made",
       0.1, 1e6 },
-    { "levels", PARAM_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
+    { "levels", FIELD_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
       FLOW_LEVELS_MAX },
-    { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1.1", NULL,
+    { "hysteresis", FIELD_NUMBER, AT(hysteresis), "1.1", NULL,
       "ratio of scores from which one overtakes another", 1, 100 },
-    { "aging", PARAM_COUNT, AT(aging), "6", "periods",
+    { "aging", FIELD_COUNT, AT(aging), "6", "periods",
       "without a step after which a job goes first for one", 1, 1e6 },
-    { "converged", PARAM_NUMBER, AT(converged), "0.99", "share",
+    { "converged", FIELD_NUMBER, AT(converged), "0.99", "share",
       "of the way behind it from which a job goes last", 0, 1 },
-    { "early", PARAM_CHOICE, AT(early), "gain", NULL, "order of jobs on their way",
+    { "early", FIELD_CHOICE, AT(early), "gain", NULL, "order of jobs on their way",
       .choices = early_names },
-    { "late", PARAM_CHOICE, AT(late), "gain", NULL, "order of jobs past the goal",
+    { "late", FIELD_CHOICE, AT(late), "gain", NULL, "order of jobs past the goal",
       .choices = late_names },
-    { "goal", PARAM_NUMBER, AT(goal), "0.9", "share",
+    { "goal", FIELD_NUMBER, AT(goal), "0.9", "share",
       "of the way behind it from which a job is late", 0, 1 },
     { 0 },
 };

@@ -84,14 +84,14 @@ static void las_flow_fini(void *self)
 
 #define AT(field) offsetof(struct las_flow, field)
 
-static const struct param las_flow_params[] = {
-    { "levels", PARAM_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
+static const struct field las_flow_params[] = {
+    { "levels", FIELD_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
       FLOW_LEVELS_MAX },
-    { "first", PARAM_NUMBER, AT(first_gb), "1", "GB",
+    { "first", FIELD_NUMBER, AT(first_gb), "1", "GB",
       "sent before it leaves the first queue", 1e-6, 1e9 },
-    { "factor", PARAM_NUMBER, AT(factor), "4", NULL, "from one queue to the next", 1.01,
+    { "factor", FIELD_NUMBER, AT(factor), "4", NULL, "from one queue to the next", 1.01,
       1e6 },
-    { "period", PARAM_TIME, AT(period_ns), "10s", NULL,
+    { "period", FIELD_TIME, AT(period_ns), "10s", NULL,
       "how often queues are looked at", 0.1, 1e6 },
     { 0 },
 };

@@ -34,7 +34,7 @@ void flow_wake(struct flow_plan *plan, int64_t at_ns)
 
 uint32_t flow_levels(const struct flow_policy *policy, const void *self)
 {
-    for (const struct param *p = policy->params; p && p->name; p++)
+    for (const struct field *p = policy->params; p && p->name; p++)
         if (strcmp(p->name, "levels") == 0)
             return *(const uint32_t *)((const char *)self + p->offset);
     return 1;

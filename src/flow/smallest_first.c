@@ -63,8 +63,8 @@ static void smallest_fini(void *self)
     senders_release(&smallest->senders);
 }
 
-static const struct param smallest_params[] = {
-    { "levels", PARAM_COUNT, offsetof(struct smallest, levels), "8", NULL,
+static const struct field smallest_params[] = {
+    { "levels", FIELD_COUNT, offsetof(struct smallest, levels), "8", NULL,
       "levels the network has", 1, FLOW_LEVELS_MAX },
     { 0 },
 };

@@ -10,19 +10,11 @@
 #include "base/error.h"
 
 /* One value by name and place; lists are apart. */
-enum field_kind {
-    FIELD_TEXT,
-    FIELD_U64,
-    FIELD_U32,
-    FIELD_I64,
-    FIELD_INT,
-    FIELD_BOOL,
-    FIELD_REAL
-};
+enum ord_kind { ORD_TEXT, ORD_U64, ORD_U32, ORD_I64, ORD_INT, ORD_BOOL, ORD_REAL };
 
-struct field {
+struct ord_field {
     const char *key;
-    enum field_kind kind;
+    enum ord_kind kind;
     size_t offset;
 };
 
@@ -31,41 +23,41 @@ struct field {
         name, kind, offsetof(struct order, member) \
     }
 
-static const struct field fields[] = {
-    FIELD("id", FIELD_U64, launch.id),
-    FIELD("name", FIELD_TEXT, launch.name),
-    FIELD("script", FIELD_TEXT, launch.script),
-    FIELD("cwd", FIELD_TEXT, launch.cwd),
-    FIELD("out", FIELD_TEXT, launch.out),
-    FIELD("err", FIELD_TEXT, launch.err),
-    FIELD("ckpt_dir", FIELD_TEXT, launch.ckpt_dir),
-    FIELD("pattern", FIELD_TEXT, launch.pattern),
-    FIELD("signal", FIELD_INT, launch.signal),
-    FIELD("limit_ns", FIELD_I64, launch.limit_ns),
-    FIELD("limit_warns", FIELD_BOOL, launch.limit_warns),
-    FIELD("warn_ns", FIELD_I64, launch.warn_ns),
-    FIELD("slurm_names", FIELD_BOOL, launch.slurm_names),
-    FIELD("tasks_per_node", FIELD_U32, launch.tasks_per_node),
-    FIELD("array_id", FIELD_U64, launch.array_id),
-    FIELD("array_index", FIELD_U32, launch.array_index),
-    FIELD("has_steps", FIELD_BOOL, launch.has_steps),
-    FIELD("uid", FIELD_U32, launch.uid),
-    FIELD("gid", FIELD_U32, launch.gid),
-    FIELD("te", FIELD_BOOL, launch.te),
-    FIELD("attempt", FIELD_U32, attempt),
-    FIELD("own_out", FIELD_BOOL, own_out),
-    FIELD("become", FIELD_BOOL, become),
-    FIELD("gpus", FIELD_TEXT, gpus),
-    FIELD("type", FIELD_TEXT, type),
-    FIELD("cgroup", FIELD_TEXT, cgroup),
-    FIELD("gpu_count", FIELD_U32, gpu_count),
-    FIELD("cpu_milli", FIELD_U32, cpu_milli),
-    FIELD("mem_mib", FIELD_U32, mem_mib),
-    FIELD("steps_kept", FIELD_REAL, steps_kept),
-    FIELD("grace_ns", FIELD_I64, grace_ns),
-    FIELD("dscp", FIELD_INT, dscp),
+static const struct ord_field fields[] = {
+    FIELD("id", ORD_U64, launch.id),
+    FIELD("name", ORD_TEXT, launch.name),
+    FIELD("script", ORD_TEXT, launch.script),
+    FIELD("cwd", ORD_TEXT, launch.cwd),
+    FIELD("out", ORD_TEXT, launch.out),
+    FIELD("err", ORD_TEXT, launch.err),
+    FIELD("ckpt_dir", ORD_TEXT, launch.ckpt_dir),
+    FIELD("pattern", ORD_TEXT, launch.pattern),
+    FIELD("signal", ORD_INT, launch.signal),
+    FIELD("limit_ns", ORD_I64, launch.limit_ns),
+    FIELD("limit_warns", ORD_BOOL, launch.limit_warns),
+    FIELD("warn_ns", ORD_I64, launch.warn_ns),
+    FIELD("slurm_names", ORD_BOOL, launch.slurm_names),
+    FIELD("tasks_per_node", ORD_U32, launch.tasks_per_node),
+    FIELD("array_id", ORD_U64, launch.array_id),
+    FIELD("array_index", ORD_U32, launch.array_index),
+    FIELD("has_steps", ORD_BOOL, launch.has_steps),
+    FIELD("uid", ORD_U32, launch.uid),
+    FIELD("gid", ORD_U32, launch.gid),
+    FIELD("te", ORD_BOOL, launch.te),
+    FIELD("attempt", ORD_U32, attempt),
+    FIELD("own_out", ORD_BOOL, own_out),
+    FIELD("become", ORD_BOOL, become),
+    FIELD("gpus", ORD_TEXT, gpus),
+    FIELD("type", ORD_TEXT, type),
+    FIELD("cgroup", ORD_TEXT, cgroup),
+    FIELD("gpu_count", ORD_U32, gpu_count),
+    FIELD("cpu_milli", ORD_U32, cpu_milli),
+    FIELD("mem_mib", ORD_U32, mem_mib),
+    FIELD("steps_kept", ORD_REAL, steps_kept),
+    FIELD("grace_ns", ORD_I64, grace_ns),
+    FIELD("dscp", ORD_INT, dscp),
 };
-#define FIELD_COUNT (sizeof fields / sizeof fields[0])
+#define FIELD_TOTAL (sizeof fields / sizeof fields[0])
 
 /* --- writing ----------------------------------------------------------------------- */
 
@@ -77,29 +69,29 @@ static void add_text(struct buf *buf, const char *key, const char *value)
     buf_add(buf, "", 1);
 }
 
-static void add_field(struct buf *buf, const struct field *field, const void *at)
+static void add_field(struct buf *buf, const struct ord_field *field, const void *at)
 {
     switch (field->kind) {
-    case FIELD_TEXT:
+    case ORD_TEXT:
         if (*(const char *const *)at)
             add_text(buf, field->key, *(const char *const *)at);
         return;
-    case FIELD_U64:
+    case ORD_U64:
         buf_print(buf, "%s=%" PRIu64, field->key, *(const uint64_t *)at);
         break;
-    case FIELD_U32:
+    case ORD_U32:
         buf_print(buf, "%s=%" PRIu32, field->key, *(const uint32_t *)at);
         break;
-    case FIELD_I64:
+    case ORD_I64:
         buf_print(buf, "%s=%" PRId64, field->key, *(const int64_t *)at);
         break;
-    case FIELD_INT:
+    case ORD_INT:
         buf_print(buf, "%s=%d", field->key, *(const int *)at);
         break;
-    case FIELD_BOOL:
+    case ORD_BOOL:
         buf_print(buf, "%s=%d", field->key, *(const bool *)at);
         break;
-    case FIELD_REAL:
+    case ORD_REAL:
         buf_print(buf, "%s=%.17g", field->key, *(const double *)at);
         break;
     }
@@ -108,7 +100,7 @@ static void add_field(struct buf *buf, const struct field *field, const void *at
 
 void order_write(const struct order *order, struct buf *buf)
 {
-    for (size_t i = 0; i < FIELD_COUNT; i++)
+    for (size_t i = 0; i < FIELD_TOTAL; i++)
         add_field(buf, &fields[i], (const char *)order + fields[i].offset);
     for (const char *const *arg = order->launch.argv; arg && *arg; arg++)
         add_text(buf, "arg", *arg);
@@ -141,40 +133,40 @@ static bool whole(const char *text, int64_t low, uint64_t high, uint64_t *ret)
     return errno == 0 && *end == '\0' && value <= high;
 }
 
-static bool set_field(const struct field *field, void *at, const char *value)
+static bool set_field(const struct ord_field *field, void *at, const char *value)
 {
     uint64_t number = 0;
     char *end;
     switch (field->kind) {
-    case FIELD_TEXT:
+    case ORD_TEXT:
         *(const char **)at = value;
         return true;
-    case FIELD_U64:
+    case ORD_U64:
         if (!whole(value, 0, UINT64_MAX, &number))
             return false;
         *(uint64_t *)at = number;
         return true;
-    case FIELD_U32:
+    case ORD_U32:
         if (!whole(value, 0, UINT32_MAX, &number))
             return false;
         *(uint32_t *)at = (uint32_t)number;
         return true;
-    case FIELD_I64:
+    case ORD_I64:
         if (!whole(value, INT64_MIN, INT64_MAX, &number))
             return false;
         *(int64_t *)at = (int64_t)number;
         return true;
-    case FIELD_INT:
+    case ORD_INT:
         if (!whole(value, INT32_MIN, INT32_MAX, &number))
             return false;
         *(int *)at = (int)(int64_t)number;
         return true;
-    case FIELD_BOOL:
+    case ORD_BOOL:
         if (!whole(value, 0, 1, &number))
             return false;
         *(bool *)at = number == 1;
         return true;
-    case FIELD_REAL:
+    case ORD_REAL:
         *(double *)at = strtod(value, &end);
         return end != value && *end == '\0';
     }
@@ -206,7 +198,7 @@ static int read_record(struct order *order, struct lists *lists, const char *key
         order->groups[order->group_count++] = (uint32_t)group;
         return 0;
     }
-    for (size_t i = 0; i < FIELD_COUNT; i++)
+    for (size_t i = 0; i < FIELD_TOTAL; i++)
         if (strcmp(key, fields[i].key) == 0) {
             if (set_field(&fields[i], (char *)order + fields[i].offset, value))
                 return 0;

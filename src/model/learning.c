@@ -19,38 +19,38 @@ const double learning_accuracies[LEARNING_ACCURACIES] = { 0.90, 0.95 };
 #define AT(field) .offset = offsetof(struct learning, field)
 #define KMAX \
     { \
-        "kmax", PARAM_NUMBER, AT(kmax), "0", NULL, "step at which it is done", 0, 1e18 \
+        "kmax", FIELD_NUMBER, AT(kmax), "0", NULL, "step at which it is done", 0, 1e18 \
     }
 #define NOISE \
     { \
-        "noise", PARAM_NUMBER, AT(noise), "0", "share", \
+        "noise", FIELD_NUMBER, AT(noise), "0", "share", \
             "deviation of what is reported, of the way from first to last", 0, 10 \
     }
 
-static const struct param exp_params[] = {
-    { "mu", PARAM_NUMBER, AT(mu), "0.9", NULL, "factor per step", 1e-9, 1 - 1e-12 },
-    { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
-    { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
+static const struct field exp_params[] = {
+    { "mu", FIELD_NUMBER, AT(mu), "0.9", NULL, "factor per step", 1e-9, 1 - 1e-12 },
+    { "first", FIELD_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
+    { "last", FIELD_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
     NOISE,
     { 0 },
 };
 
-static const struct param inv_params[] = {
-    { "a", PARAM_NUMBER, AT(a), "0", NULL, "of the square", 0, 1e18 },
-    { "b", PARAM_NUMBER, AT(b), "0.1", NULL, "of the step", 0, 1e18 },
-    { "c", PARAM_NUMBER, AT(c), "1", NULL, "constant", 1e-18, 1e18 },
-    { "first", PARAM_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
-    { "last", PARAM_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
+static const struct field inv_params[] = {
+    { "a", FIELD_NUMBER, AT(a), "0", NULL, "of the square", 0, 1e18 },
+    { "b", FIELD_NUMBER, AT(b), "0.1", NULL, "of the step", 0, 1e18 },
+    { "c", FIELD_NUMBER, AT(c), "1", NULL, "constant", 1e-18, 1e18 },
+    { "first", FIELD_NUMBER, AT(first), "1", NULL, "loss at step 0", -1e30, 1e30 },
+    { "last", FIELD_NUMBER, AT(last), "0", NULL, "loss at the end", -1e30, 1e30 },
     KMAX,
     NOISE,
     { 0 },
 };
 
-static const struct param acc_params[] = {
-    { "tau", PARAM_NUMBER, AT(tau), "100", NULL, "steps to 63 %", 1e-9, 1e18 },
-    { "first", PARAM_NUMBER, AT(first), "0", NULL, "accuracy at step 0", 0, 1 },
-    { "last", PARAM_NUMBER, AT(last), "1", NULL, "accuracy at the end", 0, 1 },
+static const struct field acc_params[] = {
+    { "tau", FIELD_NUMBER, AT(tau), "100", NULL, "steps to 63 %", 1e-9, 1e18 },
+    { "first", FIELD_NUMBER, AT(first), "0", NULL, "accuracy at step 0", 0, 1 },
+    { "last", FIELD_NUMBER, AT(last), "1", NULL, "accuracy at the end", 0, 1 },
     KMAX,
     NOISE,
     { 0 },
@@ -58,7 +58,7 @@ static const struct param acc_params[] = {
 
 static const struct {
     const char *name;
-    const struct param *params;
+    const struct field *params;
 } families[] = {
     [LEARNING_EXP] = { "exp", exp_params },
     [LEARNING_INV] = { "inv", inv_params },
@@ -120,7 +120,7 @@ int learning_parse_points(struct learning *learning, const char *text,
             parsed.family = (enum learning_family)i;
     if (parsed.family == LEARNING_NONE)
         return error_set(err, -EINVAL, "no curve '%.40s', want exp, inv or acc", text);
-    const struct param *params = families[parsed.family].params;
+    const struct field *params = families[parsed.family].params;
     param_defaults(params, &parsed);
     int r = param_parse(params, &parsed, families[parsed.family].name,
                         text[bytes] ? text + bytes + 1 : "", err);
@@ -175,13 +175,13 @@ const char *learning_text(const struct learning *learning,
     if (learning->family == LEARNING_POINTS)
         return points_text(learning, text);
     struct learning standard = { 0 };
-    const struct param *params = families[learning->family].params;
+    const struct field *params = families[learning->family].params;
     param_defaults(params, &standard);
     struct buf buf;
     buf_init(&buf, LEARNING_TEXT_BYTES);
     buf_text(&buf, families[learning->family].name);
     const char *before = ":";
-    for (const struct param *p = params; p->name; p++) {
+    for (const struct field *p = params; p->name; p++) {
         double value = *(const double *)((const char *)learning + p->offset);
         if (value == *(const double *)((const char *)&standard + p->offset))
             continue;

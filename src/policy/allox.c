@@ -157,7 +157,7 @@ static int allox_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &allox_rule, view, seed, run, err);
 }
 
-static const struct param allox_params[] = {
+static const struct field allox_params[] = {
     GAVEL_PARAMS(struct allox_policy, gavel),
     { NULL },
 };

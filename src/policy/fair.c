@@ -64,7 +64,7 @@ static void fair_explain(const void *self, const struct view *view, job_id job,
     elastic_explain(&fair->elastic, view, job, reasons);
 }
 
-static const struct param fair_params[] = {
+static const struct field fair_params[] = {
     ELASTIC_PARAMS(struct fair, elastic),
     { NULL },
 };

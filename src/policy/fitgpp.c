@@ -206,18 +206,18 @@ static const char *const normalisers[] = { "running", "fixed", NULL };
 
 #define AT(field) .offset = offsetof(struct fitgpp, field)
 
-static const struct param fitgpp_params[] = {
-    { "s", PARAM_NUMBER, AT(s), "4.0", NULL,
+static const struct field fitgpp_params[] = {
+    { "s", FIELD_NUMBER, AT(s), "4.0", NULL,
       "weight of the grace period against the size", 0, 1e6 },
-    { "max_preemptions", PARAM_COUNT, AT(preempt_max), "1", NULL,
+    { "max_preemptions", FIELD_COUNT, AT(preempt_max), "1", NULL,
       "P: times a job may be preempted in its life; 0: no limit", 0, 0 },
-    { "fallback", PARAM_CHOICE, AT(fallback), "spare", NULL,
+    { "fallback", FIELD_CHOICE, AT(fallback), "spare", NULL,
       "whoever was drawn at random in vain: spare, or paper: leaves too", 0, 0,
       fallbacks },
-    { "normalise", PARAM_CHOICE, AT(normalise), "running", NULL,
+    { "normalise", FIELD_CHOICE, AT(normalise), "running", NULL,
       "maxima in the score: running jobs', or fixed: a node and grace_max", 0, 0,
       normalisers },
-    { "grace_max", PARAM_TIME, AT(grace_max_ns), "20m", NULL,
+    { "grace_max", FIELD_TIME, AT(grace_max_ns), "20m", NULL,
       "with normalise=fixed: the longest grace period", 0, 0 },
     COST_TEST_PARAM(struct fitgpp, cost_test),
     { 0 },

@@ -179,7 +179,7 @@ static int gandiva_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &gandiva_rule, view, seed, run, err);
 }
 
-static const struct param gandiva_params[] = {
+static const struct field gandiva_params[] = {
     GAVEL_PARAMS(struct gandiva, gavel),
     { NULL },
 };

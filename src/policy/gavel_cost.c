@@ -137,10 +137,10 @@ static int cost_slo_init(void *self, const struct view *view, uint64_t seed,
     return start(self, true, view, seed, run, err);
 }
 
-static const struct param cost_params[] = {
+static const struct field cost_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_cost, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_cost, lp.gavel),
-    { "form", PARAM_CHOICE, offsetof(struct gavel_cost, form), "released", NULL,
+    { "form", FIELD_CHOICE, offsetof(struct gavel_cost, form), "released", NULL,
       "work over money, or a sum of rates over prices", 0, 0, forms },
     GAVEL_PARAMS(struct gavel_cost, lp.gavel),
     { NULL },

@@ -182,7 +182,7 @@ static int fifo_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &fifo_rule, view, seed, run, err);
 }
 
-static const struct param fifo_params[] = {
+static const struct field fifo_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_fifo, gavel),
     GAVEL_PARAM_SHARING(struct gavel_fifo, gavel),
     GAVEL_PARAMS(struct gavel_fifo, gavel),

@@ -46,7 +46,7 @@ static int ftf_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &ftf_rule, view, seed, run, err);
 }
 
-static const struct param ftf_params[] = {
+static const struct field ftf_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_ftf, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_ftf, lp.gavel),
     GAVEL_PARAMS(struct gavel_ftf, lp.gavel),

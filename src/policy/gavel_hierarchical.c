@@ -106,10 +106,10 @@ static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, rule, view, seed, run, err);
 }
 
-static const struct param hierarchical_params[] = {
+static const struct field hierarchical_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_hierarchical, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_hierarchical, lp.gavel),
-    { "inside", PARAM_CHOICE, offsetof(struct gavel_hierarchical, inside), "fairness",
+    { "inside", FIELD_CHOICE, offsetof(struct gavel_hierarchical, inside), "fairness",
       NULL, "how jobs of an entity that the cluster does not name share", 0, 0,
       insides },
     GAVEL_PARAMS(struct gavel_hierarchical, lp.gavel),

@@ -39,10 +39,10 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &las_rule, view, seed, run, err);
 }
 
-static const struct param las_params[] = {
+static const struct field las_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_las, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_las, lp.gavel),
-    { "water_filling", PARAM_FLAG, offsetof(struct gavel_las, water_filling), "false",
+    { "water_filling", FIELD_FLAG, offsetof(struct gavel_las, water_filling), "false",
       NULL, "after the least, the next least, and so on" },
     GAVEL_PARAMS(struct gavel_las, lp.gavel),
     { NULL },

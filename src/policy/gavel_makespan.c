@@ -34,7 +34,7 @@ static int makespan_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &makespan_rule, view, seed, run, err);
 }
 
-static const struct param makespan_params[] = {
+static const struct field makespan_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_makespan, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_makespan, lp.gavel),
     GAVEL_PARAMS(struct gavel_makespan, lp.gavel),

@@ -72,7 +72,7 @@ static int sjf_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &sjf_rule, view, seed, run, err);
 }
 
-static const struct param sjf_params[] = {
+static const struct field sjf_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_sjf, gavel),
     GAVEL_PARAMS(struct gavel_sjf, gavel),
     { NULL },

@@ -30,7 +30,7 @@ static int throughput_start(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &throughput_rule, view, seed, run, err);
 }
 
-static const struct param throughput_params[] = {
+static const struct field throughput_params[] = {
     GAVEL_PARAM_AWARE(struct gavel_throughput, lp.gavel),
     GAVEL_PARAM_SHARING(struct gavel_throughput, lp.gavel),
     GAVEL_PARAMS(struct gavel_throughput, lp.gavel),

@@ -30,7 +30,7 @@ static int isolated_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &isolated_rule, view, seed, run, err);
 }
 
-static const struct param isolated_params[] = {
+static const struct field isolated_params[] = {
     GAVEL_PARAMS(struct isolated, gavel),
     { NULL },
 };

@@ -249,14 +249,14 @@ static void las_explain(const void *self, const struct view *view, job_id job,
     cost_test_explain(&las->cost_test, view, job, reasons);
 }
 
-static const struct param las_params[] = {
-    { "quantum", PARAM_TIME, offsetof(struct las, quantum_ns), "300s", "GPU-time",
+static const struct field las_params[] = {
+    { "quantum", FIELD_TIME, offsetof(struct las, quantum_ns), "300s", "GPU-time",
       "service at which the first queue ends", 1e-3, 1e9 },
-    { "growth", PARAM_NUMBER, offsetof(struct las, growth), "2", NULL,
+    { "growth", FIELD_NUMBER, offsetof(struct las, growth), "2", NULL,
       "each further queue ends at so many times as much", 1.01, 1e6 },
-    { "queues", PARAM_COUNT, offsetof(struct las, queue_count), "12", NULL,
+    { "queues", FIELD_COUNT, offsetof(struct las, queue_count), "12", NULL,
       "number of queues; 2 as in Tiresias", 1, QUEUES_MAX },
-    { "promote", PARAM_NUMBER, offsetof(struct las, promote), "0", "times its run time",
+    { "promote", FIELD_NUMBER, offsetof(struct las, promote), "0", "times its run time",
       "a job that waited so long is back in the first queue; 0: never", 0, 1e6 },
     COST_TEST_PARAM(struct las, cost_test.choice),
     { NULL },

@@ -22,7 +22,7 @@ struct policy {
     const char *name;           /* as written in config, CLI, API and docs   */
     const char *brief;          /* one line for 'berth policies'             */
     const char *source;         /* the paper or book it comes from           */
-    const struct param *params; /* its settings, stored in self before init  */
+    const struct field *params; /* its settings, stored in self before init  */
     size_t self_size;           /* private state: zeroed, lives with the run */
 
     /* Optional.  Prepare private state; 'run' outlives the policy. */

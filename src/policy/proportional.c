@@ -30,7 +30,7 @@ static int proportional_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &proportional_rule, view, seed, run, err);
 }
 
-static const struct param proportional_params[] = {
+static const struct field proportional_params[] = {
     GAVEL_PARAMS(struct proportional, gavel),
     { NULL },
 };

@@ -73,10 +73,10 @@ static void rand_explain(const void *self, const struct view *view, job_id job,
     trial_explain(&rand->trial, view, job, reasons);
 }
 
-static const struct param rand_params[] = {
-    { "max_preemptions", PARAM_COUNT, offsetof(struct rand, preempt_max), "0", NULL,
+static const struct field rand_params[] = {
+    { "max_preemptions", FIELD_COUNT, offsetof(struct rand, preempt_max), "0", NULL,
       "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
-    { "spare", PARAM_FLAG, offsetof(struct rand, spare), "false", NULL,
+    { "spare", FIELD_FLAG, offsetof(struct rand, spare), "false", NULL,
       "let those stay who were picked in vain", 0, 0, NULL },
     COST_TEST_PARAM(struct rand, cost_test),
     { 0 },

@@ -304,16 +304,16 @@ static void slaq_explain(const void *self, const struct view *view, job_id job,
     elastic_explain(&slaq->elastic, view, job, reasons);
 }
 
-static const struct param slaq_params[] = {
+static const struct field slaq_params[] = {
     ELASTIC_PARAMS(struct slaq, elastic),
-    { "floor", PARAM_NUMBER, offsetof(struct slaq, floor), "0.7", "share",
+    { "floor", FIELD_NUMBER, offsetof(struct slaq, floor), "0.7", "share",
       "of an equal share that nobody falls below; 0 as in the paper", 0, 1 },
-    { "young", PARAM_NUMBER, offsetof(struct slaq, young), "0.3", "share",
+    { "young", FIELD_NUMBER, offsetof(struct slaq, young), "0.3", "share",
       "of what is left to learn that a step brings, until reports say", 0, 0.99 },
-    { "horizon", PARAM_TIME, offsetof(struct slaq, horizon_ns), "30s", NULL,
+    { "horizon", FIELD_TIME, offsetof(struct slaq, horizon_ns), "30s", NULL,
       "over how long gains are compared, an epoch at least; 0 as in the paper", 0,
       1e9 },
-    { "forecast", PARAM_CHOICE, offsetof(struct slaq, forecast), "reported", NULL,
+    { "forecast", FIELD_CHOICE, offsetof(struct slaq, forecast), "reported", NULL,
       "curves as fitted to reports, or as declared by jobs that do so",
       .choices = forecast_names },
     { NULL },

@@ -144,7 +144,7 @@ static void srtf_explain(const void *self, const struct view *view, job_id job,
     cost_test_explain(&srtf->cost_test, view, job, reasons);
 }
 
-static const struct param srtf_params[] = {
+static const struct field srtf_params[] = {
     COST_TEST_PARAM(struct srtf, cost_test.choice),
     { NULL },
 };

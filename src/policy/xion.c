@@ -148,21 +148,21 @@ static void xion_explain(const void *self, const struct view *view, job_id job,
 
 #define AT(field) .offset = offsetof(struct xion, cost_test.model.settings.field)
 
-static const struct param xion_params[] = {
-    { "theta", PARAM_NUMBER, AT(theta), "1", NULL,
+static const struct field xion_params[] = {
+    { "theta", FIELD_NUMBER, AT(theta), "1", NULL,
       "seconds of completion time a swap must spare per GPU-second it wastes", 0,
       1000 },
-    { "hysteresis", PARAM_NUMBER, AT(hysteresis), "1", NULL,
+    { "hysteresis", FIELD_NUMBER, AT(hysteresis), "1", NULL,
       "factor on theta for a victim that has hardly begun", 0, 1000 },
-    { "gang", PARAM_NUMBER, AT(gang), "0.1", NULL,
+    { "gang", FIELD_NUMBER, AT(gang), "0.1", NULL,
       "order by remaining time / GPUs ^ gang: above 0 gangs come earlier", 0, 1 },
-    { "depth", PARAM_COUNT, AT(depth), "32", NULL, "ends of jobs to look ahead", 1,
+    { "depth", FIELD_COUNT, AT(depth), "32", NULL, "ends of jobs to look ahead", 1,
       64 },
-    { "stretch", PARAM_NUMBER, AT(stretch), "1", NULL,
+    { "stretch", FIELD_NUMBER, AT(stretch), "1", NULL,
       "share by which a newcomer left waiting waits longer than can be seen", 0, 100 },
-    { "spread", PARAM_NUMBER, AT(spread), "0", NULL,
+    { "spread", FIELD_NUMBER, AT(spread), "0", NULL,
       "deviation (sigma, log-normal) of remaining times from their estimates", 0, 3 },
-    { "quantile", PARAM_NUMBER, AT(quantile), "0.7", NULL,
+    { "quantile", FIELD_NUMBER, AT(quantile), "0.7", NULL,
       "of that, taken for a newcomer; one less this for a victim", 0.5, 0.99 },
     { 0 },
 };

@@ -118,21 +118,21 @@ static const char *const published[][2] = {
 static const char *const forms[] = { "paper", "released", NULL };
 static const char *const compats[] = { "none", "released", NULL };
 
-static const struct param settings[] = {
-    { "aware", PARAM_FLAG, offsetof(struct recipe, aware), "true", NULL,
+static const struct field settings[] = {
+    { "aware", FIELD_FLAG, offsetof(struct recipe, aware), "true", NULL,
       "knows how fast each job runs on each type" },
-    { "sharing", PARAM_FLAG, offsetof(struct recipe, sharing), "false", NULL,
+    { "sharing", FIELD_FLAG, offsetof(struct recipe, sharing), "false", NULL,
       "two jobs may share accelerators" },
-    { "water_filling", PARAM_FLAG, offsetof(struct recipe, water_filling), "false",
+    { "water_filling", FIELD_FLAG, offsetof(struct recipe, water_filling), "false",
       NULL, "all levels, not the least alone" },
-    { "form", PARAM_CHOICE, offsetof(struct recipe, form), "paper", NULL,
+    { "form", FIELD_CHOICE, offsetof(struct recipe, form), "paper", NULL,
       "of cost: rates over prices paid, or rates over prices summed up",
       .choices = forms },
-    { "compat", PARAM_CHOICE, offsetof(struct recipe, compat), "none", NULL,
+    { "compat", FIELD_CHOICE, offsetof(struct recipe, compat), "none", NULL,
       "gavel-fifo: as the published system does it", .choices = compats },
-    { "seed", PARAM_COUNT, offsetof(struct recipe, seed), "0", NULL,
+    { "seed", FIELD_COUNT, offsetof(struct recipe, seed), "0", NULL,
       "of what that draws" },
-    { "tidy", PARAM_FLAG, offsetof(struct recipe, tidy), "false", NULL,
+    { "tidy", FIELD_FLAG, offsetof(struct recipe, tidy), "false", NULL,
       "of several optima the one with the largest sum of normalised rates" },
     { 0 },
 };

@@ -21,9 +21,9 @@
 #include "workload/format.h"
 #include "workload/log.h"
 
-enum { JOB, TASK, INSTANCES, STATUS, START, END, CPU, MEM, GPU, TYPE, FIELD_COUNT };
+enum { JOB, TASK, INSTANCES, STATUS, START, END, CPU, MEM, GPU, TYPE, COLUMN_TOTAL };
 
-static const char *const names[FIELD_COUNT + 1] = {
+static const char *const names[COLUMN_TOTAL + 1] = {
     "job_name", "task_name", "inst_num", "status",   "start_time", "end_time",
     "plan_cpu", "plan_mem",  "plan_gpu", "gpu_type", NULL,
 };
@@ -50,11 +50,11 @@ static bool is_status(const char *text)
 static bool pai_sniff(const char *bytes, size_t count)
 {
     char line[4096];
-    struct table_cell fields[FIELD_COUNT];
+    struct table_cell fields[COLUMN_TOTAL];
     format_first_line(bytes, count, line, sizeof line);
     uint32_t n =
-        table_split(line, strlen(line), ',', /* quoted= */ false, fields, FIELD_COUNT);
-    if (n != FIELD_COUNT && n != JOB_TABLE_FIELDS)
+        table_split(line, strlen(line), ',', /* quoted= */ false, fields, COLUMN_TOTAL);
+    if (n != COLUMN_TOTAL && n != JOB_TABLE_FIELDS)
         return false;
     return is_status(fields[STATUS].text) || format_has(bytes, count, ',', names);
 }
@@ -78,11 +78,11 @@ static int read_line(struct pai *pai, struct table *table, struct error *err)
                          "%s:%llu: this is pai_job_table, which has no GPU "
                          "counts, want pai_task_table",
                          table->reader->name, (unsigned long long)table->reader->line);
-    if (table->field_count != FIELD_COUNT)
+    if (table->field_count != COLUMN_TOTAL)
         return error_set(err, -EINVAL,
                          "%s:%llu: %u fields, want the %u of pai_task_table",
                          table->reader->name, (unsigned long long)table->reader->line,
-                         table->field_count, FIELD_COUNT);
+                         table->field_count, COLUMN_TOTAL);
     return 1;
 }
 

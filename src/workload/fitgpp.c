@@ -240,11 +240,11 @@ static void fitgpp_close(void *self)
 
 #define AT(field) .offset = offsetof(struct fitgpp, field)
 
-static const struct param fitgpp_params[] = {
-    { "jobs", PARAM_COUNT, AT(jobs), "65536", NULL, "how many jobs", 1, 1e8 },
-    { "load", PARAM_NUMBER, AT(load), "2.0", NULL,
+static const struct field fitgpp_params[] = {
+    { "jobs", FIELD_COUNT, AT(jobs), "65536", NULL, "how many jobs", 1, 1e8 },
+    { "load", FIELD_NUMBER, AT(load), "2.0", NULL,
       "demand in the system that arrivals keep up, in clusters", 0.01, 100 },
-    { "trial_share", PARAM_NUMBER, AT(trial_share), "0.3", NULL,
+    { "trial_share", FIELD_NUMBER, AT(trial_share), "0.3", NULL,
       "share of trial jobs among all", 0, 1 },
     { 0 },
 };

@@ -125,19 +125,19 @@ static int gavel_next(void *self, struct job_spec *spec, struct error *err)
 
 #define AT(field) .offset = offsetof(struct gavel, field)
 
-static const struct param gavel_params[] = {
-    { "lam", PARAM_NUMBER, AT(lam_s), "900", "s", "mean time between arrivals", 0.001,
+static const struct field gavel_params[] = {
+    { "lam", FIELD_NUMBER, AT(lam_s), "900", "s", "mean time between arrivals", 0.001,
       1e9 },
-    { "multi", PARAM_FLAG, AT(multi), "false", NULL,
+    { "multi", FIELD_FLAG, AT(multi), "false", NULL,
       "some jobs ask for 2, 4 or 8 GPUs" },
-    { "priorities", PARAM_FLAG, AT(priorities), "false", NULL,
+    { "priorities", FIELD_FLAG, AT(priorities), "false", NULL,
       "one job in five has weight 5" },
-    { "slos", PARAM_FLAG, AT(slos), "false", NULL, "jobs have deadlines" },
-    { "steady", PARAM_COUNT, AT(steady), "0", NULL, "jobs that are there at the start",
+    { "slos", FIELD_FLAG, AT(slos), "false", NULL, "jobs have deadlines" },
+    { "steady", FIELD_COUNT, AT(steady), "0", NULL, "jobs that are there at the start",
       0, 1e9 },
-    { "static", PARAM_COUNT, AT(at_once), "0", NULL,
+    { "static", FIELD_COUNT, AT(at_once), "0", NULL,
       "so many jobs, all at the start; 0: they come one by one", 0, 1e8 },
-    { "jobs", PARAM_COUNT, AT(jobs), "0", NULL,
+    { "jobs", FIELD_COUNT, AT(jobs), "0", NULL,
       "how many jobs; 0: 1000, or as many as the window needs", 0, 1e8 },
     { 0 },
 };

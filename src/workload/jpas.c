@@ -86,18 +86,18 @@ static int jpas_next(void *self, struct job_spec *spec, struct error *err)
 
 #define AT(field) .offset = offsetof(struct jpas, field)
 
-static const struct param jpas_params[] = {
-    { "gap", PARAM_NUMBER, AT(gap_s), "100", "s", "mean time between arrivals", 0.001,
+static const struct field jpas_params[] = {
+    { "gap", FIELD_NUMBER, AT(gap_s), "100", "s", "mean time between arrivals", 0.001,
       1e6 },
-    { "volume", PARAM_NUMBER, AT(volume), "1", NULL, "factor on what is sent", 0.001,
+    { "volume", FIELD_NUMBER, AT(volume), "1", NULL, "factor on what is sent", 0.001,
       1000 },
-    { "ring", PARAM_NUMBER, AT(ring), "0.5", "share", "of jobs without a server", 0,
+    { "ring", FIELD_NUMBER, AT(ring), "0.5", "share", "of jobs without a server", 0,
       1 },
-    { "overlap", PARAM_NUMBER, AT(overlap), "0", "share",
+    { "overlap", FIELD_NUMBER, AT(overlap), "0", "share",
       "of computing that goes on beside communication", 0, 1 },
-    { "noise", PARAM_NUMBER, AT(noise), "0", "share",
+    { "noise", FIELD_NUMBER, AT(noise), "0", "share",
       "of the way to the last accuracy: deviation of what jobs report", 0, 10 },
-    { "jobs", PARAM_COUNT, AT(jobs), "60", NULL, "how many jobs", 1, 1e8 },
+    { "jobs", FIELD_COUNT, AT(jobs), "60", NULL, "how many jobs", 1, 1e8 },
     { 0 },
 };
 

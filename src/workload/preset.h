@@ -12,13 +12,13 @@
 
 struct error;
 struct job_spec;
-struct param;
+struct field;
 struct workload_facts;
 
 struct preset {
     const char *name;           /* as written before the colon                */
     const char *brief;          /* one line                                   */
-    const struct param *params; /* its settings, stored in self before open() */
+    const struct field *params; /* its settings, stored in self before open() */
     uint32_t columns;           /* what its jobs have: bits of enum column    */
     size_t self_size;           /* private state: zeroed                      */
 

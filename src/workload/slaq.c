@@ -113,19 +113,19 @@ static int slaq_next(void *self, struct job_spec *spec, struct error *err)
 
 #define AT(field) .offset = offsetof(struct slaq, field)
 
-static const struct param slaq_params[] = {
-    { "gap", PARAM_NUMBER, AT(gap_s), "15", "s", "mean time between arrivals", 0.001,
+static const struct field slaq_params[] = {
+    { "gap", FIELD_NUMBER, AT(gap_s), "15", "s", "mean time between arrivals", 0.001,
       1e6 },
-    { "work", PARAM_NUMBER, AT(work_s), "60", "unit-s",
+    { "work", FIELD_NUMBER, AT(work_s), "60", "unit-s",
       "mean of a step's work that is divided", 0.1, 1e6 },
-    { "fixed", PARAM_NUMBER, AT(fixed_s), "1", "s", "of a step that is not divided", 0,
+    { "fixed", FIELD_NUMBER, AT(fixed_s), "1", "s", "of a step that is not divided", 0,
       1e6 },
-    { "load_cost", PARAM_TIME, AT(load_ns), "0", NULL,
+    { "load_cost", FIELD_TIME, AT(load_ns), "0", NULL,
       "time to start, and to go on with another size", 0, 1e6 },
-    { "curves", PARAM_CHOICE, AT(curves), "drawn", NULL,
+    { "curves", FIELD_CHOICE, AT(curves), "drawn", NULL,
       "drawn from two families, or of real training, in BERTH_DATA",
       .choices = curves_names },
-    { "jobs", PARAM_COUNT, AT(jobs), "160", NULL, "how many jobs", 1, 1e8 },
+    { "jobs", FIELD_COUNT, AT(jobs), "160", NULL, "how many jobs", 1, 1e8 },
     { 0 },
 };
 

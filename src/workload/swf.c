@@ -31,7 +31,7 @@ enum {
     STATUS,
     USER,
     GROUP,
-    FIELD_COUNT = 18
+    COLUMN_TOTAL = 18
 };
 
 static const char *const names[] = {
@@ -52,12 +52,13 @@ static bool swf_sniff(const char *bytes, size_t count)
     if (*bytes == ';')
         return true;
     char line[4096];
-    struct table_cell fields[FIELD_COUNT];
+    struct table_cell fields[COLUMN_TOTAL];
     format_first_line(bytes, count, line, sizeof line);
-    if (table_split(line, strlen(line), ' ', false, fields, FIELD_COUNT) != FIELD_COUNT)
+    if (table_split(line, strlen(line), ' ', false, fields, COLUMN_TOTAL) !=
+        COLUMN_TOTAL)
         return false;
     double number;
-    for (uint32_t i = 0; i < FIELD_COUNT; i++)
+    for (uint32_t i = 0; i < COLUMN_TOTAL; i++)
         if (!number_real(fields[i].text, fields[i].bytes, &number))
             return false;
     return true;
@@ -101,10 +102,10 @@ static int read_line(struct table *table, struct error *err)
     while (r > 0 && (table->field_count == 0 || *table->fields[0].text == ';'));
     if (r <= 0)
         return r;
-    if (table->field_count != FIELD_COUNT)
+    if (table->field_count != COLUMN_TOTAL)
         return error_set(err, -EINVAL, "%s:%llu: %u fields, want the %u of SWF",
                          table->reader->name, (unsigned long long)table->reader->line,
-                         table->field_count, FIELD_COUNT);
+                         table->field_count, COLUMN_TOTAL);
     return 1;
 }
 

@@ -131,14 +131,14 @@ static int xion_next(void *self, struct job_spec *spec, struct error *err)
 
 #define AT(field) .offset = offsetof(struct xion, field)
 
-static const struct param xion_params[] = {
-    { "gpus", PARAM_COUNT, AT(gpus), "16", NULL, "GPUs the load is meant for", 1, 1e6 },
-    { "load", PARAM_NUMBER, AT(load), "0.8", NULL,
+static const struct field xion_params[] = {
+    { "gpus", FIELD_COUNT, AT(gpus), "16", NULL, "GPUs the load is meant for", 1, 1e6 },
+    { "load", FIELD_NUMBER, AT(load), "0.8", NULL,
       "GPU time asked for per GPU time there is, pauses and loads not counted", 0.01,
       100 },
-    { "cost", PARAM_NUMBER, AT(cost), "1", NULL,
+    { "cost", FIELD_NUMBER, AT(cost), "1", NULL,
       "factor on what it costs to pause and load a job", 0, 1000 },
-    { "jobs", PARAM_COUNT, AT(jobs), "4000", NULL, "how many jobs", 1, 1e8 },
+    { "jobs", FIELD_COUNT, AT(jobs), "4000", NULL, "how many jobs", 1, 1e8 },
     { 0 },
 };
 

@@ -17,13 +17,13 @@ struct settings {
 
 static const char *const orders[] = { "fifo", "sjf", NULL };
 
-static const struct param params[] = {
-    { "queues", PARAM_COUNT, offsetof(struct settings, queues), "2", .min = 1,
+static const struct field params[] = {
+    { "queues", FIELD_COUNT, offsetof(struct settings, queues), "2", .min = 1,
       .max = 16 },
-    { "weight", PARAM_NUMBER, offsetof(struct settings, weight), "1.5" },
-    { "aware", PARAM_FLAG, offsetof(struct settings, aware), "true" },
-    { "round", PARAM_TIME, offsetof(struct settings, round_ns), "6m" },
-    { "order", PARAM_CHOICE, offsetof(struct settings, order), "fifo",
+    { "weight", FIELD_NUMBER, offsetof(struct settings, weight), "1.5" },
+    { "aware", FIELD_FLAG, offsetof(struct settings, aware), "true" },
+    { "round", FIELD_TIME, offsetof(struct settings, round_ns), "6m" },
+    { "order", FIELD_CHOICE, offsetof(struct settings, order), "fifo",
       .choices = orders },
     { NULL },
 };

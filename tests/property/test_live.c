@@ -238,7 +238,7 @@ static const char *settings_of(const struct policy *policy, struct rng *rng)
     static const char *const names[] = { "worth", "sharing",    "sharing",
                                          "round", "hysteresis", "compat" };
     uint32_t choice = rng_below(rng, 10);
-    for (const struct param *param = policy->params; choice < 6 && param && param->name;
+    for (const struct field *param = policy->params; choice < 6 && param && param->name;
          param++)
         if (strcmp(param->name, names[choice]) == 0)
             return texts[choice];

@@ -64,7 +64,7 @@ static void release(struct run *run, struct worlds *world)
 
 static bool has_setting(const struct policy *policy, const char *name)
 {
-    for (const struct param *param = policy->params; param && param->name; param++)
+    for (const struct field *param = policy->params; param && param->name; param++)
         if (strcmp(param->name, name) == 0)
             return true;
     return false;

@@ -48,7 +48,7 @@ static void change(struct ordeal *o, job_id id)
 
 static bool has_param(const struct policy *policy, const char *name)
 {
-    for (const struct param *p = policy->params; p && p->name; p++)
+    for (const struct field *p = policy->params; p && p->name; p++)
         if (strcmp(p->name, name) == 0)
             return true;
     return false;

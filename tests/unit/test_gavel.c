@@ -48,7 +48,7 @@ static int told_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &told_rule, view, seed, run, err);
 }
 
-static const struct param told_params[] = {
+static const struct field told_params[] = {
     GAVEL_PARAM_AWARE(struct told, gavel),
     GAVEL_PARAMS(struct told, gavel),
     { NULL },

@@ -13,20 +13,20 @@ struct settings {
     bool aware;
     int64_t round_ns;
     uint32_t order;
-    struct param_text file;
+    struct field_buffer file;
 };
 
 static const char *const orders[] = { "fifo", "sjf", NULL };
 
 #define AT(field) .offset = offsetof(struct settings, field)
 
-static const struct param params[] = {
-    { "queues", PARAM_COUNT, AT(queues), .standard = "2", .min = 1, .max = 16 },
-    { "weight", PARAM_NUMBER, AT(weight), .standard = "1.5" },
-    { "aware", PARAM_FLAG, AT(aware), .standard = "true" },
-    { "round", PARAM_TIME, AT(round_ns), .standard = "6m", .min = 1, .max = 3600 },
-    { "order", PARAM_CHOICE, AT(order), .standard = "fifo", .choices = orders },
-    { "file", PARAM_TEXT, AT(file), .standard = "" },
+static const struct field params[] = {
+    { "queues", FIELD_COUNT, AT(queues), .standard = "2", .min = 1, .max = 16 },
+    { "weight", FIELD_NUMBER, AT(weight), .standard = "1.5" },
+    { "aware", FIELD_FLAG, AT(aware), .standard = "true" },
+    { "round", FIELD_TIME, AT(round_ns), .standard = "6m", .min = 1, .max = 3600 },
+    { "order", FIELD_CHOICE, AT(order), .standard = "fifo", .choices = orders },
+    { "file", FIELD_BUFFER, AT(file), .standard = "" },
     { NULL },
 };
 

@@ -531,7 +531,7 @@ static bool is_gone(const struct stage *stage, job_id job, uint32_t generation)
 
 static bool has_setting(const struct policy *policy, const char *name)
 {
-    for (const struct param *param = policy->params; param && param->name; param++)
+    for (const struct field *param = policy->params; param && param->name; param++)
         if (strcmp(param->name, name) == 0)
             return true;
     return false;

@@ -14,11 +14,11 @@ static const struct flag policies_flags[] = {
     { 0 },
 };
 
-static const char *type_name(const struct param *param)
+static const char *type_name(const struct field *param)
 {
     static const char *const names[] = {
-        [PARAM_COUNT] = "count", [PARAM_NUMBER] = "number", [PARAM_FLAG] = "true|false",
-        [PARAM_TIME] = "time",   [PARAM_CHOICE] = "choice", [PARAM_TEXT] = "text"
+        [FIELD_COUNT] = "count", [FIELD_NUMBER] = "number", [FIELD_FLAG] = "true|false",
+        [FIELD_TIME] = "time",   [FIELD_CHOICE] = "choice", [FIELD_BUFFER] = "text"
     };
     return names[param->type];
 }
@@ -26,7 +26,7 @@ static const char *type_name(const struct param *param)
 /* What policies of both kinds say of themselves. */
 struct words {
     const char *name, *brief, *source;
-    const struct param *params;
+    const struct field *params;
 };
 
 static struct words words_of(const struct policy *policy)
@@ -57,7 +57,7 @@ static struct json *words_json(struct words words)
     json_put_text(object, "brief", words.brief);
     json_put_text(object, "source", words.source);
     struct json *settings = json_new_array();
-    for (const struct param *p = words.params; p && p->name; p++) {
+    for (const struct field *p = words.params; p && p->name; p++) {
         struct json *row = json_new_object();
         json_put_text(row, "name", p->name);
         json_put_text(row, "type", type_name(p));
@@ -69,7 +69,7 @@ static struct json *words_json(struct words words)
             json_put_number(row, "min", p->min);
             json_put_number(row, "max", p->max);
         }
-        if (p->type == PARAM_CHOICE) {
+        if (p->type == FIELD_CHOICE) {
             struct json *choices = json_new_array();
             for (uint32_t i = 0; p->choices[i]; i++)
                 json_add_text(choices, p->choices[i]);

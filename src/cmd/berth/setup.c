@@ -18,10 +18,10 @@
 #define ERROR_SIGMA_MAX 5.0
 #define MTBF_MIN_NS 1000000000
 
-static const struct param faults_params[] = {
-    { "mtbf", PARAM_TIME, offsetof(struct sim_faults, mtbf_ns), "0s", NULL,
+static const struct field faults_params[] = {
+    { "mtbf", FIELD_TIME, offsetof(struct sim_faults, mtbf_ns), "0s", NULL,
       "mean time between failures of a node" },
-    { "mttr", PARAM_TIME, offsetof(struct sim_faults, mttr_ns), "10m", NULL,
+    { "mttr", FIELD_TIME, offsetof(struct sim_faults, mttr_ns), "10m", NULL,
       "mean time to repair" },
     { NULL },
 };

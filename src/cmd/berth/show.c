@@ -219,9 +219,9 @@ void show_headline(const char *name, const char *brief, FILE *file)
     show_wrapped(line, 0, file);
 }
 
-void show_params(const struct param *params, FILE *file)
+void show_params(const struct field *params, FILE *file)
 {
-    for (const struct param *p = params; p && p->name; p++) {
+    for (const struct field *p = params; p && p->name; p++) {
         struct buf text;
         char left[64];
         char min[24];
@@ -232,9 +232,9 @@ void show_params(const struct param *params, FILE *file)
         if (p->unit)
             buf_print(&text, " (%s)", p->unit);
         if (p->min != 0 || p->max != 0)
-            buf_print(&text, ", %s to %s", param_show_number(min, sizeof min, p->min),
-                      param_show_number(max, sizeof max, p->max));
-        for (uint32_t i = 0; p->type == PARAM_CHOICE && p->choices[i]; i++)
+            buf_print(&text, ", %s to %s", field_show_number(min, sizeof min, p->min),
+                      field_show_number(max, sizeof max, p->max));
+        for (uint32_t i = 0; p->type == FIELD_CHOICE && p->choices[i]; i++)
             buf_print(&text, "%s%s", i ? "|" : ": ", p->choices[i]);
         fprintf(file, "  %-22s ", left);
         show_wrapped(text.bytes, 25, file);

@@ -7,13 +7,13 @@
 #include "metrics/summary.h"
 
 struct comparison;
-struct param;
+struct field;
 
 /* The figures of all policies side by side, over seeds; the best of each row marked. */
 void show_comparison(const struct comparison *comparison, FILE *file);
 
 /* Settings, a line each: name and value unless set, what it is, bounds. */
-void show_params(const struct param *params, FILE *file);
+void show_params(const struct field *params, FILE *file);
 
 /* Text, broken between words where the terminal ends; 'used' columns are behind it. */
 void show_wrapped(const char *text, uint32_t used, FILE *file);

@@ -130,7 +130,7 @@ struct gavel {
     bool global_queue; /* all types are filled from one order        */
     uint32_t compat;   /* enum gavel_compat                          */
     int64_t round_ns;
-    struct param_text allocations; /* recorded shares, a file; "": the policy's own */
+    struct field_buffer allocations; /* recorded shares, a file; "": the policy's own */
     struct cost_test cost_test;
 };
 
@@ -141,32 +141,32 @@ struct gavel {
  */
 #define GAVEL_PARAM_AWARE(type, field) \
     { \
-        "aware", PARAM_FLAG, offsetof(type, field.aware), "true", NULL, \
+        "aware", FIELD_FLAG, offsetof(type, field.aware), "true", NULL, \
             "knows how fast each job runs on each type" \
     }
 #define GAVEL_PARAM_SHARING(type, field) \
-    { "sharing", PARAM_FLAG, offsetof(type, field.sharing), \
+    { "sharing", FIELD_FLAG, offsetof(type, field.sharing), \
       "false",   NULL,       "two jobs may share accelerators" }, \
     { \
-        "rates", PARAM_CHOICE, offsetof(type, field.known), "true", NULL, \
+        "rates", FIELD_CHOICE, offsetof(type, field.known), "true", NULL, \
             "of jobs that share: as they are, or from a few trials", 0, 0, \
             gavel_knowns \
     }
 #define GAVEL_PARAMS(type, field) \
-    { "round", PARAM_TIME, offsetof(type, field.round_ns), \
+    { "round", FIELD_TIME, offsetof(type, field.round_ns), \
       "360s",  NULL,       "length of a round", \
       1,       86400 }, \
-        { "global_queue", PARAM_FLAG, offsetof(type, field.global_queue), \
+        { "global_queue", FIELD_FLAG, offsetof(type, field.global_queue), \
           "false",        NULL,       "fill all types from one order, not type by type" }, \
         { "allocations", \
-          PARAM_TEXT, \
+          FIELD_BUFFER, \
           offsetof(type, field.allocations), \
           "", \
           NULL, \
           "file of recorded shares that replace the policy's own" }, \
         COST_TEST_PARAM(type, field.cost_test.choice), \
     { \
-        "compat", PARAM_CHOICE, offsetof(type, field.compat), "none", NULL, \
+        "compat", FIELD_CHOICE, offsetof(type, field.compat), "none", NULL, \
             "whose rules the rounds follow", 0, 0, gavel_compats \
     }
 

@@ -27,7 +27,7 @@ extern const char *const cost_test_choices[];
 /* The row for a policy's table of settings; 'field' is a uint32_t. */
 #define COST_TEST_PARAM(type, field) \
     { \
-        "worth", PARAM_CHOICE, offsetof(type, field), "none", NULL, \
+        "worth", FIELD_CHOICE, offsetof(type, field), "none", NULL, \
             "before each preemption ask whether it pays", 0, 0, cost_test_choices \
     }
 

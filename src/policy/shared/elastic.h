@@ -80,7 +80,7 @@ struct elastic {
 
 #define ELASTIC_PARAMS(type, field) \
     { "epoch", \
-      PARAM_TIME, \
+      FIELD_TIME, \
       offsetof(type, field.epoch_ns), \
       "3s", \
       NULL, \
@@ -88,7 +88,7 @@ struct elastic {
       1e-3, \
       1e9 }, \
     { \
-        "hysteresis", PARAM_NUMBER, offsetof(type, field.hysteresis), "0.1", "share", \
+        "hysteresis", FIELD_NUMBER, offsetof(type, field.hysteresis), "0.1", "share", \
             "of its size by which a job is at least resized, while nobody waits", 0, 1 \
     }
 
