@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/draft.h"
-#include "cmd/berth/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

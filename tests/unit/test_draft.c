@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/draft.h"
-#include "cmd/berth/source.h"
 
 static const struct flag flags_table[] = { DRAFT_FLAGS, { 0 } };
 static const struct command command = { .name = "submit",

@@ -40,7 +40,7 @@ static int change_each(const struct flags *flags, struct call *call,
         snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, ids[i]);
         int r = call_json(call, method, path, body, &answer, &err);
         if (r < 0) {
-            status = live_status(flags, r, &err);
+            status = command_status(flags, r, &err);
             continue;
         }
         rows[i] = json_new_object();

@@ -1,36 +1,51 @@
 /*
  * check_ckpt.c - berth check-ckpt: does this command stop and resume as it should?
  *
- * It is run as a best-effort job of a berthd of its own with one slot, and preempted for
- * real: a trial job wants the slot.  What the job does about it is seen from outside, in
- * berthd's events, in its checkpoint folder and in its output, and said line by line.
+ * The command runs as a best-effort job of a temporary berthd with one slot, and is really
+ * preempted: a trial job is submitted that needs the slot.  Its reaction is observed from
+ * outside, in berthd's events, in its checkpoint folder and in its output, and printed line
+ * by line.
  *
  *     runs, until it has made progress
- *       │ a trial job comes: warning, grace
- *     leaves: in time? with which status? did it save?
+ *       │ a trial job is submitted: warning, grace period
+ *     exits: in time? with which status? did it save?
  *       │ the trial job ends
  *     runs again: from which step?
  */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/units.h"
-#include "cmd/berth/check_signs.h"
 #include "cmd/berth/draft.h"
 #include "cmd/berth/live.h"
 #include "lab/scratch.h"
 
+#define DEFAULT_PATTERN "[Ss]tep[ :=#]+([0-9]+)"
+#define LINE_BYTES_MAX 4096
+#define FOLDERS_MAX 256
+#define WATCHED_EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_ACCESS | IN_CREATE)
 #define GRACE_S 30.0
-#define STEPS_ENOUGH 1e12 /* so that steps are its own and not seconds */
-#define SLACK_S 30.0      /* for berthd to do its part */
+#define STEPS_ENOUGH 1e12 /* so that steps are those it reports, not seconds */
+#define SLACK_S 30.0      /* for berthd to react */
 #define EVENT_BYTES_MAX (1 << 20)
 
 static const struct flag check_flags[] = {
@@ -46,25 +61,40 @@ static const struct flag check_flags[] = {
     { 0 },
 };
 
-enum phase { RUNS, WARNED, WAITS, RUNS_AGAIN, KNOWN };
+#define SIGNS_NAME_MAX 64
+
+/* Signs of progress that need no cooperation of the job: files that it reads and writes in its
+ * checkpoint folder, and steps in its output. */
+struct check_signs {
+    int inotify; /* -1: not open */
+    char folder[4096];
+    char output[4096];
+    regex_t pattern;
+    bool compiled;
+
+    uint32_t written, read; /* files, since signs_reset() */
+    char written_name[SIGNS_NAME_MAX], read_name[SIGNS_NAME_MAX];
+};
+
+enum check_phase { RUNS, WARNED, WAITS, RUNS_AGAIN, DONE };
 
 struct check {
     const struct flags *flags;
     struct scratch scratch;
     struct call *stream;
-    struct signs signs;
+    struct check_signs signs;
     struct buf line; /* of the event stream, as it comes */
     struct json *evidence;
-    struct error err; /* why it could not be found out; "": nothing went wrong */
-    bool quiet;       /* for programs */
+    struct error err; /* why the check could not be done; "": nothing went wrong */
+    bool quiet;       /* --json */
     double after_s, within_s, grace_s;
 
     uint64_t victim, trial;
-    enum phase phase;
-    double zero, since;        /* on our clock: the beginning; of this phase     */
-    double sign;               /* of the first progress; NAN: none yet           */
+    enum check_phase phase;
+    double zero, since;        /* on our clock: start of the check; of this phase  */
+    double sign;               /* time of the first progress; NAN: none yet      */
     double start_at, warn_at;  /* by berthd's events                             */
-    double left_s, lead_s;     /* how long it took to leave, and to make progress */
+    double left_s, lead_s;     /* until it had exited; until its first progress   */
     double reached, saved;     /* steps; 0: none are known                        */
     double resumed;            /* the first step of the second attempt            */
     int64_t output_before;     /* bytes, of the first attempt                     */
@@ -73,6 +103,150 @@ struct check {
     bool again, read, failed;  /* the second                                      */
     bool stops, resumes;
 };
+
+/* ---- signs of progress ---- */
+
+static int signs_open(struct check_signs *signs, const char *folder, const char *output,
+                      const char *pattern, struct error *err)
+{
+    *signs = (struct check_signs){ .inotify = -1 };
+    snprintf(signs->folder, sizeof signs->folder, "%s", folder);
+    snprintf(signs->output, sizeof signs->output, "%s", output);
+    int r = regcomp(&signs->pattern, pattern ? pattern : DEFAULT_PATTERN, REG_EXTENDED);
+    if (r != 0) {
+        char text[100];
+        regerror(r, &signs->pattern, text, sizeof text);
+        return error_set(err, -EINVAL, "--pattern: %s", text);
+    }
+    signs->compiled = true;
+    if (signs->pattern.re_nsub < 1)
+        return error_set(err, -EINVAL, "--pattern: want a (group) that is the step");
+    return 0;
+}
+
+static void signs_close(struct check_signs *signs)
+{
+    if (signs->compiled)
+        regfree(&signs->pattern);
+    if (signs->inotify >= 0)
+        close(signs->inotify);
+    signs->compiled = false;
+    signs->inotify = -1;
+}
+
+/* The folder and its subfolders: some jobs save each checkpoint into its own folder. */
+static void watch_folders(struct check_signs *signs)
+{
+    inotify_add_watch(signs->inotify, signs->folder, WATCHED_EVENTS);
+    DIR *dir = opendir(signs->folder);
+    uint32_t count = 0;
+    for (struct dirent *entry; dir && count < FOLDERS_MAX && (entry = readdir(dir));) {
+        char path[PATH_MAX + 256];
+        if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", signs->folder, entry->d_name);
+        inotify_add_watch(signs->inotify, path, WATCHED_EVENTS);
+        count++;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void signs_watch_folder(struct check_signs *signs)
+{
+    if (signs->inotify < 0)
+        signs->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (signs->inotify >= 0)
+        watch_folders(signs);
+}
+
+static void count_file_event(struct check_signs *signs,
+                             const struct inotify_event *event)
+{
+    const char *name = event->len ? event->name : "a file";
+    if (event->mask & IN_ISDIR)
+        return;
+    if (event->mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) {
+        signs->written++;
+        snprintf(signs->written_name, SIGNS_NAME_MAX, "%s", name);
+    }
+    if (event->mask & IN_ACCESS) {
+        signs->read++;
+        snprintf(signs->read_name, SIGNS_NAME_MAX, "%s", name);
+    }
+}
+
+static void signs_update(struct check_signs *signs)
+{
+    char bytes[16384] __attribute__((aligned(8)));
+    bool folders = false;
+    ssize_t count;
+    while (signs->inotify >= 0 &&
+           (count = read(signs->inotify, bytes, sizeof bytes)) > 0)
+        for (ssize_t at = 0; at < count;) {
+            const struct inotify_event *event = (const void *)(bytes + at);
+            count_file_event(signs, event);
+            folders = folders || (event->mask & IN_ISDIR &&
+                                  event->mask & (IN_CREATE | IN_MOVED_TO));
+            at += (ssize_t)(sizeof *event + event->len);
+        }
+    if (folders)
+        watch_folders(signs);
+}
+
+static void signs_reset(struct check_signs *signs)
+{
+    signs_update(signs);
+    signs->written = signs->read = 0;
+    signs->written_name[0] = signs->read_name[0] = '\0';
+}
+
+static int64_t signs_output_bytes(const struct check_signs *signs)
+{
+    struct stat status;
+    return stat(signs->output, &status) == 0 ? status.st_size : 0;
+}
+
+static bool signs_find_steps(const struct check_signs *signs, int64_t from, int64_t to,
+                             double *ret_first, double *ret_last)
+{
+    char line[LINE_BYTES_MAX];
+    bool any = false;
+    FILE *file = fopen(signs->output, "re");
+    if (!file)
+        return false;
+    fseeko(file, from, SEEK_SET);
+    while (ftello(file) < to && fgets(line, sizeof line, file)) {
+        regmatch_t found[2];
+        if (!strchr(line, '\n') || regexec(&signs->pattern, line, 2, found, 0) != 0 ||
+            found[1].rm_so < 0)
+            continue; /* without a line end it is not complete yet */
+        double step = strtod(line + found[1].rm_so, NULL);
+        if (!any)
+            *ret_first = step;
+        *ret_last = step;
+        any = true;
+    }
+    fclose(file);
+    return any;
+}
+
+static void signs_last_line(const struct check_signs *signs, char *line, size_t size)
+{
+    char next[LINE_BYTES_MAX];
+    FILE *file = fopen(signs->output, "re");
+    line[0] = '\0';
+    while (file && fgets(next, sizeof next, file))
+        if (next[0] != '\n')
+            snprintf(line, size, "%.*s", (int)strcspn(next, "\n"), next);
+    if (file)
+        fclose(file);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+}
+
+/* ---- evidence ---- */
 
 static volatile sig_atomic_t interrupted;
 
@@ -86,11 +260,11 @@ static double now_s(const struct check *check)
     return clock_now_s() - check->zero;
 }
 
-/* One line of what was seen. */
-static void say(struct check *check, const char *fmt, ...)
+/* Print a line of evidence, and keep it for --json. */
+static void add_evidence(struct check *check, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void say(struct check *check, const char *fmt, ...)
+static void add_evidence(struct check *check, const char *fmt, ...)
 {
     char text[400];
     va_list args;
@@ -104,25 +278,25 @@ static void say(struct check *check, const char *fmt, ...)
     fflush(stdout);
 }
 
-static void enter(struct check *check, enum phase phase)
+static void enter_phase(struct check *check, enum check_phase phase)
 {
     check->phase = phase;
     check->since = clock_now_s();
 }
 
-/* ---- what berthd says ---- */
+/* ---- berthd's events ---- */
 
 static void on_started(struct check *check, double at, int64_t attempt)
 {
-    signs_watch(&check->signs);
+    signs_watch_folder(&check->signs);
     if (attempt == 0) {
         check->start_at = at;
-        say(check, "started");
+        add_evidence(check, "started");
         return;
     }
     check->again = true;
-    say(check, "started again, with BERTH_RESUME=1");
-    enter(check, RUNS_AGAIN);
+    add_evidence(check, "started again, with BERTH_RESUME=1");
+    enter_phase(check, RUNS_AGAIN);
 }
 
 static void on_progress(struct check *check, const struct json *event)
@@ -132,46 +306,47 @@ static void on_progress(struct check *check, const struct json *event)
         check->reached = fmax(check->reached, step);
     if (check->phase == RUNS && isnan(check->sign)) {
         check->sign = clock_now_s();
-        say(check, "its first report: step %.0f", step);
+        add_evidence(check, "its first report: step %.0f", step);
     }
     if (check->phase == RUNS_AGAIN && isnan(check->resumed)) {
         check->resumed = step;
-        say(check, "its first report: step %.0f", step);
+        add_evidence(check, "its first report: step %.0f", step);
     }
 }
 
-static void on_recalled(struct check *check, double at)
+static void on_preempted(struct check *check, double at)
 {
     check->warned = true;
     check->warn_at = at;
-    signs_begin(&check->signs);
+    signs_reset(&check->signs);
     if (check->reached > 0)
-        say(check, "told to stop, with %.3g s of grace, past step %.0f", check->grace_s,
-            check->reached);
+        add_evidence(check, "told to stop, with %.3g s of grace, past step %.0f",
+                     check->grace_s, check->reached);
     else
-        say(check, "told to stop, with %.3g s of grace", check->grace_s);
-    enter(check, WARNED);
+        add_evidence(check, "told to stop, with %.3g s of grace", check->grace_s);
+    enter_phase(check, WARNED);
 }
 
-static bool look_at_the_second(struct check *check);
+static bool check_second_attempt(struct check *check);
 
-/* How it left, in words. */
-static void on_left(struct check *check, double at, int code)
+/* The job has exited after the warning. */
+static void on_exit_after_warning(struct check *check, double at, int code)
 {
     const char *meaning = code == 85 || code == 99 ? ": saved, put me back"
                           : code == 0              ? ": done"
                           : code == 128 + SIGKILL  ? ": killed"
                           : code == 128 + SIGTERM  ? ": the signal ended it"
                                                    : "";
-    signs_look(&check->signs);
+    signs_update(&check->signs);
     check->left_code = code;
     check->left_s = at - check->warn_at;
     check->wrote = check->signs.written > 0;
     check->output_before = signs_output_bytes(&check->signs);
-    say(check, "left after %.2f s with status %d%s", check->left_s, code, meaning);
+    add_evidence(check, "left after %.2f s with status %d%s", check->left_s, code,
+                 meaning);
     if (check->wrote)
-        say(check, "wrote %s between the warning and its end",
-            check->signs.written_name);
+        add_evidence(check, "wrote %s between the warning and its end",
+                     check->signs.written_name);
 }
 
 static void on_stopped(struct check *check, const struct json *event)
@@ -181,25 +356,25 @@ static void on_stopped(struct check *check, const struct json *event)
     check->reached = fmax(check->reached, live_number(event, "reached", check->saved));
     json_as_flag(json_get(event, "clean"), &check->clean);
     if (check->reached == 0 &&
-        signs_steps(&check->signs, 0, check->output_before, &first, &last))
+        signs_find_steps(&check->signs, 0, check->output_before, &first, &last))
         check->reached = last;
-    signs_begin(&check->signs);
-    enter(check, WAITS);
+    signs_reset(&check->signs);
+    enter_phase(check, WAITS);
 }
 
-/* It is over, before we asked it to or after it was started again. */
+/* The job has ended before it was warned, or after it was started again. */
 static void on_end(struct check *check, bool finished, int code)
 {
     char line[160];
     signs_last_line(&check->signs, line, sizeof line);
-    say(check, "ended with status %d", code);
+    add_evidence(check, "ended with status %d", code);
     if (*line)
-        say(check, "its last line: %s", line);
+        add_evidence(check, "its last line: %s", line);
     check->end_code = code;
     check->failed = !finished;
     if (check->again)
-        look_at_the_second(check);
-    enter(check, KNOWN);
+        check_second_attempt(check);
+    enter_phase(check, DONE);
 }
 
 static void on_event(struct check *check, const struct json *event)
@@ -213,19 +388,21 @@ static void on_event(struct check *check, const struct json *event)
         return;
     bool ended = json_as_count(json_get(event, "exit_code"), &code);
     if (ended && check->phase == WARNED)
-        on_left(check, at, (int)code);
+        on_exit_after_warning(check, at, (int)code);
     if (strcmp(kind, "started") == 0)
         on_started(check, at, attempt);
     else if (strcmp(kind, "progress") == 0)
         on_progress(check, event);
     else if (strcmp(kind, "recalled") == 0)
-        on_recalled(check, at);
+        on_preempted(check, at);
     else if (ended && check->phase != WARNED)
         on_end(check, strcmp(kind, "finished") == 0, (int)code);
     else if (strcmp(kind, "stopped") == 0)
         on_stopped(check, event);
     else if (ended || strcmp(kind, "lost") == 0)
-        enter(check, KNOWN); /* it says that it is done, and will not come back */
+        enter_phase(
+            check,
+            DONE); /* it reports that it is done, and will not be started again */
 }
 
 /* Lines of the event stream; those that carry an event begin with "data:". */
@@ -244,13 +421,13 @@ static bool on_bytes(void *context, const char *bytes, size_t count)
         json_free(event);
         buf_reset(&check->line);
     }
-    return check->phase != KNOWN && !interrupted;
+    return check->phase != DONE && !interrupted;
 }
 
-/* ---- what is to be done now ---- */
+/* ---- between events ---- */
 
-/* A short job that is to start at once, and has the slot of the other one. */
-static int send_trial(struct check *check)
+/* Submit a short trial job, which preempts the job under test. */
+static int submit_trial(struct check *check)
 {
     struct json *request = json_new_object(), *command = json_new_array();
     json_add_text(command, "sleep");
@@ -265,57 +442,59 @@ static int send_trial(struct check *check)
     return r;
 }
 
-static bool look_while_it_runs(struct check *check)
+static bool check_first_attempt(struct check *check)
 {
     double now = clock_now_s(), first, last;
-    signs_look(&check->signs);
+    signs_update(&check->signs);
     if (isnan(check->start_at) || check->trial)
         return true;
     if (isnan(check->sign) && check->signs.written > 0) {
         check->sign = now;
-        say(check, "wrote %s", check->signs.written_name);
+        add_evidence(check, "wrote %s", check->signs.written_name);
     } else if (isnan(check->sign) &&
-               signs_steps(&check->signs, 0, INT64_MAX, &first, &last) && last > 0) {
+               signs_find_steps(&check->signs, 0, INT64_MAX, &first, &last) &&
+               last > 0) {
         check->sign = now;
-        say(check, "printed that it is at step %.0f", last);
+        add_evidence(check, "printed that it is at step %.0f", last);
     }
     bool late = isnan(check->sign) && now - check->since > check->within_s;
     if (late)
-        say(check, "no report, no step in its output, no file in %.3g s",
-            check->within_s);
+        add_evidence(check, "no report, no step in its output, no file in %.3g s",
+                     check->within_s);
     if (!late && !(now - check->sign >= check->after_s))
         return true;
     check->lead_s = late ? check->within_s : check->sign - check->since;
-    return send_trial(check) == 0;
+    return submit_trial(check) == 0;
 }
 
-/* How long the second attempt may take to show where it begins. */
-static double patience_s(const struct check *check)
+/* How long the second attempt may take to show from which step it resumes. */
+static double second_attempt_limit_s(const struct check *check)
 {
     return isnan(check->sign) ? check->after_s + 3
                               : 3 * check->lead_s + check->after_s + 5;
 }
 
-static bool look_at_the_second(struct check *check)
+static bool check_second_attempt(struct check *check)
 {
     double first, last;
-    signs_look(&check->signs);
+    signs_update(&check->signs);
     if (check->signs.read > 0 && !check->read) {
         check->read = true;
-        say(check, "read %s", check->signs.read_name);
+        add_evidence(check, "read %s", check->signs.read_name);
     }
-    if (isnan(check->resumed) &&
-        signs_steps(&check->signs, check->output_before, INT64_MAX, &first, &last)) {
+    if (isnan(check->resumed) && signs_find_steps(&check->signs, check->output_before,
+                                                  INT64_MAX, &first, &last)) {
         check->resumed = first;
-        say(check, "printed that it is at step %.0f", first);
+        add_evidence(check, "printed that it is at step %.0f", first);
     }
     double waited_s = clock_now_s() - check->since;
     if (!isnan(check->resumed) && (check->read || waited_s > 0.5))
-        enter(check, KNOWN);
-    else if (waited_s > patience_s(check) + check->within_s * isnan(check->resumed) *
-                                                (check->reached > 0))
-        enter(check, KNOWN);
-    return check->phase != KNOWN;
+        enter_phase(check, DONE);
+    else if (waited_s > second_attempt_limit_s(check) + check->within_s *
+                                                            isnan(check->resumed) *
+                                                            (check->reached > 0))
+        enter_phase(check, DONE);
+    return check->phase != DONE;
 }
 
 static bool on_idle(void *context)
@@ -326,14 +505,14 @@ static bool on_idle(void *context)
         return false;
     switch (check->phase) {
     case RUNS:
-        return look_while_it_runs(check);
+        return check_first_attempt(check);
     case RUNS_AGAIN:
-        return look_at_the_second(check);
-    case KNOWN:
+        return check_second_attempt(check);
+    case DONE:
         return false;
     case WARNED:
     case WAITS:
-        signs_look(&check->signs);
+        signs_update(&check->signs);
         if (waited_s < check->grace_s + SLACK_S)
             return true;
         error_set(&check->err, -ETIME, "it did not %s in %.0f s",
@@ -346,24 +525,24 @@ static bool on_idle(void *context)
 /* ---- the verdict ---- */
 
 /*
- * Where it began again, against where it had been.  A job that left cleanly is held to the
- * step it had reached, any other to what it had saved before.  Some count steps from 0 and
- * some from 1, so one step is nothing.
+ * Compare the step from which it resumed with the step it had reached before.  A job that
+ * exited cleanly has to resume from the step it had reached, any other from the last step it
+ * had saved.  A difference of one step is ignored: some count from 0 and some from 1.
  */
-static bool went_on(const struct check *check)
+static bool has_resumed(const struct check *check)
 {
     double want = check->clean ? check->reached : check->saved;
     if (!check->again || check->failed)
         return false;
     if (isnan(check->resumed))
-        return check->read; /* it tells no steps, but it used its checkpoint */
+        return check->read; /* it shows no steps, but it used its checkpoint */
     if (want > 1)
         return check->resumed >= want - 1;
     return check->read && check->resumed > 1;
 }
 
-/* Why not, for somebody who wants to mend it; NULL if there is nothing to mend. */
-static const char *what_is_wrong(const struct check *check)
+/* What the user should mend, or NULL. */
+static const char *explain_failure(const struct check *check)
 {
     if (!check->warned && check->end_code == 0)
         return "it was done before it could be told to stop: give it more to do";
@@ -386,19 +565,20 @@ static const char *what_is_wrong(const struct check *check)
     return NULL;
 }
 
-static void judge(struct check *check)
+static void judge_job(struct check *check)
 {
     check->stops = check->warned && check->left_code != 128 + SIGKILL &&
                    check->left_s <= check->grace_s + 1;
-    check->resumes = went_on(check);
+    check->resumes = has_resumed(check);
     double lost = check->reached - check->resumed + 1;
     if (check->again && check->stops && lost > 1)
-        say(check, "%.0f steps of %.0f were made in vain", lost, check->reached);
+        add_evidence(check, "%.0f steps of %.0f were made in vain", lost,
+                     check->reached);
 }
 
 static int print_verdict(struct check *check)
 {
-    const char *wrong = what_is_wrong(check);
+    const char *wrong = explain_failure(check);
     bool honours = check->stops && check->resumes;
     if (!check->quiet) {
         if (honours)
@@ -430,7 +610,7 @@ static int print_verdict(struct check *check)
     return honours ? 0 : 1;
 }
 
-/* ---- beginning and end ---- */
+/* ---- setup and the command ---- */
 
 /* The command as a request: best effort, one slot. */
 static int make_request(struct check *check, struct arena *arena, struct json **ret)
@@ -463,7 +643,7 @@ static int open_signs(struct check *check, const struct json *request)
                       flags_get(check->flags, "pattern"), &check->err);
 }
 
-static int watch(struct check *check, const struct json *request)
+static int watch_job(struct check *check, const struct json *request)
 {
     struct call_stream stream = { on_bytes, on_idle, check };
     int r = scratch_start(&check->scratch, &check->err);
@@ -489,20 +669,20 @@ static int run_check(struct check *check)
     struct json *request = NULL;
     arena_init(&arena, 0);
     int r = make_request(check, &arena, &request);
-    int status = live_status(check->flags, r, &check->err);
+    int status = command_status(check->flags, r, &check->err);
     if (r == 0) {
         struct sigaction action = { .sa_handler = on_signal };
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
         r = scratch_open(&check->scratch, args, &check->err);
         if (r == 0)
-            r = watch(check, request);
+            r = watch_job(check, request);
         if (interrupted)
             status = 128 + interrupted;
         else if (r < 0)
-            status = live_status(check->flags, r, &check->err);
+            status = command_status(check->flags, r, &check->err);
         else
-            judge(check);
+            judge_job(check);
         scratch_close(&check->scratch);
         if (r == 0 && !interrupted)
             status = print_verdict(check);
@@ -531,7 +711,7 @@ static int check_run(const struct flags *flags)
 {
     struct check check = { .flags = flags,
                            .quiet = flags_get(flags, "json"),
-                           .signs = { .watch = -1 },
+                           .signs = { .inotify = -1 },
                            .sign = NAN,
                            .start_at = NAN,
                            .warn_at = NAN,

@@ -102,3 +102,14 @@ int draft_read(struct draft *draft, const struct flags *flags, const char *who,
 /* The body to send: a request, or {"jobs": […]}.  Checked, and owned by
  * the caller. */
 int draft_body(struct draft *draft, struct json **ret_body, struct error *err);
+
+/* Whether a file that begins like this is a batch script, not a program to be run where
+ * it stands: by a shell, or with #SBATCH or #BERTH lines. */
+bool source_is_script(const char *text);
+
+/*
+ * What the #SBATCH and then the #BERTH lines before a script's first command say.  What
+ * #SBATCH says and Berth does not know is passed over, with one warning by 'who'.
+ */
+int source_lines(struct draft *draft, const char *text, const char *file,
+                 const char *who, struct error *err);

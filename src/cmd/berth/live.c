@@ -12,18 +12,13 @@
 #include "cmd/berth/forms.h"
 #include "api/programs.h"
 
-int live_status(const struct flags *flags, int r, const struct error *err)
-{
-    return command_status(flags, r, err);
-}
-
 int live_open(struct call **ret_call, const struct flags *flags)
 {
     struct error err;
     struct call *call = NULL;
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     const char *no = getenv("BERTH_NO_START");
     if (call_is_standard(call) && !(no && *no) && !call_answers(call)) {
         r = programs_start_berthd(call, NULL, NULL, &err);
@@ -45,7 +40,7 @@ int live_get(const struct flags *flags, const char *path, struct json **ret)
         return status;
     int r = call_json(call, "GET", path, NULL, ret, &err);
     call_close(call);
-    return live_status(flags, r, &err);
+    return command_status(flags, r, &err);
 }
 
 /* "5" or "5-9", appended. */
@@ -229,14 +224,4 @@ int live_print_json(struct json *json)
     json_print_fine(json, stdout);
     json_free(json);
     return 0;
-}
-
-bool live_ended(const char *state)
-{
-    static const char *const ended[] = { "COMPLETED", "FAILED", "CANCELLED",
-                                         "REJECTED" };
-    for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
-        if (strcmp(state, ended[i]) == 0)
-            return true;
-    return false;
 }

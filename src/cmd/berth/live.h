@@ -30,15 +30,12 @@ int live_open(struct call **ret_call, const struct flags *flags);
 /* GET something, with live_open() before; 0, or an exit status after a message. */
 int live_get(const struct flags *flags, const char *path, struct json **ret);
 
-/* What a call came to, as an exit status: 2 for wrong input; with a message. */
-int live_status(const struct flags *flags, int r, const struct error *err);
-
 #define LIVE_IDS_MAX 100000
 
-/* The words as jobs' numbers: "5", "7-9", "12_3" of an array.  0, or 2 after a message; free(*ret_ids). */
+/* The words as job ids: "5", "7-9", "12_3" of an array.  0, or an exit status; free(*ret_ids). */
 int live_ids(const struct flags *flags, uint64_t **ret_ids, uint32_t *ret_count);
 
-/* The only word, as a number. */
+/* The only word, as a job id. */
 int live_id(const struct flags *flags, uint64_t *ret_id);
 
 /* "15", or "12_3" for a task of an array. */
@@ -69,6 +66,3 @@ void live_put(const char *text);
 
 /* Print and free; 0. */
 int live_print_json(struct json *json);
-
-/* COMPLETED, FAILED, CANCELLED or REJECTED. */
-bool live_ended(const char *state);

@@ -90,7 +90,7 @@ static int logs_run(const struct flags *flags)
         r = stream(call, id, flags, reading.bytes, follow, print, NULL, &err);
     buf_release(&reading.tail);
     call_close(call);
-    return live_status(flags, r, &err);
+    return command_status(flags, r, &err);
 }
 
 const struct command command_logs = {

@@ -24,7 +24,7 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
     struct error err;
     int r = call_json(call, "GET", path, NULL, &answer, &err);
     if (r < 0)
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     if (flags_get(flags, "json"))
         return live_print_json(answer);
     const struct json *jobs = json_get(answer, "jobs");

@@ -144,19 +144,29 @@ static int follow(struct watch *watch, const char *address, struct error *err)
     return r;
 }
 
+static bool has_ended(const char *state)
+{
+    static const char *const ended[] = { "COMPLETED", "FAILED", "CANCELLED",
+                                         "REJECTED" };
+    for (size_t i = 0; i < sizeof ended / sizeof *ended; i++)
+        if (strcmp(state, ended[i]) == 0)
+            return true;
+    return false;
+}
+
 /* The job as it ended: its own exit code, 128 + n for signals. */
 static int exit_status(struct watch *watch)
 {
     struct json *job = NULL;
     struct error err;
     int r = ask(watch, "GET", "", &job, &err);
-    for (int i = 0; r == 0 && i < 50 && !live_ended(live_text(job, "state", "")); i++) {
+    for (int i = 0; r == 0 && i < 50 && !has_ended(live_text(job, "state", "")); i++) {
         json_free(job); /* its output has ended; its end is about to be written down */
         nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
         r = ask(watch, "GET", "", &job, &err);
     }
     if (r < 0)
-        return live_status(watch->flags, r, &err);
+        return command_status(watch->flags, r, &err);
     const char *state = live_text(job, "state", "");
     const char *reason = live_text(job, "reason", "");
     int64_t code = -1;
@@ -184,7 +194,7 @@ static int watch_job(struct watch *watch, const char *address)
     watch->ask_ns = clock_now_ns() + ASK_AFTER_NS;
     int r = follow(watch, address, &err);
     if (r < 0)
-        return live_status(watch->flags, r, &err);
+        return command_status(watch->flags, r, &err);
     if (watch->lost_output) { /* nobody reads it: as if we had been the job */
         cancel(watch);
         return 128 + SIGPIPE;
@@ -208,7 +218,7 @@ static int start(const struct flags *flags, const struct json *body)
     int r = call_json(watch.call, "POST", "/v1/jobs", body, &answer, &err);
     if (r < 0) {
         call_close(watch.call);
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     }
     const char *rejected = live_text(answer, "rejected", "");
     json_as_count(json_get(answer, "id"), &id);
@@ -235,7 +245,7 @@ static int run_run(const struct flags *flags)
         json_put_text(draft.fields, "class", "te"); /* somebody is waiting for it */
     if (r == 0)
         r = draft_body(&draft, &body, &err);
-    int status = live_status(flags, r, &err);
+    int status = command_status(flags, r, &err);
     if (status == 0 && json_get(body, "jobs"))
         status = command_wrong(flags, "one job at a time; 'berth submit' takes many");
     else if (status == 0)

@@ -58,7 +58,7 @@ static int send(const struct flags *flags, const char *path, const struct json *
     int r = call_json(call, "PATCH", path, body, &answer, &err);
     call_close(call);
     if (r < 0)
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     if (flags_get(flags, "json"))
         return live_print_json(answer);
     json_free(answer);

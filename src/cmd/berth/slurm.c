@@ -1,23 +1,35 @@
 /*
- * slurm.c - berth slurm release-all: leave a Slurm cluster as if we had never been there.
+ * slurm.c - berth slurm release-all: leave a Slurm cluster as if Berth had never been there.
  *
- * Every job that waits in our partitions is held or parked because of us.  It is let go, and
- * the nodes it was once started on are forgotten.  One whose owner holds it himself stays
- * held, in such a way that he can release it.
+ * Berth holds or parks every job that waits in its partitions.  Such a job is released, and no
+ * longer bound to the nodes it ran on before.  A job that its owner holds stays held, in such
+ * a way that the owner can release it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/place.h"
+#include "api/programs.h"
+#include "base/clock.h"
+#include "base/error.h"
 #include "base/grow.h"
-#include "cmd/berth/bridge.h"
+#include "base/json.h"
 #include "cmd/berth/live.h"
 
+#define BRIDGE_ARGS_MAX 100
+#define LINE_BYTES_MAX (2u << 20)
 #define PATIENCE_MS 60000
-#define AGAIN_MS 2500 /* by then a berthd somewhere would have held them again */
+#define AGAIN_MS 2500 /* by then another berthd would have held them again */
 #define PARTITIONS_MAX 30
 #define AT_ONCE_MAX 64
 #define REQUEUED_S 200 /* Slurm's own delay after a requeue is shorter */
@@ -31,101 +43,210 @@ static const struct flag slurm_flags[] = {
     { 0 },
 };
 
-struct waiting {
+/* A berth-slurm that this process has started (docs/internals/slurm.md). */
+struct bridge_process {
+    int pid;
+    int in, out;
+    char *line; /* bytes received and not yet parsed */
+    uint32_t count, room;
+    int64_t end_ms; /* when reading times out */
+};
+
+struct held_job {
     int64_t id;
-    int64_t begin; /* its owner's; 0: none */
-    bool pinned;   /* to nodes it ran on   */
-    bool theirs;   /* its owner holds it  */
+    int64_t begin; /* set by its owner; 0: none */
+    bool pinned;   /* bound to nodes it ran on */
+    bool theirs;   /* held by its owner     */
     bool done;
 };
 
-struct leaving {
+struct release_run {
     const struct flags *flags;
-    struct bridge bridge;
-    struct waiting *jobs;
+    struct bridge_process bridge;
+    struct held_job *jobs;
     uint32_t count, room;
     uint32_t answered, released, left_held, refused;
-    uint32_t again; /* held anew by somebody */
+    uint32_t again; /* held again, by another berthd */
     bool synced, watching;
 };
 
-/* ---- what there is ---- */
+/* ---- the connection to berth-slurm ---- */
 
-/* As job_submit.lua marks it. */
-static bool is_theirs(const struct json *job)
+static void bridge_set_limit(struct bridge_process *bridge, int patience_ms)
+{
+    bridge->end_ms = clock_now_ms() + patience_ms;
+}
+
+static int bridge_open(struct bridge_process *bridge, const char *const *words,
+                       int patience_ms, struct error *err)
+{
+    const char *program = programs_find("berth-slurm");
+    const char *argv[BRIDGE_ARGS_MAX + 2] = { program ? program : "berth-slurm" };
+    int in[2] = { -1, -1 }, out[2] = { -1, -1 };
+    *bridge = (struct bridge_process){ .pid = -1 };
+    for (int i = 0; i < BRIDGE_ARGS_MAX && words[i]; i++)
+        argv[i + 1] = words[i];
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "pipe: %s", strerror(errno));
+    signal(SIGPIPE, SIG_IGN);
+    bridge->pid = fork();
+    if (bridge->pid == 0) {
+        dup2(in[0], STDIN_FILENO);
+        dup2(out[1], STDOUT_FILENO);
+        execvp(argv[0], (char *const *)(uintptr_t)argv);
+        dprintf(STDERR_FILENO, "berth: berth-slurm: %s\n", strerror(errno));
+        _exit(127);
+    }
+    close(in[0]);
+    close(out[1]);
+    bridge->in = in[1];
+    bridge->out = out[0];
+    bridge_set_limit(bridge, patience_ms);
+    return bridge->pid < 0 ? error_set(err, -errno, "fork: %s", strerror(errno)) : 0;
+}
+
+static void bridge_close(struct bridge_process *bridge)
+{
+    if (bridge->pid <= 0)
+        return;
+    close(bridge->in); /* it ends with its input, within seconds */
+    close(bridge->out);
+    waitpid(bridge->pid, NULL, 0);
+    free(bridge->line);
+    *bridge = (struct bridge_process){ .pid = -1 };
+}
+
+static int bridge_send(struct bridge_process *bridge, const struct json *word,
+                       struct error *err)
+{
+    char *text = json_text(word);
+    size_t count = text ? strlen(text) : 0;
+    bool whole = text != NULL;
+    if (text) {
+        text[count] = '\n'; /* in place of the final 0 */
+        for (size_t at = 0; whole && at <= count;) {
+            ssize_t some = write(bridge->in, text + at, count + 1 - at);
+            whole = some > 0 || errno == EINTR;
+            at += some > 0 ? (size_t)some : 0;
+        }
+    }
+    free(text);
+    return whole ? 0 : error_set(err, -EPIPE, "berth-slurm has ended");
+}
+
+/* Read some more bytes, until the time limit. */
+static int bridge_fill(struct bridge_process *bridge, struct error *err)
+{
+    struct pollfd poller = { .fd = bridge->out, .events = POLLIN };
+    int64_t left = bridge->end_ms - clock_now_ms();
+    int r = poll(&poller, 1, left > 0 ? (int)left : 0);
+    if (r == 0)
+        return error_set(err, -ETIMEDOUT, "Slurm does not answer");
+    if (bridge->count > LINE_BYTES_MAX)
+        return error_set(err, -EPROTO, "berth-slurm says too much at once");
+    bridge->line = grow(bridge->line, &bridge->room, bridge->count + 65536, 1);
+    ssize_t count = read(bridge->out, bridge->line + bridge->count, 65536);
+    if (count < 0 && errno == EINTR)
+        return 0;
+    if (count <= 0)
+        return error_set(err, -EPIPE, "berth-slurm has ended");
+    bridge->count += (uint32_t)count;
+    return 0;
+}
+
+static int bridge_receive(struct bridge_process *bridge, struct json **ret_word,
+                          struct error *err)
+{
+    char *end;
+    while (!(end = bridge->count ? memchr(bridge->line, '\n', bridge->count) : NULL)) {
+        int r = bridge_fill(bridge, err);
+        if (r < 0)
+            return r;
+    }
+    uint32_t length = (uint32_t)(end - bridge->line);
+    int r = json_parse(bridge->line, length, ret_word, err);
+    bridge->count -= length + 1;
+    memmove(bridge->line, end + 1, bridge->count);
+    return r;
+}
+
+/* ---- jobs as Slurm has them ---- */
+
+/* As job_submit.lua marks a job that its owner holds. */
+static bool is_held_by_owner(const struct json *job)
 {
     const char *comment = strstr(live_text(job, "comment", ""), "berth:");
     return comment && strstr(comment, "held=owner");
 }
 
-static struct waiting *find(struct leaving *leaving, int64_t id)
+static struct held_job *find_job(struct release_run *run, int64_t id)
 {
-    for (uint32_t i = 0; i < leaving->count; i++)
-        if (leaving->jobs[i].id == id)
-            return &leaving->jobs[i];
+    for (uint32_t i = 0; i < run->count; i++)
+        if (run->jobs[i].id == id)
+            return &run->jobs[i];
     return NULL;
 }
 
-static void take_job(struct leaving *leaving, const struct json *job)
+static void add_job(struct release_run *run, const struct json *job)
 {
     int64_t id = 0, begin = 0;
     bool held = json_flag_at(job, "held"), parked = json_flag_at(job, "parked");
     bool pending = strcmp(live_text(job, "state", ""), "PENDING") == 0;
     json_as_count(json_get(job, "id"), &id);
-    struct waiting *known = find(leaving, id);
-    if (known && leaving->watching && !known->theirs && pending && held)
-        leaving->again++;
+    struct held_job *known = find_job(run, id);
+    if (known && run->watching && !known->theirs && pending && held)
+        run->again++;
     bool pinned = json_get(job, "req_nodes") && live_number(job, "restarts", 0) > 0;
-    bool theirs_before = is_theirs(job) && !pinned && !parked &&
+    bool theirs_before = is_held_by_owner(job) && !pinned && !parked &&
                          strcmp(live_text(job, "reason", ""), "JobHeldUser") == 0;
-    if (known || leaving->synced || !pending || (!held && !parked) ||
+    if (known || run->synced || !pending || (!held && !parked) ||
         json_flag_at(job, "completing") || json_get(job, "het"))
         return;
     if (theirs_before) {
-        leaving->left_held++; /* nothing of ours is on it */
+        run->left_held++; /* nothing of it was changed by Berth */
         return;
     }
     json_as_count(json_get(job, "begin"), &begin);
     bool own = !parked && live_number(job, "restarts", 0) == 0 &&
                begin > time(NULL) + REQUEUED_S;
-    leaving->jobs =
-        grow(leaving->jobs, &leaving->room, leaving->count + 1, sizeof *leaving->jobs);
-    leaving->jobs[leaving->count++] = (struct waiting){
-        .id = id, .begin = own ? begin : 0, .pinned = pinned, .theirs = is_theirs(job)
-    };
+    run->jobs = grow(run->jobs, &run->room, run->count + 1, sizeof *run->jobs);
+    run->jobs[run->count++] = (struct held_job){ .id = id,
+                                                 .begin = own ? begin : 0,
+                                                 .pinned = pinned,
+                                                 .theirs = is_held_by_owner(job) };
 }
 
-static void take_done(struct leaving *leaving, const struct json *done)
+static void record_answer(struct release_run *run, const struct json *done)
 {
     int64_t seq = -1;
     json_as_count(json_get(done, "seq"), &seq);
-    if (seq < 0 || seq >= leaving->count || leaving->jobs[seq].done)
+    if (seq < 0 || seq >= run->count || run->jobs[seq].done)
         return;
-    struct waiting *job = &leaving->jobs[seq];
+    struct held_job *job = &run->jobs[seq];
     job->done = true;
-    leaving->answered++;
+    run->answered++;
     if (json_flag_at(done, "ok")) {
-        leaving->released += !job->theirs;
-        leaving->left_held += job->theirs;
+        run->released += !job->theirs;
+        run->left_held += job->theirs;
         return;
     }
-    leaving->refused++;
+    run->refused++;
     fprintf(stderr, "berth slurm: job %" PRId64 ": %s\n", job->id,
             live_text(done, "error", "?"));
 }
 
-static int hear(struct leaving *leaving, struct error *err)
+static int read_message(struct release_run *run, struct error *err)
 {
     struct json *word = NULL;
-    int r = bridge_hear(&leaving->bridge, &word, err);
+    int r = bridge_receive(&run->bridge, &word, err);
     if (r < 0)
         return r;
     if (json_get(word, "job"))
-        take_job(leaving, json_get(word, "job"));
+        add_job(run, json_get(word, "job"));
     else if (json_get(word, "done"))
-        take_done(leaving, json_get(word, "done"));
+        record_answer(run, json_get(word, "done"));
     else if (json_get(word, "synced"))
-        leaving->synced = true;
+        run->synced = true;
     else if (json_get(word, "away"))
         fprintf(stderr, "berth slurm: waiting for Slurm: %s\n",
                 live_text(word, "away", ""));
@@ -133,11 +254,11 @@ static int hear(struct leaving *leaving, struct error *err)
     return 0;
 }
 
-/* ---- letting go ---- */
+/* ---- releasing ---- */
 
-static int ask(struct leaving *leaving, uint32_t i, struct error *err)
+static int request_release(struct release_run *run, uint32_t i, struct error *err)
 {
-    const struct waiting *job = &leaving->jobs[i];
+    const struct held_job *job = &run->jobs[i];
     struct json *word = json_new_object();
     char name[24];
     snprintf(name, sizeof name, "%" PRId64, job->id);
@@ -150,41 +271,41 @@ static int ask(struct leaving *leaving, uint32_t i, struct error *err)
         json_put_flag(word, "theirs", true);
     if (job->begin > 0)
         json_put_count(word, "begin", job->begin);
-    int r = bridge_say(&leaving->bridge, word, err);
+    int r = bridge_send(&run->bridge, word, err);
     json_free(word);
     return r;
 }
 
-static int let_go(struct leaving *leaving, struct error *err)
+static int release_jobs(struct release_run *run, struct error *err)
 {
     int r = 0;
-    while (r == 0 && !leaving->synced)
-        r = hear(leaving, err);
-    /* A few at a time: what it says meanwhile has to be read, or it stops listening. */
-    uint32_t all = leaving->count;
+    while (r == 0 && !run->synced)
+        r = read_message(run, err);
+    /* A few at a time: berth-slurm stops reading if its output is not read meanwhile. */
+    uint32_t all = run->count;
     for (uint32_t i = 0; r == 0 && i < all; i++) {
-        bridge_patience(&leaving->bridge, PATIENCE_MS);
-        r = ask(leaving, i, err);
-        while (r == 0 && leaving->answered + AT_ONCE_MAX <= i)
-            r = hear(leaving, err);
+        bridge_set_limit(&run->bridge, PATIENCE_MS);
+        r = request_release(run, i, err);
+        while (r == 0 && run->answered + AT_ONCE_MAX <= i)
+            r = read_message(run, err);
     }
-    while (r == 0 && leaving->answered < all)
-        r = hear(leaving, err);
-    if (r < 0 || leaving->released == 0)
+    while (r == 0 && run->answered < all)
+        r = read_message(run, err);
+    if (r < 0 || run->released == 0)
         return r;
-    /* Somewhere, on a host we do not know of, a berthd may still run. */
-    leaving->watching = true;
-    bridge_patience(&leaving->bridge, AGAIN_MS);
+    /* A berthd may still run on another host: see whether it holds them again. */
+    run->watching = true;
+    bridge_set_limit(&run->bridge, AGAIN_MS);
     struct error unused;
-    while (leaving->again == 0 && hear(leaving, &unused) == 0)
+    while (run->again == 0 && read_message(run, &unused) == 0)
         ;
     return 0;
 }
 
-/* ---- whose ---- */
+/* ---- which partitions ---- */
 
 /* "slurm:partition=a,b", as berthd left it in its state folder. */
-static bool read_word(const char *folder, char *text, size_t size)
+static bool read_executor_file(const char *folder, char *text, size_t size)
 {
     char path[PLACE_MAX + 16];
     snprintf(path, sizeof path, "%s/executor", folder);
@@ -196,19 +317,19 @@ static bool read_word(const char *folder, char *text, size_t size)
     return read && strncmp(text, "slurm", 5) == 0;
 }
 
-static bool find_word(const struct flags *flags, char *text, size_t size)
+static bool find_executor(const struct flags *flags, char *text, size_t size)
 {
     char folder[PLACE_MAX];
     if (flags_get(flags, "state"))
-        return read_word(flags_get(flags, "state"), text, size);
+        return read_executor_file(flags_get(flags, "state"), text, size);
     return (place_state(folder, sizeof folder, NULL) == 0 &&
-            read_word(folder, text, size)) ||
-           read_word("/var/lib/berth", text, size);
+            read_executor_file(folder, text, size)) ||
+           read_executor_file("/var/lib/berth", text, size);
 }
 
-/* The words for berth-slurm: 0, or an exit status. */
-static int write_words(const struct flags *flags, const char **words, char *text,
-                       size_t size)
+/* The arguments for berth-slurm.  0, or an exit status. */
+static int make_arguments(const struct flags *flags, const char **words, char *text,
+                          size_t size)
 {
     uint32_t count = 0;
     static const char of[] = "slurm:partition=";
@@ -223,7 +344,7 @@ static int write_words(const struct flags *flags, const char **words, char *text
     words[count] = NULL;
     if (count > 2)
         return 0;
-    if (!find_word(flags, text, size))
+    if (!find_executor(flags, text, size))
         return command_wrong(flags,
                              "no berthd has left word which partitions it looked "
                              "after: name them with --partition");
@@ -236,9 +357,9 @@ static int write_words(const struct flags *flags, const char **words, char *text
     return 0;
 }
 
-/* A berthd that runs would hold them again. */
-static bool somebody_looks_after(const struct flags *flags, const char *address,
-                                 char *where, size_t size)
+/* Whether a berthd runs there, which would hold the jobs again. */
+static bool berthd_runs_at(const struct flags *flags, const char *address, char *where,
+                           size_t size)
 {
     struct call *call = NULL;
     struct json *server = NULL;
@@ -253,51 +374,50 @@ static bool somebody_looks_after(const struct flags *flags, const char *address,
     return runs;
 }
 
-static int report(const struct leaving *leaving)
+static int print_result(const struct release_run *run)
 {
-    const struct flags *flags = leaving->flags;
+    const struct flags *flags = run->flags;
     if (flags_get(flags, "json")) {
         struct json *root = json_new_object();
-        json_put_count(root, "released", leaving->released);
-        json_put_count(root, "held", leaving->left_held);
+        json_put_count(root, "released", run->released);
+        json_put_count(root, "held", run->left_held);
         live_print_json(root);
     } else {
-        printf("%u job%s released", leaving->released,
-               leaving->released == 1 ? "" : "s");
-        if (leaving->left_held > 0)
-            printf("; %u stay%s held, as the owner wants it", leaving->left_held,
-                   leaving->left_held == 1 ? "s" : "");
+        printf("%u job%s released", run->released, run->released == 1 ? "" : "s");
+        if (run->left_held > 0)
+            printf("; %u stay%s held, as the owner wants it", run->left_held,
+                   run->left_held == 1 ? "s" : "");
         putchar('\n');
     }
-    if (leaving->again > 0)
+    if (run->again > 0)
         return command_failed(flags, "a berthd still looks after them and holds them "
                                      "again: stop it first");
-    return leaving->refused > 0 ? 1 : 0;
+    return run->refused > 0 ? 1 : 0;
 }
 
 static int release_all(const struct flags *flags)
 {
-    struct leaving leaving = { .flags = flags };
+    struct release_run run = { .flags = flags };
     const char *words[2 * PARTITIONS_MAX + 8];
     char text[1100], where[PLACE_MAX];
     struct error err = { "" };
-    int status = write_words(flags, words, text, sizeof text);
+    int status = make_arguments(flags, words, text, sizeof text);
     if (status)
         return status;
-    if (somebody_looks_after(flags, NULL, where, sizeof where) ||
+    if (berthd_runs_at(flags, NULL, where, sizeof where) ||
         (!flags_get(flags, "socket") &&
-         somebody_looks_after(flags, PLACE_SYSTEM_SOCKET, where, sizeof where)))
+         berthd_runs_at(flags, PLACE_SYSTEM_SOCKET, where, sizeof where)))
         return command_failed(
             flags,
             "berthd runs at %.200s and would hold them again: stop it "
             "first",
             where);
-    int r = bridge_open(&leaving.bridge, words, PATIENCE_MS, &err);
+    int r = bridge_open(&run.bridge, words, PATIENCE_MS, &err);
     if (r == 0)
-        r = let_go(&leaving, &err);
-    bridge_close(&leaving.bridge);
-    status = r < 0 ? command_failed(flags, "%s", err.text) : report(&leaving);
-    free(leaving.jobs);
+        r = release_jobs(&run, &err);
+    bridge_close(&run.bridge);
+    status = r < 0 ? command_failed(flags, "%s", err.text) : print_result(&run);
+    free(run.jobs);
     return status;
 }
 

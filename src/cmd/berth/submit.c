@@ -63,7 +63,7 @@ static int send(const struct flags *flags, const struct json *body)
         return status;
     int r = call_json(call, "POST", "/v1/jobs", body, &answer, &err);
     call_close(call);
-    return r < 0 ? live_status(flags, r, &err) : say(flags, answer);
+    return r < 0 ? command_status(flags, r, &err) : say(flags, answer);
 }
 
 static int submit_run(const struct flags *flags)
@@ -79,7 +79,7 @@ static int submit_run(const struct flags *flags)
     int r = draft_read(&draft, flags, flags->command->name, &err);
     if (r == 0)
         r = draft_body(&draft, &body, &err);
-    int status = live_status(flags, r, &err);
+    int status = command_status(flags, r, &err);
     if (status == 0) {
         status = send(flags, body);
         json_free(body);

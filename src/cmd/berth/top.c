@@ -178,7 +178,7 @@ static int top_run(const struct flags *flags)
     int r = call_open(&events, flags_get(flags, "socket"), &err);
     if (r < 0) {
         call_close(top.call);
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     }
     gantt_init(&top.gantt, SLOT_S);
     status = take_screen(flags);

@@ -91,7 +91,7 @@ static int get_url(const struct flags *flags, struct json **ret)
         return status;
     int r = call_json(call, "POST", "/v1/ui", NULL, ret, &err);
     call_close(call);
-    return live_status(flags, r, &err);
+    return command_status(flags, r, &err);
 }
 
 static int ui_run(const struct flags *flags)

@@ -49,7 +49,7 @@ static int say(const struct flags *flags, struct call *call, bool started)
     struct error err;
     int r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
     if (r < 0)
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     if (flags_get(flags, "json")) {
         json_put_text(server, "socket", call_address(call));
         json_put_flag(server, "was_started", started);
@@ -123,7 +123,7 @@ static int find(const struct flags *flags, const char *state, struct call **ret_
     }
     if (r == 0)
         r = call_open(ret_call, address, &err);
-    return live_status(flags, r, &err);
+    return command_status(flags, r, &err);
 }
 
 static int up_run(const struct flags *flags)
@@ -202,7 +202,7 @@ static int down_run(const struct flags *flags)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
-        return live_status(flags, r, &err);
+        return command_status(flags, r, &err);
     bool kill = flags_get(flags, "kill") != NULL;
     r = tell_to_stop(call, kill, &err);
     if (r < 0 && !call_answers(call)) /* it has just gone, whatever of */
@@ -216,7 +216,7 @@ static int down_run(const struct flags *flags)
     if (r == -ECONNREFUSED)
         printf("No berthd runs at %s.\n", call_address(call));
     else if (r < 0)
-        status = live_status(flags, r, &err);
+        status = command_status(flags, r, &err);
     if (r == 0 && !goes(call))
         status =
             command_failed(flags, "berthd at %s was told to stop and is still there%s",
