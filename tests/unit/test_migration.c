@@ -1,15 +1,8 @@
 /* Migrations of the store: made whole, or the file stays as it was. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "support/cases.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -292,21 +285,12 @@ static void a_crash_in_a_migration_changes_nothing(void **state)
     assert_int_equal(number_in(path, "SELECT id FROM host"), 7);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_old_file_is_brought_to_the_newest_version),
-        CASE(a_new_file_has_the_newest_version_and_no_copy),
-        CASE(an_earlier_copy_is_replaced),
-        CASE(a_migration_that_fails_changes_nothing),
-        CASE(a_newer_file_is_refused),
-        CASE(a_foreign_database_of_an_old_version_is_not_migrated),
-        CASE(no_migration_without_a_copy),
-        CASE(a_folder_that_cannot_be_written_stops_it),
-        CASE(a_disk_that_is_full_changes_nothing),
-        CASE(a_crash_in_a_migration_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_CASES(CASE(an_old_file_is_brought_to_the_newest_version),
+          CASE(a_new_file_has_the_newest_version_and_no_copy),
+          CASE(an_earlier_copy_is_replaced),
+          CASE(a_migration_that_fails_changes_nothing), CASE(a_newer_file_is_refused),
+          CASE(a_foreign_database_of_an_old_version_is_not_migrated),
+          CASE(no_migration_without_a_copy),
+          CASE(a_folder_that_cannot_be_written_stops_it),
+          CASE(a_disk_that_is_full_changes_nothing),
+          CASE(a_crash_in_a_migration_changes_nothing));
