@@ -262,47 +262,6 @@ static void gone_for(void *context, const struct kept_job *kept, const char *why
     store_give_up(daemon->store, kept->job.id, daemon_now_ns(daemon), why);
 }
 
-/* The seats a job has, or has been promised, as the executor is told of them. */
-static struct lease lease_of(struct daemon *daemon, job_id id, bool next)
-{
-    struct state *state = &daemon->engine.state;
-    const struct job *job = &state->jobs[id];
-    const struct seat_row *row = next ? &job->next : &job->seats;
-    bool moves = next && job->seats.count > 0;
-    uint32_t count = moves ? 1 : 0;
-    for (uint32_t p = job->promised_by; next && p != UINT32_MAX;
-         p = state->promises[p].next_of_successor)
-        count++;
-    job_id *after = arena_array(&daemon->pass, job_id, count + 1);
-    uint32_t after_count = 0;
-    if (moves)
-        after[after_count++] = id;
-    for (uint32_t p = job->promised_by; next && p != UINT32_MAX;
-         p = state->promises[p].next_of_successor) {
-        job_id victim = state->promises[p].victim;
-        bool known = false;
-        for (uint32_t k = 0; k < after_count; k++)
-            known = known || after[k] == victim;
-        if (!known)
-            after[after_count++] = victim;
-    }
-    const struct seat *seats = &state->seats[row->first];
-    struct lease lease = { .job = id,
-                           .generation = job->generation,
-                           .attempt = job->attempt + moves,
-                           .type = state->view.cluster->nodes[seats[0].node].type,
-                           .spread = job->spread_now,
-                           .beside = job->partner,
-                           .seats = seats,
-                           .seat_count = row->count,
-                           .after = after,
-                           .after_count = after_count,
-                           .steps_max = job->steps_max };
-    for (uint32_t i = 0; i < row->count; i++)
-        lease.gpus += seat_gpu_count(&seats[i]);
-    return lease;
-}
-
 static int reattach(struct daemon *daemon, job_id id, struct error *err)
 {
     const struct job *job = &daemon->engine.state.jobs[id];
@@ -310,7 +269,8 @@ static int reattach(struct daemon *daemon, job_id id, struct error *err)
     int64_t left_ns = job->recalled_ns + job->grace_ns - daemon_now_ns(daemon);
     if (job->leaving || left_ns < 0)
         left_ns = 0;
-    struct lease lease = lease_of(daemon, id, job->state == JOB_PLACED);
+    struct lease lease =
+        engine_lease(&daemon->engine, id, job->state == JOB_PLACED, &daemon->pass);
     const struct executor *executor = daemon->backend->executor;
     if (job_seated(job))
         follow(daemon, job->id);
@@ -318,7 +278,7 @@ static int reattach(struct daemon *daemon, job_id id, struct error *err)
     if (r == 0 && job->leaving)
         r = executor->cancel(daemon->executor_self, id, err);
     if (r == 0 && job->seats.count > 0 && job->next.count > 0) {
-        lease = lease_of(daemon, id, true);
+        lease = engine_lease(&daemon->engine, id, true, &daemon->pass);
         r = executor->start(daemon->executor_self, &lease, err);
     }
     return r;

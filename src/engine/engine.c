@@ -331,44 +331,69 @@ static int commit(struct engine *engine, struct error *err)
     return r;
 }
 
+/* Jobs that have to leave before this one can start, in the order they were revoked. */
+static uint32_t list_victims(const struct state *state, job_id id, struct arena *arena,
+                             job_id **ret_after)
+{
+    uint32_t promises = 0, count = 0;
+    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
+         p = state->promises[p].next_of_successor)
+        promises++;
+    job_id *after = arena_array(arena, job_id, promises + 1);
+    uint32_t at = promises; /* the newest promise is the first of its list */
+    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
+         p = state->promises[p].next_of_successor)
+        after[--at] = state->promises[p].victim;
+    for (uint32_t i = 0; i < promises; i++) {
+        bool known = false;
+        for (uint32_t k = 0; k < count; k++)
+            known = known || after[k] == after[i];
+        if (!known)
+            after[count++] = after[i];
+    }
+    *ret_after = after;
+    return count;
+}
+
+struct lease engine_lease(const struct engine *engine, job_id id, bool next,
+                          struct arena *arena)
+{
+    const struct state *state = &engine->state;
+    const struct job *job = &state->jobs[id];
+    const struct seat_row *row = next ? &job->next : &job->seats;
+    const struct seat *seats = &state->seats[row->first];
+    bool moves = next && job->state == JOB_STOPPING;
+    job_id *after = NULL;
+    uint32_t after_count = next ? list_victims(state, id, arena, &after) : 0;
+    bool itself = false;
+    for (uint32_t k = 0; k < after_count; k++)
+        itself = itself || after[k] == id;
+    if (moves && !itself) /* it has to be out before it can be in */
+        after[after_count++] = id;
+    struct lease lease = { .job = id,
+                           .generation = job->generation,
+                           .attempt = job->attempt + moves,
+                           .type = state->view.cluster->nodes[seats[0].node].type,
+                           .spread = job->spread_now,
+                           .beside = next && job->seats.count > 0 ? job->next_partner
+                                                                  : job->partner,
+                           .seats = seats,
+                           .seat_count = row->count,
+                           .after = after,
+                           .after_count = after_count,
+                           .steps_max = job->steps_max };
+    for (uint32_t i = 0; i < row->count; i++)
+        lease.gpus += seat_gpu_count(&seats[i]);
+    return lease;
+}
+
 static int tell_seats(struct engine *engine, const struct change *change,
                       struct error *err)
 {
-    const struct job *job = &engine->state.jobs[change->job];
-    const struct promise_part *promises = plan_promises(engine->plan, change);
-    const struct seat *seats = plan_seats(engine->plan, change);
-    job_id *after = arena_array(&engine->round, job_id, change->promise_count + 1);
-    uint32_t after_count = 0;
-    for (uint32_t i = 0; i < change->promise_count; i++) {
-        bool known = false;
-        for (uint32_t k = 0; k < after_count; k++)
-            known = known || after[k] == promises[i].victim;
-        if (!known)
-            after[after_count++] = promises[i].victim;
-    }
-    bool moves = job->state == JOB_STOPPING;
-    bool itself = false;
-    for (uint32_t k = 0; k < after_count; k++)
-        itself = itself || after[k] == change->job;
-    if (moves && !itself) /* it has to be out before it can be in */
-        after[after_count++] = change->job;
-
-    struct lease lease = { .job = change->job,
-                           .generation = job->generation,
-                           .attempt = job->attempt + moves,
-                           .type =
-                               engine->state.view.cluster->nodes[seats[0].node].type,
-                           .spread = change->spread,
-                           .beside = change->beside,
-                           .seats = seats,
-                           .seat_count = change->seat_count,
-                           .after = after,
-                           .after_count = after_count,
-                           .steps_max = change->steps_max,
-                           .together = change->together };
-    for (uint32_t i = 0; i < change->seat_count; i++)
-        lease.gpus += seat_gpu_count(&seats[i]);
-    if (job_runs(job))
+    struct lease lease = engine_lease(engine, change->job, true, &engine->round);
+    lease.beside = change->beside; /* of a new pair only the second names the first */
+    lease.together = change->together;
+    if (job_runs(&engine->state.jobs[change->job]))
         return engine->executor->resize(engine->executor_self, &lease, err);
     return engine->executor->start(engine->executor_self, &lease, err);
 }

@@ -14,6 +14,7 @@
 
 struct error;
 struct executor;
+struct lease;
 struct flow_plan;
 struct flow_policy;
 struct course;
@@ -112,6 +113,13 @@ bool engine_replay(struct engine *engine, struct event *event);
 
 /* After a replay: the policies learn who is there. */
 void engine_adopt(struct engine *engine);
+
+/*
+ * What an executor is told of a job's allocation: the one it holds, or the 'next' one, which
+ * it is to get when the jobs that hold it now have left.  Lists live in 'arena'.
+ */
+struct lease engine_lease(const struct engine *engine, job_id job, bool next,
+                          struct arena *arena);
 
 /* When somebody wants to be asked next; INT64_MAX: never. */
 static inline int64_t engine_wake_ns(const struct engine *engine)

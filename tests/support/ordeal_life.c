@@ -270,44 +270,11 @@ static void bring_back(struct ordeal *o, struct engine *engine, struct ledger *l
     state_check(&engine->state);
 }
 
-/* The seats a job has, or has been promised, as the executor is told of them. */
-static struct lease lease_of(struct ordeal *o, job_id id, bool next)
-{
-    const struct state *state = &o->engine.state;
-    const struct job *job = &state->jobs[id];
-    const struct seat_row *row = next ? &job->next : &job->seats;
-    bool moves = next && job->seats.count > 0;
-    job_id *after = arena_array(&o->instant, job_id, 2 * JOBS_MAX);
-    uint32_t count = 0;
-    if (moves)
-        after[count++] = id;
-    for (uint32_t p = job->promised_by; next && p != UINT32_MAX;
-         p = state->promises[p].next_of_successor) {
-        bool known = false;
-        for (uint32_t k = 0; k < count; k++)
-            known = known || after[k] == state->promises[p].victim;
-        if (!known)
-            after[count++] = state->promises[p].victim;
-    }
-    job_id beside = moves ? job->next_partner : job->partner;
-    const struct seat *seats = &state->seats[row->first];
-    return (struct lease){ .job = id,
-                           .generation = job->generation,
-                           .attempt = job->attempt + (moves && !job_runs(job)),
-                           .type = state->view.cluster->nodes[seats[0].node].type,
-                           .spread = job->spread_now,
-                           .beside = beside,
-                           .seats = seats,
-                           .seat_count = row->count,
-                           .after = after,
-                           .after_count = count,
-                           .steps_max = job->steps_max };
-}
-
 static void reattach(struct ordeal *o, job_id id)
 {
     const struct job *job = &o->engine.state.jobs[id];
-    struct lease lease = lease_of(o, id, job->state == JOB_PLACED);
+    struct lease lease =
+        engine_lease(&o->engine, id, job->state == JOB_PLACED, &o->instant);
     int64_t left_ns = job->recalled_ns + job->grace_ns - o->now_ns;
     left_ns = job->leaving || left_ns < 0 ? 0 : left_ns;
     ground_reattach(&o->ground, &lease, job->state == JOB_STOPPING, left_ns);
@@ -320,7 +287,7 @@ static void reattach_next(struct ordeal *o, job_id id)
     if (job->leaving)
         executor_ground.cancel(&o->ground, id, NULL);
     else if (job->seats.count > 0 && job->next.count > 0) {
-        struct lease lease = lease_of(o, id, true);
+        struct lease lease = engine_lease(&o->engine, id, true, &o->instant);
         const struct ground_attempt *there =
             ground_find(&o->ground, job->id, job->attempt);
         bool moved = there && ground_has_moved(&o->ground, there);
