@@ -173,6 +173,7 @@ static int step(struct daemon *daemon, struct error *err)
     struct outbox *inbox = daemon->outbox;
     daemon->outbox =
         inbox == daemon->outboxes ? daemon->outboxes + 1 : daemon->outboxes;
+    daemon->coming = 0;
     int64_t at_ns = daemon_now_ns(daemon);
     for (uint32_t i = 0; i < inbox->count; i++)
         amend(daemon, &inbox->events[i]);
@@ -227,13 +228,11 @@ static void run_pass(struct daemon *daemon)
         daemon_fall_back(daemon, &err);
         return;
     }
+    /* Reset before replying: a client may send its next request at once. */
     if (daemon->outbox->count > 0)
         daemon_want_pass(daemon);
-    /* Before anybody is answered: who is may ask again at once, and that is to be kept. */
-    if (daemon->arrival_used == daemon->arrival_count && daemon->outbox->count == 0) {
-        daemon->arrival_count = daemon->arrival_used = 0;
+    else
         arena_reset(&daemon->pass);
-    }
     routes_flush(daemon->routes, true);
     http_flush(daemon->http, true);
     set_wake(daemon);
@@ -514,7 +513,6 @@ void daemon_free(struct daemon *daemon)
     outbox_release(&daemon->outboxes[0]);
     outbox_release(&daemon->outboxes[1]);
     machine_release(&daemon->machine);
-    free(daemon->arrivals);
     free(daemon->policy_text);
     free(daemon->flow_text);
     sent_free(daemon->sent);

@@ -34,12 +34,6 @@ struct resident {
     uint32_t losses; /* in a row, each soon after its start */
 };
 
-/* Somebody who was accepted and whose first event is on its way. */
-struct arrival {
-    struct request *request;
-    uint32_t array_limit;
-};
-
 /* What berthd can drive: a kind of cluster, and the executor for it. */
 struct backend {
     const struct executor *executor;
@@ -76,8 +70,7 @@ struct daemon {
     struct resident *residents; /* by slot */
     struct outbox outboxes[2];
     struct outbox *outbox; /* what is filled now */
-    struct arrival *arrivals;
-    uint32_t arrival_count, arrival_used, arrival_room;
+    uint32_t coming;       /* jobs in 'outbox': submitted and not yet applied */
     uint64_t id_next;
     int64_t gates_ns; /* when to ask them again */
     bool ask_gates;

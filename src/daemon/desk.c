@@ -35,21 +35,7 @@ int desk_need_life(const struct daemon *daemon, struct error *err)
                                       : "the store cannot be written just now");
 }
 
-static void note_arrival(struct daemon *daemon, struct request *request,
-                         uint32_t array_limit)
-{
-    if (daemon->arrival_count == daemon->arrival_room) {
-        daemon->arrival_room = daemon->arrival_room ? daemon->arrival_room * 2 : 64;
-        daemon->arrivals =
-            realloc(daemon->arrivals, daemon->arrival_room * sizeof *daemon->arrivals);
-        if (!daemon->arrivals)
-            abort();
-    }
-    daemon->arrivals[daemon->arrival_count++] =
-        (struct arrival){ request, array_limit };
-}
-
-/* What admit() and the store need of it, until the pass is over. */
+/* What admit() needs of it, until the pass is over. */
 static struct request *keep(struct daemon *daemon, const struct request *request)
 {
     struct request *kept = arena_new(&daemon->pass, struct request);
@@ -99,11 +85,11 @@ int desk_take(struct daemon *daemon, const char *user, struct request *request,
                              .gpus = request->spec.gpus };
     else if (gated)
         job->state = JOB_HELD;
-    if (fits)
-        note_arrival(daemon, keep(daemon, request), request->array_limit);
     struct event *event =
         daemon_add_event(daemon, fits ? EVENT_SUBMITTED : EVENT_REJECTED, JOB_NONE);
     event->spec = job;
+    event->tag = fits ? keep(daemon, request) : NULL;
+    daemon->coming += fits;
     event->why = fits ? NULL : arena_text(&daemon->pass, ret_rejected->text);
     return 0;
 }
@@ -132,8 +118,8 @@ int daemon_submit(struct daemon *daemon, const struct caller *caller,
     if (daemon->backend->executor->submit_command)
         return error_set(err, -EINVAL, "jobs of this cluster are submitted with %s",
                          daemon->backend->executor->submit_command);
-    uint32_t coming = daemon->arrival_count - daemon->arrival_used;
-    if (daemon->engine.state.live_count + coming + count > daemon->setup.job_max)
+    if (daemon->engine.state.live_count + daemon->coming + count >
+        daemon->setup.job_max)
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",
                          daemon->engine.state.live_count);
     for (uint32_t i = 0; i < count && r == 0; i++)

@@ -96,8 +96,10 @@ enum outcome life_outcome(void *context, uint64_t id)
     if (job != JOB_NONE)
         return daemon->engine.state.jobs[job].first_start_ns >= 0 ? OUTCOME_RUNS
                                                                   : OUTCOME_WAITS;
-    for (uint32_t i = daemon->arrival_used; i < daemon->arrival_count; i++)
-        if (daemon->arrivals[i].request->spec.id == id)
+    const struct outbox *outbox = daemon->outbox;
+    for (uint32_t i = 0; i < outbox->count && daemon->coming > 0; i++)
+        if (outbox->events[i].kind == EVENT_SUBMITTED &&
+            outbox->events[i].spec->id == id)
             return OUTCOME_WAITS;
     struct db_query *query =
         db_prepare(store_reader(daemon->store), "SELECT state FROM job WHERE id = ?");
@@ -168,19 +170,21 @@ static void follow(struct daemon *daemon, uint64_t id)
 
 /* --- listening to the engine -------------------------------------------------------------- */
 
+static void know_job(struct daemon *daemon, job_id job, const struct request *request)
+{
+    daemon->residents[job] = (struct resident){ .uid = request->launch.uid,
+                                                .retries = request->retries,
+                                                .requeue = request->requeue,
+                                                .array_id = request->launch.array_id,
+                                                .limited = request->array_limit > 0 };
+}
+
 static void admit(struct daemon *daemon, const struct event *event)
 {
-    assert(daemon->arrival_used < daemon->arrival_count);
-    const struct arrival *arrival = &daemon->arrivals[daemon->arrival_used++];
-    const struct request *request = arrival->request;
-    daemon->residents[event->job] =
-        (struct resident){ .uid = request->launch.uid,
-                           .retries = request->retries,
-                           .requeue = request->requeue,
-                           .array_id = request->launch.array_id,
-                           .limited = arrival->array_limit > 0 };
+    const struct request *request = event->tag;
+    know_job(daemon, event->job, request);
     if (daemon->engine.state.jobs[event->job].state == JOB_HELD) {
-        gates_add(&daemon->gates, request, event->job, arrival->array_limit);
+        gates_add(&daemon->gates, request, event->job, request->array_limit);
         daemon->ask_gates = true;
     }
 }
@@ -209,51 +213,35 @@ static void hear(void *self, const struct view *view, const struct event *event)
 
 /* --- a life: what is built from the store ---------------------------------------------------- */
 
+/* For recovery: the request of a live job, read back; its tag until the next job. */
 static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    struct error *err)
+                    const void **ret_tag, struct error *err)
 {
     struct daemon *daemon = context;
-    struct request request;
     arena_reset(&daemon->launch);
-    int r = read_request(&daemon->launch, kept->request, &request, err);
+    struct request *request = arena_new(&daemon->launch, struct request);
+    int r = read_request(&daemon->launch, kept->request, request, err);
     if (r < 0)
         return r;
-    request.spec.id = kept->job.id;
-    request.spec.submit_ns = kept->job.submit_ns;
-    r = intake_job(&daemon->intake, &request.spec, ret_job, err);
-    /* Nobody has left yet: whoever comes back next gets the next slot. */
-    if (r == 0)
-        daemon->residents[daemon->engine.state.job_count] =
-            (struct resident){ .uid = kept->uid,
-                               .retries = request.retries,
-                               .requeue = request.requeue,
-                               .array_id = kept->array_id,
-                               .limited = request.array_limit > 0 };
-    return r;
+    request->spec.id = kept->job.id;
+    request->spec.submit_ns = kept->job.submit_ns;
+    request->launch.uid = kept->uid;
+    request->launch.array_id = kept->array_id;
+    request->hold = kept->held;
+    *ret_tag = request;
+    return intake_job(&daemon->intake, &request->spec, ret_job, err);
 }
 
-/* It stands at its gate again. */
-static void hold_back(struct daemon *daemon, const struct kept_job *kept, job_id job)
-{
-    struct request request;
-    arena_reset(&daemon->launch);
-    if (read_request(&daemon->launch, kept->request, &request, NULL) < 0)
-        return;
-    request.spec.id = kept->job.id;
-    request.launch.uid = kept->uid;
-    request.launch.array_id = kept->array_id;
-    request.hold = kept->held;
-    gates_add(&daemon->gates, &request, job, request.array_limit);
-}
-
-static void back_for(void *context, const struct kept_job *kept, job_id job)
+static void back_for(void *context, const struct kept_job *kept, const void *tag,
+                     job_id job)
 {
     struct daemon *daemon = context;
-    assert(daemon->residents[job].uid == kept->uid);
-    if (daemon->engine.state.jobs[job].state == JOB_HELD)
-        hold_back(daemon, kept, job);
-    else if (daemon->residents[job].limited)
-        gates_passed(&daemon->gates, kept->array_id);
+    const struct request *request = tag;
+    know_job(daemon, job, request);
+    if (kept->job.state == JOB_HELD)
+        gates_add(&daemon->gates, request, job, request->array_limit);
+    else if (request->array_limit > 0)
+        gates_passed(&daemon->gates, request->launch.array_id);
 }
 
 static void gone_for(void *context, const struct kept_job *kept, const char *why)
@@ -393,7 +381,7 @@ int life_begin(struct daemon *daemon, struct error *err)
     arena_init(&daemon->life, 0);
     daemon->outbox = &daemon->outboxes[0];
     daemon->outboxes[0].count = daemon->outboxes[1].count = 0;
-    daemon->arrival_count = daemon->arrival_used = 0;
+    daemon->coming = 0;
     daemon->gates = (struct gates){ .outcome = life_outcome,
                                     .alone = alone_for,
                                     .context = daemon };

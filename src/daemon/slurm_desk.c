@@ -444,10 +444,9 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
 {
     struct daemon *daemon = context;
     const struct json *job = newcomer->job;
-    uint32_t coming = daemon->arrival_count - daemon->arrival_used;
     if (!daemon->alive || daemon->stopping)
         return error_set(err, -EAGAIN, "not now");
-    if (daemon->engine.state.live_count + coming >= daemon->setup.job_max)
+    if (daemon->engine.state.live_count + daemon->coming >= daemon->setup.job_max)
         return error_set(err, -ENOBUFS, "no more jobs fit");
     int r = check_kind(job, err);
     if (r == 0)

@@ -64,7 +64,8 @@ static job_id submit(struct recovery *rec, const struct kept_job *kept)
 {
     struct error err = { "" };
     struct job job;
-    int r = rec->setup->spec(rec->setup->context, kept, &job, &err);
+    const void *tag = NULL;
+    int r = rec->setup->spec(rec->setup->context, kept, &job, &tag, &err);
     if (r < 0) {
         rec->setup->gone(rec->setup->context, kept, err.text);
         return JOB_NONE;
@@ -78,6 +79,7 @@ static job_id submit(struct recovery *rec, const struct kept_job *kept)
                            .job = JOB_NONE,
                            .spec = &job };
     engine_replay(rec->setup->engine, &event);
+    rec->setup->back(rec->setup->context, kept, tag, event.job);
     return event.job;
 }
 
@@ -338,9 +340,6 @@ int recover(const struct recover_setup *setup, struct error *err)
         r = bring_ledger(&rec, err);
     tell_nodes(&rec);
     setup->engine->state.view.now_ns = setup->now_ns;
-    for (uint32_t i = 0; i < rec.count && r == 0; i++)
-        if (rec.slots[i] != JOB_NONE)
-            setup->back(setup->context, &rec.jobs[i], rec.slots[i]);
     db_finish(rec.losses);
     free(rec.jobs);
     free(rec.slots);

@@ -27,12 +27,16 @@ struct recover_setup {
     const bool *node_down;   /* by node, as it is now; or NULL                        */
     const uint64_t *foreign; /* by node: accelerators that others use now; or NULL    */
 
-    /* What was asked for, as numbers.  Negative: it can never run here any more. */
+    /*
+     * What was asked for, as numbers.  Negative: it can never run here any more.  '*ret_tag'
+     * is handed to back(), which is called next.
+     */
     int (*spec)(void *context, const struct kept_job *kept, struct job *ret_job,
-                struct error *err);
+                const void **ret_tag, struct error *err);
 
-    /* It is back, in this slot; 'kept' is valid for the call only. */
-    void (*back)(void *context, const struct kept_job *kept, job_id job);
+    /* It has this slot; the rest of its state follows.  'kept' is valid for the call only. */
+    void (*back)(void *context, const struct kept_job *kept, const void *tag,
+                 job_id job);
 
     /* It is not: it can never run here any more, for this reason. */
     void (*gone)(void *context, const struct kept_job *kept, const char *why);

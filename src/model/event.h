@@ -96,6 +96,7 @@ struct event {
         struct {                            /* SUBMITTED, REJECTED, CHANGED, RESTORED */
             const struct job *spec;         /* numbers, not words          */
             const struct restored *history; /* RESTORED: and what came before */
+            const void *tag; /* SUBMITTED: the submitter's own, for its observers */
         };
         struct { /* PLACED, RESIZING, RENEWED */
             const struct seat *seats;

@@ -79,11 +79,14 @@ struct sim {
     uint64_t ended;
     int64_t ended_ns;
 
-    /* arrivals of one instant */
-    struct arena instant;
-    struct sim_truth *truths;
-    const char **names; /* beside them, where jobs are logged */
-    uint32_t truth_count, truth_room, truth_used;
+    struct arena instant; /* emptied after every step */
+    uint32_t coming;      /* jobs submitted and not yet applied */
+};
+
+/* The tag of a 'submitted' event: what the engine is not told of the job. */
+struct sim_submission {
+    struct sim_truth truth;
+    const char *name; /* where jobs are logged, or NULL */
 };
 
 /* --- arrivals ------------------------------------------------------------------ */
@@ -105,20 +108,6 @@ static int read_next(struct sim *sim, struct error *err)
 static double error_factor(struct rng *rng, double sigma)
 {
     return sigma > 0 ? exp(sigma * rng_normal(rng)) : 1;
-}
-
-static struct sim_truth *truth_add(struct sim *sim)
-{
-    if (sim->truth_count == sim->truth_room) {
-        sim->truth_room = sim->truth_room ? sim->truth_room * 2 : 64;
-        sim->truths = realloc(sim->truths, sim->truth_room * sizeof *sim->truths);
-        sim->names = realloc(sim->names, sim->truth_room * sizeof *sim->names);
-        if (!sim->truths || !sim->names) {
-            fprintf(stderr, "berth: out of memory (arrivals)\n");
-            abort();
-        }
-    }
-    return &sim->truths[sim->truth_count++];
 }
 
 /* Points are borrowed until the next job is read, and are needed until it is admitted. */
@@ -166,10 +155,13 @@ static int arrive(struct sim *sim, struct error *err)
     struct error why;
     if (intake_job(&sim->intake, &spec, job, &why) == 0) {
         event->kind = EVENT_SUBMITTED;
-        *truth_add(sim) = truth;
-        sim->names[sim->truth_count - 1] = sim->setup->jobs_out && spec.name
-                                               ? arena_text(&sim->instant, spec.name)
-                                               : NULL;
+        struct sim_submission *submission =
+            arena_new(&sim->instant, struct sim_submission);
+        submission->truth = truth;
+        if (sim->setup->jobs_out && spec.name)
+            submission->name = arena_text(&sim->instant, spec.name);
+        event->tag = submission;
+        sim->coming++;
     } else {
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
         event->kind = EVENT_REJECTED;
@@ -204,21 +196,22 @@ static double slowest_rate(const struct view *view, const struct job *job)
     return slowest;
 }
 
-/* A listener: whoever has arrived in a slot is made known to the cluster there. */
+/* An observer: tell the simulated cluster what is true of a job that was submitted. */
 static void admit(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
     if (event->kind != EVENT_SUBMITTED)
         return;
+    const struct sim_submission *submission = event->tag;
     if (sim->setup->jobs_out)
-        joblog_name(&sim->joblog, event->job, sim->names[sim->truth_used]);
+        joblog_name(&sim->joblog, event->job, submission->name);
     const struct job *job = &view->jobs[event->job];
-    const struct sim_truth *truth = &sim->truths[sim->truth_used];
+    const struct sim_truth *truth = &submission->truth;
     double alone_s = truth->steps / slowest_rate(view, job) +
                      (double)(truth->load_ns + truth->pause_ns) * 1e-9;
     if (alone_s > sim->longest_s)
         sim->longest_s = alone_s;
-    sim_cluster_admit(&sim->cluster, event->job, &sim->truths[sim->truth_used++]);
+    sim_cluster_admit(&sim->cluster, event->job, truth);
 }
 
 /* A listener: what happens again and again where nothing gets done. */
@@ -246,7 +239,7 @@ static int step(struct sim *sim, int64_t now_ns, struct error *err)
         if (r < 0)
             return r;
     } while (sim->outboxes[sim->reading].count > 0);
-    sim->truth_count = sim->truth_used = 0;
+    sim->coming = 0;
     arena_reset(&sim->instant);
     return 0;
 }
@@ -342,7 +335,7 @@ static int loop(struct sim *sim, struct error *err)
         last_ns = now_ns;
         sim_cluster_advance(&sim->cluster, now_ns);
         while (sim->more && sim->next.submit_ns <= now_ns) {
-            if (sim->engine.state.live_count + sim->truth_count >= JOBS_LIVE_MAX)
+            if (sim->engine.state.live_count + sim->coming >= JOBS_LIVE_MAX)
                 return error_set(err, -ERANGE, "more than %u jobs are waiting at once",
                                  JOBS_LIVE_MAX);
             int r = arrive(sim, err);
@@ -532,8 +525,6 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     timeline_release(&sim->timeline);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
-    free(sim->truths);
-    free(sim->names);
     joblog_release(&sim->joblog);
     arena_release(&sim->instant);
     arena_release(&sim->run);

@@ -228,7 +228,7 @@ void ordeal_begin_life(struct ordeal *o, struct engine *engine, struct ledger *l
 }
 
 static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    struct error *err)
+                    const void **ret_tag, struct error *err)
 {
     struct ordeal *o = context;
     struct job_spec spec = o->world.specs[kept->job.id - 1];
@@ -240,7 +240,8 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return intake_job(&o->intake, &spec, ret_job, err);
 }
 
-static void back_for(void *context, const struct kept_job *kept, job_id job)
+static void back_for(void *context, const struct kept_job *kept, const void *tag,
+                     job_id job)
 {
 }
 

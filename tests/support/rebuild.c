@@ -9,7 +9,7 @@
 /* --- what recovery asks for ------------------------------------------------------- */
 
 static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    struct error *err)
+                    const void **ret_tag, struct error *err)
 {
     struct run *run = context;
     uint64_t at = kept->job.id - 1;
@@ -20,7 +20,8 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return intake_job(&run->intake, &spec, ret_job, err);
 }
 
-static void back_for(void *context, const struct kept_job *kept, job_id job)
+static void back_for(void *context, const struct kept_job *kept, const void *tag,
+                     job_id job)
 {
     struct run *run = context;
     assert_true(run->engine.state.jobs[job].id == kept->job.id);

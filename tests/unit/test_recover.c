@@ -117,7 +117,7 @@ static void promise_seats(job_id job, job_id victim)
 /* --- after ---------------------------------------------------------------------------- */
 
 static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    struct error *error)
+                    const void **ret_tag, struct error *error)
 {
     job_id slot = state_find(&w.state, kept->job.id);
     assert_true(slot != JOB_NONE);
@@ -127,7 +127,8 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return 0;
 }
 
-static void back_for(void *context, const struct kept_job *kept, job_id job)
+static void back_for(void *context, const struct kept_job *kept, const void *tag,
+                     job_id job)
 {
     assert_int_equal(engine.state.jobs[job].id, kept->job.id);
     back_count++;
