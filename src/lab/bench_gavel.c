@@ -15,7 +15,7 @@
 #include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 #include "study/gavel_jobs.h"
 
 #define CLP_PATIENCE_S 2.0

@@ -17,7 +17,7 @@
 #include "lab/bench.h"
 #include "solve/lp/lp.h"
 #include "solve/maxmin/market.h"
-#include "solve/pairs.h"
+#include "solve/solve.h"
 #include "solve/random_programme.h"
 #include "solve/sums/auction.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "model/job.h"
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 /*
  * Workers that come free are handed out so many at a time, as in the published system: one

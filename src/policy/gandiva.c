@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/mt19937.h"
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 #define NONE UINT32_MAX
 

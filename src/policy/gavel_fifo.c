@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "base/mt19937.h"
 #include "model/job.h"
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 /* A job that has a type, or had: in order of numbers. */
 struct holder {
@@ -155,7 +155,7 @@ static int fifo_shares(void *self, struct gavel_call *call, struct error *err)
         released_blind(fifo, call);
         return 0;
     }
-    struct fifo_queue queue = { .job_count = call->job_count,
+    struct fifo_shares queue = { .job_count = call->job_count,
                                 .type_count = call->type_count,
                                 .pair_count = call->pair_count,
                                 .capacity = call->capacity,

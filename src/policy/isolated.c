@@ -8,7 +8,7 @@
  */
 #include "policy/gavel/gavel.h"
 
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 struct isolated {
     struct gavel gavel;

@@ -9,7 +9,7 @@
  */
 #include "policy/gavel/gavel.h"
 
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 struct proportional {
     struct gavel gavel;

@@ -1,5 +1,5 @@
 /* baselines.c - shares that need no linear programme. */
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 #include <assert.h>
 #include <math.h>
@@ -41,7 +41,7 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
 #define PAIR_WORTH 1.5 /* two beside each other do at least so much more than one */
 
 struct line_up {
-    const struct fifo_queue *queue;
+    const struct fifo_shares *queue;
     double room[SOLVE_TYPES_MAX];
     uint32_t *on;                   /* [job] its type, or SHARES_NO_TYPE */
     bool *joined;                   /* [job] shares its accelerators */
@@ -49,12 +49,12 @@ struct line_up {
     uint32_t open_count;
 };
 
-static double rate_on(const struct fifo_queue *q, uint32_t job, uint32_t type)
+static double rate_on(const struct fifo_shares *q, uint32_t job, uint32_t type)
 {
     return q->rate[(size_t)job * q->type_count + type];
 }
 
-static bool could_ever_run(const struct fifo_queue *q, uint32_t job)
+static bool could_ever_run(const struct fifo_shares *q, uint32_t job)
 {
     for (uint32_t t = 0; t < q->type_count; t++)
         if (rate_on(q, job, t) > 0 && q->capacity[t] >= q->gang[job])
@@ -65,7 +65,7 @@ static bool could_ever_run(const struct fifo_queue *q, uint32_t job)
 /* The type a job takes, or SHARES_NO_TYPE. */
 static uint32_t choose_type(const struct line_up *line, uint32_t job)
 {
-    const struct fifo_queue *q = line->queue;
+    const struct fifo_shares *q = line->queue;
     uint32_t best = SHARES_NO_TYPE;
     for (uint32_t t = 0; t < q->type_count; t++) {
         bool fits = line->room[t] > 0 && line->room[t] >= q->gang[job];
@@ -90,7 +90,7 @@ static bool has_room(const struct line_up *line, uint32_t job)
 /* The released system without rates; see the header. */
 static uint32_t choose_released(struct line_up *line, uint32_t job)
 {
-    const struct fifo_queue *q = line->queue;
+    const struct fifo_shares *q = line->queue;
     uint32_t fitting[SOLVE_TYPES_MAX], count = 0;
     for (uint32_t i = 0; i < line->open_count; i++)
         if (line->room[line->open[i]] >= q->gang[job])
@@ -111,7 +111,7 @@ static uint32_t choose_released(struct line_up *line, uint32_t job)
 static uint32_t choose_partner(const struct line_up *line, uint32_t job,
                                uint32_t *ret_pair)
 {
-    const struct fifo_queue *q = line->queue;
+    const struct fifo_shares *q = line->queue;
     uint32_t best = SHARES_NO_TYPE;
     double most = PAIR_WORTH;
     for (uint32_t i = 0; i < q->pair_count; i++) {
@@ -140,7 +140,7 @@ static uint32_t choose_partner(const struct line_up *line, uint32_t job,
 /* Let those who found no room join others, in order; returns at the first who cannot. */
 static void join_others(struct line_up *line, uint32_t from, double *x)
 {
-    const struct fifo_queue *q = line->queue;
+    const struct fifo_shares *q = line->queue;
     for (uint32_t j = from; j < q->job_count && q->pair_count > 0; j++) {
         uint32_t pair = 0;
         if (line->on[j] != SHARES_NO_TYPE || (!q->released && !could_ever_run(q, j)))
@@ -156,10 +156,10 @@ static void join_others(struct line_up *line, uint32_t from, double *x)
     }
 }
 
-static void line_up_init(struct line_up *line, const struct fifo_queue *queue,
+static void line_up_init(struct line_up *line, const struct fifo_shares *queue,
                          struct arena *scratch, double *x)
 {
-    const struct fifo_queue *q = queue;
+    const struct fifo_shares *q = queue;
     *line = (struct line_up){
         .queue = q,
         .on = arena_array(scratch, uint32_t, q->job_count),
@@ -181,7 +181,7 @@ static void line_up_init(struct line_up *line, const struct fifo_queue *queue,
             line->open[line->open_count++] = t;
 }
 
-void shares_fifo(const struct fifo_queue *queue, struct arena *scratch, double *ret_x)
+void shares_fifo(const struct fifo_shares *queue, struct arena *scratch, double *ret_x)
 {
     struct line_up line;
     assert(queue->type_count <= SOLVE_TYPES_MAX);

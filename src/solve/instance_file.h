@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 struct arena;
 struct error;

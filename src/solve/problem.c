@@ -1,148 +1,12 @@
-/* problem.c - a programme made ready for a solver, and what came of it. */
+/* problem.c - a programme made ready for a solver, and what shares are worth in it. */
 #include "solve/problem.h"
 
-#include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
-#include "base/map.h"
-#include "solve/baselines.h"
 
-#define NUMBER_MAX 1e15 /* beyond it rounding eats what is added up */
-
-/* A number from 'least' to NUMBER_MAX; 'inside' says whether 'least' itself will do. */
-static bool sensible(double number, double least, bool inside)
-{
-    return number <= NUMBER_MAX && (inside ? number >= least : number > least);
-}
-
-struct checked_array {
-    const char *name;
-    const double *values;
-    bool needed;
-    bool positive; /* 0 will not do */
-};
-
-static int check_fields(const struct checked_array *fields, uint32_t count,
-                        uint32_t rows, const char *row_name, struct error *err)
-{
-    for (uint32_t f = 0; f < count; f++) {
-        if (!fields[f].values && fields[f].needed && rows > 0)
-            return error_set(err, -EINVAL, "%s is missing", fields[f].name);
-        for (uint32_t i = 0; fields[f].values && i < rows; i++)
-            if (!sensible(fields[f].values[i], 0, !fields[f].positive))
-                return error_set(err, -EINVAL, "%s %u: %s is %g, want a number %s",
-                                 row_name, i, fields[f].name, fields[f].values[i],
-                                 fields[f].positive ? "greater than 0"
-                                                    : "from 0 to 1e15");
-    }
-    return 0;
-}
-
-static int check_jobs(const struct programme *p, struct error *err)
-{
-    bool timed = p->goal == GOAL_FINISH_TIME;
-    const struct checked_array fields[] = {
-        { "gang", p->gang, true, true },
-        { "weight", p->weight, false, false },
-        { "steps", p->steps, p->goal == GOAL_MAKESPAN || timed, false },
-        { "age", p->age_s, timed, false },
-        { "time alone", p->alone_s, timed, false },
-    };
-    int r =
-        check_fields(fields, sizeof fields / sizeof *fields, p->job_count, "job", err);
-    if (r < 0)
-        return r;
-    if (!p->rate && p->job_count > 0)
-        return error_set(err, -EINVAL, "rates are missing");
-    for (uint32_t j = 0; j < p->job_count; j++)
-        for (uint32_t t = 0; t < p->type_count; t++)
-            if (!sensible(p->rate[(size_t)j * p->type_count + t], 0, true))
-                return error_set(err, -EINVAL,
-                                 "job %u: rate on type %u is %g, want a number from 0 "
-                                 "to 1e15",
-                                 j, t, p->rate[(size_t)j * p->type_count + t]);
-    /* A floor may be infinite: a deadline that has passed. */
-    for (uint32_t j = 0; p->floor && j < p->job_count; j++)
-        if (!(p->floor[j] >= 0))
-            return error_set(err, -EINVAL, "job %u: floor is %g, want 0 or more", j,
-                             p->floor[j]);
-    return 0;
-}
-
-static int check_groups(const struct programme *p, struct error *err)
-{
-    if (p->job_count > 0 && (!p->group || !p->groups))
-        return error_set(err, -EINVAL, "groups are missing");
-    for (uint32_t g = 0; g < p->group_count; g++)
-        if (!sensible(p->groups[g].weight, 0, true))
-            return error_set(err, -EINVAL, "group %u: weight is %g, want 0 to 1e15", g,
-                             p->groups[g].weight);
-    for (uint32_t j = 0; j < p->job_count; j++)
-        if (p->group[j] >= p->group_count)
-            return error_set(err, -EINVAL, "job %u: there is no group %u", j,
-                             p->group[j]);
-    return 0;
-}
-
-static int check_pair(const struct programme *p, uint32_t i, struct map *seen,
-                      struct error *err)
-{
-    const struct programme_pair *pair = &p->pairs[i];
-    if (pair->first >= pair->second || pair->second >= p->job_count)
-        return error_set(err, -EINVAL, "pair %u: want two jobs, the first one first",
-                         i);
-    if (p->gang[pair->first] != p->gang[pair->second])
-        return error_set(err, -EINVAL, "pair %u: gangs of %g and %g, want equal ones",
-                         i, p->gang[pair->first], p->gang[pair->second]);
-    uint64_t key = (uint64_t)pair->first << 32 | pair->second;
-    if (map_find(seen, key) != MAP_NONE)
-        return error_set(err, -EINVAL, "pair %u: the same as pair %u", i,
-                         map_find(seen, key));
-    map_put(seen, key, i);
-    for (uint32_t t = 0; t < p->type_count; t++)
-        for (uint32_t place = 0; place < 2; place++) {
-            double rate = p->pair_rate[((size_t)i * p->type_count + t) * 2 + place];
-            if (!sensible(rate, 0, true))
-                return error_set(err, -EINVAL,
-                                 "pair %u: rate on type %u is %g, want a number from "
-                                 "0 to 1e15",
-                                 i, t, rate);
-        }
-    return 0;
-}
-
-static int check_pairs(const struct programme *p, struct error *err)
-{
-    struct map seen = { 0 };
-    int r = 0;
-    if (p->pair_count == 0)
-        return 0;
-    if (!p->pairs || !p->pair_rate)
-        return error_set(err, -EINVAL, "pairs are missing");
-    for (uint32_t i = 0; r == 0 && i < p->pair_count; i++)
-        r = check_pair(p, i, &seen, err);
-    map_release(&seen);
-    return r;
-}
-
-int programme_check(const struct programme *p, struct error *err)
-{
-    if (p->type_count > SOLVE_TYPES_MAX)
-        return error_set(err, -EINVAL, "%u types, at most %d can be solved for",
-                         p->type_count, SOLVE_TYPES_MAX);
-    const struct checked_array fields[] = {
-        { "capacity", p->capacity, true, false },
-        { "price", p->price, p->goal == GOAL_COST_RATIO, true },
-    };
-    int r = check_fields(fields, 2, p->type_count, "type", err);
-    if (r == 0)
-        r = check_jobs(p, err);
-    if (r == 0 && p->goal == GOAL_HIERARCHICAL)
-        r = check_groups(p, err);
-    return r < 0 ? r : check_pairs(p, err);
-}
+#define SAMPLE 256 /* jobs that are compared to see whether many have equal rows */
 
 bool problem_line_usable(const struct problem *problem, uint32_t line, uint32_t type)
 {
@@ -241,4 +105,325 @@ void problem_isolated_shares(const struct problem *problem, double *ret_x)
     for (size_t i = (size_t)p->job_count * p->type_count;
          i < (size_t)problem->line_count * p->type_count; i++)
         ret_x[i] = 0;
+}
+
+/* --- what the goal asks of each job ------------------------------------------- */
+
+static double weight_of(const struct programme *p, uint32_t job)
+{
+    return p->weight ? p->weight[job] : 1;
+}
+
+static double unit_of(const struct problem *problem, uint32_t job)
+{
+    const struct programme *p = problem->programme;
+    double weight = weight_of(p, job);
+    switch (p->goal) {
+    case GOAL_MAX_MIN:
+    case GOAL_WATER_FILLING:
+        return problem->even[job] > 0 && weight > 0
+                   ? p->gang[job] / (weight * problem->even[job])
+                   : 0;
+    case GOAL_HIERARCHICAL:
+        return problem->even[job] > 0 && weight > 0 &&
+                       p->groups[p->group[job]].weight > 0
+                   ? 1 / problem->even[job]
+                   : 0;
+    case GOAL_MAKESPAN:
+        return problem->top[job] > 0 && p->steps[job] > 0 ? 1 / p->steps[job] : 0;
+    default:
+        return 0;
+    }
+}
+
+double *problem_units(const struct problem *problem)
+{
+    uint32_t count = problem->programme->job_count;
+    double *units = arena_array(problem->arena, double, count);
+    for (uint32_t j = 0; j < count; j++)
+        units[j] = unit_of(problem, j);
+    return units;
+}
+
+struct finish_terms problem_finish_terms(const struct problem *problem)
+{
+    const struct programme *p = problem->programme;
+    struct finish_terms terms = {
+        .need = arena_array(problem->arena, double, p->job_count),
+        .ahead = arena_array(problem->arena, double, p->job_count),
+    };
+    double *x = arena_array(problem->arena, double,
+                            (size_t)problem->line_count * p->type_count);
+    double *isolated = arena_array(problem->arena, double, p->job_count);
+    problem_isolated_shares(problem, x);
+    problem_rates(problem, x, isolated);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (isolated[j] > 0 && p->steps[j] > 0) {
+            double fair = p->alone_s[j] + p->steps[j] / isolated[j];
+            terms.need[j] = p->steps[j] / fair;
+            terms.ahead[j] = p->age_s[j] / fair;
+        }
+    return terms;
+}
+
+void problem_group_speeds(const struct problem *problem, const bool *done,
+                          double *ret_speed)
+{
+    const struct programme *p = problem->programme;
+    double *sum = arena_array(problem->arena, double, p->group_count);
+    bool *taken = arena_array(problem->arena, bool, p->group_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (!done[j])
+            sum[p->group[j]] += weight_of(p, j);
+    for (uint32_t j = 0; j < p->job_count; j++) {
+        uint32_t g = p->group[j];
+        double part = done[j] ? 0 : weight_of(p, j) / sum[g];
+        if (p->groups[g].fifo)
+            part = done[j] || taken[g] ? 0 : 1;
+        if (part > 0)
+            taken[g] = true;
+        ret_speed[j] = part * p->groups[g].weight / p->gang[j];
+    }
+}
+
+/* [line][type] sums of unit[member] * rate, on usable types. */
+static double *weighed(const struct problem *problem, const double *unit,
+                       const double *price)
+{
+    const struct programme *p = problem->programme;
+    double *values = arena_array(problem->arena, double,
+                                 (size_t)problem->line_count * p->type_count);
+    for (uint32_t line = 0; line < problem->line_count; line++) {
+        uint32_t members[2];
+        uint32_t count = problem_line_members(problem, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++) {
+            double value = 0;
+            for (uint32_t i = 0; i < count && problem_line_usable(problem, line, t);
+                 i++)
+                value += problem_line_rate(problem, line, t, i) *
+                         (unit ? unit[members[i]] : 1);
+            values[(size_t)line * p->type_count + t] = price ? value / price[t] : value;
+        }
+    }
+    return values;
+}
+
+double *problem_values(const struct problem *problem)
+{
+    const struct programme *p = problem->programme;
+    return weighed(problem, NULL, p->goal == GOAL_SUM ? p->price : NULL);
+}
+
+double *problem_normalised_values(const struct problem *problem)
+{
+    uint32_t count = problem->programme->job_count;
+    double *unit = arena_array(problem->arena, double, count);
+    for (uint32_t j = 0; j < count; j++)
+        unit[j] = problem->even[j] > 0 ? 1 / problem->even[j] : 0;
+    return weighed(problem, unit, NULL);
+}
+
+static double least_level(const struct problem *problem, const double *rates)
+{
+    const double *units = problem_units(problem);
+    double least = INFINITY;
+    for (uint32_t j = 0; j < problem->programme->job_count; j++)
+        if (units[j] > 0)
+            least = fmin(least, units[j] * rates[j]);
+    return least < INFINITY ? least : 0;
+}
+
+static double least_finish(const struct problem *problem, const double *rates)
+{
+    struct finish_terms terms = problem_finish_terms(problem);
+    double least = INFINITY;
+    for (uint32_t j = 0; j < problem->programme->job_count; j++)
+        if (terms.need[j] > 0)
+            least = fmin(least, finish_level(terms.need[j], terms.ahead[j], rates[j]));
+    return least < INFINITY ? least : 0;
+}
+
+/* What the worst-off group has, per weight. */
+static double least_group(const struct problem *problem, const double *rates)
+{
+    const struct programme *p = problem->programme;
+    const double *units = problem_units(problem);
+    double *sums = arena_array(problem->arena, double, p->group_count);
+    bool *alive = arena_array(problem->arena, bool, p->group_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (units[j] > 0) {
+            alive[p->group[j]] = true;
+            sums[p->group[j]] += p->gang[j] * units[j] * rates[j];
+        }
+    double least = INFINITY;
+    for (uint32_t g = 0; g < p->group_count; g++)
+        if (alive[g])
+            least = fmin(least, sums[g] / p->groups[g].weight);
+    return least < INFINITY ? least : 0;
+}
+
+static double total(const struct problem *problem, const double *x,
+                    const double *values)
+{
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
+    double sum = 0;
+    for (size_t i = 0; i < cells; i++)
+        sum += values[i] * x[i];
+    return sum;
+}
+
+static double ratio(const struct problem *problem, const double *x)
+{
+    const struct programme *p = problem->programme;
+    double paid = 0;
+    for (uint32_t line = 0; line < problem->line_count; line++)
+        for (uint32_t t = 0; t < p->type_count; t++)
+            paid += problem_line_gang(problem, line) * p->price[t] *
+                    x[(size_t)line * p->type_count + t];
+    return paid > 0 ? total(problem, x, problem_values(problem)) / paid : 0;
+}
+
+double problem_objective(const struct problem *problem, const double *x)
+{
+    double *rates = arena_array(problem->arena, double, problem->programme->job_count);
+    problem_rates(problem, x, rates);
+    double least;
+    switch (problem->programme->goal) {
+    case GOAL_MAX_MIN:
+    case GOAL_WATER_FILLING:
+        return least_level(problem, rates);
+    case GOAL_HIERARCHICAL:
+        return least_group(problem, rates);
+    case GOAL_MAKESPAN:
+        least = least_level(problem, rates);
+        return least > 0 ? 1 / least : 0;
+    case GOAL_FINISH_TIME:
+        least = least_finish(problem, rates);
+        return least > 0 ? 1 / least : 0;
+    case GOAL_SUM:
+        return total(problem, x, problem_values(problem));
+    case GOAL_COST_RATIO:
+        return ratio(problem, x);
+    }
+    return 0;
+}
+
+/* --- demands, floors and levels ------------------------------------------------ */
+
+struct problem_demands problem_demands(const struct problem *problem)
+{
+    const struct programme *p = problem->programme;
+    if (p->goal != GOAL_FINISH_TIME)
+        return (struct problem_demands){ .unit = problem_units(problem) };
+    struct finish_terms terms = problem_finish_terms(problem);
+    double *unit = arena_array(problem->arena, double, p->job_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        unit[j] = terms.need[j] > 0 ? 1 : 0;
+    return (struct problem_demands){ unit, terms.need, terms.ahead };
+}
+
+double problem_demand_rate(const struct problem_demands *demands, uint32_t job,
+                           double level)
+{
+    if (!(demands->unit[job] > 0))
+        return 0;
+    return demands->need ? finish_rate(demands->need[job], demands->ahead[job], level)
+                         : level / demands->unit[job];
+}
+
+double problem_level(const struct problem *problem, double objective)
+{
+    bool inverse = problem->programme->goal == GOAL_MAKESPAN ||
+                   problem->programme->goal == GOAL_FINISH_TIME;
+    return !inverse ? objective : objective > 0 ? 1 / objective : 0;
+}
+
+/* Prices of 0 hand them out. */
+void problem_drop_useless(const struct problem *problem, double *x)
+{
+    size_t cells =
+        (size_t)problem->programme->job_count * problem->programme->type_count;
+    for (size_t i = 0; i < cells; i++)
+        if (!(problem->programme->rate[i] > 0))
+            x[i] = 0;
+    problem_make_feasible(problem, x);
+}
+
+/* Do a few rows, taken from everywhere, hardly repeat each other? */
+bool problem_rows_differ(const struct problem *problem,
+                         const struct problem_demands *demands)
+{
+    const struct programme *p = problem->programme;
+    uint32_t count = p->job_count < SAMPLE ? p->job_count : SAMPLE;
+    uint32_t alike = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t job = (uint32_t)((uint64_t)i * p->job_count / count);
+        const double *row = &p->rate[(size_t)job * p->type_count];
+        for (uint32_t k = 0; k < i; k++) {
+            uint32_t other = (uint32_t)((uint64_t)k * p->job_count / count);
+            if (p->gang[job] == p->gang[other] &&
+                demands->unit[job] == demands->unit[other] &&
+                (!demands->need || demands->need[job] == demands->need[other]) &&
+                memcmp(row, &p->rate[(size_t)other * p->type_count],
+                       p->type_count * sizeof *row) == 0) {
+                alike++;
+                break;
+            }
+        }
+    }
+    return alike < count / 8;
+}
+
+/* --- sums and ratios --- */
+
+bool problem_reachable_floors(const struct problem *problem, const double **ret_floors)
+{
+    const struct programme *p = problem->programme;
+    double *floor = arena_array(problem->arena, double, p->job_count);
+    bool any = false, reachable = true;
+    for (uint32_t j = 0; p->floor && j < p->job_count; j++) {
+        floor[j] = p->floor[j] * (1 - PROBLEM_FLOOR_SLACK);
+        any = any || floor[j] > 0;
+        reachable = reachable && floor[j] <= problem->top[j];
+    }
+    *ret_floors = any ? floor : NULL;
+    return reachable;
+}
+
+/* The best rate of a job that has the cluster to itself. */
+static double rate_alone(const struct problem *problem, uint32_t job)
+{
+    const struct programme *p = problem->programme;
+    bool taken[SOLVE_TYPES_MAX] = { false };
+    double time = 1, rate = 0;
+    for (;;) {
+        uint32_t best = SOLVE_TYPES_MAX;
+        for (uint32_t t = 0; t < p->type_count; t++)
+            if (!taken[t] && problem_line_usable(problem, job, t) &&
+                (best == SOLVE_TYPES_MAX ||
+                 problem_line_rate(problem, job, t, 0) >
+                     problem_line_rate(problem, job, best, 0)))
+                best = t;
+        if (best == SOLVE_TYPES_MAX || time <= 0)
+            return rate;
+        double share = fmin(time, p->capacity[best] / p->gang[job]);
+        rate += share * problem_line_rate(problem, job, best, 0);
+        time -= share;
+        taken[best] = true;
+    }
+}
+
+/* --- sums and ratios --- */
+
+void problem_drop_floors(const struct problem *problem, struct shares *shares)
+{
+    const struct programme *p = problem->programme;
+    bool found = false;
+    shares->status = SHARES_FLOORS_DROPPED;
+    shares->unserved = arena_array(problem->arena, bool, p->job_count);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (p->floor[j] > rate_alone(problem, j) * (1 + PROBLEM_FLOOR_SLACK))
+            shares->unserved[j] = found = true;
+    for (uint32_t j = 0; j < p->job_count && !found; j++)
+        shares->unserved[j] = p->floor[j] > 0;
 }

@@ -12,7 +12,7 @@
 #include "base/param.h"
 #include "base/suggest.h"
 #include "solve/instance_file.h"
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 #define NAMES_MAX 64
 #define ASSIGNMENT_MAX 2e9
@@ -374,7 +374,7 @@ static void solve_first_come(const struct recipe *recipe, const struct instance 
 {
     struct mt19937 mt;
     mt_init(&mt, recipe->seed);
-    const struct fifo_queue queue = {
+    const struct fifo_shares queue = {
         .job_count = in->job_count,
         .type_count = in->type_count,
         .pair_count = recipe->sharing ? in->pair_count : 0,

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 struct arena;
 struct error;

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "model/intake.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 #include "study/gavel.h"
 #include "workload/workload.h"
 

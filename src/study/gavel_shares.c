@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 #include "study/gavel.h"
 #include "study/gavel_jobs.h"
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "solve/lp/lp.h"
-#include "solve/pairs.h"
+#include "solve/solve.h"
 
 #ifndef SEEDS
 #define SEEDS 300

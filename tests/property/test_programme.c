@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "solve/problem.h"
 #include "solve/lp/lp.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 #define JOBS_MAX 48
 #define SAME 1e-6

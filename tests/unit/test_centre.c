@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "solve/lp/interior_point.h"
+#include "solve/solve.h"
 #include "solve/lp/lp.h"
 
 #define JOBS_MAX 40

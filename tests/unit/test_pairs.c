@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "solve/pairs.h"
+#include "solve/solve.h"
 
 #define EACH(...) ((double[]){ __VA_ARGS__ })
 #define PAIRS(...) ((struct programme_pair[]){ __VA_ARGS__ })

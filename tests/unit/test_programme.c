@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "solve/problem.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 #define EXACT 1e-7
 

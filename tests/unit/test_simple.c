@@ -2,8 +2,7 @@
 #include "support/cases.h"
 
 #include "base/arena.h"
-#include "solve/programme.h"
-#include "solve/baselines.h"
+#include "solve/solve.h"
 
 ARENA_FIXTURE(arena);
 
@@ -29,11 +28,11 @@ static void proportional_splits_time_as_accelerators_are(void **state)
 }
 
 /* Two types with 2 and 1 accelerators; the second is faster but for job 2. */
-static struct fifo_queue queue(void)
+static struct fifo_shares queue(void)
 {
     static const double capacity[] = { 2, 1 }, gang[] = { 1, 1, 1, 1 };
     static const double rate[] = { 1, 2, 1, 2, 3, 1, 1, 2 };
-    return (struct fifo_queue){ .job_count = 4,
+    return (struct fifo_shares){ .job_count = 4,
                                 .type_count = 2,
                                 .capacity = capacity,
                                 .gang = gang,
@@ -41,7 +40,7 @@ static struct fifo_queue queue(void)
                                 .aware = true };
 }
 
-static void take(const struct fifo_queue *q, const char *types)
+static void take(const struct fifo_shares *q, const char *types)
 {
     double x[16];
     shares_fifo(q, &arena, x);
@@ -52,27 +51,27 @@ static void take(const struct fifo_queue *q, const char *types)
 
 static void the_first_takes_the_fastest(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     take(&q, "100-");
 }
 
 static void without_rates_the_first_type_with_room_is_taken(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.aware = false;
     take(&q, "001-");
 }
 
 static void who_finds_no_room_holds_up_the_rest(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.gang = (double[]){ 1, 2, 2, 1 };
     take(&q, "10--");
 }
 
 static void who_can_never_run_holds_up_nobody(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.gang = (double[]){ 8, 1, 1, 1 };
     take(&q, "-100");
     q.released = true;
@@ -90,7 +89,7 @@ static uint32_t first_or_last(void *context, uint32_t count)
  */
 static void the_released_system_may_strike_out_the_wrong_type(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     bool last = true;
     q.aware = false;
     q.released = true;
@@ -105,7 +104,7 @@ static void the_released_system_may_strike_out_the_wrong_type(void **state)
 
 static void who_cannot_run_beside_another_does_not_join_it(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.pairs = (struct programme_pair[]){ { 2, 3 } };
     q.pair_count = 1;
     double x[10];
@@ -118,21 +117,21 @@ static void who_cannot_run_beside_another_does_not_join_it(void **state)
 
 static void who_holds_a_type_keeps_it(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.held = (uint32_t[]){ SHARES_NO_TYPE, SHARES_NO_TYPE, 1, SHARES_NO_TYPE };
     take(&q, "001-");
 }
 
 static void a_type_without_a_rate_is_not_taken(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.rate = (double[]){ 0, 2, 0, 2, 3, 1, 1, 2 };
     take(&q, "1---");
 }
 
 static void who_does_well_beside_another_joins_it(void **state)
 {
-    struct fifo_queue q = queue();
+    struct fifo_shares q = queue();
     q.pairs = (struct programme_pair[]){ { 0, 3 }, { 1, 3 } };
     q.pair_rate = (double[]){ 1, 1, 1, 1, 0.9, 0.9, 0.9, 0.9 };
     q.pair_count = 2;

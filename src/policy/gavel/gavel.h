@@ -26,7 +26,7 @@
 #include "base/param.h"
 #include "policy/shared/cost_test.h"
 #include "policy/policy.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 struct gavel_common; /* the mechanism's own state */
 

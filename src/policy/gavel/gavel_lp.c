@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "solve/lp/interior_point.h"
+#include "solve/solve.h"
 
 int gavel_lp_init(struct gavel_lp *lp, const struct gavel_rule *rule,
                   const struct view *view, uint64_t seed, struct arena *run,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "policy/gavel/gavel.h"
-#include "solve/programme.h"
+#include "solve/solve.h"
 
 struct error;
 

@@ -11,7 +11,7 @@
 #include "model/node_set.h"
 #include "model/throughput.h"
 #include "predict/estimate.h"
-#include "solve/pairs.h"
+#include "solve/solve.h"
 
 #define NONE UINT32_MAX
 #define UNITS_MIN 1e-7 /* less of a line is rounding        */

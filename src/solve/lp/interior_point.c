@@ -6,7 +6,7 @@
  * matrix of a Newton step is a block per job plus a few rows that all jobs share, so a
  * step costs a small factorisation per job and one more for what is shared.
  */
-#include "solve/lp/interior_point.h"
+#include "solve/solve.h"
 
 #include <errno.h>
 #include <math.h>

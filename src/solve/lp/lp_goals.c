@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/goal.h"
+#include "solve/problem.h"
 #include "solve/lp/lp_model.h"
 
 #define CLOSE 1e-10      /* relative gap at which a search has ended        */
@@ -94,11 +94,6 @@ static void tidy_level(const struct problem *problem, const double *unit,
     for (uint32_t j = 0; j < count; j++)
         floor[j] = least;
     lp_break_ties(problem, unit, floor, shares);
-}
-
-static double problem_relative_gap(double bound, double reached)
-{
-    return bound > 0 ? fmax(0, (bound - reached) / bound) : 0;
 }
 
 /* MAX_MIN and MAKESPAN: the largest z with unit * rate >= z for all. */
@@ -276,44 +271,6 @@ int lp_solve_finish_time(const struct problem *problem, struct shares *shares,
     shares->objective = problem_objective(problem, shares->x);
     shares->gap = problem_relative_gap(finish.high, 1 / shares->objective);
     return 0;
-}
-
-/* --- sums and ratios --- */
-
-/* The best rate of a job that has the cluster to itself. */
-static double rate_alone(const struct problem *problem, uint32_t job)
-{
-    const struct programme *p = problem->programme;
-    bool taken[SOLVE_TYPES_MAX] = { false };
-    double time = 1, rate = 0;
-    for (;;) {
-        uint32_t best = SOLVE_TYPES_MAX;
-        for (uint32_t t = 0; t < p->type_count; t++)
-            if (!taken[t] && problem_line_usable(problem, job, t) &&
-                (best == SOLVE_TYPES_MAX ||
-                 problem_line_rate(problem, job, t, 0) >
-                     problem_line_rate(problem, job, best, 0)))
-                best = t;
-        if (best == SOLVE_TYPES_MAX || time <= 0)
-            return rate;
-        double share = fmin(time, p->capacity[best] / p->gang[job]);
-        rate += share * problem_line_rate(problem, job, best, 0);
-        time -= share;
-        taken[best] = true;
-    }
-}
-
-void problem_drop_floors(const struct problem *problem, struct shares *shares)
-{
-    const struct programme *p = problem->programme;
-    bool found = false;
-    shares->status = SHARES_FLOORS_DROPPED;
-    shares->unserved = arena_array(problem->arena, bool, p->job_count);
-    for (uint32_t j = 0; j < p->job_count; j++)
-        if (p->floor[j] > rate_alone(problem, j) * (1 + FLOOR_SLACK))
-            shares->unserved[j] = found = true;
-    for (uint32_t j = 0; j < p->job_count && !found; j++)
-        shares->unserved[j] = p->floor[j] > 0;
 }
 
 /* Rows for the floors: unit * rate >= 1.  False if one is beyond reach already. */

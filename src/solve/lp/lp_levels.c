@@ -18,7 +18,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "solve/goal.h"
+#include "solve/problem.h"
 #include "solve/lp/lp_model.h"
 
 #define PULLS 1e-7  /* a dual above it is one                                    */

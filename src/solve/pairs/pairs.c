@@ -17,7 +17,7 @@
  * are and never do.  What the duals prove is worked out here, over all lines, whether
  * they are in the programme or not: the solver's word is not taken for it.
  */
-#include "solve/pairs.h"
+#include "solve/solve.h"
 
 #include <assert.h>
 #include <errno.h>

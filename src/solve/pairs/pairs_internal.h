@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "solve/lp/lp.h"
-#include "solve/pairs.h"
+#include "solve/solve.h"
 
 #define PAIRS_TYPES_MAX 16
 

@@ -4,10 +4,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/goal.h"
-#include "solve/pairs.h"
+#include "solve/pairs/pairs_problem.h"
+#include "solve/solve.h"
 #include "solve/lp/lp_goals.h"
-#include "solve/programme_fast.h"
 
 /* The programme as one for pairs: every job a class of its own. */
 static struct pairs_input pairing_of(const struct problem *problem)
@@ -24,7 +23,7 @@ static struct pairs_input pairing_of(const struct problem *problem)
 }
 
 /* Of all shares that give every job its floor, the largest sum of normalised rates. */
-static void tidy(const struct problem *problem, const struct fast_memory *memory,
+static void tidy(const struct problem *problem, struct pairs_solver *solver,
                  const struct pairs_input *pairing, double *floor,
                  struct shares *shares)
 {
@@ -32,17 +31,17 @@ static void tidy(const struct problem *problem, const struct fast_memory *memory
     double *x = arena_array(problem->arena, double, cells);
     double *rates = arena_array(problem->arena, double, pairing->class_count);
     for (uint32_t j = 0; j < pairing->class_count; j++)
-        floor[j] *= 1 - FAST_FLOOR_SLACK;
+        floor[j] *= 1 - PROBLEM_FLOOR_SLACK;
     struct pairs_answer answer;
-    int r = pairs_sum(memory->pairs, pairing, problem_normalised_values(problem), floor,
-                      FAST_TOLERANCE, x, &answer, NULL);
+    int r = pairs_sum(solver, pairing, problem_normalised_values(problem), floor,
+                      PROBLEM_TOLERANCE, x, &answer, NULL);
     shares->iterations += answer.iterations;
     if (r < 0 || !answer.feasible)
         return;
     problem_make_feasible(problem, x);
     problem_rates(problem, x, rates);
     for (uint32_t j = 0; j < pairing->class_count; j++)
-        if (rates[j] < floor[j] * (1 - FAST_KEPT))
+        if (rates[j] < floor[j] * (1 - PROBLEM_KEPT))
             return;
     memcpy(shares->x, x, cells * sizeof *x);
 }
@@ -59,15 +58,15 @@ static double *needs_of(const struct problem *problem,
     return need;
 }
 
-static int pairs_least(const struct problem *problem, const struct fast_memory *memory,
+static int pairs_least(const struct problem *problem, struct pairs_solver *solver,
                        struct shares *shares, struct error *err)
 {
     const struct programme *p = problem->programme;
     struct problem_demands demands = problem_demands(problem);
     struct pairs_input pairing = pairing_of(problem);
     struct pairs_answer answer;
-    int r = pairs_level(memory->pairs, &pairing, needs_of(problem, &demands),
-                        demands.ahead, FAST_TOLERANCE, shares->x, &answer, err);
+    int r = pairs_level(solver, &pairing, needs_of(problem, &demands), demands.ahead,
+                        PROBLEM_TOLERANCE, shares->x, &answer, err);
     if (r < 0)
         return r;
     problem_make_feasible(problem, shares->x);
@@ -78,7 +77,7 @@ static int pairs_least(const struct problem *problem, const struct fast_memory *
         for (uint32_t j = 0; j < p->job_count; j++)
             floor[j] = problem_demand_rate(&demands, j,
                                            problem_level(problem, shares->objective));
-        tidy(problem, memory, &pairing, floor, shares);
+        tidy(problem, solver, &pairing, floor, shares);
         shares->objective = problem_objective(problem, shares->x);
     }
     shares->gap =
@@ -87,7 +86,7 @@ static int pairs_least(const struct problem *problem, const struct fast_memory *
 }
 
 static int pairs_water_filling(const struct problem *problem,
-                               const struct fast_memory *memory, struct shares *shares,
+                               struct pairs_solver *solver, struct shares *shares,
                                struct error *err)
 {
     const struct programme *p = problem->programme;
@@ -95,8 +94,8 @@ static int pairs_water_filling(const struct problem *problem,
     struct pairs_input pairing = pairing_of(problem);
     struct pairs_answer answer;
     double *level = arena_array(problem->arena, double, p->job_count);
-    int r = pairs_water_fill(memory->pairs, &pairing, needs_of(problem, &demands),
-                             FAST_TOLERANCE, shares->x, level, &answer, err);
+    int r = pairs_water_fill(solver, &pairing, needs_of(problem, &demands),
+                             PROBLEM_TOLERANCE, shares->x, level, &answer, err);
     if (r < 0)
         return r;
     bool leftovers = false;
@@ -109,27 +108,26 @@ static int pairs_water_filling(const struct problem *problem,
         }
     shares->iterations = answer.iterations;
     if (p->tidy && leftovers)
-        tidy(problem, memory, &pairing, level, shares);
+        tidy(problem, solver, &pairing, level, shares);
     shares->objective = problem_objective(problem, shares->x);
     shares->gap = problem_relative_gap(answer.bound, answer.reached);
     return 0;
 }
 
-static int pairs_largest_sum(const struct problem *problem,
-                             const struct fast_memory *memory, struct shares *shares,
-                             struct error *err)
+static int pairs_largest_sum(const struct problem *problem, struct pairs_solver *solver,
+                             struct shares *shares, struct error *err)
 {
     struct pairs_input pairing = pairing_of(problem);
     const double *floors, *values = problem_values(problem);
     struct pairs_answer answer = { .feasible = false };
     int r = 0;
     if (problem_reachable_floors(problem, &floors))
-        r = pairs_sum(memory->pairs, &pairing, values, floors, FAST_TOLERANCE,
-                      shares->x, &answer, err);
+        r = pairs_sum(solver, &pairing, values, floors, PROBLEM_TOLERANCE, shares->x,
+                      &answer, err);
     shares->iterations = answer.iterations;
     if (r == 0 && !answer.feasible) {
         problem_drop_floors(problem, shares);
-        r = pairs_sum(memory->pairs, &pairing, values, NULL, FAST_TOLERANCE, shares->x,
+        r = pairs_sum(solver, &pairing, values, NULL, PROBLEM_TOLERANCE, shares->x,
                       &answer, err);
         shares->iterations += answer.iterations;
     }
@@ -141,18 +139,18 @@ static int pairs_largest_sum(const struct problem *problem,
     return 0;
 }
 
-int pairs_solve_problem(const struct problem *problem, const struct fast_memory *memory,
+int pairs_solve_problem(const struct problem *problem, struct pairs_solver *solver,
                         struct shares *shares, struct error *err)
 {
     switch (problem->programme->goal) {
     case GOAL_MAX_MIN:
     case GOAL_MAKESPAN:
     case GOAL_FINISH_TIME:
-        return pairs_least(problem, memory, shares, err);
+        return pairs_least(problem, solver, shares, err);
     case GOAL_WATER_FILLING:
-        return pairs_water_filling(problem, memory, shares, err);
+        return pairs_water_filling(problem, solver, shares, err);
     case GOAL_SUM:
-        return pairs_largest_sum(problem, memory, shares, err);
+        return pairs_largest_sum(problem, solver, shares, err);
     default:
         return -ENOTSUP;
     }

@@ -1,14 +1,21 @@
-/* maxmin_levels.c - levels that rise until something holds them, by prices. */
+/*
+ * maxmin.c - goals that raise the least level, by prices: max-min fairness, makespan and
+ * finish-time fairness; and those that go on to the next least, water filling and shares
+ * between groups.
+ */
+#include "solve/maxmin/maxmin.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "solve/maxmin/market.h"
+#include "solve/maxmin/market_classes.h"
+#include "solve/maxmin/water_filling.h"
 #include "solve/row_classes.h"
 #include "solve/sums/auction.h"
-#include "solve/maxmin/water_filling.h"
-#include "solve/goal.h"
-#include "solve/programme_fast.h"
+#include "solve/sums/sums.h"
 
 #define LEVEL_TOLERANCE 1e-9
 #define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
@@ -16,6 +23,66 @@
 #define CHECK_SLACK 1e-4 /* more than this much more is more                          */
 #define FLOOR_HAIR 1e-9  /* floors at the boundary count as reachable                 */
 #define FULL 1e-9        /* so near to its top a job is at it */
+
+/* --- one level for all jobs ----------------------------------------------------- */
+
+/* The job as a buyer; 'rate' has room for its rates. */
+static struct buyer buyer_of(const struct problem *problem,
+                             const struct problem_demands *demands, uint32_t job,
+                             double *rate)
+{
+    const struct programme *p = problem->programme;
+    const double *row = &p->rate[(size_t)job * p->type_count];
+    for (uint32_t t = 0; t < p->type_count; t++)
+        rate[t] = p->capacity[t] > 0 ? row[t] * demands->unit[job] : 0;
+    return (struct buyer){ .rate = rate,
+                           .gang = p->gang[job],
+                           .need = demands->need ? demands->need[job] : 1,
+                           .ahead = demands->ahead ? demands->ahead[job] : 0 };
+}
+
+/* MAX_MIN, MAKESPAN, FINISH_TIME. */
+int maxmin_solve_level(const struct problem *problem, struct market_classes *classes,
+                       bool keeps, struct shares *shares, struct error *err)
+{
+    const struct programme *p = problem->programme;
+    struct problem_demands demands = problem_demands(problem);
+    double rate[SOLVE_TYPES_MAX];
+    uint32_t *place = arena_array(problem->arena, uint32_t, p->job_count);
+    /* Where the market is kept for the next time, those who stay must be recognised. */
+    bool apart =
+        !(keeps && p->goal == GOAL_MAX_MIN) && problem_rows_differ(problem, &demands);
+    market_classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (demands.unit[j] > 0) {
+            struct buyer buyer = buyer_of(problem, &demands, j, rate);
+            place[j] = market_classes_put(classes, &buyer);
+        }
+    struct market *market = market_classes_end(classes);
+    struct market_answer answer;
+    int r = market_solve(market, PROBLEM_TOLERANCE, &answer, err);
+    if (r < 0)
+        return r;
+    for (uint32_t j = 0; j < p->job_count; j++)
+        if (demands.unit[j] > 0)
+            market_share(market, place[j], &shares->x[(size_t)j * p->type_count]);
+    problem_make_feasible(problem, shares->x);
+    shares->iterations = answer.passes;
+    shares->objective = problem_objective(problem, shares->x);
+    if (p->tidy) {
+        double *floor = arena_array(problem->arena, double, p->job_count);
+        for (uint32_t j = 0; j < p->job_count; j++)
+            floor[j] = problem_demand_rate(&demands, j,
+                                           problem_level(problem, shares->objective));
+        sums_break_ties(problem, floor, shares);
+        shares->objective = problem_objective(problem, shares->x);
+    }
+    shares->gap =
+        problem_relative_gap(answer.bound, problem_level(problem, shares->objective));
+    return 0;
+}
+
+/* --- levels, one above the other ------------------------------------------------ */
 
 /* The jobs that have a part in it, those that are alike as one. */
 struct crew {
@@ -212,7 +279,8 @@ static bool stops_are_right(const struct climb *climb, const struct water_rise *
         .floor = floor,
     };
     struct auction_answer answer;
-    if (stopped == 0 || auction_solve(&auction, FAST_TOLERANCE, x, &answer, NULL) < 0 ||
+    if (stopped == 0 ||
+        auction_solve(&auction, PROBLEM_TOLERANCE, x, &answer, NULL) < 0 ||
         !answer.feasible)
         return true; /* nobody to ask */
     return answer.objective <= stopped * (1 + CHECK_SLACK);
