@@ -1,4 +1,4 @@
-/* berth-flowd.c - the agent on each host: whose packets go first. */
+/* berth-flowd.c - the agent on each host that marks the packets of jobs. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -86,13 +86,13 @@ static const struct option options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-struct words {
+struct flowd_options {
     struct flowd_config config;
     const char *file, *device, *rate, *floor, *qdisc;
     int verb;
 };
 
-static int wrong(const char *fmt, const char *word)
+static int print_error(const char *fmt, const char *word)
 {
     fputs("berth-flowd: ", stderr);
     fprintf(stderr, fmt, word);
@@ -101,9 +101,9 @@ static int wrong(const char *fmt, const char *word)
 }
 
 /* 0: go on; else the exit status plus 1. */
-static int read_options(int argc, char **argv, struct words *words)
+static int read_options(int argc, char **argv, struct flowd_options *args)
 {
-    struct flowd_config *config = &words->config;
+    struct flowd_config *config = &args->config;
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case OPTION_SERVER:
@@ -124,34 +124,35 @@ static int read_options(int argc, char **argv, struct words *words)
         case OPTION_CGROUP:
             if (config->patterns.count == CGROUP_PATTERNS_MAX ||
                 !mark_target_pattern_is_valid(optarg))
-                return wrong("--cgroup: want up to 8 paths with one %%j, not %.100s",
-                             optarg) +
+                return print_error(
+                           "--cgroup: want up to 8 paths with one %%j, not %.100s",
+                           optarg) +
                        1;
             config->patterns.list[config->patterns.count++] = optarg;
             break;
         case OPTION_CONFIG:
-            words->file = optarg;
+            args->file = optarg;
             break;
         case OPTION_CHECK:
-            words->verb = CHECK;
+            args->verb = CHECK;
             break;
         case OPTION_PRINT:
-            words->verb = QDISC;
+            args->verb = QDISC;
             break;
         case OPTION_DEVICE:
-            words->device = optarg;
+            args->device = optarg;
             break;
         case OPTION_RATE:
-            words->rate = optarg;
+            args->rate = optarg;
             break;
         case OPTION_FLOOR:
-            words->floor = optarg;
+            args->floor = optarg;
             break;
         case OPTION_QDISC:
-            words->qdisc = optarg;
+            args->qdisc = optarg;
             break;
         case OPTION_BENCH:
-            words->verb = BENCH;
+            args->verb = BENCH;
             break;
         case OPTION_VERSION:
             printf("berth-flowd %s\n", BERTH_VERSION);
@@ -164,55 +165,56 @@ static int read_options(int argc, char **argv, struct words *words)
         }
     }
     if (optind < argc)
-        return wrong("unexpected \"%.60s\"", argv[optind]) + 1;
+        return print_error("unexpected \"%.60s\"", argv[optind]) + 1;
     return 0;
 }
 
-/* A name that can stand in a URL and in a shell. */
-static bool is_name(const char *text, size_t max)
+/* Whether a name needs no quoting in a URL and in a shell. */
+static bool is_plain_name(const char *text, size_t max)
 {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "0123456789._-");
     return length > 0 && !text[length] && length <= max;
 }
 
-static int print_qdisc(const struct words *words, const struct dscp_levels *levels)
+static int print_qdisc(const struct flowd_options *args,
+                       const struct dscp_levels *levels)
 {
-    struct qdisc_setup setup = { .device = words->device ? words->device : "eth0",
+    struct qdisc_setup setup = { .device = args->device ? args->device : "eth0",
                                  .floor = 5 };
-    const char *kind = words->qdisc ? words->qdisc : "htb";
+    const char *kind = args->qdisc ? args->qdisc : "htb";
     struct error err;
-    if (!is_name(setup.device, 15))
-        return wrong("--device: \"%.40s\" is no name of a device", setup.device);
+    if (!is_plain_name(setup.device, 15))
+        return print_error("--device: \"%.40s\" is no name of a device", setup.device);
     if (strcmp(kind, "htb") != 0 && strcmp(kind, "ets") != 0)
-        return wrong("--qdisc: want htb or ets, not \"%.40s\"", kind);
+        return print_error("--qdisc: want htb or ets, not \"%.40s\"", kind);
     setup.kind = kind[0] == 'h' ? QDISC_HTB : QDISC_ETS;
-    if (words->floor)
-        setup.floor = is_name(words->floor, 3) ? (uint32_t)atoi(words->floor) : 0;
-    if (qdisc_parse_rate(words->rate ? words->rate : "10gbit", &setup.bits_per_s,
-                         &err) < 0 ||
+    if (args->floor)
+        setup.floor = is_plain_name(args->floor, 3) ? (uint32_t)atoi(args->floor) : 0;
+    if (qdisc_parse_rate(args->rate ? args->rate : "10gbit", &setup.bits_per_s, &err) <
+            0 ||
         qdisc_check(&setup, levels, &err) < 0)
-        return wrong("--%s", err.text);
+        return print_error("--%s", err.text);
     qdisc_print(&setup, levels, stdout);
     return fflush(stdout) < 0;
 }
 
-static int run(const struct flowd_setup *setup, const char *backend)
+static int run_agent(const struct flowd_setup *setup, const char *backend)
 {
     const struct marker *chosen[FLOWD_MARKERS_MAX];
     struct error err;
     int count = flowd_choose(backend, chosen, &err);
     if (count < 0)
-        return wrong("%s", err.text) - (count != -EINVAL);
+        return print_error("%s", err.text) - (count != -EINVAL);
     if (strcmp(backend, "auto") == 0 && strcmp(chosen[0]->name, "advice") == 0)
-        wrong("nothing is marked here%s; berth-flowd --check says why", "");
+        print_error("nothing is marked here%s; berth-flowd --check says why", "");
     if (flowd_run(setup, chosen, (uint32_t)count, &err) < 0)
-        return wrong("%s", err.text) - 1;
+        return print_error("%s", err.text) - 1;
     return 0;
 }
 
-/* On another host than berthd, it has to be told which one this is. */
-static const char *own_name(const char *address)
+/* The name of this host where berthd is on another one and has to be told; else NULL. */
+static const char *default_host_name(const char *address)
 {
     static char name[256];
     const char *said = address ? address : getenv("BERTH_ADDR");
@@ -220,60 +222,61 @@ static const char *own_name(const char *address)
         gethostname(name, sizeof name - 1) < 0)
         return NULL;
     name[strcspn(name, ".")] = '\0';
-    return is_name(name, 255) ? name : NULL;
+    return is_plain_name(name, 255) ? name : NULL;
 }
 
-static int begin(const struct words *words, struct flowd_setup *setup)
+static int run_verb(const struct flowd_options *args, struct flowd_setup *setup)
 {
-    const struct flowd_config *config = &words->config;
+    const struct flowd_config *config = &args->config;
     const char *backend = config->backend ? config->backend : "auto";
     struct error err;
     if (dscp_levels_parse(&setup->levels,
                           config->levels ? config->levels : dscp_levels_standard,
                           &err) < 0)
-        return wrong("--%s", err.text);
-    if (config->host && !is_name(config->host, 255))
-        return wrong("--host: \"%.60s\" is no name of a host", config->host);
+        return print_error("--%s", err.text);
+    if (config->host && !is_plain_name(config->host, 255))
+        return print_error("--host: \"%.60s\" is no name of a host", config->host);
     if (strcmp(backend, "auto") != 0 && !marker_find(backend))
-        return wrong("--backend: want nft (if built in), sockets, advice or auto, not "
-                     "\"%.40s\"",
-                     backend);
+        return print_error(
+            "--backend: want nft (if built in), sockets, advice or auto, not "
+            "\"%.40s\"",
+            backend);
     setup->address = config->server;
-    setup->host = config->host ? config->host : own_name(config->server);
+    setup->host = config->host ? config->host : default_host_name(config->server);
     setup->patterns =
         config->patterns.count ? config->patterns : cgroup_patterns_standard;
     if (config->token_file)
         setenv("BERTH_TOKEN_FILE", config->token_file, 1);
-    switch (words->verb) {
+    switch (args->verb) {
     case CHECK:
         return flowd_check_host(setup, backend, stdout);
     case QDISC:
-        return print_qdisc(words, &setup->levels);
+        return print_qdisc(args, &setup->levels);
     case BENCH:
         if (flowd_bench_markers(BENCH_JOBS, &setup->levels, stdout, &err) < 0)
-            return wrong("%s", err.text) - 1;
+            return print_error("%s", err.text) - 1;
         return 0;
     default:
-        return run(setup, backend);
+        return run_agent(setup, backend);
     }
 }
 
 int main(int argc, char **argv)
 {
-    struct words words = { .verb = RUN };
+    struct flowd_options args = { .verb = RUN };
     struct flowd_setup setup = { .address = NULL };
     struct arena arena;
     struct error err;
-    int status = read_options(argc, argv, &words);
+    int status = read_options(argc, argv, &args);
     if (status)
         return status - 1;
     arena_init(&arena, 128 << 10);
-    if (!words.file && access(CONFIG_FILE, F_OK) == 0)
-        words.file = CONFIG_FILE;
-    if (words.file && flowd_config_load(&words.config, &arena, words.file, &err) < 0)
-        status = wrong("%s", err.text);
+    if (!args.file && access(CONFIG_FILE, F_OK) == 0)
+        args.file = CONFIG_FILE;
+    if (args.file && flowd_config_load(&args.config, &arena, args.file, &err) < 0)
+        status = print_error("%s", err.text);
     else
-        status = begin(&words, &setup);
+        status = run_verb(&args, &setup);
     arena_release(&arena);
     return status;
 }

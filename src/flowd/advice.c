@@ -1,4 +1,4 @@
-/* advice.c - no rights, or no wish to use them: says what would be done. */
+/* advice.c - the marker that marks nothing and prints what it would mark. */
 #include "flowd/marker.h"
 
 #include <inttypes.h>
@@ -9,18 +9,18 @@
 #include "flowd/dscp.h"
 #include "flowd/mark_target.h"
 
-struct said {
+struct advice_job {
     uint64_t id;
     uint32_t point;
 };
 
 struct advice {
     const struct dscp_levels *levels;
-    struct said *jobs; /* by id */
+    struct advice_job *jobs; /* by id */
     uint32_t count, room;
 };
 
-static void say(const struct advice *advice, const struct mark_target *target)
+static void print_advice(const struct advice *advice, const struct mark_target *target)
 {
     char name[DSCP_NAME_MAX];
     printf("job %" PRIu64 ": level %u, %s", target->id, target->level,
@@ -43,7 +43,7 @@ static int advice_apply(void *self, const struct marking *marking, struct error 
             printf("job %" PRIu64 ": no longer marked\n", advice->jobs[a].id);
         bool same = a < advice->count && advice->jobs[a].id == target->id;
         if (!same || advice->jobs[a].point != target->point)
-            say(advice, target);
+            print_advice(advice, target);
         a += same;
     }
     for (; a < advice->count; a++)
@@ -54,7 +54,7 @@ static int advice_apply(void *self, const struct marking *marking, struct error 
     advice->count = marking->count;
     for (uint32_t i = 0; i < marking->count; i++)
         advice->jobs[i] =
-            (struct said){ marking->targets[i].id, marking->targets[i].point };
+            (struct advice_job){ marking->targets[i].id, marking->targets[i].point };
     return 0;
 }
 
@@ -79,12 +79,12 @@ static void advice_close(void *self)
     free(((struct advice *)self)->jobs);
 }
 
-static const int needs[] = { -1 };
+static const int needed_capabilities[] = { -1 };
 
 const struct marker marker_advice = {
     .name = "advice",
     .brief = "marks nothing and says what would be marked",
-    .needs = needs,
+    .capabilities = needed_capabilities,
     .self_size = sizeof(struct advice),
     .probe = advice_probe,
     .open = advice_open,

@@ -20,7 +20,7 @@ bool capabilities_hold(int capability)
     return value == CAP_SET;
 }
 
-static bool is_wanted(int capability, const int *const *lists, size_t count)
+static bool is_listed(int capability, const int *const *lists, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (const int *one = lists[i]; *one >= 0; one++)
@@ -29,12 +29,14 @@ static bool is_wanted(int capability, const int *const *lists, size_t count)
     return false;
 }
 
-/* What programs we start could have; without CAP_SETPCAP it stays, and no_new_privs
- * keeps them from it. */
+/*
+ * Limit what programs that we start can have.  Without CAP_SETPCAP the bounds stay, and
+ * no_new_privs keeps programs from gaining anything.
+ */
 static void narrow_bounds(const int *const *lists, size_t count)
 {
     for (int i = 0; i < cap_max_bits(); i++)
-        if (!is_wanted(i, lists, count))
+        if (!is_listed(i, lists, count))
             cap_drop_bound(i);
     cap_reset_ambient();
 }
@@ -45,7 +47,7 @@ int capabilities_keep(const int *const *lists, size_t count, struct error *err)
     if (!kept)
         return error_set(err, -ENOMEM, "out of memory");
     for (int i = 0; i < cap_max_bits(); i++) {
-        if (!is_wanted(i, lists, count) || !capabilities_hold(i))
+        if (!is_listed(i, lists, count) || !capabilities_hold(i))
             continue;
         cap_set_flag(kept, CAP_PERMITTED, 1, &i, CAP_SET);
         cap_set_flag(kept, CAP_EFFECTIVE, 1, &i, CAP_SET);

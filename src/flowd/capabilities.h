@@ -1,4 +1,4 @@
-/* capabilities.h - capabilities: which we hold, and giving up all others. */
+/* capabilities.h - which capabilities we hold, and giving up those not needed. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@ bool capabilities_hold(int capability);
 
 /*
  * Give up, for good and in every set, all capabilities but those in 'lists', each ended
- * by -1, as far as they are held.  Nothing we start can have more.
+ * by -1.  No program that we start can have more.
  */
 int capabilities_keep(const int *const *lists, size_t count, struct error *err);
 

@@ -1,4 +1,4 @@
-/* dscp.c - from a job's level to the code point its packets carry. */
+/* dscp.c - map a job's level to the code point (DSCP) of its packets. */
 #include "flowd/dscp.h"
 
 #include <assert.h>
@@ -25,8 +25,8 @@ static const struct {
     { "af43", 38 },    { "ef", 46 },
 };
 
-/* The whole of 'text' as a number up to 'max', or -1. */
-static int small_number(const char *text, int max)
+/* All of 'text' as a number up to 'max', or -1. */
+static int parse_small_number(const char *text, int max)
 {
     char *end;
     if (*text < '0' || *text > '9')
@@ -35,12 +35,12 @@ static int small_number(const char *text, int max)
     return *end || number > max ? -1 : (int)number;
 }
 
-static int dscp_of(const char *word)
+static int find_dscp(const char *word)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i].name, word) == 0)
             return names[i].dscp;
-    return small_number(word, 63);
+    return parse_small_number(word, 63);
 }
 
 const char *dscp_name(char text[DSCP_NAME_MAX], uint8_t dscp)
@@ -60,14 +60,14 @@ int dscp_levels_find(const struct dscp_levels *levels, uint8_t dscp)
     return -1;
 }
 
-/* One "POINT[:PRIORITY]"; a priority that is not given is PRIORITY_MAX + 1 for now. */
-static int take_word(struct dscp_levels *levels, char *word, struct error *err)
+/* Parse "POINT[:PRIORITY]"; a priority that is not given is PRIORITY_MAX + 1 for now. */
+static int parse_point(struct dscp_levels *levels, char *word, struct error *err)
 {
     char *colon = strchr(word, ':');
     if (colon)
         *colon++ = '\0';
-    int dscp = dscp_of(word);
-    int priority = colon ? small_number(colon, PRIORITY_MAX) : PRIORITY_MAX + 1;
+    int dscp = find_dscp(word);
+    int priority = colon ? parse_small_number(colon, PRIORITY_MAX) : PRIORITY_MAX + 1;
     if (dscp < 0)
         return error_set(err, -EINVAL,
                          "levels: \"%.20s\" is no code point; want cs1 to cs5, af11 to "
@@ -92,8 +92,8 @@ static int take_word(struct dscp_levels *levels, char *word, struct error *err)
     return 0;
 }
 
-/* Where unmarked traffic stands, and numbers in the same order for the host's queues. */
-static void settle(struct dscp_levels *levels)
+/* Find the place of unmarked traffic, and set priorities that were not given in order. */
+static void set_priorities(struct dscp_levels *levels)
 {
     int own = dscp_levels_find(levels, DSCP_UNMARKED);
     levels->unmarked = own >= 0 ? (uint32_t)own : levels->count - 1;
@@ -116,7 +116,7 @@ int dscp_levels_parse(struct dscp_levels *ret, const char *text, struct error *e
                          sizeof words - 1);
     snprintf(words, sizeof words, "%s", text);
     for (char *word; (word = strsep(&rest, ","));) {
-        int r = take_word(&levels, word, err);
+        int r = parse_point(&levels, word, err);
         if (r < 0)
             return r;
     }
@@ -130,7 +130,7 @@ int dscp_levels_parse(struct dscp_levels *ret, const char *text, struct error *e
         return error_set(err, -EINVAL,
                          "levels: at most %d without unmarked, which has a queue too",
                          DSCP_POINTS_MAX - 1);
-    settle(&levels);
+    set_priorities(&levels);
     *ret = levels;
     return 0;
 }

@@ -1,10 +1,10 @@
 /*
- * dscp.h - from a job's level to the code point its packets carry.
+ * dscp.h - map a job's level to the code point (DSCP) of its packets.
  *
- * A site has a few code points for jobs, best first.  Unmarked traffic, which is
- * everybody else's, stands among them, by default before the last: jobs that gain least
- * come after it, and it never comes last.  cs6 and cs7 belong to the network and to
- * control traffic, so that no job can be in front of what keeps the cluster alive.
+ * A site has a few code points for jobs, best first.  Unmarked traffic, which is that of
+ * all other programs, has a place among them, by default before the last: jobs that gain
+ * least come after it, and it never comes last.  cs6 and cs7 belong to the network and to
+ * control traffic, so that no job goes before what keeps the cluster alive.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 struct error;
 
 #define DSCP_LEVELS_MIN 2
-#define DSCP_LEVELS_MAX 8 /* that a flow policy may have */
+#define DSCP_LEVELS_MAX 8 /* levels of a flow policy */
 #define DSCP_POINTS_MAX 7 /* with control traffic, the eight queues of a switch */
 #define DSCP_UNMARKED 0
 
 /*
- * The number is for queues on the host that look at the socket buffer and not at the
- * header.  The kernel's standard map (pfifo_fast, prio, fq) has three bands: 6 is in the
+ * The priority is for queues on the host that use the socket buffer and not the header.
+ * The kernel's standard map (pfifo_fast, prio, fq) has three bands: 6 is in the
  * first, 4 and 0 in the second, 1 in the third, so that these four keep the order.
  */
 struct dscp_point {
@@ -43,11 +43,11 @@ extern const char dscp_levels_standard[];
  */
 int dscp_levels_parse(struct dscp_levels *levels, const char *text, struct error *err);
 
-/* Which point stands for 'level' of 'count': the first and the last always match. */
+/* The point for 'level' of 'count': the first and the last level have those at the ends. */
 uint32_t dscp_levels_point(const struct dscp_levels *levels, uint32_t count,
                            uint32_t level);
 
-/* Which point has this code, or -1. */
+/* The index of the point with this code, or -1. */
 int dscp_levels_find(const struct dscp_levels *levels, uint8_t dscp);
 
 #define DSCP_NAME_MAX 12

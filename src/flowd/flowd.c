@@ -1,12 +1,12 @@
 /*
  * flowd.c - the agent's one loop.
  *
- *     berthd ── event ──► wanted ──► targets ──► markers ──► kernel
- *        ▲                              ▲ once a second: what was not there yet
- *        └──────── bytes per job ◄──────┴── every two
+ *     berthd ── event ──► desired ──► targets ──► markers ──► kernel
+ *        ▲                               ▲ every second: cgroups that were missing
+ *        └──────── bytes per job ◄───────┴── every two seconds
  *
- * One thread.  The stream hands on bytes as they come and asks several times a second
- * whether to go on; that is also when the clock is looked at.
+ * There is one thread.  call_stream() passes bytes on as they arrive and asks several
+ * times a second whether to continue, which is when the timers run.
  */
 #include "flowd/flowd.h"
 
@@ -32,24 +32,25 @@
 #include "version.h"
 
 #define MS INT64_C(1000000)
-#define LOOK_NS NS_PER_S         /* between two looks for new sockets and cgroups   */
-#define LOCATE_NS (5 * NS_PER_S) /* between two looks for containers */
-#define TELL_NS (2 * NS_PER_S)   /* between two reports of bytes                    */
-#define TELL_LATER_NS (30 * NS_PER_S) /* after one that was not taken                */
-#define TELL_S 2                  /* that a report may take                          */
-#define SILENT_NS (35 * NS_PER_S) /* berthd speaks every 15 s: this is no berthd     */
+#define REFRESH_NS NS_PER_S /* between two searches for new sockets and cgroups */
+#define NAMESPACES_NS (5 * NS_PER_S)    /* between two searches for containers */
+#define REPORT_NS (2 * NS_PER_S)        /* between two reports of bytes */
+#define REPORT_RETRY_NS (30 * NS_PER_S) /* after one that berthd did not accept */
+#define REPORT_TIMEOUT_S 2              /* timeout of a report */
+#define SILENT_NS (35 * NS_PER_S) /* berthd sends every 15 s: the connection is dead */
 #define RETRY_MIN_NS (200 * MS)
 #define RETRY_MAX_NS (10 * NS_PER_S)
-#define PATIENCE_NS (2 * NS_PER_S) /* a job may begin after its level was said */
+#define UNREACHED_NS (2 * NS_PER_S) /* a job may start after its level arrives */
 
-/* A job's bytes, and what berthd knows of them. */
-struct count {
-    uint64_t id, bytes, said;
-    bool gone; /* the job has left; there is a last word to say */
+/* How much a job has sent, and how much of it berthd was told. */
+struct flowd_bytes {
+    uint64_t id, bytes, reported;
+    bool ended; /* the job has left, and its last count is not reported yet */
 };
 
-struct use {
-    const struct marker *marker;
+/* A marker in use, and the jobs that are assigned to it. */
+struct flowd_marker {
+    const struct marker *table;
     void *self;
     struct mark_target *targets;
     uint32_t count, room;
@@ -57,37 +58,37 @@ struct use {
 
 struct flowd {
     const struct flowd_setup *setup;
-    struct call *stream, *tell;
+    struct call *stream, *report;
     char path[400];
-    struct sse_parser events;
-    struct desired_marks desired[2]; /* the one that holds, and room for the next */
-    uint32_t holds;
+    struct sse_parser parser;
+    struct desired_marks desired[2]; /* the current ones, and room for the next */
+    uint32_t current;
     struct mark_targets targets;
-    struct use uses[FLOWD_MARKERS_MAX];
-    uint32_t use_count;
-    struct count *counts; /* by id */
+    struct flowd_marker markers[FLOWD_MARKERS_MAX];
+    uint32_t marker_count;
+    struct flowd_bytes *counts; /* by id */
     uint32_t count_count;
 
-    int64_t heard_ns; /* when berthd last said something          */
-    int64_t until_ns; /* the last word holds until; 0: none does  */
-    int64_t looked_ns, located_ns, tell_ns, retry_ns;
-    int64_t unreached_ns; /* since when some jobs cannot be marked  */
-    uint32_t unreached;   /* how many; and of how many we have said so */
-    uint32_t unreached_said;
-    bool behind;    /* the kernel is not as it should be: try again */
-    bool away;      /* we have said that berthd is */
-    char last[320]; /* the last trouble we spoke of */
+    int64_t heard_ns;   /* when berthd last sent something                 */
+    int64_t expires_ns; /* when the desired marks expire; 0: there are none */
+    int64_t refreshed_ns, namespaces_ns, report_due_ns, retry_ns;
+    int64_t unreached_ns;      /* since when so many jobs cannot be marked */
+    uint32_t unreached;        /* jobs that no marker reaches              */
+    uint32_t unreached_logged; /* what was logged of that                  */
+    bool failing;              /* the last change of the kernel failed     */
+    bool away;                 /* berthd does not answer, and that is logged */
+    char last_failure[320];    /* the failure logged last                  */
 };
 
-static volatile sig_atomic_t ended;
+static volatile sig_atomic_t stopping;
 
-static void on_end(int number)
+static void handle_signal(int number)
 {
-    ended = 1;
+    stopping = 1;
 }
 
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void say(const char *fmt, ...)
+static void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void log_line(const char *fmt, ...)
 {
     va_list words;
     va_start(words, fmt);
@@ -97,97 +98,98 @@ static void say(const char *fmt, ...)
     va_end(words);
 }
 
-/* The same trouble is told once, until there is another or it has passed. */
-static void say_trouble(struct flowd *flowd, const char *text)
+/* Log a failure once, until there is another one or it is over. */
+static void log_failure(struct flowd *flowd, const char *text)
 {
-    if (strcmp(flowd->last, text) == 0)
+    if (strcmp(flowd->last_failure, text) == 0)
         return;
-    snprintf(flowd->last, sizeof flowd->last, "%s", text);
-    say("%s", text);
+    snprintf(flowd->last_failure, sizeof flowd->last_failure, "%s", text);
+    log_line("%s", text);
 }
 
-/* --- carrying out ------------------------------------------------------------------- */
+/* --- applying marks ----------------------------------------------------------------- */
 
-/* Each job to the first marker that reaches it. */
-static void deal(struct flowd *flowd)
+/* Give each job to the first marker that reaches it. */
+static void assign_targets(struct flowd *flowd)
 {
     uint32_t unreached = 0;
-    for (uint32_t i = 0; i < flowd->use_count; i++)
-        flowd->uses[i].count = 0;
+    for (uint32_t i = 0; i < flowd->marker_count; i++)
+        flowd->markers[i].count = 0;
     for (uint32_t i = 0; i < flowd->targets.count; i++) {
         const struct mark_target *target = &flowd->targets.list[i];
-        struct use *use = flowd->uses, *end = use + flowd->use_count;
-        while (use < end && !use->marker->reaches(target))
-            use++;
-        if (use == end) {
+        struct flowd_marker *marker = flowd->markers,
+                            *end = marker + flowd->marker_count;
+        while (marker < end && !marker->table->reaches(target))
+            marker++;
+        if (marker == end) {
             unreached++;
             continue;
         }
-        use->targets =
-            grow(use->targets, &use->room, use->count + 1, sizeof *use->targets);
-        use->targets[use->count++] = *target;
+        marker->targets = grow(marker->targets, &marker->room, marker->count + 1,
+                               sizeof *marker->targets);
+        marker->targets[marker->count++] = *target;
     }
     if (unreached != flowd->unreached)
         flowd->unreached_ns = clock_now_ns();
     flowd->unreached = unreached;
 }
 
-static int apply_each(struct flowd *flowd, bool doubt, struct error *err)
+static int apply_markers(struct flowd *flowd, bool rebuild, struct error *err)
 {
     int64_t now = clock_now_ns();
     int r = 0;
-    for (uint32_t i = 0; i < flowd->use_count; i++) {
-        struct use *use = &flowd->uses[i];
+    for (uint32_t i = 0; i < flowd->marker_count; i++) {
+        struct flowd_marker *marker = &flowd->markers[i];
         struct marking marking = {
-            .targets = use->targets,
-            .count = use->count,
+            .targets = marker->targets,
+            .count = marker->count,
             .now_ns = now,
-            .until_ns = flowd->until_ns > now ? flowd->until_ns : now,
-            .doubt = doubt,
+            .until_ns = flowd->expires_ns > now ? flowd->expires_ns : now,
+            .rebuild = rebuild,
         };
-        int one = use->marker->apply(use->self, &marking, err);
+        int one = marker->table->apply(marker->self, &marking, err);
         r = one < 0 ? one : r;
     }
     return r;
 }
 
-static void fill(struct flowd *flowd)
+static void refill_targets(struct flowd *flowd)
 {
-    mark_targets_fill(&flowd->targets, &flowd->desired[flowd->holds],
+    mark_targets_fill(&flowd->targets, &flowd->desired[flowd->current],
                       &flowd->setup->levels, &flowd->setup->patterns);
-    deal(flowd);
+    assign_targets(flowd);
 }
 
-static void apply(struct flowd *flowd)
+static void apply_marks(struct flowd *flowd)
 {
     struct error err;
-    int r = apply_each(flowd, flowd->behind, &err);
-    if (r < 0) { /* a cgroup may have gone between a look and its use */
-        fill(flowd);
-        r = apply_each(flowd, true, &err);
+    int r = apply_markers(flowd, flowd->failing, &err);
+    if (r < 0) { /* a cgroup may have gone since it was looked up */
+        refill_targets(flowd);
+        r = apply_markers(flowd, true, &err);
     }
     if (r < 0)
-        say_trouble(flowd, err.text);
-    else if (flowd->behind)
-        flowd->last[0] = '\0';
-    flowd->behind = r < 0;
+        log_failure(flowd, err.text);
+    else if (flowd->failing)
+        flowd->last_failure[0] = '\0';
+    flowd->failing = r < 0;
 }
 
 /* --- bytes -------------------------------------------------------------------------- */
 
-static int count_by_id(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
-    const struct count *x = a, *y = b;
+    const struct flowd_bytes *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void take_bytes(void *context, uint64_t id, uint64_t bytes)
+static void store_bytes(void *context, uint64_t id, uint64_t bytes)
 {
     struct flowd *flowd = context;
-    struct count key = { .id = id };
-    struct count *count =
+    struct flowd_bytes key = { .id = id };
+    struct flowd_bytes *count =
         flowd->count_count
-            ? bsearch(&key, flowd->counts, flowd->count_count, sizeof key, count_by_id)
+            ? bsearch(&key, flowd->counts, flowd->count_count, sizeof key, compare_ids)
             : NULL;
     if (count)
         count->bytes = bytes;
@@ -195,27 +197,30 @@ static void take_bytes(void *context, uint64_t id, uint64_t bytes)
 
 static void read_bytes(struct flowd *flowd)
 {
-    for (uint32_t i = 0; i < flowd->use_count; i++)
-        if (flowd->uses[i].marker->bytes)
-            flowd->uses[i].marker->bytes(flowd->uses[i].self, take_bytes, flowd);
+    for (uint32_t i = 0; i < flowd->marker_count; i++)
+        if (flowd->markers[i].table->bytes)
+            flowd->markers[i].table->bytes(flowd->markers[i].self, store_bytes, flowd);
 }
 
-/* Counts for the jobs there are now, and for those that left with news.  Both by id. */
-static void renew_counts(struct flowd *flowd)
+/*
+ * Keep a count for each job there is now, and for those that left with bytes to report.
+ * Both lists are sorted by id.
+ */
+static void update_counts(struct flowd *flowd)
 {
     const struct mark_targets *targets = &flowd->targets;
     uint32_t room = 0, count = 0, a = 0, b = 0, old_count = flowd->count_count;
-    struct count *counts =
+    struct flowd_bytes *counts =
         grow(NULL, &room, targets->count + old_count + 1, sizeof *counts);
     while (a < old_count || b < targets->count) {
         uint64_t old = a < old_count ? flowd->counts[a].id : UINT64_MAX;
         uint64_t new = b < targets->count ? targets->list[b].id : UINT64_MAX;
-        struct count one = { .id = new };
+        struct flowd_bytes one = { .id = new };
         if (old <= new)
             one = flowd->counts[a++];
-        one.gone = old < new;
+        one.ended = old < new;
         b += new <= old;
-        if (!one.gone || one.bytes != one.said)
+        if (!one.ended || one.bytes != one.reported)
             counts[count++] = one;
     }
     free(flowd->counts);
@@ -223,13 +228,13 @@ static void renew_counts(struct flowd *flowd)
     flowd->count_count = count;
 }
 
-/* What has changed since berthd was told; NULL: nothing has. */
-static struct json *news(struct flowd *flowd)
+/* The counts that changed since the last report; NULL: none did. */
+static struct json *encode_changed_counts(struct flowd *flowd)
 {
     struct json *list = json_new_array();
     for (uint32_t i = 0; i < flowd->count_count; i++) {
-        const struct count *count = &flowd->counts[i];
-        if (count->bytes == count->said)
+        const struct flowd_bytes *count = &flowd->counts[i];
+        if (count->bytes == count->reported)
             continue;
         struct json *row = json_new_object();
         json_put_count(row, "id", (int64_t)count->id);
@@ -241,48 +246,48 @@ static struct json *news(struct flowd *flowd)
         return NULL;
     }
     struct json *body = json_new_object();
-    json_put_text(body, "host", flowd->desired[flowd->holds].host);
+    json_put_text(body, "host", flowd->desired[flowd->current].host);
     json_put(body, "jobs", list);
     return body;
 }
 
-static void forget_gone(struct flowd *flowd)
+static void drop_ended_jobs(struct flowd *flowd)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < flowd->count_count; i++)
-        if (!flowd->counts[i].gone)
+        if (!flowd->counts[i].ended)
             flowd->counts[kept++] = flowd->counts[i];
     flowd->count_count = kept;
 }
 
-/* Marks do not depend on it: what is not taken is told later, and not spoken of. */
-static void tell(struct flowd *flowd)
+/* Marks do not depend on reports: one that fails is repeated later and not logged. */
+static void report_bytes(struct flowd *flowd)
 {
-    struct json *body = news(flowd);
-    flowd->tell_ns = clock_now_ns() + TELL_NS;
+    struct json *body = encode_changed_counts(flowd);
+    flowd->report_due_ns = clock_now_ns() + REPORT_NS;
     if (!body)
         return;
-    if (call_json(flowd->tell, "POST", "/v1/flows", body, NULL, NULL) < 0)
-        flowd->tell_ns = clock_now_ns() + TELL_LATER_NS;
+    if (call_json(flowd->report, "POST", "/v1/flows", body, NULL, NULL) < 0)
+        flowd->report_due_ns = clock_now_ns() + REPORT_RETRY_NS;
     else
         for (uint32_t i = 0; i < flowd->count_count; i++)
-            flowd->counts[i].said = flowd->counts[i].bytes;
+            flowd->counts[i].reported = flowd->counts[i].bytes;
     json_free(body);
-    forget_gone(flowd);
+    drop_ended_jobs(flowd);
 }
 
-/* --- listening ---------------------------------------------------------------------- */
+/* --- events from berthd ------------------------------------------------------------- */
 
-static void refuse(void *context, const char *why)
+static void log_refused(void *context, const char *why)
 {
-    say("refused what berthd said, nothing has changed: %s", why);
+    log_line("refused what berthd said, nothing has changed: %s", why);
 }
 
-/* Whether the next word is of other jobs. */
-static bool has_others(const struct flowd *flowd)
+/* Whether the next desired marks are of other jobs than the current ones. */
+static bool has_other_jobs(const struct flowd *flowd)
 {
-    const struct desired_marks *now = &flowd->desired[flowd->holds];
-    const struct desired_marks *next = &flowd->desired[!flowd->holds];
+    const struct desired_marks *now = &flowd->desired[flowd->current];
+    const struct desired_marks *next = &flowd->desired[!flowd->current];
     if (now->count != next->count)
         return true;
     for (uint32_t i = 0; i < now->count; i++)
@@ -291,7 +296,8 @@ static bool has_others(const struct flowd *flowd)
     return false;
 }
 
-static void take(void *context, const char *name, const char *data, size_t count)
+static void handle_event(void *context, const char *name, const char *data,
+                         size_t count)
 {
     struct flowd *flowd = context;
     struct error err;
@@ -299,125 +305,126 @@ static void take(void *context, const char *name, const char *data, size_t count
         return;
     flowd->heard_ns = clock_now_ns();
     flowd->retry_ns = RETRY_MIN_NS;
-    struct desired_marks *next = &flowd->desired[!flowd->holds];
+    struct desired_marks *next = &flowd->desired[!flowd->current];
     if (desired_parse(next, data, count, &err) < 0) {
-        refuse(flowd, err.text);
+        log_refused(flowd, err.text);
         return;
     }
-    if (has_others(flowd)) {
-        read_bytes(flowd);     /* counters go with their jobs */
-        flowd->located_ns = 0; /* look where the new ones are */
+    if (has_other_jobs(flowd)) {
+        read_bytes(flowd);        /* the counters go when their jobs do */
+        flowd->namespaces_ns = 0; /* check those of the new jobs now */
     }
     if (flowd->away) {
-        say("berthd answers again");
-        flowd->last[0] = '\0';
+        log_line("berthd answers again");
+        flowd->last_failure[0] = '\0';
     }
     flowd->away = false;
-    flowd->holds = !flowd->holds;
-    flowd->until_ns = clock_now_ns() + next->valid_ns;
-    fill(flowd);
-    apply(flowd);
-    renew_counts(flowd);
-    flowd->looked_ns = clock_now_ns();
+    flowd->current = !flowd->current;
+    flowd->expires_ns = clock_now_ns() + next->valid_ns;
+    refill_targets(flowd);
+    apply_marks(flowd);
+    update_counts(flowd);
+    flowd->refreshed_ns = clock_now_ns();
 }
 
-static bool take_stream(void *context, const char *bytes, size_t count)
+static bool handle_stream(void *context, const char *bytes, size_t count)
 {
     struct flowd *flowd = context;
-    const struct sse_handler ears = { take, refuse, flowd };
-    sse_add(&flowd->events, bytes, count, &ears);
-    return !ended;
+    const struct sse_handler handler = { handle_event, log_refused, flowd };
+    sse_add(&flowd->parser, bytes, count, &handler);
+    return !stopping;
 }
 
-/* --- time --------------------------------------------------------------------------- */
+/* --- timers ------------------------------------------------------------------------- */
 
-/* Nobody has confirmed the order for too long: fair again. */
-static void expire(struct flowd *flowd)
+/* berthd has not confirmed the marks in time: mark nothing, which is fair. */
+static void expire_marks(struct flowd *flowd)
 {
-    struct desired_marks *desired = &flowd->desired[flowd->holds];
-    say("berthd has been silent for %.0f s: no job is marked",
-        (double)desired->valid_ns / (double)NS_PER_S);
+    struct desired_marks *desired = &flowd->desired[flowd->current];
+    log_line("berthd has been silent for %.0f s: no job is marked",
+             (double)desired->valid_ns / (double)NS_PER_S);
     flowd->away = true;
-    flowd->until_ns = 0;
+    flowd->expires_ns = 0;
     desired->count = 0;
-    fill(flowd);
-    apply(flowd);
+    refill_targets(flowd);
+    apply_marks(flowd);
 }
 
-static void say_unreached(struct flowd *flowd, int64_t now)
+static void log_unreached(struct flowd *flowd, int64_t now)
 {
-    if (flowd->unreached == flowd->unreached_said ||
-        now - flowd->unreached_ns < PATIENCE_NS)
+    if (flowd->unreached == flowd->unreached_logged ||
+        now - flowd->unreached_ns < UNREACHED_NS)
         return;
-    flowd->unreached_said = flowd->unreached;
+    flowd->unreached_logged = flowd->unreached;
     if (flowd->unreached > 0)
-        say("%u of %u jobs cannot be marked: no cgroup of theirs is here%s",
-            flowd->unreached, flowd->targets.count,
-            flowd->use_count == 1 && !strcmp(flowd->uses[0].marker->name, "nft")
-                ? "; the backend sockets may reach them"
-                : ", and no process");
+        log_line("%u of %u jobs cannot be marked: no cgroup of theirs is here%s",
+                 flowd->unreached, flowd->targets.count,
+                 flowd->marker_count == 1 &&
+                         !strcmp(flowd->markers[0].table->name, "nft")
+                     ? "; the backend sockets may reach them"
+                     : ", and no process");
 }
 
-static void look(struct flowd *flowd, int64_t now)
+static void refresh_marks(struct flowd *flowd, int64_t now)
 {
-    flowd->looked_ns = now;
-    if (flowd->until_ns && now >= flowd->until_ns) {
-        expire(flowd);
+    flowd->refreshed_ns = now;
+    if (flowd->expires_ns && now >= flowd->expires_ns) {
+        expire_marks(flowd);
         return;
     }
-    bool news = mark_targets_find_missing(&flowd->targets, &flowd->setup->patterns);
-    if (flowd->use_count > 1 && now - flowd->located_ns >= LOCATE_NS) {
-        flowd->located_ns = now;
-        news = mark_targets_check_namespaces(&flowd->targets) || news;
+    bool found = mark_targets_find_missing(&flowd->targets, &flowd->setup->patterns);
+    if (flowd->marker_count > 1 && now - flowd->namespaces_ns >= NAMESPACES_NS) {
+        flowd->namespaces_ns = now;
+        found = mark_targets_check_namespaces(&flowd->targets) || found;
     }
-    if (news)
-        deal(flowd);
-    apply(flowd);
-    say_unreached(flowd, now);
+    if (found)
+        assign_targets(flowd);
+    apply_marks(flowd);
+    log_unreached(flowd, now);
 }
 
-/* Whatever it is time for. */
-static bool tick(void *context)
+/* Do what is due; false: stop following the stream. */
+static bool run_timers(void *context)
 {
     struct flowd *flowd = context;
     int64_t now = clock_now_ns();
-    if (now - flowd->looked_ns >= LOOK_NS ||
-        (flowd->until_ns && now >= flowd->until_ns))
-        look(flowd, now);
-    if (now >= flowd->tell_ns && !flowd->away) {
+    if (now - flowd->refreshed_ns >= REFRESH_NS ||
+        (flowd->expires_ns && now >= flowd->expires_ns))
+        refresh_marks(flowd, now);
+    if (now >= flowd->report_due_ns && !flowd->away) {
         read_bytes(flowd);
-        tell(flowd);
+        report_bytes(flowd);
     }
-    return !ended && clock_now_ns() - flowd->heard_ns < SILENT_NS;
+    return !stopping && clock_now_ns() - flowd->heard_ns < SILENT_NS;
 }
 
-static void wait_and_tick(struct flowd *flowd, int64_t ns)
+static void wait_with_timers(struct flowd *flowd, int64_t ns)
 {
-    for (int64_t end = clock_now_ns() + ns; !ended && clock_now_ns() < end;) {
+    for (int64_t end = clock_now_ns() + ns; !stopping && clock_now_ns() < end;) {
         nanosleep(&(struct timespec){ .tv_nsec = 50 * MS }, NULL);
-        tick(flowd);
+        run_timers(flowd);
     }
 }
 
-static void follow(struct flowd *flowd)
+static void follow_stream(struct flowd *flowd)
 {
     struct error err = { "berthd ended the stream" };
-    const struct call_stream stream = { take_stream, tick, flowd };
-    sse_reset(&flowd->events);
+    const struct call_stream stream = { handle_stream, run_timers, flowd };
+    sse_reset(&flowd->parser);
     flowd->heard_ns = clock_now_ns();
     int r = call_stream(flowd->stream, flowd->path, &stream, &err);
-    if (ended)
+    if (stopping)
         return;
     if (r < 0)
-        say_trouble(flowd, err.text);
+        log_failure(flowd, err.text);
     flowd->away = flowd->away || r < 0;
-    wait_and_tick(flowd, flowd->retry_ns);
+    wait_with_timers(flowd, flowd->retry_ns);
     flowd->retry_ns *= 2;
     if (flowd->retry_ns > RETRY_MAX_NS)
         flowd->retry_ns = RETRY_MAX_NS;
 }
 
-/* --- beginning and end -------------------------------------------------------------- */
+/* --- start and end ------------------------------------------------------------------ */
 
 int flowd_choose(const char *backend, const struct marker *chosen[FLOWD_MARKERS_MAX],
                  struct error *err)
@@ -434,7 +441,8 @@ int flowd_choose(const char *backend, const struct marker *chosen[FLOWD_MARKERS_
     }
     int count = 0;
     for (size_t i = 0; marker_list[i] && count < FLOWD_MARKERS_MAX; i++) {
-        bool last = !marker_list[i + 1]; /* advice: instead of others, not beside */
+        bool last =
+            !marker_list[i + 1]; /* advice is used only where no other marker works */
         if (!(last && count > 0) && marker_list[i]->probe(&why) == 0)
             chosen[count++] = marker_list[i];
     }
@@ -444,69 +452,69 @@ int flowd_choose(const char *backend, const struct marker *chosen[FLOWD_MARKERS_
 static int open_markers(struct flowd *flowd, const struct marker *const *markers,
                         uint32_t count, struct error *err)
 {
-    const int *needs[FLOWD_MARKERS_MAX];
+    const int *capabilities[FLOWD_MARKERS_MAX];
     for (uint32_t i = 0; i < count; i++)
-        needs[i] = markers[i]->needs;
-    int r = capabilities_keep(needs, count, err);
+        capabilities[i] = markers[i]->capabilities;
+    int r = capabilities_keep(capabilities, count, err);
     for (uint32_t i = 0; r == 0 && i < count; i++) {
-        struct use *use = &flowd->uses[i];
-        *use = (struct use){ .marker = markers[i],
-                             .self = calloc(1, markers[i]->self_size) };
-        if (!use->self)
+        struct flowd_marker *marker = &flowd->markers[i];
+        *marker = (struct flowd_marker){ .table = markers[i],
+                                         .self = calloc(1, markers[i]->self_size) };
+        if (!marker->self)
             abort();
-        r = markers[i]->open(use->self, &flowd->setup->levels, err);
+        r = markers[i]->open(marker->self, &flowd->setup->levels, err);
         if (r < 0)
-            free(use->self);
+            free(marker->self);
         else
-            flowd->use_count++;
+            flowd->marker_count++;
     }
     return r;
 }
 
 static void close_markers(struct flowd *flowd)
 {
-    for (uint32_t i = 0; i < flowd->use_count; i++) {
-        struct use *use = &flowd->uses[i];
-        use->marker->close(use->self);
-        free(use->self);
-        free(use->targets);
+    for (uint32_t i = 0; i < flowd->marker_count; i++) {
+        struct flowd_marker *marker = &flowd->markers[i];
+        marker->table->close(marker->self);
+        free(marker->self);
+        free(marker->targets);
     }
 }
 
 static void catch_signals(void)
 {
-    struct sigaction action = { .sa_handler = on_end };
+    struct sigaction action = { .sa_handler = handle_signal };
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void greet(const struct flowd *flowd)
+static void print_ready(const struct flowd *flowd)
 {
     char rights[200];
     capabilities_describe(rights, sizeof rights);
     printf("berth-flowd %s ready: %s%s%s, berthd at %s, capabilities: %s\n",
-           BERTH_VERSION, flowd->uses[0].marker->name,
-           flowd->use_count > 1 ? " and " : "",
-           flowd->use_count > 1 ? flowd->uses[1].marker->name : "",
+           BERTH_VERSION, flowd->markers[0].table->name,
+           flowd->marker_count > 1 ? " and " : "",
+           flowd->marker_count > 1 ? flowd->markers[1].table->name : "",
            call_address(flowd->stream), rights);
     fflush(stdout);
 }
 
-static int begin(struct flowd *flowd, const struct marker *const *markers,
-                 uint32_t count, struct error *err)
+static int open_all(struct flowd *flowd, const struct marker *const *markers,
+                    uint32_t count, struct error *err)
 {
     const struct flowd_setup *setup = flowd->setup;
-    /* The token is read here, with the rights we begin with. */
+    /* The token file is read here, before capabilities are given up. */
     int r = call_open(&flowd->stream, setup->address, err);
     if (r == 0)
-        r = call_open(&flowd->tell, setup->address, err);
+        r = call_open(&flowd->report, setup->address, err);
     if (r == 0)
         r = open_markers(flowd, markers, count, err);
     if (r < 0)
         return r;
-    call_hurry(flowd->tell, TELL_S);
+    call_hurry(flowd->report, REPORT_TIMEOUT_S);
     snprintf(flowd->path, sizeof flowd->path, "/v1/flows?follow=true%s%s",
              setup->host ? "&host=" : "", setup->host ? setup->host : "");
     return 0;
@@ -517,23 +525,23 @@ int flowd_run(const struct flowd_setup *setup, const struct marker *const *marke
 {
     struct flowd flowd = { .setup = setup, .retry_ns = RETRY_MIN_NS };
     catch_signals();
-    sse_init(&flowd.events);
+    sse_init(&flowd.parser);
     desired_init(&flowd.desired[0]);
     desired_init(&flowd.desired[1]);
     mark_targets_init(&flowd.targets);
-    int r = begin(&flowd, markers, count, err);
+    int r = open_all(&flowd, markers, count, err);
     if (r == 0) {
-        greet(&flowd);
-        while (!ended)
-            follow(&flowd);
+        print_ready(&flowd);
+        while (!stopping)
+            follow_stream(&flowd);
     }
     close_markers(&flowd);
     mark_targets_release(&flowd.targets);
     desired_release(&flowd.desired[0]);
     desired_release(&flowd.desired[1]);
-    sse_release(&flowd.events);
+    sse_release(&flowd.parser);
     free(flowd.counts);
-    call_close(flowd.tell);
+    call_close(flowd.report);
     call_close(flowd.stream);
     return r;
 }

@@ -1,4 +1,4 @@
-/* flowd_bench.c - how long an update takes on this host. */
+/* flowd_bench.c - measure how long an update of the marks takes on this host. */
 #include "flowd/flowd_bench.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define ROUNDS 9
 #define SOCKETS_EACH 4
 
-struct bench {
+struct flowd_bench {
     uint32_t count;
     char folder[PATH_BYTES]; /* of our jobs, below CGROUP_ROOT */
     pid_t *children;
@@ -34,23 +34,23 @@ struct bench {
     FILE *file;
 };
 
-/* How long something took, and how long of it on a processor: the rest is others'. */
-struct took {
+/* Elapsed time, and CPU time: the difference is the load of the machine. */
+struct bench_time {
     double ms, cpu_ms;
 };
 
-static struct took now(void)
+static struct bench_time time_now(void)
 {
-    return (struct took){ clock_now_s() * 1e3, clock_cpu_s() * 1e3 };
+    return (struct bench_time){ clock_now_s() * 1e3, clock_cpu_s() * 1e3 };
 }
 
-static struct took since(struct took begun)
+static struct bench_time time_since(struct bench_time begun)
 {
-    struct took end = now();
-    return (struct took){ end.ms - begun.ms, end.cpu_ms - begun.cpu_ms };
+    struct bench_time end = time_now();
+    return (struct bench_time){ end.ms - begun.ms, end.cpu_ms - begun.cpu_ms };
 }
 
-/* A job: a process with some sockets, in a cgroup of its own.  Ends with us. */
+/* Start a job: a process with some sockets in its own cgroup, which ends with us. */
 static pid_t start_job(const char *cgroup)
 {
     char path[2 * PATH_BYTES];
@@ -69,7 +69,7 @@ static pid_t start_job(const char *cgroup)
         pause();
 }
 
-static int start_jobs(struct bench *bench, struct error *err)
+static int start_jobs(struct flowd_bench *bench, struct error *err)
 {
     char path[2 * PATH_BYTES];
     snprintf(bench->folder, sizeof bench->folder, "%sberth-bench-%d",
@@ -96,7 +96,7 @@ static int start_jobs(struct bench *bench, struct error *err)
     return 0;
 }
 
-static void end_jobs(struct bench *bench)
+static void end_jobs(struct flowd_bench *bench)
 {
     char path[2 * PATH_BYTES];
     for (uint32_t i = 0; i < bench->count; i++)
@@ -112,54 +112,55 @@ static void end_jobs(struct bench *bench)
     rmdir(path);
 }
 
-/* How the order differs from one round to the next. */
-enum change { NOTHING, ONE, ALL };
+/* How the levels differ from one round to the next. */
+enum bench_change { CHANGE_NONE, CHANGE_ONE, CHANGE_ALL };
 
-static const char *const changes[] = { [NOTHING] = "the same order again",
-                                       [ONE] = "one job's level changes",
-                                       [ALL] = "all levels change" };
+static const char *const change_names[] = { [CHANGE_NONE] = "the same order again",
+                                            [CHANGE_ONE] = "one job's level changes",
+                                            [CHANGE_ALL] = "all levels change" };
 
-static void change_order(struct bench *bench, enum change change, uint32_t round)
+static void change_order(struct flowd_bench *bench, enum bench_change change,
+                         uint32_t round)
 {
     uint32_t levels = bench->levels->count;
-    uint32_t count = change == ALL ? bench->count : change == ONE ? 1 : 0;
+    uint32_t count = change == CHANGE_ALL ? bench->count : change == CHANGE_ONE ? 1 : 0;
     for (uint32_t i = 0; i < count; i++)
         bench->desired.jobs[i].level = (i + round) % levels;
 }
 
-static int by_ms(const void *a, const void *b)
+static int compare_ms(const void *a, const void *b)
 {
-    const struct took *x = a, *y = b;
+    const struct bench_time *x = a, *y = b;
     return (x->ms > y->ms) - (x->ms < y->ms);
 }
 
-static int by_cpu(const void *a, const void *b)
+static int compare_cpu(const void *a, const void *b)
 {
-    const struct took *x = a, *y = b;
+    const struct bench_time *x = a, *y = b;
     return (x->cpu_ms > y->cpu_ms) - (x->cpu_ms < y->cpu_ms);
 }
 
-static void take_none(void *context, uint64_t id, uint64_t bytes)
+static void add_bytes(void *context, uint64_t id, uint64_t bytes)
 {
     *(uint64_t *)context += bytes;
 }
 
-static void print_times(struct bench *bench, const char *marker, const char *what,
-                        struct took *took, uint32_t count)
+static void print_times(struct flowd_bench *bench, const char *marker, const char *what,
+                        struct bench_time *took, uint32_t count)
 {
-    qsort(took, count, sizeof *took, by_cpu);
+    qsort(took, count, sizeof *took, compare_cpu);
     double cpu_ms = took[count / 2].cpu_ms;
-    qsort(took, count, sizeof *took, by_ms);
+    qsort(took, count, sizeof *took, compare_ms);
     fprintf(bench->file,
             "%-8s %4u jobs  %-24s median %6.2f ms  worst %6.2f ms  CPU %6.2f ms\n",
             marker, bench->count, what, took[count / 2].ms, took[count - 1].ms, cpu_ms);
 }
 
-/* From what berthd said to the kernel's answer: cgroups are looked up as well. */
-static int one_update(struct bench *bench, const struct marker *marker, void *self,
-                      struct took *took, struct error *err)
+/* One update as in the agent: look up cgroups, then change the kernel. */
+static int run_update(struct flowd_bench *bench, const struct marker *marker,
+                      void *self, struct bench_time *took, struct error *err)
 {
-    struct took begun = now();
+    struct bench_time begun = time_now();
     mark_targets_fill(&bench->targets, &bench->desired, bench->levels,
                       &cgroup_patterns_standard);
     struct marking marking = { .targets = bench->targets.list,
@@ -167,38 +168,38 @@ static int one_update(struct bench *bench, const struct marker *marker, void *se
                                .now_ns = (int64_t)(begun.ms * 1e6),
                                .until_ns = (int64_t)((begun.ms + 45000) * 1e6) };
     int r = marker->apply(self, &marking, err);
-    *took = since(begun);
+    *took = time_since(begun);
     return r;
 }
 
-static int time_marker(struct bench *bench, const struct marker *marker, void *self,
-                       struct error *err)
+static int time_marker(struct flowd_bench *bench, const struct marker *marker,
+                       void *self, struct error *err)
 {
-    struct took took[ROUNDS];
+    struct bench_time took[ROUNDS];
     uint64_t sum = 0;
-    int r = one_update(bench, marker, self, &took[0], err);
+    int r = run_update(bench, marker, self, &took[0], err);
     if (r < 0)
         return r;
     print_times(bench, marker->name, "the first order", took, 1);
-    for (enum change change = NOTHING; change <= ALL; change++) {
+    for (enum bench_change change = CHANGE_NONE; change <= CHANGE_ALL; change++) {
         for (uint32_t round = 0; round < ROUNDS; round++) {
             change_order(bench, change, round + 1);
-            r = one_update(bench, marker, self, &took[round], err);
+            r = run_update(bench, marker, self, &took[round], err);
             if (r < 0)
                 return r;
         }
-        print_times(bench, marker->name, changes[change], took, ROUNDS);
+        print_times(bench, marker->name, change_names[change], took, ROUNDS);
     }
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        struct took begun = now();
-        marker->bytes(self, take_none, &sum);
-        took[round] = since(begun);
+        struct bench_time begun = time_now();
+        marker->bytes(self, add_bytes, &sum);
+        took[round] = time_since(begun);
     }
     print_times(bench, marker->name, "bytes of all jobs", took, ROUNDS);
     return 0;
 }
 
-static int run_marker(struct bench *bench, const struct marker *marker,
+static int run_marker(struct flowd_bench *bench, const struct marker *marker,
                       struct error *err)
 {
     void *self = calloc(1, marker->self_size);
@@ -213,7 +214,7 @@ static int run_marker(struct bench *bench, const struct marker *marker,
     return r;
 }
 
-static int run_all(struct bench *bench, struct error *err)
+static int run_all(struct flowd_bench *bench, struct error *err)
 {
     int r = start_jobs(bench, err);
     for (size_t i = 0; r == 0 && marker_list[i]; i++) {
@@ -232,7 +233,7 @@ static int run_all(struct bench *bench, struct error *err)
 int flowd_bench_markers(uint32_t jobs, const struct dscp_levels *levels, FILE *file,
                         struct error *err)
 {
-    struct bench bench = { .count = jobs, .levels = levels, .file = file };
+    struct flowd_bench bench = { .count = jobs, .levels = levels, .file = file };
     if (!mark_target_hierarchy())
         return error_set(err, -ENOENT, "no cgroups of version 2 are mounted");
     if (unshare(CLONE_NEWNET) < 0)

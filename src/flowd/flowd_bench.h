@@ -1,4 +1,4 @@
-/* flowd_bench.h - how long an update takes on this host. */
+/* flowd_bench.h - measure how long an update of the marks takes on this host. */
 #pragma once
 
 #include <stdint.h>
@@ -8,8 +8,8 @@ struct error;
 struct dscp_levels;
 
 /*
- * With jobs of our own in a network namespace of our own: nothing of the host's is
- * touched.  Needs root.  Prints a line per figure.
+ * Time every marker with jobs of our own in a network namespace of our own, so that
+ * nothing of the host is touched.  Needs root.  Prints a line per figure.
  */
 int flowd_bench_markers(uint32_t jobs, const struct dscp_levels *levels, FILE *file,
                         struct error *err);

@@ -1,4 +1,4 @@
-/* flowd_check.c - what marking works on this host, and whether berthd answers. */
+/* flowd_check.c - report which markers work on this host, and whether berthd answers. */
 #include "flowd/flowd_check.h"
 
 #include <string.h>
@@ -9,24 +9,24 @@
 #include "flowd/marker.h"
 #include "flowd/capabilities.h"
 
-static void tell(FILE *file, bool good, const char *what, const char *text)
+static void print_row(FILE *file, bool good, const char *what, const char *text)
 {
     fprintf(file, "%-4s %-8s %s\n", good ? "ok" : "NO", what, text);
 }
 
-static void tell_markers(FILE *file)
+static void print_markers(FILE *file)
 {
     for (size_t i = 0; marker_list[i]; i++) {
         struct error why;
         bool works = marker_list[i]->probe(&why) == 0;
-        tell(file, works, marker_list[i]->name,
-             works ? marker_list[i]->brief : why.text);
+        print_row(file, works, marker_list[i]->name,
+                  works ? marker_list[i]->brief : why.text);
     }
     if (!marker_find("nft"))
-        tell(file, false, "nft", "built without libnftables");
+        print_row(file, false, "nft", "built without libnftables");
 }
 
-static void tell_berthd(const struct flowd_setup *setup, FILE *file)
+static void print_berthd(const struct flowd_setup *setup, FILE *file)
 {
     struct call *call = NULL;
     struct error err;
@@ -40,11 +40,11 @@ static void tell_berthd(const struct flowd_setup *setup, FILE *file)
         snprintf(text, sizeof text, "answers at %.300s", call_address(call));
     else
         snprintf(text, sizeof text, "%s", err.text);
-    tell(file, r == 0, "berthd", text);
+    print_row(file, r == 0, "berthd", text);
     call_close(call);
 }
 
-static void tell_levels(const struct dscp_levels *levels, FILE *file)
+static void print_levels(const struct dscp_levels *levels, FILE *file)
 {
     char name[DSCP_NAME_MAX];
     fputs("     levels  ", file);
@@ -58,8 +58,8 @@ int flowd_check_host(const struct flowd_setup *setup, const char *backend, FILE 
 {
     const struct marker *chosen[FLOWD_MARKERS_MAX];
     struct error err;
-    char rights[200];
-    tell_markers(file);
+    char capabilities[200];
+    print_markers(file);
     int count = flowd_choose(backend, chosen, &err);
     bool marks = count > 0 && strcmp(chosen[0]->name, "advice") != 0;
     if (count < 0)
@@ -69,9 +69,9 @@ int flowd_check_host(const struct flowd_setup *setup, const char *backend, FILE 
                 count > 1 ? ", and for jobs without a cgroup " : "",
                 count > 1 ? chosen[1]->name : "",
                 marks ? "" : ": nothing will be marked");
-    capabilities_describe(rights, sizeof rights);
-    fprintf(file, "     capabilities held: %s\n", rights);
-    tell_levels(&setup->levels, file);
-    tell_berthd(setup, file);
+    capabilities_describe(capabilities, sizeof capabilities);
+    fprintf(file, "     capabilities held: %s\n", capabilities);
+    print_levels(&setup->levels, file);
+    print_berthd(setup, file);
     return marks ? 0 : 1;
 }

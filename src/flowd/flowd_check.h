@@ -1,9 +1,9 @@
-/* flowd_check.h - what marking works on this host, and whether berthd answers. */
+/* flowd_check.h - report which markers work on this host, and whether berthd answers. */
 #pragma once
 
 #include <stdio.h>
 
 struct flowd_setup;
 
-/* Print it; 0 if some marking works, else 1. */
+/* Print a line per marker and one for berthd; 0: packets can be marked here, else 1. */
 int flowd_check_host(const struct flowd_setup *setup, const char *backend, FILE *file);

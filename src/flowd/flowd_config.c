@@ -12,7 +12,7 @@
 
 #define FILE_BYTES_MAX (64 << 10)
 
-static const struct key {
+static const struct flowd_config_key {
     const char *name;
     size_t offset;
 } keys[] = {
@@ -23,8 +23,8 @@ static const struct key {
     { "token_file", offsetof(struct flowd_config, token_file) },
 };
 
-/* A pattern, or a list of them. */
-static const char *take_patterns(struct cgroup_patterns *patterns, struct arena *arena,
+/* Read a pattern, or a list of them. */
+static const char *read_patterns(struct cgroup_patterns *patterns, struct arena *arena,
                                  const struct json *value)
 {
     size_t count = json_is_array(value) ? json_count(value) : 1;
@@ -41,14 +41,14 @@ static const char *take_patterns(struct cgroup_patterns *patterns, struct arena 
     return NULL;
 }
 
-/* What is wrong with it, or NULL. */
-static const char *take(struct flowd_config *config, struct arena *arena,
-                        const char *name, const struct json *value)
+/* Read one member: what is wrong with it, or NULL. */
+static const char *read_member(struct flowd_config *config, struct arena *arena,
+                               const char *name, const struct json *value)
 {
     if (strcmp(name, "cgroup") == 0)
         return config->patterns.count > 0
                    ? NULL
-                   : take_patterns(&config->patterns, arena, value);
+                   : read_patterns(&config->patterns, arena, value);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char **field = (const char **)((char *)config + keys[i].offset);
         if (strcmp(keys[i].name, name) != 0)
@@ -63,13 +63,14 @@ static const char *take(struct flowd_config *config, struct arena *arena,
     return "there is no such key";
 }
 
-static int apply(struct flowd_config *config, struct arena *arena, const char *path,
-                 const struct json *json, const struct json *lines, struct error *err)
+static int read_members(struct flowd_config *config, struct arena *arena,
+                        const char *path, const struct json *json,
+                        const struct json *lines, struct error *err)
 {
     const char *name;
     const struct json *value;
     for (void *at = NULL; (at = json_member(json, at, &name, &value));) {
-        const char *wrong = take(config, arena, name, value);
+        const char *wrong = read_member(config, arena, name, value);
         double line = 0;
         json_as_number(json_get(lines, name), &line);
         if (wrong)
@@ -89,7 +90,7 @@ int flowd_config_load(struct flowd_config *config, struct arena *arena,
     if (r == 0)
         r = yaml_read(bytes.bytes, bytes.count, path, &json, &lines, err);
     if (r == 0)
-        r = apply(config, arena, path, json, lines, err);
+        r = read_members(config, arena, path, json, lines, err);
     json_free(json);
     json_free(lines);
     buf_release(&bytes);

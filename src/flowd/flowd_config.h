@@ -1,4 +1,4 @@
-/* flowd_config.h - flowd.yaml: what can be said by flags, in a file. */
+/* flowd_config.h - flowd.yaml: the flags of berth-flowd in a file. */
 #pragma once
 
 #include "flowd/mark_target.h"
@@ -6,12 +6,12 @@
 struct arena;
 struct error;
 
-/* What was said, by flags or in the file; NULL: nothing was. */
+/* Settings from flags or the file; NULL: not set. */
 struct flowd_config {
     const char *server, *host, *backend, *levels, *token_file;
     struct cgroup_patterns patterns;
 };
 
-/* Fill in what is not said yet.  -EINVAL with "FILE:LINE: …". */
+/* Fill in what the flags left unset.  -EINVAL with "FILE:LINE: …". */
 int flowd_config_load(struct flowd_config *config, struct arena *arena,
                       const char *path, struct error *err);

@@ -1,4 +1,4 @@
-/* mark_target.c - where a job is on this host. */
+/* mark_target.c - find a job on this host: its cgroup and its network namespace. */
 #include "flowd/mark_target.h"
 
 #include <inttypes.h>
@@ -14,17 +14,17 @@
 
 #define CGROUP2_MAGIC 0x63677270
 #define PATH_BYTES 1024
-#define SIGHTS_MAX \
-    8 /* processes of a job to look at: container or not, they differ early */
+#define PROCESSES_MAX \
+    8 /* processes of a job to check: in a container, one of the first is inside */
 
-/* Where the processes of a job are. */
-struct sight {
+/* A search for a process of a job in another network namespace. */
+struct namespace_search {
     uint64_t own; /* our network namespace */
     uint32_t left;
     bool elsewhere;
 };
 
-/* Slurm's own place, then where it is without systemd, and under a slurmd of a site. */
+/* Slurm's default, its place without systemd, and two that sites use. */
 const struct cgroup_patterns cgroup_patterns_standard = {
     .list = { "system.slice/slurmstepd.scope/job_%j", "slurmstepd.scope/job_%j",
               "slurm/job_%j", "system.slice/slurmd.service/job_%j" },
@@ -48,7 +48,7 @@ const char *mark_target_hierarchy(void)
     return NULL;
 }
 
-/* How deep below the root of version 2; 0: it is not below, or is the root itself. */
+/* Depth below the root of version 2; 0: not below it, or the root itself. */
 static uint32_t depth_of(const char *path, const char *hierarchy)
 {
     size_t prefix = strlen(hierarchy);
@@ -60,8 +60,9 @@ static uint32_t depth_of(const char *path, const char *hierarchy)
     return depth;
 }
 
-/* Whether there is a cgroup of that path; then its number and depth are known. */
-static bool look_at(struct mark_target *target, const char *path, const char *hierarchy)
+/* Whether there is a cgroup at this path; sets its number and depth. */
+static bool find_cgroup(struct mark_target *target, const char *path,
+                        const char *hierarchy)
 {
     char whole[PATH_BYTES];
     struct stat status;
@@ -75,35 +76,36 @@ static bool look_at(struct mark_target *target, const char *path, const char *hi
     return true;
 }
 
-static struct arena *arena_of(struct mark_targets *targets)
+static struct arena *current_arena(struct mark_targets *targets)
 {
     return &targets->arenas[targets->arena];
 }
 
-static void look_for_slurm(struct mark_targets *targets, struct mark_target *target,
-                           const struct cgroup_patterns *patterns,
-                           const char *hierarchy)
+static void find_slurm_cgroup(struct mark_targets *targets, struct mark_target *target,
+                              const struct cgroup_patterns *patterns,
+                              const char *hierarchy)
 {
     for (uint32_t i = 0; i < patterns->count && target->group == 0; i++) {
         const char *pattern = patterns->list[i], *at = strstr(pattern, "%j");
         char path[PATH_BYTES];
         snprintf(path, sizeof path, "%s%.*s%" PRIu64 "%s", hierarchy,
                  (int)(at - pattern), pattern, target->id, at + 2);
-        if (look_at(target, path, hierarchy))
-            target->cgroup = arena_text(arena_of(targets), path);
+        if (find_cgroup(target, path, hierarchy))
+            target->cgroup = arena_text(current_arena(targets), path);
     }
 }
 
-static void look_for(struct mark_targets *targets, struct mark_target *target,
-                     const struct cgroup_patterns *patterns, const char *hierarchy)
+static void find_target_cgroup(struct mark_targets *targets, struct mark_target *target,
+                               const struct cgroup_patterns *patterns,
+                               const char *hierarchy)
 {
     target->group = 0;
     if (!hierarchy)
         return;
     if (target->cgroup)
-        look_at(target, target->cgroup, hierarchy);
+        find_cgroup(target, target->cgroup, hierarchy);
     else if (target->slurm)
-        look_for_slurm(targets, target, patterns, hierarchy);
+        find_slurm_cgroup(targets, target, patterns, hierarchy);
 }
 
 void mark_targets_init(struct mark_targets *targets)
@@ -119,7 +121,7 @@ void mark_targets_release(struct mark_targets *targets)
     arena_release(&targets->arenas[1]);
 }
 
-static int by_group(const void *a, const void *b)
+static int compare_groups(const void *a, const void *b)
 {
     const struct mark_target *x = *(struct mark_target *const *)a;
     const struct mark_target *y = *(struct mark_target *const *)b;
@@ -128,14 +130,14 @@ static int by_group(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* One cgroup is one job's: what a later one says of it does not count. */
-static void part(struct mark_targets *targets)
+/* A cgroup belongs to one job: of several that name it, the one with the smallest id. */
+static void drop_shared_cgroups(struct mark_targets *targets)
 {
     struct mark_target **order =
-        arena_array(arena_of(targets), struct mark_target *, targets->count + 1);
+        arena_array(current_arena(targets), struct mark_target *, targets->count + 1);
     for (uint32_t i = 0; i < targets->count; i++)
         order[i] = &targets->list[i];
-    qsort(order, targets->count, sizeof *order, by_group);
+    qsort(order, targets->count, sizeof *order, compare_groups);
     for (uint32_t i = 1, first = 0; i < targets->count; i++)
         if (order[i]->group != order[first]->group)
             first = i;
@@ -143,9 +145,9 @@ static void part(struct mark_targets *targets)
             order[i]->group = 0;
 }
 
-/* What was seen of a job before still holds.  Both lists are by id. */
-static void keep_sights(struct mark_targets *targets, const struct mark_target *old,
-                        uint32_t count)
+/* Keep what is known of jobs that stay.  Both lists are sorted by id. */
+static void keep_namespaces(struct mark_targets *targets, const struct mark_target *old,
+                            uint32_t count)
 {
     uint32_t a = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
@@ -166,9 +168,9 @@ void mark_targets_fill(struct mark_targets *targets,
     const struct mark_target *old = targets->list;
     uint32_t old_count = targets->count;
     targets->arena = !targets->arena;
-    arena_reset(arena_of(targets));
+    arena_reset(current_arena(targets));
     targets->list =
-        arena_array(arena_of(targets), struct mark_target, desired->count + 1);
+        arena_array(current_arena(targets), struct mark_target, desired->count + 1);
     targets->count = desired->count;
     for (uint32_t i = 0; i < desired->count; i++) {
         const struct desired_job *job = &desired->jobs[i];
@@ -180,12 +182,13 @@ void mark_targets_fill(struct mark_targets *targets,
             .point = dscp_levels_point(levels, desired->levels, job->level),
             .pid = job->pid,
             .slurm = job->slurm,
-            .cgroup = job->cgroup ? arena_text(arena_of(targets), job->cgroup) : NULL,
+            .cgroup =
+                job->cgroup ? arena_text(current_arena(targets), job->cgroup) : NULL,
         };
-        look_for(targets, target, patterns, hierarchy);
+        find_target_cgroup(targets, target, patterns, hierarchy);
     }
-    part(targets);
-    keep_sights(targets, old, old_count);
+    drop_shared_cgroups(targets);
+    keep_namespaces(targets, old, old_count);
 }
 
 bool mark_targets_find_missing(struct mark_targets *targets,
@@ -196,17 +199,17 @@ bool mark_targets_find_missing(struct mark_targets *targets,
     for (uint32_t i = 0; i < targets->count; i++) {
         struct mark_target *target = &targets->list[i];
         if (target->group == 0) {
-            look_for(targets, target, patterns, hierarchy);
+            find_target_cgroup(targets, target, patterns, hierarchy);
             found = found || target->group != 0;
         }
     }
     if (found)
-        part(targets);
+        drop_shared_cgroups(targets);
     return found;
 }
 
 /* The number of the network namespace of a process ("self": ours), or 0. */
-static uint64_t network_of(const char *process)
+static uint64_t network_namespace(const char *process)
 {
     char path[64];
     struct stat status;
@@ -214,28 +217,28 @@ static uint64_t network_of(const char *process)
     return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
-static bool see_process(void *context, int pid, int handle)
+static bool check_process(void *context, int pid, int handle)
 {
-    struct sight *sight = context;
+    struct namespace_search *search = context;
     char process[16];
     snprintf(process, sizeof process, "%d", pid);
-    uint64_t network = network_of(process);
-    sight->elsewhere = network && network != sight->own;
-    return !sight->elsewhere && --sight->left > 0;
+    uint64_t network = network_namespace(process);
+    search->elsewhere = network && network != search->own;
+    return !search->elsewhere && --search->left > 0;
 }
 
 bool mark_targets_check_namespaces(struct mark_targets *targets)
 {
-    uint64_t own = network_of("self");
-    bool news = false;
+    uint64_t own = network_namespace("self");
+    bool found = false;
     for (uint32_t i = 0; i < targets->count; i++) {
         struct mark_target *target = &targets->list[i];
-        struct sight sight = { .own = own, .left = SIGHTS_MAX };
+        struct namespace_search search = { .own = own, .left = PROCESSES_MAX };
         if (target->group == 0 || target->elsewhere)
-            continue; /* what was seen once holds: to and fro would lose counts */
-        procs_for_each(NULL, target, NULL, see_process, &sight);
-        target->elsewhere = sight.elsewhere;
-        news = news || sight.elsewhere;
+            continue; /* moving back to the other marker would lose counts */
+        procs_for_each(NULL, target, NULL, check_process, &search);
+        target->elsewhere = search.elsewhere;
+        found = found || search.elsewhere;
     }
-    return news;
+    return found;
 }

@@ -1,10 +1,10 @@
 /*
  * mark_target.h - a job as a marker sees it: where it is on this host, and its code point.
  *
- * A cgroup is known by its number, which the kernel never uses again: one that was
- * removed and made anew under the same name is another one.  It is looked up when berthd
- * has said something, and until it is there; what takes its place later is not marked
- * before berthd says that it is the job's.
+ * A cgroup is identified by its number, which the kernel never uses again: a cgroup that
+ * was removed and created again under the same name is another one.  It is looked up when
+ * an event of berthd arrives, and again until it exists.  A cgroup that replaces it later
+ * is not marked before berthd names it in an event.
  */
 #pragma once
 
@@ -24,50 +24,50 @@ struct mark_target {
     uint64_t id;
     uint32_t attempt;
     uint32_t point;     /* in struct dscp_levels */
-    uint32_t level;     /* as berthd said */
+    uint32_t level;     /* as in the event */
     uint32_t depth;     /* of its cgroup below the root of version 2 */
     uint64_t group;     /* the cgroup's number; 0: it has none (yet) */
-    const char *cgroup; /* path below CGROUP_ROOT; NULL: nobody knows */
+    const char *cgroup; /* path below CGROUP_ROOT; NULL: unknown */
     int pid;            /* 0: unknown */
     bool slurm;
     bool elsewhere; /* some of its processes are in another network namespace */
 };
 
 struct mark_targets {
-    struct arena arenas[2]; /* of the list that holds, and of the one before */
+    struct arena arenas[2]; /* of the current list, and of the one before */
     uint32_t arena;
     struct mark_target *list; /* by id */
     uint32_t count;
 };
 
-/* Where Slurm's jobs may be, below the root of version 2; %j is the job's number. */
+/* Where the cgroups of Slurm's jobs may be, below the root of version 2; %j is the id. */
 struct cgroup_patterns {
     const char *list[CGROUP_PATTERNS_MAX];
     uint32_t count;
 };
 extern const struct cgroup_patterns cgroup_patterns_standard;
 
-/* Whether there is a %j in it and the rest is a plain path. */
+/* Whether it has one %j and is a plain path otherwise. */
 bool mark_target_pattern_is_valid(const char *pattern);
 
-/* Where version 2 is below CGROUP_ROOT: "" (alone), "unified/" or NULL (nowhere). */
+/* Where version 2 is mounted below CGROUP_ROOT: "", "unified/", or NULL (nowhere). */
 const char *mark_target_hierarchy(void);
 
 void mark_targets_init(struct mark_targets *targets);
 void mark_targets_release(struct mark_targets *targets);
 
-/* From what berthd wants, all cgroups looked up anew. */
+/* Make the list from the desired marks, with all cgroups looked up again. */
 void mark_targets_fill(struct mark_targets *targets,
                        const struct desired_marks *desired,
                        const struct dscp_levels *levels,
                        const struct cgroup_patterns *patterns);
 
-/* Look for cgroups that were not there; true: some are now. */
+/* Look up the cgroups that were missing; true: some exist now. */
 bool mark_targets_find_missing(struct mark_targets *targets,
                                const struct cgroup_patterns *patterns);
 
 /*
- * Look in which network namespaces the processes of jobs with a cgroup are; true: of
- * some it is news.  Without CAP_SYS_PTRACE nothing is seen, and all seem to be here.
+ * Check in which network namespaces the processes of jobs with a cgroup are; true: some
+ * jobs are found to be elsewhere.  Without CAP_SYS_PTRACE all seem to be here.
  */
 bool mark_targets_check_namespaces(struct mark_targets *targets);

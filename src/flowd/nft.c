@@ -1,8 +1,8 @@
 /*
- * nft.c - marks by cgroup, in one table of nftables that is ours alone.
+ * nft.c - mark packets by cgroup, in a table of nftables that only the agent uses.
  *
  *     table inet berth {
- *         counter j12 { }                          what job 12 sends
+ *         counter j12 { }                          bytes that job 12 sends
  *         map jobs2 { cgroup of depth 2 : goto lvl0, with a timeout }
  *         map bytes2 { cgroup of depth 2 : counter }
  *         chain lvl0 { ip dscp set 40; ip6 dscp set 40; meta priority set 6 }
@@ -10,14 +10,14 @@
  *                     counter by bytes2; verdict by jobs2 }
  *     }
  *
- * The kernel looks at a socket's cgroup at a depth that stands in the rule, so there is a
- * pair of maps per depth.  An order is changed in one transaction: packets see the old
- * one or the new one.  All sockets of a job are caught, those of tomorrow too.
+ * A rule compares a socket's cgroup at one depth, so there is a pair of maps per depth.
+ * Marks change in one transaction: packets see the old ones or the new ones.  All sockets
+ * of a job are marked, also those it opens later.
  *
- * The table has an owner: it goes when we do, however that happens.  Elements have a
- * timeout besides, for an agent that lives but hangs.  Counters are objects of their own,
- * which outlive a replacement: read back as counters of elements they would bring the
- * library to search all of /sys/fs/cgroup for each name.
+ * The table has an owner: the kernel removes it when the agent ends in any way.  Elements
+ * also have a timeout, for an agent that hangs.  Counters are objects of their own, which
+ * survive the replacement of the maps: to list counters of elements, the library would
+ * search all of /sys/fs/cgroup for each name.
  */
 #include "flowd/marker.h"
 
@@ -41,8 +41,8 @@
 
 #define TEXT_MAX (8u << 20)
 
-/* What stands in the table for a job. */
-struct entry {
+/* What the table has for a job. */
+struct nft_job {
     uint64_t id, group;
     uint32_t depth, point;
 };
@@ -51,15 +51,15 @@ struct nft {
     struct nft_ctx *context;
     const struct dscp_levels *levels;
     struct buf text;
-    struct entry *entries; /* by id */
+    struct nft_job *jobs; /* by id */
     uint32_t count, room;
     uint32_t depths;  /* bit d: there are maps for depth d */
-    int64_t until_ns; /* when the elements go by themselves */
+    int64_t until_ns; /* when the elements time out */
 };
 
 /* --- one transaction ---------------------------------------------------------------- */
 
-static struct nft_ctx *context_new(void)
+static struct nft_ctx *open_context(void)
 {
     struct nft_ctx *context = nft_ctx_new(NFT_CTX_DEFAULT);
     if (context) {
@@ -69,8 +69,9 @@ static struct nft_ctx *context_new(void)
     return context;
 }
 
-/* The first of the library's sentences, without where and what. */
-static int failed(struct nft_ctx *context, const char *doing, struct error *err)
+/* Set the first message of the library as the error, without its position. */
+static int set_library_error(struct nft_ctx *context, const char *doing,
+                             struct error *err)
 {
     const char *text = nft_ctx_get_error_buffer(context);
     const char *mark = text ? strstr(text, "Error: ") : NULL;
@@ -81,20 +82,20 @@ static int failed(struct nft_ctx *context, const char *doing, struct error *err)
                      length < 160 ? length : 160, from);
 }
 
-static int run(struct nft_ctx *context, const struct buf *text, const char *doing,
-               struct error *err)
+static int run_text(struct nft_ctx *context, const struct buf *text, const char *doing,
+                    struct error *err)
 {
     if (text->full)
         return error_set(err, -E2BIG, "%s: more than %u MB of rules", doing,
                          TEXT_MAX >> 20);
     if (nft_run_cmd_from_buffer(context, text->bytes) == 0)
         return 0;
-    return failed(context, doing, err);
+    return set_library_error(context, doing, err);
 }
 
 /* --- the table ---------------------------------------------------------------------- */
 
-static void say_chains(struct buf *text, const char *table,
+static void add_chains(struct buf *text, const char *table,
                        const struct dscp_levels *levels)
 {
     for (uint32_t i = 0; i < levels->count; i++) {
@@ -113,7 +114,7 @@ static void say_chains(struct buf *text, const char *table,
               table);
 }
 
-static void say_maps(struct buf *text, const char *table, uint32_t depth)
+static void add_maps(struct buf *text, const char *table, uint32_t depth)
 {
     buf_print(text,
               "add map inet %s jobs%u { typeof socket cgroupv2 level %u : verdict; "
@@ -123,8 +124,8 @@ static void say_maps(struct buf *text, const char *table, uint32_t depth)
               depth);
 }
 
-/* Deepest first: a job within another's cgroup has its own level. */
-static void say_rules(struct buf *text, const char *table, uint32_t depths)
+/* Deepest first: a job in the cgroup of another job has its own level. */
+static void add_rules(struct buf *text, const char *table, uint32_t depths)
 {
     buf_print(text, "flush chain inet %s out\n", table);
     buf_print(text, "add rule inet %s out oifname \"lo\" return\n", table);
@@ -140,28 +141,28 @@ static void say_rules(struct buf *text, const char *table, uint32_t depths)
         }
 }
 
-/* With everything we use, and gone at the end of the same transaction. */
+/* Try everything that we use, and delete it in the same transaction. */
 static int nft_probe(struct error *why)
 {
     struct dscp_levels levels;
     struct buf text;
     char table[40];
-    if (!capabilities_hold(CAP_NET_ADMIN)) /* the library would say so on stderr */
+    if (!capabilities_hold(CAP_NET_ADMIN)) /* the library would complain on stderr */
         return error_set(why, -EPERM, "needs CAP_NET_ADMIN");
     if (!mark_target_hierarchy())
         return error_set(why, -ENOENT, "no cgroups of version 2 are mounted");
-    struct nft_ctx *context = context_new();
+    struct nft_ctx *context = open_context();
     if (!context)
         return error_set(why, -ENOMEM, "nftables cannot be used");
     dscp_levels_parse(&levels, dscp_levels_standard, NULL);
     snprintf(table, sizeof table, "berth_probe_%d", (int)getpid());
     buf_init(&text, TEXT_MAX);
     buf_print(&text, "add table inet %s\n", table);
-    say_chains(&text, table, &levels);
-    say_maps(&text, table, 1);
-    say_rules(&text, table, 1u << 1);
+    add_chains(&text, table, &levels);
+    add_maps(&text, table, 1);
+    add_rules(&text, table, 1u << 1);
     buf_print(&text, "delete table inet %s\n", table);
-    int r = run(context, &text, "nftables", why);
+    int r = run_text(context, &text, "nftables", why);
     buf_release(&text);
     nft_ctx_free(context);
     return r;
@@ -170,20 +171,20 @@ static int nft_probe(struct error *why)
 static int make_table(struct nft *nft, const char *flags, struct error *err)
 {
     buf_reset(&nft->text);
-    /* What is left of an agent without an owner is replaced. */
+    /* Replace a table that was left without an owner. */
     buf_print(&nft->text, "add table inet berth\ndelete table inet berth\n");
     buf_print(&nft->text, "add table inet berth %s\n", flags);
-    say_chains(&nft->text, "berth", nft->levels);
-    say_rules(&nft->text, "berth", 0);
-    return run(nft->context, &nft->text, "table inet berth", err);
+    add_chains(&nft->text, "berth", nft->levels);
+    add_rules(&nft->text, "berth", 0);
+    return run_text(nft->context, &nft->text, "table inet berth", err);
 }
 
-/* An empty table: at the start, or where somebody has emptied the whole ruleset. */
-static int begin_anew(struct nft *nft, struct error *err)
+/* Make an empty table: at the start, or after an administrator flushed the ruleset. */
+static int reset_table(struct nft *nft, struct error *err)
 {
     int r = make_table(nft, "{ flags owner; }", err);
     if (r < 0 && make_table(nft, "", NULL) == 0)
-        r = 0; /* before Linux 5.12: timeouts have to do */
+        r = 0; /* before Linux 5.12, where only timeouts clean up */
     if (r == 0) {
         nft->count = 0;
         nft->depths = 0;
@@ -199,18 +200,18 @@ static void nft_close(void *self)
         nft_ctx_free(nft->context);
     }
     buf_release(&nft->text);
-    free(nft->entries);
+    free(nft->jobs);
     *nft = (struct nft){ .context = NULL };
 }
 
 static int nft_open(void *self, const struct dscp_levels *levels, struct error *err)
 {
     struct nft *nft = self;
-    *nft = (struct nft){ .levels = levels, .context = context_new() };
+    *nft = (struct nft){ .levels = levels, .context = open_context() };
     buf_init(&nft->text, TEXT_MAX);
     if (!nft->context)
         return error_set(err, -ENOMEM, "nftables cannot be used");
-    int r = begin_anew(nft, err);
+    int r = reset_table(nft, err);
     if (r < 0) {
         nft_ctx_free(nft->context);
         nft->context = NULL;
@@ -220,55 +221,56 @@ static int nft_open(void *self, const struct dscp_levels *levels, struct error *
                        : r;
 }
 
-/* --- what stands in it -------------------------------------------------------------- */
+/* --- jobs in the table -------------------------------------------------------------- */
 
 static bool nft_reaches(const struct mark_target *target)
 {
     return target->group != 0 && !target->elsewhere;
 }
 
-/* Whether somebody has come, gone or moved. */
-static bool has_others(const struct nft *nft, const struct marking *marking)
+/* Whether a job has come, gone or moved to another cgroup. */
+static bool has_other_jobs(const struct nft *nft, const struct marking *marking)
 {
     if (nft->count != marking->count)
         return true;
     for (uint32_t i = 0; i < nft->count; i++)
-        if (nft->entries[i].id != marking->targets[i].id ||
-            nft->entries[i].group != marking->targets[i].group)
+        if (nft->jobs[i].id != marking->targets[i].id ||
+            nft->jobs[i].group != marking->targets[i].group)
             return true;
     return false;
 }
 
-static uint32_t changes(const struct nft *nft, const struct marking *marking)
+static uint32_t count_level_changes(const struct nft *nft,
+                                    const struct marking *marking)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < nft->count; i++)
-        count += nft->entries[i].point != marking->targets[i].point;
+        count += nft->jobs[i].point != marking->targets[i].point;
     return count;
 }
 
-/* Elements would go before the order does, and soon. */
-static bool is_late(const struct nft *nft, const struct marking *marking)
+/* Whether elements would soon time out before the marks expire. */
+static bool must_renew(const struct nft *nft, const struct marking *marking)
 {
     return nft->until_ns < marking->until_ns &&
            nft->until_ns - marking->now_ns < (marking->until_ns - marking->now_ns) / 2;
 }
 
-static void say_depths(struct nft *nft, uint32_t more)
+static void add_depths(struct nft *nft, uint32_t more)
 {
     for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (more >> depth & 1)
-            say_maps(&nft->text, "berth", depth);
+            add_maps(&nft->text, "berth", depth);
     if (more)
-        say_rules(&nft->text, "berth", nft->depths | more);
+        add_rules(&nft->text, "berth", nft->depths | more);
 }
 
-/* Counters for those who came; those of who left go.  Both lists are in order. */
-static void say_counters(struct nft *nft, const struct marking *marking)
+/* Add counters of new jobs and delete those of jobs that left.  Both lists are sorted. */
+static void update_counters(struct nft *nft, const struct marking *marking)
 {
     uint32_t a = 0, b = 0;
     while (a < nft->count || b < marking->count) {
-        uint64_t old = a < nft->count ? nft->entries[a].id : UINT64_MAX;
+        uint64_t old = a < nft->count ? nft->jobs[a].id : UINT64_MAX;
         uint64_t new = b < marking->count ? marking->targets[b].id : UINT64_MAX;
         if (old < new)
             buf_print(&nft->text, "delete counter inet berth j%" PRIu64 "\n", old);
@@ -279,8 +281,8 @@ static void say_counters(struct nft *nft, const struct marking *marking)
     }
 }
 
-/* From "jobs" (with a level and a timeout) or "bytes" (with a counter). */
-static void say_element(struct nft *nft, const struct mark_target *target, int64_t ms,
+/* Add an element of "jobs" (a level and a timeout) or of "bytes" (a counter). */
+static void add_element(struct nft *nft, const struct mark_target *target, int64_t ms,
                         bool counter)
 {
     buf_print(&nft->text, " \"%s\"", target->cgroup);
@@ -290,7 +292,7 @@ static void say_element(struct nft *nft, const struct mark_target *target, int64
         buf_print(&nft->text, " timeout %" PRId64 "ms : goto lvl%u", ms, target->point);
 }
 
-static void say_elements(struct nft *nft, const struct marking *marking, uint32_t depth,
+static void add_elements(struct nft *nft, const struct marking *marking, uint32_t depth,
                          bool counters)
 {
     int64_t ms = (marking->until_ns - marking->now_ns) / 1000000 + 1;
@@ -303,28 +305,27 @@ static void say_elements(struct nft *nft, const struct marking *marking, uint32_
                       counters ? "bytes" : "jobs", depth);
         else
             buf_text(&nft->text, ",");
-        say_element(nft, &marking->targets[i], ms, counters);
+        add_element(nft, &marking->targets[i], ms, counters);
         any = true;
     }
     if (any)
         buf_text(&nft->text, " }\n");
 }
 
-static void remember(struct nft *nft, const struct marking *marking)
+static void store_jobs(struct nft *nft, const struct marking *marking)
 {
-    nft->entries =
-        grow(nft->entries, &nft->room, marking->count + 1, sizeof *nft->entries);
+    nft->jobs = grow(nft->jobs, &nft->room, marking->count + 1, sizeof *nft->jobs);
     nft->count = marking->count;
     for (uint32_t i = 0; i < marking->count; i++) {
         const struct mark_target *target = &marking->targets[i];
-        nft->entries[i] = (struct entry){ .id = target->id,
-                                          .group = target->group,
-                                          .depth = target->depth,
-                                          .point = target->point };
+        nft->jobs[i] = (struct nft_job){ .id = target->id,
+                                         .group = target->group,
+                                         .depth = target->depth,
+                                         .point = target->point };
     }
 }
 
-static uint32_t depths_of(const struct marking *marking)
+static uint32_t find_depths(const struct marking *marking)
 {
     uint32_t depths = 0;
     for (uint32_t i = 0; i < marking->count; i++)
@@ -332,55 +333,56 @@ static uint32_t depths_of(const struct marking *marking)
     return depths;
 }
 
-/* Some jobs have other levels, and that is all. */
-static int change_some(struct nft *nft, const struct marking *marking,
-                       struct error *err)
+/* Change the levels of some jobs, where nothing else differs. */
+static int change_levels(struct nft *nft, const struct marking *marking,
+                         struct error *err)
 {
     int64_t ms = (nft->until_ns - marking->now_ns) / 1000000 + 1;
     buf_reset(&nft->text);
     for (uint32_t i = 0; i < marking->count; i++) {
         const struct mark_target *target = &marking->targets[i];
-        if (nft->entries[i].point == target->point)
+        if (nft->jobs[i].point == target->point)
             continue;
         buf_print(&nft->text, "delete element inet berth jobs%u { \"%s\" }\n",
                   target->depth, target->cgroup);
         buf_print(&nft->text, "add element inet berth jobs%u {", target->depth);
-        say_element(nft, target, ms, false);
+        add_element(nft, target, ms, false);
         buf_text(&nft->text, " }\n");
     }
-    int r = run(nft->context, &nft->text, "table inet berth", err);
+    int r = run_text(nft->context, &nft->text, "table inet berth", err);
     if (r == 0)
-        remember(nft, marking);
+        store_jobs(nft, marking);
     return r;
 }
 
-static int change_all(struct nft *nft, const struct marking *marking, struct error *err)
+static int replace_all(struct nft *nft, const struct marking *marking,
+                       struct error *err)
 {
-    bool others = has_others(nft, marking);
-    uint32_t depths = nft->depths | depths_of(marking);
+    bool other_jobs = has_other_jobs(nft, marking);
+    uint32_t depths = nft->depths | find_depths(marking);
     buf_reset(&nft->text);
-    say_depths(nft, depths & ~nft->depths);
+    add_depths(nft, depths & ~nft->depths);
     for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (nft->depths >> depth & 1) {
             buf_print(&nft->text, "flush map inet berth jobs%u\n", depth);
-            if (others)
+            if (other_jobs)
                 buf_print(&nft->text, "flush map inet berth bytes%u\n", depth);
         }
-    if (others)
-        say_counters(nft, marking);
+    if (other_jobs)
+        update_counters(nft, marking);
     for (uint32_t depth = 1; depth <= MARK_TARGET_DEPTH_MAX; depth++)
         if (depths >> depth & 1) {
-            say_elements(nft, marking, depth, false);
-            if (others)
-                say_elements(nft, marking, depth, true);
+            add_elements(nft, marking, depth, false);
+            if (other_jobs)
+                add_elements(nft, marking, depth, true);
         }
     if (nft->text.count == 0)
-        return 0; /* nothing was there, and nothing is wanted */
-    int r = run(nft->context, &nft->text, "table inet berth", err);
+        return 0; /* the table is empty and stays so */
+    int r = run_text(nft->context, &nft->text, "table inet berth", err);
     if (r == 0) {
         nft->depths = depths;
         nft->until_ns = marking->until_ns;
-        remember(nft, marking);
+        store_jobs(nft, marking);
     }
     return r;
 }
@@ -388,21 +390,21 @@ static int change_all(struct nft *nft, const struct marking *marking, struct err
 static int nft_apply(void *self, const struct marking *marking, struct error *err)
 {
     struct nft *nft = self;
-    if (marking->doubt) {
-        int r = begin_anew(nft, err);
-        return r < 0 ? r : change_all(nft, marking, err);
+    if (marking->rebuild) {
+        int r = reset_table(nft, err);
+        return r < 0 ? r : replace_all(nft, marking, err);
     }
-    if (has_others(nft, marking) || is_late(nft, marking))
-        return change_all(nft, marking, err);
-    uint32_t count = changes(nft, marking);
+    if (has_other_jobs(nft, marking) || must_renew(nft, marking))
+        return replace_all(nft, marking, err);
+    uint32_t count = count_level_changes(nft, marking);
     if (count == 0)
         return 0;
-    if (count <= marking->count / 4 && change_some(nft, marking, NULL) == 0)
+    if (count <= marking->count / 4 && change_levels(nft, marking, NULL) == 0)
         return 0;
-    return change_all(nft, marking, err);
+    return replace_all(nft, marking, err);
 }
 
-/* --- what was sent ------------------------------------------------------------------ */
+/* --- counters ----------------------------------------------------------------------- */
 
 static void nft_bytes(void *self,
                       void (*each)(void *context, uint64_t id, uint64_t bytes),
@@ -429,12 +431,12 @@ static void nft_bytes(void *self,
     json_free(json);
 }
 
-static const int needs[] = { CAP_NET_ADMIN, -1 };
+static const int needed_capabilities[] = { CAP_NET_ADMIN, -1 };
 
 const struct marker marker_nft = {
     .name = "nft",
     .brief = "by cgroup, in a table of nftables of our own",
-    .needs = needs,
+    .capabilities = needed_capabilities,
     .self_size = sizeof(struct nft),
     .probe = nft_probe,
     .open = nft_open,

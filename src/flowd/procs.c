@@ -1,4 +1,4 @@
-/* procs.c - the processes of a job. */
+/* procs.c - find the processes of a job. */
 #include "flowd/procs.h"
 
 #include <ctype.h>
@@ -17,7 +17,8 @@
 #define PATH_BYTES 1024
 #define PIDS_MAX 65536 /* of one job, or of the machine */
 #define ENVIRON_BYTES (128 * 1024)
-#define OVER UINT64_MAX /* a start: all of it has ended; its numbers may be others' */
+#define START_ENDED \
+    UINT64_MAX /* a start: all its processes ended, and their pids may be reused */
 
 void procs_init(struct procs *procs)
 {
@@ -35,7 +36,7 @@ void procs_reset(struct procs *procs)
     arena_reset(&procs->arena);
     procs->list = NULL;
     procs->count = 0;
-    procs->looked = procs->asked = false;
+    procs->listed = procs->has_slurm_ids = false;
 }
 
 static ssize_t read_file(const char *path, char *text, size_t size)
@@ -60,7 +61,7 @@ static bool read_stat(int pid, struct proc *proc)
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (read_file(path, text, sizeof text) <= 0)
         return false;
-    /* Its name may hold anything, blanks and brackets too: go on behind the last. */
+    /* The name may contain anything, also brackets: continue after the last one. */
     const char *rest = strrchr(text, ')');
     *proc = (struct proc){ .pid = pid };
     return rest && sscanf(rest,
@@ -69,8 +70,8 @@ static bool read_stat(int pid, struct proc *proc)
                           &proc->parent, &proc->session, &proc->start) == 3;
 }
 
-/* Whether its cgroup of version 2 is this one, or one below. */
-static bool is_within(int pid, const char *cgroup)
+/* Whether its cgroup of version 2 is this one, or one below it. */
+static bool is_in_cgroup(int pid, const char *cgroup)
 {
     char path[64], text[4096];
     const char *hierarchy = mark_target_hierarchy();
@@ -86,7 +87,7 @@ static bool is_within(int pid, const char *cgroup)
     return false;
 }
 
-/* The number in its environment, or 0. */
+/* The SLURM_JOB_ID in its environment, or 0. */
 static uint64_t read_slurm_id(int pid, char *text)
 {
     static const char mark[] = "SLURM_JOB_ID=";
@@ -99,85 +100,87 @@ static uint64_t read_slurm_id(int pid, char *text)
     return 0;
 }
 
-/* --- all of them -------------------------------------------------------------------- */
+/* --- all processes ------------------------------------------------------------------ */
 
-static int by_pid(const void *a, const void *b)
+static int compare_pids(const void *a, const void *b)
 {
     const struct proc *x = a, *y = b;
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static void look(struct procs *procs)
+static void list_processes(struct procs *procs)
 {
     DIR *folder = opendir("/proc");
-    if (procs->looked || !folder) {
+    if (procs->listed || !folder) {
         if (folder)
             closedir(folder);
         return;
     }
-    procs->looked = true;
+    procs->listed = true;
     procs->list = arena_array(&procs->arena, struct proc, PIDS_MAX);
     for (struct dirent *entry; procs->count < PIDS_MAX && (entry = readdir(folder));)
         if (isdigit((unsigned char)entry->d_name[0]) &&
             read_stat(atoi(entry->d_name), &procs->list[procs->count]))
             procs->count++;
     closedir(folder);
-    qsort(procs->list, procs->count, sizeof *procs->list, by_pid);
+    qsort(procs->list, procs->count, sizeof *procs->list, compare_pids);
 }
 
-static void ask(struct procs *procs)
+static void read_slurm_ids(struct procs *procs)
 {
-    look(procs);
-    if (procs->asked)
+    list_processes(procs);
+    if (procs->has_slurm_ids)
         return;
-    procs->asked = true;
+    procs->has_slurm_ids = true;
     char *text = arena_alloc(&procs->arena, ENVIRON_BYTES, 1, 1);
     for (uint32_t i = 0; i < procs->count; i++)
         procs->list[i].slurm = read_slurm_id(procs->list[i].pid, text);
 }
 
-static const struct proc *find(const struct procs *procs, int pid)
+static const struct proc *find_process(const struct procs *procs, int pid)
 {
     struct proc key = { .pid = pid };
-    return procs->count ? bsearch(&key, procs->list, procs->count, sizeof key, by_pid)
-                        : NULL;
+    return procs->count
+               ? bsearch(&key, procs->list, procs->count, sizeof key, compare_pids)
+               : NULL;
 }
 
-static bool descends(const struct procs *procs, const struct proc *proc, int root)
+static bool is_descendant(const struct procs *procs, const struct proc *proc, int root)
 {
     for (uint32_t steps = 0; proc && steps < 1000; steps++) {
         if (proc->pid == root)
             return true;
-        proc = proc->parent > 1 ? find(procs, proc->parent) : NULL;
+        proc = proc->parent > 1 ? find_process(procs, proc->parent) : NULL;
     }
     return false;
 }
 
-/* --- one job's ---------------------------------------------------------------------- */
+/* --- the processes of one job ------------------------------------------------------- */
 
 static int open_handle(int pid)
 {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-struct walk {
+struct procs_walk {
     const struct mark_target *target;
     bool (*each)(void *context, int pid, int handle);
     void *context;
-    uint32_t left; /* how many more we look at */
+    uint32_t left; /* how many more may be visited */
 };
 
-static void visit_member(struct walk *walk, int pid)
+static void visit_member(struct procs_walk *walk, int pid)
 {
     int handle = open_handle(pid);
     if (handle < 0)
         return;
-    if (is_within(pid, walk->target->cgroup) && !walk->each(walk->context, pid, handle))
+    if (is_in_cgroup(pid, walk->target->cgroup) &&
+        !walk->each(walk->context, pid, handle))
         walk->left = 0;
     close(handle);
 }
 
-/* A cgroup of threads only answers for its threads; the same processes either way. */
+/* A threaded cgroup lists its threads only, which belong to the same processes. */
 static FILE *open_members(int folder)
 {
     static const char *const names[] = { "cgroup.procs", "cgroup.threads" };
@@ -202,8 +205,8 @@ static int open_folder(int parent, const char *name)
     return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Takes the descriptor. */
-static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
+/* Visit the processes of a cgroup and of those below it; closes 'fd'. */
+static void walk_cgroup(struct procs_walk *walk, int fd, uint32_t depth)
 {
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     if (!folder) {
@@ -213,7 +216,7 @@ static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
     }
     FILE *file = open_members(dirfd(folder));
     for (int pid; file && walk->left > 0 && fscanf(file, "%d", &pid) == 1;)
-        if (pid > 0) { /* 0: it is of another namespace */
+        if (pid > 0) { /* 0: it is in another pid namespace */
             walk->left--;
             visit_member(walk, pid);
         }
@@ -226,7 +229,7 @@ static void walk_cgroup(struct walk *walk, int fd, uint32_t depth)
     closedir(folder);
 }
 
-/* The one that was meant, not one that has its name now. */
+/* Open the cgroup that was looked up, not another one that has its name now. */
 static int open_cgroup(const struct mark_target *target)
 {
     char path[PATH_BYTES];
@@ -240,7 +243,7 @@ static int open_cgroup(const struct mark_target *target)
     return -1;
 }
 
-static void visit_if_same(struct walk *walk, const struct proc *proc)
+static void visit_same_process(struct procs_walk *walk, const struct proc *proc)
 {
     struct proc now;
     int handle = open_handle(proc->pid);
@@ -252,47 +255,48 @@ static void visit_if_same(struct walk *walk, const struct proc *proc)
     close(handle);
 }
 
-static void walk_family(struct procs *procs, struct walk *walk, uint64_t *start)
+static void walk_descendants(struct procs *procs, struct procs_walk *walk,
+                             uint64_t *start)
 {
     int root = walk->target->pid;
-    look(procs);
-    const struct proc *first = find(procs, root);
+    list_processes(procs);
+    const struct proc *first = find_process(procs, root);
     if (*start == 0)
-        *start = first ? first->start : OVER;
-    /* Numbers of sessions are not given out again while they have members. */
+        *start = first ? first->start : START_ENDED;
+    /* The number of a session is not reused while the session has members. */
     bool any = false, alive = first && first->start == *start;
-    if (*start == OVER || (first && !alive)) {
-        *start = OVER;
+    if (*start == START_ENDED || (first && !alive)) {
+        *start = START_ENDED;
         return;
     }
     for (uint32_t i = 0; i < procs->count && walk->left > 0; i++) {
         const struct proc *proc = &procs->list[i];
-        if (proc->session == root || (alive && descends(procs, proc, root))) {
+        if (proc->session == root || (alive && is_descendant(procs, proc, root))) {
             any = true;
-            visit_if_same(walk, proc);
+            visit_same_process(walk, proc);
         }
     }
     if (!any)
-        *start = OVER;
+        *start = START_ENDED;
 }
 
-static void walk_environments(struct procs *procs, struct walk *walk)
+static void walk_environments(struct procs *procs, struct procs_walk *walk)
 {
-    ask(procs);
+    read_slurm_ids(procs);
     for (uint32_t i = 0; i < procs->count && walk->left > 0; i++)
         if (procs->list[i].slurm == walk->target->id)
-            visit_if_same(walk, &procs->list[i]);
+            visit_same_process(walk, &procs->list[i]);
 }
 
 void procs_for_each(struct procs *procs, const struct mark_target *target,
                     uint64_t *start, bool (*each)(void *context, int pid, int handle),
                     void *context)
 {
-    struct walk walk = { target, each, context, PIDS_MAX };
+    struct procs_walk walk = { target, each, context, PIDS_MAX };
     if (target->group) {
         walk_cgroup(&walk, open_cgroup(target), MARK_TARGET_DEPTH_MAX);
     } else if (target->pid) {
-        walk_family(procs, &walk, start);
+        walk_descendants(procs, &walk, start);
     } else if (target->slurm) {
         walk_environments(procs, &walk);
     }

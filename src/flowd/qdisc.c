@@ -1,9 +1,9 @@
 /*
- * qdisc.c - what queues a site has to have for marks to mean something.
+ * qdisc.c - print the queues that hosts and switches need for marks to have an effect.
  *
- * Strict priority alone starves: a flow that gets nothing backs off, and takes seconds to
- * come back once it may; connections that get nothing for long die.  So every queue has a
- * floor of a few per cent, and what is left goes by level.
+ * Strict priority alone starves flows: one that gets nothing backs off and takes seconds
+ * to recover, and connections that get nothing for long die.  So every queue has a floor
+ * of a few per cent, and the rest goes by level.
  */
 #include "flowd/qdisc.h"
 
@@ -21,30 +21,32 @@
 #define BUFFER_MIN (128 << 10)
 #define BURST_MIN (16 << 10) /* 1 ms at line rate, but not less */
 
-/* A queue, the first one first: control traffic, then levels with unmarked among them. */
-struct queue {
+/* A queue: control traffic is the first, then the levels with unmarked among them. */
+struct qdisc_queue {
     uint8_t dscp[4];
     uint32_t dscp_count;
-    bool unmarked; /* and whatever carries a code point that nobody named */
+    bool unmarked; /* and packets with a code point that is not configured */
 };
 
-static uint32_t make_queues(const struct dscp_levels *levels, struct queue *queues)
+static uint32_t make_queues(const struct dscp_levels *levels,
+                            struct qdisc_queue *queues)
 {
     uint32_t count = 0;
-    queues[count++] = (struct queue){ .dscp = { 48, 56 }, .dscp_count = 2 };
+    queues[count++] = (struct qdisc_queue){ .dscp = { 48, 56 }, .dscp_count = 2 };
     for (uint32_t i = 0; i < levels->count; i++) {
         uint8_t dscp = levels->points[i].dscp;
         if (i == levels->unmarked && dscp != DSCP_UNMARKED)
-            queues[count++] =
-                (struct queue){ .dscp = { 0 }, .dscp_count = 1, .unmarked = true };
-        queues[count++] = (struct queue){ .dscp = { dscp },
-                                          .dscp_count = 1,
-                                          .unmarked = dscp == DSCP_UNMARKED };
+            queues[count++] = (struct qdisc_queue){ .dscp = { 0 },
+                                                    .dscp_count = 1,
+                                                    .unmarked = true };
+        queues[count++] = (struct qdisc_queue){ .dscp = { dscp },
+                                                .dscp_count = 1,
+                                                .unmarked = dscp == DSCP_UNMARKED };
     }
     return count;
 }
 
-static uint32_t find_unmarked(const struct queue *queues, uint32_t count)
+static uint32_t find_unmarked(const struct qdisc_queue *queues, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (queues[i].unmarked)
@@ -75,7 +77,7 @@ int qdisc_parse_rate(const char *text, uint64_t *ret_bits_per_s, struct error *e
 int qdisc_check(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                 struct error *err)
 {
-    struct queue queues[QUEUES_MAX + 1];
+    struct qdisc_queue queues[QUEUES_MAX + 1];
     uint32_t count = make_queues(levels, queues);
     if (setup->floor < 1 || setup->floor * count > 100)
         return error_set(err, -EINVAL, "floor: want 1 to %u per cent with %u queues",
@@ -83,7 +85,7 @@ int qdisc_check(const struct qdisc_setup *setup, const struct dscp_levels *level
     return 0;
 }
 
-static void name_queue(const struct queue *queue, char *text, size_t size)
+static void format_queue_name(const struct qdisc_queue *queue, char *text, size_t size)
 {
     char name[DSCP_NAME_MAX];
     snprintf(text, size, "%s", dscp_name(name, queue->dscp[0]));
@@ -101,10 +103,13 @@ static void print_filter(FILE *file, const char *device, const char *what,
     fprintf(file, "tc filter add dev %s parent 1: %s flowid %s\n", device, what, queue);
 }
 
-/* By u32, which nearly every kernel has.  Starved, ARP and neighbour discovery would
- * take the host off the network. */
-static void print_filters(FILE *file, const char *device, const struct queue *queues,
-                          uint32_t count, uint32_t base)
+/*
+ * Filters use u32, which nearly every kernel has.  ARP and neighbour discovery go first:
+ * starved, they would take the host off the network.
+ */
+static void print_filters(FILE *file, const char *device,
+                          const struct qdisc_queue *queues, uint32_t count,
+                          uint32_t base)
 {
     char flow[16], what[96];
     snprintf(flow, sizeof flow, "1:%x", base);
@@ -124,21 +129,21 @@ static void print_filters(FILE *file, const char *device, const struct queue *qu
         }
 }
 
-/* --- two kinds ---------------------------------------------------------------------- */
+/* --- the two kinds of qdisc --------------------------------------------------------- */
 
-static uint64_t at_least(uint64_t value, uint64_t least)
+static uint64_t max_u64(uint64_t value, uint64_t least)
 {
     return value > least ? value : least;
 }
 
-/* prio says who may have what is left, rate is what each has for itself. */
-static void print_htb(const struct qdisc_setup *setup, const struct queue *queues,
+/* rate is the floor of each queue, prio the order in which they share the rest. */
+static void print_htb(const struct qdisc_setup *setup, const struct qdisc_queue *queues,
                       uint32_t count, FILE *file)
 {
     const char *device = setup->device;
     uint64_t kbit = setup->bits_per_s / 1000;
-    uint64_t burst = at_least(kbit / 8, BURST_MIN);
-    uint64_t buffer = at_least(kbit * BUFFER_MS / 8, BUFFER_MIN);
+    uint64_t burst = max_u64(kbit / 8, BURST_MIN);
+    uint64_t buffer = max_u64(kbit * BUFFER_MS / 8, BUFFER_MIN);
     fprintf(file, "tc qdisc replace dev %s root handle 1: htb default %x\n", device,
             0x10 + find_unmarked(queues, count));
     fprintf(file,
@@ -151,15 +156,15 @@ static void print_htb(const struct qdisc_setup *setup, const struct queue *queue
                 "tc class add dev %s parent 1:1 classid 1:%x htb prio %u rate %" PRIu64
                 "kbit ceil %" PRIu64 "kbit cburst %" PRIu64 " quantum 60000\n",
                 device, 0x10 + i, i, kbit * setup->floor / 100, kbit, burst);
-        /* In bytes: a limit in packets takes 64 kB of segments for one. */
+        /* In bytes: a limit in packets would count 64 kB of segments as one. */
         fprintf(file, "tc qdisc add dev %s parent 1:%x bfifo limit %" PRIu64 "\n",
                 device, 0x10 + i, buffer);
     }
     print_filters(file, device, queues, count, 0x10);
 }
 
-/* ets has either strict bands or shares, so shares that fall by half stand for levels. */
-static void print_ets(const struct qdisc_setup *setup, const struct queue *queues,
+/* ets has either strict bands or shares: each level has half the share of the one before. */
+static void print_ets(const struct qdisc_setup *setup, const struct qdisc_queue *queues,
                       uint32_t count, FILE *file)
 {
     uint64_t least = 2000;
@@ -174,10 +179,10 @@ static void print_ets(const struct qdisc_setup *setup, const struct queue *queue
     print_filters(file, setup->device, queues, count, 1);
 }
 
-/* --- words -------------------------------------------------------------------------- */
+/* --- instructions for switches ------------------------------------------------------ */
 
-static void print_switch(const struct qdisc_setup *setup, const struct queue *queues,
-                         uint32_t count, FILE *file)
+static void print_switch(const struct qdisc_setup *setup,
+                         const struct qdisc_queue *queues, uint32_t count, FILE *file)
 {
     char name[32];
     fputs(
@@ -187,7 +192,7 @@ static void print_switch(const struct qdisc_setup *setup, const struct queue *qu
         "#       queue  code points   served                minimum\n",
         file);
     for (uint32_t i = 0; i < count; i++) {
-        name_queue(&queues[i], name, sizeof name);
+        format_queue_name(&queues[i], name, sizeof name);
         fprintf(file, "#       %-5u  %-12s  %-20s  %u %%%s\n", count - 1 - i, name,
                 "strict priority", setup->floor,
                 i == 0               ? "   control traffic, routing, ARP"
@@ -209,7 +214,7 @@ static void print_switch(const struct qdisc_setup *setup, const struct queue *qu
 void qdisc_print(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                  FILE *file)
 {
-    struct queue queues[QUEUES_MAX + 1];
+    struct qdisc_queue queues[QUEUES_MAX + 1];
     uint32_t count = make_queues(levels, queues);
     fprintf(file,
             "# A host's device, or the port of a Linux switch: %s, %" PRIu64

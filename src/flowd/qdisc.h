@@ -1,4 +1,4 @@
-/* qdisc.h - what queues a site has to have for marks to mean something. */
+/* qdisc.h - print the queues that hosts and switches need for marks to have an effect. */
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ enum qdisc_kind { QDISC_HTB, QDISC_ETS };
 struct qdisc_setup {
     const char *device;
     uint64_t bits_per_s;
-    uint32_t floor; /* per cent that every queue has for itself */
+    uint32_t floor; /* per cent of the rate that every queue is guaranteed */
     enum qdisc_kind kind;
 };
 
@@ -23,6 +23,6 @@ int qdisc_parse_rate(const char *text, uint64_t *ret_bits_per_s, struct error *e
 int qdisc_check(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                 struct error *err);
 
-/* Lines for a shell, and as comments what a switch that is no Linux needs. */
+/* Print commands for a shell, and as comments what a switch without Linux needs. */
 void qdisc_print(const struct qdisc_setup *setup, const struct dscp_levels *levels,
                  FILE *file);

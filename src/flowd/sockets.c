@@ -1,18 +1,18 @@
 /*
- * sockets.c - marks on the sockets of a job's processes, from outside.
+ * sockets.c - mark the sockets of a job's processes from outside.
  *
- * pidfd_getfd() gives us a second handle of another process's socket; IP_TOS,
- * IPV6_TCLASS and SO_PRIORITY on it are as good as its own.  It needs nothing from the
- * job, its network namespace or the packet filter, so it works for containers and where
- * there is no cgroup.  New sockets are found by looking again, once a second; those that
- * a marked listener accepts have its mark from the start.
+ * pidfd_getfd() duplicates a socket of another process; IP_TOS, IPV6_TCLASS and
+ * SO_PRIORITY set on the duplicate apply to the socket.  This needs nothing from the job,
+ * its network namespace or the packet filter, so it works for containers and without a
+ * cgroup.  New sockets are found by a search every second; those that a marked listener
+ * accepts have its mark from the start.
  *
- * What a socket had before is remembered by the kernel's cookie of it, which is never
- * used again, and given back when the job is no longer to be marked.  We keep no handle:
- * a connection must end when its job closes it.  A socket that carries one of our code
- * points before we have seen it was marked by an agent before us, or accepted from one
- * we marked: it had none.  Marks have no timeout, so a child takes them off if we are
- * killed.
+ * The options that a socket had before are kept by its cookie, which the kernel never
+ * uses again, and restored when its job is no longer marked.  No duplicate stays open: a
+ * connection must end when its job closes it.  A socket that has one of our code points
+ * when it is first seen was marked by an earlier agent, or accepted from a marked
+ * listener: it had none before.  Marks have no timeout, so a child process removes them
+ * if the agent is killed.
  */
 #include "flowd/marker.h"
 
@@ -20,11 +20,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
@@ -33,199 +38,225 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
-#include "flowd/heir.h"
-#include "flowd/dscp.h"
-#include "flowd/procs.h"
 #include "flowd/capabilities.h"
+#include "flowd/desired.h"
+#include "flowd/dscp.h"
 #include "flowd/mark_target.h"
+#include "flowd/procs.h"
 
 #define SOCKETS_MAX (1u << 20)
 #define ECN_MASK 3
 
-/* What a socket says of itself; of version 4 and 6 both, where it can speak both. */
-struct marks {
+/* The options of a socket; of IPv4 and IPv6 both, where it can use both. */
+struct socket_marks {
     int tos, tclass, priority;
 };
 
-/* A socket we have marked. */
-struct marked {
+/* A socket that is marked. */
+struct marked_socket {
     uint64_t cookie;
-    struct marks before;
-    uint64_t bytes; /* acknowledged when we last looked */
-    uint32_t pass;  /* when that was */
+    struct socket_marks original;
+    uint64_t bytes; /* acknowledged at the last visit */
+    uint32_t pass;  /* of the last visit */
 };
 
-/* A job we have marked. */
-struct own {
-    struct mark_target target; /* its cgroup's name is ours to free */
+/* A job that is marked. */
+struct sockets_job {
+    struct mark_target target; /* with a copy of its cgroup's path */
     uint64_t start;            /* of its first process */
     uint64_t bytes;
 };
 
+/* A marked job in memory that the child shares, with the path of its cgroup. */
+struct cleanup_job {
+    struct mark_target target;
+    uint64_t start; /* of its first process */
+    char cgroup[DESIRED_CGROUP_MAX];
+};
+
+struct cleanup_list {
+    _Atomic uint32_t count; /* 0 while it is being written */
+    struct cleanup_job jobs[DESIRED_JOBS_MAX];
+};
+
+/* A child that waits for the end of the agent and then unmarks the listed jobs. */
+struct cleanup {
+    struct cleanup_list *list;
+    pid_t child;  /* 0: there is none */
+    int pipe_end; /* closed by the kernel when the agent ends: the child reads the end */
+};
+
 struct sockets {
     const struct dscp_levels *levels;
-    struct heir *heir;
+    struct cleanup cleanup;
     struct procs procs;
-    struct own *jobs; /* by id */
+    struct sockets_job *jobs; /* by id */
     uint32_t count, room;
-    struct own *next; /* the list that is being made */
+    struct sockets_job *next; /* the list that update_jobs() makes */
     uint32_t next_room;
-    struct marked *list;
+    struct marked_socket *list;
     uint32_t marked_count, marked_room;
-    struct map places; /* cookie to its place in the list */
+    struct map indices; /* cookie to index in the list */
     uint32_t pass;
 };
 
 /* --- one socket --------------------------------------------------------------------- */
 
-static bool ask(int fd, int level, int name, int *value)
+static bool get_option(int fd, int level, int name, int *value)
 {
     socklen_t size = sizeof *value;
     return getsockopt(fd, level, name, value, &size) == 0;
 }
 
-static void set(int fd, int level, int name, int value)
+static void set_option(int fd, int level, int name, int value)
 {
     setsockopt(fd, level, name, &value, sizeof value);
 }
 
-static bool read_marks(int fd, int domain, struct marks *marks)
+static bool read_marks(int fd, int domain, struct socket_marks *marks)
 {
-    *marks = (struct marks){ .tclass = -1 };
-    return ask(fd, IPPROTO_IP, IP_TOS, &marks->tos) &&
-           ask(fd, SOL_SOCKET, SO_PRIORITY, &marks->priority) &&
-           (domain != AF_INET6 || ask(fd, IPPROTO_IPV6, IPV6_TCLASS, &marks->tclass));
+    *marks = (struct socket_marks){ .tclass = -1 };
+    return get_option(fd, IPPROTO_IP, IP_TOS, &marks->tos) &&
+           get_option(fd, SOL_SOCKET, SO_PRIORITY, &marks->priority) &&
+           (domain != AF_INET6 ||
+            get_option(fd, IPPROTO_IPV6, IPV6_TCLASS, &marks->tclass));
 }
 
-/* The congestion bits stay; a change of IP_TOS moves the priority, which comes last. */
-static void write_marks(int fd, const struct marks *now, const struct marks *want)
+/* Keep the congestion bits.  Setting IP_TOS changes the priority, which comes last. */
+static void write_marks(int fd, const struct socket_marks *now,
+                        const struct socket_marks *want)
 {
     int tos = (want->tos & ~ECN_MASK) | (now->tos & ECN_MASK);
     int tclass = (want->tclass & ~ECN_MASK) | (now->tclass & ECN_MASK);
     bool moved = tos != now->tos;
     if (moved)
-        set(fd, IPPROTO_IP, IP_TOS, tos);
+        set_option(fd, IPPROTO_IP, IP_TOS, tos);
     if (now->tclass >= 0 && tclass != now->tclass)
-        set(fd, IPPROTO_IPV6, IPV6_TCLASS, tclass);
+        set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, tclass);
     if (moved || want->priority != now->priority)
-        set(fd, SOL_SOCKET, SO_PRIORITY, want->priority);
+        set_option(fd, SOL_SOCKET, SO_PRIORITY, want->priority);
 }
 
-static uint64_t acknowledged(int fd)
+static uint64_t read_acknowledged(int fd)
 {
     struct tcp_info info = { 0 };
     socklen_t size = sizeof info;
     int protocol;
-    if (!ask(fd, SOL_SOCKET, SO_PROTOCOL, &protocol) || protocol != IPPROTO_TCP ||
+    if (!get_option(fd, SOL_SOCKET, SO_PROTOCOL, &protocol) ||
+        protocol != IPPROTO_TCP ||
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ||
         size < offsetof(struct tcp_info, tcpi_bytes_acked) + 8)
         return 0;
     return info.tcpi_bytes_acked;
 }
 
-static bool is_ours(const struct sockets *sockets, int tos)
+static bool is_our_point(const struct sockets *sockets, int tos)
 {
     int point = dscp_levels_find(sockets->levels, (uint8_t)(tos >> 2));
     return point >= 0 && tos >> 2 != DSCP_UNMARKED;
 }
 
-/* As it was before anybody marked it, as far as can be known. */
-static struct marks before(const struct sockets *sockets, const struct marks *now)
+/* The options before a socket was marked, as far as can be known. */
+static struct socket_marks guess_original(const struct sockets *sockets,
+                                          const struct socket_marks *now)
 {
-    struct marks marks = *now;
-    if (is_ours(sockets, now->tos) ||
-        (now->tclass >= 0 && is_ours(sockets, now->tclass)))
-        marks = (struct marks){ .tclass = now->tclass < 0 ? -1 : 0 };
+    struct socket_marks marks = *now;
+    if (is_our_point(sockets, now->tos) ||
+        (now->tclass >= 0 && is_our_point(sockets, now->tclass)))
+        marks = (struct socket_marks){ .tclass = now->tclass < 0 ? -1 : 0 };
     return marks;
 }
 
-/* --- those we know ------------------------------------------------------------------ */
+/* --- marked sockets ----------------------------------------------------------------- */
 
-static struct marked *known(struct sockets *sockets, uint64_t cookie)
+static struct marked_socket *find_socket(struct sockets *sockets, uint64_t cookie)
 {
-    uint32_t place = map_find(&sockets->places, cookie);
-    return place == MAP_NONE ? NULL : &sockets->list[place];
+    uint32_t index = map_find(&sockets->indices, cookie);
+    return index == MAP_NONE ? NULL : &sockets->list[index];
 }
 
-static struct marked *get_to_know(struct sockets *sockets, uint64_t cookie,
-                                  const struct marks *now)
+static struct marked_socket *add_socket(struct sockets *sockets, uint64_t cookie,
+                                        const struct socket_marks *now)
 {
     if (sockets->marked_count == SOCKETS_MAX)
         return NULL;
-    uint32_t place = sockets->marked_count++;
+    uint32_t index = sockets->marked_count++;
     sockets->list =
-        grow(sockets->list, &sockets->marked_room, place + 1, sizeof *sockets->list);
-    sockets->list[place] =
-        (struct marked){ .cookie = cookie, .before = before(sockets, now) };
-    map_put(&sockets->places, cookie, place);
-    return &sockets->list[place];
+        grow(sockets->list, &sockets->marked_room, index + 1, sizeof *sockets->list);
+    sockets->list[index] =
+        (struct marked_socket){ .cookie = cookie,
+                                .original = guess_original(sockets, now) };
+    map_put(&sockets->indices, cookie, index);
+    return &sockets->list[index];
 }
 
-static void forget(struct sockets *sockets, uint32_t place)
+static void remove_socket(struct sockets *sockets, uint32_t index)
 {
-    map_remove(&sockets->places, sockets->list[place].cookie);
-    sockets->list[place] = sockets->list[--sockets->marked_count];
-    if (place < sockets->marked_count)
-        map_put(&sockets->places, sockets->list[place].cookie, place);
+    map_remove(&sockets->indices, sockets->list[index].cookie);
+    sockets->list[index] = sockets->list[--sockets->marked_count];
+    if (index < sockets->marked_count)
+        map_put(&sockets->indices, sockets->list[index].cookie, index);
 }
 
-/* What was not seen in this pass is closed. */
-static void forget_closed(struct sockets *sockets)
+/* Sockets that were not seen in this pass are closed. */
+static void remove_closed_sockets(struct sockets *sockets)
 {
     for (uint32_t i = sockets->marked_count; i-- > 0;)
         if (sockets->list[i].pass != sockets->pass)
-            forget(sockets, i);
+            remove_socket(sockets, i);
 }
 
 /* --- one process -------------------------------------------------------------------- */
 
-struct visit {
+struct socket_visit {
     struct sockets *sockets;
-    struct own *job;
-    const struct dscp_point *point; /* NULL: give back what it had */
+    struct sockets_job *job;
+    const struct dscp_point *point; /* NULL: restore what it had */
 };
 
-static void mark(struct visit *visit, int fd, int domain, uint64_t cookie)
+static void mark_socket(struct socket_visit *visit, int fd, int domain, uint64_t cookie)
 {
     struct sockets *sockets = visit->sockets;
-    struct marks now;
+    struct socket_marks now;
     if (!read_marks(fd, domain, &now))
         return;
-    struct marked *marked = known(sockets, cookie);
-    if (!marked && !(marked = get_to_know(sockets, cookie, &now)))
+    struct marked_socket *marked = find_socket(sockets, cookie);
+    if (!marked && !(marked = add_socket(sockets, cookie, &now)))
         return;
-    uint64_t bytes = acknowledged(fd);
+    uint64_t bytes = read_acknowledged(fd);
     if (marked->pass != sockets->pass && bytes > marked->bytes) {
         visit->job->bytes += bytes - marked->bytes;
         marked->bytes = bytes;
     }
     marked->pass = sockets->pass;
-    struct marks want = { .tos = visit->point->dscp << 2,
-                          .tclass = visit->point->dscp << 2,
-                          .priority = visit->point->priority };
+    struct socket_marks want = { .tos = visit->point->dscp << 2,
+                                 .tclass = visit->point->dscp << 2,
+                                 .priority = visit->point->priority };
     write_marks(fd, &now, &want);
 }
 
-static void unmark(struct visit *visit, int fd, int domain, uint64_t cookie)
+static void unmark_socket(struct socket_visit *visit, int fd, int domain,
+                          uint64_t cookie)
 {
-    struct marks now;
+    struct socket_marks now;
     if (!read_marks(fd, domain, &now))
         return;
-    struct marked *marked = known(visit->sockets, cookie);
-    struct marks want = marked ? marked->before : before(visit->sockets, &now);
+    struct marked_socket *marked = find_socket(visit->sockets, cookie);
+    struct socket_marks want =
+        marked ? marked->original : guess_original(visit->sockets, &now);
     write_marks(fd, &now, &want);
 }
 
-static void visit_socket(struct visit *visit, int fd)
+static void visit_socket(struct socket_visit *visit, int fd)
 {
     int domain;
     uint64_t cookie;
     socklen_t size = sizeof cookie;
-    if (!ask(fd, SOL_SOCKET, SO_DOMAIN, &domain) ||
+    if (!get_option(fd, SOL_SOCKET, SO_DOMAIN, &domain) ||
         (domain != AF_INET && domain != AF_INET6) ||
         getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) < 0)
         return;
-    (visit->point ? mark : unmark)(visit, fd, domain, cookie);
+    (visit->point ? mark_socket : unmark_socket)(visit, fd, domain, cookie);
 }
 
 static bool visit_process(void *context, int pid, int handle)
@@ -248,16 +279,16 @@ static bool visit_process(void *context, int pid, int handle)
     return true;
 }
 
-static void visit_job(struct sockets *sockets, struct own *job,
+static void visit_job(struct sockets *sockets, struct sockets_job *job,
                       const struct dscp_point *point)
 {
-    struct visit visit = { sockets, job, point };
+    struct socket_visit visit = { sockets, job, point };
     procs_for_each(&sockets->procs, &job->target, &job->start, visit_process, &visit);
 }
 
 /* --- all jobs ----------------------------------------------------------------------- */
 
-static void take_name(struct own *job, const struct mark_target *target)
+static void copy_target(struct sockets_job *job, const struct mark_target *target)
 {
     char *name = target->cgroup ? strdup(target->cgroup) : NULL;
     if (target->cgroup && !name)
@@ -267,39 +298,40 @@ static void take_name(struct own *job, const struct mark_target *target)
     job->target.cgroup = name;
 }
 
-/* The same as before in another place: another attempt, another first process. */
-static bool has_moved(const struct own *job, const struct mark_target *target)
+/* Whether the job has another first process: it was restarted. */
+static bool is_other_process(const struct sockets_job *job,
+                             const struct mark_target *target)
 {
     return job->target.pid != target->pid || job->target.attempt != target->attempt;
 }
 
-static void leave(struct sockets *sockets, struct own *job)
+static void unmark_job(struct sockets *sockets, struct sockets_job *job)
 {
     visit_job(sockets, job, NULL);
     free((char *)(uintptr_t)job->target.cgroup);
 }
 
-/* Carry over what is known of jobs that stay; unmark those that do not.  Both by id. */
-static void renew(struct sockets *sockets, const struct marking *marking)
+/* Keep what is known of jobs that stay, unmark the others.  Both lists are sorted by id. */
+static void update_jobs(struct sockets *sockets, const struct marking *marking)
 {
     uint32_t a = 0;
     sockets->next = grow(sockets->next, &sockets->next_room, marking->count + 1,
                          sizeof *sockets->next);
     for (uint32_t b = 0; b < marking->count; b++) {
         const struct mark_target *target = &marking->targets[b];
-        struct own *job = &sockets->next[b];
+        struct sockets_job *job = &sockets->next[b];
         while (a < sockets->count && sockets->jobs[a].target.id < target->id)
-            leave(sockets, &sockets->jobs[a++]);
-        *job = (struct own){ .start = 0 };
+            unmark_job(sockets, &sockets->jobs[a++]);
+        *job = (struct sockets_job){ .start = 0 };
         if (a < sockets->count && sockets->jobs[a].target.id == target->id)
             *job = sockets->jobs[a++];
-        if (has_moved(job, target))
+        if (is_other_process(job, target))
             job->start = 0;
-        take_name(job, target);
+        copy_target(job, target);
     }
     while (a < sockets->count)
-        leave(sockets, &sockets->jobs[a++]);
-    struct own *spare = sockets->jobs;
+        unmark_job(sockets, &sockets->jobs[a++]);
+    struct sockets_job *spare = sockets->jobs;
     uint32_t spare_room = sockets->room;
     sockets->jobs = sockets->next;
     sockets->room = sockets->next_room;
@@ -308,38 +340,138 @@ static void renew(struct sockets *sockets, const struct marking *marking)
     sockets->next_room = spare_room;
 }
 
-static void bequeath(struct sockets *sockets)
+/* --- cleanup after a kill ----------------------------------------------------------- */
+
+/* Close all descriptors but 'kept': an inherited one would keep the nftables table. */
+static void close_other_files(int kept)
 {
-    heir_begin(sockets->heir);
-    for (uint32_t i = 0; i < sockets->count; i++)
-        heir_add(sockets->heir, &sockets->jobs[i].target, sockets->jobs[i].start);
-    heir_end(sockets->heir);
+    if (dup2(kept, 3) < 0)
+        _exit(1);
+    syscall(SYS_close_range, 4u, ~0u, 0);
 }
 
-/* In the child.  What each socket had before is known to who was killed; most had
- * nothing. */
-static void inherit(void *self, struct bequest *list, uint32_t count)
+/*
+ * In the child: unmark the sockets of all listed jobs.  What each socket had before is
+ * lost with the agent; most had nothing.
+ */
+static void unmark_listed(struct sockets *sockets)
 {
-    struct sockets *sockets = self;
+    struct cleanup_list *list = sockets->cleanup.list;
+    uint32_t count = atomic_load(&list->count);
     procs_init(&sockets->procs);
     for (uint32_t i = 0; i < count; i++) {
-        struct own job = { .target = list[i].target, .start = list[i].start };
+        struct cleanup_job *one = &list->jobs[i];
+        struct sockets_job job = { .target = one->target, .start = one->start };
+        one->cgroup[sizeof one->cgroup - 1] = '\0';
+        job.target.cgroup = one->cgroup[0] ? one->cgroup : NULL;
         visit_job(sockets, &job, NULL);
     }
 }
+
+static _Noreturn void wait_and_unmark(struct sockets *sockets, int pipe_end)
+{
+    char byte;
+    /* A signal to the whole process group is meant for the agent; the child follows it. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    prctl(PR_SET_NAME, "flowd-cleanup");
+    close_other_files(pipe_end);
+    while (read(3, &byte, 1) < 0 && errno == EINTR)
+        ;
+    unmark_listed(sockets);
+    _exit(0);
+}
+
+static int start_child(struct sockets *sockets, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        wait_and_unmark(sockets, ends[0]);
+    close(ends[0]);
+    if (child < 0) {
+        close(ends[1]);
+        return error_set(err, -EAGAIN, "a child that clears up cannot be started");
+    }
+    sockets->cleanup.child = child;
+    sockets->cleanup.pipe_end = ends[1];
+    return 0;
+}
+
+/* Whether there is no child, or it was killed; forgets one that was. */
+static bool has_no_child(struct cleanup *cleanup)
+{
+    if (cleanup->child == 0 || waitpid(cleanup->child, NULL, WNOHANG) != cleanup->child)
+        return cleanup->child == 0;
+    close(cleanup->pipe_end);
+    cleanup->child = 0;
+    return true;
+}
+
+/* Stop the child: nothing is marked any more. */
+static void close_cleanup(struct cleanup *cleanup)
+{
+    if (!cleanup->list)
+        return;
+    atomic_store(&cleanup->list->count, 0);
+    if (!has_no_child(cleanup)) {
+        close(cleanup->pipe_end);
+        waitpid(cleanup->child, NULL, 0);
+    }
+    munmap(cleanup->list, sizeof *cleanup->list);
+    cleanup->list = NULL;
+}
+
+static int open_cleanup(struct sockets *sockets, struct error *err)
+{
+    struct cleanup *cleanup = &sockets->cleanup;
+    cleanup->list = mmap(NULL, sizeof *cleanup->list, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (cleanup->list == MAP_FAILED)
+        abort();
+    int r = start_child(sockets, err);
+    if (r < 0)
+        close_cleanup(cleanup);
+    return r;
+}
+
+/* Write the list anew.  Meanwhile it is empty; a child that was killed is replaced. */
+static void list_jobs_for_cleanup(struct sockets *sockets)
+{
+    struct cleanup_list *list = sockets->cleanup.list;
+    uint32_t count = 0;
+    atomic_store(&list->count, 0);
+    if (has_no_child(&sockets->cleanup))
+        start_child(sockets, NULL); /* if that fails, the next call tries again */
+    for (; count < sockets->count && count < DESIRED_JOBS_MAX; count++) {
+        const struct sockets_job *job = &sockets->jobs[count];
+        struct cleanup_job *one = &list->jobs[count];
+        *one = (struct cleanup_job){ .target = job->target, .start = job->start };
+        one->target.cgroup = NULL;
+        snprintf(one->cgroup, sizeof one->cgroup, "%s",
+                 job->target.cgroup ? job->target.cgroup : "");
+    }
+    atomic_store(&list->count, count);
+}
+
+/* --- the marker --------------------------------------------------------------------- */
 
 static int sockets_apply(void *self, const struct marking *marking, struct error *err)
 {
     struct sockets *sockets = self;
     procs_reset(&sockets->procs);
-    renew(sockets, marking);
-    bequeath(sockets); /* before the first of them is marked */
+    update_jobs(sockets, marking);
+    list_jobs_for_cleanup(sockets); /* before any of them is marked */
     sockets->pass++;
     for (uint32_t i = 0; i < sockets->count; i++) {
-        struct own *job = &sockets->jobs[i];
+        struct sockets_job *job = &sockets->jobs[i];
         visit_job(sockets, job, &sockets->levels->points[job->target.point]);
     }
-    forget_closed(sockets);
+    remove_closed_sockets(sockets);
     if (sockets->marked_count == SOCKETS_MAX)
         return error_set(err, -E2BIG, "jobs have more than %u sockets", SOCKETS_MAX);
     return 0;
@@ -359,9 +491,8 @@ static bool sockets_reaches(const struct mark_target *target)
     return target->group != 0 || target->pid != 0 || target->slurm;
 }
 
-/* Without capabilities a user's own processes are ours to look into, unless Yama says
- * that only parents may. */
-static bool own_jobs_are_open(void)
+/* Without capabilities, a user may trace their own processes unless Yama forbids it. */
+static bool may_trace_own_processes(void)
 {
     int scope = 0;
     FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -372,8 +503,8 @@ static bool own_jobs_are_open(void)
     return scope == 0;
 }
 
-/* On a socket of our own: whether the kernel can do it at all. */
-static int try_getfd(struct error *why)
+/* Try it on a socket of our own: whether the kernel can do it at all. */
+static int probe_getfd(struct error *why)
 {
     int own = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (own < 0)
@@ -393,16 +524,16 @@ static int sockets_probe(struct error *why)
 {
     bool able =
         capabilities_hold(CAP_SYS_PTRACE) && capabilities_hold(CAP_DAC_READ_SEARCH);
-    if (!able && (geteuid() == 0 || !own_jobs_are_open()))
+    if (!able && (geteuid() == 0 || !may_trace_own_processes()))
         return error_set(why, -EPERM, "needs CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH");
-    return try_getfd(why);
+    return probe_getfd(why);
 }
 
 static int sockets_open(void *self, const struct dscp_levels *levels, struct error *err)
 {
     struct sockets *sockets = self;
     *sockets = (struct sockets){ .levels = levels };
-    int r = heir_new(&sockets->heir, inherit, sockets, err);
+    int r = open_cleanup(sockets, err);
     procs_init(&sockets->procs);
     return r;
 }
@@ -412,21 +543,21 @@ static void sockets_close(void *self)
     struct sockets *sockets = self;
     const struct marking nothing = { .count = 0 };
     sockets_apply(sockets, &nothing, NULL);
-    heir_free(sockets->heir);
+    close_cleanup(&sockets->cleanup);
     procs_release(&sockets->procs);
-    map_release(&sockets->places);
+    map_release(&sockets->indices);
     free(sockets->jobs);
     free(sockets->next);
     free(sockets->list);
     *sockets = (struct sockets){ .count = 0 };
 }
 
-static const int needs[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, -1 };
+static const int needed_capabilities[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, -1 };
 
 const struct marker marker_sockets = {
     .name = "sockets",
     .brief = "on the sockets of each job's processes, from outside",
-    .needs = needs,
+    .capabilities = needed_capabilities,
     .self_size = sizeof(struct sockets),
     .probe = sockets_probe,
     .open = sockets_open,

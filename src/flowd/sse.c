@@ -1,49 +1,50 @@
-/* sse.c - server-sent events, from bytes as they come. */
+/* sse.c - parse server-sent events from bytes as they arrive. */
 #include "flowd/sse.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void sse_init(struct sse_parser *events)
+void sse_init(struct sse_parser *parser)
 {
-    *events = (struct sse_parser){ .name = "" };
-    buf_init(&events->line, SSE_LINE_MAX);
-    buf_init(&events->data, SSE_LINE_MAX);
+    *parser = (struct sse_parser){ .name = "" };
+    buf_init(&parser->line, SSE_LINE_MAX);
+    buf_init(&parser->data, SSE_LINE_MAX);
 }
 
-void sse_release(struct sse_parser *events)
+void sse_release(struct sse_parser *parser)
 {
-    buf_release(&events->line);
-    buf_release(&events->data);
+    buf_release(&parser->line);
+    buf_release(&parser->data);
 }
 
-static void begin_event(struct sse_parser *events)
+static void begin_event(struct sse_parser *parser)
 {
-    buf_reset(&events->data);
-    events->name[0] = '\0';
-    events->has_data = false;
-    events->too_long = false;
+    buf_reset(&parser->data);
+    parser->name[0] = '\0';
+    parser->has_data = false;
+    parser->too_long = false;
 }
 
-void sse_reset(struct sse_parser *events)
+void sse_reset(struct sse_parser *parser)
 {
-    buf_reset(&events->line);
-    events->after_cr = false;
-    begin_event(events);
+    buf_reset(&parser->line);
+    parser->after_cr = false;
+    begin_event(parser);
 }
 
-static void end_event(struct sse_parser *events, const struct sse_handler *ears)
+static void end_event(struct sse_parser *parser, const struct sse_handler *handler)
 {
-    if (events->too_long || events->data.full)
-        ears->refuse(ears->context, "an event of more than 1 MB");
-    else if (events->has_data)
-        ears->take(ears->context, events->name[0] ? events->name : "message",
-                   events->data.bytes ? events->data.bytes : "", events->data.count);
-    begin_event(events);
+    if (parser->too_long || parser->data.full)
+        handler->refuse(handler->context, "an event of more than 1 MB");
+    else if (parser->has_data)
+        handler->event(handler->context, parser->name[0] ? parser->name : "message",
+                       parser->data.bytes ? parser->data.bytes : "",
+                       parser->data.count);
+    begin_event(parser);
 }
 
-/* "FIELD: VALUE"; what is no field of ours is passed over. */
-static void take_field(struct sse_parser *events, const char *line, size_t count)
+/* Read a line "FIELD: VALUE"; fields other than data and event are ignored. */
+static void read_field(struct sse_parser *parser, const char *line, size_t count)
 {
     const char *colon = memchr(line, ':', count);
     size_t length = colon ? (size_t)(colon - line) : count;
@@ -54,45 +55,45 @@ static void take_field(struct sse_parser *events, const char *line, size_t count
         rest--;
     }
     if (length == 4 && memcmp(line, "data", 4) == 0) {
-        if (events->has_data)
-            buf_add(&events->data, "\n", 1);
-        buf_add(&events->data, value, rest);
-        events->has_data = true;
+        if (parser->has_data)
+            buf_add(&parser->data, "\n", 1);
+        buf_add(&parser->data, value, rest);
+        parser->has_data = true;
     } else if (length == 5 && memcmp(line, "event", 5) == 0) {
-        /* A name that is longer than any of ours is cut, and still none of ours. */
-        snprintf(events->name, sizeof events->name, "%.*s", (int)rest, value);
+        /* A name longer than any that we know is cut, and is still none that we know. */
+        snprintf(parser->name, sizeof parser->name, "%.*s", (int)rest, value);
     }
 }
 
-static void end_line(struct sse_parser *events, const struct sse_handler *ears)
+static void end_line(struct sse_parser *parser, const struct sse_handler *handler)
 {
-    if (events->line.full)
-        events->too_long = true;
-    else if (events->line.count == 0)
-        end_event(events, ears);
-    else if (!events->too_long)
-        take_field(events, events->line.bytes, events->line.count);
-    buf_reset(&events->line);
+    if (parser->line.full)
+        parser->too_long = true;
+    else if (parser->line.count == 0)
+        end_event(parser, handler);
+    else if (!parser->too_long)
+        read_field(parser, parser->line.bytes, parser->line.count);
+    buf_reset(&parser->line);
 }
 
-void sse_add(struct sse_parser *events, const char *bytes, size_t count,
-             const struct sse_handler *ears)
+void sse_add(struct sse_parser *parser, const char *bytes, size_t count,
+             const struct sse_handler *handler)
 {
     for (const char *end = bytes + count; bytes < end;) {
-        if (events->after_cr && *bytes == '\n') {
-            events->after_cr = false;
+        if (parser->after_cr && *bytes == '\n') {
+            parser->after_cr = false;
             bytes++;
             continue;
         }
-        events->after_cr = false;
+        parser->after_cr = false;
         const char *stop = bytes;
         while (stop < end && *stop != '\n' && *stop != '\r')
             stop++;
-        buf_add(&events->line, bytes, (size_t)(stop - bytes));
+        buf_add(&parser->line, bytes, (size_t)(stop - bytes));
         if (stop == end)
             return;
-        events->after_cr = *stop == '\r';
-        end_line(events, ears);
+        parser->after_cr = *stop == '\r';
+        end_line(parser, handler);
         bytes = stop + 1;
     }
 }

@@ -1,4 +1,4 @@
-/* Any bytes as what berthd streams to an agent: taken or refused, however they are cut. */
+/* Any bytes as the stream of berthd: accepted or refused, however they are cut. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,62 +10,63 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct sight {
+struct fuzz_state {
     struct desired_marks desired;
     struct dscp_levels levels;
-    uint32_t taken, refused;
+    uint32_t accepted, refused;
 };
 
-static void see(void *context, const char *name, const char *data, size_t count)
+static void check_event(void *context, const char *name, const char *data, size_t count)
 {
-    struct sight *sight = context;
+    struct fuzz_state *state = context;
     struct error err = { "" };
-    if (desired_parse(&sight->desired, data, count, &err) < 0) {
+    if (desired_parse(&state->desired, data, count, &err) < 0) {
         assert(err.text[0]);
-        assert(sight->desired.count == 0);
-        sight->refused++;
+        assert(state->desired.count == 0);
+        state->refused++;
         return;
     }
-    sight->taken++;
-    const struct desired_marks *desired = &sight->desired;
+    state->accepted++;
+    const struct desired_marks *desired = &state->desired;
     assert(desired->count <= DESIRED_JOBS_MAX && desired->valid_ns > 0);
     for (uint32_t i = 0; i < desired->count; i++) {
         const struct desired_job *job = &desired->jobs[i];
         assert(job->id > 0 && (i == 0 || job->id > job[-1].id));
-        assert(dscp_levels_point(&sight->levels, desired->levels, job->level) <
-               sight->levels.count);
+        assert(dscp_levels_point(&state->levels, desired->levels, job->level) <
+               state->levels.count);
         assert(!job->cgroup || (job->cgroup[0] != '/' && !strchr(job->cgroup, '"') &&
                                 strncmp(job->cgroup, "../", 3) != 0));
     }
 }
 
-static void see_no(void *context, const char *why)
+static void count_refused(void *context, const char *why)
 {
-    ((struct sight *)context)->refused++;
+    ((struct fuzz_state *)context)->refused++;
 }
 
-static void play(struct sight *sight, const uint8_t *data, size_t size, size_t piece)
+static void parse_in_pieces(struct fuzz_state *state, const uint8_t *data, size_t size,
+                            size_t piece)
 {
-    struct sse_handler ears = { see, see_no, sight };
-    struct sse_parser events;
-    sight->taken = sight->refused = 0;
-    sse_init(&events);
+    struct sse_handler handler = { check_event, count_refused, state };
+    struct sse_parser parser;
+    state->accepted = state->refused = 0;
+    sse_init(&parser);
     for (size_t at = 0; at < size; at += piece)
-        sse_add(&events, (const char *)data + at, size - at < piece ? size - at : piece,
-                &ears);
-    sse_release(&events);
+        sse_add(&parser, (const char *)data + at, size - at < piece ? size - at : piece,
+                &handler);
+    sse_release(&parser);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct sight sight;
-    desired_init(&sight.desired);
-    assert(dscp_levels_parse(&sight.levels, dscp_levels_standard, NULL) == 0);
-    play(&sight, data, size, size + 1);
-    uint32_t taken = sight.taken, refused = sight.refused;
-    play(&sight, data, size, 7);
-    assert(sight.taken == taken && sight.refused == refused);
-    see(&sight, "flows", (const char *)data, size);
-    desired_release(&sight.desired);
+    struct fuzz_state state;
+    desired_init(&state.desired);
+    assert(dscp_levels_parse(&state.levels, dscp_levels_standard, NULL) == 0);
+    parse_in_pieces(&state, data, size, size + 1);
+    uint32_t accepted = state.accepted, refused = state.refused;
+    parse_in_pieces(&state, data, size, 7);
+    assert(state.accepted == accepted && state.refused == refused);
+    check_event(&state, "flows", (const char *)data, size);
+    desired_release(&state.desired);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What berthd wants of a host: read as a whole, or refused as a whole. */
+/* The marks that berthd wants: accepted as a whole, or refused as a whole. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -11,22 +11,23 @@
 
 #define HEAD "{\"flow\":\"jpas\",\"levels\":6,\"host\":\"n1\",\"valid_s\":45,\"jobs\":"
 
-static int read_text(struct desired_marks *desired, const char *text, struct error *err)
+static int parse_text(struct desired_marks *desired, const char *text,
+                      struct error *err)
 {
     return desired_parse(desired, text, strlen(text), err);
 }
 
-static void all_is_read_and_sorted(void **state)
+static void all_fields_are_read_and_jobs_sorted(void **state)
 {
     struct desired_marks *desired = *state;
     struct error err;
     assert_int_equal(
-        read_text(desired,
-                  HEAD "[{\"id\":12,\"level\":5,\"attempt\":2,\"cgroup\":"
-                       "\"unified/berth/12.2\",\"pid\":4711,\"executor\":\"local\"},"
-                       "{\"id\":3,\"level\":0,\"executor\":\"slurm\",\"new\":[1]}],"
-                       "\"more\":{}}",
-                  &err),
+        parse_text(desired,
+                   HEAD "[{\"id\":12,\"level\":5,\"attempt\":2,\"cgroup\":"
+                        "\"unified/berth/12.2\",\"pid\":4711,\"executor\":\"local\"},"
+                        "{\"id\":3,\"level\":0,\"executor\":\"slurm\",\"new\":[1]}],"
+                        "\"more\":{}}",
+                   &err),
         0);
     assert_int_equal(desired->count, 2);
     assert_string_equal(desired->flow, "jpas");
@@ -44,14 +45,14 @@ static void all_is_read_and_sorted(void **state)
     assert_string_equal(desired->jobs[1].cgroup, "unified/berth/12.2");
 }
 
-static void no_jobs_is_an_answer_too(void **state)
+static void no_jobs_is_valid(void **state)
 {
     struct desired_marks *desired = *state;
-    assert_int_equal(read_text(desired, HEAD "[]}", NULL), 0);
+    assert_int_equal(parse_text(desired, HEAD "[]}", NULL), 0);
     assert_int_equal(desired->count, 0);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void malformed_text_is_refused(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -102,25 +103,25 @@ static void what_makes_no_sense_is_refused(void **state)
     struct desired_marks *desired = *state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct error err = { "" };
-        if (read_text(desired, cases[i].text, &err) != -EINVAL)
-            fail_msg("was taken: %s", cases[i].text);
+        if (parse_text(desired, cases[i].text, &err) != -EINVAL)
+            fail_msg("was accepted: %s", cases[i].text);
         if (!err.text[0] || !strstr(err.text, cases[i].says))
             fail_msg("%s: says %s", cases[i].text, err.text);
         assert_int_equal(desired->count, 0);
     }
 }
 
-static void names_that_systemd_makes_are_plain(void **state)
+static void names_made_by_systemd_are_plain(void **state)
 {
     assert_true(desired_path_is_plain("system.slice/a\\x2db.service/job_1"));
-    assert_true(desired_path_is_plain("...")); /* is a name like any other */
+    assert_true(desired_path_is_plain("...")); /* a name like any other */
     char path[DESIRED_CGROUP_MAX + 1];
     memset(path, 'a', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     assert_false(desired_path_is_plain(path));
 }
 
-static int read_many(struct desired_marks *desired, uint32_t count)
+static int parse_many(struct desired_marks *desired, uint32_t count)
 {
     struct buf text;
     buf_init(&text, 1 << 20);
@@ -133,13 +134,13 @@ static int read_many(struct desired_marks *desired, uint32_t count)
     return r;
 }
 
-static void there_is_room_for_so_many_and_no_more(void **state)
+static void the_number_of_jobs_is_limited(void **state)
 {
     struct desired_marks *desired = *state;
-    assert_int_equal(read_many(desired, DESIRED_JOBS_MAX), 0);
+    assert_int_equal(parse_many(desired, DESIRED_JOBS_MAX), 0);
     assert_int_equal(desired->count, DESIRED_JOBS_MAX);
     assert_int_equal(desired->jobs[17].id, 18);
-    assert_int_equal(read_many(desired, DESIRED_JOBS_MAX + 1), -EINVAL);
+    assert_int_equal(parse_many(desired, DESIRED_JOBS_MAX + 1), -EINVAL);
     assert_int_equal(desired->count, 0);
 }
 
@@ -157,7 +158,6 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(all_is_read_and_sorted), CASE(no_jobs_is_an_answer_too),
-          CASE(what_makes_no_sense_is_refused),
-          CASE(names_that_systemd_makes_are_plain),
-          CASE(there_is_room_for_so_many_and_no_more));
+RUN_CASES(CASE(all_fields_are_read_and_jobs_sorted), CASE(no_jobs_is_valid),
+          CASE(malformed_text_is_refused), CASE(names_made_by_systemd_are_plain),
+          CASE(the_number_of_jobs_is_limited));

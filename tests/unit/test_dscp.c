@@ -1,4 +1,4 @@
-/* Code points for levels: the standard ones, a site's own, and what is refused. */
+/* Code points for levels: the standard ones, those of a site, and malformed lists. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct dscp_levels read_levels(const char *text)
     return levels;
 }
 
-static void expect_points(const struct dscp_levels *levels, uint32_t count,
+static void assert_points(const struct dscp_levels *levels, uint32_t count,
                           const char *expected)
 {
     char text[128] = "", name[DSCP_NAME_MAX];
@@ -29,19 +29,19 @@ static void expect_points(const struct dscp_levels *levels, uint32_t count,
     assert_string_equal(text, expected);
 }
 
-static void any_number_of_levels_finds_its_points(void **state)
+static void any_number_of_levels_has_points(void **state)
 {
     struct dscp_levels levels = read_levels(dscp_levels_standard);
-    expect_points(&levels, 2, "cs5 cs1");
-    expect_points(&levels, 3, "cs5 cs3 cs1");
-    expect_points(&levels, 4, "cs5 cs4 cs2 cs1");
-    expect_points(&levels, 5, "cs5 cs4 cs3 cs2 cs1");
-    expect_points(&levels, 6, "cs5 cs4 cs3 cs2 unmarked cs1");
-    expect_points(&levels, 7, "cs5 cs5 cs4 cs3 cs2 unmarked cs1");
-    expect_points(&levels, 8, "cs5 cs5 cs4 cs3 cs3 cs2 unmarked cs1");
+    assert_points(&levels, 2, "cs5 cs1");
+    assert_points(&levels, 3, "cs5 cs3 cs1");
+    assert_points(&levels, 4, "cs5 cs4 cs2 cs1");
+    assert_points(&levels, 5, "cs5 cs4 cs3 cs2 cs1");
+    assert_points(&levels, 6, "cs5 cs4 cs3 cs2 unmarked cs1");
+    assert_points(&levels, 7, "cs5 cs5 cs4 cs3 cs2 unmarked cs1");
+    assert_points(&levels, 8, "cs5 cs5 cs4 cs3 cs3 cs2 unmarked cs1");
 }
 
-static void a_better_level_is_never_behind(void **state)
+static void a_better_level_never_has_a_worse_point(void **state)
 {
     static const char *const lists[] = { "cs5,cs4,cs3,cs2,unmarked,cs1", "cs2,cs1",
                                          "ef,af41,af31,unmarked,12,10,8" };
@@ -58,7 +58,7 @@ static void a_better_level_is_never_behind(void **state)
     }
 }
 
-/* pfifo_fast, prio and fq send these numbers to three bands unless told otherwise. */
+/* pfifo_fast, prio and fq map these priorities to three bands by default. */
 static void the_hosts_own_queues_keep_the_order(void **state)
 {
     static const uint32_t band[] = { 1, 2, 2, 2, 1, 2, 0 };
@@ -70,14 +70,14 @@ static void the_hosts_own_queues_keep_the_order(void **state)
     assert_true(band[levels.points[4].priority] < band[levels.points[5].priority]);
 }
 
-static void unmarked_stands_before_the_last_unless_said_otherwise(void **state)
+static void unmarked_comes_before_the_last_by_default(void **state)
 {
     assert_int_equal(read_levels(dscp_levels_standard).unmarked, 4);
     assert_int_equal(read_levels("cs3,cs2,cs1").unmarked, 2);
     assert_int_equal(read_levels("cs5,unmarked,cs2,cs1").unmarked, 1);
 }
 
-static void a_site_says_its_own(void **state)
+static void a_site_may_set_its_own_points(void **state)
 {
     struct dscp_levels levels = read_levels("af41:5,26:3,unmarked,cs1:2");
     assert_int_equal(levels.count, 4);
@@ -91,7 +91,7 @@ static void a_site_says_its_own(void **state)
     assert_int_equal(dscp_levels_find(&levels, 27), -1);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void malformed_lists_are_refused(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -128,8 +128,8 @@ static void what_makes_no_sense_is_refused(void **state)
     assert_int_equal(dscp_levels_parse(&levels, text, NULL), -EINVAL);
 }
 
-RUN_CASES(TEST(any_number_of_levels_finds_its_points),
-          TEST(a_better_level_is_never_behind),
+RUN_CASES(TEST(any_number_of_levels_has_points),
+          TEST(a_better_level_never_has_a_worse_point),
           TEST(the_hosts_own_queues_keep_the_order),
-          TEST(unmarked_stands_before_the_last_unless_said_otherwise),
-          TEST(a_site_says_its_own), TEST(what_makes_no_sense_is_refused));
+          TEST(unmarked_comes_before_the_last_by_default),
+          TEST(a_site_may_set_its_own_points), TEST(malformed_lists_are_refused));

@@ -1,4 +1,4 @@
-/* Where jobs are on a host: patterns, processes of our own, and what is not there. */
+/* Finding jobs on a host: patterns of cgroups, missing cgroups, processes. */
 #include "support/cases.h"
 
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include "flowd/mark_target.h"
 #include "flowd/desired.h"
 
-static void a_pattern_has_one_place_for_the_number(void **state)
+static void a_pattern_has_one_place_for_the_id(void **state)
 {
     assert_true(mark_target_pattern_is_valid("system.slice/slurmstepd.scope/job_%j"));
     assert_true(mark_target_pattern_is_valid("%j"));
@@ -27,7 +27,7 @@ static void a_pattern_has_one_place_for_the_number(void **state)
         assert_true(mark_target_pattern_is_valid(cgroup_patterns_standard.list[i]));
 }
 
-static void a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there(void **state)
+static void a_missing_cgroup_is_not_found(void **state)
 {
     struct desired_marks desired;
     struct mark_targets targets;
@@ -47,46 +47,46 @@ static void a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there(void **sta
     assert_int_equal(targets.list[0].pid, 7);
     assert_int_equal(targets.list[1].point, 0);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(targets.list[i].group, 0); /* the root is nobody's */
+        assert_int_equal(targets.list[i].group, 0); /* the root belongs to no job */
     assert_false(mark_targets_find_missing(&targets, &cgroup_patterns_standard));
     mark_targets_release(&targets);
     desired_release(&desired);
 }
 
-struct seen {
+struct visited {
     int pids[64];
     uint32_t count;
 };
 
-static bool see(void *context, int pid, int handle)
+static bool record_process(void *context, int pid, int handle)
 {
-    struct seen *seen = context;
+    struct visited *visited = context;
     assert_true(handle >= 0);
-    if (seen->count < 64)
-        seen->pids[seen->count++] = pid;
+    if (visited->count < 64)
+        visited->pids[visited->count++] = pid;
     return true;
 }
 
-static bool has(const struct seen *seen, int pid)
+static bool was_visited(const struct visited *visited, int pid)
 {
-    for (uint32_t i = 0; i < seen->count; i++)
-        if (seen->pids[i] == pid)
+    for (uint32_t i = 0; i < visited->count; i++)
+        if (visited->pids[i] == pid)
             return true;
     return false;
 }
 
-static struct seen look(const struct mark_target *target, uint64_t *start)
+static struct visited visit_processes(const struct mark_target *target, uint64_t *start)
 {
-    struct seen seen = { .count = 0 };
+    struct visited visited = { .count = 0 };
     struct procs procs;
     procs_init(&procs);
-    procs_for_each(&procs, target, start, see, &seen);
+    procs_for_each(&procs, target, start, record_process, &visited);
     procs_release(&procs);
-    return seen;
+    return visited;
 }
 
-/* A process that waits for its end, and says the number of a child that does, too. */
-static pid_t start_family(pid_t *ret_child)
+/* Start a process that waits to be killed, with a child that does so too. */
+static pid_t start_process_and_child(pid_t *ret_child)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -94,7 +94,7 @@ static pid_t start_family(pid_t *ret_child)
     if (pid == 0) {
         setsid();
         pid_t child = fork();
-        alarm(20); /* whatever becomes of the test */
+        alarm(20); /* in case the test is killed */
         if (child > 0 && write(ends[1], &child, sizeof child) < 0)
             _exit(1);
         for (;;)
@@ -106,39 +106,39 @@ static pid_t start_family(pid_t *ret_child)
     return pid;
 }
 
-static void a_family_is_found_even_without_its_head(void **state)
+static void a_session_is_found_without_its_leader(void **state)
 {
-    pid_t child, pid = start_family(&child);
+    pid_t child, pid = start_process_and_child(&child);
     struct mark_target target = { .id = 1, .pid = pid };
     uint64_t start = 0;
-    struct seen seen = look(&target, &start);
-    assert_int_equal(seen.count, 2);
-    assert_true(has(&seen, pid));
-    assert_true(has(&seen, child));
+    struct visited visited = visit_processes(&target, &start);
+    assert_int_equal(visited.count, 2);
+    assert_true(was_visited(&visited, pid));
+    assert_true(was_visited(&visited, child));
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    seen = look(&target, &start);
-    assert_int_equal(seen.count, 1);
-    assert_true(has(&seen, child));
+    visited = visit_processes(&target, &start);
+    assert_int_equal(visited.count, 1);
+    assert_true(was_visited(&visited, child));
     kill(child, SIGKILL);
-    for (int i = 0; i < 500 && look(&target, &start).count > 0; i++)
-        usleep(10000); /* somebody else has to notice */
-    assert_int_equal(look(&target, &start).count, 0);
+    for (int i = 0; i < 500 && visit_processes(&target, &start).count > 0; i++)
+        usleep(10000); /* its new parent has to reap it */
+    assert_int_equal(visit_processes(&target, &start).count, 0);
 }
 
-static void a_number_that_somebody_else_has_now_is_nobodys(void **state)
+static void a_reused_pid_is_not_the_jobs(void **state)
 {
-    pid_t child, pid = start_family(&child);
+    pid_t child, pid = start_process_and_child(&child);
     struct mark_target target = { .id = 1, .pid = pid };
-    uint64_t start = 1; /* the job's first process was another, long ago */
-    assert_int_equal(look(&target, &start).count, 0);
-    assert_int_equal(look(&target, &start).count, 0); /* and it stays over */
+    uint64_t start = 1; /* the job's first process was another one */
+    assert_int_equal(visit_processes(&target, &start).count, 0);
+    assert_int_equal(visit_processes(&target, &start).count,
+                     0); /* and it stays ended */
     kill(child, SIGKILL);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
 }
 
-RUN_CASES(TEST(a_pattern_has_one_place_for_the_number),
-          TEST(a_job_keeps_its_point_and_has_no_cgroup_that_is_not_there),
-          TEST(a_family_is_found_even_without_its_head),
-          TEST(a_number_that_somebody_else_has_now_is_nobodys));
+RUN_CASES(TEST(a_pattern_has_one_place_for_the_id), TEST(a_missing_cgroup_is_not_found),
+          TEST(a_session_is_found_without_its_leader),
+          TEST(a_reused_pid_is_not_the_jobs));

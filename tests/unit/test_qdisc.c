@@ -8,7 +8,7 @@
 #include "flowd/dscp.h"
 #include "flowd/qdisc.h"
 
-static char *print(const char *list, enum qdisc_kind kind, uint32_t floor)
+static char *print_queues(const char *list, enum qdisc_kind kind, uint32_t floor)
 {
     struct dscp_levels levels;
     struct qdisc_setup setup = {
@@ -25,7 +25,7 @@ static char *print(const char *list, enum qdisc_kind kind, uint32_t floor)
     return text;
 }
 
-static uint32_t count(const char *text, const char *part)
+static uint32_t count_occurrences(const char *text, const char *part)
 {
     uint32_t found = 0;
     for (const char *at = text; (at = strstr(at, part)); at++)
@@ -35,10 +35,10 @@ static uint32_t count(const char *text, const char *part)
 
 static void every_level_has_a_queue_and_a_floor(void **state)
 {
-    char *text = print(dscp_levels_standard, QDISC_HTB, 5);
-    assert_int_equal(count(text, "tc class add dev eth7 parent 1:1 "), 7);
-    assert_int_equal(count(text, " rate 50000kbit ceil 1000000kbit "), 7);
-    assert_int_equal(count(text, "\ntc qdisc add dev eth7 parent 1:1"), 7);
+    char *text = print_queues(dscp_levels_standard, QDISC_HTB, 5);
+    assert_int_equal(count_occurrences(text, "tc class add dev eth7 parent 1:1 "), 7);
+    assert_int_equal(count_occurrences(text, " rate 50000kbit ceil 1000000kbit "), 7);
+    assert_int_equal(count_occurrences(text, "\ntc qdisc add dev eth7 parent 1:1"), 7);
     assert_non_null(strstr(text, "classid 1:10 htb prio 0 "));
     assert_non_null(strstr(text, "classid 1:16 htb prio 6 "));
     /* Control traffic first, cs5 next, unmarked before cs1, for both protocols. */
@@ -51,10 +51,10 @@ static void every_level_has_a_queue_and_a_floor(void **state)
     free(text);
 }
 
-static void unmarked_has_a_queue_even_if_nobody_names_it(void **state)
+static void unmarked_has_a_queue_even_if_it_is_not_listed(void **state)
 {
-    char *text = print("cs3,cs2,cs1", QDISC_HTB, 10);
-    assert_int_equal(count(text, "tc class add dev eth7 parent 1:1 "), 5);
+    char *text = print_queues("cs3,cs2,cs1", QDISC_HTB, 10);
+    assert_int_equal(count_occurrences(text, "tc class add dev eth7 parent 1:1 "), 5);
     assert_non_null(strstr(text, "htb default 13\n"));
     assert_non_null(strstr(text, "match ip dsfield 0x20 0xfc flowid 1:14\n"));
     free(text);
@@ -62,16 +62,16 @@ static void unmarked_has_a_queue_even_if_nobody_names_it(void **state)
 
 static void shares_fall_by_half_with_ets(void **state)
 {
-    char *text = print("cs3,unmarked,cs1", QDISC_ETS, 5);
+    char *text = print_queues("cs3,unmarked,cs1", QDISC_ETS, 5);
     assert_non_null(
         strstr(text, "ets bands 4 strict 1 quanta 8000 4000 2000 priomap 2 "));
     assert_non_null(strstr(text, "match ip dsfield 0x60 0xfc flowid 1:2\n"));
     free(text);
 }
 
-static void all_that_is_no_command_is_a_comment(void **state)
+static void every_line_is_a_command_or_a_comment(void **state)
 {
-    char *text = print(dscp_levels_standard, QDISC_HTB, 5), *rest = text;
+    char *text = print_queues(dscp_levels_standard, QDISC_HTB, 5), *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));)
         if (*line && strncmp(line, "tc ", 3) != 0 && *line != '#')
             fail_msg("%s", line);
@@ -107,6 +107,7 @@ static void rates_and_floors_have_bounds(void **state)
 }
 
 RUN_CASES(TEST(every_level_has_a_queue_and_a_floor),
-          TEST(unmarked_has_a_queue_even_if_nobody_names_it),
-          TEST(shares_fall_by_half_with_ets), TEST(all_that_is_no_command_is_a_comment),
+          TEST(unmarked_has_a_queue_even_if_it_is_not_listed),
+          TEST(shares_fall_by_half_with_ets),
+          TEST(every_line_is_a_command_or_a_comment),
           TEST(rates_and_floors_have_bounds));
