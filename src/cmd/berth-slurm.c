@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "slurm/bridge.h"
-#include "slurm/check.h"
-#include "slurm/driver.h"
+#include "slurm/site_check.h"
+#include "slurm/slurm_driver.h"
 #include "slurm/watch.h"
 #include "version.h"
 
@@ -32,16 +32,16 @@ static int wrong(const char *why, const char *word)
 }
 
 /* NULL with a sentence: there is no such driver here. */
-static const struct driver *find_driver(const char *name)
+static const struct slurm_driver *find_driver(const char *name)
 {
     if (strcmp(name, "commands") == 0)
-        return &driver_commands;
+        return &slurm_driver_commands;
 #ifdef HAVE_LIBSLURM
     if (strcmp(name, "auto") == 0 || strcmp(name, "libslurm") == 0)
-        return &driver_libslurm;
+        return &slurm_driver_libslurm;
 #else
     if (strcmp(name, "auto") == 0)
-        return &driver_commands;
+        return &slurm_driver_commands;
     if (strcmp(name, "libslurm") == 0) {
         wrong("built without libslurm; take --driver commands", "");
         return NULL;
@@ -53,7 +53,7 @@ static const struct driver *find_driver(const char *name)
 
 int main(int argc, char **argv)
 {
-    const char *partitions[WATCH_PARTITIONS_MAX];
+    const char *partitions[BRIDGE_PARTITIONS_MAX];
     const char *name = "auto";
     bool check = false;
     struct bridge_setup setup = { .partitions = partitions,
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--bell") == 0 && i + 1 < argc)
             setup.bell = argv[++i];
         else if (strcmp(argv[i], "--partition") == 0 && i + 1 < argc) {
-            if (setup.partition_count == WATCH_PARTITIONS_MAX)
+            if (setup.partition_count == BRIDGE_PARTITIONS_MAX)
                 return wrong("too many partitions", "");
             partitions[setup.partition_count++] = argv[++i];
         } else
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
         return 2;
     if (check) {
         int status =
-            check_site(setup.driver, partitions, setup.partition_count, stdout);
+            site_check_run(setup.driver, partitions, setup.partition_count, stdout);
         fflush(stdout);
         _exit(status); /* as below */
     }

@@ -30,11 +30,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "slurm/check.h"
-#include "slurm/driver.h"
-#include "slurm/request.h"
+#include "slurm/site_check.h"
+#include "slurm/slurm_driver.h"
+#include "slurm/bridge_request.h"
 #include "slurm/watch.h"
-#include "slurm/words.h"
+#include "slurm/bridge_messages.h"
 
 #define QUEUE_MAX 16384
 #define POLLS_MAX 1024
@@ -45,13 +45,13 @@
 #define LOOK_LATE_MS 5000 /* a look that takes longer is no answer       */
 #define LEAVE_MS 5000     /* for what is still to be done when 'in' ends  */
 
-struct item {
-    struct item *next;
+struct queued_request {
+    struct queued_request *next;
     struct arena arena;
-    struct request request;
+    struct bridge_request request;
 };
 
-struct bridge {
+struct slurm_bridge {
     const struct bridge_setup *setup;
     void *driver; /* its private state */
 
@@ -59,7 +59,7 @@ struct bridge {
 
     pthread_mutex_t lock; /* all that follows */
     pthread_cond_t changed;
-    struct item *first, *last;
+    struct queued_request *first, *last;
     uint32_t queued;          /* with the one that is being carried out */
     bool away;                /* Slurm did not answer the last look      */
     int64_t look_ms;          /* when the look in progress began; 0: none */
@@ -75,9 +75,9 @@ struct bridge {
 /* One line at a time.  Without anybody who reads there is no reason to go on. */
 static void say(void *self, const struct buf *line)
 {
-    struct bridge *bridge = self;
+    struct slurm_bridge *bridge = self;
     struct buf whole;
-    buf_init(&whole, LINE_MAX_BYTES + 1);
+    buf_init(&whole, BRIDGE_LINE_MAX + 1);
     buf_add(&whole, line->bytes, line->count);
     buf_add(&whole, "\n", 1);
     pthread_mutex_lock(&bridge->out_lock);
@@ -93,46 +93,47 @@ static void say(void *self, const struct buf *line)
     buf_release(&whole);
 }
 
-static void say_text(struct bridge *bridge, const char *key, const char *text)
+static void say_text(struct slurm_bridge *bridge, const char *key, const char *text)
 {
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES - 1);
-    words_text(&line, key, text);
+    buf_init(&line, BRIDGE_LINE_MAX - 1);
+    bridge_message_text(&line, key, text);
     say(bridge, &line);
     buf_release(&line);
 }
 
-static void say_flag(struct bridge *bridge, const char *key)
+static void say_flag(struct slurm_bridge *bridge, const char *key)
 {
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES - 1);
-    words_flag(&line, key);
+    buf_init(&line, BRIDGE_LINE_MAX - 1);
+    bridge_message_flag(&line, key);
     say(bridge, &line);
     buf_release(&line);
 }
 
-static void say_done(struct bridge *bridge, int64_t seq, const struct answer *answer,
-                     const char *text)
+static void say_done(struct slurm_bridge *bridge, int64_t seq,
+                     const struct verb_result *answer, const char *text)
 {
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES - 1);
-    words_done(&line, seq, answer, text);
+    buf_init(&line, BRIDGE_LINE_MAX - 1);
+    bridge_message_done(&line, seq, answer, text);
     say(bridge, &line);
     buf_release(&line);
 }
 
-void answer_no(struct answer *answer, int code, bool transient, const char *fmt, ...)
+void verb_result_fail(struct verb_result *answer, int code, bool transient,
+                      const char *fmt, ...)
 {
     va_list words;
     va_start(words, fmt);
-    *answer = (struct answer){ .code = code, .transient = transient };
+    *answer = (struct verb_result){ .code = code, .transient = transient };
     vsnprintf(answer->error, sizeof(answer->error), fmt, words);
     va_end(words);
 }
 
 /* --- looking ------------------------------------------------------------------------ */
 
-static void look_soon(struct bridge *bridge)
+static void look_soon(struct slurm_bridge *bridge)
 {
     uint64_t one = 1;
     ssize_t n = write(bridge->kick, &one, sizeof(one));
@@ -140,7 +141,7 @@ static void look_soon(struct bridge *bridge)
 }
 
 /* Wait; true: something has happened. */
-static bool rest(struct bridge *bridge, int64_t ms)
+static bool rest(struct slurm_bridge *bridge, int64_t ms)
 {
     struct pollfd wait[2] = { { .fd = bridge->kick, .events = POLLIN },
                               { .fd = bridge->bell, .events = POLLIN } };
@@ -156,7 +157,7 @@ static bool rest(struct bridge *bridge, int64_t ms)
 }
 
 /* Said once, whoever notices it first. */
-static void went_away(struct bridge *bridge, const char *why)
+static void went_away(struct slurm_bridge *bridge, const char *why)
 {
     pthread_mutex_lock(&bridge->lock);
     bool news = !bridge->away;
@@ -166,7 +167,7 @@ static void went_away(struct bridge *bridge, const char *why)
         say_text(bridge, "away", why);
 }
 
-static bool is_away(struct bridge *bridge)
+static bool is_away(struct slurm_bridge *bridge)
 {
     pthread_mutex_lock(&bridge->lock);
     bool away = bridge->away;
@@ -174,7 +175,7 @@ static bool is_away(struct bridge *bridge)
     return away;
 }
 
-static void came_back(struct bridge *bridge)
+static void came_back(struct slurm_bridge *bridge)
 {
     say_flag(bridge, "back");
     pthread_mutex_lock(&bridge->lock);
@@ -182,7 +183,7 @@ static void came_back(struct bridge *bridge)
     pthread_mutex_unlock(&bridge->lock);
 }
 
-static void mark_look(struct bridge *bridge, int64_t begun_ms)
+static void mark_look(struct slurm_bridge *bridge, int64_t begun_ms)
 {
     pthread_mutex_lock(&bridge->lock);
     bridge->look_ms = begun_ms;
@@ -190,7 +191,7 @@ static void mark_look(struct bridge *bridge, int64_t begun_ms)
 }
 
 /* For whoever does not look himself. */
-static void notice_late_look(struct bridge *bridge)
+static void notice_late_look(struct slurm_bridge *bridge)
 {
     pthread_mutex_lock(&bridge->lock);
     int64_t begun = bridge->look_ms;
@@ -200,7 +201,7 @@ static void notice_late_look(struct bridge *bridge)
 }
 
 /* Those who asked before this look began are answered after it. */
-static uint32_t polls_waiting(struct bridge *bridge)
+static uint32_t polls_waiting(struct slurm_bridge *bridge)
 {
     pthread_mutex_lock(&bridge->lock);
     uint32_t count = bridge->poll_count;
@@ -208,8 +209,8 @@ static uint32_t polls_waiting(struct bridge *bridge)
     return count;
 }
 
-static void answer_polls(struct bridge *bridge, uint32_t count,
-                         const struct answer *answer)
+static void answer_polls(struct slurm_bridge *bridge, uint32_t count,
+                         const struct verb_result *answer)
 {
     int64_t seqs[POLLS_MAX];
     pthread_mutex_lock(&bridge->lock);
@@ -221,25 +222,25 @@ static void answer_polls(struct bridge *bridge, uint32_t count,
         say_done(bridge, seqs[i], answer, NULL);
 }
 
-static void say_hello(struct bridge *bridge, const struct slurm_site *site)
+static void say_hello(struct slurm_bridge *bridge, const struct slurm_site *site)
 {
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES - 1);
-    words_hello(&line, site, bridge->setup->driver->name, (int64_t)time(NULL));
+    buf_init(&line, BRIDGE_LINE_MAX - 1);
+    bridge_message_hello(&line, site, bridge->setup->driver->name, (int64_t)time(NULL));
     say(bridge, &line);
     buf_release(&line);
 }
 
 /* How the one who looks remembers. */
-struct looker {
-    struct watch watch;
+struct poller {
+    struct poll_diff watch;
     struct arena scratch;
     bool greeted;
     int64_t pause_ms; /* until the next look, if nothing happens */
 };
 
 /* The first thing that is said; what the site is called has to be asked for. */
-static int greet(struct bridge *bridge, struct looker *looker, struct error *err)
+static int greet(struct slurm_bridge *bridge, struct poller *looker, struct error *err)
 {
     struct slurm_site site = { 0 };
     if (looker->greeted)
@@ -247,7 +248,7 @@ static int greet(struct bridge *bridge, struct looker *looker, struct error *err
     int r = bridge->setup->driver->site(bridge->driver, &site, err);
     if (r < 0)
         return r;
-    if (check_library_is_newer(&site))
+    if (site_check_library_is_newer(&site))
         fprintf(stderr, "berth-slurm: libslurm %s is newer than slurmctld %s\n",
                 site.built, site.version);
     say_hello(bridge, &site);
@@ -255,10 +256,11 @@ static int greet(struct bridge *bridge, struct looker *looker, struct error *err
     return 0;
 }
 
-static int look_once(struct bridge *bridge, struct looker *looker, struct error *err)
+static int look_once(struct slurm_bridge *bridge, struct poller *looker,
+                     struct error *err)
 {
-    const struct driver *driver = bridge->setup->driver;
-    struct look look = { 0 };
+    const struct slurm_driver *driver = bridge->setup->driver;
+    struct slurm_poll look = { 0 };
     int r = greet(bridge, looker, err);
     if (r < 0)
         return r;
@@ -270,19 +272,19 @@ static int look_once(struct bridge *bridge, struct looker *looker, struct error 
             return r;
         came_back(bridge);
     }
-    struct eyes eyes = watch_begin(&looker->watch);
+    struct slurm_observer eyes = poll_diff_begin(&looker->watch);
     r = driver->look(bridge->driver, !looker->watch.synced, &eyes, &look,
                      &looker->scratch, err);
     arena_reset(&looker->scratch);
     if (r == 0 && is_away(bridge)) /* it came so late that it was given up */
         return error_set(err, -EAGAIN, "Slurm takes long to answer");
     if (r == 0)
-        watch_end(&looker->watch, &look);
+        poll_diff_end(&looker->watch, &look);
     return r;
 }
 
 /* Often after something has happened, and then more and more rarely. */
-static int64_t next_pause(const struct looker *looker, bool away)
+static int64_t next_pause(const struct poller *looker, bool away)
 {
     if (away)
         return LOOK_SLOW_MS;
@@ -300,14 +302,14 @@ static void sleep_ms(int64_t ms)
 
 static void *keep_looking(void *self)
 {
-    struct bridge *bridge = self;
-    struct looker looker = { .pause_ms = 0 };
-    watch_init(&looker.watch, bridge->setup->partitions, bridge->setup->partition_count,
-               say, bridge);
+    struct slurm_bridge *bridge = self;
+    struct poller looker = { .pause_ms = 0 };
+    poll_diff_init(&looker.watch, bridge->setup->partitions,
+                   bridge->setup->partition_count, say, bridge);
     arena_init(&looker.scratch, 1 << 20);
     for (;;) {
         struct error err = { "" };
-        struct answer answer = { .ok = true };
+        struct verb_result answer = { .ok = true };
         uint32_t waiting = polls_waiting(bridge);
         int64_t begun = clock_now_ms();
         mark_look(bridge, begun);
@@ -315,8 +317,8 @@ static void *keep_looking(void *self)
         mark_look(bridge, 0);
         if (r < 0) {
             went_away(bridge, err.text);
-            watch_forget(&looker.watch);
-            answer_no(&answer, 0, true, "%s", err.text);
+            poll_diff_forget(&looker.watch);
+            verb_result_fail(&answer, 0, true, "%s", err.text);
         }
         answer_polls(bridge, waiting, &answer);
         looker.pause_ms = next_pause(&looker, r < 0);
@@ -336,12 +338,12 @@ static void *keep_looking(void *self)
 
 /* --- working ------------------------------------------------------------------------ */
 
-static struct item *next_item(struct bridge *bridge, bool *ret_away)
+static struct queued_request *next_item(struct slurm_bridge *bridge, bool *ret_away)
 {
     pthread_mutex_lock(&bridge->lock);
     while (!bridge->first)
         pthread_cond_wait(&bridge->changed, &bridge->lock);
-    struct item *item = bridge->first;
+    struct queued_request *item = bridge->first;
     bridge->first = item->next;
     if (!bridge->first)
         bridge->last = NULL;
@@ -350,7 +352,7 @@ static struct item *next_item(struct bridge *bridge, bool *ret_away)
     return item;
 }
 
-static void finish_item(struct bridge *bridge, struct item *item)
+static void finish_item(struct slurm_bridge *bridge, struct queued_request *item)
 {
     arena_release(&item->arena);
     free(item);
@@ -371,17 +373,17 @@ static void make_plain(struct buf *text)
 
 static void *keep_working(void *self)
 {
-    struct bridge *bridge = self;
+    struct slurm_bridge *bridge = self;
     struct buf text;
     /* Each byte may take six as JSON; what a job asks for stands at the beginning. */
-    buf_init(&text, LINE_MAX_BYTES / 8);
+    buf_init(&text, BRIDGE_LINE_MAX / 8);
     for (;;) {
         bool away;
-        struct item *item = next_item(bridge, &away);
-        struct answer answer = { .ok = true };
+        struct queued_request *item = next_item(bridge, &away);
+        struct verb_result answer = { .ok = true };
         buf_reset(&text);
         if (away)
-            answer_no(&answer, 0, true, "Slurm does not answer now");
+            verb_result_fail(&answer, 0, true, "Slurm does not answer now");
         else
             bridge->setup->driver->carry_out(bridge->driver, &item->request, &answer,
                                              &text, &item->arena);
@@ -397,22 +399,23 @@ static void *keep_working(void *self)
 
 /* --- reading ------------------------------------------------------------------------ */
 
-static void queue_poll(struct bridge *bridge, int64_t seq)
+static void queue_poll(struct slurm_bridge *bridge, int64_t seq)
 {
-    struct answer answer;
+    struct verb_result answer;
     pthread_mutex_lock(&bridge->lock);
     bool room = bridge->poll_count < POLLS_MAX;
     if (room)
         bridge->polls[bridge->poll_count++] = seq;
     pthread_mutex_unlock(&bridge->lock);
     if (!room) {
-        answer_no(&answer, 0, true, "%d others wait for a look already", POLLS_MAX);
+        verb_result_fail(&answer, 0, true, "%d others wait for a look already",
+                         POLLS_MAX);
         say_done(bridge, seq, &answer, NULL);
     }
     look_soon(bridge);
 }
 
-static void queue_item(struct bridge *bridge, struct item *item)
+static void queue_item(struct slurm_bridge *bridge, struct queued_request *item)
 {
     pthread_mutex_lock(&bridge->lock);
     while (bridge->queued == QUEUE_MAX) /* who asks too much waits with the next line */
@@ -427,14 +430,14 @@ static void queue_item(struct bridge *bridge, struct item *item)
     pthread_mutex_unlock(&bridge->lock);
 }
 
-static void take_line(struct bridge *bridge, const char *line, size_t count)
+static void take_line(struct slurm_bridge *bridge, const char *line, size_t count)
 {
     struct error err = { "" };
-    struct item *item = calloc(1, sizeof(*item));
+    struct queued_request *item = calloc(1, sizeof(*item));
     if (!item)
         abort();
     arena_init(&item->arena, 1024);
-    int r = request_read(line, count, &item->arena, &item->request, &err);
+    int r = bridge_request_read(line, count, &item->arena, &item->request, &err);
     if (r == 0 && item->request.verb != VERB_POLL) {
         queue_item(bridge, item);
         return;
@@ -444,8 +447,8 @@ static void take_line(struct bridge *bridge, const char *line, size_t count)
     else if (item->request.seq < 0)
         say_text(bridge, "wrong", err.text);
     else {
-        struct answer answer;
-        answer_no(&answer, EINVAL, false, "%s", err.text);
+        struct verb_result answer;
+        verb_result_fail(&answer, EINVAL, false, "%s", err.text);
         say_done(bridge, item->request.seq, &answer, NULL);
     }
     arena_release(&item->arena);
@@ -453,12 +456,12 @@ static void take_line(struct bridge *bridge, const char *line, size_t count)
 }
 
 /* What is read, up to the end of a line; the rest of one that is too long is skipped. */
-static void read_all(struct bridge *bridge)
+static void read_all(struct slurm_bridge *bridge)
 {
     struct buf line;
     char bytes[65536];
     bool skip = false;
-    buf_init(&line, LINE_MAX_BYTES);
+    buf_init(&line, BRIDGE_LINE_MAX);
     for (;;) {
         struct pollfd wait = { .fd = bridge->setup->in, .events = POLLIN };
         int ready = poll(&wait, 1, LOOK_LATE_MS / 10);
@@ -493,7 +496,7 @@ static void read_all(struct bridge *bridge)
 }
 
 /* What was asked for is still done, but nobody waits for ever. */
-static void drain(struct bridge *bridge)
+static void drain(struct slurm_bridge *bridge)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -508,7 +511,7 @@ static void drain(struct bridge *bridge)
 /* --- beginning ---------------------------------------------------------------------- */
 
 /* Opened for writing too, so that it does not end when the last ringer leaves. */
-static int open_bell(struct bridge *bridge, struct error *err)
+static int open_bell(struct slurm_bridge *bridge, struct error *err)
 {
     const char *path = bridge->setup->bell;
     struct stat about;
@@ -527,7 +530,7 @@ static int open_bell(struct bridge *bridge, struct error *err)
 }
 
 /* Ours, unless somebody who came after us has made another in its place. */
-static void remove_bell(const struct bridge *bridge)
+static void remove_bell(const struct slurm_bridge *bridge)
 {
     const char *path = bridge->setup->bell;
     struct stat ours, there;
@@ -538,9 +541,9 @@ static void remove_bell(const struct bridge *bridge)
 
 int bridge_run(const struct bridge_setup *setup, struct error *err)
 {
-    static struct bridge bridge = { .out_lock = PTHREAD_MUTEX_INITIALIZER,
-                                    .lock = PTHREAD_MUTEX_INITIALIZER,
-                                    .changed = PTHREAD_COND_INITIALIZER };
+    static struct slurm_bridge bridge = { .out_lock = PTHREAD_MUTEX_INITIALIZER,
+                                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                                          .changed = PTHREAD_COND_INITIALIZER };
     pthread_t looking, working;
     bridge.setup = setup;
     bridge.driver = calloc(1, setup->driver->self_size);

@@ -3,11 +3,11 @@
 
 #include <stdint.h>
 
-struct driver;
+struct slurm_driver;
 struct error;
 
 struct bridge_setup {
-    const struct driver *driver;
+    const struct slurm_driver *driver;
     const char *const *partitions; /* none: all */
     uint32_t partition_count;
     const char *bell; /* a named pipe that is made; NULL: none */

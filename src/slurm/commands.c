@@ -4,7 +4,7 @@
  * For sites that cannot build against their Slurm.  Each verb costs a process or two, each
  * look three; and a job that is leaving is only seen to be leaving, not what it will be.
  */
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "slurm/hostlist.h"
-#include "slurm/request.h"
+#include "slurm/bridge_request.h"
 #include "slurm/scontrol.h"
 #include "slurm/spawn.h"
 
@@ -76,8 +76,8 @@ static int ask(const char *const *words, struct buf *output, struct error *err)
     return 0;
 }
 
-static int commands_look(void *own, bool afresh, const struct eyes *eyes,
-                         struct look *ret_look, struct arena *scratch,
+static int commands_look(void *own, bool afresh, const struct slurm_observer *eyes,
+                         struct slurm_poll *ret_look, struct arena *scratch,
                          struct error *err)
 {
     static const char *const nodes[] = { "scontrol", "-o",   "-d", "-a",
@@ -88,7 +88,7 @@ static int commands_look(void *own, bool afresh, const struct eyes *eyes,
     static const char *const owners[] = { "squeue", "-h", "-a",    "-r", "-t",
                                           "all",    "-o", "%A %U", NULL };
     struct commands *self = own;
-    struct owners whose;
+    struct job_owners whose;
     int r = ask(nodes, &self->nodes, err);
     if (r == 0)
         r = ask(jobs, &self->jobs, err);
@@ -96,13 +96,13 @@ static int commands_look(void *own, bool afresh, const struct eyes *eyes,
         r = ask(owners, &self->owners, err);
     if (r < 0)
         return r;
-    owners_read(self->owners.bytes ? self->owners.bytes : "", self->owners.count,
-                &whose);
+    job_owners_read(self->owners.bytes ? self->owners.bytes : "", self->owners.count,
+                    &whose);
     if (self->nodes.count > 0)
         scontrol_nodes(self->nodes.bytes, eyes, scratch);
     if (self->jobs.count > 0)
         scontrol_jobs(self->jobs.bytes, &whose, eyes, scratch);
-    owners_release(&whose);
+    job_owners_release(&whose);
     ret_look->jobs = ret_look->nodes = true;
     return 0;
 }
@@ -110,7 +110,8 @@ static int commands_look(void *own, bool afresh, const struct eyes *eyes,
 /* --- verbs -------------------------------------------------------------------------- */
 
 /* Run it; what went wrong is in the answer. */
-static void order(const char *const *words, struct answer *answer, struct buf *output)
+static void order(const char *const *words, struct verb_result *answer,
+                  struct buf *output)
 {
     char said[200];
     struct error err = { "" };
@@ -119,11 +120,11 @@ static void order(const char *const *words, struct answer *answer, struct buf *o
     int r = spawn_wait(words, PATIENCE_S, output ? output : &unwanted, said,
                        sizeof(said), &err);
     buf_release(&unwanted);
-    *answer = (struct answer){ .ok = true };
+    *answer = (struct verb_result){ .ok = true };
     if (r < 0)
-        answer_no(answer, 0, r == -ETIMEDOUT, "%s", err.text);
+        verb_result_fail(answer, 0, r == -ETIMEDOUT, "%s", err.text);
     else if (r != 0) {
-        answer_no(answer, 0, false, "%s", said[0] ? said : "it failed");
+        verb_result_fail(answer, 0, false, "%s", said[0] ? said : "it failed");
         for (size_t i = 0; i < sizeof(sayings) / sizeof(sayings[0]); i++)
             if (strstr(said, sayings[i].says)) {
                 answer->code = sayings[i].code;
@@ -133,15 +134,15 @@ static void order(const char *const *words, struct answer *answer, struct buf *o
     }
 }
 
-static void forgive(struct answer *answer, int code)
+static void forgive(struct verb_result *answer, int code)
 {
     if (!answer->ok && answer->code == code)
-        *answer = (struct answer){ .ok = true };
+        *answer = (struct verb_result){ .ok = true };
 }
 
 /* One job, as the parser saw it. */
 struct sight {
-    const struct request *request;
+    const struct bridge_request *request;
     struct arena *scratch;
     bool seen;
     bool pending;
@@ -152,7 +153,7 @@ struct sight {
     bool bad_constraints;
 };
 
-static bool same_nodes(const char *nodes, const struct request *request,
+static bool same_nodes(const char *nodes, const struct bridge_request *request,
                        struct arena *scratch)
 {
     struct hostlist has, wants;
@@ -175,7 +176,7 @@ static void see_job(void *self, const struct slurm_job *job)
     struct sight *sight = self;
     const char *task = strchr(sight->request->job, '_');
     if (task ? job->array_task != strtoul(task + 1, NULL, 10)
-             : job->id != request_id(sight->request))
+             : job->id != bridge_request_job_id(sight->request))
         return;
     sight->seen = true;
     sight->pending = strcmp(job->state, "PENDING") == 0;
@@ -192,23 +193,25 @@ static void see_doubt(void *self, uint32_t id, const char *why)
 }
 
 /* The state of one job, for the verbs that depend on it. */
-static struct sight peek(const struct request *request, struct arena *scratch)
+static struct sight peek(const struct bridge_request *request, struct arena *scratch)
 {
     struct sight sight = { .request = request, .scratch = scratch };
-    const struct eyes eyes = { .self = &sight, .job = see_job, .doubt = see_doubt };
+    const struct slurm_observer eyes = { .self = &sight,
+                                         .job = see_job,
+                                         .doubt = see_doubt };
     const char *const show[] = { "scontrol", "-o",         "-d", "show",
                                  "job",      request->job, NULL };
     const char *const owner[] = { "squeue", "-h",         "-a", "-r",    "-t", "all",
                                   "-j",     request->job, "-o", "%A %U", NULL };
     struct buf jobs, owners;
-    struct owners whose;
+    struct job_owners whose;
     buf_init(&jobs, 1 << 24);
     buf_init(&owners, 1 << 20);
     if (ask(show, &jobs, NULL) == 0 && ask(owner, &owners, NULL) == 0 &&
         jobs.count > 0 && owners.count > 0) {
-        owners_read(owners.bytes, owners.count, &whose);
+        job_owners_read(owners.bytes, owners.count, &whose);
         scontrol_jobs(jobs.bytes, &whose, &eyes, scratch);
-        owners_release(&whose);
+        job_owners_release(&whose);
     }
     buf_release(&jobs);
     buf_release(&owners);
@@ -217,13 +220,13 @@ static struct sight peek(const struct request *request, struct arena *scratch)
 
 #define WORDS_MAX 16
 
-struct words {
+struct command_words {
     const char *list[WORDS_MAX];
     uint32_t count;
     struct arena *scratch;
 };
 
-static void add_word(struct words *words, const char *key, const char *value)
+static void add_word(struct command_words *words, const char *key, const char *value)
 {
     size_t room = strlen(key) + strlen(value) + 1;
     char *word = arena_array(words->scratch, char, room);
@@ -231,7 +234,7 @@ static void add_word(struct words *words, const char *key, const char *value)
     words->list[words->count++] = word;
 }
 
-static void add_number(struct words *words, const char *key, uint32_t number)
+static void add_number(struct command_words *words, const char *key, uint32_t number)
 {
     char text[16];
     snprintf(text, sizeof(text), "%u", number);
@@ -239,16 +242,17 @@ static void add_number(struct words *words, const char *key, uint32_t number)
         add_word(words, key, text);
 }
 
-static struct words update_of(const struct request *request, struct arena *scratch)
+static struct command_words update_of(const struct bridge_request *request,
+                                      struct arena *scratch)
 {
-    struct words words = { .list = { "scontrol", "update" },
-                           .count = 2,
-                           .scratch = scratch };
+    struct command_words words = { .list = { "scontrol", "update" },
+                                   .count = 2,
+                                   .scratch = scratch };
     add_word(&words, "JobId=", request->job);
     return words;
 }
 
-static void release(const struct request *request, struct answer *answer)
+static void release(const struct bridge_request *request, struct verb_result *answer)
 {
     const char *const words[] = { "scontrol", "release", request->job, NULL };
     order(words, answer, NULL);
@@ -258,10 +262,10 @@ static void release(const struct request *request, struct answer *answer)
  * scontrol cannot lift a hold and say where in one request.  First the place, with the hold
  * confirmed: a job with bad constraints would come alive too early otherwise.
  */
-static void pin(const struct request *request, const char *begin, struct answer *answer,
-                struct arena *scratch)
+static void pin(const struct bridge_request *request, const char *begin,
+                struct verb_result *answer, struct arena *scratch)
 {
-    struct words words = update_of(request, scratch);
+    struct command_words words = update_of(request, scratch);
     char range[40];
     add_word(&words, "Priority=", "0");
     add_word(&words, "StartTime=", begin);
@@ -278,15 +282,15 @@ static void pin(const struct request *request, const char *begin, struct answer 
     order(words.list, answer, NULL);
 }
 
-static void start(const struct request *request, struct answer *answer,
+static void start(const struct bridge_request *request, struct verb_result *answer,
                   struct arena *scratch)
 {
     struct sight sight = peek(request, scratch);
     if (sight.runs_there)
         return;
     if (sight.completing) {
-        answer_no(answer, SAYS_ALTERED, true,
-                  "the job has not left its last nodes yet");
+        verb_result_fail(answer, SAYS_ALTERED, true,
+                         "the job has not left its last nodes yet");
         return;
     }
     pin(request, "now", answer, scratch);
@@ -294,7 +298,7 @@ static void start(const struct request *request, struct answer *answer,
         release(request, answer);
 }
 
-static void evict(const struct request *request, struct answer *answer)
+static void evict(const struct bridge_request *request, struct verb_result *answer)
 {
     /* Incomplete: never bring back a job that has ended or was cancelled. */
     const char *const words[] = { "scontrol", "requeuehold", "Incomplete", request->job,
@@ -307,18 +311,19 @@ static void evict(const struct request *request, struct answer *answer)
 }
 
 /* Only one that has ended, and not because somebody wanted it gone. */
-static void revive(const struct request *request, struct answer *answer,
+static void revive(const struct bridge_request *request, struct verb_result *answer,
                    struct arena *scratch)
 {
     struct sight sight = peek(request, scratch);
     if (sight.running || sight.pending)
         return;
     if (sight.completing) {
-        answer_no(answer, SAYS_ALTERED, true, "the job has not left its nodes yet");
+        verb_result_fail(answer, SAYS_ALTERED, true,
+                         "the job has not left its nodes yet");
         return;
     }
     if (!sight.seen || sight.cancelled) {
-        answer_no(answer, 0, false, "the job is gone for good");
+        verb_result_fail(answer, 0, false, "the job is gone for good");
         return;
     }
     const char *const words[] = { "scontrol", "requeuehold", request->job, NULL };
@@ -327,15 +332,15 @@ static void revive(const struct request *request, struct answer *answer,
 }
 
 /* scancel tries again for half a minute where there is nobody to be told. */
-static void signal_job(const struct request *request, struct answer *answer,
+static void signal_job(const struct bridge_request *request, struct verb_result *answer,
                        struct arena *scratch)
 {
     static const char *const flags[] = {
-        [WHOM_BATCH] = "--batch", [WHOM_STEPS] = "--quiet", [WHOM_ALL] = "--full"
+        [SIGNAL_BATCH] = "--batch", [SIGNAL_STEPS] = "--quiet", [SIGNAL_ALL] = "--full"
     };
     char number[32];
     if (!peek(request, scratch).running) {
-        answer_no(answer, SAYS_ALTERED, true, "the job does not run");
+        verb_result_fail(answer, SAYS_ALTERED, true, "the job does not run");
         return;
     }
     snprintf(number, sizeof(number), "--signal=%d", request->signal);
@@ -344,7 +349,7 @@ static void signal_job(const struct request *request, struct answer *answer,
     order(words, answer, NULL);
 }
 
-static void cancel(const struct request *request, struct answer *answer)
+static void cancel(const struct bridge_request *request, struct verb_result *answer)
 {
     const char *const words[] = { "scancel", request->job, NULL };
     order(words, answer, NULL);
@@ -352,30 +357,31 @@ static void cancel(const struct request *request, struct answer *answer)
     forgive(answer, SAYS_FINISHED);
 }
 
-static void comment(const struct request *request, struct answer *answer,
+static void comment(const struct bridge_request *request, struct verb_result *answer,
                     struct arena *scratch)
 {
-    struct words words = update_of(request, scratch);
+    struct command_words words = update_of(request, scratch);
     if (peek(request, scratch).bad_constraints)
         add_word(&words, "Priority=", "0");
     add_word(&words, "AdminComment=", request->text);
     order(words.list, answer, NULL);
 }
 
-static void script(const struct request *request, struct answer *answer,
+static void script(const struct bridge_request *request, struct verb_result *answer,
                    struct buf *text)
 {
     const char *const words[] = { "scontrol",   "write", "batch_script",
                                   request->job, "-",     NULL };
     order(words, answer, text);
     if (answer->ok && text->count == 0) /* scontrol says why, and that all is well */
-        answer_no(answer, 0, false, "there is no script of job %s", request->job);
+        verb_result_fail(answer, 0, false, "there is no script of job %s",
+                         request->job);
 }
 
-static void hold(const struct request *request, struct answer *answer,
+static void hold(const struct bridge_request *request, struct verb_result *answer,
                  struct arena *scratch)
 {
-    struct words words = update_of(request, scratch);
+    struct command_words words = update_of(request, scratch);
     add_word(&words, "Priority=", "0");
     if (request->unpin)
         add_word(&words, "ReqNodeList=", "");
@@ -387,7 +393,7 @@ static void hold(const struct request *request, struct answer *answer,
 }
 
 /* As scontrol reads a time. */
-static const char *begin_of(const struct request *request, struct arena *scratch)
+static const char *begin_of(const struct bridge_request *request, struct arena *scratch)
 {
     time_t at = (time_t)request->begin;
     struct tm date;
@@ -398,8 +404,8 @@ static const char *begin_of(const struct request *request, struct arena *scratch
     return text;
 }
 
-static void commands_carry_out(void *own, const struct request *request,
-                               struct answer *answer, struct buf *text,
+static void commands_carry_out(void *own, const struct bridge_request *request,
+                               struct verb_result *answer, struct buf *text,
                                struct arena *scratch)
 {
     switch (request->verb) {
@@ -506,7 +512,7 @@ static int commands_open(void *own, struct error *err)
     return 0;
 }
 
-const struct driver driver_commands = {
+const struct slurm_driver slurm_driver_commands = {
     .name = "commands",
     .self_size = sizeof(struct commands),
     .open = commands_open,

@@ -4,13 +4,13 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "slurm/record.h"
+#include "slurm/slurm_record.h"
 
 /* Far beyond any machine, and small enough that products of three of them fit. */
 #define COUNT_MAX (UINT64_C(1) << 20)
 
 /* A piece of a text. */
-struct piece {
+struct gres_piece {
     const char *at;
     size_t count;
 };
@@ -29,9 +29,9 @@ static size_t item_length(const char *text)
 }
 
 /* Up to the next separator, which is skipped as well. */
-static struct piece next_piece(struct piece *rest)
+static struct gres_piece next_piece(struct gres_piece *rest)
 {
-    struct piece piece = { rest->at, 0 };
+    struct gres_piece piece = { rest->at, 0 };
     while (piece.count < rest->count && !strchr(":=", rest->at[piece.count]))
         piece.count++;
     size_t used = piece.count + (piece.count < rest->count);
@@ -40,13 +40,13 @@ static struct piece next_piece(struct piece *rest)
     return piece;
 }
 
-static bool is(struct piece piece, const char *word)
+static bool is(struct gres_piece piece, const char *word)
 {
     return strlen(word) == piece.count && memcmp(piece.at, word, piece.count) == 0;
 }
 
 /* "4", "2K"; a type may begin with a digit ("2080ti"), so all of it has to be a number. */
-static bool read_count(struct piece piece, uint64_t *ret_count)
+static bool read_count(struct gres_piece piece, uint64_t *ret_count)
 {
     static const char units[] = "KMGT";
     uint64_t count = 0;
@@ -71,7 +71,7 @@ static bool read_count(struct piece piece, uint64_t *ret_count)
 }
 
 /* "(IDX:0-1,3)" to bits; other parentheses, such as sockets, say nothing of numbers. */
-static uint64_t read_indexes(struct piece inside)
+static uint64_t read_indexes(struct gres_piece inside)
 {
     uint64_t bits = 0;
     if (inside.count < 4 || memcmp(inside.at, "IDX:", 4) != 0)
@@ -97,7 +97,7 @@ static uint64_t read_indexes(struct piece inside)
 }
 
 /* Kept as plain ASCII: it goes into JSON. */
-static void add_type(struct gres *gres, struct piece type)
+static void add_type(struct gres *gres, struct gres_piece type)
 {
     char name[GRES_TYPE_BYTES] = "";
     for (size_t i = 0; i < type.count && i < GRES_TYPE_BYTES - 1; i++)
@@ -108,16 +108,16 @@ static void add_type(struct gres *gres, struct piece type)
         gres->mixed = true;
 }
 
-static void add_item(struct gres *gres, const char *name, struct piece item)
+static void add_item(struct gres *gres, const char *name, struct gres_piece item)
 {
     const char *open = memchr(item.at, '(', item.count);
     if (open) {
         size_t before = (size_t)(open - item.at);
-        struct piece inside = { open + 1, item.count - before - 1 };
+        struct gres_piece inside = { open + 1, item.count - before - 1 };
         if (inside.count > 0 && inside.at[inside.count - 1] == ')')
             inside.count--;
         item.count = before;
-        struct piece head = item, first = next_piece(&head);
+        struct gres_piece head = item, first = next_piece(&head);
         if (is(first, name))
             gres->indexes |= read_indexes(inside);
     }
@@ -130,7 +130,7 @@ static void add_item(struct gres *gres, const char *name, struct piece item)
         return;
     uint64_t count = 1; /* "gpu" and "gpu:v100" are one */
     if (item.count > 0) {
-        struct piece word = next_piece(&item);
+        struct gres_piece word = next_piece(&item);
         if (!read_count(word, &count)) {
             add_type(gres, word);
             if (item.count > 0 && !read_count(next_piece(&item), &count))
@@ -145,7 +145,7 @@ void gres_read(const char *text, const char *name, struct gres *ret_gres)
     *ret_gres = (struct gres){ 0 };
     while (text && *text) {
         size_t length = item_length(text);
-        add_item(ret_gres, name, (struct piece){ text, length });
+        add_item(ret_gres, name, (struct gres_piece){ text, length });
         text += length;
         if (*text)
             text++;
@@ -180,10 +180,10 @@ static uint64_t whole(const struct slurm_job *job, const char *name, struct gres
     return 0;
 }
 
-void gang_of(const struct slurm_job *job, struct gang *ret_gang)
+void gres_of_job(const struct slurm_job *job, struct job_gres *ret_gang)
 {
     struct gres gpus, shards, node;
-    *ret_gang = (struct gang){ 0 };
+    *ret_gang = (struct job_gres){ 0 };
     ret_gang->gpus = whole(job, "gpu", &gpus);
     ret_gang->shards = whole(job, "shard", &shards);
     ret_gang->mixed = gpus.mixed;

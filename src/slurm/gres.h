@@ -25,7 +25,7 @@ void gres_read(const char *text, const char *name, struct gres *ret_gres);
 struct slurm_job;
 
 /* What the whole gang of a job asks for, worked out from all places where it can be said. */
-struct gang {
+struct job_gres {
     uint64_t gpus;
     uint64_t gpus_per_node; /* 0: not said */
     char type[GRES_TYPE_BYTES];
@@ -33,4 +33,4 @@ struct gang {
     uint64_t shards;
 };
 
-void gang_of(const struct slurm_job *job, struct gang *ret_gang);
+void gres_of_job(const struct slurm_job *job, struct job_gres *ret_gang);

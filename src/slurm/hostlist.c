@@ -21,19 +21,19 @@
 #define NAME_MAX_BYTES 256
 #define DIGITS_MAX 9
 
-struct work {
+struct hostlist_work {
     struct arena *arena;
     const char **names; /* ours until the end */
     uint32_t count;
     uint32_t room;
 };
 
-struct range {
+struct hostlist_range {
     uint64_t first, last;
     int width;
 };
 
-static int add_name(struct work *work, const char *name)
+static int add_name(struct hostlist_work *work, const char *name)
 {
     if (work->count == HOSTLIST_MAX)
         return -E2BIG;
@@ -55,7 +55,7 @@ static bool read_number(const char **at, uint64_t *ret_number, int *ret_width)
 }
 
 /* "1" or "1-3", and what follows it: a comma or the end of the bracket. */
-static bool read_range(const char **at, struct range *range)
+static bool read_range(const char **at, struct hostlist_range *range)
 {
     int width;
     if (!read_number(at, &range->first, &range->width))
@@ -79,8 +79,8 @@ static bool is_plain(const char *word, size_t count)
 }
 
 /* All names that 'word' (of 'count' bytes) stands for, behind what is in 'name'. */
-static int expand_word(struct work *work, char *name, size_t used, const char *word,
-                       size_t count)
+static int expand_word(struct hostlist_work *work, char *name, size_t used,
+                       const char *word, size_t count)
 {
     const char *open = memchr(word, '[', count);
     size_t plain = open ? (size_t)(open - word) : count;
@@ -97,7 +97,7 @@ static int expand_word(struct work *work, char *name, size_t used, const char *w
         return -EINVAL;
     size_t rest = count - (size_t)(close + 1 - word);
     for (const char *at = open + 1;; at++) {
-        struct range range;
+        struct hostlist_range range;
         if (!read_range(&at, &range) || at > close)
             return -EINVAL;
         for (uint64_t i = range.first; i <= range.last; i++) {
@@ -124,7 +124,7 @@ static size_t word_length(const char *text)
     return i;
 }
 
-static int expand_all(struct work *work, const char *text)
+static int expand_all(struct hostlist_work *work, const char *text)
 {
     char name[NAME_MAX_BYTES];
     while (*text) {
@@ -142,7 +142,7 @@ static int expand_all(struct work *work, const char *text)
 int hostlist_expand(const char *text, struct arena *arena, struct hostlist *ret_list,
                     struct error *err)
 {
-    struct work work = { .arena = arena };
+    struct hostlist_work work = { .arena = arena };
     int r = expand_all(&work, text);
     if (r == 0) {
         ret_list->names = arena_array(arena, const char *, work.count);

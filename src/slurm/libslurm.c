@@ -9,7 +9,7 @@
  *   26.05  calls take a step_id; SLURM_BACKWARD_COMPAT brings the numbers back
  *   23.11  "gres:gpu:2" is "gres/gpu:2"
  */
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "base/buf.h"
 #include "slurm/hostlist.h"
 #include "slurm/libslurm_internal.h"
-#include "slurm/request.h"
+#include "slurm/bridge_request.h"
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
 #define GRES_GPU "gres/gpu"
@@ -63,13 +63,13 @@ static bool is_transient(int code)
 
 /* --- verbs -------------------------------------------------------------------------- */
 
-static void say_no(struct answer *answer, int code)
+static void say_no(struct verb_result *answer, int code)
 {
-    answer_no(answer, code, is_transient(code), "%s", slurm_strerror(code));
+    verb_result_fail(answer, code, is_transient(code), "%s", slurm_strerror(code));
 }
 
 /* An update answers for each task of an array that it touched; the worst counts. */
-static int update(job_desc_msg_t *wish, const struct request *request)
+static int update(job_desc_msg_t *wish, const struct bridge_request *request)
 {
     job_array_resp_msg_t *answers = NULL;
     int code = 0;
@@ -86,23 +86,24 @@ static int update(job_desc_msg_t *wish, const struct request *request)
 }
 
 /* What is true of the job now; NULL: nothing is known.  Free the message. */
-static const slurm_job_info_t *peek(const struct request *request,
+static const slurm_job_info_t *peek(const struct bridge_request *request,
                                     job_info_msg_t **ret_message)
 {
     *ret_message = NULL;
-    if (slurm_load_job(ret_message, request_id(request), SHOW_ALL | SHOW_DETAIL) != 0)
+    if (slurm_load_job(ret_message, bridge_request_job_id(request),
+                       SHOW_ALL | SHOW_DETAIL) != 0)
         return NULL;
     const char *task = strchr(request->job, '_');
     for (uint32_t i = 0; i < (*ret_message)->record_count; i++) {
         const slurm_job_info_t *job = &(*ret_message)->job_array[i];
         if (task ? job->array_task_id == strtoul(task + 1, NULL, 10)
-                 : JOB_ID(job) == request_id(request))
+                 : JOB_ID(job) == bridge_request_job_id(request))
             return job;
     }
     return NULL;
 }
 
-static bool holds_exactly(const char *nodes, const struct request *request,
+static bool holds_exactly(const char *nodes, const struct bridge_request *request,
                           struct arena *scratch)
 {
     struct hostlist has, wants;
@@ -121,12 +122,12 @@ static bool holds_exactly(const char *nodes, const struct request *request,
 }
 
 /* Slurm would set its delay after a requeue again, and the job would lie there for it. */
-static bool still_leaving(struct libslurm *self, const struct request *request)
+static bool still_leaving(struct libslurm *self, const struct bridge_request *request)
 {
     job_info_msg_t *message;
     pthread_mutex_lock(&self->lock);
     bool ran = strchr(request->job, '_') ||
-               map_find(&self->ran, request_id(request)) != MAP_NONE;
+               map_find(&self->ran, bridge_request_job_id(request)) != MAP_NONE;
     pthread_mutex_unlock(&self->lock);
     if (!ran)
         return false;
@@ -137,7 +138,7 @@ static bool still_leaving(struct libslurm *self, const struct request *request)
     return leaving;
 }
 
-static bool runs_there(const struct request *request, struct arena *scratch)
+static bool runs_there(const struct bridge_request *request, struct arena *scratch)
 {
     job_info_msg_t *message;
     const slurm_job_info_t *job = peek(request, &message);
@@ -152,14 +153,14 @@ static bool runs_there(const struct request *request, struct arena *scratch)
  * Exactly these nodes, now, and no longer held: one request.  As many nodes as are named:
  * with fewer Slurm would add some of its own choice.
  */
-static void start(struct libslurm *self, const struct request *request,
-                  struct answer *answer, struct arena *scratch)
+static void start(struct libslurm *self, const struct bridge_request *request,
+                  struct verb_result *answer, struct arena *scratch)
 {
     job_desc_msg_t wish;
     char gpus[64];
     if (still_leaving(self, request)) {
-        answer_no(answer, ESLURM_TRANSITION_STATE_NO_UPDATE, true,
-                  "the job has not left its last nodes yet");
+        verb_result_fail(answer, ESLURM_TRANSITION_STATE_NO_UPDATE, true,
+                         "the job has not left its last nodes yet");
         return;
     }
     slurm_init_job_desc_msg(&wish);
@@ -182,8 +183,8 @@ static void start(struct libslurm *self, const struct request *request,
         say_no(answer, code);
 }
 
-static void set_priority(const struct request *request, uint32_t priority, time_t begin,
-                         struct answer *answer)
+static void set_priority(const struct bridge_request *request, uint32_t priority,
+                         time_t begin, struct verb_result *answer)
 {
     job_desc_msg_t wish;
     slurm_init_job_desc_msg(&wish);
@@ -205,7 +206,7 @@ static void set_priority(const struct request *request, uint32_t priority, time_
 }
 
 /* Ours is the administrator's comment.  A job with bad constraints would come alive. */
-static void comment(const struct request *request, struct answer *answer)
+static void comment(const struct bridge_request *request, struct verb_result *answer)
 {
     job_desc_msg_t wish;
     job_info_msg_t *message;
@@ -222,7 +223,7 @@ static void comment(const struct request *request, struct answer *answer)
         say_no(answer, code);
 }
 
-static int requeue(const struct request *request, uint32_t flags)
+static int requeue(const struct bridge_request *request, uint32_t flags)
 {
     job_array_resp_msg_t *answers = NULL;
     int code = 0;
@@ -238,7 +239,7 @@ static int requeue(const struct request *request, uint32_t flags)
 }
 
 /* JOB_RUNNING: never bring back a job that has ended or was cancelled. */
-static void evict(const struct request *request, struct answer *answer)
+static void evict(const struct bridge_request *request, struct verb_result *answer)
 {
     int code = requeue(request, JOB_REQUEUE_HOLD | JOB_RUNNING);
     /* It does not run, or will not for long: that was asked for. */
@@ -250,7 +251,7 @@ static void evict(const struct request *request, struct answer *answer)
 }
 
 /* The other way round: only one that has ended, and not because somebody wanted it gone. */
-static void revive(const struct request *request, struct answer *answer)
+static void revive(const struct bridge_request *request, struct verb_result *answer)
 {
     job_info_msg_t *message;
     const slurm_job_info_t *job = peek(request, &message);
@@ -260,7 +261,8 @@ static void revive(const struct request *request, struct answer *answer)
     if (message)
         slurm_free_job_info_msg(message);
     if (gone)
-        answer_no(answer, ESLURM_INVALID_JOB_ID, false, "the job is gone for good");
+        verb_result_fail(answer, ESLURM_INVALID_JOB_ID, false,
+                         "the job is gone for good");
     if (gone || alive)
         return;
     int code = requeue(request, JOB_REQUEUE_HOLD);
@@ -270,21 +272,21 @@ static void revive(const struct request *request, struct answer *answer)
         say_no(answer, code);
 }
 
-static void signal_job(const struct request *request, int number, uint16_t flags,
-                       struct answer *answer)
+static void signal_job(const struct bridge_request *request, int number, uint16_t flags,
+                       struct verb_result *answer)
 {
     if (slurm_kill_job2(request->job, (uint16_t)number, flags, NULL) != 0)
         say_no(answer, errno);
 }
 
-static void cancel(const struct request *request, struct answer *answer)
+static void cancel(const struct bridge_request *request, struct verb_result *answer)
 {
     signal_job(request, SIGKILL, 0, answer);
     if (answer->code == ESLURM_ALREADY_DONE || answer->code == ESLURM_JOB_FINISHED)
-        *answer = (struct answer){ .ok = true };
+        *answer = (struct verb_result){ .ok = true };
 }
 
-static void script(const struct request *request, struct answer *answer,
+static void script(const struct bridge_request *request, struct verb_result *answer,
                    struct buf *text)
 {
     char *bytes = NULL;
@@ -292,7 +294,8 @@ static void script(const struct request *request, struct answer *answer,
     FILE *file = open_memstream(&bytes, &count);
     if (!file)
         abort();
-    int r = slurm_job_batch_script(file, request_id(request)) != 0 ? errno : 0;
+    int r =
+        slurm_job_batch_script(file, bridge_request_job_id(request)) != 0 ? errno : 0;
     fclose(file);
     if (r != 0)
         say_no(answer, r);
@@ -302,13 +305,13 @@ static void script(const struct request *request, struct answer *answer,
     free(bytes);
 }
 
-static void libslurm_carry_out(void *own, const struct request *request,
-                               struct answer *answer, struct buf *text,
+static void libslurm_carry_out(void *own, const struct bridge_request *request,
+                               struct verb_result *answer, struct buf *text,
                                struct arena *scratch)
 {
-    static const uint16_t flags[] = {
-        [WHOM_BATCH] = KILL_JOB_BATCH, [WHOM_STEPS] = 0, [WHOM_ALL] = KILL_FULL_JOB
-    };
+    static const uint16_t flags[] = { [SIGNAL_BATCH] = KILL_JOB_BATCH,
+                                      [SIGNAL_STEPS] = 0,
+                                      [SIGNAL_ALL] = KILL_FULL_JOB };
     switch (request->verb) {
     case VERB_START:
         start(own, request, answer, scratch);
@@ -405,11 +408,11 @@ static int libslurm_open(void *own, struct error *err)
     return 0;
 }
 
-const struct driver driver_libslurm = {
+const struct slurm_driver slurm_driver_libslurm = {
     .name = "libslurm",
     .self_size = sizeof(struct libslurm),
     .open = libslurm_open,
     .site = libslurm_site,
-    .look = libslurm_look,
+    .look = libslurm_poll,
     .carry_out = libslurm_carry_out,
 };

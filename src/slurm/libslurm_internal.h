@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0)
 #define JOB_ID(p) ((p)->step_id.job_id)
@@ -48,5 +48,6 @@ static inline int ask_again(struct error *err, const char *what)
 }
 
 /* For the driver: jobs and nodes that have changed, or all of them. */
-int libslurm_look(void *own, bool afresh, const struct eyes *eyes,
-                  struct look *ret_look, struct arena *scratch, struct error *err);
+int libslurm_poll(void *own, bool afresh, const struct slurm_observer *eyes,
+                  struct slurm_poll *ret_look, struct arena *scratch,
+                  struct error *err);

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "slurm/hostlist.h"
 #include "slurm/libslurm_internal.h"
-#include "slurm/output.h"
+#include "slurm/output_path.h"
 
 static const char *const states[] = {
     [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",
@@ -151,13 +151,13 @@ static void fill_wishes(struct slurm_job *job, const slurm_job_info_t *info)
 static void fill_output(struct slurm_job *job, const slurm_job_info_t *info,
                         struct arena *scratch)
 {
-    const struct output_names names = { .id = job->id,
-                                        .array_id = job->array_id,
-                                        .array_task = job->array_task,
-                                        .name = job->name,
-                                        .user = job->user,
-                                        .nodes = job->nodes,
-                                        .folder = info->work_dir };
+    const struct output_fields names = { .id = job->id,
+                                         .array_id = job->array_id,
+                                         .array_task = job->array_task,
+                                         .name = job->name,
+                                         .user = job->user,
+                                         .nodes = job->nodes,
+                                         .folder = info->work_dir };
     const char *pattern = info->std_out;
     job->command = info->command;
     job->folder = info->work_dir;
@@ -165,13 +165,13 @@ static void fill_output(struct slurm_job *job, const slurm_job_info_t *info,
         return;
     if (!pattern || *pattern == '\0')
         pattern = job->array_id ? "slurm-%A_%a.out" : "slurm-%j.out";
-    job->output = output_name(pattern, &names, scratch);
+    job->output = output_path_expand(pattern, &names, scratch);
     if (info->std_err && *info->std_err)
-        job->errors = output_name(info->std_err, &names, scratch);
+        job->errors = output_path_expand(info->std_err, &names, scratch);
 }
 
 static void show_job(struct libslurm *self, const slurm_job_info_t *info,
-                     const struct eyes *eyes, struct arena *scratch)
+                     const struct slurm_observer *eyes, struct arena *scratch)
 {
     uint32_t state = info->job_state & JOB_STATE_BASE;
     struct slurm_job job = {
@@ -228,8 +228,9 @@ static void remember_who_ran(struct libslurm *self, const job_info_msg_t *list)
     pthread_mutex_unlock(&self->lock);
 }
 
-static int look_at_jobs(struct libslurm *self, const struct eyes *eyes,
-                        struct look *look, struct arena *scratch, struct error *err)
+static int look_at_jobs(struct libslurm *self, const struct slurm_observer *eyes,
+                        struct slurm_poll *look, struct arena *scratch,
+                        struct error *err)
 {
     job_info_msg_t *list = NULL;
     if (slurm_load_jobs(self->jobs_at, &list, SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL) != 0)
@@ -302,7 +303,7 @@ static bool is_up(uint32_t state)
 }
 
 static void show_node(struct libslurm *self, const node_info_t *info,
-                      const struct eyes *eyes)
+                      const struct slurm_observer *eyes)
 {
     uint32_t place = map_find(&self->partition_of, hash_text(info->name));
     struct slurm_node node = {
@@ -320,8 +321,8 @@ static void show_node(struct libslurm *self, const node_info_t *info,
     eyes->node(eyes->self, &node);
 }
 
-static int look_at_nodes(struct libslurm *self, const struct eyes *eyes,
-                         struct look *look, struct error *err)
+static int look_at_nodes(struct libslurm *self, const struct slurm_observer *eyes,
+                         struct slurm_poll *look, struct error *err)
 {
     node_info_msg_t *list = NULL;
     if (slurm_load_node(self->nodes_at, &list, SHOW_ALL | SHOW_DETAIL | SHOW_LOCAL) !=
@@ -336,8 +337,8 @@ static int look_at_nodes(struct libslurm *self, const struct eyes *eyes,
     return 0;
 }
 
-int libslurm_look(void *own, bool afresh, const struct eyes *eyes,
-                  struct look *ret_look, struct arena *scratch, struct error *err)
+int libslurm_poll(void *own, bool afresh, const struct slurm_observer *eyes,
+                  struct slurm_poll *ret_look, struct arena *scratch, struct error *err)
 {
     struct libslurm *self = own;
     if (afresh)

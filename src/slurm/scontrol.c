@@ -8,10 +8,10 @@
 #include <time.h>
 
 #include "base/arena.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
 /* Values of one word.  The first ones must be there, once. */
-enum key {
+enum scontrol_key {
     KEY_USER,
     KEY_PRIORITY,
     KEY_STATE,
@@ -97,10 +97,10 @@ static const char *const after_text[] = {
 
 /* --- owners ------------------------------------------------------------------------- */
 
-void owners_read(const char *text, size_t count, struct owners *owners)
+void job_owners_read(const char *text, size_t count, struct job_owners *owners)
 {
     const char *end = text + count;
-    *owners = (struct owners){ 0 };
+    *owners = (struct job_owners){ 0 };
     while (text < end) {
         unsigned long id, uid;
         const char *stop = memchr(text, '\n', (size_t)(end - text));
@@ -117,7 +117,7 @@ void owners_read(const char *text, size_t count, struct owners *owners)
     }
 }
 
-void owners_release(struct owners *owners)
+void job_owners_release(struct job_owners *owners)
 {
     map_release(&owners->uid_of);
 }
@@ -404,14 +404,14 @@ static char *next_record(char *text)
 }
 
 /* A record, and whether it can be trusted by itself. */
-struct record {
+struct scontrol_record {
     struct slurm_job job;
     bool good;
 };
 
 /* Take the text apart; records that are about somebody else's job are left out. */
-static uint32_t read_records(char *text, const struct owners *owners,
-                             struct record *records, struct map *seen,
+static uint32_t read_records(char *text, const struct job_owners *owners,
+                             struct scontrol_record *records, struct map *seen,
                              struct arena *scratch)
 {
     uint32_t count = 0;
@@ -419,8 +419,8 @@ static uint32_t read_records(char *text, const struct owners *owners,
         next = next_record(text);
         if (next)
             next[-1] = '\0';
-        struct record *record = &records[count];
-        *record = (struct record){ .job.id = number_at(text + 6) };
+        struct scontrol_record *record = &records[count];
+        *record = (struct scontrol_record){ .job.id = number_at(text + 6) };
         uint32_t id = record->job.id, uid = map_find(&owners->uid_of, id);
         if (id == 0 || uid == MAP_NONE)
             continue; /* it is gone by now, or never was */
@@ -434,8 +434,8 @@ static uint32_t read_records(char *text, const struct owners *owners,
     return count;
 }
 
-void scontrol_jobs(char *text, const struct owners *owners, const struct eyes *eyes,
-                   struct arena *scratch)
+void scontrol_jobs(char *text, const struct job_owners *owners,
+                   const struct slurm_observer *eyes, struct arena *scratch)
 {
     struct map seen = { 0 }; /* how many records a job has */
     uint32_t room = 1;
@@ -443,7 +443,8 @@ void scontrol_jobs(char *text, const struct owners *owners, const struct eyes *e
         text = next_record(text);
     for (char *at = text; at && (at = next_record(at)) != NULL;)
         room++;
-    struct record *records = arena_array(scratch, struct record, room);
+    struct scontrol_record *records =
+        arena_array(scratch, struct scontrol_record, room);
     uint32_t count = read_records(text, owners, records, &seen, scratch);
     for (uint32_t i = 0; i < count; i++) {
         const struct slurm_job *job = &records[i].job;
@@ -502,7 +503,8 @@ static const char *node_reason(char *line, struct arena *scratch)
     return *text ? text : NULL;
 }
 
-static void show_node(char *line, const struct eyes *eyes, struct arena *scratch)
+static void show_node(char *line, const struct slurm_observer *eyes,
+                      struct arena *scratch)
 {
     const char *state = word_of(line, "State", scratch);
     struct slurm_node node = {
@@ -522,7 +524,8 @@ static void show_node(char *line, const struct eyes *eyes, struct arena *scratch
         eyes->node(eyes->self, &node);
 }
 
-void scontrol_nodes(char *text, const struct eyes *eyes, struct arena *scratch)
+void scontrol_nodes(char *text, const struct slurm_observer *eyes,
+                    struct arena *scratch)
 {
     for (char *line = text; line && *line;) {
         char *next = strchr(line, '\n');

@@ -15,20 +15,21 @@
 #include "base/map.h"
 
 struct arena;
-struct eyes;
+struct slurm_observer;
 
 /* Whose the jobs are: "JOB UID" on each line, from squeue. */
-struct owners {
+struct job_owners {
     struct map uid_of;
 };
 
-void owners_read(const char *text, size_t count, struct owners *owners);
-void owners_release(struct owners *owners);
+void job_owners_read(const char *text, size_t count, struct job_owners *owners);
+void job_owners_release(struct job_owners *owners);
 
 /* Show each record to 'eyes'.  'text' is taken apart; it lives as long as the scratch. */
-void scontrol_jobs(char *text, const struct owners *owners, const struct eyes *eyes,
-                   struct arena *scratch);
-void scontrol_nodes(char *text, const struct eyes *eyes, struct arena *scratch);
+void scontrol_jobs(char *text, const struct job_owners *owners,
+                   const struct slurm_observer *eyes, struct arena *scratch);
+void scontrol_nodes(char *text, const struct slurm_observer *eyes,
+                    struct arena *scratch);
 
 /* One value of 'scontrol show config', "KEY = VALUE"; into 'value', "" if it is not there. */
 void scontrol_setting(const char *text, const char *key, char *value, size_t size);

@@ -20,12 +20,12 @@
 
 extern char **environ;
 
-struct pipes {
+struct command_pipes {
     int out[2];
     int err[2];
 };
 
-static int open_pipes(struct pipes *pipes, struct error *err)
+static int open_pipes(struct command_pipes *pipes, struct error *err)
 {
     if (pipe2(pipes->out, O_CLOEXEC) < 0)
         return error_set(err, -errno, "pipe: %s", strerror(errno));
@@ -36,7 +36,7 @@ static int open_pipes(struct pipes *pipes, struct error *err)
     return error_set(err, -EMFILE, "no more pipes");
 }
 
-static int begin(const char *const *words, struct pipes *pipes, pid_t *ret_pid)
+static int begin(const char *const *words, struct command_pipes *pipes, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t about;
@@ -62,7 +62,7 @@ static int begin(const char *const *words, struct pipes *pipes, pid_t *ret_pid)
 }
 
 /* Read both until both are closed; false: it took too long. */
-static bool listen_to(struct pipes *pipes, int64_t until_ms, struct buf *output,
+static bool listen_to(struct command_pipes *pipes, int64_t until_ms, struct buf *output,
                       struct buf *said)
 {
     struct pollfd wait[2] = { { .fd = pipes->out[0], .events = POLLIN },
@@ -115,7 +115,7 @@ static void keep_last_line(const struct buf *said, char *text, size_t size)
 int spawn_wait(const char *const *words, int seconds, struct buf *output, char *said,
                size_t size, struct error *err)
 {
-    struct pipes pipes;
+    struct command_pipes pipes;
     struct buf errors;
     pid_t pid;
     int status;

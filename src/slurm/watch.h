@@ -12,12 +12,12 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/map.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
-#define WATCH_PARTITIONS_MAX 256
+#define BRIDGE_PARTITIONS_MAX 256
 
 /* A job or a node that was there at the last look. */
-struct known {
+struct seen_record {
     uint64_t key;
     uint64_t line; /* a hash of what was said of it */
     uint64_t round;
@@ -25,14 +25,14 @@ struct known {
     char *name;  /* of a node           */
 };
 
-struct watch {
+struct poll_diff {
     const char *const *partitions; /* those that count; none: all */
     uint32_t partition_count;
     void (*say)(void *self, const struct buf *line);
     void *self;
 
     struct map places; /* key to an index of 'known' */
-    struct known *known;
+    struct seen_record *known;
     uint32_t known_count;
     uint32_t known_room;
     uint64_t round;
@@ -42,14 +42,15 @@ struct watch {
     struct arena scratch;
 };
 
-void watch_init(struct watch *watch, const char *const *partitions, uint32_t count,
-                void (*say)(void *self, const struct buf *line), void *self);
+void poll_diff_init(struct poll_diff *watch, const char *const *partitions,
+                    uint32_t count, void (*say)(void *self, const struct buf *line),
+                    void *self);
 
 /* Hand these to the driver's look. */
-struct eyes watch_begin(struct watch *watch);
+struct slurm_observer poll_diff_begin(struct poll_diff *watch);
 
 /* Say who is gone, and after the first whole list that it was whole. */
-void watch_end(struct watch *watch, const struct look *look);
+void poll_diff_end(struct poll_diff *watch, const struct slurm_poll *look);
 
 /* Nothing that was said counts any more: the next list is said in full. */
-void watch_forget(struct watch *watch);
+void poll_diff_forget(struct poll_diff *watch);

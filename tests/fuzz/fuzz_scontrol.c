@@ -6,11 +6,11 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/json.h"
-#include "slurm/driver.h"
-#include "slurm/record.h"
-#include "slurm/request.h"
+#include "slurm/slurm_driver.h"
+#include "slurm/slurm_record.h"
+#include "slurm/bridge_request.h"
 #include "slurm/scontrol.h"
-#include "slurm/words.h"
+#include "slurm/bridge_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,7 +33,7 @@ static void see_job(void *self, const struct slurm_job *job)
 {
     struct sight *sight = self;
     assert(job->id != 0 && job->uid == 1001); /* all that squeue knows are hers */
-    words_job(&sight->line, job, &sight->scratch);
+    bridge_message_job(&sight->line, job, &sight->scratch);
     read_back(sight);
 }
 
@@ -42,7 +42,7 @@ static void see_node(void *self, const struct slurm_node *node)
     struct sight *sight = self;
     if (!json_can_say(node->name))
         return; /* names of nodes are the administrator's */
-    words_node(&sight->line, node);
+    bridge_message_node(&sight->line, node);
     read_back(sight);
 }
 
@@ -54,22 +54,22 @@ static void see_doubt(void *self, uint32_t id, const char *why)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sight sight;
-    struct owners owners;
+    struct job_owners owners;
     struct arena arena;
     static const char known[] = "7 1001\n9 1001\n12 1001\n";
-    const struct eyes eyes = { &sight, see_node, see_job, see_doubt };
+    const struct slurm_observer eyes = { &sight, see_node, see_job, see_doubt };
     arena_init(&arena, 0);
     arena_init(&sight.scratch, 0);
-    buf_init(&sight.line, 64 * LINE_MAX_BYTES);
+    buf_init(&sight.line, 64 * BRIDGE_LINE_MAX);
     char *text = arena_array(&arena, char, size + 1);
     memcpy(text, data, size);
-    owners_read(text, size, &owners);
-    owners_release(&owners);
-    owners_read(known, sizeof(known) - 1, &owners);
+    job_owners_read(text, size, &owners);
+    job_owners_release(&owners);
+    job_owners_read(known, sizeof(known) - 1, &owners);
     scontrol_jobs(text, &owners, &eyes, &arena);
     memcpy(text, data, size);
     scontrol_nodes(text, &eyes, &arena);
-    owners_release(&owners);
+    job_owners_release(&owners);
     buf_release(&sight.line);
     arena_release(&sight.scratch);
     arena_release(&arena);

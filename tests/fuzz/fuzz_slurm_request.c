@@ -5,21 +5,21 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "slurm/request.h"
+#include "slurm/bridge_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena;
-    struct request request;
+    struct bridge_request request;
     struct error err = { "" };
     arena_init(&arena, 0);
-    int r = request_read((const char *)data, size, &arena, &request, &err);
+    int r = bridge_request_read((const char *)data, size, &arena, &request, &err);
     assert(r == 0 || err.text[0]);
     if (r == 0) {
         assert(request.seq >= 0);
-        assert(request.verb == VERB_POLL || request_id(&request) > 0);
+        assert(request.verb == VERB_POLL || bridge_request_job_id(&request) > 0);
         assert(request.verb != VERB_START || (request.nodes && request.node_count > 0));
         assert(!request.nodes || !strpbrk(request.nodes, " []=\n\""));
         assert(request.verb <= VERB_POLL);

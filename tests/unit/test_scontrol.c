@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "slurm/driver.h"
-#include "slurm/record.h"
+#include "slurm/slurm_driver.h"
+#include "slurm/slurm_record.h"
 #include "slurm/scontrol.h"
 
 #define SEEN_MAX 8
@@ -49,14 +49,14 @@ static void see_doubt(void *self, uint32_t id, const char *why)
     doubted = id;
 }
 
-static const struct eyes eyes = { NULL, see_node, see_job, see_doubt };
+static const struct slurm_observer eyes = { NULL, see_node, see_job, see_doubt };
 
 static void read_jobs(const char *text, const char *owned)
 {
-    struct owners owners;
-    owners_read(owned, strlen(owned), &owners);
+    struct job_owners owners;
+    job_owners_read(owned, strlen(owned), &owners);
     scontrol_jobs(arena_text(&arena, text), &owners, &eyes, &arena);
-    owners_release(&owners);
+    job_owners_release(&owners);
 }
 
 static void a_record_is_read(void **state)

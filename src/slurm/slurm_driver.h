@@ -1,5 +1,5 @@
 /*
- * driver.h - the one interface behind which Slurm sits: its library, or its commands.
+ * slurm_driver.h - the one interface behind which Slurm sits: its library, or its commands.
  *
  * Two threads call a driver at the same time: one looks, the other carries out verbs.
  * Any call can block for as long as Slurm's own time-outs last.
@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "slurm/record.h"
+#include "slurm/slurm_record.h"
 
 struct arena;
 struct buf;
 struct error;
-struct request;
+struct bridge_request;
 
 /* Who hears what a look found. */
-struct eyes {
+struct slurm_observer {
     void *self;
     void (*node)(void *self, const struct slurm_node *node);
     void (*job)(void *self, const struct slurm_job *job);
@@ -28,21 +28,21 @@ struct eyes {
 };
 
 /* What one look brought. */
-struct look {
+struct slurm_poll {
     bool jobs; /* all jobs were shown; false: nothing has changed since the last look */
     bool
         nodes; /* the same of the nodes                                               */
 };
 
 /* What came of a verb. */
-struct answer {
+struct verb_result {
     bool ok;
     bool transient; /* the same verb may well succeed later */
     int code;       /* Slurm's own; 0: it has none          */
     char error[320];
 };
 
-struct driver {
+struct slurm_driver {
     const char *name;
     size_t self_size; /* private state: zeroed */
 
@@ -57,17 +57,18 @@ struct driver {
      * case.  -EAGAIN with the reason: Slurm does not answer; nothing that was shown before
      * counts.  'scratch' is emptied after the call.
      */
-    int (*look)(void *self, bool afresh, const struct eyes *eyes, struct look *ret_look,
-                struct arena *scratch, struct error *err);
+    int (*look)(void *self, bool afresh, const struct slurm_observer *eyes,
+                struct slurm_poll *ret_look, struct arena *scratch, struct error *err);
 
     /* Carry a verb out; 'text' takes what it brings, a script. */
-    void (*carry_out)(void *self, const struct request *request, struct answer *answer,
-                      struct buf *text, struct arena *scratch);
+    void (*carry_out)(void *self, const struct bridge_request *request,
+                      struct verb_result *answer, struct buf *text,
+                      struct arena *scratch);
 };
 
-extern const struct driver driver_commands;
-extern const struct driver driver_libslurm; /* where it is built in */
+extern const struct slurm_driver slurm_driver_commands;
+extern const struct slurm_driver slurm_driver_libslurm; /* where it is built in */
 
 /* Write the reason into an answer that is not ok. */
-void answer_no(struct answer *answer, int code, bool transient, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void verb_result_fail(struct verb_result *answer, int code, bool transient,
+                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));

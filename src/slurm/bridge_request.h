@@ -1,4 +1,4 @@
-/* request.h - a line from berthd, checked: what is to be done with which job. */
+/* bridge_request.h - a line from berthd, checked: what is to be done with which job. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,11 @@
 struct arena;
 struct error;
 
-#define LINE_MAX_BYTES (1u << 20) /* of a line of the protocol, either way */
-#define REQUEST_NODES_MAX 16384
-#define COMMENT_MAX_BYTES 4000
+#define BRIDGE_LINE_MAX (1u << 20) /* of a line of the protocol, either way */
+#define BRIDGE_NODES_MAX 16384
+#define BRIDGE_COMMENT_MAX 4000
 
-enum verb {
+enum bridge_verb {
     VERB_START,
     VERB_SIGNAL,
     VERB_EVICT,
@@ -26,15 +26,15 @@ enum verb {
     VERB_POLL,
 };
 
-enum whom {
-    WHOM_BATCH, /* the batch shell alone               */
-    WHOM_STEPS, /* what srun has started               */
-    WHOM_ALL,   /* both, and the children of the shell */
+enum signal_target {
+    SIGNAL_BATCH, /* the batch shell alone               */
+    SIGNAL_STEPS, /* what srun has started               */
+    SIGNAL_ALL,   /* both, and the children of the shell */
 };
 
-struct request {
+struct bridge_request {
     int64_t seq; /* -1: none was given */
-    enum verb verb;
+    enum bridge_verb verb;
     char job[24];      /* "123", or "123_4" for a task of an array */
     const char *nodes; /* "n2,n4"; NULL: none                      */
     uint32_t node_count;
@@ -45,16 +45,16 @@ struct request {
     int64_t begin; /* release: not before; 0: now */
     bool theirs;   /* hold: as if its owner had, so that he can release it */
     int signal;
-    enum whom to;
+    enum signal_target to;
     const char *text;
 };
 
 /* The number in front: 123 of "123_4". */
-uint32_t request_id(const struct request *request);
+uint32_t bridge_request_job_id(const struct bridge_request *request);
 
 /*
  * -EINVAL with the reason; seq is set then too, if there was one to be found.  Text lives in
  * the arena.
  */
-int request_read(const char *line, size_t count, struct arena *arena,
-                 struct request *ret_request, struct error *err);
+int bridge_request_read(const char *line, size_t count, struct arena *arena,
+                        struct bridge_request *ret_request, struct error *err);

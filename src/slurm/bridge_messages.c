@@ -1,5 +1,5 @@
-/* words.c - records of Slurm's to lines of JSON. */
-#include "slurm/words.h"
+/* bridge_messages.c - records of Slurm's to lines of JSON. */
+#include "slurm/bridge_messages.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 #include "slurm/gres.h"
 #include "slurm/hostlist.h"
 
@@ -163,8 +163,8 @@ static void say_state(struct buf *line, const struct slurm_job *job,
 static void say_wishes(struct buf *line, const struct slurm_job *job,
                        struct arena *scratch)
 {
-    struct gang gang;
-    gang_of(job, &gang);
+    struct job_gres gang;
+    gres_of_job(job, &gang);
     say_count(line, "time_limit_s", job->time_limit_s);
     say_count(line, "min_nodes", job->min_nodes);
     say_count(line, "max_nodes",
@@ -196,7 +196,8 @@ static void say_wishes(struct buf *line, const struct slurm_job *job,
         say_path(line, "errors", job->errors);
 }
 
-void words_job(struct buf *line, const struct slurm_job *job, struct arena *scratch)
+void bridge_message_job(struct buf *line, const struct slurm_job *job,
+                        struct arena *scratch)
 {
     json_write_open(line, NULL, '{');
     json_write_open(line, "job", '{');
@@ -209,7 +210,7 @@ void words_job(struct buf *line, const struct slurm_job *job, struct arena *scra
     json_write_close(line, '}');
 }
 
-void words_node(struct buf *line, const struct slurm_node *node)
+void bridge_message_node(struct buf *line, const struct slurm_node *node)
 {
     struct gres gpus, shards, used;
     gres_read(node->gres, "gpu", &gpus);
@@ -239,8 +240,8 @@ void words_node(struct buf *line, const struct slurm_node *node)
     json_write_close(line, '}');
 }
 
-void words_hello(struct buf *line, const struct slurm_site *site, const char *driver,
-                 int64_t now_s)
+void bridge_message_hello(struct buf *line, const struct slurm_site *site,
+                          const char *driver, int64_t now_s)
 {
     json_write_open(line, NULL, '{');
     json_write_count(line, "hello", 1);
@@ -253,8 +254,8 @@ void words_hello(struct buf *line, const struct slurm_site *site, const char *dr
     json_write_close(line, '}');
 }
 
-void words_done(struct buf *line, int64_t seq, const struct answer *answer,
-                const char *text)
+void bridge_message_done(struct buf *line, int64_t seq,
+                         const struct verb_result *answer, const char *text)
 {
     json_write_open(line, NULL, '{');
     json_write_open(line, "done", '{');
@@ -272,21 +273,21 @@ void words_done(struct buf *line, int64_t seq, const struct answer *answer,
     json_write_close(line, '}');
 }
 
-void words_gone(struct buf *line, uint32_t id)
+void bridge_message_gone(struct buf *line, uint32_t id)
 {
     json_write_open(line, NULL, '{');
     json_write_count(line, "gone", id);
     json_write_close(line, '}');
 }
 
-void words_text(struct buf *line, const char *key, const char *text)
+void bridge_message_text(struct buf *line, const char *key, const char *text)
 {
     json_write_open(line, NULL, '{');
     json_write_text(line, key, json_can_say(text) ? text : "?");
     json_write_close(line, '}');
 }
 
-void words_flag(struct buf *line, const char *key)
+void bridge_message_flag(struct buf *line, const char *key)
 {
     json_write_open(line, NULL, '{');
     json_write_flag(line, key, true);

@@ -1,17 +1,17 @@
-/* check.h - is this Slurm set up for Berth? */
+/* site_check.h - is this Slurm set up for Berth? */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-struct driver;
+struct slurm_driver;
 
 struct slurm_site;
 
 /* slurmctld understands libraries of its own release and of some before it, no newer ones. */
-bool check_library_is_newer(const struct slurm_site *site);
+bool site_check_library_is_newer(const struct slurm_site *site);
 
 /* A line per setting; the status of the program: 0, or 1 if something must be changed. */
-int check_site(const struct driver *driver, const char *const *partitions,
-               uint32_t count, FILE *file);
+int site_check_run(const struct slurm_driver *driver, const char *const *partitions,
+                   uint32_t count, FILE *file);

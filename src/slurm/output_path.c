@@ -1,5 +1,5 @@
-/* output.c - where a job's output goes, from the pattern its owner gave. */
-#include "slurm/output.h"
+/* output_path.c - where a job's output goes, from the pattern its owner gave. */
+#include "slurm/output_path.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "slurm/hostlist.h"
-#include "slurm/record.h"
+#include "slurm/slurm_record.h"
 
 #define WIDTH_MAX 10 /* Slurm's own */
 
@@ -32,7 +32,7 @@ static bool add_node(struct buf *path, const char *nodes, struct arena *scratch)
 
 /* What one place holder stands for; false: nothing that is known. */
 static bool add_one(struct buf *path, char what, int width,
-                    const struct output_names *names, struct arena *scratch)
+                    const struct output_fields *names, struct arena *scratch)
 {
     switch (what) {
     case 'j':
@@ -67,8 +67,8 @@ static bool add_one(struct buf *path, char what, int width,
     }
 }
 
-const char *output_name(const char *pattern, const struct output_names *names,
-                        struct arena *scratch)
+const char *output_path_expand(const char *pattern, const struct output_fields *names,
+                               struct arena *scratch)
 {
     struct buf path;
     buf_init(&path, PATH_MAX);

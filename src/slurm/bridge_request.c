@@ -1,5 +1,5 @@
-/* request.c - reading what berthd asks for. */
-#include "slurm/request.h"
+/* bridge_request.c - reading what berthd asks for. */
+#include "slurm/bridge_request.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static const struct {
     { "KILL", SIGKILL }, { "URG", SIGURG },
 };
 
-uint32_t request_id(const struct request *request)
+uint32_t bridge_request_job_id(const struct bridge_request *request)
 {
     return (uint32_t)strtoul(request->job, NULL, 10);
 }
@@ -46,7 +46,8 @@ static bool read_digits(const char **at)
 }
 
 /* A number, or text: "123" or "123_4". */
-static int read_job(const struct json *json, struct request *request, struct error *err)
+static int read_job(const struct json *json, struct bridge_request *request,
+                    struct error *err)
 {
     int64_t id;
     const char *text = json_as_text(json);
@@ -78,14 +79,14 @@ static bool is_node(const char *name)
 }
 
 static int read_nodes(const struct json *json, struct arena *arena,
-                      struct request *request, struct error *err)
+                      struct bridge_request *request, struct error *err)
 {
     size_t count = json_count(json);
-    if (!json_is_array(json) || count == 0 || count > REQUEST_NODES_MAX)
+    if (!json_is_array(json) || count == 0 || count > BRIDGE_NODES_MAX)
         return error_set(err, -EINVAL, "nodes: want a list of 1 to %d names",
-                         REQUEST_NODES_MAX);
+                         BRIDGE_NODES_MAX);
     struct buf list;
-    buf_init(&list, LINE_MAX_BYTES);
+    buf_init(&list, BRIDGE_LINE_MAX);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_as_text(json_item(json, i));
         if (!is_node(name)) {
@@ -115,7 +116,7 @@ static int read_number(const struct json *object, const char *key, uint32_t *num
 }
 
 static int read_shape(const struct json *object, struct arena *arena,
-                      struct request *request, struct error *err)
+                      struct bridge_request *request, struct error *err)
 {
     int r = read_nodes(json_get(object, "nodes"), arena, request, err);
     if (r == 0)
@@ -127,7 +128,7 @@ static int read_shape(const struct json *object, struct arena *arena,
     return r;
 }
 
-static int read_signal(const struct json *object, struct request *request,
+static int read_signal(const struct json *object, struct bridge_request *request,
                        struct error *err)
 {
     const char *name = json_as_text(json_get(object, "signal"));
@@ -140,23 +141,23 @@ static int read_signal(const struct json *object, struct request *request,
     if (request->signal == 0)
         return error_set(err, -EINVAL, "signal: want a name like \"USR1\"");
     if (to && strcmp(to, "batch") == 0)
-        request->to = WHOM_BATCH;
+        request->to = SIGNAL_BATCH;
     else if (to && strcmp(to, "steps") == 0)
-        request->to = WHOM_STEPS;
+        request->to = SIGNAL_STEPS;
     else if (to && strcmp(to, "all") == 0)
-        request->to = WHOM_ALL;
+        request->to = SIGNAL_ALL;
     else
         return error_set(err, -EINVAL, "to: want \"batch\", \"steps\" or \"all\"");
     return 0;
 }
 
 static int read_comment(const struct json *object, struct arena *arena,
-                        struct request *request, struct error *err)
+                        struct bridge_request *request, struct error *err)
 {
     const char *text = json_as_text(json_get(object, "text"));
-    if (!text || strlen(text) > COMMENT_MAX_BYTES)
+    if (!text || strlen(text) > BRIDGE_COMMENT_MAX)
         return error_set(err, -EINVAL, "text: want at most %d bytes of text",
-                         COMMENT_MAX_BYTES);
+                         BRIDGE_COMMENT_MAX);
     for (const char *at = text; *at; at++)
         if (iscntrl((unsigned char)*at))
             return error_set(err, -EINVAL, "text: has a control character");
@@ -165,7 +166,7 @@ static int read_comment(const struct json *object, struct arena *arena,
 }
 
 static int read_rest(const struct json *object, struct arena *arena,
-                     struct request *request, struct error *err)
+                     struct bridge_request *request, struct error *err)
 {
     if (request->verb == VERB_POLL)
         return 0;
@@ -196,7 +197,7 @@ static int read_rest(const struct json *object, struct arena *arena,
 }
 
 static int read_object(const struct json *object, struct arena *arena,
-                       struct request *request, struct error *err)
+                       struct bridge_request *request, struct error *err)
 {
     int64_t seq;
     if (!json_is_object(object))
@@ -208,17 +209,17 @@ static int read_object(const struct json *object, struct arena *arena,
     const char *name = json_as_text(json_get(object, "verb"));
     for (size_t i = 0; name && i < VERB_COUNT; i++)
         if (strcmp(name, verbs[i]) == 0) {
-            request->verb = (enum verb)i;
+            request->verb = (enum bridge_verb)i;
             return read_rest(object, arena, request, err);
         }
     return error_set(err, -EINVAL, "verb: there is no '%.20s'", name ? name : "");
 }
 
-int request_read(const char *line, size_t count, struct arena *arena,
-                 struct request *ret_request, struct error *err)
+int bridge_request_read(const char *line, size_t count, struct arena *arena,
+                        struct bridge_request *ret_request, struct error *err)
 {
     struct json *object = NULL;
-    *ret_request = (struct request){ .seq = -1 };
+    *ret_request = (struct bridge_request){ .seq = -1 };
     int r = json_parse(line, count, &object, err);
     if (r == 0)
         r = read_object(object, arena, ret_request, err);

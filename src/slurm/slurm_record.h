@@ -1,4 +1,4 @@
-/* record.h - a job and a node as a driver saw them, in Slurm's own spelling. */
+/* slurm_record.h - a job and a node as a driver saw them, in Slurm's own spelling. */
 #pragma once
 
 #include <stdbool.h>

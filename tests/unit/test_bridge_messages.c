@@ -9,13 +9,13 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 #include "slurm/gres.h"
 #include "slurm/hostlist.h"
-#include "slurm/output.h"
-#include "slurm/record.h"
-#include "slurm/request.h"
-#include "slurm/words.h"
+#include "slurm/output_path.h"
+#include "slurm/slurm_record.h"
+#include "slurm/bridge_request.h"
+#include "slurm/bridge_messages.h"
 
 static struct arena arena;
 
@@ -114,8 +114,8 @@ static void several_types_are_noticed(void **state)
 
 static uint64_t gang_gpus(struct slurm_job job)
 {
-    struct gang gang;
-    gang_of(&job, &gang);
+    struct job_gres gang;
+    gres_of_job(&job, &gang);
     return gang.gpus;
 }
 
@@ -146,14 +146,15 @@ static void a_gang_is_summed_up_wherever_it_is_said(void **state)
         1);
 }
 
-static int read_line(const char *line, struct request *request, struct error *err)
+static int read_line(const char *line, struct bridge_request *request,
+                     struct error *err)
 {
-    return request_read(line, strlen(line), &arena, request, err);
+    return bridge_request_read(line, strlen(line), &arena, request, err);
 }
 
 static void what_berthd_asks_for_is_read(void **state)
 {
-    struct request request;
+    struct bridge_request request;
     struct error err = { "" };
     assert_int_equal(read_line("{\"seq\":4,\"verb\":\"start\",\"job\":17,\"nodes\":"
                                "[\"n2\",\"n4\"],\"gpus_per_node\":2}",
@@ -171,9 +172,9 @@ static void what_berthd_asks_for_is_read(void **state)
                                &request, &err),
                      0);
     assert_string_equal(request.job, "17_3");
-    assert_int_equal(request_id(&request), 17);
+    assert_int_equal(bridge_request_job_id(&request), 17);
     assert_int_equal(request.signal, SIGUSR2);
-    assert_int_equal(request.to, WHOM_STEPS);
+    assert_int_equal(request.to, SIGNAL_STEPS);
 }
 
 static void what_cannot_be_read_is_refused_with_its_number(void **state)
@@ -214,7 +215,7 @@ static void what_cannot_be_read_is_refused_with_its_number(void **state)
         "{\"seq\":9,\"verb\":\"release\",\"job\":1,\"nodes\":7}",
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct request request;
+        struct bridge_request request;
         struct error err = { "" };
         print_message("%s\n", wrong[i]);
         assert_int_equal(read_line(wrong[i], &request, &err), -EINVAL);
@@ -232,7 +233,7 @@ static void a_line_without_a_number_has_none(void **state)
                                          "{\"seq\":\"x\",\"verb\":\"poll\"}",
                                          "{\"verb\":\"poll\"}" };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct request request;
+        struct bridge_request request;
         struct error err = { "" };
         assert_int_equal(read_line(wrong[i], &request, &err), -EINVAL);
         assert_int_equal(request.seq, -1);
@@ -242,7 +243,7 @@ static void a_line_without_a_number_has_none(void **state)
 
 static void each_verb_has_words_of_its_own(void **state)
 {
-    struct request request;
+    struct bridge_request request;
     struct error err = { "" };
 #define READ(text) assert_int_equal(read_line(text, &request, &err), 0)
     READ("{\"seq\":0,\"verb\":\"poll\"}");
@@ -262,10 +263,10 @@ static void each_verb_has_words_of_its_own(void **state)
     assert_int_equal(request.tasks, 2);
     READ(
         "{\"seq\":1,\"verb\":\"signal\",\"job\":1,\"signal\":\"TERM\",\"to\":\"all\"}");
-    assert_int_equal(request.to, WHOM_ALL);
+    assert_int_equal(request.to, SIGNAL_ALL);
     READ("{\"seq\":1,\"verb\":\"signal\",\"job\":1,\"signal\":\"TERM\",\"to\":"
          "\"batch\"}");
-    assert_int_equal(request.to, WHOM_BATCH);
+    assert_int_equal(request.to, SIGNAL_BATCH);
     READ("{\"seq\":1,\"verb\":\"comment\",\"job\":1,\"text\":\"n\\u00e4her\"}");
     assert_string_equal(request.text, "n\xc3\xa4her");
     READ("{\"seq\":1,\"verb\":\"cancel\",\"job\":1}");
@@ -277,8 +278,8 @@ static const char *said_of(const struct slurm_job *job)
 {
     static char text[40000];
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES);
-    words_job(&line, job, &arena);
+    buf_init(&line, BRIDGE_LINE_MAX);
+    bridge_message_job(&line, job, &arena);
     snprintf(text, sizeof(text), "%s", line.bytes);
     buf_release(&line);
     return text;
@@ -370,8 +371,8 @@ static void a_node_becomes_a_line(void **state)
                                .features = "fast,ib",
                                .reason = "caf\xe9",
                                .drain = true };
-    buf_init(&line, LINE_MAX_BYTES);
-    words_node(&line, &node);
+    buf_init(&line, BRIDGE_LINE_MAX);
+    bridge_message_node(&line, &node);
     assert_non_null(strstr(line.bytes, "\"gpu_types_mixed\":true"));
     assert_non_null(strstr(line.bytes, "\"features\":\"fast,ib\""));
     assert_non_null(strstr(line.bytes, "\"used\":[2]"));
@@ -379,11 +380,11 @@ static void a_node_becomes_a_line(void **state)
     assert_null(strstr(line.bytes, "reason"));
     buf_reset(&line);
     node.features = "caf\xe9";
-    words_node(&line, &node);
+    bridge_message_node(&line, &node);
     assert_null(strstr(line.bytes, "features"));
     buf_reset(&line);
     node = (struct slurm_node){ .name = "n2", .features = "", .up = true };
-    words_node(&line, &node);
+    bridge_message_node(&line, &node);
     assert_string_equal(line.bytes,
                         "{\"node\":{\"name\":\"n2\",\"gpus\":0,\"up\":true}}");
     buf_release(&line);
@@ -393,38 +394,38 @@ static void answers_and_greetings_are_lines_too(void **state)
 {
     struct buf line;
     struct slurm_site site = { .version = "22.05.8", .cluster = "lab" };
-    struct answer answer = {
+    struct verb_result answer = {
         .ok = false, .transient = true, .code = 2040, .error = "busy"
     };
-    buf_init(&line, LINE_MAX_BYTES);
+    buf_init(&line, BRIDGE_LINE_MAX);
 #define SAYS(text) \
     do { \
         assert_string_equal(line.bytes, text); \
         buf_reset(&line); \
     } while (0)
-    words_hello(&line, &site, "libslurm", 5);
+    bridge_message_hello(&line, &site, "libslurm", 5);
     SAYS("{\"hello\":1,\"slurm\":\"22.05.8\",\"cluster\":\"lab\",\"driver\":"
          "\"libslurm\","
          "\"now\":5}");
     site = (struct slurm_site){ .version = "\xff", .cluster = "\xff" };
-    words_hello(&line, &site, "commands", 5);
+    bridge_message_hello(&line, &site, "commands", 5);
     SAYS("{\"hello\":1,\"driver\":\"commands\",\"now\":5}");
-    words_done(&line, 4, &answer, NULL);
+    bridge_message_done(&line, 4, &answer, NULL);
     SAYS("{\"done\":{\"seq\":4,\"ok\":false,\"error\":\"busy\",\"code\":2040,"
          "\"transient\":true}}");
     answer.error[0] = '\xff';
-    words_done(&line, 4, &answer, "\xff");
+    bridge_message_done(&line, 4, &answer, "\xff");
     SAYS("{\"done\":{\"seq\":4,\"ok\":false,\"error\":\"?\",\"code\":2040,"
          "\"transient\":true,\"text\":\"\"}}");
-    words_done(&line, 4, &(struct answer){ .ok = true }, "#!/bin/sh");
+    bridge_message_done(&line, 4, &(struct verb_result){ .ok = true }, "#!/bin/sh");
     SAYS("{\"done\":{\"seq\":4,\"ok\":true,\"text\":\"#!/bin/sh\"}}");
-    words_gone(&line, 7);
+    bridge_message_gone(&line, 7);
     SAYS("{\"gone\":7}");
-    words_text(&line, "doubt", "a");
+    bridge_message_text(&line, "doubt", "a");
     SAYS("{\"doubt\":\"a\"}");
-    words_text(&line, "doubt", "\xff");
+    bridge_message_text(&line, "doubt", "\xff");
     SAYS("{\"doubt\":\"?\"}");
-    words_flag(&line, "synced");
+    bridge_message_flag(&line, "synced");
     SAYS("{\"synced\":true}");
     buf_release(&line);
 }
@@ -451,8 +452,8 @@ static void a_job_becomes_one_line_that_can_be_read_back(void **state)
     struct json *object;
     struct error err = { "" };
     int64_t number;
-    buf_init(&line, LINE_MAX_BYTES);
-    words_job(&line, &job, &arena);
+    buf_init(&line, BRIDGE_LINE_MAX);
+    bridge_message_job(&line, &job, &arena);
     assert_null(strchr(line.bytes, '\n'));
     assert_int_equal(json_parse(line.bytes, line.count, &object, &err), 0);
     const struct json *said = json_get(object, "job");
@@ -491,22 +492,23 @@ static void output_goes_where_sbatch_puts_it(void **state)
                  { "%N-%n%t", "/lab/n1-00" },
                  { "%q%", "/lab/%q%" },
                  { "\\%j", "/lab/%j" } };
-    struct output_names names = { .id = 15,
-                                  .array_id = 12,
-                                  .array_task = 3,
-                                  .name = "a b",
-                                  .user = "ada",
-                                  .nodes = "n[1-2]",
-                                  .folder = "/lab" };
+    struct output_fields names = { .id = 15,
+                                   .array_id = 12,
+                                   .array_task = 3,
+                                   .name = "a b",
+                                   .user = "ada",
+                                   .nodes = "n[1-2]",
+                                   .folder = "/lab" };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_string_equal(output_name(rows[i].pattern, &names, &arena), rows[i].path);
+        assert_string_equal(output_path_expand(rows[i].pattern, &names, &arena),
+                            rows[i].path);
     names.array_id = 0;
     names.array_task = SLURM_NONE;
     names.nodes = NULL;
-    assert_string_equal(output_name("%A%a%N", &names, &arena), "/lab/15%a%N");
+    assert_string_equal(output_path_expand("%A%a%N", &names, &arena), "/lab/15%a%N");
     static char longer[5000];
     memset(longer, 'x', sizeof(longer) - 1);
-    assert_null(output_name(longer, &names, &arena));
+    assert_null(output_path_expand(longer, &names, &arena));
 }
 
 RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(what_is_no_list_is_refused),

@@ -1,12 +1,12 @@
-/* check.c - a site's settings beside those of docs/guide/slurm.md. */
-#include "slurm/check.h"
+/* site_check.c - a site's settings beside those of docs/guide/slurm.md. */
+#include "slurm/site_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "slurm/driver.h"
+#include "slurm/slurm_driver.h"
 
 #define NAMES_MAX 256
 
@@ -66,7 +66,7 @@ static int tell(FILE *file, bool good, const char *what, const char *advice)
     return good ? 0 : 1;
 }
 
-bool check_library_is_newer(const struct slurm_site *site)
+bool site_check_library_is_newer(const struct slurm_site *site)
 {
     int major, minor, built_major, built_minor;
     return sscanf(site->version, "%d.%d", &major, &minor) == 2 &&
@@ -78,9 +78,9 @@ static int tell_settings(const struct slurm_site *site, FILE *file)
 {
     int wrong = 0;
     if (site->built[0])
-        wrong |=
-            tell(file, !check_library_is_newer(site), "slurmctld knows our library",
-                 "libslurm is newer than slurmctld; take --driver commands");
+        wrong |= tell(file, !site_check_library_is_newer(site),
+                      "slurmctld knows our library",
+                      "libslurm is newer than slurmctld; take --driver commands");
     wrong |= tell(file, names(site->submit_plugins, "lua"), "jobs arrive held",
                   "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
     wrong |= tell(file, strstr(site->priority_type, "multifactor") != NULL,
@@ -114,14 +114,14 @@ static int tell_partitions(const struct sight *sight, FILE *file)
     return wrong;
 }
 
-int check_site(const struct driver *driver, const char *const *partitions,
-               uint32_t count, FILE *file)
+int site_check_run(const struct slurm_driver *driver, const char *const *partitions,
+                   uint32_t count, FILE *file)
 {
     struct sight sight = { .partitions = partitions, .partition_count = count };
-    const struct eyes eyes = { &sight, see_node, see_job, see_doubt };
+    const struct slurm_observer eyes = { &sight, see_node, see_job, see_doubt };
     struct slurm_site site = { 0 };
     struct arena scratch;
-    struct look look = { 0 };
+    struct slurm_poll look = { 0 };
     struct error err = { "" };
     void *self = calloc(1, driver->self_size);
     if (!self)
