@@ -1,14 +1,16 @@
 /*
- * allox.c - who waits is assigned to workers so that the sum of completion times is least.
+ * allox.c - waiting jobs are assigned to workers so that completion times add up to the
+ * least.
  *
  *     cost of job i as the p-th from the end on worker k:  p * left_i / rate_ik + age_i
  *
- * AlloX (Le et al., EuroSys 2020), as Gavel's authors use it as a baseline: jobs that hold
- * a worker keep it to their end; those who wait are assigned to places on the free workers,
- * and who is first in line at one gets it.  Jobs are of one accelerator: larger gangs are
- * not assigned but take what the others leave, first come, first served.
+ * AlloX (Le et al., EuroSys 2020), as Gavel's authors use it as a baseline: jobs that
+ * hold a worker keep it to their end; waiting jobs are assigned to positions on the
+ * free workers, and the first one of each worker gets it.  Jobs are of one GPU: larger
+ * gangs are not assigned but take what the others leave, first come, first served.
  *
- * The assignment takes time cubic in the jobs that wait, so only the oldest are looked at.
+ * The assignment takes time cubic in the waiting jobs, so only the oldest are
+ * considered.
  */
 #include "policy/gavel/gavel.h"
 
@@ -19,55 +21,56 @@
 #include "solve/solve.h"
 
 /*
- * Workers that come free are handed out so many at a time, as in the published system: one
- * alone would go to whoever suits it least badly, for good.  Meanwhile anybody may use it.
+ * Shares are computed again only after this time, as in the published system, so that
+ * several free workers are handed out together: a single one would go to the job that
+ * suits it least badly, for good.  Meanwhile any job may use it.
  */
 #define BATCH_S 1920.0
 
-#define JOBS_MAX 1024          /* looked at at once             */
+#define JOBS_MAX 1024          /* considered at once */
 #define JOBS_MAX_RELEASED 4096 /* the published system takes all */
 
-/* What a job holds, by slot. */
-struct hold {
+/* The worker that a job holds, by slot. */
+struct allox_held {
     uint32_t generation; /* of the slot */
     uint32_t column;
 };
 
 struct allox_policy {
     struct gavel gavel;
-    struct hold *holds;
+    struct allox_held *holds;
 };
 
-/* Who waits, in arrays of its own. */
-struct waiting {
-    uint32_t *at; /* places in the call */
+/* The waiting jobs, in arrays of their own. */
+struct allox_waiting {
+    uint32_t *at; /* indices in the call */
     uint32_t count;
     double *rate, *steps, *age_s, *x;
 };
 
-static void hold(struct allox_policy *self, struct gavel_call *call, uint32_t at,
-                 uint32_t column, double *room)
+static void hold_worker(struct allox_policy *self, struct gavel_call *call, uint32_t at,
+                        uint32_t column, double *room)
 {
     job_id job = call->jobs[at];
-    self->holds[job] = (struct hold){ call->view->jobs[job].generation, column };
+    self->holds[job] = (struct allox_held){ call->view->jobs[job].generation, column };
     call->x[(size_t)at * call->type_count + column] = 1;
     room[column] -= call->gang[at];
 }
 
-/* Who holds a worker keeps it, unless its type has shrunk meanwhile. */
-static bool keeps(struct allox_policy *self, struct gavel_call *call, uint32_t at,
-                  double *room)
+/* A job keeps its worker, unless its type has shrunk meanwhile. */
+static bool keep_worker(struct allox_policy *self, struct gavel_call *call, uint32_t at,
+                        double *room)
 {
     job_id job = call->jobs[at];
-    struct hold held = self->holds[job];
+    struct allox_held held = self->holds[job];
     if (held.generation != call->view->jobs[job].generation ||
         call->gang[at] > room[held.column])
         return false;
-    hold(self, call, at, held.column, room);
+    hold_worker(self, call, at, held.column, room);
     return true;
 }
 
-static void list_waiting(struct waiting *waiting, const struct gavel_call *call,
+static void list_waiting(struct allox_waiting *waiting, const struct gavel_call *call,
                          uint32_t at)
 {
     uint32_t k = call->type_count;
@@ -79,8 +82,8 @@ static void list_waiting(struct waiting *waiting, const struct gavel_call *call,
            k * sizeof *waiting->rate);
 }
 
-static void assign(struct allox_policy *self, struct gavel_call *call,
-                   const struct waiting *waiting, double *room)
+static void assign_waiting(struct allox_policy *self, struct gavel_call *call,
+                           const struct allox_waiting *waiting, double *room)
 {
     uint32_t k = call->type_count;
     double free[TYPES_MAX];
@@ -95,10 +98,10 @@ static void assign(struct allox_policy *self, struct gavel_call *call,
     for (uint32_t i = 0; i < waiting->count; i++)
         for (uint32_t c = 0; c < k; c++)
             if (waiting->x[(size_t)i * k + c] > 0)
-                hold(self, call, waiting->at[i], c, room);
+                hold_worker(self, call, waiting->at[i], c, room);
 }
 
-/* Larger gangs: the fastest type with room. */
+/* Larger gangs get the fastest type with enough free GPUs. */
 static void serve_gang(struct allox_policy *self, struct gavel_call *call, uint32_t at,
                        double *room)
 {
@@ -109,7 +112,7 @@ static void serve_gang(struct allox_policy *self, struct gavel_call *call, uint3
             (best == UINT32_MAX || rates[c] > rates[best]))
             best = c;
     if (best != UINT32_MAX)
-        hold(self, call, at, best, room);
+        hold_worker(self, call, at, best, room);
 }
 
 static int allox_shares(void *self, struct gavel_call *call, struct error *err)
@@ -122,12 +125,12 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
     memcpy(room, call->capacity, k * sizeof *room);
     bool *kept = arena_array(call->scratch, bool, call->job_count);
     for (uint32_t at = 0; at < call->job_count; at++)
-        kept[at] = keeps(allox, call, at, room);
+        kept[at] = keep_worker(allox, call, at, room);
     for (uint32_t c = 0; c < k; c++)
         free += room[c];
     if (free <= 0)
         return 0;
-    struct waiting waiting = {
+    struct allox_waiting waiting = {
         .at = arena_array(call->scratch, uint32_t, most),
         .rate = arena_array(call->scratch, double, k *most),
         .steps = arena_array(call->scratch, double, most),
@@ -137,7 +140,7 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
     for (uint32_t at = 0; at < call->job_count && waiting.count < most; at++)
         if (!kept[at] && call->gang[at] == 1)
             list_waiting(&waiting, call, at);
-    assign(allox, call, &waiting, room);
+    assign_waiting(allox, call, &waiting, room);
     for (uint32_t at = 0; at < call->job_count; at++)
         if (!kept[at] && call->gang[at] > 1)
             serve_gang(allox, call, at, room);
@@ -153,7 +156,7 @@ static int allox_init(void *self, const struct view *view, uint64_t seed,
 {
     struct allox_policy *allox = self;
     allox->gavel.aware = true;
-    allox->holds = arena_array(run, struct hold, view->job_max);
+    allox->holds = arena_array(run, struct allox_held, view->job_max);
     return gavel_init(self, &allox_rule, view, seed, run, err);
 }
 

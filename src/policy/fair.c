@@ -1,10 +1,10 @@
 /*
- * fair.c - equal shares: everybody has as many GPUs as everybody else.
+ * fair.c - equal shares: all jobs have equally many GPUs.
  *
- *     units(j) = max-min fair between gpus_min and gpus_max
+ *     gpus(j) = max-min fair between gpus_min and gpus_max
  *
- * The smallest share is as large as can be, then the next: a job that can use no more
- * leaves the rest to others.  Sizes are set once an epoch, when jobs have come or gone.
+ * The smallest share is maximized, then the next: a job that can use no more leaves the
+ * rest to others.  Sizes are set once an epoch, when jobs have arrived or ended.
  * Nothing need be known about a job, and nothing that is known is used.
  *
  * It is what SLAQ is measured against (Zhang et al., SoCC 2017), and a good choice by
@@ -34,7 +34,7 @@ static void fair_observe(void *self, const struct view *view, const struct event
     bool changed = fair->elastic.changed;
     elastic_observe(&fair->elastic, view, event);
     if (event->kind == EVENT_PROGRESS)
-        fair->elastic.changed = changed; /* how far a job is makes no difference */
+        fair->elastic.changed = changed; /* progress makes no difference */
 }
 
 static int fair_decide(void *self, const struct view *view, struct plan *plan,

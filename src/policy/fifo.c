@@ -3,10 +3,10 @@
  *
  *     order(j) = time of submission
  *
- * Strict: while the first in the queue does not fit, nobody behind it starts, whatever
- * is free.  That is what makes it fair, and what wastes the cluster: a large gang at the
- * head holds everybody up until enough has drained.  Use it as the yardstick; use
- * fifo-backfill where people have to live with it.
+ * Strict: while the first job of the queue does not fit, no job behind it starts,
+ * whatever is free.  That makes it fair, and wastes the cluster: a large gang at the
+ * head holds all others up until enough GPUs are free.  Use it as the yardstick; use
+ * fifo-backfill for a cluster that people work on.
  *
  * A job that lost its node keeps its place.
  */

@@ -1,24 +1,26 @@
 /*
- * fifo_backfill.c - first come, first served, filling holes that delay nobody.
+ * fifo_backfill.c - first come, first served, filling gaps without delaying the first
+ * job.
  *
  * EASY backfilling (Lifka, JSSPP 1995).  Jobs start in order of submission.  When the
  * first one, h, does not fit, it gets a reservation:
  *
- *     shadow(h) = earliest time at which h fits if everybody ends when expected
+ *     shadow(h) = earliest time at which h fits if all jobs end when expected
  *     nodes(h)  = where it will then run
  *
  * and a later job b may start ahead of it if it does not delay h:
  *
- *     now + run_time(b) <= shadow(h)      it is gone by then, or
+ *     now + run_time(b) <= shadow(h)      it has ended by then, or
  *     b uses no node of nodes(h)          it is not in the way
  *
- * Run times are estimates, on the slowest type that b may use: where they are too short,
- * h is delayed; where they are unknown, only the second rule helps.  The reservation is worked out once for each h
- * and again only when something went other than expected.
+ * Run times are estimates, on the slowest type that b may use: where they are too
+ * short, h is delayed; where they are unknown, only the second rule helps.  The
+ * reservation is computed once for each h and again only when something went other than
+ * expected.
  *
  * Each distinct size keeps its jobs in order of submission with the shortest run time
- * below every tree node, so "the first of this size that is gone in time" is one walk
- * down a tree.
+ * below every tree node, so "the first of this size that ends in time" is one descent
+ * of a tree.
  */
 #include "policy/policy.h"
 
@@ -35,13 +37,13 @@
 #include "policy/shared/sizes.h"
 
 struct backfill {
-    struct fifo_queue waiting; /* all, in order of submission               */
-    struct sizes sizes;        /* the same by size; value: run time         */
+    struct fifo_queue waiting; /* all, in order of submission */
+    struct sizes sizes;        /* the same by size; value: run time */
     struct tree_pool pool;
-    struct tree running; /* by the time they are expected to be done   */
+    struct tree running; /* by expected end */
     bool *runs;
 
-    job_id head; /* whose reservation this is; JOB_NONE: none */
+    job_id head; /* the job of the reservation; JOB_NONE: none */
     uint32_t head_generation;
     int64_t shadow_ns;
     struct bits reserved; /* nodes */
@@ -57,7 +59,7 @@ static void leave_running(struct backfill *b, job_id job)
     b->runs[job] = false;
 }
 
-/* When a running job is expected to be done. */
+/* When a running job is expected to end. */
 static int64_t done_ns(const struct view *view, job_id job)
 {
     int64_t left_ns = view_remaining_ns(view, job);
@@ -67,7 +69,7 @@ static int64_t done_ns(const struct view *view, job_id job)
 static void enter_running(struct backfill *b, const struct view *view, job_id job)
 {
     if (!job_can_leave(&view->jobs[job]))
-        return; /* it is about to go on with another size */
+        return; /* it is about to continue with another size */
     int64_t at_ns = done_ns(view, job);
     if (b->runs[job] && b->pool.nodes[job].key == at_ns)
         return;
@@ -114,7 +116,7 @@ static void backfill_observe(void *self, const struct view *view,
 
     if (is_surprise(b, view, event))
         forget_reservation(b);
-    /* Those that may not be sent away too: their end is what is waited for. */
+    /* Jobs that may not be preempted count too: the head waits for their ends. */
     if (event->kind == EVENT_STARTED || event->kind == EVENT_RESIZED ||
         event->kind == EVENT_ADOPTED || event->kind == EVENT_LOADED ||
         event->kind == EVENT_PROGRESS)
@@ -136,7 +138,7 @@ static void backfill_observe(void *self, const struct view *view,
     }
 }
 
-/* Who is expected to be done some time; those who may run for ever never make room. */
+/* Jobs with a known end; a job that may run for ever never makes room. */
 static bool will_be_done(const void *self, job_id job, int64_t claim)
 {
     const struct backfill *b = self;
@@ -171,11 +173,11 @@ static int backfill_init(void *self, const struct view *view, uint64_t seed,
 }
 
 /*
- * When and where 'head' will fit: let running jobs end one after the other, in a plan
- * that is undone at once.
+ * Compute when and where 'head' will fit: revoke running jobs one after the other, as
+ * if they had ended, in a plan that is undone at once.
  */
-static void reserve(struct backfill *b, const struct view *view, struct plan *plan,
-                    job_id head)
+static void make_reservation(struct backfill *b, const struct view *view,
+                             struct plan *plan, job_id head)
 {
     forget_reservation(b);
     b->head = head;
@@ -206,8 +208,9 @@ static bool is_reserved(const struct backfill *b, const struct view *view, job_i
            b->shadow_ns > view->now_ns;
 }
 
-/* Those behind the head, in order of submission, as far as they do not delay it. */
-static void fill(struct backfill *b, const struct view *view, struct plan *plan)
+/* Start jobs behind the head, in order of submission, that do not delay it. */
+static void backfill_jobs(struct backfill *b, const struct view *view,
+                          struct plan *plan)
 {
     int64_t slack_ns =
         b->shadow_ns == INT64_MAX ? INT64_MAX : b->shadow_ns - view->now_ns;
@@ -221,7 +224,7 @@ static void fill(struct backfill *b, const struct view *view, struct plan *plan)
         if (plan_grant(plan, job, gone_in_time ? NULL : &elsewhere))
             sizes_take(&b->sizes, view, job);
         else if (gone_in_time)
-            sizes_skip(&b->sizes, job); /* nobody of this size fits anywhere */
+            sizes_skip(&b->sizes, job); /* no job of this size fits anywhere */
         else
             sizes_narrow(&b->sizes, job, slack_ns); /* but a shorter one may */
     }
@@ -241,15 +244,15 @@ static int backfill_decide(void *self, const struct view *view, struct plan *pla
     if (head == JOB_NONE || b->sizes.job_count < 2)
         return 0;
     if (head != b->waiting.first) {
-        /* When those just granted will be done is known once they are in their seats. */
+        /* The ends of the jobs just granted are known once they have started. */
         plan_wake(plan, view->now_ns);
         return 0;
     }
     if (plan_is_full(plan) && b->sizes.cpu_only_count == 0)
         return 0;
     if (!is_reserved(b, view, head))
-        reserve(b, view, plan, head);
-    fill(b, view, plan);
+        make_reservation(b, view, plan, head);
+    backfill_jobs(b, view, plan);
     return 0;
 }
 

@@ -1,36 +1,40 @@
 /*
  * fitgpp.c - trial jobs start at once, at the least cost to the others.
  *
- * Two queues (trial.h).  A trial job (TE) that does not fit takes the seats of one running
- * best-effort job (BE), the best of those who make enough room by leaving alone:
+ * Two queues (trial.h).  A trial job (TE) that does not fit takes the GPUs of one
+ * running best-effort job (BE), the best of those that make enough room when preempted
+ * alone:
  *
  *     K        = { j running BE : D_te <= F_node(j) + D_j for CPU, memory and GPUs, c_j < P }
  *     Score(j) = Size(D_j) / max Size(D_k) + s * GP_j / max GP_k      k over all running BE
  *     Size(D)  = sqrt( sum over resources of (D_r / C_r)^2 )          C: its node
  *
- * and the lowest score goes, of equals the lowest id.  A small victim finds a hole again
- * soon; a short grace period GP keeps the trial job waiting little; the cap P on its
- * preemptions c_j keeps one job from being the victim over and over.  What the victim
- * leaves on its node, and what the trial job needs besides, is reserved from now on.
+ * and the lowest score is preempted, of equals the lowest id.  A small victim soon fits
+ * somewhere again; a short grace period GP keeps the trial job waiting little; the cap
+ * P on its preemptions c_j keeps one job from being the victim over and over.  The
+ * victim's part of its node, and what the trial job needs besides, is a pending
+ * allocation from now on.
  *
- * If K is empty, running BE with c_j < P are drawn at random until some node can hold the
- * trial job; where that never happens it waits, and no BE starts before it.
+ * If K is empty, running BE with c_j < P are drawn at random until some node can hold
+ * the trial job; where that never happens it waits, and no BE starts before it.
  *
  *     node 0: [A A A A A A B B]  GP_A = 60 s, GP_B = 600 s, s = 4, the trial job wants 2:
- *     Score(A) = 1 + 4 * 0.1 = 1.4 and Score(B) = 0.33 + 4 = 4.33, so A goes.
+ *     Score(A) = 1 + 4 * 0.1 = 1.4 and Score(B) = 0.33 + 4 = 4.33, so A is preempted.
  *
- * Source: Yabuuchi, Taniwaki, Omura, "Low-latency job scheduling with preemption for the
- * development of deep learning", OpML 2019.
+ * Source: Yabuuchi, Taniwaki, Omura, "Low-latency job scheduling with preemption for
+ * the development of deep learning", OpML 2019.
  *
- * Where we depart: whoever was drawn in vain is spared ('fallback=paper': is not); two
- * trial jobs of one instant may share what one victim leaves; gangs over several nodes,
- * which the paper leaves out, take as many victims as they need, lowest score first, and
- * a gang that is a victim leaves whole.  'normalise=fixed' replaces the running maxima by
- * a full node and 'grace_max': the order then stands still and a choice is quicker.
- * With 'worth=xion' (cost_test.h) the first few by score are asked for their price, and the
- * cheapest goes; nobody does if room frees itself before it would have left.
+ * Where we depart: jobs drawn in vain are spared ('fallback=paper': are not); two trial
+ * jobs of one instant may share what one victim leaves; gangs over several nodes, which
+ * the paper leaves out, take as many victims as they need, lowest score first, and a
+ * gang that is a victim is preempted whole.  'normalise=fixed' replaces the running
+ * maxima by a full node and 'grace_max': scores are then constant and a choice is
+ * quicker.  With 'worth=xion' (cost_test.h) the costs of the first few by score are
+ * estimated and the cheapest is preempted; none is if GPUs become free before it would
+ * have stopped.
  *
- * Not for clusters where most jobs call themselves trials: nobody preempts those.
+ * Not for clusters where most jobs call themselves trials: trial jobs are never
+ * preempted.
  */
 #include "policy/policy.h"
 
@@ -44,9 +48,9 @@ enum { FALLBACK_SPARE, FALLBACK_PAPER };
 enum { NORMALISE_RUNNING, NORMALISE_FIXED };
 
 #define PROBES_MAX 64 /* with worth=xion: candidates tried for room, by score */
-#define ASKED_MAX 8   /* and of those that make room, asked for their price   */
+#define ASKED_MAX 8   /* and of those that make room, priced by the cost model */
 
-struct fitgpp {
+struct fitgpp_policy {
     double s;
     uint32_t preempt_max, fallback, normalise;
     int64_t grace_max_ns;
@@ -56,29 +60,29 @@ struct fitgpp {
     uint32_t cost_test; /* enum cost_test_choice */
 };
 
-static job_id drawn(void *self, job_id last)
+static job_id next_drawn(void *self, job_id last)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     return trial_draw(&fitgpp->trial, last);
 }
 
-static job_id by_score(void *self, job_id last)
+static job_id next_by_score(void *self, job_id last)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     return victims_next(&fitgpp->victims, last);
 }
 
 static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
                        struct arena *run, struct error *err)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     fitgpp->victims = (struct victims){ .s = fitgpp->s,
                                         .preempt_max = fitgpp->preempt_max,
                                         .fixed = fitgpp->normalise == NORMALISE_FIXED,
                                         .grace_max_ns = fitgpp->grace_max_ns };
     victims_init(&fitgpp->victims, run, view);
     fitgpp->trial = (struct trial_queues){ .self = fitgpp,
-                                           .order = drawn,
+                                           .order = next_drawn,
                                            .preempt_max = fitgpp->preempt_max,
                                            .cost_test.choice = fitgpp->cost_test };
     trial_init(&fitgpp->trial, run, view, seed);
@@ -88,7 +92,7 @@ static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
 static void fitgpp_observe(void *self, const struct view *view,
                            const struct event *event)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     victims_observe(&fitgpp->victims, view, event);
     trial_observe(&fitgpp->trial, view, event);
 }
@@ -112,9 +116,10 @@ static bool makes_room(struct plan *plan, job_id victim, job_id beneficiary)
     return fits;
 }
 
-/* Of the first few by score, the one whose leaving does the others least harm. */
-static job_id cheapest(struct fitgpp *fitgpp, const struct view *view,
-                       struct plan *plan, job_id beneficiary)
+/* Of the first few by score, the victim that costs the other jobs least. */
+static job_id find_cheapest_victim(struct fitgpp_policy *fitgpp,
+                                   const struct view *view, struct plan *plan,
+                                   job_id beneficiary)
 {
     struct trial_queues *trial = &fitgpp->trial;
     struct cost_model *model = &trial->cost_test.model;
@@ -138,20 +143,20 @@ static job_id cheapest(struct fitgpp *fitgpp, const struct view *view,
     return best;
 }
 
-/* By score; or, where swaps are asked for their worth, by what they cost. */
-static job_id choose_victim(struct fitgpp *fitgpp, const struct view *view,
+/* By score; or, with the cost test, by expected cost. */
+static job_id choose_victim(struct fitgpp_policy *fitgpp, const struct view *view,
                             struct plan *plan, job_id beneficiary)
 {
     job_id victim = JOB_NONE;
     if (fitgpp->cost_test == COST_TEST_XION && view->jobs[beneficiary].steps_total > 0)
-        victim = cheapest(fitgpp, view, plan, beneficiary);
+        victim = find_cheapest_victim(fitgpp, view, plan, beneficiary);
     if (victim == JOB_NONE)
         victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[beneficiary]);
     return victim;
 }
 
-static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
-                          struct plan *plan, job_id beneficiary)
+static bool preempt_one(struct fitgpp_policy *fitgpp, const struct view *view,
+                        struct plan *plan, job_id beneficiary)
 {
     job_id victim = choose_victim(fitgpp, view, plan, beneficiary);
     if (victim == JOB_NONE)
@@ -167,14 +172,14 @@ static bool take_from_one(struct fitgpp *fitgpp, const struct view *view,
 static bool make_room(void *self, const struct view *view, struct plan *plan,
                       job_id job)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     struct trial_queues *trial = &fitgpp->trial;
     bool gang = !fits_a_node(view, &view->jobs[job]);
-    if (!gang && take_from_one(fitgpp, view, plan, job))
+    if (!gang && preempt_one(fitgpp, view, plan, job))
         return true;
     if (gang)
         victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
-    trial->order = gang ? by_score : drawn;
+    trial->order = gang ? next_by_score : next_drawn;
     trial->spare = gang || fitgpp->fallback == FALLBACK_SPARE;
     return trial_preempt_until_fits(trial, view, plan, job);
 }
@@ -182,7 +187,7 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
 static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
                          struct arena *scratch, struct error *err)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     victims_begin(&fitgpp->victims);
     trial_decide(&fitgpp->trial, view, plan, make_room);
     return 0;
@@ -190,21 +195,21 @@ static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
 
 static void fitgpp_fini(void *self)
 {
-    struct fitgpp *fitgpp = self;
+    struct fitgpp_policy *fitgpp = self;
     trial_release(&fitgpp->trial);
 }
 
 static void fitgpp_explain(const void *self, const struct view *view, job_id job,
                            struct reasons *reasons)
 {
-    const struct fitgpp *fitgpp = self;
+    const struct fitgpp_policy *fitgpp = self;
     trial_explain(&fitgpp->trial, view, job, reasons);
 }
 
 static const char *const fallbacks[] = { "spare", "paper", NULL };
 static const char *const normalisers[] = { "running", "fixed", NULL };
 
-#define AT(field) .offset = offsetof(struct fitgpp, field)
+#define AT(field) .offset = offsetof(struct fitgpp_policy, field)
 
 static const struct field fitgpp_params[] = {
     { "s", FIELD_NUMBER, AT(s), "4.0", NULL,
@@ -219,7 +224,7 @@ static const struct field fitgpp_params[] = {
       normalisers },
     { "grace_max", FIELD_TIME, AT(grace_max_ns), "20m", NULL,
       "with normalise=fixed: the longest grace period", 0, 0 },
-    COST_TEST_PARAM(struct fitgpp, cost_test),
+    COST_TEST_PARAM(struct fitgpp_policy, cost_test),
     { 0 },
 };
 
@@ -228,7 +233,7 @@ const struct policy policy_fitgpp = {
     .brief = "trial jobs start at once, at the least cost to the others",
     .source = "Yabuuchi, Taniwaki, Omura, OpML 2019 (arXiv 1902.01613)",
     .params = fitgpp_params,
-    .self_size = sizeof(struct fitgpp),
+    .self_size = sizeof(struct fitgpp_policy),
     .init = fitgpp_init,
     .observe = fitgpp_observe,
     .decide = fitgpp_decide,

@@ -1,14 +1,16 @@
 /*
- * gandiva.c - equal shares, and pairs by trial and error when there is not enough.
+ * gandiva.c - equal shares, and pairs by trial and error when there are not enough
+ * GPUs.
  *
  * Gandiva (Xiao et al., OSDI 2018), as Gavel's authors use it as a baseline: while all
- * jobs fit, everybody has an equal part of every type.  When they do not, jobs without a
- * partner are paired at random with others of their size, and pairs share their
- * accelerators; one that turns out to do less together than one of them alone is parted.
- * Pairs and those left over have equal shares.
+ * jobs fit, each has an equal part of every type.  When they do not, jobs without a
+ * partner are paired at random with others of their size, and pairs share their GPUs; a
+ * pair that turns out to make less progress together than one of them alone is
+ * separated.  Pairs and single jobs have equal shares.
  *
  * It draws at most as often as there are jobs without a partner.  The published system
- * parts a pair that cannot run on some type, and no other; compat=released does the same.
+ * separates a pair that cannot run on some type, and no other; compat=released does the
+ * same.
  */
 #include "policy/gavel/gavel.h"
 
@@ -20,16 +22,19 @@
 
 #define NONE UINT32_MAX
 
-/* A job's partner, by slot; generations tell whether both are who they were. */
-struct mate {
+/*
+ * A job's partner, by slot; the generations tell whether both slots still hold these
+ * jobs.
+ */
+struct gandiva_partner {
     job_id other; /* JOB_NONE: it has none */
     uint32_t generation, other_generation;
 };
 
 struct gandiva {
     struct gavel gavel;
-    struct mate *mates;
-    uint32_t *place; /* by slot: in the call */
+    struct gandiva_partner *partners;
+    uint32_t *place; /* by slot: index in the call */
     struct mt19937 draws;
 };
 
@@ -43,8 +48,11 @@ static double rate_alone(const struct gavel_call *call, uint32_t at, uint32_t co
     return call->rate[(size_t)at * call->type_count + column];
 }
 
-/* Two of them do as much together as one alone, on the types where they can. */
-static bool is_worth_it(struct gavel_call *call, uint32_t first, uint32_t second)
+/*
+ * The two make at least as much progress together as one alone, averaged over the
+ * types where both can run.
+ */
+static bool pair_pays(struct gavel_call *call, uint32_t first, uint32_t second)
 {
     uint32_t pair = gavel_pair(call, first, second);
     double sum = 0;
@@ -61,31 +69,31 @@ static bool is_worth_it(struct gavel_call *call, uint32_t first, uint32_t second
     return call->released ? types == call->type_count : types > 0 && sum >= types;
 }
 
-/* Whether the job at this place still has the partner it had, and should. */
+/* Whether the job still has its partner, and the pair still pays. */
 static bool stays_paired(struct gandiva *gandiva, struct gavel_call *call, uint32_t at)
 {
     job_id job = call->jobs[at];
-    const struct mate *mate = &gandiva->mates[job];
-    if (mate->generation != generation_of(call, job) || mate->other == JOB_NONE)
+    const struct gandiva_partner *partner = &gandiva->partners[job];
+    if (partner->generation != generation_of(call, job) || partner->other == JOB_NONE)
         return false;
-    uint32_t other = gandiva->place[mate->other];
-    if (other >= call->job_count || call->jobs[other] != mate->other ||
-        mate->other_generation != generation_of(call, mate->other))
+    uint32_t other = gandiva->place[partner->other];
+    if (other >= call->job_count || call->jobs[other] != partner->other ||
+        partner->other_generation != generation_of(call, partner->other))
         return false;
-    return is_worth_it(call, at < other ? at : other, at < other ? other : at);
+    return pair_pays(call, at < other ? at : other, at < other ? other : at);
 }
 
-static void set_mate(struct gandiva *gandiva, const struct gavel_call *call, job_id job,
-                     job_id other)
+static void set_partner(struct gandiva *gandiva, const struct gavel_call *call,
+                        job_id job, job_id other)
 {
-    gandiva->mates[job] = (struct mate){
+    gandiva->partners[job] = (struct gandiva_partner){
         .other = other,
         .generation = generation_of(call, job),
         .other_generation = other != JOB_NONE ? generation_of(call, other) : 0,
     };
 }
 
-static void take_out(uint32_t *list, uint32_t *count, uint32_t value)
+static void remove_value(uint32_t *list, uint32_t *count, uint32_t value)
 {
     uint32_t at = 0;
     while (list[at] != value)
@@ -94,8 +102,10 @@ static void take_out(uint32_t *list, uint32_t *count, uint32_t value)
     memmove(&list[at], &list[at + 1], (*count - at) * sizeof *list);
 }
 
-/* Pair at random those without a partner; returns how many groups there are. */
-static uint32_t pair_up(struct gandiva *gandiva, struct gavel_call *call)
+/*
+ * Pair jobs without a partner at random; returns the number of pairs and single jobs.
+ */
+static uint32_t pair_at_random(struct gandiva *gandiva, struct gavel_call *call)
 {
     uint32_t *single = arena_array(call->scratch, uint32_t, call->job_count);
     uint32_t count = 0;
@@ -106,7 +116,7 @@ static uint32_t pair_up(struct gandiva *gandiva, struct gavel_call *call)
             single[count++] = at;
     uint32_t pairs = (call->job_count - count) / 2;
     for (uint32_t i = 0; i < count; i++)
-        set_mate(gandiva, call, call->jobs[single[i]], JOB_NONE);
+        set_partner(gandiva, call, call->jobs[single[i]], JOB_NONE);
     for (uint32_t draws = count; draws > 0 && count > 1; draws--) {
         uint32_t drawn[2];
         mt_sample2(&gandiva->draws, count, drawn);
@@ -114,18 +124,18 @@ static uint32_t pair_up(struct gandiva *gandiva, struct gavel_call *call)
         uint32_t b = single[drawn[1]];
         if (call->gang[a] != call->gang[b])
             continue;
-        set_mate(gandiva, call, call->jobs[a], call->jobs[b]);
-        set_mate(gandiva, call, call->jobs[b], call->jobs[a]);
-        take_out(single, &count, a);
-        take_out(single, &count, b);
+        set_partner(gandiva, call, call->jobs[a], call->jobs[b]);
+        set_partner(gandiva, call, call->jobs[b], call->jobs[a]);
+        remove_value(single, &count, a);
+        remove_value(single, &count, b);
         pairs++;
     }
     return pairs + count;
 }
 
-/* An equal part of every type for one of so many groups. */
-static void share_out(const struct gavel_call *call, uint32_t row, uint32_t groups,
-                      double gang)
+/* Give one of the groups an equal part of every type. */
+static void set_equal_share(const struct gavel_call *call, uint32_t row,
+                            uint32_t groups, double gang)
 {
     double *x = &call->x[(size_t)row * call->type_count];
     double sum = 0;
@@ -151,15 +161,15 @@ static int gandiva_shares(void *self, struct gavel_call *call, struct error *err
                         call->x);
         return 0;
     }
-    uint32_t groups = pair_up(gandiva, call);
+    uint32_t groups = pair_at_random(gandiva, call);
     for (uint32_t at = 0; at < call->job_count; at++) {
-        job_id other = gandiva->mates[call->jobs[at]].other;
+        job_id other = gandiva->partners[call->jobs[at]].other;
         uint32_t with = other == JOB_NONE ? NONE : gandiva->place[other];
         if (with == NONE)
-            share_out(call, at, groups, call->gang[at]);
+            set_equal_share(call, at, groups, call->gang[at]);
         else if (at < with && gavel_pair(call, at, with) != NONE)
-            share_out(call, call->job_count + gavel_pair(call, at, with), groups,
-                      call->gang[at]);
+            set_equal_share(call, call->job_count + gavel_pair(call, at, with), groups,
+                            call->gang[at]);
     }
     return 0;
 }
@@ -173,7 +183,7 @@ static int gandiva_init(void *self, const struct view *view, uint64_t seed,
 {
     struct gandiva *gandiva = self;
     gandiva->gavel.aware = gandiva->gavel.sharing = true;
-    gandiva->mates = arena_array(run, struct mate, view->job_max);
+    gandiva->partners = arena_array(run, struct gandiva_partner, view->job_max);
     gandiva->place = arena_array(run, uint32_t, view->job_max);
     mt_init(&gandiva->draws, seed);
     return gavel_init(self, &gandiva_rule, view, seed, run, err);

@@ -3,8 +3,8 @@
  *
  * The paper's form is a ratio, all steps per second over all money per second; the
  * published system maximises a sum instead, each rate divided by the price of its type.
- * With deadlines every job that has one gets at least its steps left over the time left.
- * Where these cannot all be kept, the programme drops them, as the paper does.
+ * With deadlines every job that has one gets at least its steps left over the time
+ * left.  Where these cannot all be kept, the programme drops them, as the paper does.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,9 +25,10 @@ struct gavel_cost {
 #define MARGIN_S 1800.0 /* kept from a deadline: shares come true over a few rounds */
 
 /*
- * The least rate that keeps a job's deadline.  One that has passed asks for nothing: it
- * cannot be kept any more.  In our own rounds a job that will be late in any case asks
- * for no more than it can use, so that its floor does not undo everybody's.
+ * The least rate that keeps a job's deadline.  A deadline that has passed asks for
+ * nothing: it cannot be kept any more.  In our own rounds a job that will be late in
+ * any case asks for no more than it can use, so that its floor does not make all others
+ * infeasible.
  */
 static double floor_of(const struct gavel_call *call, uint32_t j)
 {
@@ -59,8 +60,8 @@ static const double *prices_of(const struct gavel_call *call)
     return prices;
 }
 
-static int solve(struct gavel_cost *cost, struct gavel_call *call, bool deadlines,
-                 struct error *err)
+static int solve_cost(struct gavel_cost *cost, struct gavel_call *call, bool deadlines,
+                      struct error *err)
 {
     struct programme programme =
         gavel_lp_programme(call, cost->form == FORM_PAPER ? GOAL_COST_RATIO : GOAL_SUM);
@@ -72,12 +73,12 @@ static int solve(struct gavel_cost *cost, struct gavel_call *call, bool deadline
 
 static int cost_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    return solve(self, call, false, err);
+    return solve_cost(self, call, false, err);
 }
 
 static int cost_slo_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    return solve(self, call, true, err);
+    return solve_cost(self, call, true, err);
 }
 
 static void cost_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -97,7 +98,7 @@ static void cost_slo_demand(void *self, const struct gavel_call *call, uint32_t 
     ret_demand->floor = floor_of(call, at);
 }
 
-/* An idle accelerator costs nothing, so in our own rounds only who has a share runs. */
+/* An idle GPU costs nothing, so in our own rounds only jobs with a share run. */
 static const struct gavel_rule rules[2][2] = {
     { { .shares = cost_shares, .demand = cost_demand, .blind = BLIND_FIRST },
       { .shares = cost_shares,
@@ -111,8 +112,8 @@ static const struct gavel_rule rules[2][2] = {
         .strict = true } },
 };
 
-static int start(struct gavel_cost *cost, bool deadlines, const struct view *view,
-                 uint64_t seed, struct arena *run, struct error *err)
+static int init_cost(struct gavel_cost *cost, bool deadlines, const struct view *view,
+                     uint64_t seed, struct arena *run, struct error *err)
 {
     /* The paper's ratio is best served by a single job: others may use what is left. */
     bool strict = cost->form == FORM_RELEASED && cost->lp.gavel.compat == COMPAT_NONE;
@@ -128,13 +129,13 @@ static int start(struct gavel_cost *cost, bool deadlines, const struct view *vie
 static int cost_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
-    return start(self, false, view, seed, run, err);
+    return init_cost(self, false, view, seed, run, err);
 }
 
 static int cost_slo_init(void *self, const struct view *view, uint64_t seed,
                          struct arena *run, struct error *err)
 {
-    return start(self, true, view, seed, run, err);
+    return init_cost(self, true, view, seed, run, err);
 }
 
 static const struct field cost_params[] = {

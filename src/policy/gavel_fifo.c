@@ -1,18 +1,19 @@
 /*
- * gavel_fifo.c - first come, first served, on the accelerators that suit.
+ * gavel_fifo.c - first come, first served, on the GPUs that suit.
  *
- * Jobs in order of arrival, each a whole type: of those with room for its gang the one
- * where it runs fastest (Gavel, section 4.2, as its code has it).  The first that finds no
- * room ends the line.  Without rates it is the first type with room; with sharing, who
- * finds no room may join one who has, if the two together do half as much again as one.
+ * Jobs in order of arrival, each on one type: of those with enough free GPUs for its
+ * gang the one where it runs fastest (Gavel, section 4.2, as its code has it).  The
+ * first job that does not fit ends the queue.  Without rates it is the first type with
+ * enough GPUs; with sharing, a job that does not fit may join another, if the two
+ * together make half as much progress again as one.
  *
- * The order is by arrival alone, so a job keeps its type only as long as nobody before it
+ * The order is by arrival alone, so a job keeps its type only until an earlier job
  * leaves one that suits it better.
  *
  * The published system without rates works otherwise, and not as it was meant to: jobs
- * keep their type; who waits first takes the place of one who left, if that is enough for
- * it; and from then on everybody goes to the last type on the list of those with room,
- * even beyond what there is.  That is compat=released with aware=false.
+ * keep their type; the first waiting job takes the place of one that ended, if that is
+ * enough for it; and from then on every job goes to the last type on the list of those
+ * with free GPUs, even beyond its capacity.  That is compat=released with aware=false.
  */
 #include "policy/gavel/gavel.h"
 
@@ -23,7 +24,7 @@
 #include "model/job.h"
 #include "solve/solve.h"
 
-/* A job that has a type, or had: in order of numbers. */
+/* A job that has a type, or had one; by public id. */
 struct holder {
     uint64_t id;
     uint32_t column;
@@ -38,7 +39,7 @@ struct gavel_fifo {
 
 /* --- the published system without rates --------------------------------------------- */
 
-struct line {
+struct gavel_fifo_line {
     struct gavel_fifo *fifo;
     const struct gavel_call *call;
     double room[TYPES_MAX];
@@ -52,8 +53,8 @@ static uint64_t id_of(const struct gavel_call *call, uint32_t at)
     return call->view->jobs[call->jobs[at]].id;
 }
 
-/* The first in the queue goes to 'column', unless it cannot run there. */
-static bool serve(struct line *line, uint32_t column)
+/* Put the first job of the queue on 'column', unless it cannot run there. */
+static bool serve_first(struct gavel_fifo_line *line, uint32_t column)
 {
     const struct gavel_call *call = line->call;
     uint32_t at = line->queue[line->served];
@@ -64,8 +65,8 @@ static bool serve(struct line *line, uint32_t column)
     return true;
 }
 
-/* Who has a type keeps it; the queue is those who have none. */
-static void line_up(struct line *line)
+/* Jobs that have a type keep it; the others are the queue. */
+static void list_queue(struct gavel_fifo_line *line)
 {
     const struct gavel_call *call = line->call;
     const struct gavel_fifo *fifo = line->fifo;
@@ -81,8 +82,11 @@ static void line_up(struct line *line)
     }
 }
 
-/* Holders in order: one who has left may be followed by the first in the queue. */
-static void follow(struct line *line)
+/*
+ * Go through the holders in order: the first job of the queue may replace one that
+ * ended.
+ */
+static void replace_departed(struct gavel_fifo_line *line)
 {
     const struct gavel_call *call = line->call;
     const struct gavel_fifo *fifo = line->fifo;
@@ -95,12 +99,15 @@ static void follow(struct line *line)
             line->room[holder->column] -= call->gang[at];
         else if (line->served < line->queue_count &&
                  call->gang[line->queue[line->served]] <= line->room[holder->column])
-            line->served += serve(line, holder->column);
+            line->served += serve_first(line, holder->column);
     }
 }
 
-/* The rest of the queue; a type drawn at random leaves the list when the last is full. */
-static void serve_rest(struct line *line)
+/*
+ * Place the rest of the queue.  A type drawn at random leaves the list when the last is
+ * full.
+ */
+static void serve_rest(struct gavel_fifo_line *line)
 {
     const struct gavel_call *call = line->call;
     uint32_t open[TYPES_MAX];
@@ -119,7 +126,7 @@ static void serve_rest(struct line *line)
             return;
         uint32_t drawn = fitting[mt_below(&line->fifo->draws, count)];
         uint32_t last = open[open_count - 1];
-        if (!serve(line, last) || line->room[last] != 0)
+        if (!serve_first(line, last) || line->room[last] != 0)
             continue;
         open_count--;
         memmove(&open[drawn], &open[drawn + 1], (open_count - drawn) * sizeof *open);
@@ -128,13 +135,15 @@ static void serve_rest(struct line *line)
 
 static void released_blind(struct gavel_fifo *fifo, struct gavel_call *call)
 {
-    struct line line = { .fifo = fifo,
-                         .call = call,
-                         .queue = arena_array(call->scratch, uint32_t, call->job_count),
-                         .on = arena_array(call->scratch, uint32_t, call->job_count) };
+    struct gavel_fifo_line line = {
+        .fifo = fifo,
+        .call = call,
+        .queue = arena_array(call->scratch, uint32_t, call->job_count),
+        .on = arena_array(call->scratch, uint32_t, call->job_count)
+    };
     memcpy(line.room, call->capacity, call->type_count * sizeof *line.room);
-    line_up(&line);
-    follow(&line);
+    list_queue(&line);
+    replace_departed(&line);
     serve_rest(&line);
     uint32_t count = 0;
     for (uint32_t at = 0; at < call->job_count; at++) {

@@ -2,8 +2,8 @@
  * gavel_hierarchical.c - fair between groups, then within each.
  *
  * Entities share the cluster by weight; inside an entity its jobs share by theirs, or
- * the earliest one has it all.  What an entity cannot use goes to the others: shares are
- * filled like water.  Jobs that name no entity are one together.
+ * the earliest one has it all.  What an entity cannot use goes to the others: shares
+ * are filled like water.  Jobs that name no entity are one together.
  */
 #include "base/arena.h"
 #include "model/cluster.h"
@@ -57,8 +57,9 @@ static int hierarchical_shares(void *self, struct gavel_call *call, struct error
 }
 
 /*
- * By classes: a job's part of its entity's weight, filled up like water.  What some jobs
- * of an entity cannot use goes to all who can, not to the others of that entity first.
+ * By classes: a job's part of its entity's weight, filled up like water.  What some
+ * jobs of an entity cannot use goes to all who can, not to the others of that entity
+ * first.
  */
 static void hierarchical_demand(void *self, const struct gavel_call *call, uint32_t at,
                                 struct gavel_demand *ret_demand)
@@ -95,7 +96,7 @@ static const struct gavel_rule hierarchical_sharing_rule = {
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)
 {
-    /* Whose turn it is in a line of jobs, classes cannot tell. */
+    /* Classes cannot tell which job of a FIFO entity is next. */
     struct gavel_hierarchical *h = self;
     bool fifo = h->inside == INSIDE_FIFO;
     for (uint32_t e = 0; e < view->cluster->entity_count; e++)

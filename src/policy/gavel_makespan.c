@@ -1,8 +1,8 @@
 /*
  * gavel_makespan.c - the last job finishes as early as can be.
  *
- * Every job's rate is at least its steps left over the makespan, and the makespan is made
- * as small as can be.
+ * Every job's rate is at least its steps left over the makespan, and the makespan is
+ * made as small as can be.
  */
 #include "policy/gavel/gavel_lp.h"
 

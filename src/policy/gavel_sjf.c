@@ -1,14 +1,15 @@
 /*
- * gavel_sjf.c - shortest job first, on the accelerators that suit.
+ * gavel_sjf.c - shortest job first, on the GPUs that suit.
  *
  *     key(j) = steps left / fastest rate
  *
- * The job that could be done soonest gets the type it is fastest on, whole; then the next,
- * of what is left, and so on; who finds no room is passed over.  That is Gavel's
- * "minimise the shortest job's time" (OSDI 2020, section 4.2), taken job by job, since as
- * a programme it has the same answer.  What is left over goes to anybody in rounds.
+ * The job that could end soonest gets the type it is fastest on, whole; then the next,
+ * of what is left, and so on; jobs that do not fit are passed over.  That is Gavel's
+ * "minimise the shortest job's time" (OSDI 2020, section 4.2), taken job by job, since
+ * the linear programme has the same solution.  What is left over goes to any job in
+ * rounds.
  *
- * Without rates the types are alike: the first with room will do.
+ * Without rates the types are alike: the first with enough free GPUs will do.
  */
 #include "policy/gavel/gavel.h"
 
@@ -22,7 +23,7 @@ struct gavel_sjf {
     struct gavel gavel;
 };
 
-static double fastest(const struct gavel_call *call, uint32_t at)
+static double fastest_rate(const struct gavel_call *call, uint32_t at)
 {
     double best = 0;
     for (uint32_t c = 0; c < call->type_count; c++)
@@ -30,7 +31,7 @@ static double fastest(const struct gavel_call *call, uint32_t at)
     return best;
 }
 
-static void give(struct gavel_call *call, uint32_t at, double *room)
+static void give_fastest_type(struct gavel_call *call, uint32_t at, double *room)
 {
     const double *rates = &call->rate[(size_t)at * call->type_count];
     uint32_t best = UINT32_MAX;
@@ -52,14 +53,14 @@ static int sjf_shares(void *self, struct gavel_call *call, struct error *err)
     uint32_t count = 0;
     memcpy(room, call->capacity, call->type_count * sizeof *room);
     for (uint32_t at = 0; at < call->job_count; at++) {
-        double rate_per_s = fastest(call, at);
+        double rate_per_s = fastest_rate(call, at);
         if (rate_per_s > 0)
             items[count++] =
                 (struct sort_item){ .key = call->steps[at] / rate_per_s, .value = at };
     }
     sort_items(items, items + call->job_count, count);
     for (uint32_t i = 0; i < count; i++)
-        give(call, items[i].value, room);
+        give_fastest_type(call, items[i].value, room);
     return 0;
 }
 

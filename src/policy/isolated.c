@@ -1,10 +1,10 @@
 /*
- * isolated.c - everybody an equal part of every type, as if the cluster were split.
+ * isolated.c - an equal part of every type for each job, as if the cluster were split.
  *
- *     x[j][t] = accelerators[t] / jobs / gang[j], and no more time than there is
+ *     x[j][t] = GPUs[t] / jobs / gang[j], and no more time than there is
  *
- * What a job would have with a cluster of its own of that size: the yardstick that others
- * are measured with (Gavel, section 4), and a baseline.  It does not look at rates.
+ * What a job would have on its own cluster of that size: the yardstick for other
+ * policies (Gavel, section 4), and a baseline.  It ignores rates.
  */
 #include "policy/gavel/gavel.h"
 

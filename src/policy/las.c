@@ -1,18 +1,19 @@
 /*
  * las.c - least attained service first, in discrete queues.
  *
- *     service(j) = GPU-time j has had, all its accelerators counted
+ *     service(j) = GPU-time j has had, all its GPUs counted
  *     queue(j)   = 0 while service(j) < quantum, then one more each time the limit
  *                  grows by 'growth', up to the last
  *
  * Nothing need be known about how long a job will take: most jobs are short, so those
- * that have had little are probably nearly done.  A waiting job takes the seats of jobs
- * in later queues; within a queue the order is that of submission and nobody is
- * displaced, so two jobs do not trade places for ever.  With small quanta it swaps a lot.
+ * that have had little are probably nearly done.  A waiting job preempts jobs in later
+ * queues; within a queue the order is that of submission and no job is preempted, so
+ * two jobs cannot displace each other for ever.  Not for dear preemptions with small
+ * quanta: it preempts often.
  *
- * Source: Gu et al., Tiresias, NSDI 2019 (two-dimensional, discretised LAS: queues=2 and
- * quantum=3h or so are its operating point).  Their promotion of jobs that starve is
- * 'promote': after waiting so many times as long as it ran, a job is back in queue 0.
+ * Source: Gu et al., Tiresias, NSDI 2019 (two-dimensional, discretised LAS: queues=2
+ * and quantum=3h or so are its operating point).  Their promotion of starving jobs is
+ * 'promote': after waiting that many times as long as it ran, a job is back in queue 0.
  *
  * Running jobs move to the next queue at a known time, so that is a wake-up and not a
  * scan.
@@ -37,12 +38,12 @@ struct las {
     uint32_t queue_count;
     double promote;
 
-    int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends        */
-    struct sizes waiting;          /* by queue, then submission            */
+    int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends */
+    struct sizes waiting;          /* by queue, then submission */
     struct tree_pool pool;
-    struct tree running; /* by queue, then start: last yields first */
+    struct tree running; /* by queue, then start; the last is preempted first */
     struct heap_pool timer_pool;
-    struct heap timers; /* running: the next queue; waiting: its promotion */
+    struct heap timers; /* next queue of a running job, promotion of a waiting one */
     struct las_job {
         int64_t forgiven_ns; /* service that no longer counts */
         uint8_t queue;
@@ -52,8 +53,8 @@ struct las {
     struct cost_test cost_test;
 };
 
-/* Queue first, then a time: one number to sort by. */
-static int64_t rank(uint32_t queue, int64_t at_ns)
+/* One sort key: the queue, then a time. */
+static int64_t rank_key(uint32_t queue, int64_t at_ns)
 {
     return ((int64_t)queue << 58) + (at_ns >> 4);
 }
@@ -102,7 +103,8 @@ static void enter_running(struct las *las, const struct view *view, job_id id)
     uint32_t queue = queue_of(las, served_ns);
     las->jobs[id].queue = (uint8_t)queue;
     las->jobs[id].runs = true;
-    tree_insert(&las->pool, &las->running, id, rank(queue, job->since_ns), job->id, 0);
+    tree_insert(&las->pool, &las->running, id, rank_key(queue, job->since_ns), job->id,
+                0);
     if (las->limits_ns[queue] < INT64_MAX && job->gpus_now > 0)
         set_timer(las, view, id,
                   view->now_ns +
@@ -117,7 +119,7 @@ static void enter_waiting(struct las *las, const struct view *view, job_id id)
     uint32_t queue = queue_of(las, served_ns);
     clear_timer(las, id);
     las->jobs[id].queue = (uint8_t)queue;
-    sizes_push(&las->waiting, view, id, rank(queue, job->submit_ns), 0);
+    sizes_push(&las->waiting, view, id, rank_key(queue, job->submit_ns), 0);
     if (las->promote > 0 && queue > 0) {
         double ran_ns = (double)job->served_ns / (job->gpus ? job->gpus : 1);
         set_timer(las, view, id, view->now_ns + (int64_t)(las->promote * ran_ns));
@@ -146,7 +148,7 @@ static void las_observe(void *self, const struct view *view, const struct event 
     }
 }
 
-/* Candidates are those in a later queue: the last queue and the latest start first. */
+/* Candidates are jobs in later queues: the last queue and the latest start first. */
 static bool is_later(const void *self, job_id job, int64_t claim)
 {
     const struct las *las = self;
@@ -183,7 +185,7 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
     return 0;
 }
 
-/* Who has used up a queue moves on; who has waited long enough starts over. */
+/* Move running jobs to the next queue, and promote waiting ones to the first. */
 static void run_timers(struct las *las, const struct view *view)
 {
     while (las->timers.top != HEAP_NONE &&
@@ -210,12 +212,12 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
     run_timers(las, view);
     for (job_id job; (job = sizes_best(&las->waiting)) != JOB_NONE;) {
         int64_t queue = las->jobs[job].queue;
-        bool some_yield = next_later(las, JOB_NONE, queue) != JOB_NONE;
-        if (!some_yield && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
-            break; /* nothing is free, and the rest is in no earlier queue */
+        bool can_preempt = next_later(las, JOB_NONE, queue) != JOB_NONE;
+        if (!can_preempt && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
+            break; /* nothing is free, and no further job is in an earlier queue */
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && preempt_for(&las->preempt, view, plan, job, queue) &&
+            (can_preempt && preempt_for(&las->preempt, view, plan, job, queue) &&
              cost_test_pass(&las->cost_test, view, plan, mark, job)))
             sizes_take(&las->waiting, view, job);
         else

@@ -1,19 +1,19 @@
 /*
- * lrtp.c - trial jobs start at once, at the cost of those with the longest remaining time.
+ * lrtp.c - trial jobs start at once, preempting jobs with the longest remaining time.
  *
- *     key(j) = time until j is done if it runs on
+ *     key(j) = time until j ends if it runs on
  *
- * Two queues (trial.h).  While a trial job does not fit, the running best-effort job with
- * the largest key is told to leave, until some node can hold the trial job.  All who were
- * picked leave, though only those on the node that came to hold it were in the way;
- * 'spare' lets the others stay.
+ * Two queues (trial.h).  While a trial job does not fit, the running best-effort job
+ * with the largest key is preempted, until some node can hold the trial job.  All jobs
+ * picked are preempted, though only those on the node finally used were in the way;
+ * 'spare' spares the others.
  *
- * The rule of Big-C (Chen, Rao, Zhou, ATC 2017), a baseline of Yabuuchi, Taniwaki, Omura
- * (OpML 2019).  Who has most left loses least of what it has done, but nothing is known
- * of where it sits, how large it is and how long it takes to leave.  Needs estimates of
- * run times: jobs whose work is unknown count as the longest of all.
+ * The rule of Big-C (Chen, Rao, Zhou, ATC 2017), a baseline of Yabuuchi, Taniwaki,
+ * Omura (OpML 2019).  A job with much left loses the smallest part of its work, but the
+ * rule ignores where the job runs, how large it is and how long its checkpoint takes.
+ * Needs estimates of run times: jobs of unknown work count as the longest of all.
  *
- * While a job runs, its finish time stands still, so that is what is kept in order.
+ * While a job runs, its expected end does not change, so jobs are ordered by that.
  */
 #include "policy/policy.h"
 
@@ -25,8 +25,9 @@ struct lrtp {
     uint32_t preempt_max;
     bool spare;
     struct tree_pool pool;
-    struct tree running; /* who may be revoked, by finish time; last is first to go */
-    bool *inside;        /* by slot */
+    struct tree
+        running;  /* preemptible jobs, by expected end; the last is preempted first */
+    bool *inside; /* by slot: is in the tree */
     struct trial_queues trial;
     uint32_t cost_test; /* enum cost_test_choice */
 };
@@ -62,7 +63,7 @@ static void lrtp_observe(void *self, const struct view *view, const struct event
     trial_observe(&lrtp->trial, view, event);
 }
 
-/* Of equals the one with the lowest id, which stands last because of '~'. */
+/* Of equals the one with the lowest id is last, because of '~'. */
 static job_id longest_first(void *self, job_id last)
 {
     struct lrtp *lrtp = self;

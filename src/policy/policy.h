@@ -1,9 +1,9 @@
 /*
  * policy.h - the one interface behind which every scheduling policy sits.
  *
- * The simulator and the daemon call a policy through this table and in no
- * other way.  To add one: write src/policy/<name>.c that ends in a
- * 'const struct policy policy_<name>', and add it to the list in registry.c.
+ * The simulator and the daemon call a policy through this table and in no other way.
+ * To add one: write src/policy/<name>.c that ends in a 'const struct policy
+ * policy_<name>', and add it to the list in registry.c.
  */
 #pragma once
 
@@ -37,22 +37,21 @@ struct policy {
     void (*observe)(void *self, const struct view *view, const struct event *event);
 
     /*
-     * Put into 'plan' what should change from view->now_ns on.  Asked after every
-     * batch of events (but those that merely confirm an order: started, loaded) and
-     * at the time it asked for.
+     * Put into 'plan' what should change from view->now_ns on.  Called after every
+     * batch of events (except those that merely confirm an order: started, loaded) and
+     * at the time that the policy asked for.
      *
-     * Same view and same self give the same plan: no clock, no random numbers
-     * but those seeded in self, no I/O.  'scratch' is emptied after the call.
-     * On failure return a negative errno and say why; the plan is then thrown
-     * away and the cluster keeps running what it runs.  So is a plan that does
-     * not pass plan_check().
+     * Same view and same self give the same plan: no clock, no random numbers but those
+     * seeded in self, no I/O.  'scratch' is emptied after the call.  On failure return
+     * a negative errno and say why; the plan is then discarded and the cluster keeps
+     * running what it runs.  So is a plan that does not pass plan_check().
      */
     int (*decide)(void *self, const struct view *view, struct plan *plan,
                   struct arena *scratch, struct error *err);
 
     /*
-     * Optional.  Say why a waiting job waits, in this policy's own terms, and who is ahead of
-     * it.  Asked between decisions; changes nothing.
+     * Optional.  Say why a waiting job waits, in this policy's terms, and which jobs
+     * are ahead of it.  Called between decisions; changes nothing.
      */
     void (*explain)(const void *self, const struct view *view, job_id job,
                     struct reasons *reasons);

@@ -1,11 +1,11 @@
 /*
- * proportional.c - everybody's time split over the types as the accelerators are.
+ * proportional.c - each job's time is split over the types in proportion to their GPUs.
  *
- *     x[j][t] = accelerators[t] / accelerators
+ *     x[j][t] = GPUs[t] / GPUs
  *
- * It ignores how many there are, so together these shares are more than there is: rounds
- * give each type to who has had least of it.  Gavel divides by the rate that follows
- * (section 4.1); as a policy it is a plain round robin over unlike accelerators.
+ * It ignores the number of jobs, so these shares add up to more than the cluster has:
+ * rounds give each type to the job that has had least of it.  Gavel divides by the
+ * resulting rate (section 4.1); as a policy it is a plain round robin over unlike GPUs.
  */
 #include "policy/gavel/gavel.h"
 

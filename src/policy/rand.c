@@ -1,13 +1,13 @@
 /*
- * rand.c - trial jobs start at once, at the cost of whom chance picks.
+ * rand.c - trial jobs start at once, preempting jobs at random.
  *
- * Two queues (trial.h).  While a trial job does not fit, a running best-effort job, each
- * as likely as any other, is told to leave, until some node can hold the trial job.  All
- * who were picked leave, though only those on the node that came to hold it were in the
- * way; 'spare' lets the others stay.
+ * Two queues (trial.h).  While a trial job does not fit, a running best-effort job,
+ * each with the same probability, is preempted, until some node can hold the trial job.
+ * All jobs picked are preempted, though only those on the node finally used were in the
+ * way; 'spare' spares the others.
  *
- * A baseline of Yabuuchi, Taniwaki, Omura (OpML 2019): it shows what choosing the victim
- * is worth.  Not for use.
+ * A baseline of Yabuuchi, Taniwaki, Omura (OpML 2019): it shows what choosing the
+ * victim is worth.  Not for use.
  */
 #include "policy/policy.h"
 
@@ -20,7 +20,7 @@ struct rand {
     uint32_t cost_test; /* enum cost_test_choice */
 };
 
-static job_id drawn(void *self, job_id last)
+static job_id next_drawn(void *self, job_id last)
 {
     struct rand *rand = self;
     return trial_draw(&rand->trial, last);
@@ -31,7 +31,7 @@ static int rand_init(void *self, const struct view *view, uint64_t seed,
 {
     struct rand *rand = self;
     rand->trial = (struct trial_queues){ .self = rand,
-                                         .order = drawn,
+                                         .order = next_drawn,
                                          .preempt_max = rand->preempt_max,
                                          .spare = rand->spare,
                                          .cost_test.choice = rand->cost_test };

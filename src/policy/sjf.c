@@ -3,12 +3,12 @@
  *
  *     key(j) = estimated run time of j on the fastest type it may use
  *
- * Best for mean completion time when swaps are dear and estimates are good; a long
- * job can wait for ever while short ones keep coming.  Jobs whose work is unknown come
+ * Best for mean completion time when preemptions are dear and estimates are good; a
+ * long job can wait for ever while short ones keep arriving.  Jobs of unknown work come
  * last.
  *
- * Jobs of one size fit or do not fit together, so each size has a heap of its own
- * and a decision looks at the heads only, however long the queue.
+ * Jobs of one size fit or do not fit alike, so each size has its own heap and a
+ * decision tries the heads only, however long the queue.
  */
 #include "policy/policy.h"
 

@@ -2,19 +2,20 @@
  * srtf.c - shortest remaining time first, preemptive.
  *
  *     key(j) = time that the rest of j's work takes on the fastest type it may use,
- *              its loading not counted
+ *              without its time to resume
  *
- * Whoever needs least runs; a newcomer with less left than somebody who runs takes the
- * seats.  It minimises mean completion time if preemption is free, and decides as if it
- * were; the engine charges what a swap really costs, so with dear swaps it can lose to
- * sjf, even to fifo.  xion asks the price first.  Jobs whose work is unknown come last.
+ * The jobs with the least work left run; a job that arrives with less left than a
+ * running one preempts it.  It minimises mean completion time if preemption is free,
+ * and decides as if it were; the engine charges what a preemption really costs, so with
+ * dear ones it can lose to sjf, even to fifo.  xion tests the cost first.  Jobs of
+ * unknown work come last.
  *
- * What does not fit is passed over.  While a job runs, its finish time stands still, so
- * running jobs are kept in order of finish time and waiting ones in order of remaining
- * time, and neither order changes as time goes by.  Loading, and the
- * speed of where a job happens to run, are left out on both sides: counted for one only,
- * two jobs would displace each other for ever.  (A job on a slower type is therefore
- * taken for shorter than it is as it runs on, until it is heard of again.)
+ * Jobs that do not fit are passed over.  While a job runs, its expected end does not
+ * change, so running jobs are kept in order of expected end and waiting ones in order
+ * of remaining time, and neither order changes as time goes by.  The time to resume,
+ * and the speed of the type a job happens to run on, are left out on both sides:
+ * counted for one side only, two jobs would displace each other for ever.  (A job on a
+ * slower type is therefore taken for shorter than it is, until it reports progress.)
  */
 #include "policy/policy.h"
 
@@ -25,10 +26,10 @@
 #include "policy/shared/sizes.h"
 
 struct srtf {
-    struct sizes waiting; /* by remaining time           */
+    struct sizes waiting; /* by remaining time */
     struct tree_pool pool;
-    struct tree running; /* by finish time              */
-    bool *runs;          /* by slot: inside 'running'   */
+    struct tree running; /* by expected end */
+    bool *runs;          /* by slot: is in 'running' */
     struct preempt preempt;
     struct cost_test cost_test;
 };
@@ -43,7 +44,7 @@ static void leave_running(struct srtf *srtf, job_id job)
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
     if (!job_may_leave(&view->jobs[job]))
-        return; /* it is about to go on with another size */
+        return; /* it is about to continue with another size */
     int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
     if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
@@ -52,7 +53,7 @@ static void enter_running(struct srtf *srtf, const struct view *view, job_id job
     leave_running(srtf, job);
     tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
     srtf->runs[job] = true;
-    if (again) /* it may take longer than was thought */
+    if (again) /* it may take longer than expected before */
         preempt_touch(&srtf->preempt, job);
 }
 
@@ -75,7 +76,7 @@ static void srtf_observe(void *self, const struct view *view, const struct event
         sizes_remove(&srtf->waiting, view, event->job);
 }
 
-/* Candidates are those who will be done later than the newcomer; 'claim' is its time. */
+/* Candidates are jobs expected to end later than the waiting job would: 'claim'. */
 static bool needs_longer(const void *self, job_id job, int64_t claim_ns)
 {
     const struct srtf *srtf = self;
@@ -115,12 +116,12 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
     for (job_id job; (job = sizes_best(&srtf->waiting)) != JOB_NONE;) {
         int64_t left_ns = sizes_key(&srtf->waiting, job);
         int64_t claim_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
-        bool some_yield = next_longest(srtf, JOB_NONE, claim_ns) != JOB_NONE;
-        if (!some_yield && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
-            break; /* nothing is free, and the rest needs longer still */
+        bool can_preempt = next_longest(srtf, JOB_NONE, claim_ns) != JOB_NONE;
+        if (!can_preempt && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
+            break; /* nothing is free, and all further jobs need longer still */
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (some_yield && preempt_for(&srtf->preempt, view, plan, job, claim_ns) &&
+            (can_preempt && preempt_for(&srtf->preempt, view, plan, job, claim_ns) &&
              cost_test_pass(&srtf->cost_test, view, plan, mark, job)))
             sizes_take(&srtf->waiting, view, job);
         else

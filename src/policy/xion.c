@@ -1,19 +1,21 @@
 /*
- * xion.c - shortest remaining first, preempting only when it pays.
+ * xion.c - shortest remaining time first, preempting only when it pays.
  *
- *     key(j) = (time that the rest of j's work takes + its load time) / GPUs ^ gang
+ *     key(j) = (time that the rest of j's work takes + its time to resume) / GPUs ^ gang
  *
- * The smallest key goes first; what does not fit is passed over.  A waiting job may take
- * the seats of running ones with larger keys, those with the longest time left first, if
- * cost_model.h finds the swap worth its cost: with the swap the completion times of all in
- * sight must add up to less than without it, by more than theta times what is wasted.
+ * The smallest key goes first; jobs that do not fit are passed over.  A waiting job may
+ * preempt running ones with larger keys, those with the longest time left first, if
+ * cost_model.h finds that it pays: the completion times of the simulated jobs must add
+ * up to less than without the preemption, by more than theta times the GPU time it
+ * wastes.
  *
  * After Xion (Go et al., IEEE CLOUD 2023), of which the idea is published but not the
- * rule.  Ours departs from what one would guess in how it finds the newcomer's wait: by
- * playing the queue ahead, since under backlog others take first what comes free.
+ * rule.  Ours departs from what one would guess in how it finds the waiting time that
+ * is saved: by simulating the queue, since under backlog other jobs take first what
+ * becomes free.
  *
- * With free swaps it is much like srtf, but leaves out the swaps that help nobody.  Not
- * for jobs whose work is unknown: they come last and displace nobody.
+ * With free preemption it is much like srtf, but omits preemptions that help no job.
+ * Not for jobs of unknown work: they come last and preempt no job.
  */
 #include "policy/policy.h"
 
@@ -24,39 +26,39 @@
 #include "policy/shared/cost_test.h"
 #include "policy/shared/sizes.h"
 
-#define TRIES_MAX 16 /* swaps looked at in one decision */
+#define TRIES_MAX 16 /* preemptions tested in one decision */
 
-struct xion {
-    struct cost_test cost_test; /* always shut: every swap is asked for its worth */
+struct xion_policy {
+    struct cost_test cost_test; /* always on */
     struct sizes waiting;
     struct preempt preempt;
     const struct view *view; /* during a decision and its events */
     int64_t load_max_ns;     /* of all jobs so far */
 };
 
-static int64_t left_ns(const struct xion *xion, job_id job)
+static int64_t remaining_ns(const struct xion_policy *xion, job_id job)
 {
     int64_t finish_ns = xion->cost_test.model.run_pool.nodes[job].key;
     return finish_ns == INT64_MAX ? finish_ns : finish_ns - xion->view->now_ns;
 }
 
-/* Candidates are those who come later in the order; 'claim' is the newcomer's key. */
+/* Candidates are jobs with a larger key than the waiting job's: 'claim'. */
 static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
-    const struct xion *xion = self;
+    const struct xion_policy *xion = self;
     return job_may_leave(&xion->view->jobs[job]) &&
            cost_model_key_ns(&xion->cost_test.model, xion->view, job) > claim_ns;
 }
 
 static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
 {
-    const struct xion *xion = self;
+    const struct xion_policy *xion = self;
     const struct cost_model *model = &xion->cost_test.model;
     job_id job = last == JOB_NONE ? tree_last(&model->run_pool, &model->running)
                                   : tree_prev(&model->run_pool, last);
     while (job != TREE_NONE && !comes_later(self, job, claim_ns)) {
-        if (left_ns(xion, job) < claim_ns - xion->load_max_ns)
-            return JOB_NONE; /* and so do all that have less left */
+        if (remaining_ns(xion, job) < claim_ns - xion->load_max_ns)
+            return JOB_NONE; /* and so have all that end earlier */
         job = tree_prev(&model->run_pool, job);
     }
     return job == TREE_NONE ? JOB_NONE : job;
@@ -68,7 +70,7 @@ static const struct preempt_rule longest_first = { RULE_ORDER, next_longest,
 static int xion_init(void *self, const struct view *view, uint64_t seed,
                      struct arena *run, struct error *err)
 {
-    struct xion *xion = self;
+    struct xion_policy *xion = self;
     xion->cost_test.choice = COST_TEST_XION;
     cost_model_init(&xion->cost_test.model, view, run);
     sizes_init(&xion->waiting, run, view->job_max);
@@ -78,14 +80,14 @@ static int xion_init(void *self, const struct view *view, uint64_t seed,
 
 static void xion_observe(void *self, const struct view *view, const struct event *event)
 {
-    struct xion *xion = self;
+    struct xion_policy *xion = self;
     xion->view = view;
     cost_model_observe(&xion->cost_test.model, view, event);
     preempt_observe(&xion->preempt, view, event);
 
     if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED)
         preempt_touch(&xion->preempt,
-                      event->job); /* it may take longer than was thought */
+                      event->job); /* it may take longer than expected before */
     if (event_makes_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
         if (job->load_ns > xion->load_max_ns)
@@ -97,8 +99,8 @@ static void xion_observe(void *self, const struct view *view, const struct event
     }
 }
 
-/* Find room that others would have to leave; then ask whether that pays. */
-static bool swap_in(struct xion *xion, struct plan *plan, job_id job)
+/* Plan a preemption for the job; undo it unless it pays. */
+static bool preempt_if_it_pays(struct xion_policy *xion, struct plan *plan, job_id job)
 {
     size_t mark = plan_mark(plan);
     return preempt_for(&xion->preempt, xion->view, plan, job,
@@ -109,7 +111,7 @@ static bool swap_in(struct xion *xion, struct plan *plan, job_id job)
 static int xion_decide(void *self, const struct view *view, struct plan *plan,
                        struct arena *scratch, struct error *err)
 {
-    struct xion *xion = self;
+    struct xion_policy *xion = self;
     uint32_t tries = TRIES_MAX;
     xion->view = view;
 
@@ -118,12 +120,12 @@ static int xion_decide(void *self, const struct view *view, struct plan *plan,
         bool may_swap = tries > 0 && sizes_key(&xion->waiting, job) < INT64_MAX;
         if (!may_swap && plan_is_full(plan) && xion->waiting.cpu_only_count == 0)
             break;
-        bool seated = plan_grant(plan, job, NULL);
-        if (!seated && may_swap) {
-            seated = swap_in(xion, plan, job);
+        bool granted = plan_grant(plan, job, NULL);
+        if (!granted && may_swap) {
+            granted = preempt_if_it_pays(xion, plan, job);
             tries--;
         }
-        if (seated)
+        if (granted)
             sizes_take(&xion->waiting, view, job);
         else
             sizes_skip(&xion->waiting, job);
@@ -134,19 +136,19 @@ static int xion_decide(void *self, const struct view *view, struct plan *plan,
 
 static void xion_fini(void *self)
 {
-    struct xion *xion = self;
+    struct xion_policy *xion = self;
     sizes_release(&xion->waiting);
 }
 
 static void xion_explain(const void *self, const struct view *view, job_id job,
                          struct reasons *reasons)
 {
-    const struct xion *xion = self;
+    const struct xion_policy *xion = self;
     sizes_explain_left(&xion->waiting, view, job, reasons);
     cost_test_explain(&xion->cost_test, view, job, reasons);
 }
 
-#define AT(field) .offset = offsetof(struct xion, cost_test.model.settings.field)
+#define AT(field) .offset = offsetof(struct xion_policy, cost_test.model.settings.field)
 
 static const struct field xion_params[] = {
     { "theta", FIELD_NUMBER, AT(theta), "1", NULL,
@@ -172,7 +174,7 @@ const struct policy policy_xion = {
     .brief = "shortest remaining time first, preempting only when it pays",
     .source = "Go et al., IEEE CLOUD 2023",
     .params = xion_params,
-    .self_size = sizeof(struct xion),
+    .self_size = sizeof(struct xion_policy),
     .init = xion_init,
     .observe = xion_observe,
     .decide = xion_decide,

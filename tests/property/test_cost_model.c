@@ -1,6 +1,7 @@
 /*
- * The price of a swap in every world: as the stupid simulation below has it, above its
- * cost wherever a swap is made, and with free swaps never the worse choice.
+ * The price of a preemption in random worlds: what the plain simulation below says,
+ * more than its cost wherever a preemption is made, and with free preemptions never
+ * the worse choice.
  */
 #include "support/worlds.h"
 
@@ -14,7 +15,7 @@ extern const struct policy policy_xion, policy_srtf;
 
 #define JOBS 24
 
-/* --- the stupid version: one node, GPUs are counted ---------------------------------- */
+/* --- a plain simulation of one node that counts GPUs ------------------------------ */
 
 struct party {
     double key, run_s, from_s, end_s;
@@ -53,7 +54,7 @@ static struct party *best_that_fits(struct party *all, uint32_t count, uint32_t 
     return best;
 }
 
-/* Everybody's completion time, added up; 'done' ones only hold GPUs. */
+/* The sum of all completion times; 'done' jobs only hold GPUs. */
 static double play(struct party *all, uint32_t count, uint32_t gpus)
 {
     double sum_s = 0;
@@ -79,7 +80,7 @@ static struct job any_job(struct rng *rng, uint32_t gpus_max, double cost)
                          .load_ns = (int64_t)(cost * 1e9 * (1 + 50 * rng_unit(rng))) };
 }
 
-/* Fill the node, then queue as many as there are left. */
+/* Fill the node, and queue the other jobs. */
 static uint32_t fill(struct world *w, struct rng *rng, uint32_t gpus_max, double cost)
 {
     for (uint32_t i = 0; i < JOBS; i++) {
@@ -140,7 +141,7 @@ static void begin(struct world *w, struct cost_model *model)
 
 /* --- properties ------------------------------------------------------------------------- */
 
-static void the_price_is_what_the_stupid_version_says(void **state)
+static void the_price_is_what_a_plain_simulation_says(void **state)
 {
     FOR_EACH_SEED(seed, 60)
     {
@@ -169,7 +170,10 @@ static void the_price_is_what_the_stupid_version_says(void **state)
     }
 }
 
-/* The sum of completion times if whoever the plan seats runs, swaps being free. */
+/*
+ * The sum of completion times if the jobs that the plan grants run, with free
+ * preemptions.
+ */
 static double outcome(struct world *w, const struct cost_model *model)
 {
     struct party all[JOBS];
@@ -258,7 +262,7 @@ static double mean_ratio(double cost)
         arena_release(&arena);
     }
     printf("# cost %g: %.4f of srtf's completion time\n", cost, sum / count);
-    return getenv("BERTH_SEED") ? 0 : sum / count; /* of one world nothing is said */
+    return getenv("BERTH_SEED") ? 0 : sum / count; /* a single world proves nothing */
 }
 
 static void free_or_not_it_is_better_than_srtf_in_the_mean(void **state)
@@ -268,6 +272,6 @@ static void free_or_not_it_is_better_than_srtf_in_the_mean(void **state)
     assert_true(mean_ratio(3) <= 0.95);
 }
 
-RUN_CASES(TEST(the_price_is_what_the_stupid_version_says),
+RUN_CASES(TEST(the_price_is_what_a_plain_simulation_says),
           TEST(with_free_swaps_nothing_is_left_that_srtf_would_gain),
           TEST(free_or_not_it_is_better_than_srtf_in_the_mean));

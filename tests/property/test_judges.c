@@ -1,6 +1,6 @@
 /*
- * Each policy against its stupid version, which keeps nothing from one decision to the
- * next and looks at everything every time: same world, same events.
+ * Each policy against a plain version, which keeps nothing from one decision to the
+ * next and examines everything every time: same world, same events.
  */
 #include "support/worlds.h"
 
@@ -22,7 +22,7 @@
 extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy_srtf,
     policy_las;
 
-/* --- who waits and who runs, sorted anew ---------------------------------------------- */
+/* --- waiting and running jobs, sorted anew ---------------------------------------- */
 
 struct line {
     struct entry {
@@ -103,7 +103,7 @@ static int naive_sjf(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-/* --- making room, simply ------------------------------------------------------------------ */
+/* --- preemption, plainly ---------------------------------------------------------- */
 
 static bool grant_without(struct plan *plan, job_id job, const job_id *victims,
                           const bool *out, uint32_t count, const struct bits *avoid)
@@ -126,7 +126,7 @@ static bool is_used(const struct plan *plan, job_id victim)
     return false;
 }
 
-/* A gang over nodes: those whose room it did not use stay, until all are used. */
+/* A gang over nodes: keep victims with GPUs it did not use, until all are used. */
 static void spare_unused(struct plan *plan, job_id job, const job_id *victims,
                          bool *out, uint32_t count, size_t mark)
 {
@@ -142,7 +142,7 @@ static void spare_unused(struct plan *plan, job_id job, const job_id *victims,
     }
 }
 
-/* On this node, from the least preferred on, whoever need not go stays. */
+/* On this node, from the least preferred on, keep victims that are not needed. */
 static uint32_t spare_on(struct plan *plan, job_id job, const job_id *victims,
                          bool *out, uint32_t count, const struct bits *other_nodes)
 {
@@ -157,7 +157,10 @@ static uint32_t spare_on(struct plan *plan, job_id job, const job_id *victims,
     return left;
 }
 
-/* Of the last one's nodes that could hold it all the one that the fewest must leave. */
+/*
+ * Of the last victim's nodes that could hold the gang, the one with the fewest
+ * victims.
+ */
 static void spare_one_by_one(const struct view *view, struct plan *plan, job_id job,
                              const job_id *victims, bool *out, uint32_t count,
                              struct arena *scratch)
@@ -188,9 +191,9 @@ static void spare_one_by_one(const struct view *view, struct plan *plan, job_id 
     assert_true(grant_without(plan, job, victims, out, count, NULL));
 }
 
-/* The fewest candidates from the front that make room; then those not needed stay. */
-static bool naive_evict(const struct view *view, struct plan *plan, job_id id,
-                        const job_id *victims, uint32_t count, struct arena *scratch)
+/* The fewest candidates from the front that make room, without those not needed. */
+static bool naive_preempt(const struct view *view, struct plan *plan, job_id id,
+                          const job_id *victims, uint32_t count, struct arena *scratch)
 {
     const struct job *job = &view->jobs[id];
     bool out[JOBS_MAX] = { false };
@@ -221,7 +224,7 @@ static void by_work_left(const struct view *view, job_id job, int64_t *major,
     *major = view_work_left_ns(view, job);
 }
 
-/* When its work would be done; while it loads it is taken to be at work. */
+/* When its work would be done; a loading job counts as working. */
 static void by_finish(const struct view *view, job_id job, int64_t *major,
                       int64_t *minor)
 {
@@ -248,7 +251,7 @@ static int naive_srtf(void *self, const struct view *view, struct plan *plan,
                 !plan_changes(plan, running.entries[k].job))
                 victims[count++] = running.entries[k].job;
         if (!plan_grant(plan, entry->job, NULL))
-            naive_evict(view, plan, entry->job, victims, count, scratch);
+            naive_preempt(view, plan, entry->job, victims, count, scratch);
     }
     return 0;
 }
@@ -287,7 +290,7 @@ static void by_queue_and_start(const struct view *view, job_id job, int64_t *maj
     *minor = view->jobs[job].since_ns;
 }
 
-/* When some running job will have had its queue's share. */
+/* When some running job will have used up its queue. */
 static void wake_for_queues(const struct view *view, struct plan *plan,
                             const struct line *running)
 {
@@ -318,7 +321,7 @@ static int naive_las(void *self, const struct view *view, struct plan *plan,
                 !plan_changes(plan, running.entries[k].job))
                 victims[count++] = running.entries[k].job;
         if (!plan_grant(plan, entry->job, NULL) &&
-            !naive_evict(view, plan, entry->job, victims, count, scratch))
+            !naive_preempt(view, plan, entry->job, victims, count, scratch))
             some_wait = true;
     }
     if (some_wait)
@@ -342,7 +345,7 @@ static const struct seat *seats_of(const struct view *view, const struct plan *p
     return view_seats(view, job);
 }
 
-/* When somebody who has seats, or is given some by this plan, should have been done. */
+/* When a job that holds GPUs, or is granted some by this plan, should have ended. */
 static int64_t done_at_ns(const struct view *view, const struct plan *plan, job_id id)
 {
     const struct job *job = &view->jobs[id];
@@ -360,7 +363,7 @@ static int64_t done_at_ns(const struct view *view, const struct plan *plan, job_
            (int64_t)llround(left / rate_per_s * 1e9);
 }
 
-/* Everybody who holds seats or is given some by this plan, by when they should be done. */
+/* All jobs that hold GPUs or are granted some by this plan, by expected end. */
 static void collect_holders(struct line *line, const struct view *view,
                             const struct plan *plan)
 {
@@ -383,7 +386,7 @@ static bool holds(const struct view *view, const struct room *room, node_id node
            room->cpu_milli >= job->cpu_milli && room->mem_mib >= job->mem_mib;
 }
 
-/* Let everybody end when expected: the first node that then holds 'head', and when. */
+/* If all jobs end when expected: the first node that then holds 'head', and when. */
 static node_id shadow_of(const struct view *view, const struct plan *plan, job_id head,
                          int64_t *ret_shadow_ns)
 {
@@ -451,7 +454,7 @@ struct judge {
     const char *settings;
     int (*decide)(void *self, const struct view *view, struct plan *plan,
                   struct arena *scratch, struct error *err);
-    bool exact; /* compare every event, not only who ran when */
+    bool exact; /* compare every event, not only which job ran when */
 };
 
 static void compare(const struct judge *judge, const struct worlds_setup *kinds,
@@ -490,7 +493,7 @@ static const struct worlds_setup any[] = {
     { .jobs = JOBS, .faults = true },
 };
 
-/* Where the speed of a running job says nothing about its work. */
+/* Clusters where the speed of a running job says nothing about its work. */
 static const struct worlds_setup one_speed[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .one_speed = true },

@@ -1,7 +1,7 @@
 /*
- * What holds for every policy in the registry, in every world: the books add up after
- * every event, every job ends once, the same seed gives the same run, and deciding
- * allocates nothing.
+ * What holds for every policy of the registry in every world: the accounts balance
+ * after every event, every job ends once, the same seed gives the same run, and a
+ * decision allocates no memory.
  */
 #include "support/counting.h"
 #include "support/worlds.h"
@@ -32,7 +32,7 @@ static int watched_decide(void *self, const struct view *view, struct plan *plan
     return r;
 }
 
-/* The policy with its decisions watched. */
+/* The policy with its decisions observed. */
 static struct policy watch(const struct policy *policy)
 {
     struct policy copy = *policy;
@@ -70,7 +70,7 @@ static bool has_setting(const struct policy *policy, const char *name)
     return false;
 }
 
-/* Its shares come from a solver, which keeps memory of its own; the rest of it does not. */
+/* Its shares come from a solver that allocates memory; the rest of it does not. */
 static bool has_solver(const struct policy *policy)
 {
     static const char *const names[] = { "gavel-las",         "gavel-makespan",
@@ -83,7 +83,7 @@ static bool has_solver(const struct policy *policy)
     return false;
 }
 
-/* Policies as they are, then those that have a setting with that. */
+/* Policies with defaults, then those that have this setting with it. */
 static void each_keeps_the_books(uint64_t seed, const char *name, const char *settings)
 {
     for (const struct policy *const *p = policy_list; *p; p++) {
@@ -130,7 +130,7 @@ static void the_books_add_up_and_every_job_ends_once(void **state)
 
 /* --- some nodes only ---------------------------------------------------------------- */
 
-/* Who must not be left waiting while there is room where he may be. */
+/* Which jobs must not wait while nodes they may use have enough free. */
 enum served { SERVES_ALL, SERVES_FIRST, SERVES_TRIALS };
 
 static const struct {
@@ -144,7 +144,8 @@ static const struct {
 };
 
 static enum served watched_serves;
-static uint64_t left_waiting; /* for want of room: a test of nothing passes too */
+static uint64_t
+    left_waiting; /* for lack of GPUs: a test that compares nothing must fail */
 
 static job_id first_waiting(const struct view *view)
 {
@@ -156,7 +157,7 @@ static job_id first_waiting(const struct view *view)
     return first;
 }
 
-/* The policy's plan, and then everybody who waits and ought to be served is tried. */
+/* The policy's plan; then every waiting job that should have been served is tried. */
 static int eager_decide(void *self, const struct view *view, struct plan *plan,
                         struct arena *scratch, struct error *err)
 {
@@ -174,7 +175,7 @@ static int eager_decide(void *self, const struct view *view, struct plan *plan,
     return r;
 }
 
-static void nobody_waits_while_the_nodes_he_may_use_have_room(void **state)
+static void no_job_waits_while_nodes_it_may_use_have_room(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
@@ -218,7 +219,7 @@ static void the_same_seed_gives_the_same_run(void **state)
     }
 }
 
-static void an_executor_that_says_everything_twice_changes_nothing(void **state)
+static void an_executor_that_reports_everything_twice_changes_nothing(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
@@ -240,7 +241,7 @@ static void an_executor_that_says_everything_twice_changes_nothing(void **state)
 
 /* --- jobs that learn ------------------------------------------------------------------ */
 
-/* Most of them elastic, and not all of what a step takes is divided. */
+/* Most of them elastic, and part of a step's time is not divided. */
 static void add_learning(struct worlds *world, uint64_t seed)
 {
     static const char *const curves[] = { "exp:mu=0.9", "inv:a=0.01,b=0,kmax=50",
@@ -311,11 +312,11 @@ static int errs_decide(void *self, const struct view *view, struct plan *plan,
     for (job_id job = 0; job < view->job_max; job++)
         if (job_may_leave(&view->jobs[job]) && !plan_changes(plan, job))
             plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
-    plan_wake(plan, view->now_ns + 1); /* ask me again */
+    plan_wake(plan, view->now_ns + 1); /* call again */
     return decisions % 4 == 0 ? -EINVAL : -EDOM;
 }
 
-static void a_plan_thrown_away_leaves_the_cluster_as_it_was(void **state)
+static void a_discarded_plan_leaves_the_cluster_as_it_was(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS / 2 + 1)
     for (const struct policy *const *p = policy_list; *p; p++) {
@@ -327,7 +328,7 @@ static void a_plan_thrown_away_leaves_the_cluster_as_it_was(void **state)
         decisions = 0;
         worlds_make(&world, &kinds[seed.now % 2], seed.now);
         world.setup.policy = &errs;
-        run_play(&run, &world.setup); /* the books are checked after every event */
+        run_play(&run, &world.setup); /* the accounts are checked after every event */
 
         assert_true(run.engine.refused_count > 0);
         assert_int_equal(run.ended, run.accepted);
@@ -370,8 +371,8 @@ static void half_a_gang_is_refused_and_the_reason_kept(void **state)
 
 RUN_CASES(TEST(half_a_gang_is_refused_and_the_reason_kept),
           TEST(the_books_add_up_and_every_job_ends_once),
-          TEST(nobody_waits_while_the_nodes_he_may_use_have_room),
+          TEST(no_job_waits_while_nodes_it_may_use_have_room),
           TEST(the_same_seed_gives_the_same_run),
-          TEST(an_executor_that_says_everything_twice_changes_nothing),
+          TEST(an_executor_that_reports_everything_twice_changes_nothing),
           TEST(jobs_that_learn_are_resized_and_end_once),
-          TEST(a_plan_thrown_away_leaves_the_cluster_as_it_was));
+          TEST(a_discarded_plan_leaves_the_cluster_as_it_was));

@@ -1,7 +1,7 @@
 /*
- * FitGpp in random worlds: no trial job waits while somebody could make room for it,
- * nobody is preempted more often than the cap allows, and the victim is the one that
- * looking at everybody finds.
+ * FitGpp in random worlds: no trial job waits while a job could be preempted for it,
+ * no job is preempted more often than the cap allows, and the victim is the one that
+ * an exhaustive search finds.
  */
 #include "support/worlds.h"
 
@@ -31,7 +31,7 @@ static const struct worlds_setup kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* --- looking at everybody ------------------------------------------------------------ */
+/* --- the exhaustive search -------------------------------------------------------- */
 
 static double squared_share(uint32_t of, uint32_t all)
 {
@@ -123,14 +123,14 @@ static void judge(const struct view *view, const struct plan *plan, bool fixed,
         assert_true(makes_room(view, plan, chosen, newcomer));
 }
 
-/* --- fitgpp, watched ----------------------------------------------------------------------- */
+/* --- fitgpp, observed ------------------------------------------------------------- */
 
 struct watched {
-    struct victims running, fixed; /* of our own, told the same events */
+    struct victims running, fixed; /* ours, which see the same events */
     max_align_t fitgpp[];          /* the policy's self */
 };
 
-static uint64_t choices; /* of all worlds: a test of nothing passes too */
+static uint64_t choices; /* in all worlds: a test that compares nothing must fail */
 
 static int watched_init(void *self, const struct view *view, uint64_t seed,
                         struct arena *run, struct error *err)
@@ -168,7 +168,10 @@ static bool fits_a_node(const struct view *view, const struct job *job)
     return job->gpus <= most && job->nodes <= 1;
 }
 
-/* Whatever has been planned so far, both ways to choose agree with looking at everybody. */
+/*
+ * Whatever has been planned so far, both ways to choose agree with the exhaustive
+ * search.
+ */
 static void compare_choices(struct watched *w, const struct view *view,
                             const struct plan *plan)
 {
@@ -198,7 +201,8 @@ static int watched_decide(void *self, const struct view *view, struct plan *plan
         if (job->state != JOB_WAITING || job->class != CLASS_TE ||
             plan_holds(plan, id) || !fits_a_node(view, job))
             continue;
-        judge(view, plan, false, job, JOB_NONE); /* waits: so nobody could make room */
+        judge(view, plan, false, job,
+              JOB_NONE); /* it waits, so no preemption could make room */
     }
     return r;
 }
@@ -209,7 +213,7 @@ static void watched_fini(void *self)
     policy_fitgpp.fini(w->fitgpp);
 }
 
-static void choices_are_what_looking_at_everybody_finds(void **state)
+static void choices_are_what_an_exhaustive_search_finds(void **state)
 {
     struct policy watched = { .name = "watched",
                               .self_size =
@@ -241,8 +245,8 @@ static void choices_are_what_looking_at_everybody_finds(void **state)
 #define NODE_GPUS 8
 #define CROWD (NODES * NODE_GPUS)
 
-/* More than a block of the index holds; ids on both sides of what fits its ages. */
-struct crowd {
+/* More jobs than a block of the index holds; ids below and above the largest age. */
+struct many_jobs {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
@@ -251,17 +255,17 @@ struct crowd {
     struct victims running, fixed;
     struct rng rng;
     job_id seated[CROWD];
-    uint64_t count; /* so far: makes ids that are unique and in no order */
+    uint64_t count; /* number so far, for ids that are unique and in no order */
 };
 
-static void tell(struct crowd *crowd, struct event *event)
+static void tell(struct many_jobs *crowd, struct event *event)
 {
     assert_true(state_apply(&crowd->state, event));
     victims_observe(&crowd->running, &crowd->state.view, event);
     victims_observe(&crowd->fixed, &crowd->state.view, event);
 }
 
-static void crowd_seat(struct crowd *crowd, uint32_t at)
+static void crowd_seat(struct many_jobs *crowd, uint32_t at)
 {
     struct job job = { .id = INT32_MAX - 32768 + crowd->count++ * 7919 % 65536,
                        .gpus = 1,
@@ -289,7 +293,7 @@ static void crowd_seat(struct crowd *crowd, uint32_t at)
                                  .loaded = true });
 }
 
-static void crowd_unseat(struct crowd *crowd, uint32_t at)
+static void crowd_unseat(struct many_jobs *crowd, uint32_t at)
 {
     const struct job *job = &crowd->state.jobs[crowd->seated[at]];
     tell(crowd, &(struct event){ .kind = EVENT_FINISHED,
@@ -298,7 +302,7 @@ static void crowd_unseat(struct crowd *crowd, uint32_t at)
     crowd->seated[at] = JOB_NONE;
 }
 
-static void crowd_make(struct crowd *crowd, uint64_t seed)
+static void crowd_make(struct many_jobs *crowd, uint64_t seed)
 {
     memset(crowd, 0, sizeof *crowd);
     arena_init(&crowd->arena, 0);
@@ -321,7 +325,7 @@ static void crowd_make(struct crowd *crowd, uint64_t seed)
         crowd_seat(crowd, at);
 }
 
-static void crowd_choose(struct crowd *crowd)
+static void crowd_choose(struct many_jobs *crowd)
 {
     const struct view *view = &crowd->state.view;
     struct job trial = { .class = CLASS_TE, .types = 1 };
@@ -341,7 +345,7 @@ static void crowd_choose(struct crowd *crowd)
 
 static void a_choice_among_thousands_is_no_different(void **state)
 {
-    static struct crowd crowd;
+    static struct many_jobs crowd;
     crowd_make(&crowd, 1);
     for (uint32_t round = 0; round < 60; round++) {
         for (uint32_t i = 0; i < 40; i++) {
@@ -380,6 +384,6 @@ static void every_setting_ends_every_job(void **state)
     }
 }
 
-RUN_CASES(TEST(choices_are_what_looking_at_everybody_finds),
+RUN_CASES(TEST(choices_are_what_an_exhaustive_search_finds),
           TEST(a_choice_among_thousands_is_no_different),
           TEST(every_setting_ends_every_job));

@@ -1,4 +1,4 @@
-/* What a swap is expected to cost and to bring, worked out by hand. */
+/* What a preemption is expected to cost and to bring, worked out by hand. */
 #include "support/world.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 static struct cost_model model;
 static struct preemption_price price;
 
-/* Only what is in sight counts. */
+/* Only the simulated jobs count. */
 static const struct cost_model_settings exact = {
     .theta = 1, .hysteresis = 1, .quantile = 0.7, .depth = 32
 };
 
 #define NEAR(a, b) (fabs((a) - (b)) < 1e-6)
 
-/* A worth that knows all that waits and runs. */
+/* Set up a cost model that knows all waiting and running jobs. */
 static void begin(struct world *w, struct cost_model_settings settings)
 {
     model = (struct cost_model){ .settings = settings };
@@ -42,8 +42,8 @@ static struct job a_job(uint32_t gpus, double work_s, int64_t pause_s, int64_t l
 
 /*
  * Alone on four GPUs, with four each:
- *     keep: victim ends at 1000, newcomer at 1000 + 30 + 100          2130
- *     swap: newcomer at 10 + 30 + 100, victim at 140 + 20 + 1000      1300
+ *     keep: victim ends at 1000, beneficiary at 1000 + 30 + 100          2130
+ *     swap: beneficiary at 10 + 30 + 100, victim at 140 + 20 + 1000      1300
  */
 static void a_swap_of_two_is_the_difference_of_their_ends(void **state)
 {
@@ -59,10 +59,11 @@ static void a_swap_of_two_is_the_difference_of_their_ends(void **state)
 }
 
 /*
- * Two nodes; the other one comes free in 50 s, but not for the newcomer, who has to wait for
- * the victim's: keep 1000 + 100, swap 100 + (50 + 1000) where the victim goes on elsewhere.
+ * Two nodes; the other one becomes free in 50 s, but the beneficiary may not use it
+ * and has to wait for the victim's: keep 1000 + 100, swap 100 + (50 + 1000), where the
+ * victim resumes elsewhere.
  */
-static void room_where_it_may_not_be_is_none(void **state)
+static void gpus_on_nodes_it_may_not_use_do_not_count(void **state)
 {
     struct world w;
     world_init_as(&w, "2xv100:4");
@@ -101,7 +102,7 @@ static void a_second_decides(void **state)
     assert_true(NEAR(price.gain_s, 0));
 }
 
-static void what_is_wasted_must_come_in_theta_times(void **state)
+static void the_gain_must_exceed_theta_times_the_waste(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 171 + 120, 10, 20)); /* gain 121, cost 120 */
@@ -131,7 +132,7 @@ static void several_victims_each_lose(void **state)
     assert_true(NEAR(price.cost_gpu_s, 120));
 }
 
-static void a_gang_that_needs_longer_is_not_worth_four(void **state)
+static void a_longer_gang_does_not_pay_for_four_victims(void **state)
 {
     struct world *w = *state;
     job_id old[4];
@@ -144,7 +145,7 @@ static void a_gang_that_needs_longer_is_not_worth_four(void **state)
     assert_true(NEAR(price.gain_s, 50 - 100));
 }
 
-/* A gang that leaves makes room for the newcomer, and for three who wait as well. */
+/* Preempting a gang makes room for the beneficiary and for three other waiting jobs. */
 static void others_in_the_queue_count(void **state)
 {
     struct world *w = *state;
@@ -161,8 +162,8 @@ static void others_in_the_queue_count(void **state)
     assert_true(NEAR(price.gain_s, 700));
 }
 
-/* A shorter one that waits takes what comes free first. */
-static void the_queue_ahead_is_waited_for(void **state)
+/* A shorter waiting job takes the first GPUs that become free. */
+static void the_wait_includes_the_queue_ahead(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(2, 1000, 0, 0));
@@ -178,7 +179,7 @@ static void the_queue_ahead_is_waited_for(void **state)
     assert_true(NEAR(price.wait_saved_s, 120));
 }
 
-static void who_is_loading_has_nothing_to_save(void **state)
+static void a_loading_job_has_nothing_to_save(void **state)
 {
     struct world *w = *state;
     job_id old = world_queued(w, a_job(4, 1000, 500, 20));
@@ -196,7 +197,7 @@ static void who_is_loading_has_nothing_to_save(void **state)
     assert_true(NEAR(price.gain_s, 1000 - 2 * 500 - 100 - 20));
 }
 
-static void who_ends_before_it_could_leave_stays(void **state)
+static void a_job_about_to_end_is_not_preempted(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 50, 60, 0));
@@ -206,7 +207,7 @@ static void who_ends_before_it_could_leave_stays(void **state)
     assert_true(price.wait_saved_s < 0);
 }
 
-static void doubt_speaks_against_a_swap(void **state)
+static void uncertain_estimates_count_against_a_swap(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 150, 0, 0));
@@ -219,7 +220,7 @@ static void doubt_speaks_against_a_swap(void **state)
     assert_false(ask(w, new, &old, 1));
 }
 
-/* One who waits 1000 - 10 by what can be seen will wait longer. */
+/* A job with a visible wait of 1000 - 10 will wait longer. */
 static void a_wait_is_stretched_by_those_yet_to_come(void **state)
 {
     struct world *w = *state;
@@ -233,7 +234,7 @@ static void a_wait_is_stretched_by_those_yet_to_come(void **state)
     assert_true(NEAR(price.gain_s, 830 + 495));
 }
 
-static void the_one_who_has_just_begun_needs_more(void **state)
+static void a_victim_that_has_just_begun_needs_a_larger_gain(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 300, 10, 20)); /* gain 130, cost 120 */
@@ -246,7 +247,7 @@ static void the_one_who_has_just_begun_needs_more(void **state)
     assert_true(ask(w, new, &old, 1));
 }
 
-static void unknown_work_displaces_nobody_and_is_guessed(void **state)
+static void unknown_work_preempts_no_job_and_is_guessed(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 0, 0, 0));
@@ -254,9 +255,9 @@ static void unknown_work_displaces_nobody_and_is_guessed(void **state)
     job_id vague = world_queued(w, a_job(4, 0, 0, 0));
     begin(w, exact);
     assert_false(ask(w, vague, &old, 1));
-    assert_false(ask(w, new, &old, 1)); /* it may end any moment */
+    assert_false(ask(w, new, &old, 1)); /* it may end at any moment */
     world_pass(w, SECONDS(500));
-    assert_true(ask(w, new, &old, 1)); /* as long again, one must think */
+    assert_true(ask(w, new, &old, 1)); /* expected to run as long again */
 }
 
 static void what_is_not_declared_is_modelled_or_measured(void **state)
@@ -284,14 +285,15 @@ static void what_is_not_declared_is_modelled_or_measured(void **state)
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_swap_of_two_is_the_difference_of_their_ends),
-          CASE(room_where_it_may_not_be_is_none), CASE(a_second_decides),
-          CASE(what_is_wasted_must_come_in_theta_times),
+          CASE(gpus_on_nodes_it_may_not_use_do_not_count), CASE(a_second_decides),
+          CASE(the_gain_must_exceed_theta_times_the_waste),
           CASE(several_victims_each_lose),
-          CASE(a_gang_that_needs_longer_is_not_worth_four),
-          CASE(others_in_the_queue_count), CASE(the_queue_ahead_is_waited_for),
-          CASE(who_is_loading_has_nothing_to_save),
-          CASE(who_ends_before_it_could_leave_stays), CASE(doubt_speaks_against_a_swap),
+          CASE(a_longer_gang_does_not_pay_for_four_victims),
+          CASE(others_in_the_queue_count), CASE(the_wait_includes_the_queue_ahead),
+          CASE(a_loading_job_has_nothing_to_save),
+          CASE(a_job_about_to_end_is_not_preempted),
+          CASE(uncertain_estimates_count_against_a_swap),
           CASE(a_wait_is_stretched_by_those_yet_to_come),
-          CASE(the_one_who_has_just_begun_needs_more),
-          CASE(unknown_work_displaces_nobody_and_is_guessed),
+          CASE(a_victim_that_has_just_begun_needs_a_larger_gain),
+          CASE(unknown_work_preempts_no_job_and_is_guessed),
           CASE(what_is_not_declared_is_modelled_or_measured));

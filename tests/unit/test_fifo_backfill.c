@@ -1,4 +1,4 @@
-/* EASY backfilling: who may go ahead of the head of the queue. */
+/* EASY backfilling: which jobs may start before the head of the queue. */
 #include "support/world.h"
 
 extern const struct policy policy_fifo_backfill;
@@ -11,7 +11,7 @@ static job_id head_that_waits(struct world *w)
     return world_queued(w, (struct job){ .gpus = 4, .steps_total = 10 });
 }
 
-static void one_that_is_not_in_the_way_may_go_ahead(void **state)
+static void a_job_on_other_nodes_may_go_ahead(void **state)
 {
     struct world *w = *state;
     job_id head = head_that_waits(w);
@@ -22,7 +22,7 @@ static void one_that_is_not_in_the_way_may_go_ahead(void **state)
         plan_holds(w->plan, longer)); /* on node 1; the head will be on node 0 */
 }
 
-static void one_that_would_be_in_the_way_waits(void **state)
+static void a_job_that_would_delay_the_head_waits(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -36,7 +36,7 @@ static void one_that_would_be_in_the_way_waits(void **state)
     world_release(&one);
 }
 
-static void its_loading_counts(void **state)
+static void its_time_to_resume_counts(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -49,7 +49,7 @@ static void its_loading_counts(void **state)
     world_release(&one);
 }
 
-static void one_that_does_not_say_may_only_go_elsewhere(void **state)
+static void a_job_of_unknown_length_may_only_use_other_nodes(void **state)
 {
     struct world *w = *state;
     head_that_waits(w);
@@ -68,7 +68,7 @@ static void one_that_does_not_say_may_only_go_elsewhere(void **state)
     world_release(&one);
 }
 
-static void those_behind_go_in_order_of_submission(void **state)
+static void later_jobs_start_in_order_of_submission(void **state)
 {
     struct world *w = *state;
     head_that_waits(w);
@@ -81,7 +81,7 @@ static void those_behind_go_in_order_of_submission(void **state)
     assert_false(plan_holds(w->plan, second));
 }
 
-static void the_reservation_moves_when_somebody_ends_early(void **state)
+static void the_reservation_moves_when_a_job_ends_early(void **state)
 {
     struct world *w = *state;
     job_id early =
@@ -90,7 +90,7 @@ static void the_reservation_moves_when_somebody_ends_early(void **state)
     job_id head = world_queued(w, (struct job){ .gpus = 4, .steps_total = 10 });
     job_id job = world_queued(w, (struct job){ .gpus = 1, .steps_total = 70 });
     world_decide(w, &policy_fifo_backfill);
-    assert_true(plan_holds(w->plan, job)); /* the head is to be on node 1, at 50s */
+    assert_true(plan_holds(w->plan, job)); /* the head will start on node 1, at 50s */
 
     world_apply(w,
                 (struct event){ .kind = EVENT_FINISHED, .job = early, .steps = 100 });
@@ -99,7 +99,7 @@ static void the_reservation_moves_when_somebody_ends_early(void **state)
     assert_false(plan_holds(w->plan, job));
 }
 
-static void nobody_is_displaced(void **state)
+static void no_job_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id head = head_that_waits(w);
@@ -110,9 +110,8 @@ static void nobody_is_displaced(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(one_that_is_not_in_the_way_may_go_ahead),
-          CASE(one_that_would_be_in_the_way_waits), CASE(its_loading_counts),
-          CASE(one_that_does_not_say_may_only_go_elsewhere),
-          CASE(those_behind_go_in_order_of_submission),
-          CASE(the_reservation_moves_when_somebody_ends_early),
-          CASE(nobody_is_displaced));
+RUN_CASES(CASE(a_job_on_other_nodes_may_go_ahead),
+          CASE(a_job_that_would_delay_the_head_waits), CASE(its_time_to_resume_counts),
+          CASE(a_job_of_unknown_length_may_only_use_other_nodes),
+          CASE(later_jobs_start_in_order_of_submission),
+          CASE(the_reservation_moves_when_a_job_ends_early), CASE(no_job_is_preempted));

@@ -24,13 +24,13 @@ static void a_job_that_comes_back_gets_its_old_place(void **state)
     assert_order(&queue, NULL, 0);
     for (int i = 0; i < 5; i++) {
         jobs[i] = world_queued(&w, (struct job){ .gpus = 1 });
-        world_pass(&w, i == 1 ? 0 : 1); /* the second and the third come together */
+        world_pass(&w, i == 1 ? 0 : 1); /* the second and the third arrive together */
         fifo_queue_add(&queue, &w.state.view, jobs[i]);
     }
     assert_order(&queue, jobs, 5);
     for (int i = 0; i < 5; i++) {
         fifo_queue_remove(&queue, jobs[i]);
-        fifo_queue_remove(&queue, jobs[i]); /* it does not mind */
+        fifo_queue_remove(&queue, jobs[i]); /* changes nothing */
         assert_int_equal(queue.count, 4);
         fifo_queue_add(&queue, &w.state.view, jobs[i]);
         fifo_queue_add(&queue, &w.state.view, jobs[i]);

@@ -1,4 +1,7 @@
-/* FitGpp: whose seats a trial job takes, what is reserved for it, and who is safe. */
+/*
+ * FitGpp: which GPUs a trial job takes, what is pending for it, and which jobs are
+ * protected.
+ */
 #include "support/world.h"
 
 extern const struct policy policy_fitgpp;
@@ -21,7 +24,7 @@ static uint32_t revoked_count(const struct world *w)
     return count;
 }
 
-static void a_trial_job_that_fits_disturbs_nobody(void **state)
+static void a_trial_job_that_fits_preempts_no_job(void **state)
 {
     struct world *w = *state;
     job_id running = world_running(w, be(6, 0));
@@ -62,7 +65,7 @@ static void a_short_grace_period_outweighs_the_size(void **state)
     assert_true(plan_holds(w->plan, slow));
 }
 
-/* Without the grace period in the score, the smaller one goes. */
+/* Without the grace period in the score, the smaller one is preempted. */
 static void with_s_zero_only_the_size_counts(void **state)
 {
     struct world *w = *state;
@@ -77,7 +80,7 @@ static void with_s_zero_only_the_size_counts(void **state)
     assert_true(plan_holds(w->plan, quick));
 }
 
-static void without_grace_periods_the_smallest_that_makes_room_goes(void **state)
+static void without_grace_periods_the_smallest_victim_is_chosen(void **state)
 {
     struct world *w = *state;
     job_id tiny = world_running_on(w, 0, be(1, 0));
@@ -89,11 +92,11 @@ static void without_grace_periods_the_smallest_that_makes_room_goes(void **state
     world_decide(w, &policy_fitgpp);
 
     assert_true(world_waits_for(w, trial, small));
-    assert_true(plan_holds(w->plan, tiny)); /* its one would not be enough */
+    assert_true(plan_holds(w->plan, tiny)); /* its one GPU would not be enough */
     assert_true(plan_holds(w->plan, large));
 }
 
-static void of_equals_the_lowest_id_goes(void **state)
+static void of_equals_the_lowest_id_is_preempted(void **state)
 {
     struct world *w = *state;
     struct job job = be(4, SECONDS(30));
@@ -111,8 +114,11 @@ static void of_equals_the_lowest_id_goes(void **state)
     assert_true(plan_holds(w->plan, younger));
 }
 
-/* Alone: 2/8 + 4 against 1 + 2.  With a safe job of 100 times the grace: 0.29 and 1.02. */
-static void the_maxima_are_over_the_safe_ones_too(void **state)
+/*
+ * Alone: 2/8 + 4 against 1 + 2. With a protected job of 100 times the grace: 0.29 and
+ * 1.02.
+ */
+static void the_maxima_are_over_protected_jobs_too(void **state)
 {
     struct world *w = *state;
     world_release(w);
@@ -131,7 +137,7 @@ static void the_maxima_are_over_the_safe_ones_too(void **state)
     assert_true(plan_holds(w->plan, safe));
 }
 
-static void who_was_preempted_once_is_safe_for_life(void **state)
+static void a_job_preempted_once_is_protected_for_good(void **state)
 {
     struct world *w = *state;
     job_id first = world_running_on(w, 0, be(8, SECONDS(1)));
@@ -149,7 +155,7 @@ static void who_was_preempted_once_is_safe_for_life(void **state)
     assert_true(world_waits_for(w, trial, first));
 }
 
-static void a_trial_job_waits_when_nobody_may_be_preempted(void **state)
+static void a_trial_job_waits_when_no_job_may_be_preempted(void **state)
 {
     struct world *w = *state;
     job_id safe = world_running_on(w, 0, be(8, 0));
@@ -162,8 +168,8 @@ static void a_trial_job_waits_when_nobody_may_be_preempted(void **state)
 
     assert_int_equal(plan_change_count(w->plan), 0);
     assert_false(plan_holds(w->plan, trial));
-    assert_false(
-        plan_holds(w->plan, other)); /* it would fit: what frees is the trial's */
+    assert_false(plan_holds(
+        w->plan, other)); /* it would fit: what becomes free is the trial job's */
 }
 
 static void a_trial_job_behind_one_that_waits_still_starts(void **state)
@@ -181,7 +187,7 @@ static void a_trial_job_behind_one_that_waits_still_starts(void **state)
 }
 
 /* Two free beside a victim of two: all four are the trial job's from now on. */
-static void what_is_free_beside_the_victim_is_reserved_at_once(void **state)
+static void gpus_free_beside_the_victim_are_kept_at_once(void **state)
 {
     struct world *w = *state;
     job_id victim = world_running_on(w, 0, be(2, SECONDS(60)));
@@ -210,7 +216,7 @@ static void a_victim_larger_than_needed_leaves_the_rest_to_the_queue(void **stat
 
     job_id other = world_queued(w, be(6, 0));
     world_decide_again(w);
-    assert_false(plan_holds(w->plan, other)); /* the victim is still there */
+    assert_false(plan_holds(w->plan, other)); /* the victim still runs */
 
     world_pass(w, SECONDS(60));
     world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = victim });
@@ -218,10 +224,10 @@ static void a_victim_larger_than_needed_leaves_the_rest_to_the_queue(void **stat
     world_decide_again(w);
     assert_false(
         plan_holds(w->plan, victim));         /* eight do not fit: it heads the queue */
-    assert_false(plan_holds(w->plan, other)); /* and nobody passes it                 */
+    assert_false(plan_holds(w->plan, other)); /* and no job overtakes it */
 }
 
-static void best_effort_jobs_get_no_promise_of_what_a_victim_leaves(void **state)
+static void best_effort_jobs_get_no_pending_allocation(void **state)
 {
     struct world *w = *state;
     job_id victim = world_running_on(w, 0, be(8, SECONDS(60)));
@@ -248,7 +254,7 @@ static void a_victim_that_ends_in_its_grace_makes_room_as_well(void **state)
     world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = victim });
     world_decide_again(w);
 
-    assert_int_equal(plan_change_count(w->plan), 0); /* it has its seats */
+    assert_int_equal(plan_change_count(w->plan), 0); /* its GPUs are pending */
     assert_true(world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = trial }));
     assert_int_equal(view_seats(&w->state.view, trial)->node, 0);
     job_id next = world_queued(w, te(6));
@@ -338,8 +344,10 @@ static void memory_counts_as_well(void **state)
     assert_true(plan_holds(w->plan, lean));
 }
 
-/* Nobody makes room for eight alone: both of one node, and nobody else. */
-static void where_one_is_not_enough_several_of_one_node_go(void **state)
+/*
+ * No victim alone makes room for eight: both of one node are preempted, and no others.
+ */
+static void where_one_is_not_enough_several_of_one_node_are_preempted(void **state)
 {
     struct world *w = *state;
     job_id jobs[4];
@@ -356,7 +364,7 @@ static void where_one_is_not_enough_several_of_one_node_go(void **state)
         assert_int_equal(plan_holds(w->plan, jobs[i]), i / 2 != node);
 }
 
-static void by_the_paper_all_who_were_drawn_go(void **state)
+static void by_the_paper_all_jobs_drawn_are_preempted(void **state)
 {
     struct world *w = *state;
     world_release(w);
@@ -390,7 +398,7 @@ static void a_trial_gang_takes_victims_on_several_nodes(void **state)
     assert_true(plan_holds(w->plan, slow));
 }
 
-static void a_gang_that_is_a_victim_leaves_whole(void **state)
+static void a_gang_that_is_a_victim_is_preempted_whole(void **state)
 {
     struct world *w = *state;
     job_id gang = world_running(w, be(16, SECONDS(10)));
@@ -457,28 +465,28 @@ static void fixed_maxima_choose_by_the_same_rule(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 8);
 
-RUN_CASES(CASE(a_trial_job_that_fits_disturbs_nobody),
+RUN_CASES(CASE(a_trial_job_that_fits_preempts_no_job),
           CASE(where_nodes_are_filled_first_fit_the_first_that_fits_is_taken),
           CASE(a_short_grace_period_outweighs_the_size),
           CASE(with_s_zero_only_the_size_counts),
-          CASE(without_grace_periods_the_smallest_that_makes_room_goes),
-          CASE(of_equals_the_lowest_id_goes),
-          CASE(the_maxima_are_over_the_safe_ones_too),
-          CASE(who_was_preempted_once_is_safe_for_life),
-          CASE(a_trial_job_waits_when_nobody_may_be_preempted),
+          CASE(without_grace_periods_the_smallest_victim_is_chosen),
+          CASE(of_equals_the_lowest_id_is_preempted),
+          CASE(the_maxima_are_over_protected_jobs_too),
+          CASE(a_job_preempted_once_is_protected_for_good),
+          CASE(a_trial_job_waits_when_no_job_may_be_preempted),
           CASE(a_trial_job_behind_one_that_waits_still_starts),
-          CASE(what_is_free_beside_the_victim_is_reserved_at_once),
+          CASE(gpus_free_beside_the_victim_are_kept_at_once),
           CASE(a_victim_larger_than_needed_leaves_the_rest_to_the_queue),
-          CASE(best_effort_jobs_get_no_promise_of_what_a_victim_leaves),
+          CASE(best_effort_jobs_get_no_pending_allocation),
           CASE(a_victim_that_ends_in_its_grace_makes_room_as_well),
           CASE(two_trial_jobs_of_one_instant_take_a_victim_each),
           CASE(two_trial_jobs_of_one_instant_share_what_one_victim_leaves),
           CASE(the_second_of_one_instant_sees_what_the_first_took),
           CASE(the_scarce_resource_may_be_the_cpu), CASE(memory_counts_as_well),
-          CASE(where_one_is_not_enough_several_of_one_node_go),
-          CASE(by_the_paper_all_who_were_drawn_go),
+          CASE(where_one_is_not_enough_several_of_one_node_are_preempted),
+          CASE(by_the_paper_all_jobs_drawn_are_preempted),
           CASE(a_trial_gang_takes_victims_on_several_nodes),
-          CASE(a_gang_that_is_a_victim_leaves_whole),
+          CASE(a_gang_that_is_a_victim_is_preempted_whole),
           CASE(a_victim_is_the_first_to_start_again),
           CASE(best_effort_jobs_do_not_pass_each_other),
           CASE(fixed_maxima_choose_by_the_same_rule));

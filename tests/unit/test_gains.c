@@ -1,4 +1,4 @@
-/* Units by gain, against every way there is to share them out; and evenly. */
+/* GPUs by gain, against every possible division; and evenly. */
 #include "support/cases.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static struct gains_job drawn(struct rng *rng, bool concave)
     return job;
 }
 
-/* The most that all together can gain. */
+/* The largest possible total gain. */
 static double best_of(const struct gains_job *jobs, uint32_t count, uint32_t gpus)
 {
     if (count == 0)
@@ -57,7 +57,7 @@ static double total(const struct gains_job *jobs, uint32_t count)
     return sum;
 }
 
-/* Within bounds, and all is given that can be. */
+/* Within bounds, and nothing is left over that could be used. */
 static void check(const struct gains_job *drawn_jobs, const struct gains_job *jobs,
                   uint32_t gpus, uint32_t over)
 {
@@ -91,7 +91,7 @@ static void concave_gains_are_shared_as_well_as_can_be(void **state)
     }
 }
 
-static void flat_starts_are_looked_beyond(void **state)
+static void flat_starts_of_curves_are_passed(void **state)
 {
     struct rng rng;
     rng_init(&rng, 2, "convex");
@@ -114,7 +114,7 @@ static void flat_starts_are_looked_beyond(void **state)
     assert_true(got >= 0.99 * possible);
 }
 
-/* One more unit brings the first less than the second, eight more much more. */
+/* One more GPU brings the first less than the second, eight more much more. */
 static void a_job_that_needs_many_gets_many(void **state)
 {
     struct gains_job jobs[2] = {
@@ -144,19 +144,19 @@ static void a_job_that_needs_many_gets_many(void **state)
     assert_int_equal(jobs[1].gpus, 1);
 }
 
-static void what_brings_nothing_is_shared_evenly(void **state)
+static void gpus_that_bring_nothing_are_divided_evenly(void **state)
 {
     struct gains_job jobs[3] = { { .least = 1, .most = 9 },
                                  { .least = 1, .most = 2 },
                                  { .least = 4, .most = 9 } };
     struct gains_heap heap[3];
     assert_int_equal(gains_share(jobs, 3, 13, EPOCH_S, heap), 0);
-    assert_int_equal(jobs[0].gpus, 6); /* the odd one goes to who stands first */
+    assert_int_equal(jobs[0].gpus, 6); /* the odd one goes to the first job */
     assert_int_equal(jobs[1].gpus, 2);
     assert_int_equal(jobs[2].gpus, 5);
 }
 
-/* No unit could go from one with more to one with less. */
+/* No GPU could move from a job with more to one with less. */
 static void the_smallest_share_is_as_large_as_can_be(void **state)
 {
     struct rng rng;
@@ -177,7 +177,7 @@ static void the_smallest_share_is_as_large_as_can_be(void **state)
     }
 }
 
-static void without_room_for_all_the_first_have_it(void **state)
+static void without_gpus_for_all_the_first_jobs_get_theirs(void **state)
 {
     struct gains_job jobs[3] = { { .least = 2, .most = 4 },
                                  { .least = 3, .most = 4 },
@@ -200,7 +200,7 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
         for (double at = 0; at < 60; at += 7) {
             struct gains_job job = { .work_s = 8 };
             gains_declared(&job, &curve, at, 60);
-            double then = fmin(at + 5, 60); /* on 4 units a step takes 2 s */
+            double then = fmin(at + 5, 60); /* on 4 GPUs a step takes 2 s */
             double want =
                 (learning_loss(&curve, at) - learning_loss(&curve, then)) / way;
             assert_near(gains_of(&job, 4, 10), want, 1e-12);
@@ -209,8 +209,8 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
 }
 
 RUN_CASES(TEST(concave_gains_are_shared_as_well_as_can_be),
-          TEST(flat_starts_are_looked_beyond), TEST(a_job_that_needs_many_gets_many),
-          TEST(what_brings_nothing_is_shared_evenly),
+          TEST(flat_starts_of_curves_are_passed), TEST(a_job_that_needs_many_gets_many),
+          TEST(gpus_that_bring_nothing_are_divided_evenly),
           TEST(the_smallest_share_is_as_large_as_can_be),
-          TEST(without_room_for_all_the_first_have_it),
+          TEST(without_gpus_for_all_the_first_jobs_get_theirs),
           TEST(a_declared_curve_gains_what_its_losses_say));

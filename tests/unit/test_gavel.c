@@ -1,6 +1,6 @@
 /*
- * From shares to rounds: who runs, who takes turns, who stays; what a policy is told; and
- * what happens when it has no answer.
+ * From shares to rounds: which jobs run, take turns and stay; what a policy is told;
+ * and what happens when it has no answer.
  */
 #include "support/world.h"
 
@@ -12,7 +12,7 @@
 
 #define ROUND SECONDS(360)
 
-/* A policy whose shares the test says, by slot. */
+/* A policy with shares given by the test, by slot. */
 struct told {
     struct gavel gavel;
 };
@@ -61,7 +61,7 @@ static const struct policy told = { .name = "told",
                                     .observe = gavel_observe,
                                     .decide = gavel_decide };
 
-/* The plan is carried out, and who leaves has left. */
+/* Carry the plan out, as if victims stopped at once. */
 static void carry_out(struct world *w)
 {
     world_carry_out(w);
@@ -82,9 +82,9 @@ static void next_round(struct world *w)
     world_decide_again(w);
 }
 
-/* --- ours ---------------------------------------------------------------------------- */
+/* --- our own rounds --------------------------------------------------------------- */
 
-static void who_is_due_all_of_the_time_stays(void **state)
+static void a_job_due_all_of_the_time_stays(void **state)
 {
     struct world *w = *state;
     job_id whole = world_queued(w, (struct job){ .gpus = 1 });
@@ -124,7 +124,7 @@ static void shares_are_kept_to_in_the_long_run(void **state)
         assert_near(had[i] / 400, shares[i], 0.02);
 }
 
-static void what_nobody_is_due_goes_to_who_can_use_it(void **state)
+static void time_not_due_goes_to_jobs_that_can_use_it(void **state)
 {
     struct world *w = *state;
     job_id due = world_queued(w, (struct job){ .gpus = 1 });
@@ -135,7 +135,7 @@ static void what_nobody_is_due_goes_to_who_can_use_it(void **state)
     assert_true(plan_holds(w->plan, not_due));
 }
 
-static void under_a_strict_rule_it_goes_to_nobody(void **state)
+static void under_a_strict_rule_it_goes_to_no_job(void **state)
 {
     struct world *w = *state;
     job_id due = world_queued(w, (struct job){ .gpus = 1 });
@@ -147,7 +147,7 @@ static void under_a_strict_rule_it_goes_to_nobody(void **state)
     assert_false(plan_holds(w->plan, not_due));
 }
 
-static void who_comes_in_the_middle_has_what_is_free_at_once(void **state)
+static void a_job_arriving_in_a_round_gets_what_is_free_at_once(void **state)
 {
     struct world *w = *state;
     job_id first = world_queued(w, (struct job){ .gpus = 1 });
@@ -165,7 +165,7 @@ static void who_comes_in_the_middle_has_what_is_free_at_once(void **state)
     assert_int_equal(told_jobs, 2);
 }
 
-static void nobody_is_sent_away_in_the_middle(void **state)
+static void no_job_is_preempted_within_a_round(void **state)
 {
     struct world *w = *state;
     job_id a = world_running(w, (struct job){ .gpus = 1 });
@@ -181,7 +181,7 @@ static void nobody_is_sent_away_in_the_middle(void **state)
     assert_int_equal(plan_next_wake(w->plan), ROUND);
 }
 
-static void who_would_lose_what_it_has_done_stays(void **state)
+static void a_job_that_would_lose_its_work_stays(void **state)
 {
     struct world *w = *state;
     struct job cannot_save = { .gpus = 2,
@@ -196,7 +196,7 @@ static void who_would_lose_what_it_has_done_stays(void **state)
     assert_true(plan_holds(w->plan, old));
 }
 
-static void a_large_gang_gets_whole_room_of_those_who_go(void **state)
+static void a_large_gang_gets_the_gpus_of_several_victims(void **state)
 {
     struct world *w = *state;
     job_id a = world_running(w, (struct job){ .gpus = 1 });
@@ -232,8 +232,7 @@ static void a_policy_without_an_answer_keeps_the_shares_it_had(void **state)
     assert_string_equal(err.text, "no answer");
     assert_int_equal(plan_next_wake(w->plan), w->state.view.now_ns + 1);
 
-    world_pass(
-        w, 1); /* it goes on with what it has: late has no share, but there is room */
+    world_pass(w, 1); /* it runs on what it has: late has no share, but GPUs are free */
     world_decide_again(w);
     assert_false(plan_changes(w->plan, first));
     assert_true(plan_holds(w->plan, late));
@@ -265,7 +264,7 @@ static void a_gang_has_no_rate_where_there_is_not_enough(void **state)
     assert_true(told_rate[job][0] == 1);
 }
 
-/* --- those of the published system ----------------------------------------------------- */
+/* --- rounds of the published system ----------------------------------------------- */
 
 static void a_round_is_a_lease_of_whole_steps(void **state)
 {
@@ -276,7 +275,7 @@ static void a_round_is_a_lease_of_whole_steps(void **state)
     assert_int_equal(world_grant(w, job)->steps_max, 100);
 }
 
-static void who_has_half_of_the_share_has_the_place_half_as_often(void **state)
+static void half_the_share_brings_half_the_rounds(void **state)
 {
     struct world *w = *state;
     job_id jobs[3];
@@ -304,7 +303,7 @@ static void who_has_half_of_the_share_has_the_place_half_as_often(void **state)
     assert_int_equal(had[2], 10);
 }
 
-static void worth_and_published_rounds_exclude_each_other(void **state)
+static void the_cost_test_and_published_rounds_exclude_each_other(void **state)
 {
     struct world *w = *state;
     struct error err;
@@ -334,17 +333,17 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(who_is_due_all_of_the_time_stays),
+RUN_CASES(CASE(a_job_due_all_of_the_time_stays),
           CASE(shares_are_kept_to_in_the_long_run),
-          CASE(what_nobody_is_due_goes_to_who_can_use_it),
-          CASE(under_a_strict_rule_it_goes_to_nobody),
-          CASE(who_comes_in_the_middle_has_what_is_free_at_once),
-          CASE(nobody_is_sent_away_in_the_middle),
-          CASE(who_would_lose_what_it_has_done_stays),
-          CASE(a_large_gang_gets_whole_room_of_those_who_go),
+          CASE(time_not_due_goes_to_jobs_that_can_use_it),
+          CASE(under_a_strict_rule_it_goes_to_no_job),
+          CASE(a_job_arriving_in_a_round_gets_what_is_free_at_once),
+          CASE(no_job_is_preempted_within_a_round),
+          CASE(a_job_that_would_lose_its_work_stays),
+          CASE(a_large_gang_gets_the_gpus_of_several_victims),
           CASE(a_policy_without_an_answer_keeps_the_shares_it_had),
           CASE(rates_are_those_of_the_types),
           CASE(a_gang_has_no_rate_where_there_is_not_enough),
           CASE(a_round_is_a_lease_of_whole_steps),
-          CASE(who_has_half_of_the_share_has_the_place_half_as_often),
-          CASE(worth_and_published_rounds_exclude_each_other));
+          CASE(half_the_share_brings_half_the_rounds),
+          CASE(the_cost_test_and_published_rounds_exclude_each_other));

@@ -1,4 +1,6 @@
-/* Sharing in our own rounds: who is put together, who takes turns, what is refused. */
+/*
+ * Sharing in our own rounds: which jobs are paired, which take turns, what is refused.
+ */
 #include "support/run.h"
 
 #include <errno.h>
@@ -13,7 +15,7 @@ static struct cluster cluster;
 static struct throughput rates;
 static struct error err;
 
-/* A and B get on with each other, C with nobody. */
+/* A and B suit each other, C suits no other. */
 static const char table[] = "kind,type,gpus,rate,beside,rate_beside\n"
                             "A,v100,1,1,,\nB,v100,1,1,,\nC,v100,1,1,,\n"
                             "A,v100,1,0.9,B,0.8\n"
@@ -64,7 +66,7 @@ static int64_t play(const char *policy, const char *const *kinds, uint32_t count
     return seen->last_ns;
 }
 
-static void two_who_get_on_run_together(void **state)
+static void jobs_that_suit_each_other_run_together(void **state)
 {
     static const char *const kinds[] = { "A", "B" };
     struct seen seen;
@@ -75,7 +77,7 @@ static void two_who_get_on_run_together(void **state)
     assert_int_equal(seen.together, 0);
 }
 
-static void who_does_not_fit_takes_turns(void **state)
+static void jobs_that_do_not_fit_take_turns(void **state)
 {
     static const char *const kinds[] = { "C", "A", "C" };
     struct seen seen;
@@ -84,8 +86,8 @@ static void who_does_not_fit_takes_turns(void **state)
     assert_true(end_ns == 3 * 720 * SECOND);
 }
 
-/* Alike, two would get 0.8 together: less than one has alone. */
-static void those_who_hinder_each_other_are_kept_apart(void **state)
+/* Two alike would make 0.8 together: less than one alone. */
+static void jobs_that_hinder_each_other_are_kept_apart(void **state)
 {
     static const char *const kinds[] = { "A", "A", "B", "B" };
     struct seen seen;
@@ -136,6 +138,7 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(two_who_get_on_run_together), CASE(who_does_not_fit_takes_turns),
-          CASE(those_who_hinder_each_other_are_kept_apart),
+RUN_CASES(CASE(jobs_that_suit_each_other_run_together),
+          CASE(jobs_that_do_not_fit_take_turns),
+          CASE(jobs_that_hinder_each_other_are_kept_apart),
           CASE(wrong_settings_are_refused));

@@ -1,9 +1,9 @@
-/* Least attained service: who runs, who is displaced, and who stays put. */
+/* Least attained service: which jobs run, which are preempted, and which stay. */
 #include "support/world.h"
 
 extern const struct policy policy_las;
 
-static void a_newcomer_displaces_a_job_that_has_had_its_share(void **state)
+static void a_new_job_preempts_one_that_has_had_its_share(void **state)
 {
     struct world *w = *state;
     job_id giant =
@@ -39,10 +39,10 @@ static void a_job_that_keeps_running_keeps_its_gpus(void **state)
 
     world_decide(w, &policy_las);
 
-    assert_false(plan_changes(w->plan, kept)); /* not moved, not even touched */
+    assert_false(plan_changes(w->plan, kept)); /* not moved, not even changed */
 }
 
-static void the_last_queue_and_the_latest_start_yield_first(void **state)
+static void the_last_queue_and_the_latest_start_are_preempted_first(void **state)
 {
     struct world *w = *state;
     job_id early = world_running(w, (struct job){ .gpus = 1, .served_ns = MINUTES(7) });
@@ -83,7 +83,7 @@ static void it_wakes_when_a_running_job_leaves_its_queue(void **state)
     assert_int_equal(plan_next_wake(w->plan), SECONDS(50)); /* 200 GPU-seconds by 4 */
 }
 
-static void nobody_waits_nobody_wakes(void **state)
+static void without_waiting_jobs_there_is_no_wake_up(void **state)
 {
     struct world *w = *state;
     world_running(w, (struct job){ .gpus = 4 });
@@ -104,7 +104,7 @@ static void in_the_last_queue_there_is_nowhere_to_go(void **state)
     assert_false(plan_holds(w->plan, less));
 }
 
-static void who_starves_is_promoted(void **state)
+static void a_starving_job_is_promoted(void **state)
 {
     struct world *w = *state;
     job_id newer = world_running(w, (struct job){ .gpus = 4, .served_ns = MINUTES(6) });
@@ -122,12 +122,12 @@ static void who_starves_is_promoted(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(a_newcomer_displaces_a_job_that_has_had_its_share),
+RUN_CASES(CASE(a_new_job_preempts_one_that_has_had_its_share),
           CASE(equals_do_not_trade_places),
           CASE(a_job_that_keeps_running_keeps_its_gpus),
-          CASE(the_last_queue_and_the_latest_start_yield_first),
+          CASE(the_last_queue_and_the_latest_start_are_preempted_first),
           CASE(within_a_queue_the_first_to_come_goes_first),
           CASE(it_wakes_when_a_running_job_leaves_its_queue),
-          CASE(nobody_waits_nobody_wakes),
+          CASE(without_waiting_jobs_there_is_no_wake_up),
           CASE(in_the_last_queue_there_is_nowhere_to_go),
-          CASE(who_starves_is_promoted));
+          CASE(a_starving_job_is_promoted));

@@ -1,4 +1,4 @@
-/* Longest remaining time: who leaves for a trial job. */
+/* Longest remaining time: which jobs are preempted for a trial job. */
 #include "support/world.h"
 
 extern const struct policy policy_lrtp;
@@ -13,7 +13,7 @@ static struct job te(uint32_t gpus)
     return (struct job){ .class = CLASS_TE, .gpus = gpus };
 }
 
-static void who_has_most_left_goes(void **state)
+static void the_job_with_most_left_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id nearly_done = world_running_on(w, 0, be(8, 1000, 950));
@@ -39,7 +39,7 @@ static void unknown_work_counts_as_the_longest(void **state)
     assert_true(plan_holds(w->plan, known));
 }
 
-static void of_equals_the_lowest_id_goes(void **state)
+static void of_equals_the_lowest_id_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id first = world_running_on(w, 0, be(8, 100, 0));
@@ -52,8 +52,8 @@ static void of_equals_the_lowest_id_goes(void **state)
     assert_true(plan_holds(w->plan, second));
 }
 
-/* The longest is too small to help, and leaves all the same: that is the rule. */
-static void who_was_asked_leaves_whether_it_helped_or_not(void **state)
+/* The longest is too small to help, and is preempted all the same: that is the rule. */
+static void jobs_asked_are_preempted_whether_it_helped_or_not(void **state)
 {
     struct world *w = *state;
     job_id small = world_running_on(w, 0, be(2, 900, 0));
@@ -70,7 +70,7 @@ static void who_was_asked_leaves_whether_it_helped_or_not(void **state)
     assert_true(plan_holds(w->plan, small));
 }
 
-static void nobody_leaves_where_it_would_not_help(void **state)
+static void no_job_is_preempted_where_it_would_not_help(void **state)
 {
     struct world *w = *state;
     world_running_on(w, 0, be(2, 900, 0));
@@ -101,8 +101,9 @@ static void a_progress_report_changes_the_order(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 8);
 
-RUN_CASES(CASE(who_has_most_left_goes), CASE(unknown_work_counts_as_the_longest),
-          CASE(of_equals_the_lowest_id_goes),
-          CASE(who_was_asked_leaves_whether_it_helped_or_not),
-          CASE(nobody_leaves_where_it_would_not_help),
+RUN_CASES(CASE(the_job_with_most_left_is_preempted),
+          CASE(unknown_work_counts_as_the_longest),
+          CASE(of_equals_the_lowest_id_is_preempted),
+          CASE(jobs_asked_are_preempted_whether_it_helped_or_not),
+          CASE(no_job_is_preempted_where_it_would_not_help),
           CASE(a_progress_report_changes_the_order));

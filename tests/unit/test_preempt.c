@@ -1,9 +1,9 @@
-/* Making room for one job by revoking others: whom, and whom not. */
+/* Making room for one job by preempting others: which ones, and which not. */
 #include "support/world.h"
 
 #include "policy/shared/preempt.h"
 
-/* Candidates are those with at least so many steps to do, the most first. */
+/* Candidates are jobs with more steps than the claim, the most first. */
 static job_id next_by_work(const void *self, job_id last, int64_t claim)
 {
     const struct world *w = self;
@@ -57,7 +57,7 @@ static bool make_room(struct scene *scene, job_id job, int64_t claim)
                        claim);
 }
 
-static void those_with_the_strongest_claim_against_them_go_first(void **state)
+static void jobs_with_the_most_work_are_preempted_first(void **state)
 {
     struct scene *s = open_scene("2xv100:4");
     job_id a = runs_on(s, 0, 4, 100);
@@ -70,20 +70,20 @@ static void those_with_the_strongest_claim_against_them_go_first(void **state)
     world_release(&s->w);
 }
 
-static void who_has_no_claim_against_them_stays(void **state)
+static void jobs_below_the_claim_are_not_preempted(void **state)
 {
     struct scene *s = open_scene("1xv100:4");
     runs_on(s, 0, 2, 100);
     runs_on(s, 0, 2, 40);
     job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
     world_plan(&s->w);
-    assert_false(
-        make_room(s, new, 50)); /* one of them would have to go, and need not */
+    assert_false(make_room(
+        s, new, 50)); /* one of them would have to be preempted, and need not */
     assert_int_equal(plan_change_count(s->w.plan), 0);
     world_release(&s->w);
 }
 
-static void nobody_goes_who_would_not_help(void **state)
+static void jobs_that_would_not_help_are_not_preempted(void **state)
 {
     struct scene *s = open_scene("2xv100:4");
     job_id far = runs_on(s, 1, 2, 900);
@@ -99,7 +99,7 @@ static void nobody_goes_who_would_not_help(void **state)
     world_release(&s->w);
 }
 
-static void a_gang_gets_nodes_from_several(void **state)
+static void a_gang_gets_nodes_of_several_victims(void **state)
 {
     struct scene *s = open_scene("3xv100:4");
     job_id a = runs_on(s, 0, 1, 100);
@@ -114,7 +114,7 @@ static void a_gang_gets_nodes_from_several(void **state)
     world_release(&s->w);
 }
 
-static void a_walk_in_vain_is_not_taken_for_granted(void **state)
+static void a_failed_search_is_repeated_when_a_job_has_left(void **state)
 {
     struct scene *s = open_scene("1xv100:4");
     job_id a = runs_on(s, 0, 2, 100);
@@ -131,12 +131,12 @@ static void a_walk_in_vain_is_not_taken_for_granted(void **state)
     world_apply(&s->w, ended);
     preempt_observe(&s->preempt, &s->w.state.view, &ended);
     world_plan(&s->w);
-    assert_true(make_room(s, new, 50)); /* somebody has left */
+    assert_true(make_room(s, new, 50)); /* a job has left */
     assert_true(world_waits_for(&s->w, new, a));
     world_release(&s->w);
 }
 
-static void a_job_that_is_revoked_already_is_no_candidate(void **state)
+static void a_job_revoked_already_is_no_candidate(void **state)
 {
     struct scene *s = open_scene("1xv100:4");
     job_id a = runs_on(s, 0, 4, 100);
@@ -158,7 +158,7 @@ static job_id queued_for(struct scene *s, const char *node, uint32_t gpus)
         &s->w, (struct job){ .gpus = gpus, .set = world_set(&s->w, node, NULL, true) });
 }
 
-static void only_who_is_on_its_nodes_leaves(void **state)
+static void only_jobs_on_its_nodes_are_preempted(void **state)
 {
     struct scene *s = open_scene("3xv100:4");
     job_id far = runs_on(s, 0, 4, 900);
@@ -173,7 +173,7 @@ static void only_who_is_on_its_nodes_leaves(void **state)
     world_release(&s->w);
 }
 
-static void nobody_leaves_if_those_who_may_are_elsewhere(void **state)
+static void no_job_is_preempted_on_other_nodes(void **state)
 {
     struct scene *s = open_scene("2xv100:4");
     runs_on(s, 0, 4, 900);
@@ -185,7 +185,7 @@ static void nobody_leaves_if_those_who_may_are_elsewhere(void **state)
     world_release(&s->w);
 }
 
-static void a_walk_in_vain_says_nothing_of_other_nodes(void **state)
+static void a_failed_search_says_nothing_of_other_nodes(void **state)
 {
     struct scene *s = open_scene("2xv100:4");
     job_id there = runs_on(s, 0, 4, 900);
@@ -222,12 +222,13 @@ static void a_gang_gets_the_node_that_must_be_among_its_own(void **state)
     world_release(&s->w);
 }
 
-RUN_CASES(TEST(those_with_the_strongest_claim_against_them_go_first),
-          TEST(who_has_no_claim_against_them_stays),
-          TEST(nobody_goes_who_would_not_help), TEST(a_gang_gets_nodes_from_several),
-          TEST(a_walk_in_vain_is_not_taken_for_granted),
-          TEST(a_job_that_is_revoked_already_is_no_candidate),
-          TEST(only_who_is_on_its_nodes_leaves),
-          TEST(nobody_leaves_if_those_who_may_are_elsewhere),
-          TEST(a_walk_in_vain_says_nothing_of_other_nodes),
+RUN_CASES(TEST(jobs_with_the_most_work_are_preempted_first),
+          TEST(jobs_below_the_claim_are_not_preempted),
+          TEST(jobs_that_would_not_help_are_not_preempted),
+          TEST(a_gang_gets_nodes_of_several_victims),
+          TEST(a_failed_search_is_repeated_when_a_job_has_left),
+          TEST(a_job_revoked_already_is_no_candidate),
+          TEST(only_jobs_on_its_nodes_are_preempted),
+          TEST(no_job_is_preempted_on_other_nodes),
+          TEST(a_failed_search_says_nothing_of_other_nodes),
           TEST(a_gang_gets_the_node_that_must_be_among_its_own));

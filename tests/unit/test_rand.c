@@ -1,4 +1,4 @@
-/* Random victims: each is as likely as any other, and none leaves in vain twice. */
+/* Random victims: each job is equally likely, and none is drawn twice in a round. */
 #include "support/world.h"
 
 #include "policy/shared/trial.h"
@@ -12,7 +12,7 @@ static struct job te(uint32_t gpus)
     return (struct job){ .class = CLASS_TE, .gpus = gpus };
 }
 
-static void somebody_makes_room(void **state)
+static void a_random_job_is_preempted(void **state)
 {
     struct world *w = *state;
     uint32_t left = 0;
@@ -25,10 +25,10 @@ static void somebody_makes_room(void **state)
     assert_true(plan_holds(w->plan, trial));
     for (job_id job = 0; job < NODES; job++)
         left += !plan_holds(w->plan, job);
-    assert_int_equal(left, 1); /* whoever it was, one is enough */
+    assert_int_equal(left, 1); /* one victim is enough */
 }
 
-static void who_was_drawn_in_vain_is_spared_on_request(void **state)
+static void jobs_drawn_in_vain_are_spared_on_request(void **state)
 {
     struct world *w = *state;
     uint32_t left = 0;
@@ -44,7 +44,7 @@ static void who_was_drawn_in_vain_is_spared_on_request(void **state)
     assert_int_equal(left, 2);
 }
 
-static void trial_jobs_and_safe_ones_are_not_drawn(void **state)
+static void trial_jobs_and_protected_ones_are_not_drawn(void **state)
 {
     struct world *w = *state;
     for (uint32_t i = 0; i < NODES; i++) {
@@ -61,7 +61,7 @@ static void trial_jobs_and_safe_ones_are_not_drawn(void **state)
     assert_true(plan_holds(w->plan, trial));
 }
 
-/* A round draws everybody once; over many rounds everybody comes first equally often. */
+/* A round draws each job once; over many rounds each comes first equally often. */
 static void draws_are_even_and_without_repetition(void **state)
 {
     struct world *w = *state;
@@ -102,6 +102,7 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(somebody_makes_room), CASE(who_was_drawn_in_vain_is_spared_on_request),
-          CASE(trial_jobs_and_safe_ones_are_not_drawn),
+RUN_CASES(CASE(a_random_job_is_preempted),
+          CASE(jobs_drawn_in_vain_are_spared_on_request),
+          CASE(trial_jobs_and_protected_ones_are_not_drawn),
           CASE(draws_are_even_and_without_repetition));

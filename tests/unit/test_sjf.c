@@ -1,4 +1,4 @@
-/* Shortest job first: in which order, and nobody is displaced. */
+/* Shortest job first: the order, and no preemption. */
 #include "support/world.h"
 
 extern const struct policy policy_sjf;
@@ -13,7 +13,7 @@ static void the_shortest_goes_first(void **state)
     assert_false(plan_holds(w->plan, longer));
 }
 
-static void nobody_who_runs_is_displaced(void **state)
+static void no_running_job_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id longer = world_running(w, (struct job){ .gpus = 4, .steps_total = 1e6 });
@@ -33,7 +33,7 @@ static void equals_go_by_number(void **state)
     assert_false(plan_holds(w->plan, b));
 }
 
-static void who_does_not_say_goes_last(void **state)
+static void jobs_of_unknown_work_come_last(void **state)
 {
     struct world *w = *state;
     job_id unknown = world_queued(w, (struct job){ .gpus = 4 });
@@ -43,7 +43,7 @@ static void who_does_not_say_goes_last(void **state)
     assert_false(plan_holds(w->plan, unknown));
 }
 
-static void what_does_not_fit_is_passed_over(void **state)
+static void jobs_that_do_not_fit_are_passed_over(void **state)
 {
     struct world *w = *state;
     world_running(w, (struct job){ .gpus = 2 });
@@ -77,8 +77,8 @@ static void a_job_that_was_lost_is_as_long_as_what_is_left(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(the_shortest_goes_first), CASE(nobody_who_runs_is_displaced),
-          CASE(equals_go_by_number), CASE(who_does_not_say_goes_last),
-          CASE(what_does_not_fit_is_passed_over),
+RUN_CASES(CASE(the_shortest_goes_first), CASE(no_running_job_is_preempted),
+          CASE(equals_go_by_number), CASE(jobs_of_unknown_work_come_last),
+          CASE(jobs_that_do_not_fit_are_passed_over),
           CASE(a_full_cluster_still_has_room_for_jobs_without_gpus),
           CASE(a_job_that_was_lost_is_as_long_as_what_is_left));

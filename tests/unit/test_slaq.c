@@ -1,4 +1,4 @@
-/* Elastic jobs: who gets how many, by what jobs report or equally; when sizes change. */
+/* Elastic jobs: sizes by what jobs report or equally, and when they change. */
 #include "support/world.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 extern const struct policy policy_slaq;
 extern const struct policy policy_fair;
 
-/* A job of one to eight GPUs that has so many. */
+/* A job of one to eight GPUs that has 'gpus' of them. */
 static job_id running(struct world *w, uint32_t gpus)
 {
     return world_running(w, (struct job){ .gpus = gpus,
@@ -26,7 +26,7 @@ static job_id queued(struct world *w, uint32_t gpus, uint32_t min, uint32_t max)
                                          .rate_best_per_s = 1 });
 }
 
-/* Reports of exp(-k / tau) at ten steps from 'from' on, at so many steps per second. */
+/* Reports of exp(-k / tau) at ten steps from 'from' on, at 'rate' steps per second. */
 static void learn_at(struct world *w, job_id job, double from, double tau, double rate)
 {
     for (double k = from; k < from + 10; k++)
@@ -42,7 +42,7 @@ static void learn(struct world *w, job_id job, double from, double tau)
     learn_at(w, job, from, tau, 1);
 }
 
-/* GPUs it will have: of its grant, or those it has. */
+/* GPUs it will have: those granted, or those it has. */
 static uint32_t size_of(const struct world *w, job_id job)
 {
     const struct change *grant = world_grant(w, job);
@@ -78,7 +78,7 @@ static void fair_gives_all_the_same(void **state)
     assert_int_equal(size_of(w, small), 4);
 }
 
-static void who_can_use_no_more_leaves_it_to_others(void **state)
+static void a_job_that_can_use_no_more_leaves_it_to_others(void **state)
 {
     struct world *w = *state;
     job_id one = queued(w, 1, 1, 1);
@@ -92,7 +92,7 @@ static void who_can_use_no_more_leaves_it_to_others(void **state)
     assert_int_equal(size_of(w, rest), 5);
 }
 
-static void a_newcomer_has_others_shrink(void **state)
+static void a_new_job_makes_others_shrink(void **state)
 {
     struct world *w = *state;
     job_id first = running(w, 8);
@@ -116,7 +116,7 @@ static void a_rigid_job_keeps_its_gang(void **state)
     assert_int_equal(size_of(w, elastic), 5);
 }
 
-static void nobody_passes_the_first_in_the_queue(void **state)
+static void no_job_overtakes_the_first_in_the_queue(void **state)
 {
     struct world *w = *state;
     world_running(w, (struct job){ .gpus = 5 });
@@ -129,7 +129,7 @@ static void nobody_passes_the_first_in_the_queue(void **state)
     assert_false(plan_holds(w->plan, small));
 }
 
-static void units_go_to_the_job_that_learns(void **state)
+static void gpus_go_to_the_job_that_learns(void **state)
 {
     struct world *w = *state;
     job_id young = running(w, 4);
@@ -141,7 +141,7 @@ static void units_go_to_the_job_that_learns(void **state)
     assert_int_equal(size_of(w, young), 7);
 }
 
-static void nobody_falls_below_the_floor(void **state)
+static void no_job_falls_below_the_floor(void **state)
 {
     struct world *w = *state;
     job_id young = running(w, 4);
@@ -213,7 +213,7 @@ static void an_epoch_is_ten_times_what_a_resize_takes(void **state)
     assert_int_equal(plan_next_wake(w->plan), SECONDS(20));
 }
 
-static void small_change_is_not_worth_a_resize(void **state)
+static void a_small_change_does_not_cause_a_resize(void **state)
 {
     struct world *w = *state;
     job_id large = running(w, 5);
@@ -225,7 +225,7 @@ static void small_change_is_not_worth_a_resize(void **state)
     assert_false(plan_changes(w->plan, small));
 }
 
-static void a_newcomer_does_not_wait_for_the_epoch(void **state)
+static void a_new_job_does_not_wait_for_the_epoch(void **state)
 {
     struct world *w = *state;
     job_id small = running(w, 2);
@@ -261,7 +261,10 @@ static void of_two_the_one_that_learns_less_makes_room(void **state)
     assert_int_equal(size_of(w, newcomer), 2);
 }
 
-/* One that will have learnt all it can in seconds, and one that goes on for minutes. */
+/*
+ * One job that will have learnt all it can in seconds, and one that goes on for
+ * minutes.
+ */
 static uint32_t size_of_the_slow(const char *settings)
 {
     struct world w;
@@ -279,19 +282,19 @@ static uint32_t size_of_the_slow(const char *settings)
     return size;
 }
 
-static void who_looks_further_ahead_gives_more_to_those_who_learn_long(void **state)
+static void a_longer_horizon_gives_more_to_jobs_that_learn_long(void **state)
 {
     assert_int_equal(size_of_the_slow("floor=0,forecast=declared,horizon=0"), 1);
     assert_true(size_of_the_slow("floor=0,forecast=declared,horizon=30s") > 3);
 }
 
-/* Two jobs whose resize takes a second: epochs are of ten. */
+/* Make the resize of two jobs take a second: epochs last ten. */
 static void make_dear(struct world *w, job_id one, job_id other)
 {
     world_job(w, one)->load_ns = world_job(w, other)->load_ns = SECONDS(1);
 }
 
-static void who_grows_goes_on_until_others_have_shrunk(void **state)
+static void a_growing_job_runs_on_until_others_have_shrunk(void **state)
 {
     struct world *w = *state;
     job_id young = running(w, 4);
@@ -323,7 +326,7 @@ static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
         struct world w;
         world_init(&w, 2, 4);
         job_id large = running(&w, 5);
-        job_id small = running(&w, 3); /* both learn alike: four each were best */
+        job_id small = running(&w, 3); /* both learn alike: four each would be best */
         if (dear)
             make_dear(&w, large, small);
         world_decide_with(&w, &policy_slaq, "floor=0");
@@ -337,7 +340,7 @@ static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
     }
 }
 
-static void a_declared_curve_is_believed_where_that_is_asked_for(void **state)
+static void a_declared_curve_is_trusted_on_request(void **state)
 {
     for (int believed = 0; believed <= 1; believed++) {
         struct world w;
@@ -371,17 +374,18 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(fair_gives_all_the_same), CASE(who_can_use_no_more_leaves_it_to_others),
-          CASE(a_newcomer_has_others_shrink), CASE(a_rigid_job_keeps_its_gang),
-          CASE(nobody_passes_the_first_in_the_queue),
-          CASE(units_go_to_the_job_that_learns), CASE(nobody_falls_below_the_floor),
+RUN_CASES(CASE(fair_gives_all_the_same),
+          CASE(a_job_that_can_use_no_more_leaves_it_to_others),
+          CASE(a_new_job_makes_others_shrink), CASE(a_rigid_job_keeps_its_gang),
+          CASE(no_job_overtakes_the_first_in_the_queue),
+          CASE(gpus_go_to_the_job_that_learns), CASE(no_job_falls_below_the_floor),
           CASE(a_job_that_says_nothing_has_an_equal_share),
           CASE(losses_that_are_no_numbers_do_no_harm), CASE(sizes_stay_within_an_epoch),
           CASE(an_epoch_is_ten_times_what_a_resize_takes),
-          CASE(small_change_is_not_worth_a_resize),
-          CASE(a_newcomer_does_not_wait_for_the_epoch),
+          CASE(a_small_change_does_not_cause_a_resize),
+          CASE(a_new_job_does_not_wait_for_the_epoch),
           CASE(of_two_the_one_that_learns_less_makes_room),
-          TEST(who_looks_further_ahead_gives_more_to_those_who_learn_long),
-          CASE(who_grows_goes_on_until_others_have_shrunk),
-          TEST(a_declared_curve_is_believed_where_that_is_asked_for),
+          TEST(a_longer_horizon_gives_more_to_jobs_that_learn_long),
+          CASE(a_growing_job_runs_on_until_others_have_shrunk),
+          TEST(a_declared_curve_is_trusted_on_request),
           TEST(a_resize_that_costs_more_than_it_brings_is_not_made));

@@ -1,9 +1,9 @@
-/* Shortest remaining time first: who displaces whom. */
+/* Shortest remaining time first: which job preempts which. */
 #include "support/world.h"
 
 extern const struct policy policy_srtf;
 
-static void a_shorter_newcomer_displaces(void **state)
+static void a_shorter_new_job_preempts(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
@@ -30,7 +30,7 @@ static void equals_do_not_trade_places(void **state)
     assert_true(plan_holds(w->plan, old));
 }
 
-static void the_longest_yields_first_and_only_as_many_as_needed(void **state)
+static void the_longest_are_preempted_and_only_as_many_as_needed(void **state)
 {
     struct world *w = *state;
     job_id short_one = world_running(w, (struct job){ .gpus = 1, .steps_total = 50 });
@@ -57,10 +57,10 @@ static void bystanders_are_spared(void **state)
 
     assert_true(plan_holds(w->plan, new));
     assert_false(plan_holds(w->plan, longer)); /* needed */
-    assert_true(plan_holds(w->plan, longest)); /* its one would not help */
+    assert_true(plan_holds(w->plan, longest)); /* its one GPU would not help */
 }
 
-static void free_room_is_taken_before_anybody_is_displaced(void **state)
+static void free_gpus_are_taken_before_any_job_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, (struct job){ .gpus = 2, .steps_total = 900 });
@@ -71,7 +71,7 @@ static void free_room_is_taken_before_anybody_is_displaced(void **state)
     assert_true(plan_holds(w->plan, old));
 }
 
-static void one_that_does_not_say_yields_to_all(void **state)
+static void a_job_of_unknown_work_is_preempted_for_all(void **state)
 {
     struct world *w = *state;
     job_id unknown = world_running(w, (struct job){ .gpus = 4 });
@@ -82,7 +82,7 @@ static void one_that_does_not_say_yields_to_all(void **state)
     assert_false(plan_holds(w->plan, unknown));
 }
 
-static void what_does_not_fit_is_passed_over(void **state)
+static void jobs_that_do_not_fit_are_passed_over(void **state)
 {
     struct world *w = *state;
     world_running(w, (struct job){ .gpus = 2, .steps_total = 5 });
@@ -94,7 +94,7 @@ static void what_does_not_fit_is_passed_over(void **state)
     assert_true(plan_holds(w->plan, small));
 }
 
-static void loading_counts_for_neither(void **state)
+static void the_time_to_resume_counts_for_neither(void **state)
 {
     struct world *w = *state;
     job_id loading = world_queued(
@@ -111,9 +111,10 @@ static void loading_counts_for_neither(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(a_shorter_newcomer_displaces), CASE(equals_do_not_trade_places),
-          CASE(the_longest_yields_first_and_only_as_many_as_needed),
+RUN_CASES(CASE(a_shorter_new_job_preempts), CASE(equals_do_not_trade_places),
+          CASE(the_longest_are_preempted_and_only_as_many_as_needed),
           CASE(bystanders_are_spared),
-          CASE(free_room_is_taken_before_anybody_is_displaced),
-          CASE(one_that_does_not_say_yields_to_all),
-          CASE(what_does_not_fit_is_passed_over), CASE(loading_counts_for_neither));
+          CASE(free_gpus_are_taken_before_any_job_is_preempted),
+          CASE(a_job_of_unknown_work_is_preempted_for_all),
+          CASE(jobs_that_do_not_fit_are_passed_over),
+          CASE(the_time_to_resume_counts_for_neither));

@@ -1,4 +1,4 @@
-/* Shortest remaining first behind the question of worth: who runs, who stays. */
+/* Shortest remaining time first with the cost test: which jobs run, which stay. */
 #include "support/world.h"
 
 extern const struct policy policy_xion, policy_srtf;
@@ -46,7 +46,7 @@ static void one_that_does_not_pay_by_a_second_is_not(void **state)
     assert_int_equal(plan_change_count(w->plan), 0);
 }
 
-static void what_fits_starts_before_anybody_is_disturbed(void **state)
+static void free_gpus_are_used_before_any_job_is_preempted(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(3, 1000, 0, 0));
@@ -57,7 +57,7 @@ static void what_fits_starts_before_anybody_is_disturbed(void **state)
     assert_false(plan_changes(w->plan, old));
 }
 
-static void the_longest_yields_and_only_as_many_as_needed(void **state)
+static void the_longest_is_preempted_and_only_as_many_as_needed(void **state)
 {
     struct world *w = *state;
     job_id brief = world_running(w, a_job(1, 50, 0, 0));
@@ -72,7 +72,7 @@ static void the_longest_yields_and_only_as_many_as_needed(void **state)
     assert_false(plan_changes(w->plan, brief));
 }
 
-static void a_gang_is_seated_only_if_its_victims_lose_less(void **state)
+static void a_gang_starts_only_if_its_victims_lose_less(void **state)
 {
     struct world *w = *state;
     job_id old[4];
@@ -91,7 +91,7 @@ static void a_gang_is_seated_only_if_its_victims_lose_less(void **state)
     assert_false(plan_changes(w->plan, old[0]));
 }
 
-static void a_gang_over_nodes_can_be_a_victim_and_a_newcomer(void **state)
+static void a_gang_over_nodes_can_be_victim_and_beneficiary(void **state)
 {
     world_release(*state);
     struct world *w = *state;
@@ -106,7 +106,7 @@ static void a_gang_over_nodes_can_be_a_victim_and_a_newcomer(void **state)
     job_id small = world_queued(w, a_job(4, 50, 10, 10));
     world_decide(w, &policy_xion);
     assert_true(plan_holds(w->plan, small));
-    assert_false(plan_holds(w->plan, old)); /* leaves whole */
+    assert_false(plan_holds(w->plan, old)); /* a gang is preempted whole */
 }
 
 static void equals_do_not_trade_places(void **state)
@@ -120,7 +120,7 @@ static void equals_do_not_trade_places(void **state)
     assert_false(plan_changes(w->plan, old));
 }
 
-static void unknown_work_waits_and_yields(void **state)
+static void jobs_of_unknown_work_wait_and_are_preempted(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, a_job(4, 0, 0, 0));
@@ -136,7 +136,7 @@ static void unknown_work_waits_and_yields(void **state)
     assert_false(plan_holds(w->plan, vague));
 }
 
-/* Free swaps, one GPU each: the same jobs run as under srtf. */
+/* Free preemptions, one GPU each: the same jobs run as under srtf. */
 static void with_free_swaps_it_chooses_as_srtf(void **state)
 {
     struct world *w = *state;
@@ -159,9 +159,10 @@ WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_swap_that_pays_is_made_and_announced),
           CASE(one_that_does_not_pay_by_a_second_is_not),
-          CASE(what_fits_starts_before_anybody_is_disturbed),
-          CASE(the_longest_yields_and_only_as_many_as_needed),
-          CASE(a_gang_is_seated_only_if_its_victims_lose_less),
-          CASE(a_gang_over_nodes_can_be_a_victim_and_a_newcomer),
-          CASE(equals_do_not_trade_places), CASE(unknown_work_waits_and_yields),
+          CASE(free_gpus_are_used_before_any_job_is_preempted),
+          CASE(the_longest_is_preempted_and_only_as_many_as_needed),
+          CASE(a_gang_starts_only_if_its_victims_lose_less),
+          CASE(a_gang_over_nodes_can_be_victim_and_beneficiary),
+          CASE(equals_do_not_trade_places),
+          CASE(jobs_of_unknown_work_wait_and_are_preempted),
           CASE(with_free_swaps_it_chooses_as_srtf));

@@ -188,7 +188,10 @@ bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
 
 /* --- asking the policy -------------------------------------------------------------- */
 
-/* What a job has left where nobody knows: as much as it has done, and a round's worth. */
+/*
+ * What a job has left where its work is unknown: as much as it has done, and a round's
+ * worth.
+ */
 static double guess_left(const struct gavel_common *common, job_id job, double done)
 {
     double best = 0;

@@ -36,30 +36,30 @@ struct gavel_call {
     bool released; /* answer as the published system does, where that differs */
 
     uint32_t job_count;
-    const job_id *jobs; /* who waits or runs, in order of arrival             */
+    const job_id *jobs; /* who waits or runs, in order of arrival */
 
     /*
      * Columns are the types that the cluster has accelerators of, in the order of the
      * published system under compat=released (by name), otherwise of the cluster.
      */
     uint32_t type_count;
-    const uint32_t *types;  /* [type] its number in the cluster                    */
-    const double *capacity; /* [type] accelerators there are                       */
-    uint32_t type_first;    /* the one that is filled first                        */
+    const uint32_t *types;  /* [type] its number in the cluster */
+    const double *capacity; /* [type] accelerators there are */
+    uint32_t type_first;    /* the one that is filled first */
 
-    const double *gang;    /* [job]                                                */
-    const double *weight;  /* [job] > 0                                            */
-    const double *rate;    /* [job][type] steps per second; 0: cannot run there    */
-    const double *steps;   /* [job] left, > 0; a guess where the work is unknown   */
-    const double *done;    /* [job] steps made                                     */
-    const double *age_s;   /* [job] since it came                                  */
-    const double *alone_s; /* [job] what is done would have taken alone; see rule  */
-    const double *left_s;  /* [job] until its deadline; INFINITY: it has none      */
+    const double *gang;    /* [job] */
+    const double *weight;  /* [job] > 0 */
+    const double *rate;    /* [job][type] steps per second; 0: cannot run there */
+    const double *steps;   /* [job] left, > 0; a guess where the work is unknown */
+    const double *done;    /* [job] steps made */
+    const double *age_s;   /* [job] since it came */
+    const double *alone_s; /* [job] what is done would have taken alone; see rule */
+    const double *left_s;  /* [job] until its deadline; INFINITY: it has none */
 
-    /* sharing: who may share with whom; in order of second, then first */
+    /* with sharing: the pairs that may share; in order of second, then first */
     uint32_t pair_count;
-    const struct programme_pair *pairs; /* places in 'jobs'                        */
-    const double *pair_rate;            /* [pair][type][2]                         */
+    const struct programme_pair *pairs; /* places in 'jobs' */
+    const double *pair_rate;            /* [pair][type][2] */
 
     double *x; /* [job, then pair][type]: zeroed, to be filled */
     struct arena *scratch;
@@ -75,9 +75,9 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second);
 
 /* What a policy that is not aware of types takes for a job's rates. */
 enum gavel_blind {
-    BLIND_EQUAL, /* 1 on every type                                    */
-    BLIND_FIRST, /* on every type what it is on the one filled first   */
-    BLIND_TRUE,  /* what they are: it does not look at them            */
+    BLIND_EQUAL, /* 1 on every type */
+    BLIND_FIRST, /* on every type what it is on the one filled first */
+    BLIND_TRUE,  /* what they are: it does not look at them */
 };
 
 /*
@@ -89,10 +89,10 @@ enum gavel_blind {
 enum gavel_aim { AIM_LEVEL, AIM_FILL, AIM_SUM, AIM_RATIO };
 
 struct gavel_demand {
-    enum gavel_aim aim;      /* the same for all               */
+    enum gavel_aim aim;      /* the same for all */
     double need, ahead;      /* AIM_LEVEL, AIM_FILL (ahead: 0) */
-    double price[TYPES_MAX]; /* AIM_SUM, AIM_RATIO: [type]     */
-    double floor;            /* AIM_SUM, AIM_RATIO             */
+    double price[TYPES_MAX]; /* AIM_SUM, AIM_RATIO: [type] */
+    double floor;            /* AIM_SUM, AIM_RATIO */
 };
 
 struct gavel_rule {
@@ -103,11 +103,11 @@ struct gavel_rule {
     void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
                    struct gavel_demand *ret_demand);
 
-    enum gavel_blind blind; /* aware=false                                        */
-    double patience_s; /* ours: shares are not made again so soon                 */
-    bool by_entity;    /* demands depend on the job's entity                         */
-    bool strict; /* who has no share does not run, even where there is room       */
-    bool pairs_itself; /* no pairs are listed, it adds those it wants             */
+    enum gavel_blind blind; /* aware=false */
+    double patience_s;      /* ours: shares are not made again so soon */
+    bool by_entity;         /* demands depend on the job's entity */
+    bool strict;       /* who has no share does not run, even where there is room */
+    bool pairs_itself; /* no pairs are listed, it adds those it wants */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
 };
 
@@ -124,11 +124,11 @@ struct gavel {
     struct gavel_common *common;
 
     /* settings */
-    bool aware;        /* rates of the types are known and used      */
-    bool sharing;      /* two jobs may share accelerators            */
-    uint32_t known;    /* enum gavel_known                           */
-    bool global_queue; /* all types are filled from one order        */
-    uint32_t compat;   /* enum gavel_compat                          */
+    bool aware;        /* rates of the types are known and used */
+    bool sharing;      /* two jobs may share accelerators */
+    uint32_t known;    /* enum gavel_known */
+    bool global_queue; /* all types are filled from one order */
+    uint32_t compat;   /* enum gavel_compat */
     int64_t round_ns;
     struct field_buffer allocations; /* recorded shares, a file; "": the policy's own */
     struct cost_test cost_test;

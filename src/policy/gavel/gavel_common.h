@@ -29,7 +29,7 @@ struct gavel_mechanism {
     int (*decide)(struct gavel_common *common, const struct view *view,
                   struct plan *plan, struct arena *scratch, struct error *err);
 
-    /* Optional.  There may be room now that nobody of ours has left. */
+    /* Optional. GPUs may be free now that none of our jobs has left. */
     void (*room)(struct gavel_common *common);
 
     /* Optional.  What a job that waits is due; without it: that there are rounds. */
@@ -48,13 +48,13 @@ extern const struct gavel_mechanism gavel_mechanism_released;
 
 /* A job's pages, by slot. */
 struct gavel_entry {
-    uint64_t ticket; /* in order of arrival; 0: not on the roll                      */
-    uint64_t number; /* jobs that were submitted before it                           */
+    uint64_t ticket; /* in order of arrival; 0: not on the roll */
+    uint64_t number; /* jobs that were submitted before it */
     double gang, weight;
-    const struct node_set *set; /* nodes it may use; NULL: any                       */
-    double alone_s;    /* what it has done would have taken so long alone            */
-    double alone_done; /* steps that are counted in it                               */
-    double alone_rate; /* since then                                                 */
+    const struct node_set *set; /* nodes it may use; NULL: any */
+    double alone_s;             /* what it has done would have taken so long alone */
+    double alone_done;          /* steps that are counted in it */
+    double alone_rate;          /* since then */
 };
 
 struct gavel_common {
@@ -63,20 +63,20 @@ struct gavel_common {
 
     /* what there is; columns are types that the cluster has accelerators of */
     uint32_t type_count;
-    uint32_t types[TYPES_MAX];     /* [column] number in the cluster                 */
-    uint32_t column_of[TYPES_MAX]; /* and back                                       */
-    double capacity[TYPES_MAX];    /* [column] on nodes that are up                  */
-    bool *up;                      /* by node                                        */
+    uint32_t types[TYPES_MAX];     /* [column] number in the cluster */
+    uint32_t column_of[TYPES_MAX]; /* and back */
+    double capacity[TYPES_MAX];    /* [column] on nodes that are up */
+    bool *up;                      /* by node */
     uint32_t fill[TYPES_MAX];      /* columns in the order in which types are filled */
 
     /* who is there */
     job_id *jobs; /* in order of arrival */
     uint32_t job_count;
-    struct gavel_entry *entries; /* by slot                                          */
-    double *rates;               /* [slot][column], true ones                        */
+    struct gavel_entry *entries; /* by slot */
+    double *rates;               /* [slot][column], true ones */
     uint64_t ticket_next, seen;
     struct fifo_queue waiting_cpu_only;
-    bool changed; /* somebody came or went, or a node did, since the policy was asked */
+    bool changed; /* a job or a node came or went since the policy was asked */
 
     /* the call's arrays */
     double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
@@ -86,7 +86,7 @@ struct gavel_common {
     uint32_t pair_max;
     uint32_t *pair_of; /* [job of the call] see gavel_pair() */
 
-    uint32_t set_jobs; /* who may use some nodes only                                */
+    uint32_t set_jobs; /* who may use some nodes only */
 
     struct estimate *estimate; /* rates of pairs are estimated; NULL: they are known */
     uint64_t seed;
@@ -130,8 +130,9 @@ uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second
                         double rates[][2]);
 
 /*
- * Sent away now it would lose what it has done, or has hardly done anything for what its
- * coming and going costs: with short rounds and dear swaps nobody would get anywhere.
+ * Preempted now it would lose what it has done, or has done hardly anything for what
+ * its start and its checkpoint cost: with short rounds and dear preemptions no job
+ * would make progress.
  */
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job);
@@ -185,13 +186,17 @@ bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_
 
 /* --- jobs that may use some nodes only (gavel_way.c) --------------------------------- */
 
-/* Whether the newcomer is owed so much more than who sits that he may take his seats. */
+/*
+ * Whether the waiting job is owed so much more than the holder that it may take its
+ * GPUs.
+ */
 typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcomer,
                                 job_id other, uint32_t column);
 
 /*
- * Seat somebody who was chosen for 'column', on nodes where others stay who could be
- * elsewhere: they move.  False, and nothing, if that does not help or is not fair.
+ * Place a job that was chosen for 'column' on nodes where others stay that could run
+ * elsewhere: they move.  False, and nothing changed, if that does not help or is not
+ * fair.
  */
 bool gavel_make_way(const struct gavel_common *common, const struct view *view,
                     struct plan *plan, job_id newcomer, uint32_t column,

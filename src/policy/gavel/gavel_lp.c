@@ -73,7 +73,7 @@ static double rate_isolated(const struct programme *programme, uint32_t j)
 }
 
 /* Where the bisection of the published system ends, given the true optimum. */
-static double bisected(double optimum)
+static double bisect_objective(double optimum)
 {
     double low = 100;
     double high = 1e6;
@@ -120,8 +120,8 @@ static bool has_middle(const struct programme *programme)
             programme->goal == GOAL_SUM);
 }
 
-static int middle(const struct programme *programme, const struct shares *shares,
-                  struct gavel_call *call, struct error *err)
+static int find_centre(const struct programme *programme, const struct shares *shares,
+                       struct gavel_call *call, struct error *err)
 {
     uint32_t types = programme->type_count;
     struct interior_point centre = { .job_count = programme->job_count,
@@ -146,7 +146,7 @@ static int middle(const struct programme *programme, const struct shares *shares
         centre.need = need;
         centre.inverse = programme->goal == GOAL_FINISH_TIME;
         if (programme->goal == GOAL_MAKESPAN)
-            centre.enough = 1 / bisected(shares->objective);
+            centre.enough = 1 / bisect_objective(shares->objective);
     }
     return interior_point_solve(&centre, call->scratch, call->x, err);
 }
@@ -171,7 +171,7 @@ int gavel_lp_solve(struct gavel_lp *lp, struct gavel_call *call,
     if (r < 0)
         return r;
     if (call->released && has_middle(programme) && shares.status == SHARES_OPTIMAL &&
-        middle(programme, &shares, call, err) == 0)
+        find_centre(programme, &shares, call, err) == 0)
         return 0;
     size_t rows = (size_t)call->job_count + call->pair_count;
     memcpy(call->x, shares.x, rows * call->type_count * sizeof *call->x);

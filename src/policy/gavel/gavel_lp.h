@@ -6,7 +6,7 @@
 
 struct error;
 
-/* A policy whose shares come from a programme; its private state begins with this. */
+/* A policy with shares from a programme; its private state begins with this. */
 struct gavel_lp {
     struct gavel gavel;
     struct solver *solver; /* warm between calls */

@@ -2,8 +2,8 @@
  * gavel_pairs.c - rates of two jobs that share, as a gavel policy knows them.
  *
  * Either as they are (model/sharing.h: measured, or by the model), or estimated: a job
- * that comes is tried beside a fifth of some references, and what it does beside others
- * follows (predict/estimate.h).  Jobs of which nobody knows whether they fit in memory
+ * that arrives is tried beside a fifth of some references, and its rate beside others
+ * follows (predict/estimate.h).  Jobs of which it is unknown whether they fit in memory
  * together are not paired at all.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "predict/estimate.h"
 
 #define REFERENCES 16 /* of the kinds there are, as in the paper */
-#define TRIED 0.2     /* of a new job's cells                    */
+#define TRIED 0.2     /* of a new job's cells */
 
 /* Kinds of which it is known how they share. */
 static uint32_t list_kinds(const struct view *view, uint32_t *kinds, uint32_t max)
@@ -64,7 +64,7 @@ int gavel_pairs_init(struct gavel_common *common, const struct view *view,
     return 0;
 }
 
-/* The part of its speed that 'job' truly keeps beside another; -1: nobody knows. */
+/* The part of its speed that 'job' truly keeps beside another; -1: unknown. */
 static double kept_beside(const struct view *view, const struct job *job,
                           const struct job *other, uint32_t type)
 {

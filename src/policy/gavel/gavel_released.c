@@ -5,11 +5,11 @@
  * the better.  The rules in short, R the length of a round:
  *
  *   - All of a round start together, each for min(int(rate R), what is left) steps; the
- *     next round starts when the last has made them.  Who is done early leaves its
- *     accelerators idle.  Who arrives waits for the next round.
- *   - Shares x are made again when somebody came or went, but not within 1920 s of the
+ *     next round starts when the last has made them.  A job that is done early leaves its
+ *     GPUs idle.  A job that arrives waits for the next round.
+ *   - Shares x are made again when a job came or went, but not within 1920 s of the
  *     last time (unless that was time 0), nor while they would bring nothing to run:
- *     when no more jobs are to come and none runs, they are.  Who has no share yet does
+ *     when no more jobs are to come and none runs, they are.  A job without a share yet does
  *     not run, though it may take up room.
  *   - With the time that a job had on a type since then, and R/2 to begin with,
  *         priority = x / (its time / that of all)
@@ -79,9 +79,9 @@ static void sort_candidates(struct candidate *candidates, struct candidate *scra
 
 /* --- where they run ------------------------------------------------------------------------ */
 
-/* Together with whom it is to run, or alone, on the type where it is. */
-static bool stays(const struct gavel_common *common, const struct view *view,
-                  const struct task *task)
+/* It is on the chosen type already, with the chosen partner or alone. */
+static bool stays_in_place(const struct gavel_common *common, const struct view *view,
+                           const struct task *task)
 {
     uint32_t type = common->types[task->column];
     for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
@@ -108,7 +108,7 @@ static void send_away(struct gavel_common *common, const struct view *view,
         const struct task *task = at != NONE ? &r->tasks[at] : NULL;
         if (!task || task->doomed)
             plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
-        else if (!stays(common, view, task))
+        else if (!stays_in_place(common, view, task))
             plan_revoke(plan, id, RULE_RESIZE, id);
     }
 }
@@ -154,7 +154,7 @@ static void seat_all(struct gavel_common *common, const struct view *view,
         const struct task *task = &r->tasks[i];
         order[i] = (struct candidate){
             .priority = common->entries[task->unit.jobs[0]].gang,
-            .deficit_s = stays(common, view, task),
+            .deficit_s = stays_in_place(common, view, task),
             .unit = i,
         };
     }
@@ -181,16 +181,16 @@ static void link_tasks(struct gavel_common *common, bool linked)
 }
 
 /*
- * Of those chosen nobody fits as it is: nodes have shapes, CPUs and memory, which these
- * rules do not know.  So that time goes on, anybody who fits runs, alone.
+ * None of the chosen jobs fits as it is: nodes have shapes, CPUs and memory, which
+ * these rules do not know.  So that time goes on, any job that fits runs, alone.
  */
-static void seat_anybody(struct gavel_common *common, const struct view *view,
-                         struct plan *plan)
+static void start_any_job(struct gavel_common *common, const struct view *view,
+                          struct plan *plan)
 {
     struct gavel_released *r = common->released;
     r->task_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
+        const struct released_unit *unit = &r->units[i];
         for (uint32_t f = 0; f < common->type_count && !unit_is_pair(unit); f++) {
             uint32_t column = common->fill[f];
             if (!account_runs(&released_accounts(common, unit)[column]))
@@ -212,7 +212,7 @@ static void seat_anybody(struct gavel_common *common, const struct view *view,
 static void made_steps(struct gavel_released *r, const struct view *view, job_id id,
                        double steps)
 {
-    struct page *page = &r->pages[id];
+    struct released_job *page = &r->pages[id];
     const struct job *job = &view->jobs[id];
     page->failures = 0;
     page->left -= steps;
@@ -249,7 +249,7 @@ static void close_task(struct gavel_common *common, const struct view *view,
         else
             made_steps(r, view, task->unit.jobs[side], task->steps[side]);
     }
-    if (whole) { /* otherwise nobody will ask for its account */
+    if (whole) { /* otherwise its account is never read */
         released_accounts(common, &task->unit)[task->column].time_s += had_s;
         released_stir(r, task->unit.row);
     }
@@ -352,7 +352,7 @@ static int begin_round(struct gavel_common *common, const struct view *view,
     send_away(common, view, plan);
     seat_all(common, view, plan, scratch);
     if (r->order_count == 0 && !has_doomed(r))
-        seat_anybody(common, view, plan);
+        start_any_job(common, view, plan);
     link_tasks(common, true);
     r->end_s = r->now_s;
     for (uint32_t i = 0; i < r->task_count; i++)
@@ -361,7 +361,7 @@ static int begin_round(struct gavel_common *common, const struct view *view,
     r->under_way = r->order_count > 0 || has_doomed(r);
     if (!r->under_way)
         forget_round(common);     /* until something happens */
-    else if (r->order_count == 0) /* nobody will say that the doomed are done */
+    else if (r->order_count == 0) /* no event will say that the doomed are done */
         plan_wake(plan, (int64_t)llround(r->end_s * 1e9));
     return 0;
 }
@@ -431,12 +431,12 @@ static int released_init(struct gavel_common *common, const struct view *view,
     common->released = r;
     r->round_s = (double)common->gavel->round_ns / 1e9;
     mt_init(&r->shuffle, common->seed + SEED_SHUFFLE);
-    r->pages = arena_array(run, struct page, view->job_max);
+    r->pages = arena_array(run, struct released_job, view->job_max);
     r->left = arena_array(run, double, view->job_max);
     r->pending = arena_array(run, job_id, view->job_max);
     r->hopeless = arena_array(run, job_id, view->job_max);
     r->unit_max = view->job_max + common->pair_max;
-    r->units = arena_array(run, struct unit, r->unit_max);
+    r->units = arena_array(run, struct released_unit, r->unit_max);
     r->accounts = arena_array(run, struct account, (size_t)r->unit_max * k);
     r->rows_free = arena_array(run, uint32_t, r->unit_max);
     r->due = arena_array(run, uint32_t, r->unit_max);

@@ -21,7 +21,7 @@ struct account {
 };
 
 /* Who may run: a job, or two that share. */
-struct unit {
+struct released_unit {
     job_id jobs[2]; /* second JOB_NONE: one alone */
     uint32_t row;   /* of accounts                */
     bool known;     /* the shares speak of it     */
@@ -30,7 +30,7 @@ struct unit {
 
 /* A unit at work in this round. */
 struct task {
-    struct unit unit;
+    struct released_unit unit;
     uint64_t number; /* of the first job */
     uint32_t column;
     double steps[2], finish_s;
@@ -40,7 +40,7 @@ struct task {
 };
 
 /* By slot. */
-struct page {
+struct released_job {
     double left; /* steps; NAN: unknown            */
     uint32_t failures;
     uint32_t task; /* of this round, or NONE         */
@@ -68,7 +68,7 @@ struct gavel_released {
     uint32_t record_next;
     struct error broken; /* why the recorded shares do not fit this run; "": they do */
 
-    struct page *pages;
+    struct released_job *pages;
     double *left; /* by slot, beside the pages: for the call */
     uint32_t busy_count;
     uint32_t order_count, ordered_count; /* in the plan; seen to be carried out */
@@ -77,7 +77,7 @@ struct gavel_released {
     job_id *hopeless; /* to be dropped, off the roll */
     uint32_t hopeless_count;
 
-    struct unit *units;
+    struct released_unit *units;
     uint32_t unit_count, unit_max;
     uint32_t *due; /* those who are due something, in order of 'units' */
     uint32_t due_count;
@@ -97,12 +97,12 @@ struct gavel_released {
 };
 
 static inline struct account *released_accounts(const struct gavel_common *common,
-                                                const struct unit *unit)
+                                                const struct released_unit *unit)
 {
     return &common->released->accounts[(size_t)unit->row * common->type_count];
 }
 
-static inline bool unit_is_pair(const struct unit *unit)
+static inline bool unit_is_pair(const struct released_unit *unit)
 {
     return unit->jobs[1] != JOB_NONE;
 }
@@ -142,5 +142,5 @@ int released_make_shares(struct gavel_common *common, const struct view *view,
 
 /* Fill the list of tasks for the round that begins. */
 void released_choose(struct gavel_common *common);
-void released_add_task(struct gavel_common *common, const struct unit *unit,
+void released_add_task(struct gavel_common *common, const struct released_unit *unit,
                        uint32_t column);

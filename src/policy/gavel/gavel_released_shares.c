@@ -9,8 +9,8 @@
 /* --- shares ----------------------------------------------------------------------------- */
 
 /*
- * What was due and not had is kept; everybody starts again with half a round.  For who
- * is due nothing and had nothing since the last time that changes nothing.
+ * What was due and not had is kept; every job starts again with half a round.  For a
+ * job that is due nothing and had nothing since the last time, nothing changes.
  */
 static void settle_accounts(struct gavel_common *common)
 {
@@ -43,7 +43,7 @@ static void settle_accounts(struct gavel_common *common)
 static void note_due(struct gavel_common *common, uint32_t at)
 {
     struct gavel_released *r = common->released;
-    struct unit *unit = &r->units[at];
+    struct released_unit *unit = &r->units[at];
     const struct account *accounts = released_accounts(common, unit);
     bool any = false;
     unit->due = false;
@@ -63,7 +63,7 @@ static void list_pairs(struct gavel_common *common, struct gavel_call *call)
     for (uint32_t i = 0; i < common->job_count; i++)
         r->place[common->jobs[i]] = i;
     for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
+        const struct released_unit *unit = &r->units[i];
         const struct account *accounts = released_accounts(common, unit);
         double rates[TYPES_MAX][2];
         if (!unit_is_pair(unit))
@@ -83,7 +83,7 @@ static void take_shares(struct gavel_common *common, const struct gavel_call *ca
     uint32_t pairs = common->job_count;
     r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct unit *unit = &r->units[i];
+        struct released_unit *unit = &r->units[i];
         uint32_t row = unit_is_pair(unit) ? pairs++ : jobs++;
         struct account *accounts = released_accounts(common, unit);
         unit->known = row < common->job_count + call->pair_count;
@@ -102,7 +102,7 @@ static const struct gavel_share *find_share(const struct gavel_record *record,
     return NULL;
 }
 
-/* Two whom the record does not name may share if it names both. */
+/* Two jobs that the record does not name as a pair may share if it names both. */
 static int take_recorded(struct gavel_common *common, struct error *err)
 {
     struct gavel_released *r = common->released;
@@ -121,7 +121,7 @@ static int take_recorded(struct gavel_common *common, struct error *err)
                          r->round, r->now_s);
     r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
-        struct unit *unit = &r->units[i];
+        struct released_unit *unit = &r->units[i];
         struct account *accounts = released_accounts(common, unit);
         uint64_t numbers[2] = { RECORDED_ALONE, RECORDED_ALONE };
         for (uint32_t side = 0; side < 1u + unit_is_pair(unit); side++)

@@ -12,7 +12,7 @@
 
 #include "policy/gavel/gavel_released.h"
 
-static double priority(const struct account *account, bool known, double all_s)
+static double find_priority(const struct account *account, bool known, double all_s)
 {
     if (!known || account->x == 0 || !account_runs(account))
         return 0;
@@ -35,8 +35,8 @@ static bool goes_before(const struct candidate *a, const struct candidate *b)
 }
 
 /* Put 'candidate' where 'at' is, or below it. */
-static void sink(struct candidate *heap, uint32_t count, uint32_t at,
-                 struct candidate candidate)
+static void sift_down(struct candidate *heap, uint32_t count, uint32_t at,
+                      struct candidate candidate)
 {
     for (;;) {
         uint32_t child = 2 * at + 1;
@@ -55,22 +55,22 @@ static void sink(struct candidate *heap, uint32_t count, uint32_t at,
 static void make_heap(struct candidate *heap, uint32_t count)
 {
     for (uint32_t i = count / 2; i-- > 0;)
-        sink(heap, count, i, heap[i]);
+        sift_down(heap, count, i, heap[i]);
 }
 
-static struct candidate pop(struct candidate *heap, uint32_t *count)
+static struct candidate pop_first(struct candidate *heap, uint32_t *count)
 {
     struct candidate first = heap[0];
     *count -= 1;
-    sink(heap, *count, 0, heap[*count]);
+    sift_down(heap, *count, 0, heap[*count]);
     return first;
 }
 
 /* --- who is in it ---------------------------------------------------------------------- */
 
 /* One of its jobs has a place, or it does not fit or cannot run there. */
-static bool is_in_vain(const struct gavel_common *common, const struct unit *unit,
-                       uint32_t column, double room)
+static bool is_in_vain(const struct gavel_common *common,
+                       const struct released_unit *unit, uint32_t column, double room)
 {
     const struct gavel_released *r = common->released;
     uint32_t mark = (uint32_t)r->round + 1;
@@ -89,12 +89,12 @@ static uint32_t list_candidates(struct gavel_common *common, uint32_t column,
     uint32_t count = 0;
     for (uint32_t i = 0; i < unit_count && room > 0; i++) {
         uint32_t at = due ? r->due[i] : i;
-        const struct unit *unit = &r->units[at];
+        const struct released_unit *unit = &r->units[at];
         if (is_in_vain(common, unit, column, room))
             continue;
         const struct account *account = &released_accounts(common, unit)[column];
         struct candidate candidate = {
-            .priority = priority(account, unit->known, r->worker_time_s[column]),
+            .priority = find_priority(account, unit->known, r->worker_time_s[column]),
             .deficit_s = account->deficit_s,
             .x = unit->known ? account->x : 0,
             .unit = at,
@@ -108,7 +108,7 @@ static uint32_t list_candidates(struct gavel_common *common, uint32_t column,
 
 /* --- taking them ----------------------------------------------------------------------- */
 
-void released_add_task(struct gavel_common *common, const struct unit *unit,
+void released_add_task(struct gavel_common *common, const struct released_unit *unit,
                        uint32_t column)
 {
     struct gavel_released *r = common->released;
@@ -131,11 +131,11 @@ void released_add_task(struct gavel_common *common, const struct unit *unit,
 }
 
 /* A unit that the shares do not know takes up room only. */
-static void take(struct gavel_common *common, const struct candidate *candidate,
-                 double *room)
+static void take_candidate(struct gavel_common *common,
+                           const struct candidate *candidate, double *room)
 {
     struct gavel_released *r = common->released;
-    const struct unit *unit = &r->units[candidate->unit];
+    const struct released_unit *unit = &r->units[candidate->unit];
     if (is_in_vain(common, unit, candidate->column, *room))
         return;
     *room -= common->entries[unit->jobs[0]].gang;
@@ -147,8 +147,8 @@ static void take(struct gavel_common *common, const struct candidate *candidate,
 }
 
 /* Fill types, each after the other or as one queue: who is due something, or who is not. */
-static void fill(struct gavel_common *common, const uint32_t *columns, uint32_t count,
-                 bool due, double *left)
+static void fill_types(struct gavel_common *common, const uint32_t *columns,
+                       uint32_t count, bool due, double *left)
 {
     struct candidate *heap = common->released->candidates;
     uint32_t heap_count = 0;
@@ -162,10 +162,10 @@ static void fill(struct gavel_common *common, const uint32_t *columns, uint32_t 
     }
     make_heap(heap, heap_count);
     while (heap_count > 0 && room > 0) {
-        struct candidate first = pop(heap, &heap_count);
+        struct candidate first = pop_first(heap, &heap_count);
         double *here = &left[first.column];
         room -= *here;
-        take(common, &first, here);
+        take_candidate(common, &first, here);
         room += *here;
     }
 }
@@ -182,8 +182,8 @@ void released_choose(struct gavel_common *common)
     r->task_count = 0;
     uint32_t together = common->gavel->global_queue ? common->type_count : 1;
     for (uint32_t i = 0; i < common->type_count; i += together) {
-        fill(common, &order[i], together, /* due= */ true, left);
+        fill_types(common, &order[i], together, /* due= */ true, left);
         if (!common->gavel->rule->strict)
-            fill(common, &order[i], together, /* due= */ false, left);
+            fill_types(common, &order[i], together, /* due= */ false, left);
     }
 }

@@ -23,8 +23,8 @@ static void add_unit(struct gavel_common *common, job_id first, job_id second,
                      double rates[][2])
 {
     struct gavel_released *r = common->released;
-    struct unit *unit = &r->units[r->unit_count++];
-    *unit = (struct unit){ .jobs = { first, second }, .row = row_new(r) };
+    struct released_unit *unit = &r->units[r->unit_count++];
+    *unit = (struct released_unit){ .jobs = { first, second }, .row = row_new(r) };
     struct account *accounts = released_accounts(common, unit);
     for (uint32_t c = 0; c < common->type_count; c++)
         accounts[c] =
@@ -33,7 +33,7 @@ static void add_unit(struct gavel_common *common, job_id first, job_id second,
     released_stir(r, unit->row);
 }
 
-static void admit(struct gavel_common *common, const struct view *view, job_id id)
+static void admit_job(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_released *r = common->released;
     double rates[TYPES_MAX][2];
@@ -67,7 +67,7 @@ void released_admit(struct gavel_common *common, const struct view *view)
             continue;
         }
         r->pages[id].pending = false;
-        admit(common, view, id);
+        admit_job(common, view, id);
     }
     r->pending_count = kept;
 }
@@ -80,7 +80,7 @@ static void forget_units(struct gavel_common *common, const struct view *view,
     uint32_t pairs = 0;
     r->due_count = 0;
     for (uint32_t i = 0; i < r->unit_count; i++) {
-        const struct unit *unit = &r->units[i];
+        const struct released_unit *unit = &r->units[i];
         if (unit->jobs[0] != id && unit->jobs[1] != id) {
             if (unit->due)
                 r->due[r->due_count++] = kept;
@@ -98,7 +98,7 @@ static void forget_units(struct gavel_common *common, const struct view *view,
     r->hidden -= others - pairs;
 }
 
-static void unlist(job_id *jobs, uint32_t *count, job_id id)
+static void remove_from_list(job_id *jobs, uint32_t *count, job_id id)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++)
@@ -111,10 +111,10 @@ static void unlist(job_id *jobs, uint32_t *count, job_id id)
 void released_forget(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_released *r = common->released;
-    struct page *page = &r->pages[id];
-    unlist(r->hopeless, &r->hopeless_count, id);
+    struct released_job *page = &r->pages[id];
+    remove_from_list(r->hopeless, &r->hopeless_count, id);
     if (page->pending) {
-        unlist(r->pending, &r->pending_count, id);
+        remove_from_list(r->pending, &r->pending_count, id);
         page->pending = false;
     } else if (common->entries[id].ticket) {
         forget_units(common, view, id);
@@ -138,12 +138,13 @@ static void set_busy(struct gavel_released *r, job_id id, bool busy)
     r->busy_count += busy ? 1 : UINT32_MAX;
 }
 
-static void came(struct gavel_common *common, const struct view *view, job_id id)
+static void note_arrival(struct gavel_common *common, const struct view *view,
+                         job_id id)
 {
     struct gavel_released *r = common->released;
     const struct job *job = &view->jobs[id];
     double left = job->steps_total > 0 ? job->steps_total - job->steps : NAN;
-    r->pages[id] = (struct page){ .task = NONE, .pending = true, .left = left };
+    r->pages[id] = (struct released_job){ .task = NONE, .pending = true, .left = left };
     r->pending[r->pending_count++] = id;
 }
 
@@ -159,7 +160,7 @@ void released_observe(struct gavel_common *common, const struct view *view,
     job_id id = event->job;
     enum job_state state = view->jobs[id].state;
     if (gavel_comes(view, event)) {
-        came(common, view, id);
+        note_arrival(common, view, id);
         return;
     }
     if (is_order(event->kind)) {

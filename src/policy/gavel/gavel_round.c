@@ -1,35 +1,38 @@
 /*
- * gavel_round.c - rounds by our own rules: from shares of time to who runs now.
+ * gavel_round.c - rounds by our own rules: from shares of time to the jobs that run
+ * now.
  *
  * A job that is due the share x of a type is owed x seconds there for every second that
- * passes, and pays a second for every second it has seats there.  The difference is its
- * credit.  When a round ends, places go to who would be owed most at the end of the next:
+ * passes, and pays a second for every second it holds GPUs there.  The difference is
+ * its credit.  When a round ends, GPUs go to the jobs that would be owed most at the
+ * end of the next:
  *
- *     key = credit + x R, and more for who is there already
+ *     key = credit + x R, and more for a job that is there already
  *
- * Three jobs, two accelerators, x = 1, 1/2, 1/2, R = 360 s:
+ * Three jobs, two GPUs, x = 1, 1/2, 1/2, R = 360 s:
  *
  *     keys   A 360  B 180  C 180     A and B run; then credits are 0, -180, 180
  *     keys   A 360  B   0  C 360     A and C run; and so on
  *
  * What is better than in the published system (gavel_released.c), which this replaces:
  *
- *   - Leases are open: who stays just stays, at no cost, not even of an event.
- *   - Somebody comes or goes: shares are made again at once, and what is free is given
- *     at once to who is owed most; nothing idles until the round is over.
- *   - Credits outlive new shares, so who was owed something still is.
+ *   - Leases are open: a job that stays costs nothing, not even an event.
+ *   - When a job comes or goes, shares are made again at once, and what is free is given
+ *     at once to the jobs that are owed most; nothing idles until the round is over.
+ *   - Credits outlive new shares, so what was owed to a job still is.
  *   - Rounds in which nothing would change are left out.
  *   - A gang is only due what some type can hold, now.
- *   - Who is due a slower type uses a faster one while there is room (if rates are known).
- *   - Who is there is ahead of who is not, and of itself where it would have to move.
- *   - Larger gangs are seated first, and who stays keeps its seats.
- *   - Nobody is sent away who could not save what it has done, nor before it has run for
- *     as long as its coming and going takes.
+ *   - A job due a slower type uses a faster one while it is free (if rates are known).
+ *   - A job that runs is ahead of one that waits, and of itself where it would have to move.
+ *   - Larger gangs are placed first, and a job that stays keeps its GPUs.
+ *   - No job is preempted that could not save what it has done, nor before it has run for
+ *     as long as its start and its checkpoint take.
  *
- * With worth=xion a swap at a round's end has to pay; if it does not, who runs stays.
+ * With worth=xion a preemption at a round's end has to pay; if it does not, the running
+ * job stays.
  *
- * Two jobs that are due a share together are a unit like a job: one credit, one key, one
- * place.  (Where all can share with all, gavel_sharing.c does it by classes.)
+ * Two jobs that are due a share together are a unit like a job: one credit, one key,
+ * one place.  (Where all can share with all, gavel_sharing.c does it by classes.)
  */
 #include <math.h>
 #include <string.h>
@@ -41,7 +44,7 @@
 #include "policy/gavel/gavel_round.h"
 
 #define CHOOSY 1e9       /* more than any gang */
-#define WHOLE (1 - 1e-9) /* a share of that much is all of the time              */
+#define WHOLE (1 - 1e-9) /* a share of that much is all of the time */
 
 /* --- where they run --------------------------------------------------------------------- */
 
@@ -57,14 +60,14 @@ static bool grant_beside(struct gavel_common *common, struct plan *plan, job_id 
     return true;
 }
 
-static bool grant(struct gavel_common *common, struct plan *plan, job_id job,
-                  uint32_t column)
+static bool grant_alone(struct gavel_common *common, struct plan *plan, job_id job,
+                        uint32_t column)
 {
     return grant_beside(common, plan, job, column, JOB_NONE);
 }
 
 /* Of two who are to share, the second comes beside the first. */
-static bool follows(const struct gavel_common *common, job_id job)
+static bool comes_second(const struct gavel_common *common, job_id job)
 {
     const struct gavel_rounds *rounds = common->rounds;
     job_id with = rounds->pages[job].with;
@@ -78,17 +81,17 @@ static bool keeps_seats(const struct gavel_common *common, const struct view *vi
 {
     const struct gavel_rounds *rounds = common->rounds;
     const struct job *job = &view->jobs[id];
-    const struct page *page = &rounds->pages[id];
+    const struct round_job *page = &rounds->pages[id];
     uint32_t now = gavel_column_now(common, view, job);
     if (now == NONE || now != page->want)
         return false;
     if (job->partner == page->with)
         return true;
-    if (follows(common, id))
+    if (comes_second(common, id))
         return false;
     bool partner_stays =
         job->partner != JOB_NONE && rounds->pages[job->partner].want == now &&
-        !follows(common, job->partner) &&
+        !comes_second(common, job->partner) &&
         gavel_column_now(common, view, &view->jobs[job->partner]) == now;
     return !partner_stays || id < job->partner;
 }
@@ -134,15 +137,16 @@ static void order_by_gang(struct gavel_common *common, uint32_t count)
         rounds->order[i] = rounds->items[i].value;
 }
 
-/* Nobody took its seats after all: let it stay, or go where it can. */
-static void keep_whom_nobody_replaces(struct gavel_common *common,
-                                      const struct view *view, struct plan *plan)
+/* No job took its GPUs after all: let it stay, or go where it fits. */
+static void keep_unreplaced_jobs(struct gavel_common *common, const struct view *view,
+                                 struct plan *plan)
 {
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         if (plan_changes(plan, id) && !plan_holds(plan, id) &&
             job_may_leave(&view->jobs[id]) && !common->gavel->rule->strict)
-            grant(common, plan, id, gavel_column_now(common, view, &view->jobs[id]));
+            grant_alone(common, plan, id,
+                        gavel_column_now(common, view, &view->jobs[id]));
     }
 }
 
@@ -154,7 +158,7 @@ static bool is_owed_more(const struct gavel_common *common, job_id newcomer,
            rounds_credits(common, other)[column] + common->rounds->round_s;
 }
 
-/* Somebody who may use some nodes only was chosen, and others stay there. */
+/* A job that may use some nodes only was chosen, and others stay there. */
 static void make_way(struct gavel_common *common, const struct view *view,
                      struct plan *plan, uint32_t count)
 {
@@ -184,7 +188,7 @@ static void give_rest(struct gavel_common *common, const struct view *view,
         for (uint32_t c = 0; c < common->type_count; c++)
             room[c] = view->free->shelves[common->types[c]].gpu_count;
         while ((column = gavel_spare_column(common, id, NONE, room)) != NONE &&
-               !grant(common, plan, id, column))
+               !grant_alone(common, plan, id, column))
             room[column] = 0;
     }
 }
@@ -196,18 +200,19 @@ static void seat_all(struct gavel_common *common, const struct view *view,
     uint32_t count = send_away(common, view, plan);
     order_by_gang(common, count);
     for (uint32_t i = 0; i < count; i++)
-        if (!follows(common, rounds->order[i]))
-            grant(common, plan, rounds->order[i], rounds->pages[rounds->order[i]].want);
+        if (!comes_second(common, rounds->order[i]))
+            grant_alone(common, plan, rounds->order[i],
+                        rounds->pages[rounds->order[i]].want);
     for (uint32_t i = 0; i < count; i++) {
         job_id id = rounds->order[i];
-        const struct page *page = &rounds->pages[id];
-        if (follows(common, id) &&
+        const struct round_job *page = &rounds->pages[id];
+        if (comes_second(common, id) &&
             !grant_beside(common, plan, id, page->want, page->with))
-            grant(common, plan, id, page->want);
+            grant_alone(common, plan, id, page->want);
     }
     if (common->set_jobs > 0)
         make_way(common, view, plan, count);
-    keep_whom_nobody_replaces(common, view, plan);
+    keep_unreplaced_jobs(common, view, plan);
     if (common->set_jobs > 0 && !common->gavel->rule->strict)
         give_rest(common, view, plan);
 }
@@ -223,10 +228,10 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
 {
     struct gavel_rounds *rounds = common->rounds;
     size_t mark = plan_mark(plan);
-    if (follows(common, newcomer))
+    if (comes_second(common, newcomer))
         return grant_beside(common, plan, newcomer, column,
                             rounds->pages[newcomer].with);
-    if (grant(common, plan, newcomer, column))
+    if (grant_alone(common, plan, newcomer, column))
         return true;
     uint32_t victims = 0;
     for (uint32_t i = common->job_count; i-- > 0 && victims < COST_TEST_VICTIMS_MAX;) {
@@ -240,7 +245,7 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
             continue;
         plan_revoke(plan, id, RULE_ROUND, newcomer);
         victims++;
-        if (grant(common, plan, newcomer, column))
+        if (grant_alone(common, plan, newcomer, column))
             return cost_test_pass(&common->gavel->cost_test, view, plan, mark,
                                   newcomer);
     }
@@ -273,7 +278,7 @@ static void give_to(struct gavel_common *common, struct plan *plan, job_id job)
     uint32_t column = common->rounds->pages[job].want;
     for (uint32_t c = 0; c < common->type_count; c++)
         tried[c] = INFINITY;
-    while (column != NONE && !grant(common, plan, job, column)) {
+    while (column != NONE && !grant_alone(common, plan, job, column)) {
         if (common->gavel->rule->strict)
             return;
         tried[column] = 0;
@@ -299,7 +304,7 @@ static bool may_find_room(const struct gavel_common *common, const struct view *
     return !set;
 }
 
-/* In the middle of a round: nobody is sent away. */
+/* In the middle of a round: no job is preempted. */
 static void give_what_is_free(struct gavel_common *common, const struct view *view,
                               struct plan *plan)
 {
@@ -335,7 +340,7 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
 
 /* --- deciding ----------------------------------------------------------------------------------- */
 
-/* Whether the next round may differ from this one although nobody comes or goes. */
+/* Whether the next round may differ from this one although no job comes or goes. */
 static bool is_restless(const struct gavel_common *common, const struct view *view)
 {
     if (common->rounds->duo_count > 0)
@@ -362,7 +367,7 @@ static void end_round(struct gavel_common *common, const struct view *view,
         seat_those_who_pay(common, view, plan);
     rounds->end_ns = view->now_ns + common->gavel->round_ns;
     rounds->restless = is_restless(common, view);
-    rounds->room = true; /* what nobody was chosen for may still fit somebody */
+    rounds->room = true; /* GPUs that no job was chosen for may still fit one */
 }
 
 static int rounds_decide(struct gavel_common *common, const struct view *view,
@@ -406,7 +411,7 @@ static int rounds_init(struct gavel_common *common, const struct view *view,
     rounds->duo_max = common->pair_max;
     rounds->x = arena_array(run, double, k *jobs);
     rounds->credit_s = arena_array(run, double, k *jobs);
-    rounds->pages = arena_array(run, struct page, jobs);
+    rounds->pages = arena_array(run, struct round_job, jobs);
     rounds->duos = arena_array(run, struct duo, duos + 1);
     rounds->old_duos = arena_array(run, struct duo, duos + 1);
     rounds->duo_x = arena_array(run, double, k *(duos + 1));

@@ -184,8 +184,8 @@ static void part_duos(struct gavel_common *common, double *room)
         if (unit < rounds->job_max)
             continue;
         const struct duo *duo = &rounds->duos[unit - rounds->job_max];
-        struct page *first = &rounds->pages[duo->jobs[0]];
-        struct page *second = &rounds->pages[duo->jobs[1]];
+        struct round_job *first = &rounds->pages[duo->jobs[0]];
+        struct round_job *second = &rounds->pages[duo->jobs[1]];
         if (first->with != duo->jobs[1])
             continue;
         uint32_t column = gavel_spare_column(common, duo->jobs[1], NONE, room);

@@ -1,18 +1,18 @@
 /*
- * gavel_round_credit.c - our own rounds: who is owed what.
+ * gavel_round_credit.c - our own rounds: the credits of jobs.
  *
- * Credits grow by what is due and shrink by what is had (see gavel_round.c).  Seats are
- * booked when somebody leaves them and whenever dues are; two who share have one account,
- * from which the first of them pays.
+ * Credits grow by what is due and shrink by what is had (see gavel_round.c).  GPU time
+ * is booked when a job leaves its GPUs and whenever what is due is; two jobs that share
+ * have one account, from which the first of them pays.
  */
 #include <math.h>
 #include <string.h>
 
 #include "policy/gavel/gavel_round.h"
 
-#define CREDIT_MAX 10.0   /* rounds that can be owed at most                      */
-#define CREDIT_MIN (-1.0) /* rounds that somebody can have had ahead of time     */
-#define PAIRED_MAX 256    /* jobs of which all pairs are looked at                */
+#define CREDIT_MAX 10.0   /* rounds that can be owed at most */
+#define CREDIT_MIN (-1.0) /* rounds that a job can have had ahead of time */
+#define PAIRED_MAX 256    /* jobs of which all pairs are looked at */
 
 /* --- two together --------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static double *account_of(const struct gavel_common *common, const struct view *
 static void book_seat(struct gavel_common *common, const struct view *view, job_id job,
                       int64_t now_ns)
 {
-    struct page *page = &common->rounds->pages[job];
+    struct round_job *page = &common->rounds->pages[job];
     if (page->seated_ns < 0)
         return;
     double *credit_s = account_of(common, view, job, page->column);
@@ -98,15 +98,17 @@ void rounds_book(struct gavel_common *common, const struct view *view)
 
 /* --- what happens ---------------------------------------------------------------------- */
 
-static void came(struct gavel_common *common, const struct view *view, job_id id)
+static void note_arrival(struct gavel_common *common, const struct view *view,
+                         job_id id)
 {
     struct gavel_rounds *rounds = common->rounds;
     const struct job *job = &view->jobs[id];
     size_t bytes = common->type_count * sizeof(double);
     memset(rounds_shares(common, id), 0, bytes);
     memset(rounds_credits(common, id), 0, bytes);
-    rounds->pages[id] =
-        (struct page){ .seated_ns = -1, .want = NONE, .with = JOB_NONE, .duos = NONE };
+    rounds->pages[id] = (struct round_job){
+        .seated_ns = -1, .want = NONE, .with = JOB_NONE, .duos = NONE
+    };
     if (job_seated(job)) {
         rounds->pages[id].seated_ns = view->now_ns;
         rounds->pages[id].column = common->column_of[job->type_now];
@@ -119,7 +121,7 @@ static void follow_seats(struct gavel_common *common, const struct view *view,
                          const struct event *event)
 {
     struct gavel_rounds *rounds = common->rounds;
-    struct page *page = &rounds->pages[event->job];
+    struct round_job *page = &rounds->pages[event->job];
     const struct job *job = &view->jobs[event->job];
     bool seated = job->state != JOB_FREE && job_seated(job);
     if (page->seated_ns >= 0 && (!seated || event->kind == EVENT_RESIZED)) {
@@ -139,7 +141,7 @@ void rounds_observe(struct gavel_common *common, const struct view *view,
     struct gavel_rounds *rounds = common->rounds;
     enum job_state state = view->jobs[event->job].state;
     if (gavel_comes(view, event)) {
-        came(common, view, event->job);
+        note_arrival(common, view, event->job);
         return;
     }
     if (event->kind == EVENT_PLACED || event->kind == EVENT_RESIZING)
@@ -234,7 +236,7 @@ static void take_duos(struct gavel_common *common, const struct gavel_call *call
     }
 }
 
-/* Who could share with whom, among those who came first. */
+/* The pairs that could share, among the jobs that came first. */
 static void list_pairs(struct gavel_common *common, struct gavel_call *call)
 {
     double rates[TYPES_MAX][2];

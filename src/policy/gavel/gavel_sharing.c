@@ -1,17 +1,18 @@
 /*
- * gavel_sharing.c - rounds by our own rules, where two jobs may share accelerators.
+ * gavel_sharing.c - rounds by our own rules, where two jobs may share GPUs.
  *
- * There are too many pairs of jobs to list them.  Jobs that are alike are a class: of the
- * same kind, gang, types and weight.  Shares are made by classes (gavel_sharing_classes.c); what
- * comes out are lines: "so many of class A alone on this type", "so many of A beside B
- * there".  At the end of a round each line has a key, as a job has in gavel_round.c:
+ * There are too many pairs of jobs to list them.  Jobs that are alike are a class: of
+ * the same kind, gang, types and weight.  Shares are made by classes
+ * (gavel_sharing_classes.c); what comes out are lines: "so many of class A alone on
+ * this type", "so many of A beside B there". At the end of a round each line has a key,
+ * as a job has in gavel_round.c:
  *
  *     key = credit + units R - R for each unit it has been given already
  *
- * where the credit is what it was due and did not have.  Units go to lines in the order of
- * their keys, and within a line to those members who are furthest behind what they are
- * due in steps; who is in the line already is ahead by a round, with the
- * partner he has.  Room that is left goes to anybody who can use it, alone.
+ * where the credit is what it was due and did not have.  Units go to lines in the order
+ * of their keys, and within a line to the members that are furthest behind what they
+ * are due in steps; a job that is in the line already is ahead by a round, with the
+ * partner it has.  GPUs that are left go to any job that can use them, alone.
  *
  * So a round costs what is sorted, jobs and units, and never what could be paired.
  */
@@ -29,20 +30,20 @@
 #include "policy/gavel/gavel_common.h"
 
 #define NONE UINT32_MAX
-#define STAYS 1.0          /* rounds that who is there is ahead by           */
-#define BEHIND_MAX 10.0    /* rounds that somebody can be behind             */
-#define AHEAD_MAX (-2.0)   /* rounds that somebody can have had too much     */
-#define CREDIT_MAX 2.0     /* rounds that a line can be owed of each unit    */
-#define CHOOSY 1e9         /* more than any gang                             */
-#define WHOLE 1e-6         /* a line of so nearly whole units is whole       */
-#define DECIDE_LINES 65536 /* units listed at most                           */
+#define STAYS 1.0          /* rounds that who is there is ahead by */
+#define BEHIND_MAX 10.0    /* rounds that a job can be behind */
+#define AHEAD_MAX (-2.0)   /* rounds that a job can have had too much */
+#define CREDIT_MAX 2.0     /* rounds that a line can be owed of each unit */
+#define CHOOSY 1e9         /* more than any gang */
+#define WHOLE 1e-6         /* a line of so nearly whole units is whole */
+#define DECIDE_LINES 65536 /* units listed at most */
 
 /* By slot. */
-struct page {
+struct sharing_job {
     uint32_t class;
     double behind;   /* steps it is due and has not made, when it was last counted */
-    double steps;    /* it had made then                                           */
-    double behind_s; /* the same as time, for this round                          */
+    double steps;    /* it had made then */
+    double behind_s; /* the same as time, for this round */
 
     /* the line it sits in, and since when that is not paid for */
     int64_t since_ns; /* -1: it does not sit */
@@ -50,8 +51,8 @@ struct page {
     double part; /* of the line's unit: half where two share */
 
     /* the next round */
-    uint32_t want; /* column, or NONE                      */
-    job_id mate;   /* shares there, or JOB_NONE            */
+    uint32_t want; /* column, or NONE */
+    job_id mate;   /* shares there, or JOB_NONE */
     job_id next_of_class, next_of_line;
     bool taken, keeps;
 };
@@ -61,7 +62,7 @@ struct members {
     job_id first, last;
 };
 
-struct unit {
+struct sharing_unit {
     job_id jobs[2]; /* the second may be JOB_NONE */
     uint32_t column;
 };
@@ -69,30 +70,31 @@ struct unit {
 struct gavel_sharing {
     double round_s;
     struct gavel_classes *classes;
-    struct page *pages;
+    struct sharing_job *pages;
     int64_t counted_ns; /* what is due is counted up to then */
-    int64_t end_ns;     /* of the round                      */
-    bool room;          /* somebody left or came: what is free may be given away */
-    bool stale;         /* shares are to be made again at the end of the round   */
+    int64_t end_ns;     /* of the round */
+    bool room;          /* a job came or went: what is free may be given away */
+    bool stale;         /* shares are to be made again at the end of the round */
     bool restless;
-    uint32_t without; /* chosen, but their nodes are others' still           */
+    uint32_t without; /* chosen, but their nodes are others' still */
 
     struct sort_item *items, *item_scratch; /* jobs, or units of lines */
     job_id *order;                          /* jobs, those furthest behind first */
     uint32_t order_count;
-    struct members *of_class; /* [class]            */
-    struct members *of_line;  /* [line][side]       */
-    struct unit *units;
+    struct members *of_class; /* [class] */
+    struct members *of_line;  /* [line][side] */
+    struct sharing_unit *units;
     uint32_t unit_count;
 };
 
 /* --- accounts ----------------------------------------------------------------------- */
 
 /* What a job's time in its line was is paid for up to now; then see where it is. */
-static void follow(struct gavel_common *common, const struct view *view, job_id id)
+static void update_account(struct gavel_common *common, const struct view *view,
+                           job_id id)
 {
     struct gavel_sharing *s = common->sharing;
-    struct page *page = &s->pages[id];
+    struct sharing_job *page = &s->pages[id];
     const struct job *job = &view->jobs[id];
     if (page->since_ns >= 0)
         gavel_classes_pay(s->classes, &page->line,
@@ -109,7 +111,7 @@ static void follow(struct gavel_common *common, const struct view *view, job_id 
                                  shared ? s->pages[partner].class : NONE);
 }
 
-/* What everybody was due since it was counted last, less the steps he made. */
+/* What each job was due since it was counted last, less the steps it made. */
 static void count_due(struct gavel_common *common, const struct view *view)
 {
     struct gavel_sharing *s = common->sharing;
@@ -117,7 +119,7 @@ static void count_due(struct gavel_common *common, const struct view *view)
     s->counted_ns = view->now_ns;
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
-        struct page *page = &s->pages[id];
+        struct sharing_job *page = &s->pages[id];
         double due = gavel_classes_due(s->classes, page->class);
         double steps = job_steps(&view->jobs[id], view->now_ns);
         page->behind += due * passed_s - (steps - page->steps);
@@ -126,32 +128,34 @@ static void count_due(struct gavel_common *common, const struct view *view)
         page->behind_s =
             fmin(fmax(page->behind_s, AHEAD_MAX * s->round_s), BEHIND_MAX * s->round_s);
         page->behind = page->behind_s * due;
-        follow(common, view, id);
+        update_account(common, view, id);
     }
     gavel_classes_earn(s->classes, passed_s, CREDIT_MAX * s->round_s);
 }
 
 /* --- what happens ---------------------------------------------------------------------- */
 
-static void came(struct gavel_common *common, const struct view *view, job_id id)
+static void note_arrival(struct gavel_common *common, const struct view *view,
+                         job_id id)
 {
     struct gavel_sharing *s = common->sharing;
     gavel_enroll(common, view, id);
-    s->pages[id] = (struct page){
+    s->pages[id] = (struct sharing_job){
         .class = gavel_classes_add(s->classes, common, view, id),
         .steps = job_steps(&view->jobs[id], view->now_ns),
         .since_ns = -1,
         .want = NONE,
         .mate = JOB_NONE,
     };
-    follow(common, view, id);
+    update_account(common, view, id);
     s->room = s->stale = true;
 }
 
-static void went(struct gavel_common *common, const struct view *view, job_id id)
+static void note_departure(struct gavel_common *common, const struct view *view,
+                           job_id id)
 {
     struct gavel_sharing *s = common->sharing;
-    follow(common, view, id);
+    update_account(common, view, id);
     gavel_strike(common, id);
     gavel_classes_remove(s->classes, s->pages[id].class, id);
     s->pages[id].class = NONE;
@@ -164,26 +168,26 @@ static void sharing_observe(struct gavel_common *common, const struct view *view
     struct gavel_sharing *s = common->sharing;
     enum job_state state = view->jobs[event->job].state;
     if (gavel_comes(view, event)) {
-        came(common, view, event->job);
+        note_arrival(common, view, event->job);
         return;
     }
     if (!common->entries[event->job].ticket)
         return;
-    /* Whoever shares with it, or did, has another line from now on. */
-    struct page *page = &s->pages[event->job];
+    /* Jobs that share with it, or did, have another line from now on. */
+    struct sharing_job *page = &s->pages[event->job];
     bool was_seated = page->since_ns >= 0;
     bool is_seated = state != JOB_FREE && job_seated(&view->jobs[event->job]);
     if (was_seated != is_seated || event->kind == EVENT_RESIZED) {
         job_id mate = page->mate;
-        follow(common, view, event->job);
+        update_account(common, view, event->job);
         if (mate != JOB_NONE && common->entries[mate].ticket)
-            follow(common, view, mate);
+            update_account(common, view, mate);
         s->room = s->room || was_seated;
     }
     if (state == JOB_WAITING)
         s->room = true;
     if (state == JOB_FREE || state == JOB_HELD)
-        went(common, view, event->job);
+        note_departure(common, view, event->job);
 }
 
 /* --- who is there ------------------------------------------------------------------------ */
@@ -197,7 +201,7 @@ static bool is_bound(const struct gavel_common *common, const struct view *view,
            gavel_is_spared(common, view, job);
 }
 
-/* The same, or so is whom it shares with. */
+/* The same, or its partner is. */
 static bool is_fixed(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
 {
@@ -206,7 +210,7 @@ static bool is_fixed(const struct gavel_common *common, const struct view *view,
             is_bound(common, view, &view->jobs[job->partner]));
 }
 
-/* Room without what those hold about whom nothing can be changed now. */
+/* Capacity without what is held by jobs that cannot be changed now. */
 static void room_for_others(struct gavel_common *common, const struct view *view,
                             double *room)
 {
@@ -215,7 +219,7 @@ static void room_for_others(struct gavel_common *common, const struct view *view
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
-        struct page *page = &s->pages[id];
+        struct sharing_job *page = &s->pages[id];
         page->want = NONE;
         page->mate = JOB_NONE;
         page->taken = is_fixed(common, view, job);
@@ -232,8 +236,8 @@ static void room_for_others(struct gavel_common *common, const struct view *view
     }
 }
 
-static void append(struct gavel_sharing *s, struct members *members, job_id id,
-                   bool of_line)
+static void append_member(struct gavel_sharing *s, struct members *members, job_id id,
+                          bool of_line)
 {
     job_id *link = members->first == JOB_NONE ? &members->first
                    : of_line                  ? &s->pages[members->last].next_of_line
@@ -260,16 +264,16 @@ static void line_up(struct gavel_common *common, const struct view *view)
         s->of_line[i].first = JOB_NONE;
     for (uint32_t i = 0; i < count; i++) {
         job_id id = s->order[i] = s->items[i].value;
-        struct page *page = &s->pages[id];
+        struct sharing_job *page = &s->pages[id];
         page->next_of_class = page->next_of_line = JOB_NONE;
-        append(s, &s->of_class[page->class], id, false);
+        append_member(s, &s->of_class[page->class], id, false);
         uint32_t at = page->since_ns >= 0 && job_runs(&view->jobs[id])
                           ? gavel_classes_line_at(s->classes, &page->line)
                           : NONE;
         if (at == NONE)
             continue;
-        const struct line *line = gavel_classes_line(s->classes, at);
-        append(s, &s->of_line[2 * at + (page->class != line->name.a)], id, true);
+        const struct gavel_line *line = gavel_classes_line(s->classes, at);
+        append_member(s, &s->of_line[2 * at + (page->class != line->name.a)], id, true);
     }
 }
 
@@ -284,8 +288,8 @@ static job_id first_free(struct gavel_sharing *s, struct members *members, bool 
 }
 
 /* The member furthest behind, unless one who is there already is not much less so. */
-static job_id pick(struct gavel_sharing *s, uint32_t line, uint32_t side,
-                   uint32_t class, job_id preferred)
+static job_id pick_member(struct gavel_sharing *s, uint32_t line, uint32_t side,
+                          uint32_t class, job_id preferred)
 {
     job_id best = first_free(s, &s->of_class[class], false);
     job_id there = preferred != JOB_NONE && !s->pages[preferred].taken
@@ -302,7 +306,7 @@ static job_id pick(struct gavel_sharing *s, uint32_t line, uint32_t side,
 static void add_unit(struct gavel_common *common, job_id a, job_id b, uint32_t column)
 {
     struct gavel_sharing *s = common->sharing;
-    s->units[s->unit_count++] = (struct unit){ { a, b }, column };
+    s->units[s->unit_count++] = (struct sharing_unit){ { a, b }, column };
     const job_id jobs[2] = { a, b };
     for (uint32_t i = 0; i < 2 && jobs[i] != JOB_NONE; i++) {
         s->pages[jobs[i]].want = column;
@@ -315,16 +319,16 @@ static void add_unit(struct gavel_common *common, job_id a, job_id b, uint32_t c
 static bool give_unit(struct gavel_common *common, const struct view *view, uint32_t at)
 {
     struct gavel_sharing *s = common->sharing;
-    const struct line *line = gavel_classes_line(s->classes, at);
-    job_id a = pick(s, at, 0, line->name.a, JOB_NONE);
+    const struct gavel_line *line = gavel_classes_line(s->classes, at);
+    job_id a = pick_member(s, at, 0, line->name.a, JOB_NONE);
     if (a == JOB_NONE)
         return false;
     job_id b = JOB_NONE;
     if (line->name.b != NONE) {
         bool there = s->pages[a].since_ns >= 0 &&
                      gavel_classes_line_at(s->classes, &s->pages[a].line) == at;
-        b = pick(s, at, line->name.a != line->name.b, line->name.b,
-                 there ? view->jobs[a].partner : JOB_NONE);
+        b = pick_member(s, at, line->name.a != line->name.b, line->name.b,
+                        there ? view->jobs[a].partner : JOB_NONE);
     }
     add_unit(common, a, b, line->name.column);
     return true;
@@ -336,7 +340,7 @@ static uint32_t list_units(struct gavel_common *common)
     struct gavel_sharing *s = common->sharing;
     uint32_t count = 0;
     for (uint32_t l = 0; l < gavel_classes_line_count(s->classes); l++) {
-        const struct line *line = gavel_classes_line(s->classes, l);
+        const struct gavel_line *line = gavel_classes_line(s->classes, l);
         double key = gavel_classes_credit(s->classes, line) + line->units * s->round_s;
         uint32_t running = 0;
         for (uint32_t side = 0; side < 2; side++)
@@ -355,7 +359,7 @@ static uint32_t list_units(struct gavel_common *common)
     return count;
 }
 
-static void choose(struct gavel_common *common, const struct view *view)
+static void choose_units(struct gavel_common *common, const struct view *view)
 {
     struct gavel_sharing *s = common->sharing;
     double room[TYPES_MAX];
@@ -365,7 +369,8 @@ static void choose(struct gavel_common *common, const struct view *view)
     uint32_t count = list_units(common);
     sort_items(s->items, s->item_scratch, count);
     for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++) {
-        const struct line *line = gavel_classes_line(s->classes, s->items[i].value);
+        const struct gavel_line *line =
+            gavel_classes_line(s->classes, s->items[i].value);
         if (line->gang <= room[line->name.column] &&
             give_unit(common, view, s->items[i].value))
             room[line->name.column] -= line->gang;
@@ -392,7 +397,7 @@ static bool may_keep(const struct gavel_common *common, const struct view *view,
                      job_id id, uint32_t column)
 {
     const struct job *job = &view->jobs[id];
-    const struct page *pages = common->sharing->pages;
+    const struct sharing_job *pages = common->sharing->pages;
     if (id == JOB_NONE || !job_may_leave(job) ||
         gavel_column_now(common, view, job) != column)
         return false;
@@ -400,12 +405,14 @@ static bool may_keep(const struct gavel_common *common, const struct view *view,
            !pages[job->partner].keeps;
 }
 
-/* Who stays where he is; the host of each unit comes first in it from now on. */
+/*
+ * Jobs that stay where they are; the host of each unit comes first in it from now on.
+ */
 static void settle_hosts(struct gavel_common *common, const struct view *view)
 {
     struct gavel_sharing *s = common->sharing;
     for (uint32_t i = 0; i < s->unit_count; i++) {
-        struct unit *unit = &s->units[i];
+        struct sharing_unit *unit = &s->units[i];
         job_id a = unit->jobs[0];
         job_id b = unit->jobs[1];
         if (may_keep(common, view, a, unit->column)) {
@@ -427,7 +434,7 @@ static void send_away(struct gavel_common *common, const struct view *view,
     struct gavel_sharing *s = common->sharing;
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
-        const struct page *page = &s->pages[id];
+        const struct sharing_job *page = &s->pages[id];
         const struct job *job = &view->jobs[id];
         if (page->keeps || is_fixed(common, view, job) || !job_may_leave(job))
             continue;
@@ -438,8 +445,8 @@ static void send_away(struct gavel_common *common, const struct view *view,
     }
 }
 
-static bool grant(struct gavel_common *common, struct plan *plan, job_id job,
-                  uint32_t column, job_id beside)
+static bool grant_on_type(struct gavel_common *common, struct plan *plan, job_id job,
+                          uint32_t column, job_id beside)
 {
     struct ask ask = ASK_DEFAULT;
     ask.types = (uint32_t)1 << common->types[column];
@@ -448,20 +455,20 @@ static bool grant(struct gavel_common *common, struct plan *plan, job_id job,
 }
 
 static void seat_unit(struct gavel_common *common, const struct view *view,
-                      struct plan *plan, const struct unit *unit)
+                      struct plan *plan, const struct sharing_unit *unit)
 {
-    const struct page *pages = common->sharing->pages;
+    const struct sharing_job *pages = common->sharing->pages;
     job_id host = unit->jobs[0];
     job_id guest = unit->jobs[1];
     bool seated =
-        pages[host].keeps || grant(common, plan, host, unit->column, JOB_NONE);
+        pages[host].keeps || grant_on_type(common, plan, host, unit->column, JOB_NONE);
     if (guest == JOB_NONE || pages[guest].keeps)
         return;
-    if (seated && grant(common, plan, guest, unit->column, host))
+    if (seated && grant_on_type(common, plan, guest, unit->column, host))
         return;
     if (seated)
         gavel_pairs_refused(common, view, host, guest, unit->column);
-    grant(common, plan, guest, unit->column, JOB_NONE);
+    grant_on_type(common, plan, guest, unit->column, JOB_NONE);
 }
 
 /* By more than what who sits is ahead by. */
@@ -489,8 +496,8 @@ static uint32_t make_way(struct gavel_common *common, const struct view *view,
 }
 
 /*
- * Larger gangs first, before them those who may use some nodes only; then whoever nobody
- * replaced stays, or goes where he can.
+ * Larger gangs first, before them those that may use some nodes only; then jobs that
+ * were not replaced stay, or go where they fit.
  */
 static void seat_all(struct gavel_common *common, const struct view *view,
                      struct plan *plan)
@@ -510,13 +517,14 @@ static void seat_all(struct gavel_common *common, const struct view *view,
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
         if (job_may_leave(job) && plan_changes(plan, id) && !plan_holds(plan, id))
-            grant(common, plan, id, gavel_column_now(common, view, job), JOB_NONE);
+            grant_on_type(common, plan, id, gavel_column_now(common, view, job),
+                          JOB_NONE);
     }
 }
 
 /* --- in the middle of a round -------------------------------------------------------------- */
 
-/* What is free goes to those who wait, alone; nobody is sent away. */
+/* What is free goes to waiting jobs, alone; no job is preempted. */
 static void give_what_is_free(struct gavel_common *common, const struct view *view,
                               struct plan *plan)
 {
@@ -541,7 +549,7 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
         memcpy(tried, room, sizeof tried);
         for (uint32_t c; (c = gavel_spare_column(common, id, NONE, tried)) != NONE;) {
             tried[c] = 0;
-            if (!grant(common, plan, id, c, JOB_NONE))
+            if (!grant_on_type(common, plan, id, c, JOB_NONE))
                 continue;
             room[c] -= common->entries[id].gang;
             break;
@@ -551,7 +559,7 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
 
 /* --- deciding ------------------------------------------------------------------------------ */
 
-/* Somebody waits, or some line is not of whole units: the next round may differ. */
+/* A job waits, or some line is not of whole units: the next round may differ. */
 static bool is_restless(const struct gavel_common *common, const struct view *view,
                         const struct plan *plan)
 {
@@ -588,12 +596,12 @@ static int end_round(struct gavel_common *common, const struct view *view,
             return r;
         }
     }
-    choose(common, view);
+    choose_units(common, view);
     seat_all(common, view, plan);
     if (s->without > 0)
         give_what_is_free(common, view, plan); /* it must not idle meanwhile */
     s->end_ns = view->now_ns + common->gavel->round_ns;
-    s->room = true; /* what nobody was chosen for may still fit somebody */
+    s->room = true; /* GPUs that no job was chosen for may still fit one */
     s->restless = is_restless(common, view, plan);
     return 0;
 }
@@ -628,13 +636,13 @@ static int sharing_init(struct gavel_common *common, const struct view *view,
     common->sharing = s;
     s->round_s = (double)common->gavel->round_ns / 1e9;
     s->classes = gavel_classes_new(run, common, view);
-    s->pages = arena_array(run, struct page, max);
+    s->pages = arena_array(run, struct sharing_job, max);
     s->items = arena_array(run, struct sort_item, items);
     s->item_scratch = arena_array(run, struct sort_item, items);
     s->order = arena_array(run, job_id, max);
     s->of_class = arena_array(run, struct members, CLASSES_MAX);
     s->of_line = arena_array(run, struct members, 2 * (size_t)LINES_MAX);
-    s->units = arena_array(run, struct unit, max);
+    s->units = arena_array(run, struct sharing_unit, max);
     return 0;
 }
 

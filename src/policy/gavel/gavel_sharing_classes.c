@@ -14,8 +14,8 @@
 #include "solve/solve.h"
 
 #define NONE UINT32_MAX
-#define UNITS_MIN 1e-7 /* less of a line is rounding        */
-#define TOLERANCE 1e-6 /* of the solution, relative         */
+#define UNITS_MIN 1e-7 /* less of a line is rounding */
+#define TOLERANCE 1e-6 /* of the solution, relative */
 #define RATIO_TURNS 20 /* of making a ratio as large as can be */
 #define RATIO_EXACT 1e-6
 
@@ -29,17 +29,18 @@ struct class
     double weight;
 
     uint32_t count; /* members; 0: free */
-    job_id model;   /* the member by whose rates it is known; JOB_NONE: to be chosen */
-    double due;     /* steps per second of a member */
+    job_id
+        model;  /* the member that gives the class its rates; JOB_NONE: to be chosen */
+    double due; /* steps per second of a member */
 
     /* while shares are made */
-    uint32_t place;   /* in the programme            */
+    uint32_t place;   /* in the programme */
     uint32_t example; /* place of a member in the call */
-    uint32_t listed;  /* members in the call         */
+    uint32_t listed;  /* members in the call */
 };
 
 /* A cell for every line that could be. */
-struct cell {
+struct class_cell {
     double credit_s;
     uint32_t line; /* 1 + its place in the lines; 0: there is none */
 };
@@ -48,9 +49,9 @@ struct gavel_classes {
     struct pairs_solver *pairs;
     uint32_t type_count;
     struct class classes[CLASSES_MAX];
-    struct line *lines, *lines_old;
+    struct gavel_line *lines, *lines_old;
     uint32_t line_count;
-    struct cell *cells; /* [column][a][b + 1]; b + 1 = 0: alone */
+    struct class_cell *cells; /* [column][a][b + 1]; b + 1 = 0: alone */
 };
 
 struct gavel_classes *gavel_classes_new(struct arena *run, struct gavel_common *common,
@@ -59,10 +60,11 @@ struct gavel_classes *gavel_classes_new(struct arena *run, struct gavel_common *
     struct gavel_classes *classes = arena_new(run, struct gavel_classes);
     classes->pairs = pairs_solver_new();
     classes->type_count = common->type_count;
-    classes->lines = arena_array(run, struct line, LINES_MAX);
-    classes->lines_old = arena_array(run, struct line, LINES_MAX);
-    classes->cells = arena_array(
-        run, struct cell, (size_t)common->type_count * CLASSES_MAX * (CLASSES_MAX + 1));
+    classes->lines = arena_array(run, struct gavel_line, LINES_MAX);
+    classes->lines_old = arena_array(run, struct gavel_line, LINES_MAX);
+    classes->cells =
+        arena_array(run, struct class_cell,
+                    (size_t)common->type_count * CLASSES_MAX * (CLASSES_MAX + 1));
     return classes;
 }
 
@@ -71,8 +73,8 @@ void gavel_classes_free(struct gavel_classes *classes)
     pairs_solver_free(classes->pairs);
 }
 
-static struct cell *cell_of(const struct gavel_classes *classes,
-                            const struct line_name *name)
+static struct class_cell *cell_of(const struct gavel_classes *classes,
+                                  const struct line_name *name)
 {
     uint32_t b = name->b == NONE ? 0 : name->b + 1;
     return &classes->cells[((size_t)name->column * CLASSES_MAX + name->a) *
@@ -83,7 +85,7 @@ static struct cell *cell_of(const struct gavel_classes *classes,
 /* --- members --------------------------------------------------------------------------- */
 
 /* How little two are alike; 0: in everything, UINT32_MAX: not in their gangs. */
-static uint32_t difference(const struct class *a, const struct class *b)
+static uint32_t count_differences(const struct class *a, const struct class *b)
 {
     if (a->gpus != b->gpus)
         return NONE;
@@ -96,7 +98,7 @@ static uint32_t difference(const struct class *a, const struct class *b)
 static void clear_lines(struct gavel_classes *classes, uint32_t at)
 {
     for (uint32_t l = 0; l < classes->line_count; l++) {
-        struct line *line = &classes->lines[l];
+        struct gavel_line *line = &classes->lines[l];
         if (line->name.a != at && line->name.b != at)
             continue;
         line->units = 0;
@@ -125,7 +127,7 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
             free = free == NONE ? c : free;
             continue;
         }
-        uint32_t d = difference(&classes->classes[c], &new);
+        uint32_t d = count_differences(&classes->classes[c], &new);
         if (d < least) {
             least = d;
             nearest = c;
@@ -161,7 +163,8 @@ uint32_t gavel_classes_line_count(const struct gavel_classes *classes)
     return classes->line_count;
 }
 
-const struct line *gavel_classes_line(const struct gavel_classes *classes, uint32_t at)
+const struct gavel_line *gavel_classes_line(const struct gavel_classes *classes,
+                                            uint32_t at)
 {
     return &classes->lines[at];
 }
@@ -173,7 +176,7 @@ uint32_t gavel_classes_line_at(const struct gavel_classes *classes,
 }
 
 double gavel_classes_credit(const struct gavel_classes *classes,
-                            const struct line *line)
+                            const struct gavel_line *line)
 {
     return cell_of(classes, &line->name)->credit_s;
 }
@@ -182,7 +185,7 @@ double gavel_classes_credit(const struct gavel_classes *classes,
 void gavel_classes_pay(struct gavel_classes *classes, const struct line_name *name,
                        double unit_s)
 {
-    struct cell *cell = cell_of(classes, name);
+    struct class_cell *cell = cell_of(classes, name);
     if (cell->line)
         cell->credit_s -= unit_s;
 }
@@ -191,8 +194,8 @@ void gavel_classes_earn(struct gavel_classes *classes, double passed_s,
                         double credit_max_s)
 {
     for (uint32_t l = 0; l < classes->line_count; l++) {
-        const struct line *line = &classes->lines[l];
-        struct cell *cell = cell_of(classes, &line->name);
+        const struct gavel_line *line = &classes->lines[l];
+        struct class_cell *cell = cell_of(classes, &line->name);
         double most_s = credit_max_s * fmax(line->units, 1);
         cell->credit_s =
             fmin(fmax(cell->credit_s + line->units * passed_s, -most_s), most_s);
@@ -204,14 +207,14 @@ static void add_line(struct gavel_classes *classes, struct line_name name, doubl
 {
     if (!(units > UNITS_MIN) || classes->line_count == LINES_MAX)
         return;
-    classes->lines[classes->line_count++] = (struct line){ name, units, gang };
+    classes->lines[classes->line_count++] = (struct gavel_line){ name, units, gang };
     cell_of(classes, &name)->line = classes->line_count;
 }
 
 /* --- the programme ------------------------------------------------------------------------- */
 
 /* Everything in it is by place; classes with members in the call have one. */
-struct draft {
+struct class_draft {
     struct pairs_input pairing;
     uint32_t *slots; /* [place] class */
     double *count, *gang, *rate, *need, *ahead, *floor, *price;
@@ -220,7 +223,7 @@ struct draft {
     enum gavel_aim aim;
 };
 
-static void make_room(struct draft *draft, uint32_t n, uint32_t k,
+static void make_room(struct class_draft *draft, uint32_t n, uint32_t k,
                       struct arena *scratch)
 {
     size_t pairs = (size_t)n * (n + 1) / 2;
@@ -241,9 +244,10 @@ static void make_room(struct draft *draft, uint32_t n, uint32_t k,
 }
 
 /* Members' demands become their class's, on average. */
-static uint32_t gather(struct gavel_classes *classes, struct gavel_common *common,
-                       const struct gavel_call *call, const uint32_t *class_of,
-                       struct draft *draft)
+static uint32_t gather_demands(struct gavel_classes *classes,
+                               struct gavel_common *common,
+                               const struct gavel_call *call, const uint32_t *class_of,
+                               struct class_draft *draft)
 {
     uint32_t n = 0;
     uint32_t k = call->type_count;
@@ -284,7 +288,7 @@ static uint32_t gather(struct gavel_classes *classes, struct gavel_common *commo
 
 static uint32_t list_pairs(struct gavel_classes *classes, struct gavel_common *common,
                            const struct gavel_call *call, uint32_t n,
-                           struct draft *draft)
+                           struct class_draft *draft)
 {
     uint32_t count = 0;
     uint32_t k = call->type_count;
@@ -308,7 +312,7 @@ static uint32_t list_pairs(struct gavel_classes *classes, struct gavel_common *c
 }
 
 /* What a unit of each line adds to the sum, less 'charge' times its price. */
-static void set_values(struct draft *draft, double charge)
+static void set_values(struct class_draft *draft, double charge)
 {
     const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
@@ -334,7 +338,7 @@ static void set_values(struct draft *draft, double charge)
 }
 
 /* Units of a line that run at a time. */
-static double units_of(const struct draft *draft, uint32_t row, uint32_t column)
+static double units_of(const struct class_draft *draft, uint32_t row, uint32_t column)
 {
     const struct pairs_input *p = &draft->pairing;
     double x = draft->x[(size_t)row * p->type_count + column];
@@ -342,7 +346,7 @@ static double units_of(const struct draft *draft, uint32_t row, uint32_t column)
 }
 
 /* Sum of rates and of prices paid under the shares. */
-static void add_up(const struct draft *draft, double *ret_rates, double *ret_paid)
+static void add_up(const struct class_draft *draft, double *ret_rates, double *ret_paid)
 {
     const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
@@ -364,7 +368,7 @@ static void add_up(const struct draft *draft, double *ret_rates, double *ret_pai
  * The largest ratio of rates to prices: each turn charges what the last one reached, until
  * nothing is left that is worth its charge.
  */
-static int solve_ratio(struct gavel_classes *classes, struct draft *draft,
+static int solve_ratio(struct gavel_classes *classes, struct class_draft *draft,
                        const double *floor, struct pairs_answer *answer,
                        struct error *err)
 {
@@ -395,7 +399,7 @@ static int solve_ratio(struct gavel_classes *classes, struct draft *draft,
     return 0;
 }
 
-static int solve_draft(struct gavel_classes *classes, struct draft *draft,
+static int solve_draft(struct gavel_classes *classes, struct class_draft *draft,
                        struct error *err)
 {
     struct pairs_answer answer = { .feasible = true };
@@ -425,10 +429,10 @@ static int solve_draft(struct gavel_classes *classes, struct draft *draft,
 
 /* --- and its answer --------------------------------------------------------------------- */
 
-static void take_lines(struct gavel_classes *classes, const struct draft *draft)
+static void take_lines(struct gavel_classes *classes, const struct class_draft *draft)
 {
     const struct pairs_input *p = &draft->pairing;
-    struct line *old = classes->lines;
+    struct gavel_line *old = classes->lines;
     uint32_t old_count = classes->line_count;
     for (uint32_t l = 0; l < old_count; l++)
         cell_of(classes, &old[l].name)->line = 0;
@@ -450,7 +454,7 @@ static void take_lines(struct gavel_classes *classes, const struct draft *draft)
 }
 
 /* Steps per second of a member under the shares. */
-static void take_dues(struct gavel_classes *classes, const struct draft *draft)
+static void take_dues(struct gavel_classes *classes, const struct class_draft *draft)
 {
     const struct pairs_input *p = &draft->pairing;
     uint32_t k = p->type_count;
@@ -477,10 +481,10 @@ int gavel_classes_solve(struct gavel_classes *classes, struct gavel_common *comm
                         const struct gavel_call *call, const uint32_t *class_of,
                         struct error *err)
 {
-    struct draft draft = { .aim = AIM_LEVEL };
+    struct class_draft draft = { .aim = AIM_LEVEL };
     uint32_t n = call->job_count < CLASSES_MAX ? call->job_count : CLASSES_MAX;
     make_room(&draft, n, call->type_count, call->scratch);
-    n = gather(classes, common, call, class_of, &draft);
+    n = gather_demands(classes, common, call, class_of, &draft);
     draft.pairing = (struct pairs_input){ .class_count = n,
                                           .type_count = call->type_count,
                                           .capacity = call->capacity,

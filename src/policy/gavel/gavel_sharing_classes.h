@@ -23,9 +23,9 @@ struct line_name {
     uint32_t column, a, b; /* b UINT32_MAX: alone */
 };
 
-struct line {
+struct gavel_line {
     struct line_name name;
-    double units; /* to run at a time      */
+    double units; /* to run at a time */
     double gang;  /* accelerators of a unit */
 };
 
@@ -44,8 +44,8 @@ uint32_t gavel_classes_add(struct gavel_classes *classes, struct gavel_common *c
 void gavel_classes_remove(struct gavel_classes *classes, uint32_t class, job_id job);
 
 /*
- * Make shares for all in the call, whose classes are given in its order; on failure lines
- * stay as they were.
+ * Make shares for all jobs of the call; their classes are given in its order.  On
+ * failure lines stay as they were.
  */
 int gavel_classes_solve(struct gavel_classes *classes, struct gavel_common *common,
                         const struct gavel_call *call, const uint32_t *class_of,
@@ -55,13 +55,14 @@ int gavel_classes_solve(struct gavel_classes *classes, struct gavel_common *comm
 double gavel_classes_due(const struct gavel_classes *classes, uint32_t class);
 
 uint32_t gavel_classes_line_count(const struct gavel_classes *classes);
-const struct line *gavel_classes_line(const struct gavel_classes *classes, uint32_t at);
+const struct gavel_line *gavel_classes_line(const struct gavel_classes *classes,
+                                            uint32_t at);
 uint32_t gavel_classes_line_at(const struct gavel_classes *classes,
                                const struct line_name *name); /* UINT32_MAX: none */
 
 /* Unit-seconds that a line was due and did not have. */
 double gavel_classes_credit(const struct gavel_classes *classes,
-                            const struct line *line);
+                            const struct gavel_line *line);
 void gavel_classes_pay(struct gavel_classes *classes, const struct line_name *name,
                        double unit_s);
 void gavel_classes_earn(struct gavel_classes *classes, double passed_s,

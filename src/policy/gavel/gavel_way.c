@@ -1,14 +1,14 @@
 /*
- * gavel_way.c - who is to run in a round and may use some nodes only, if others sit there.
+ * gavel_way.c - move jobs off nodes that a chosen job needs.
  *
- * Rounds are chosen by counting accelerators of a type, and who stays keeps its seats.  So
- * somebody who may only run on node 3 can be chosen, and find that another, who could be
- * anywhere, has been chosen as well and stays on node 3.
+ * Rounds are chosen by counting GPUs of a type, and a job that stays keeps its GPUs.
+ * So a job that may only run on node 3 can be chosen, and find that another, which
+ * could run anywhere, has been chosen as well and stays on node 3.
  *
  *     n2 [. .]  n3 [A A]     X may use n3 only, A any:  A goes to n2, X gets n3
  *
- * Whoever sits where it has to be makes way and is seated again elsewhere.  If there is no
- * other room for him he yields only to who is owed more; otherwise all stays as it was.
+ * The job in the way is placed again elsewhere.  If it fits nowhere else it is
+ * preempted only for a job that is owed more; otherwise all stays as it was.
  */
 #include "model/node_set.h"
 #include "policy/gavel/gavel_common.h"
@@ -20,8 +20,8 @@ struct movers {
     uint32_t count;
 };
 
-static bool grant(const struct gavel_common *common, struct plan *plan, job_id job,
-                  uint32_t column, job_id beside)
+static bool grant_on_type(const struct gavel_common *common, struct plan *plan,
+                          job_id job, uint32_t column, job_id beside)
 {
     struct ask ask = ASK_DEFAULT;
     ask.types = (uint32_t)1 << common->types[column];
@@ -56,15 +56,18 @@ static bool move_off(const struct gavel_common *common, const struct view *view,
     return true;
 }
 
-/* Where it was, if nobody took its seats; else elsewhere, beside whom it was or alone. */
+/*
+ * Where it was, if its GPUs are not taken; else elsewhere, beside its partner or
+ * alone.
+ */
 static bool seat_again(const struct gavel_common *common, const struct view *view,
                        struct plan *plan, job_id id)
 {
     const struct job *job = &view->jobs[id];
     uint32_t column = common->column_of[job->type_now];
     return (job->partner != JOB_NONE &&
-            grant(common, plan, id, column, job->partner)) ||
-           grant(common, plan, id, column, JOB_NONE);
+            grant_on_type(common, plan, id, column, job->partner)) ||
+           grant_on_type(common, plan, id, column, JOB_NONE);
 }
 
 bool gavel_make_way(const struct gavel_common *common, const struct view *view,
@@ -81,7 +84,7 @@ bool gavel_make_way(const struct gavel_common *common, const struct view *view,
         if (job_runs(job) && job->type_now == common->types[column] &&
             node_set_touches(set, view_seats(view, id), job->seats.count) &&
             move_off(common, view, plan, id, newcomer, &movers))
-            seated = grant(common, plan, newcomer, column, JOB_NONE);
+            seated = grant_on_type(common, plan, newcomer, column, JOB_NONE);
     }
     for (uint32_t i = 0; seated && i < movers.count; i++)
         seated = seat_again(common, view, plan, movers.jobs[i]) ||

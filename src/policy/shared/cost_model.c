@@ -463,7 +463,7 @@ static void move_victim_gpus(struct cost_model *model,
 }
 
 /*
- * Sum of completion times if the swap is made. The beneficiary and the other waiting
+ * Sum of completion times if the swap is made.  The beneficiary and the other waiting
  * jobs can use the victims' GPUs once the last victim has stopped.
  */
 static double sum_if_swapped_s(struct cost_model *model,

@@ -93,7 +93,7 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
 
 /*
  * Whether preempting 'victims' for 'beneficiary' pays; the plan must not have changed
- * any of them. ret_price is filled either way. If the beneficiary's work is unknown,
+ * any of them. ret_price is filled either way.  If the beneficiary's work is unknown,
  * the answer is no; a victim of unknown work is expected to run as long again as it
  * has run.
  */

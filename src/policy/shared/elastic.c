@@ -270,7 +270,7 @@ static bool has_pending_gpus(const struct plan *plan, job_id job)
 }
 
 /*
- * Change the size of a running job. For GPUs that others have to vacate it would be
+ * Change the size of a running job.  For GPUs that others have to vacate it would be
  * stopped and restarted; a job whose grace period is too short for a checkpoint is
  * not.
  */
@@ -362,7 +362,7 @@ static uint32_t count_free_gpus(const struct view *view, const struct node_set *
 
 /*
  * Start a job that fits on none of the nodes it may use: halve a job there, if that
- * helps. Returns its GPUs, and adds to 'room' those left over.
+ * helps.  Returns its GPUs, and adds to 'room' those left over.
  */
 static uint32_t start_in_node_set(struct elastic *elastic, const struct view *view,
                                   struct plan *plan, uint32_t arrival, uint32_t *room)
@@ -468,7 +468,7 @@ static uint32_t start_waiting_jobs(struct elastic *elastic, const struct view *v
 }
 
 /*
- * Grow jobs, those that gain most first. A job that would have to wait for others to
+ * Grow jobs, those that gain most first.  A job that would have to wait for others to
  * shrink runs on meanwhile; its GPUs are kept for it, and it grows when they are free.
  */
 static void grow_jobs(struct elastic *elastic, const struct view *view,
@@ -574,7 +574,7 @@ void elastic_apply(struct elastic *elastic, const struct view *view, struct plan
 
 /* --- at every decision ---------------------------------------------------------------- */
 
-/* Let jobs continue whose lease, granted by an earlier policy, is over. */
+/* Let jobs continue after the lease that an earlier policy granted. */
 static void wake_idle(struct elastic *elastic, const struct view *view,
                       struct plan *plan)
 {

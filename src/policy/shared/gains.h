@@ -35,7 +35,7 @@ struct gains_job {
 };
 
 /*
- * Set the declared curve from step 'at' to the job's end (INFINITY: none). The
+ * Set the declared curve from step 'at' to the job's end (INFINITY: none).  The
  * improvement until then is its whole improvement.
  */
 void gains_declared(struct gains_job *job, const struct learning *curve, double at,
@@ -53,14 +53,14 @@ double gains_of(const struct gains_job *job, double gpus, double seconds);
 
 /*
  * As even as possible: the smallest share is maximized, then the next (max-min fair).
- * Each job gets at least 'least' and at most 'most'; returns the GPUs left over. Where
+ * Each job gets at least 'least' and at most 'most'; returns the GPUs left over.  Where
  * not every job can have 'least', the first ones get it and the others nothing.
  */
 uint32_t gains_level(struct gains_job *jobs, uint32_t count, uint32_t gpus);
 
 /*
- * By gain: 'least' for each job, as above, then one by one where they gain most. GPUs
- * that bring no gain are divided evenly. Returns the GPUs left over.
+ * By gain: 'least' for each job, as above, then one by one where they gain most.  GPUs
+ * that bring no gain are divided evenly.  Returns the GPUs left over.
  */
 uint32_t gains_share(struct gains_job *jobs, uint32_t count, uint32_t gpus,
                      double seconds, struct gains_heap *heap);

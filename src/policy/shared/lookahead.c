@@ -119,7 +119,7 @@ static bool cannot_start_either(const struct lookahead_job *job,
            (!failed->set || job->set == failed->set);
 }
 
-/* Start the waiting jobs that fit, in order. No node has more than 'most' GPUs free. */
+/* Start the waiting jobs that fit, in order.  No node has more than 'most' GPUs free. */
 static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
 {
     struct lookahead_job failed[2] = {
@@ -149,7 +149,7 @@ static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
 }
 
 /*
- * Go to the next time at which GPUs become free, and start jobs. Jobs that did not fit
+ * Go to the next time at which GPUs become free, and start jobs.  Jobs that did not fit
  * before can fit only where GPUs have become free; after an end without GPUs, which
  * stands for a job that begins to wait, any free node is considered.
  */

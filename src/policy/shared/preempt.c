@@ -271,7 +271,7 @@ static void count_free_nodes(const struct view *view, const struct plan *plan,
 }
 
 /*
- * Revoke the candidates and grant the job. Then repeat it with only the candidates
+ * Revoke the candidates and grant the job.  Then repeat it with only the candidates
  * whose GPUs the grant used, so that no other job is preempted.
  */
 static bool revoke_and_grant(struct preempt *preempt, struct plan *plan, job_id job,

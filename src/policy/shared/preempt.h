@@ -3,7 +3,7 @@
  *
  * The candidates are visited in the policy's order, and what would be free without them
  * is added up node by node, until one node (or enough nodes) could hold the
- * beneficiary.  Only candidates whose GPUs it needs are revoked.  If preempting all
+ * beneficiary.  Only candidates with GPUs that it needs are revoked.  If preempting all
  * candidates would not make room, none is.
  *
  * A failed search is remembered.  It is not repeated for a job of the same size and an
@@ -30,7 +30,7 @@ struct preempt_rule {
     job_id (*next)(const void *self, job_id last, int64_t claim);
 
     /*
-     * Whether a running job may be preempted for this claim. If so, it may be for
+     * Whether a running job may be preempted for this claim.  If so, it may be for
      * every smaller claim as well.
      */
     bool (*may_preempt)(const void *self, job_id job, int64_t claim);

@@ -49,7 +49,7 @@ void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max);
 void sizes_release(struct sizes *sizes);
 
 /*
- * Smallest key first, then the lower public id. 'value' is compared by sizes_narrow().
+ * Smallest key first, then the lower public id.  'value' is compared by sizes_narrow().
  * Pushing a job that is already in changes nothing.
  */
 void sizes_push(struct sizes *sizes, const struct view *view, job_id job, int64_t key,
@@ -59,7 +59,7 @@ void sizes_push(struct sizes *sizes, const struct view *view, job_id job, int64_
 void sizes_remove(struct sizes *sizes, const struct view *view, job_id job);
 
 /*
- * Begin a decision. Jobs that the last decision took but that were not placed, because
+ * Begin a decision.  Jobs that the last decision took but that were not placed, because
  * its plan was refused, are put back.
  */
 void sizes_begin(struct sizes *sizes, const struct view *view);

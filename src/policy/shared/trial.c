@@ -122,7 +122,7 @@ void trial_observe(struct trial_queues *trial, const struct view *view,
 
 /*
  * Exactly as published: a job revoked on the way stays revoked, whether that helped or
- * not. Only jobs on nodes that the beneficiary may use are considered.
+ * not.  Only jobs on nodes that the beneficiary may use are considered.
  */
 static bool preempt_in_order(struct trial_queues *trial, const struct view *view,
                              struct plan *plan, job_id beneficiary)

@@ -25,7 +25,7 @@ struct reasons;
 
 /*
  * The running best-effort job to preempt after 'last' (JOB_NONE: the first of a new
- * round); JOB_NONE: no more. Called with the policy's self.
+ * round); JOB_NONE: no more.  Called with the policy's self.
  */
 typedef job_id trial_order(void *self, job_id last);
 
@@ -38,7 +38,7 @@ struct trial_queues {
     trial_order
         *order; /* of trial_preempt_until_fits(); may be changed before a call */
     uint32_t preempt_max; /* jobs preempted this often are protected; 0: none */
-    bool spare; /* trial_preempt_until_fits() spares jobs whose GPUs are not needed */
+    bool spare;           /* trial_preempt_until_fits() spares jobs not in the way */
 
     struct cost_test cost_test; /* tests every preemption; its choice is set before */
 

@@ -10,7 +10,7 @@
 #include "model/node_set.h"
 
 #define NONE UINT32_MAX
-#define BLOCK 1024     /* entries whose lowest score is kept in one pass */
+#define BLOCK 1024     /* entries per block: its lowest score is kept */
 #define PROBES_MAX 192 /* tried by score before scanning all: a few microseconds */
 
 /* What a job holds on a node, or will hold there once others have vacated it. */
@@ -422,7 +422,7 @@ static inline int32_t bits_if_it_fits(const struct victims_pool *pool, uint32_t 
 }
 
 /*
- * The lowest score in [from, to) among jobs that would make room. Only integers are
+ * The lowest score in [from, to) among jobs that would make room.  Only integers are
  * carried between iterations, so vectorizing the loop cannot change a result.
  */
 static int32_t best_in_block(const struct victims_pool *pool, uint32_t from,

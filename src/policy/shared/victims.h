@@ -51,7 +51,7 @@ struct victims {
     uint32_t share_used, share_free;
     uint32_t *on_node, *of_job; /* first share; UINT32_MAX: none */
 
-    node_id *stale; /* nodes whose entries are out of date */
+    node_id *stale; /* nodes with outdated entries */
     node_id *moved; /* nodes changed by the current plan */
     uint32_t stale_count, moved_count;
     uint8_t *listed; /* by node: which of these two lists it is in */
@@ -82,7 +82,7 @@ void victims_observe(struct victims *victims, const struct view *view,
 void victims_begin(struct victims *victims);
 
 /*
- * The job with the lowest score whose preemption alone makes room on one node, given
+ * The job with the lowest score that, preempted alone, makes room on one node, given
  * the plan so far; JOB_NONE: there is none.
  */
 job_id victims_best(struct victims *victims, const struct view *view,
