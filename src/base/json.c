@@ -285,6 +285,19 @@ bool json_is_text(const struct json *json)
     return json && json_typeof(inner(json)) == JSON_STRING;
 }
 
+const char *json_text_or(const struct json *object, const char *key,
+                         const char *fallback)
+{
+    const char *text = json_as_text(json_get(object, key));
+    return text ? text : fallback;
+}
+
+double json_number_or(const struct json *object, const char *key, double fallback)
+{
+    double number;
+    return json_as_number(json_get(object, key), &number) ? number : fallback;
+}
+
 bool(json_is_object)(const struct json *json)
 {
     return json && json_typeof(inner(json)) == JSON_OBJECT;

@@ -85,6 +85,10 @@ bool json_as_flag(const struct json *json, bool *ret_flag);
 int64_t json_count_at(const struct json *object, const char *key);
 const char *json_text_at(const struct json *object, const char *key);
 bool json_flag_at(const struct json *object, const char *key);
+/* The same, with a fallback of the caller's. */
+const char *json_text_or(const struct json *object, const char *key,
+                         const char *fallback);
+double json_number_or(const struct json *object, const char *key, double fallback);
 bool json_is_object(const struct json *json);
 bool json_is_array(const struct json *json);
 bool json_is_null(const struct json *json);

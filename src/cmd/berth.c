@@ -1,14 +1,13 @@
 /* berth.c - the command line: finds the subcommand. */
 #include <ctype.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <errno.h>
 
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/sheet.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/terminal.h"
 #include "version.h"
 
 extern const struct command command_sim, command_compare, command_gen, command_import,
@@ -41,9 +40,10 @@ static void print_help(const struct command *command)
         snprintf(left, sizeof left, "%c%c%s--%s%s%s", flag->letter ? '-' : ' ',
                  flag->letter ? flag->letter : ' ', flag->letter ? ", " : "  ",
                  flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
-        uint32_t length = sheet_length(left); /* "…" is three bytes and one place */
+        uint32_t length =
+            terminal_text_length(left); /* "…" is three bytes and one place */
         printf("  %s%*s ", left, length < 30 ? (int)(30 - length) : 0, "");
-        show_wrapped(flag->brief, length > 30 ? 3 + length : 33, stdout);
+        terminal_print_wrapped(flag->brief, length > 30 ? 3 + length : 33, stdout);
     }
     printf("  %-30s %s\n", "    --help", "show this");
     if (command->more)

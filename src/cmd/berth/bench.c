@@ -1,6 +1,4 @@
 /* bench.c - berth bench: measure the speed of a suite of lab/, as a table or as JSON. */
-#include "lab/bench.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "base/json.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
+#include "lab/bench.h"
 
 #define SUITES_MAX 16
 

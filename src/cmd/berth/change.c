@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
 
 static const struct flag change_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -45,7 +46,7 @@ static int change_each(const struct flags *flags, struct call *call,
         }
         rows[i] = json_new_object();
         json_put_count(rows[i], "id", (int64_t)ids[i]);
-        json_put_text(rows[i], "state", live_text(answer, "state", ""));
+        json_put_text(rows[i], "state", json_text_or(answer, "state", ""));
         json_free(answer);
     }
     for (uint32_t i = 0; rows && i < count; i++)
@@ -61,10 +62,10 @@ static int change_run(const struct flags *flags)
     uint64_t *ids;
     uint32_t count;
     struct call *call = NULL;
-    int status = live_ids(flags, &ids, &count);
+    int status = connection_job_ids(flags, &ids, &count);
     if (status)
         return status;
-    status = live_open(&call, flags);
+    status = connection_open(&call, flags);
     if (status == 0) {
         struct json *done = json_new_array();
         status = change_each(flags, call, ids, count, done);
@@ -72,11 +73,11 @@ static int change_run(const struct flags *flags)
         if (flags_get(flags, "json")) {
             struct json *root = json_new_object();
             json_put(root, "jobs", done);
-            live_print_json(root);
+            format_print_json(root);
         } else {
             for (size_t i = 0; i < json_count(done); i++)
-                printf("%.0f %s\n", live_number(json_item(done, i), "id", 0),
-                       live_text(json_item(done, i), "state", ""));
+                printf("%.0f %s\n", json_number_or(json_item(done, i), "id", 0),
+                       json_text_or(json_item(done, i), "state", ""));
             json_free(done);
         }
     }

@@ -34,9 +34,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/units.h"
-#include "cmd/berth/draft.h"
-#include "cmd/berth/live.h"
+#include "api/call.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/request_builder.h"
+#include "cmd/berth/request_source.h"
 #include "lab/scratch.h"
 
 #define DEFAULT_PATTERN "[Ss]tep[ :=#]+([0-9]+)"
@@ -57,7 +61,7 @@ static const struct flag check_flags[] = {
     { "export", 0, "LIST", "variables it sees: ALL, NONE, or A,B=value; ALL" },
     { "after", 0, "T", "preempts it so long after its first progress; 2s" },
     { "within", 0, "T", "waits so long for a sign of progress; 60s" },
-    LIVE_JSON,
+    FLAG_JSON,
     { 0 },
 };
 
@@ -301,7 +305,7 @@ static void on_started(struct check *check, double at, int64_t attempt)
 
 static void on_progress(struct check *check, const struct json *event)
 {
-    double step = live_number(event, "step", NAN);
+    double step = json_number_or(event, "step", NAN);
     if (check->phase == RUNS || check->phase == WARNED)
         check->reached = fmax(check->reached, step);
     if (check->phase == RUNS && isnan(check->sign)) {
@@ -352,8 +356,9 @@ static void on_exit_after_warning(struct check *check, double at, int code)
 static void on_stopped(struct check *check, const struct json *event)
 {
     double first, last;
-    check->saved = live_number(event, "step", 0);
-    check->reached = fmax(check->reached, live_number(event, "reached", check->saved));
+    check->saved = json_number_or(event, "step", 0);
+    check->reached =
+        fmax(check->reached, json_number_or(event, "reached", check->saved));
     json_as_flag(json_get(event, "clean"), &check->clean);
     if (check->reached == 0 &&
         signs_find_steps(&check->signs, 0, check->output_before, &first, &last))
@@ -380,8 +385,8 @@ static void on_end(struct check *check, bool finished, int code)
 static void on_event(struct check *check, const struct json *event)
 {
     int64_t job = 0, attempt = 0, code = 0;
-    const char *kind = live_text(event, "kind", "");
-    double at = live_number(event, "at", NAN);
+    const char *kind = json_text_or(event, "kind", "");
+    double at = json_number_or(event, "at", NAN);
     json_as_count(json_get(event, "job"), &job);
     json_as_count(json_get(event, "attempt"), &attempt);
     if ((uint64_t)job != check->victim)
@@ -606,7 +611,7 @@ static int print_verdict(struct check *check)
     if (wrong)
         json_put_text(root, "wrong", wrong);
     json_put(root, "evidence", json_copy_of(check->evidence));
-    live_print_json(root);
+    format_print_json(root);
     return honours ? 0 : 1;
 }
 
@@ -615,19 +620,19 @@ static int print_verdict(struct check *check)
 /* The command as a request: best effort, one slot. */
 static int make_request(struct check *check, struct arena *arena, struct json **ret)
 {
-    struct draft draft;
-    draft_init(&draft, arena);
-    int r = draft_read(&draft, check->flags, "check-ckpt", &check->err);
+    struct request_builder builder;
+    request_builder_init(&builder, arena);
+    int r = request_source_read(&builder, check->flags, "check-ckpt", &check->err);
     if (r == 0) {
-        json_put_text(draft.fields, "class", "be");
-        json_put_number(draft.fields, "steps", STEPS_ENOUGH);
-        json_put_count(draft.fields, "gpus", 1);
-        if (!json_get(draft.fields, "grace_s"))
-            json_put_number(draft.fields, "grace_s", GRACE_S);
-        check->grace_s = live_number(draft.fields, "grace_s", GRACE_S);
-        r = draft_body(&draft, ret, &check->err);
+        json_put_text(builder.fields, "class", "be");
+        json_put_number(builder.fields, "steps", STEPS_ENOUGH);
+        json_put_count(builder.fields, "gpus", 1);
+        if (!json_get(builder.fields, "grace_s"))
+            json_put_number(builder.fields, "grace_s", GRACE_S);
+        check->grace_s = json_number_or(builder.fields, "grace_s", GRACE_S);
+        r = request_builder_body(&builder, ret, &check->err);
     }
-    draft_release(&draft);
+    request_builder_release(&builder);
     return r;
 }
 

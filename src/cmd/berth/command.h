@@ -19,6 +19,12 @@ struct flag {
     const char *brief; /* one line                                             */
 };
 
+/* The flag --json, for the commands' tables. */
+#define FLAG_JSON \
+    { \
+        "json", 0, NULL, "for programs: one object" \
+    }
+
 #define FLAGS_GIVEN_MAX 256
 
 struct flags {

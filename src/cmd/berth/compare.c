@@ -6,15 +6,16 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/setup.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/figures.h"
+#include "cmd/berth/sim_options.h"
+#include "cmd/berth/terminal.h"
 #include "flow/flow.h"
 #include "policy/policy.h"
 #include "study/comparison.h"
 #include "study/report.h"
 
 static const struct flag compare_flags[] = {
-    SETUP_FLAGS,
+    SIM_OPTIONS_FLAGS,
     { "seeds", 0, "N", "runs per policy, with seeds S, S+1, …; 1" },
     { 0 },
 };
@@ -80,19 +81,19 @@ static void print(const struct flags *flags, const struct comparison *comparison
 {
     const char *report = flags_get(flags, "report");
     FILE *file = report && output_is_stdout(report) ? stderr : stdout;
-    setup_remark(flags, comparison);
+    sim_options_print_warnings(flags, comparison);
     if (flags_get(flags, "json")) {
         struct json *json = comparison_json(comparison);
         json_print(json, stdout, true);
         json_free(json);
         return;
     }
-    show_comparison(comparison, file);
+    figures_print(comparison, file);
     if (report && file == stdout)
         printf("\n%s has the plots.\n", report);
 }
 
-static int compare(const struct flags *flags, struct setup *setup,
+static int compare(const struct flags *flags, struct sim_options *options,
                    struct comparison *comparison)
 {
     const char *report = flags_get(flags, "report");
@@ -100,17 +101,17 @@ static int compare(const struct flags *flags, struct setup *setup,
     struct error err;
     if (report && flags_get(flags, "json") && output_is_stdout(report))
         return command_wrong(flags, "--json and --report both want standard output");
-    comparison->cluster_text = setup->cluster_text;
-    comparison->workload_text = setup->sim.workload;
-    comparison->command = setup_command(setup, flags);
-    comparison->first_seed = setup->sim.seed;
+    comparison->cluster_text = options->cluster_text;
+    comparison->workload_text = options->sim.workload;
+    comparison->command = sim_options_command_line(options, flags);
+    comparison->first_seed = options->sim.seed;
     comparison->seed_count =
         (uint32_t)flags_count(flags, "seeds", 1, COMPARISON_SEEDS_MAX, 1);
-    setup->sim.chart = report != NULL;
+    options->sim.chart = report != NULL;
     int r = report ? report_open(&page, report, &err) : 0;
     if (r == 0)
-        r = comparison_run(comparison, &setup->sim, show_progress, NULL, &err);
-    show_progress_end();
+        r = comparison_run(comparison, &options->sim, terminal_progress, NULL, &err);
+    terminal_progress_end();
     if (r == 0 && report)
         r = write_page(&page, comparison, &err);
     if (r == 0)
@@ -122,14 +123,14 @@ static int compare(const struct flags *flags, struct setup *setup,
 static int compare_run(const struct flags *flags)
 {
     struct comparison comparison = { 0 };
-    struct setup setup;
-    int r = setup_read(&setup, flags);
+    struct sim_options options;
+    int r = sim_options_read(&options, flags);
     if (r == 0)
-        r = read_policies(flags, &comparison, &setup.arena);
+        r = read_policies(flags, &comparison, &options.arena);
     if (r == 0)
-        r = compare(flags, &setup, &comparison);
+        r = compare(flags, &options, &comparison);
     comparison_release(&comparison);
-    setup_release(&setup);
+    sim_options_release(&options);
     return r < 0 ? 0 : r;
 }
 

@@ -13,17 +13,19 @@
 #include <unistd.h>
 
 #include "api/place.h"
-#include "cmd/berth/hear.h"
-#include "cmd/berth/live.h"
 #include "api/programs.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/hear.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 #include "version.h"
 
 #define SLURM_S 30 /* the longest that Slurm may take to answer */
 
 static const struct flag doctor_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -138,17 +140,17 @@ static void check_daemon(struct json *checks, const struct flags *flags)
         if (has_slurm())
             check_slurm(checks, "slurm");
     } else {
-        const char *version = live_text(server, "version", "?");
+        const char *version = json_text_or(server, "version", "?");
         snprintf(text, sizeof text, "runs at %.200s, policy %.60s", call_address(call),
-                 live_text(server, "policy", "?"));
+                 json_text_or(server, "policy", "?"));
         add(checks, "daemon", FINE, text, NULL);
         snprintf(text, sizeof text, "berth %s, berthd %.40s", BERTH_VERSION, version);
         add(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS, text,
             "'berth down' and 'berth up': jobs go on meanwhile");
-        if (strncmp(live_text(server, "executor", ""), "slurm", 5) == 0)
-            check_slurm(checks, live_text(server, "executor", ""));
+        if (strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0)
+            check_slurm(checks, json_text_or(server, "executor", ""));
         if (json_get(server, "trouble"))
-            add(checks, "Slurm", BAD, live_text(server, "trouble", ""),
+            add(checks, "Slurm", BAD, json_text_or(server, "trouble", ""),
                 "nothing starts until it answers; what runs goes on");
         json_free(server);
     }
@@ -304,23 +306,23 @@ static void check_places(struct json *checks)
 
 static void print(const struct json *checks)
 {
-    static const struct sheet_column columns[] = { { "" }, { "" }, { "" } };
-    struct sheet sheet;
-    sheet_init(&sheet, columns, 3);
+    static const struct text_table_column columns[] = { { "" }, { "" }, { "" } };
+    struct text_table table;
+    text_table_init(&table, columns, 3);
     for (size_t i = 0; i < json_count(checks); i++) {
         const struct json *row = json_item(checks, i);
-        const char *verdict = live_text(row, "verdict", "");
+        const char *verdict = json_text_or(row, "verdict", "");
         const char *hint = json_as_text(json_get(row, "hint"));
-        sheet_add(&sheet, "%s", verdict);
-        sheet_colour(&sheet, verdict[0] == 'o'   ? "32"
-                             : verdict[0] == 'l' ? "33"
-                                                 : "31");
-        sheet_add(&sheet, "%s", live_text(row, "what", ""));
-        sheet_add(&sheet, "%s%s%s", live_text(row, "text", ""), hint ? "; " : "",
-                  hint ? hint : "");
+        text_table_add(&table, "%s", verdict);
+        text_table_set_colour(&table, verdict[0] == 'o'   ? "32"
+                                      : verdict[0] == 'l' ? "33"
+                                                          : "31");
+        text_table_add(&table, "%s", json_text_or(row, "what", ""));
+        text_table_add(&table, "%s%s%s", json_text_or(row, "text", ""),
+                       hint ? "; " : "", hint ? hint : "");
     }
-    sheet_print(&sheet, stdout, 0, sheet_coloured(stdout));
-    sheet_release(&sheet);
+    text_table_print(&table, stdout, 0, terminal_has_colours(stdout));
+    text_table_release(&table);
 }
 
 static int doctor_run(const struct flags *flags)
@@ -337,11 +339,11 @@ static int doctor_run(const struct flags *flags)
     check_places(checks);
     bool bad = false;
     for (size_t i = 0; i < json_count(checks); i++)
-        bad |= live_text(json_item(checks, i), "verdict", "")[0] == 'b';
+        bad |= json_text_or(json_item(checks, i), "verdict", "")[0] == 'b';
     if (flags_get(flags, "json")) {
         struct json *root = json_new_object();
         json_put(root, "checks", checks);
-        live_print_json(root);
+        format_print_json(root);
     } else {
         print(checks);
         json_free(checks);

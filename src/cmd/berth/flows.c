@@ -3,18 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
 #define HOSTS_SHOWN 3
 
 static const struct flag flows_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
-static const struct sheet_column columns[] = {
+static const struct text_table_column columns[] = {
     { "JOB", .right = true },
     { "LEVEL", .right = true },
     { "HOSTS", .min = 8, .spare = 1 },
@@ -24,7 +26,7 @@ static const struct sheet_column columns[] = {
 };
 
 /* "a, b and 3 more" */
-static void add_hosts(struct sheet *sheet, const struct json *hosts)
+static void add_hosts(struct text_table *table, const struct json *hosts)
 {
     char text[160] = "";
     size_t count = json_count(hosts);
@@ -35,13 +37,13 @@ static void add_hosts(struct sheet *sheet, const struct json *hosts)
                  host ? host : "?");
     }
     if (count > HOSTS_SHOWN)
-        sheet_add(sheet, "%s and %zu more", text, count - HOSTS_SHOWN);
+        text_table_add(table, "%s and %zu more", text, count - HOSTS_SHOWN);
     else
-        sheet_add(sheet, "%s", text);
+        text_table_add(table, "%s", text);
 }
 
 /* "-": nobody has counted. */
-static void add_rate(struct sheet *sheet, double bytes_per_s)
+static void add_rate(struct text_table *table, double bytes_per_s)
 {
     static const char *const units[] = { "B/s", "kB/s", "MB/s", "GB/s" };
     uint32_t unit = 0;
@@ -50,33 +52,34 @@ static void add_rate(struct sheet *sheet, double bytes_per_s)
         unit++;
     }
     if (isnan(bytes_per_s))
-        sheet_add(sheet, "-");
+        text_table_add(table, "-");
     else
-        sheet_add(sheet, bytes_per_s < 10 ? "%.1f %s" : "%.0f %s", bytes_per_s,
-                  units[unit]);
+        text_table_add(table, bytes_per_s < 10 ? "%.1f %s" : "%.0f %s", bytes_per_s,
+                       units[unit]);
 }
 
-static void add_flow(struct sheet *sheet, const struct json *one)
+static void add_flow(struct text_table *table, const struct json *one)
 {
-    double score = live_number(one, "score", NAN);
-    sheet_add(sheet, "%.0f", live_number(one, "job", 0));
-    sheet_add(sheet, "%.0f", live_number(one, "level", 0));
-    add_hosts(sheet, json_get(one, "hosts"));
+    double score = json_number_or(one, "score", NAN);
+    text_table_add(table, "%.0f", json_number_or(one, "job", 0));
+    text_table_add(table, "%.0f", json_number_or(one, "level", 0));
+    add_hosts(table, json_get(one, "hosts"));
     if (isnan(score))
-        sheet_add(sheet, "-");
+        text_table_add(table, "-");
     else
-        sheet_add(sheet, "%.3g", score);
-    add_rate(sheet, live_number(one, "bytes_per_s", NAN));
-    sheet_add(sheet, "%s", live_text(one, "why", ""));
+        text_table_add(table, "%.3g", score);
+    add_rate(table, json_number_or(one, "bytes_per_s", NAN));
+    text_table_add(table, "%s", json_text_or(one, "why", ""));
 }
 
 /* In the order in which they go: by level, then by number. */
 static int by_level(const void *a, const void *b)
 {
     const struct json *const *one = a, *const *other = b;
-    double difference = live_number(*one, "level", 0) - live_number(*other, "level", 0);
+    double difference =
+        json_number_or(*one, "level", 0) - json_number_or(*other, "level", 0);
     if (difference == 0)
-        difference = live_number(*one, "job", 0) - live_number(*other, "job", 0);
+        difference = json_number_or(*one, "job", 0) - json_number_or(*other, "job", 0);
     return difference < 0 ? -1 : difference > 0;
 }
 
@@ -89,12 +92,13 @@ static void print_flows(const struct json *list)
     for (size_t i = 0; i < count; i++)
         sorted[i] = json_item(list, i);
     qsort(sorted, count, sizeof *sorted, by_level);
-    struct sheet sheet;
-    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
+    struct text_table table;
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++)
-        add_flow(&sheet, sorted[i]);
-    sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
-    sheet_release(&sheet);
+        add_flow(&table, sorted[i]);
+    text_table_print(&table, stdout, terminal_width(stdout),
+                     terminal_has_colours(stdout));
+    text_table_release(&table);
     free(sorted);
 }
 
@@ -103,11 +107,11 @@ static int flows_run(const struct flags *flags)
     struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
-    int status = live_get(flags, "/v1/flows", &answer);
+    int status = connection_get(flags, "/v1/flows", &answer);
     if (status)
         return status;
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
+        return format_print_json(answer);
     const struct json *list = json_get(answer, "flows");
     bool levels = json_get(answer, "levels");
     if (!levels)

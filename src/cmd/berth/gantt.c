@@ -7,8 +7,7 @@
 
 #include "base/grow.h"
 #include "base/json.h"
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/format.h"
 
 #define LABEL 16 /* characters before the bar */
 
@@ -62,10 +61,10 @@ static double running_since(const struct json *jobs, uint64_t id)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json *job = json_item(jobs, i);
-        if (live_number(job, "id", 0) == (double)id)
-            return live_number(job, "preemptions", 0) > 0
+        if (json_number_or(job, "id", 0) == (double)id)
+            return json_number_or(job, "preemptions", 0) > 0
                        ? NAN
-                       : live_number(job, "start", NAN);
+                       : json_number_or(job, "start", NAN);
     }
     return NAN;
 }
@@ -86,12 +85,12 @@ static void fill_back(struct gantt *gantt, struct gantt_row *row, uint64_t id,
 static void add_node(struct gantt *gantt, const struct json *node,
                      const struct json *jobs, bool first)
 {
-    uint32_t gpus = (uint32_t)live_number(node, "gpus", 0);
+    uint32_t gpus = (uint32_t)json_number_or(node, "gpus", 0);
     const struct json *held = json_get(node, "held");
     char name[GANTT_NAME + 64];
     for (uint32_t g = 0; g < gpus && g < 64; g++) {
-        snprintf(name, sizeof name, "%.12s %.8s %u", live_text(node, "name", ""),
-                 live_text(node, "type", ""), g);
+        snprintf(name, sizeof name, "%.12s %.8s %u", json_text_or(node, "name", ""),
+                 json_text_or(node, "type", ""), g);
         name[GANTT_NAME] = '\0';
         row_named(gantt, name);
     }
@@ -99,8 +98,8 @@ static void add_node(struct gantt *gantt, const struct json *node,
         const struct json *one = json_item(held, i);
         int64_t id = 0;
         bool foreign = false;
-        snprintf(name, sizeof name, "%.12s %.8s %.0f", live_text(node, "name", ""),
-                 live_text(node, "type", ""), live_number(one, "gpu", 0));
+        snprintf(name, sizeof name, "%.12s %.8s %.0f", json_text_or(node, "name", ""),
+                 json_text_or(node, "type", ""), json_number_or(one, "gpu", 0));
         name[GANTT_NAME] = '\0';
         json_as_flag(json_get(one, "foreign"), &foreign);
         json_as_count(json_item(json_get(one, "jobs"), 0), &id);
@@ -157,7 +156,7 @@ void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,
                      : row_max > 0               ? row_max - 1
                                                  : 0;
     fprintf(file, "%-*s last %s\n", LABEL, "ACCELERATOR",
-            live_span(span, sizeof span, slots * gantt->slot_s));
+            format_duration(span, sizeof span, slots * gantt->slot_s));
     for (uint32_t i = 0; i < shown; i++)
         print_row(gantt, &gantt->rows[i], slots, colour, file);
     if (shown < gantt->row_count)

@@ -5,9 +5,11 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "cmd/berth/forms.h"
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/flag_values.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
 static const struct flag history_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -17,12 +19,12 @@ static const struct flag history_flags[] = {
     { "until", 0, "WHEN", "submitted before" },
     { "limit", 0, "N", "so many at most; 100" },
     { "csv", 0, NULL, "for spreadsheets: a line per job" },
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
-static const struct sheet_column columns[] = {
+static const struct text_table_column columns[] = {
     { "ID", .right = true },
     { "NAME", .min = 8 },
     { "USER", .min = 6, .spare = 4 },
@@ -81,43 +83,46 @@ static void print_csv(const struct json *jobs)
     }
 }
 
-static void add_job(struct sheet *sheet, const struct json *job)
+static void add_job(struct text_table *table, const struct json *job)
 {
     char text[64];
-    const char *state = live_text(job, "state", "");
-    double start = live_number(job, "start", NAN), end = live_number(job, "end", NAN);
-    double preemptions = live_number(job, "preemptions", 0);
-    double code = live_number(job, "exit_code", NAN);
-    sheet_add(sheet, "%s", live_name(text, sizeof text, job));
-    sheet_add(sheet, "%s", live_text(job, "name", ""));
-    sheet_add(sheet, "%s", live_text(job, "user", ""));
-    sheet_add(sheet, "%s", live_text(job, "class", ""));
-    sheet_add(sheet, "%s", state);
-    sheet_colour(sheet, live_colour(state));
-    sheet_add(sheet, "%.0f", live_number(job, "gpus", 0));
-    sheet_add(sheet, "%s",
-              live_moment(text, sizeof text, live_number(job, "submit", NAN)));
-    sheet_add(sheet, "%s",
-              live_span(text, sizeof text, live_number(job, "waited_s", NAN)));
-    sheet_add(sheet, "%s", live_span(text, sizeof text, end - start));
+    const char *state = json_text_or(job, "state", "");
+    double start = json_number_or(job, "start", NAN),
+           end = json_number_or(job, "end", NAN);
+    double preemptions = json_number_or(job, "preemptions", 0);
+    double code = json_number_or(job, "exit_code", NAN);
+    text_table_add(table, "%s", format_job_id(text, sizeof text, job));
+    text_table_add(table, "%s", json_text_or(job, "name", ""));
+    text_table_add(table, "%s", json_text_or(job, "user", ""));
+    text_table_add(table, "%s", json_text_or(job, "class", ""));
+    text_table_add(table, "%s", state);
+    text_table_set_colour(table, format_state_colour(state));
+    text_table_add(table, "%.0f", json_number_or(job, "gpus", 0));
+    text_table_add(table, "%s",
+                   format_time(text, sizeof text, json_number_or(job, "submit", NAN)));
+    text_table_add(
+        table, "%s",
+        format_duration(text, sizeof text, json_number_or(job, "waited_s", NAN)));
+    text_table_add(table, "%s", format_duration(text, sizeof text, end - start));
     snprintf(text, sizeof text, "%.0f", preemptions);
-    sheet_add(sheet, "%s", preemptions > 0 ? text : "");
+    text_table_add(table, "%s", preemptions > 0 ? text : "");
     snprintf(text, sizeof text, "%.0f", code);
-    sheet_add(sheet, "%s", isnan(code) ? "" : text);
-    sheet_add(sheet, "%s", live_text(job, "reason", ""));
+    text_table_add(table, "%s", isnan(code) ? "" : text);
+    text_table_add(table, "%s", json_text_or(job, "reason", ""));
 }
 
 static void print_table(const struct json *jobs)
 {
-    struct sheet sheet;
-    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
+    struct text_table table;
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(jobs); i++)
-        add_job(&sheet, json_item(jobs, i));
+        add_job(&table, json_item(jobs, i));
     if (json_count(jobs) == 0)
         puts("No such jobs.");
     else
-        sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
-    sheet_release(&sheet);
+        text_table_print(&table, stdout, terminal_width(stdout),
+                         terminal_has_colours(stdout));
+    text_table_release(&table);
 }
 
 /* "2d": so long ago; or a moment. */
@@ -132,10 +137,10 @@ static int add_moment(const struct flags *flags, struct buf *path, const char *n
         return 0;
     if (units_time(text, &ns))
         at = (double)time(NULL) - (double)ns * 1e-9;
-    else if (form_moment(text, time(NULL), &at, &err) < 0)
+    else if (flag_value_time(text, time(NULL), &at, &err) < 0)
         return command_wrong(flags, "--%s: %s", name, err.text);
     snprintf(value, sizeof value, "%.3f", at > 0 ? at : 0);
-    live_query(path, name, value);
+    connection_add_query(path, name, value);
     return 0;
 }
 
@@ -146,10 +151,10 @@ static int make_path(const struct flags *flags, struct buf *path)
     buf_text(path, "/v1/jobs?history=true");
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (flags_get(flags, filters[i]))
-            live_query(path, filters[i], flags_get(flags, filters[i]));
+            connection_add_query(path, filters[i], flags_get(flags, filters[i]));
     snprintf(limit, sizeof limit, "%llu",
              (unsigned long long)flags_count(flags, "limit", 1, 100000, 100));
-    live_query(path, "limit", limit);
+    connection_add_query(path, "limit", limit);
     int status = add_moment(flags, path, "since");
     return status ? status : add_moment(flags, path, "until");
 }
@@ -165,12 +170,12 @@ static int history_run(const struct flags *flags)
     buf_init(&path, 1 << 16);
     int status = make_path(flags, &path);
     if (status == 0)
-        status = live_get(flags, path.bytes, &answer);
+        status = connection_get(flags, path.bytes, &answer);
     buf_release(&path);
     if (status)
         return status;
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
+        return format_print_json(answer);
     if (flags_get(flags, "csv"))
         print_csv(json_get(answer, "jobs"));
     else

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "base/units.h"
 #include "cmd/berth/command.h"
-#include "base/output.h"
 #include "workload/csv.h"
 #include "workload/workload.h"
 

@@ -1,16 +1,18 @@
 /* ledger.c - berth ledger: what each preemption cost and brought. */
 #include <math.h>
 
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
 static const struct flag ledger_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
-static const struct sheet_column columns[] = {
+static const struct text_table_column columns[] = {
     { "AT", .spare = 1 },
     { "VICTIM", .right = true },
     { "FOR", .right = true },
@@ -25,35 +27,36 @@ static const struct sheet_column columns[] = {
     { "" },
 };
 
-static void add_number(struct sheet *sheet, const struct json *entry, const char *key,
-                       const char *fmt)
+static void add_number(struct text_table *table, const struct json *entry,
+                       const char *key, const char *fmt)
 {
-    double number = live_number(entry, key, NAN);
+    double number = json_number_or(entry, key, NAN);
     char text[32] = "";
     if (!isnan(number))
         snprintf(text, sizeof text, fmt[2] == '0' ? "%.0f" : "%.4g", number);
-    sheet_add(sheet, "%s", text);
+    text_table_add(table, "%s", text);
 }
 
-static void add_entry(struct sheet *sheet, const struct json *entry)
+static void add_entry(struct text_table *table, const struct json *entry)
 {
     char text[64];
     bool open = false;
     json_as_flag(json_get(entry, "open"), &open);
-    sheet_add(sheet, "%s",
-              live_moment(text, sizeof text, live_number(entry, "at", NAN)));
-    add_number(sheet, entry, "victim", "%.0f");
-    add_number(sheet, entry, "for", "%.0f");
-    sheet_add(sheet, "%s", live_text(entry, "rule", ""));
-    add_number(sheet, entry, "gpus", "%.0f");
-    add_number(sheet, entry, "predicted_cost_gpu_s", "%.4g");
-    add_number(sheet, entry, "actual_cost_gpu_s", "%.4g");
-    add_number(sheet, entry, "pause_gpu_s", "%.4g");
-    add_number(sheet, entry, "load_gpu_s", "%.4g");
-    add_number(sheet, entry, "redo_gpu_s", "%.4g");
-    sheet_add(sheet, "%s",
-              live_span(text, sizeof text, live_number(entry, "wait_saved_s", NAN)));
-    sheet_add(sheet, "%s", open ? "so far" : "");
+    text_table_add(table, "%s",
+                   format_time(text, sizeof text, json_number_or(entry, "at", NAN)));
+    add_number(table, entry, "victim", "%.0f");
+    add_number(table, entry, "for", "%.0f");
+    text_table_add(table, "%s", json_text_or(entry, "rule", ""));
+    add_number(table, entry, "gpus", "%.0f");
+    add_number(table, entry, "predicted_cost_gpu_s", "%.4g");
+    add_number(table, entry, "actual_cost_gpu_s", "%.4g");
+    add_number(table, entry, "pause_gpu_s", "%.4g");
+    add_number(table, entry, "load_gpu_s", "%.4g");
+    add_number(table, entry, "redo_gpu_s", "%.4g");
+    text_table_add(
+        table, "%s",
+        format_duration(text, sizeof text, json_number_or(entry, "wait_saved_s", NAN)));
+    text_table_add(table, "%s", open ? "so far" : "");
 }
 
 static int ledger_run(const struct flags *flags)
@@ -61,24 +64,25 @@ static int ledger_run(const struct flags *flags)
     struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
-    int status = live_get(flags, "/v1/ledger", &answer);
+    int status = connection_get(flags, "/v1/ledger", &answer);
     if (status)
         return status;
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
+        return format_print_json(answer);
     const struct json *entries = json_get(answer, "entries");
-    struct sheet sheet;
-    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
+    struct text_table table;
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(entries); i++)
-        add_entry(&sheet, json_item(entries, i));
+        add_entry(&table, json_item(entries, i));
     if (json_count(entries) == 0)
         puts("Nobody was preempted.");
     else
-        sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
+        text_table_print(&table, stdout, terminal_width(stdout),
+                         terminal_has_colours(stdout));
     if (json_count(entries) > 0)
         puts("\nCosts are GPU-seconds; SAVED is what the newcomer did not have to "
              "wait.");
-    sheet_release(&sheet);
+    text_table_release(&table);
     json_free(answer);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
 
 #define TAIL_MAX (64u << 20) /* bytes that are looked through for the last lines */
 
@@ -12,7 +12,7 @@ static const struct flag logs_flags[] = {
     { "follow", 'f', NULL, "stay until the job has ended" },
     { "lines", 'n', "N", "only the last N lines" },
     { "error", 'e', NULL, "its errors, where they have a file of their own" },
-    LIVE_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -73,11 +73,11 @@ static int logs_run(const struct flags *flags)
     struct call *call = NULL;
     struct error err;
     struct reading reading = { .bytes = 0 };
-    int status = live_id(flags, &id);
+    int status = connection_job_id(flags, &id);
     uint64_t lines = flags_count(flags, "lines", 1, 1000000, 0);
     bool follow = flags_get(flags, "follow") != NULL;
     if (status == 0)
-        status = live_open(&call, flags);
+        status = connection_open(&call, flags);
     if (status)
         return status;
     int r = 0;

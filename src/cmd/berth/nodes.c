@@ -3,16 +3,18 @@
 #include <math.h>
 
 #include "base/buf.h"
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
 static const struct flag nodes_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
-static const struct sheet_column columns[] = {
+static const struct text_table_column columns[] = {
     { "NODE", .min = 8 },
     { "TYPE" },
     { "GPUS", .right = true },
@@ -34,7 +36,7 @@ static uint32_t held_text(const struct json *held, struct buf *text)
         json_as_flag(json_get(one, "foreign"), &foreign);
         if (!foreign && json_count(jobs) == 0)
             continue;
-        buf_print(text, "%s%.0f:", count++ ? " " : "", live_number(one, "gpu", 0));
+        buf_print(text, "%s%.0f:", count++ ? " " : "", json_number_or(one, "gpu", 0));
         for (size_t j = 0; j < json_count(jobs); j++) {
             int64_t id = 0;
             json_as_count(json_item(jobs, j), &id);
@@ -47,37 +49,41 @@ static uint32_t held_text(const struct json *held, struct buf *text)
 }
 
 /* What is free of what is there. */
-static void add_free(struct sheet *sheet, const struct json *node, const char *free_key,
-                     const char *key, double unit, const char *name)
+static void add_free(struct text_table *table, const struct json *node,
+                     const char *free_key, const char *key, double unit,
+                     const char *name)
 {
-    double all = live_number(node, key, NAN), left = live_number(node, free_key, NAN);
+    double all = json_number_or(node, key, NAN),
+           left = json_number_or(node, free_key, NAN);
     if (isnan(all))
-        sheet_add(sheet, "%s", "");
+        text_table_add(table, "%s", "");
     else if (isnan(left))
-        sheet_add(sheet, "%.4g%s", all / unit, name);
+        text_table_add(table, "%.4g%s", all / unit, name);
     else
-        sheet_add(sheet, "%.4g/%.4g%s", left / unit, all / unit, name);
+        text_table_add(table, "%.4g/%.4g%s", left / unit, all / unit, name);
 }
 
-static void add_node(struct sheet *sheet, const struct json *node, struct buf *text)
+static void add_node(struct text_table *table, const struct json *node,
+                     struct buf *text)
 {
     bool up = true;
-    double gpus = live_number(node, "gpus", 0);
+    double gpus = json_number_or(node, "gpus", 0);
     uint32_t held = held_text(json_get(node, "held"), text);
     json_as_flag(json_get(node, "up"), &up);
-    sheet_add(sheet, "%s", live_text(node, "name", ""));
-    sheet_add(sheet, "%s", live_text(node, "type", ""));
-    sheet_add(sheet, "%.0f", gpus);
+    text_table_add(table, "%s", json_text_or(node, "name", ""));
+    text_table_add(table, "%s", json_text_or(node, "type", ""));
+    text_table_add(table, "%.0f", gpus);
     if (up)
-        sheet_add(sheet, "%.0f", gpus - held);
+        text_table_add(table, "%.0f", gpus - held);
     else
-        sheet_add(sheet, "down");
+        text_table_add(table, "down");
     if (!up)
-        sheet_colour(sheet, "31");
-    add_free(sheet, node, "cpus_free", "cpus", 1, "");
-    add_free(sheet, node, "mem_free_bytes", "mem_bytes", 0x1p30, "G");
-    const char *reason = live_text(node, "reason", "");
-    sheet_add(sheet, "%s%s%s", text->bytes, text->count && *reason ? " " : "", reason);
+        text_table_set_colour(table, "31");
+    add_free(table, node, "cpus_free", "cpus", 1, "");
+    add_free(table, node, "mem_free_bytes", "mem_bytes", 0x1p30, "G");
+    const char *reason = json_text_or(node, "reason", "");
+    text_table_add(table, "%s%s%s", text->bytes, text->count && *reason ? " " : "",
+                   reason);
 }
 
 static int nodes_run(const struct flags *flags)
@@ -85,20 +91,21 @@ static int nodes_run(const struct flags *flags)
     struct json *answer = NULL;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
-    int status = live_get(flags, "/v1/nodes", &answer);
+    int status = connection_get(flags, "/v1/nodes", &answer);
     if (status)
         return status;
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
-    struct sheet sheet;
+        return format_print_json(answer);
+    struct text_table table;
     struct buf text;
     const struct json *nodes = json_get(answer, "nodes");
     buf_init(&text, 1 << 16);
-    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(nodes); i++)
-        add_node(&sheet, json_item(nodes, i), &text);
-    sheet_print(&sheet, stdout, sheet_width(stdout), sheet_coloured(stdout));
-    sheet_release(&sheet);
+        add_node(&table, json_item(nodes, i), &text);
+    text_table_print(&table, stdout, terminal_width(stdout),
+                     terminal_has_colours(stdout));
+    text_table_release(&table);
     buf_release(&text);
     json_free(answer);
     return 0;

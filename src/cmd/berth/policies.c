@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/settings.h"
+#include "cmd/berth/terminal.h"
 #include "flow/flow.h"
 #include "policy/policy.h"
 
@@ -42,12 +43,12 @@ static struct words words_of_flow(const struct flow_policy *flow)
 
 static void print_one(struct words words)
 {
-    show_headline(words.name, words.brief, stdout);
+    settings_print_headline(words.name, words.brief, stdout);
     printf("  from: ");
-    show_wrapped(words.source, 8, stdout);
+    terminal_print_wrapped(words.source, 8, stdout);
     if (!words.params)
         printf("  no settings\n");
-    show_params(words.params, stdout);
+    settings_print(words.params, stdout);
 }
 
 static struct json *words_json(struct words words)
@@ -98,7 +99,7 @@ static struct json *all_json(void)
 static void print_brief(const char *before, const char *name, const char *brief)
 {
     printf("%s%-*s ", before, 20 - (int)strlen(before), name);
-    show_wrapped(brief, 21, stdout);
+    terminal_print_wrapped(brief, 21, stdout);
 }
 
 static void print_all(void)
@@ -109,7 +110,8 @@ static void print_all(void)
     for (const struct flow_policy *const *f = flow_list; *f; f++)
         print_brief("flow:", (*f)->name, (*f)->brief);
     putchar('\n');
-    show_wrapped("'berth policies NAME' shows one with its settings.", 0, stdout);
+    terminal_print_wrapped("'berth policies NAME' shows one with its settings.", 0,
+                           stdout);
 }
 
 /* "las", "jpas", or "flow:fair" where both kinds have the name. */

@@ -4,17 +4,18 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cmd/berth/jobs.h"
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/job_table.h"
+#include "cmd/berth/terminal.h"
 
 static const struct flag queue_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
     { "state", 't', "LIST", "in these states; all that have not ended" },
     { "name", 'n', "NAME", "of this name" },
     { "watch", 'w', NULL, "again every two seconds, until Ctrl-C" },
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -26,7 +27,7 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
     if (r < 0)
         return command_status(flags, r, &err);
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
+        return format_print_json(answer);
     const struct json *jobs = json_get(answer, "jobs");
     const char *trouble = json_as_text(json_get(answer, "trouble"));
     if (flags_get(flags, "watch"))
@@ -34,7 +35,8 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
     if (json_count(jobs) == 0)
         puts("Nothing runs and nothing waits.");
     else
-        jobs_print(jobs, stdout, sheet_width(stdout), sheet_coloured(stdout));
+        job_table_print(jobs, stdout, terminal_width(stdout),
+                        terminal_has_colours(stdout));
     fflush(stdout);
     if (trouble)
         fprintf(stderr,
@@ -54,14 +56,14 @@ static int queue_run(const struct flags *flags)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     if (watch && (!isatty(STDOUT_FILENO) || flags_get(flags, "json")))
         return command_wrong(flags, "--watch wants a terminal, and no --json");
-    int status = live_open(&call, flags);
+    int status = connection_open(&call, flags);
     if (status)
         return status;
     buf_init(&path, 1 << 16);
     buf_text(&path, "/v1/jobs");
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (flags_get(flags, filters[i]))
-            live_query(&path, filters[i], flags_get(flags, filters[i]));
+            connection_add_query(&path, filters[i], flags_get(flags, filters[i]));
     do {
         status = show_once(flags, call, path.bytes);
         fflush(stdout);

@@ -33,8 +33,8 @@
 
 #include "base/units.h"
 #include "client/protocol.h"
-#include "cmd/berth/forms.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/flag_values.h"
 
 #define CREDENTIAL_MAX 4096
 #define TOKEN_TRIES 5
@@ -46,7 +46,7 @@ static const struct flag report_flags[] = {
     { "total", 't', "N", "how many steps there will be in all" },
     { "saved", 's', "N", "a checkpoint of all before this step is on disk" },
     { "job", 'j', "ID", "of this job; SLURM_JOB_ID" },
-    LIVE_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -177,7 +177,7 @@ static int fetch_token(const struct report *report, struct call *call)
         json_put_text(body, "munge", credential);
         r = call_json(call, "POST", path, body, &answer, &err);
         if (r == 0)
-            call_set_token(call, live_text(answer, "token", ""));
+            call_set_token(call, json_text_or(answer, "token", ""));
         json_free(answer);
         json_free(body);
     }
@@ -518,7 +518,7 @@ static int read_arguments(struct report *report)
     const char *said = job ? job : getenv("SLURM_JOB_ID");
     report->total = flags_number(flags, "total", 1, 1e15, NAN);
     report->saved = flags_number(flags, "saved", 0, 1e15, NAN);
-    if (said && !form_count(said, INT64_MAX, &report->id))
+    if (said && !flag_value_count(said, INT64_MAX, &report->id))
         return command_wrong(flags, "\"%.60s\" is no job: want a number", said);
     if (flags->dashes)
         return flags->word_count > 0 ? 0 : command_wrong(flags, "want a command");

@@ -8,8 +8,8 @@
 #include "base/output.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/sheet.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 #include "study/report.h"
 #include "study/reproduce.h"
 
@@ -39,32 +39,32 @@ static const char *show(char *text, size_t size, const char *unit, double value)
 
 static void print_table(const struct reproduction *r, FILE *file)
 {
-    static const struct sheet_column columns[] = {
+    static const struct text_table_column columns[] = {
         { "figure", false, 0 },    { "published", true, 0 }, { "measured", true, 0 },
         { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 8 },
     };
-    struct sheet sheet;
-    sheet_init(&sheet, columns, sizeof columns / sizeof *columns);
+    struct text_table table;
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (uint32_t i = 0; i < r->finding_count; i++) {
         const struct finding *f = &r->findings[i];
         char text[32];
         char high[32];
-        sheet_add(&sheet, "%s", f->id);
-        sheet_add(&sheet, "%s", show(text, sizeof text, f->unit, f->published));
-        sheet_add(&sheet, "%s", show(text, sizeof text, f->unit, f->measured));
+        text_table_add(&table, "%s", f->id);
+        text_table_add(&table, "%s", show(text, sizeof text, f->unit, f->published));
+        text_table_add(&table, "%s", show(text, sizeof text, f->unit, f->measured));
         if (f->seeds > 1)
-            sheet_add(&sheet, "%s..%s", show(text, sizeof text, f->unit, f->low),
-                      show(high, sizeof high, f->unit, f->high));
+            text_table_add(&table, "%s..%s", show(text, sizeof text, f->unit, f->low),
+                           show(high, sizeof high, f->unit, f->high));
         else
-            sheet_add(&sheet, "%s", "");
-        sheet_add(&sheet, "%u", f->seeds);
-        sheet_add(&sheet, "%s", isnan(f->published) ? "" : f->verdict);
+            text_table_add(&table, "%s", "");
+        text_table_add(&table, "%u", f->seeds);
+        text_table_add(&table, "%s", isnan(f->published) ? "" : f->verdict);
     }
-    show_wrapped(r->study->title, 0, file);
-    show_wrapped(r->study->paper, 0, file);
+    terminal_print_wrapped(r->study->title, 0, file);
+    terminal_print_wrapped(r->study->paper, 0, file);
     fputc('\n', file);
-    sheet_print(&sheet, file, sheet_width(file), sheet_coloured(file));
-    sheet_release(&sheet);
+    text_table_print(&table, file, terminal_width(file), terminal_has_colours(file));
+    text_table_release(&table);
 }
 
 static int write_page(struct output *output, const struct reproduction *reproduction,
@@ -101,12 +101,12 @@ static int reproduce(const struct flags *flags, const struct study *study)
     uint32_t seeds = (uint32_t)flags_count(flags, "seeds", 1, SEEDS_MAX, 0);
     struct output page = { 0 };
     struct error err;
-    reproduction = (struct reproduction){ .progress = show_progress };
+    reproduction = (struct reproduction){ .progress = terminal_progress };
     int r = report ? report_open(&page, report, &err) : 0;
     if (r == 0)
         r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
                              seeds, &err);
-    show_progress_end();
+    terminal_progress_end();
     if (r == 0 && report)
         r = write_page(&page, &reproduction, &err);
     if (r == 0)

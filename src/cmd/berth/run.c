@@ -9,8 +9,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "cmd/berth/draft.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/request_builder.h"
+#include "cmd/berth/request_source.h"
 
 #define ASK_AFTER_NS \
     INT64_C(700000000) /* a job that starts at once is not asked about */
@@ -18,8 +19,8 @@
 #define AWAY_MAX 120 /* tries, half a second apart, while berthd is away */
 
 static const struct flag run_flags[] = {
-    DRAFT_FLAGS,
-    LIVE_FLAGS,
+    REQUEST_BUILDER_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -70,7 +71,7 @@ static void say_why(struct watch *watch)
     if (ask(watch, "GET", "/why", &why, NULL) < 0)
         return;
     const char *text =
-        live_text(json_item(json_get(why, "reasons"), 0), "text", "waits");
+        json_text_or(json_item(json_get(why, "reasons"), 0), "text", "waits");
     const char *change = json_as_text(json_get(why, "smallest_change"));
     if (strcmp(watch->reason, text) != 0) {
         snprintf(watch->reason, sizeof watch->reason, "%s", text);
@@ -86,7 +87,7 @@ static void look(struct watch *watch)
     struct json *job = NULL;
     if (ask(watch, "GET", "", &job, NULL) < 0)
         return;
-    const char *state = live_text(job, "state", "");
+    const char *state = json_text_or(job, "state", "");
     if (strcmp(state, "PENDING") == 0 || strcmp(state, "HELD") == 0) {
         say_why(watch);
     } else if (watch->waited && strcmp(state, "RUNNING") == 0) {
@@ -160,15 +161,16 @@ static int exit_status(struct watch *watch)
     struct json *job = NULL;
     struct error err;
     int r = ask(watch, "GET", "", &job, &err);
-    for (int i = 0; r == 0 && i < 50 && !has_ended(live_text(job, "state", "")); i++) {
+    for (int i = 0; r == 0 && i < 50 && !has_ended(json_text_or(job, "state", ""));
+         i++) {
         json_free(job); /* its output has ended; its end is about to be written down */
         nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
         r = ask(watch, "GET", "", &job, &err);
     }
     if (r < 0)
         return command_status(watch->flags, r, &err);
-    const char *state = live_text(job, "state", "");
-    const char *reason = live_text(job, "reason", "");
+    const char *state = json_text_or(job, "state", "");
+    const char *reason = json_text_or(job, "reason", "");
     int64_t code = -1;
     json_as_count(json_get(job, "exit_code"), &code);
     if (strcmp(state, "COMPLETED") == 0)
@@ -212,7 +214,7 @@ static int start(const struct flags *flags, const struct json *body)
     struct json *answer = NULL;
     struct error err;
     int64_t id = 0;
-    int status = live_open(&watch.call, flags);
+    int status = connection_open(&watch.call, flags);
     if (status)
         return status;
     int r = call_json(watch.call, "POST", "/v1/jobs", body, &answer, &err);
@@ -220,7 +222,7 @@ static int start(const struct flags *flags, const struct json *body)
         call_close(watch.call);
         return command_status(flags, r, &err);
     }
-    const char *rejected = live_text(answer, "rejected", "");
+    const char *rejected = json_text_or(answer, "rejected", "");
     json_as_count(json_get(answer, "id"), &id);
     watch.id = (uint64_t)id;
     status = *rejected ? command_failed(flags, "it can never run: %s", rejected)
@@ -233,18 +235,18 @@ static int start(const struct flags *flags, const struct json *body)
 static int run_run(const struct flags *flags)
 {
     struct arena arena;
-    struct draft draft;
+    struct request_builder builder;
     struct json *body = NULL;
     struct error err;
     if (flags->word_count == 0 && !flags_get(flags, "wrap"))
         return command_wrong(flags, "want a command, a script or a job file");
     arena_init(&arena, 0);
-    draft_init(&draft, &arena);
-    int r = draft_read(&draft, flags, flags->command->name, &err);
-    if (r == 0 && !json_get(draft.fields, "class"))
-        json_put_text(draft.fields, "class", "te"); /* somebody is waiting for it */
+    request_builder_init(&builder, &arena);
+    int r = request_source_read(&builder, flags, flags->command->name, &err);
+    if (r == 0 && !json_get(builder.fields, "class"))
+        json_put_text(builder.fields, "class", "te"); /* somebody is waiting for it */
     if (r == 0)
-        r = draft_body(&draft, &body, &err);
+        r = request_builder_body(&builder, &body, &err);
     int status = command_status(flags, r, &err);
     if (status == 0 && json_get(body, "jobs"))
         status = command_wrong(flags, "one job at a time; 'berth submit' takes many");
@@ -252,7 +254,7 @@ static int run_run(const struct flags *flags)
         status = start(flags, body);
     if (r == 0)
         json_free(body);
-    draft_release(&draft);
+    request_builder_release(&builder);
     arena_release(&arena);
     return status;
 }

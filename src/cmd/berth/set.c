@@ -4,8 +4,9 @@
 #include <time.h>
 
 #include "base/units.h"
-#include "cmd/berth/forms.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/flag_values.h"
+#include "cmd/berth/format.h"
 
 static const struct flag set_flags[] = {
     { "class", 0, "te|be", "trial, or best effort" },
@@ -15,8 +16,8 @@ static const struct flag set_flags[] = {
     { "steps", 0, "N", "how many steps it makes" },
     { "policy", 'p', "P", "without a job: the policy in office from now on" },
     { "flow", 0, "F", "without a job: whose packets go first" },
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -40,7 +41,7 @@ static int read_job_flags(const struct flags *flags, struct json *body)
                              grace);
     if (grace)
         json_put_number(body, "grace_s", (double)ns * 1e-9);
-    if (deadline && form_moment(deadline, time(NULL), &at, &err) < 0)
+    if (deadline && flag_value_time(deadline, time(NULL), &at, &err) < 0)
         return command_wrong(flags, "--deadline: %s", err.text);
     if (deadline)
         json_put_number(body, "deadline", at);
@@ -52,7 +53,7 @@ static int send(const struct flags *flags, const char *path, const struct json *
     struct call *call = NULL;
     struct json *answer = NULL;
     struct error err;
-    int status = live_open(&call, flags);
+    int status = connection_open(&call, flags);
     if (status)
         return status;
     int r = call_json(call, "PATCH", path, body, &answer, &err);
@@ -60,7 +61,7 @@ static int send(const struct flags *flags, const char *path, const struct json *
     if (r < 0)
         return command_status(flags, r, &err);
     if (flags_get(flags, "json"))
-        return live_print_json(answer);
+        return format_print_json(answer);
     json_free(answer);
     return 0;
 }
@@ -84,7 +85,7 @@ static int set_job(const struct flags *flags, struct json *body)
 {
     uint64_t id;
     char path[64];
-    int status = live_id(flags, &id);
+    int status = connection_job_id(flags, &id);
     if (status == 0 && (flags_get(flags, "policy") || flags_get(flags, "flow")))
         status = command_wrong(flags, "--policy and --flow are not a job's");
     if (status == 0)

@@ -1,272 +1,171 @@
-/* show.c - figures as a table for people, and a progress bar. */
-#include "cmd/berth/show.h"
-
+/* show_job.c - berth show: all there is to know of one job. */
+#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/buf.h"
-#include "base/param.h"
-#include "base/units.h"
-#include "cmd/berth/sheet.h"
-#include "study/comparison.h"
-#include "workload/preset.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
 
-#define LABEL_WIDTH 38
-#define BAR_WIDTH 40
-#define WRAP_MIN 24 /* columns that a text beside something needs at least */
-#define WRAP_INDENT 6
-
-/* 1234567 as "1,234,567". */
-static const char *with_commas(char *text, size_t size, double value)
-{
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.0f", value);
-    size_t length = strlen(digits);
-    size_t used = 0;
-    for (size_t i = 0; i < length && used + 2 < size; i++) {
-        if (i > 0 && (length - i) % 3 == 0 && digits[i - 1] != '-')
-            text[used++] = ',';
-        text[used++] = digits[i];
-    }
-    text[used] = '\0';
-    return text;
-}
-
-/* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
-static const char *show_value(char *text, size_t size, const struct figure *figure,
-                              double value)
-{
-    if (isnan(value))
-        snprintf(text, size, "-");
-    else if (strcmp(figure->unit, "s") == 0)
-        units_show_time(text, (unsigned)size, value);
-    else if (strcmp(figure->unit, "GPU-s") == 0)
-        snprintf(text, size, "%.1f GPU-h", value / 3600);
-    else if (strcmp(figure->unit, "share") == 0)
-        snprintf(text, size, "%.1f %%", value * 100);
-    else if (strcmp(figure->unit, "usd") == 0)
-        snprintf(text, size, "$%.2f", value);
-    else if (figure->whole || value >= 1000)
-        with_commas(text, size, value);
-    else
-        snprintf(text, size, "%.2f", value);
-    return text;
-}
-
-/* The policy that does best by this figure; UINT32_MAX if that means nothing. */
-static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
-{
-    enum better better = summary_figures[figure].better;
-    uint32_t best = UINT32_MAX;
-    double best_value = 0;
-    bool differs = false;
-    if (better == BETTER_NONE || comparison->policy_count < 2)
-        return UINT32_MAX;
-    for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        double value = comparison_estimate(comparison, p, figure).mean;
-        if (isnan(value))
-            continue;
-        differs = differs || (best != UINT32_MAX && value != best_value);
-        if (best == UINT32_MAX ||
-            (better == BETTER_LESS ? value < best_value : value > best_value)) {
-            best = p;
-            best_value = value;
-        }
-    }
-    return differs ? best : UINT32_MAX;
-}
-
-static void show_cell(const struct comparison *comparison, uint32_t policy,
-                      uint32_t figure, bool best, bool colour, int width, FILE *file)
-{
-    struct estimate estimate = comparison_estimate(comparison, policy, figure);
-    char value[48];
-    char cell[96];
-    show_value(value, sizeof value, &summary_figures[figure], estimate.mean);
-    if (estimate.half > 0 && estimate.mean != 0)
-        snprintf(cell, sizeof cell, "%s ±%.0f%%", value,
-                 fabs(estimate.half / estimate.mean) * 100);
-    else
-        snprintf(cell, sizeof cell, "%s", value);
-    fprintf(file, "%*s%s%s%s", width - (int)sheet_length(cell) - 2, "",
-            best && colour ? "\033[1;32m" : "", cell, best && colour ? "\033[0m" : "");
-    fputs(best ? " *" : "  ", file);
-}
-
-static bool has_both_classes(const struct comparison *comparison)
-{
-    const struct summary *summary = &comparison->runs[0].result.summary;
-    return summary->cdfs[CDF_JCT][CDF_TE].count > 0 &&
-           summary->cdfs[CDF_JCT][CDF_BE].count > 0;
-}
-
-/* Not worth a line: zero for everybody, or said by another line already. */
-static bool is_dull(const struct comparison *comparison, uint32_t figure)
-{
-    const char *id = summary_figures[figure].id;
-    if (strcmp(id, "ledger.preemptions") == 0)
-        return true;
-    if (strncmp(id, "slowdown.", 9) == 0 && strncmp(id, "slowdown.all", 12) != 0 &&
-        !has_both_classes(comparison))
-        return true;
-    for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        struct estimate estimate = comparison_estimate(comparison, p, figure);
-        if (estimate.count > 0 && estimate.mean != 0)
-            return false;
-    }
-    return true;
-}
-
-/* How a table is laid out: labels beside their figures, or, where that is too wide, above. */
-struct layout {
-    int label;        /* columns of a label; 0: it has a line of its own */
-    int width;        /* of a policy's column                            */
-    uint32_t at_once; /* policies beside each other                      */
+static const struct flag show_flags[] = {
+    FLAG_JSON,
+    CONNECTION_FLAGS,
+    { 0 },
 };
 
-static struct layout layout_of(const struct comparison *comparison, FILE *file)
+static void line(const char *what, const char *text)
 {
-    int width = comparison->seed_count > 1 ? 20 : 15;
-    for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        int longest = (int)strlen(comparison_name(comparison, p)) + 4;
-        width = longest > width ? longest : width;
-    }
-    int columns = (int)sheet_width(file);
-    if (columns == 0) /* no terminal: as wide as it is */
-        return (struct layout){ LABEL_WIDTH, width, comparison->policy_count };
-    int label = columns < LABEL_WIDTH + width ? 0 : LABEL_WIDTH;
-    int fit = (columns - label) / width;
-    return (struct layout){ label, width, fit < 1 ? 1 : (uint32_t)fit };
-}
-
-static void show_label(const struct layout *layout, const char *label, FILE *file)
-{
-    fprintf(file, "%-*s%s", layout->label, label,
-            layout->label || !label[0] ? "" : "\n");
-}
-
-static void show_columns(const struct comparison *comparison, uint32_t from,
-                         uint32_t to, const struct layout *layout, FILE *file)
-{
-    bool colour = sheet_coloured(file);
-    show_label(layout, "", file);
-    for (uint32_t p = from; p < to; p++)
-        fprintf(file, "%*s  ", layout->width - 2, comparison_name(comparison, p));
-    fputc('\n', file);
-    for (uint32_t f = 0; summary_figures[f].id; f++) {
-        if (is_dull(comparison, f))
-            continue;
-        uint32_t best = best_of(comparison, f);
-        show_label(layout, summary_figures[f].label, file);
-        for (uint32_t p = from; p < to; p++)
-            show_cell(comparison, p, f, p == best, colour, layout->width, file);
-        fputc('\n', file);
-    }
-}
-
-void show_comparison(const struct comparison *comparison, FILE *file)
-{
-    struct layout layout = layout_of(comparison, file);
-    uint32_t count = comparison->policy_count;
-    for (uint32_t from = 0; from < count; from += layout.at_once) {
-        if (from > 0)
-            fputc('\n', file);
-        uint32_t to = count - from < layout.at_once ? count : from + layout.at_once;
-        show_columns(comparison, from, to, &layout, file);
-    }
-    if (count > 1)
-        fputs("* best of the row\n", file);
-    if (comparison->seed_count > 1)
-        fprintf(file, "± half width of the 95 %% interval over %u seeds\n",
-                comparison->seed_count);
-}
-
-/* The rest of a line that has 'used' columns already, broken between words. */
-void show_wrapped(const char *text, uint32_t used, FILE *file)
-{
-    uint32_t width = sheet_width(file);
-    uint32_t indent = used;
-    if (width && indent && width < indent + WRAP_MIN) { /* below, not beside */
-        indent = used = WRAP_INDENT;
-        fprintf(file, "\n%*s", (int)indent, "");
-    }
-    while (*text) {
-        size_t bytes = strcspn(text, " ");
-        char word[512];
-        snprintf(word, sizeof word, "%.*s", (int)bytes, text);
-        uint32_t length = sheet_length(word);
-        if (width && used > indent && used + 1 + length > width) {
-            fprintf(file, "\n%*s", (int)indent, "");
-            used = indent;
-        } else if (used > indent) {
-            fputc(' ', file);
-            used++;
-        }
-        fputs(word, file);
-        used += length;
-        text += bytes;
-        text += strspn(text, " ");
-    }
-    fputc('\n', file);
-}
-
-void show_headline(const char *name, const char *brief, FILE *file)
-{
-    char line[256];
-    snprintf(line, sizeof line, "%s - %s", name, brief);
-    show_wrapped(line, 0, file);
-}
-
-void show_params(const struct field *params, FILE *file)
-{
-    for (const struct field *p = params; p && p->name; p++) {
-        struct buf text;
-        char left[64];
-        char min[24];
-        char max[24];
-        buf_init(&text, 4096);
-        snprintf(left, sizeof left, "%s=%s", p->name, p->standard);
-        buf_text(&text, p->brief);
-        if (p->unit)
-            buf_print(&text, " (%s)", p->unit);
-        if (p->min != 0 || p->max != 0)
-            buf_print(&text, ", %s to %s", field_show_number(min, sizeof min, p->min),
-                      field_show_number(max, sizeof max, p->max));
-        for (uint32_t i = 0; p->type == FIELD_CHOICE && p->choices[i]; i++)
-            buf_print(&text, "%s%s", i ? "|" : ": ", p->choices[i]);
-        fprintf(file, "  %-22s ", left);
-        show_wrapped(text.bytes, 25, file);
-        buf_release(&text);
-    }
-}
-
-void show_presets(FILE *file)
-{
-    for (const struct preset *const *p = preset_list; *p; p++) {
-        if (p != preset_list)
-            fputc('\n', file);
-        show_headline((*p)->name, (*p)->brief, file);
-        show_params((*p)->params, file);
-    }
-}
-
-void show_progress(void *context, double share)
-{
-    if (!isatty(STDERR_FILENO))
+    if (!text || !*text)
         return;
-    char bar[BAR_WIDTH + 1];
-    int full = (int)(share * BAR_WIDTH + 0.5);
-    for (int i = 0; i < BAR_WIDTH; i++)
-        bar[i] = i < full ? '#' : '.';
-    bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r[%s] %3.0f %%", bar, share * 100);
-    fflush(stderr);
+    printf("%-12s ", what);
+    terminal_print_safely(text);
+    putchar('\n');
 }
 
-void show_progress_end(void)
+static void line_time(const char *what, const struct json *job, const char *key)
 {
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+    char text[64];
+    line(what, format_time(text, sizeof text, json_number_or(job, key, NAN)));
 }
+
+static void line_number(const char *what, const struct json *object, const char *key,
+                        const char *unit)
+{
+    double number = json_number_or(object, key, NAN);
+    if (!isnan(number))
+        printf("%-12s %.0f%s\n", what, number, unit);
+}
+
+/* What was measured, as exactly as anybody reads it. */
+static void line_measure(const char *what, const struct json *object, const char *key,
+                         const char *unit)
+{
+    double number = json_number_or(object, key, NAN);
+    if (!isnan(number))
+        printf("%-12s %.*g%s\n", what, fabs(number) >= 1000 ? 10 : 4,
+               fabs(number) >= 1000 ? round(number) : number, unit);
+}
+
+static void line_command(const struct json *job)
+{
+    const struct json *words = json_get(job, "command");
+    if (json_count(words) == 0)
+        return;
+    printf("%-12s", "command");
+    for (size_t i = 0; i < json_count(words); i++) {
+        const char *word = json_as_text(json_item(words, i));
+        bool plain = word && *word && !strpbrk(word, " \t\n'\"\\$*?;&|<>()[]{}`#~!");
+        fputs(plain ? " " : " '", stdout);
+        terminal_print_safely(word ? word : "");
+        fputs(plain ? "" : "'", stdout);
+    }
+    putchar('\n');
+}
+
+static void lines_placement(const struct json *job)
+{
+    const struct json *placement = json_get(job, "placement");
+    for (size_t i = 0; i < json_count(placement); i++) {
+        const struct json *part = json_item(placement, i);
+        const struct json *gpus = json_get(part, "gpus");
+        printf("%-12s %s %s", i ? "" : "on", json_text_or(part, "node", ""),
+               json_text_or(part, "type", ""));
+        for (size_t g = 0; g < json_count(gpus); g++) {
+            int64_t gpu = 0;
+            json_as_count(json_item(gpus, g), &gpu);
+            printf("%s%" PRId64, g ? "," : " gpu ", gpu);
+        }
+        putchar('\n');
+    }
+}
+
+/* By whom, by which rule, at what price. */
+static void lines_preempted(const struct json *job)
+{
+    const struct json *list = json_get(job, "preempted_by");
+    for (size_t i = 0; i < json_count(list); i++) {
+        const struct json *one = json_item(list, i);
+        double predicted = json_number_or(one, "predicted_cost_gpu_s", NAN);
+        double actual = json_number_or(one, "actual_cost_gpu_s", NAN);
+        char text[64];
+        printf("%-12s", i ? "" : "preempted");
+        double by = json_number_or(one, "job", NAN);
+        if (!isnan(by))
+            printf(" for job %.0f", by);
+        printf(" by %s", json_text_or(one, "rule", "its policy"));
+        if (format_time(text, sizeof text, json_number_or(one, "at", NAN))[0])
+            printf(" at %s", text);
+        if (!isnan(predicted))
+            printf(", believed to cost %.3g GPU-s", predicted);
+        if (!isnan(actual))
+            printf(", cost %.3g GPU-s", actual);
+        putchar('\n');
+    }
+}
+
+static void print_job(const struct json *job)
+{
+    char text[64];
+    const struct json *progress = json_get(job, "progress");
+    const char *state = json_text_or(job, "state", "");
+    const char *colour =
+        terminal_has_colours(stdout) ? format_state_colour(state) : NULL;
+    printf("%-12s %.0f\n", "job", json_number_or(job, "id", 0));
+    line("name", json_text_or(job, "name", NULL));
+    line("user", json_text_or(job, "user", NULL));
+    line("class", json_text_or(job, "class", NULL));
+    printf("%-12s %s%s%s%s%s\n", "state", colour ? "\033[" : "", colour ? colour : "",
+           colour ? "m" : "", state, colour ? "\033[0m" : "");
+    line("reason", json_text_or(job, "reason", NULL));
+    line_number("gpus", job, "gpus", "");
+    line("types", json_text_or(job, "types", NULL));
+    lines_placement(job);
+    line("progress", format_progress(text, sizeof text, job));
+    line_number("step", progress, "step", "");
+    line_number("steps", progress, "steps", "");
+    line_measure("loss", progress, "loss", "");
+    line_measure("speed", progress, "steps_per_s", " steps/s");
+    line_time("submitted", job, "submit");
+    line_time("started", job, "start");
+    line_time("ended", job, "end");
+    line("waited",
+         format_duration(text, sizeof text, json_number_or(job, "waited_s", NAN)));
+    line_measure("served", job, "served_gpu_s", " GPU-s");
+    line_number("attempt", job, "attempt", "");
+    line_number("preemptions", job, "preemptions", "");
+    lines_preempted(job);
+    line_number("exit code", job, "exit_code", "");
+    line("entity", json_text_or(job, "entity", NULL));
+    if (json_number_or(job, "array_id", 0) > 0)
+        line("task", format_job_id(text, sizeof text, job));
+    line_command(job);
+    line("folder", json_text_or(job, "cwd", NULL));
+    line("output", json_text_or(job, "output", NULL));
+}
+
+static int show_run(const struct flags *flags)
+{
+    uint64_t id;
+    char path[64];
+    struct json *job = NULL;
+    int status = connection_job_id(flags, &id);
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
+    if (status == 0)
+        status = connection_get(flags, path, &job);
+    if (status)
+        return status;
+    if (flags_get(flags, "json"))
+        return format_print_json(job);
+    print_job(job);
+    json_free(job);
+    return 0;
+}
+
+const struct command command_show = {
+    .name = "show",
+    .group = "Use",
+    .brief = "all there is to know of one job",
+    .usage = "ID [--json]",
+    .flags = show_flags,
+    .run = show_run,
+};

@@ -8,13 +8,14 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/setup.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/figures.h"
+#include "cmd/berth/sim_options.h"
+#include "cmd/berth/terminal.h"
 #include "study/comparison.h"
 #include "study/report.h"
 
 static const struct flag sim_flags[] = {
-    SETUP_FLAGS,
+    SIM_OPTIONS_FLAGS,
     { "allocations", 0, "FILE",
       "recorded shares, JSON lines, instead of a time-share policy's own" },
     { "jobs-out", 0, "F.csv", "write a line per job" },
@@ -24,15 +25,15 @@ static const struct flag sim_flags[] = {
 };
 
 static void print_json(const struct comparison *comparison,
-                       const struct sim_setup *setup)
+                       const struct sim_setup *options)
 {
     const struct sim_result *result = &comparison->runs[0].result;
     const struct sim_cost *cost = &result->cost;
     struct json *root = json_new_object();
-    json_put_text(root, "policy", setup->policy);
+    json_put_text(root, "policy", options->policy);
     if (result->network.mode)
-        json_put_text(root, "flow_policy", setup->flow ? setup->flow : "fair");
-    json_put_count(root, "seed", (int64_t)setup->seed);
+        json_put_text(root, "flow_policy", options->flow ? options->flow : "fair");
+    json_put_count(root, "seed", (int64_t)options->seed);
     summary_json(&result->summary, root);
     if (result->network.mode) {
         struct json *network = json_new_object();
@@ -64,7 +65,7 @@ static void print_table(const struct comparison *comparison, FILE *file)
     const struct sim_cost *cost = &comparison->runs[0].result.cost;
     const struct sim_network *network = &comparison->runs[0].result.network;
     char line[256];
-    show_comparison(comparison, file);
+    figures_print(comparison, file);
     snprintf(line, sizeof line,
              "%llu events in %.2f s (%.1f million/s), a decision takes %.1f us (99 %%: "
              "%.1f)",
@@ -72,20 +73,20 @@ static void print_table(const struct comparison *comparison, FILE *file)
              cost->wall_s > 0 ? (double)cost->event_count / cost->wall_s * 1e-6 : 0,
              cost->decide_us_p50, cost->decide_us_p99);
     fputc('\n', file);
-    show_wrapped(line, 0, file);
+    terminal_print_wrapped(line, 0, file);
     if (network->mode) {
         snprintf(line, sizeof line,
                  "network: %s, at most %u jobs at once, %llu times somebody began or "
                  "ended to send",
                  network->mode, network->jobs, (unsigned long long)network->changes);
-        show_wrapped(line, 0, file);
+        terminal_print_wrapped(line, 0, file);
     }
     if (cost->skipped > 0) {
         snprintf(line, sizeof line,
                  "%llu rows of the trace are no job that can be run and were passed "
                  "over; 'berth import' says why",
                  (unsigned long long)cost->skipped);
-        show_wrapped(line, 0, file);
+        terminal_print_wrapped(line, 0, file);
     }
 }
 
@@ -161,7 +162,7 @@ static int commit_outputs(struct output *outputs, const struct comparison *compa
 }
 
 static void print(const struct flags *flags, const struct comparison *comparison,
-                  const struct sim_setup *setup)
+                  const struct sim_setup *options)
 {
     FILE *file = stdout;
     for (int i = 0; i < OUT_COUNT; i++) {
@@ -170,39 +171,41 @@ static void print(const struct flags *flags, const struct comparison *comparison
             file = stderr; /* standard output is another's */
     }
     if (flags_get(flags, "json"))
-        print_json(comparison, setup);
+        print_json(comparison, options);
     else
         print_table(comparison, file);
     const char *report = flags_get(flags, "report");
     if (report && file == stdout && !flags_get(flags, "json"))
         printf("\n%s has the plots.\n", report);
-    setup_remark(flags, comparison);
+    sim_options_print_warnings(flags, comparison);
 }
 
-static int run(const struct flags *flags, struct setup *setup, const char *policy)
+static int run(const struct flags *flags, struct sim_options *options,
+               const char *policy)
 {
     struct output outputs[OUT_COUNT] = { { 0 } };
     struct error err;
-    struct comparison comparison = { .cluster_text = setup->cluster_text,
-                                     .workload_text = setup->sim.workload,
-                                     .command = setup_command(setup, flags),
+    struct comparison comparison = { .cluster_text = options->cluster_text,
+                                     .workload_text = options->sim.workload,
+                                     .command =
+                                         sim_options_command_line(options, flags),
                                      .policies = { policy },
                                      .policy_count = 1,
-                                     .first_seed = setup->sim.seed,
+                                     .first_seed = options->sim.seed,
                                      .seed_count = 1 };
     int r = open_outputs(flags, outputs, &err);
-    setup->sim.policy = policy;
-    setup->sim.jobs_out = outputs[OUT_JOBS].file;
-    setup->sim.ledger_out = outputs[OUT_LEDGER].file;
-    setup->sim.trace_out = outputs[OUT_TRACE].file;
-    setup->sim.chart = outputs[OUT_REPORT].file != NULL;
+    options->sim.policy = policy;
+    options->sim.jobs_out = outputs[OUT_JOBS].file;
+    options->sim.ledger_out = outputs[OUT_LEDGER].file;
+    options->sim.trace_out = outputs[OUT_TRACE].file;
+    options->sim.chart = outputs[OUT_REPORT].file != NULL;
     if (r == 0)
-        r = comparison_run(&comparison, &setup->sim, show_progress, NULL, &err);
-    show_progress_end();
+        r = comparison_run(&comparison, &options->sim, terminal_progress, NULL, &err);
+    terminal_progress_end();
     if (r == 0)
         r = commit_outputs(outputs, &comparison, &err);
     if (r == 0)
-        print(flags, &comparison, &setup->sim);
+        print(flags, &comparison, &options->sim);
     for (int i = 0; i < OUT_COUNT; i++)
         output_release(&outputs[i]);
     comparison_release(&comparison);
@@ -228,13 +231,13 @@ static int sim_run_command(const struct flags *flags)
 {
     const char *policy = flags_get(flags, "policy");
     char text[2048];
-    struct setup setup;
+    struct sim_options options;
     for (const char *const *name = (const char *const[]){ "policy", "flow", NULL };
          *name; name++)
         if (flags_each(flags, *name, 1))
             return command_wrong(
                 flags, "--%s is given twice; 'berth compare' takes several", *name);
-    int r = setup_read(&setup, flags);
+    int r = sim_options_read(&options, flags);
     if (r == 0 && !policy)
         r = command_wrong(flags, "--policy is missing; 'berth policies' lists them");
     if (r == 0)
@@ -242,8 +245,8 @@ static int sim_run_command(const struct flags *flags)
     if (r == 0)
         r = policy_text(flags, text, sizeof text);
     if (r == 0)
-        r = run(flags, &setup, text);
-    setup_release(&setup);
+        r = run(flags, &options, text);
+    sim_options_release(&options);
     return r < 0 ? 0 : r;
 }
 

@@ -24,7 +24,8 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
 
 #define BRIDGE_ARGS_MAX 100
 #define LINE_BYTES_MAX (2u << 20)
@@ -38,8 +39,8 @@ static const struct flag slurm_flags[] = {
     { "partition", 'p', "NAME", "of this partition; as berthd looked after" },
     { "driver", 0, "DRIVER", "libslurm, commands or auto" },
     { "state", 0, "DIR", "berthd's state folder" },
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -175,7 +176,7 @@ static int bridge_receive(struct bridge_process *bridge, struct json **ret_word,
 /* As job_submit.lua marks a job that its owner holds. */
 static bool is_held_by_owner(const struct json *job)
 {
-    const char *comment = strstr(live_text(job, "comment", ""), "berth:");
+    const char *comment = strstr(json_text_or(job, "comment", ""), "berth:");
     return comment && strstr(comment, "held=owner");
 }
 
@@ -191,14 +192,14 @@ static void add_job(struct release_run *run, const struct json *job)
 {
     int64_t id = 0, begin = 0;
     bool held = json_flag_at(job, "held"), parked = json_flag_at(job, "parked");
-    bool pending = strcmp(live_text(job, "state", ""), "PENDING") == 0;
+    bool pending = strcmp(json_text_or(job, "state", ""), "PENDING") == 0;
     json_as_count(json_get(job, "id"), &id);
     struct held_job *known = find_job(run, id);
     if (known && run->watching && !known->theirs && pending && held)
         run->again++;
-    bool pinned = json_get(job, "req_nodes") && live_number(job, "restarts", 0) > 0;
+    bool pinned = json_get(job, "req_nodes") && json_number_or(job, "restarts", 0) > 0;
     bool theirs_before = is_held_by_owner(job) && !pinned && !parked &&
-                         strcmp(live_text(job, "reason", ""), "JobHeldUser") == 0;
+                         strcmp(json_text_or(job, "reason", ""), "JobHeldUser") == 0;
     if (known || run->synced || !pending || (!held && !parked) ||
         json_flag_at(job, "completing") || json_get(job, "het"))
         return;
@@ -207,7 +208,7 @@ static void add_job(struct release_run *run, const struct json *job)
         return;
     }
     json_as_count(json_get(job, "begin"), &begin);
-    bool own = !parked && live_number(job, "restarts", 0) == 0 &&
+    bool own = !parked && json_number_or(job, "restarts", 0) == 0 &&
                begin > time(NULL) + REQUEUED_S;
     run->jobs = grow(run->jobs, &run->room, run->count + 1, sizeof *run->jobs);
     run->jobs[run->count++] = (struct held_job){ .id = id,
@@ -232,7 +233,7 @@ static void record_answer(struct release_run *run, const struct json *done)
     }
     run->refused++;
     fprintf(stderr, "berth slurm: job %" PRId64 ": %s\n", job->id,
-            live_text(done, "error", "?"));
+            json_text_or(done, "error", "?"));
 }
 
 static int read_message(struct release_run *run, struct error *err)
@@ -249,7 +250,7 @@ static int read_message(struct release_run *run, struct error *err)
         run->synced = true;
     else if (json_get(word, "away"))
         fprintf(stderr, "berth slurm: waiting for Slurm: %s\n",
-                live_text(word, "away", ""));
+                json_text_or(word, "away", ""));
     json_free(word);
     return 0;
 }
@@ -367,7 +368,7 @@ static bool berthd_runs_at(const struct flags *flags, const char *address, char 
     if (call_open(&call, address ? address : flags_get(flags, "socket"), &err) < 0)
         return false;
     bool runs = call_json(call, "GET", "/v1/server", NULL, &server, &err) == 0 &&
-                strncmp(live_text(server, "executor", ""), "slurm", 5) == 0;
+                strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0;
     snprintf(where, size, "%s", call_address(call));
     json_free(server);
     call_close(call);
@@ -381,7 +382,7 @@ static int print_result(const struct release_run *run)
         struct json *root = json_new_object();
         json_put_count(root, "released", run->released);
         json_put_count(root, "held", run->left_held);
-        live_print_json(root);
+        format_print_json(root);
     } else {
         printf("%u job%s released", run->released, run->released == 1 ? "" : "s");
         if (run->left_held > 0)

@@ -3,12 +3,15 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "cmd/berth/draft.h"
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/request_builder.h"
+#include "cmd/berth/request_source.h"
 
 static const struct flag submit_flags[] = {
-    DRAFT_FLAGS, { "parsable", 0, NULL, "print the number and nothing else" },
-    LIVE_JSON,   LIVE_FLAGS,
+    REQUEST_BUILDER_FLAGS,
+    { "parsable", 0, NULL, "print the number and nothing else" },
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -58,7 +61,7 @@ static int send(const struct flags *flags, const struct json *body)
     struct call *call = NULL;
     struct json *answer = NULL;
     struct error err;
-    int status = live_open(&call, flags);
+    int status = connection_open(&call, flags);
     if (status)
         return status;
     int r = call_json(call, "POST", "/v1/jobs", body, &answer, &err);
@@ -69,22 +72,22 @@ static int send(const struct flags *flags, const struct json *body)
 static int submit_run(const struct flags *flags)
 {
     struct arena arena;
-    struct draft draft;
+    struct request_builder builder;
     struct json *body = NULL;
     struct error err;
     if (flags->word_count == 0 && !flags_get(flags, "wrap"))
         return command_wrong(flags, "want a command, a script, a job file or -");
     arena_init(&arena, 0);
-    draft_init(&draft, &arena);
-    int r = draft_read(&draft, flags, flags->command->name, &err);
+    request_builder_init(&builder, &arena);
+    int r = request_source_read(&builder, flags, flags->command->name, &err);
     if (r == 0)
-        r = draft_body(&draft, &body, &err);
+        r = request_builder_body(&builder, &body, &err);
     int status = command_status(flags, r, &err);
     if (status == 0) {
         status = send(flags, body);
         json_free(body);
     }
-    draft_release(&draft);
+    request_builder_release(&builder);
     arena_release(&arena);
     return status;
 }

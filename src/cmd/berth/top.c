@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cmd/berth/connection.h"
 #include "cmd/berth/gantt.h"
-#include "cmd/berth/jobs.h"
-#include "cmd/berth/live.h"
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/job_table.h"
+#include "cmd/berth/terminal.h"
 
 #define SLOT_S 2.0     /* of the chart */
 #define SOONEST_S 0.25 /* between two looks, however much happens */
@@ -20,7 +20,7 @@
 #define JOBS_ASKED 200
 
 static const struct flag top_flags[] = {
-    LIVE_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -89,9 +89,10 @@ static void print_head(FILE *file, const struct json *server, bool away)
         fprintf(file,
                 "berth top  %s  %s  %.0f run, %.0f wait, %.0f held  "
                 "accelerators %.0f/%.0f  (q quits)\n\n",
-                now, live_text(server, "policy", ""), live_number(jobs, "running", 0),
-                live_number(jobs, "pending", 0), live_number(jobs, "held", 0),
-                live_number(gpus, "held", 0), live_number(gpus, "total", 0));
+                now, json_text_or(server, "policy", ""),
+                json_number_or(jobs, "running", 0), json_number_or(jobs, "pending", 0),
+                json_number_or(jobs, "held", 0), json_number_or(gpus, "held", 0),
+                json_number_or(gpus, "total", 0));
 }
 
 /* Put a drawn page on the screen: no more lines than it has, each erased to its end. */
@@ -123,14 +124,14 @@ static void draw(struct top *top)
     struct json *server = get(top, "/v1/server");
     struct json *nodes = top->away ? NULL : get(top, "/v1/nodes");
     struct json *jobs = top->away ? NULL : get(top, path);
-    bool colour = sheet_coloured(stdout);
+    bool colour = terminal_has_colours(stdout);
     print_head(file, server, top->away);
     if (!top->away)
         gantt_add(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
                   clock_read_s(CLOCK_REALTIME));
     gantt_print(&top->gantt, file, size.ws_col, size.ws_row / 2, colour);
     fputc('\n', file);
-    jobs_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
+    job_table_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
     fclose(file);
     put_page(page, size.ws_row);
     free(page);
@@ -172,7 +173,7 @@ static int top_run(const struct flags *flags)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return command_wrong(flags, "wants a terminal; 'berth queue' does not");
-    int status = live_open(&top.call, flags);
+    int status = connection_open(&top.call, flags);
     if (status)
         return status;
     int r = call_open(&events, flags_get(flags, "socket"), &err);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
 
 static const struct flag ui_flags[] = {
     { "print-url", 0, NULL, "print the address and open nothing" },
-    LIVE_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -86,7 +86,7 @@ static int get_url(const struct flags *flags, struct json **ret)
 {
     struct call *call = NULL;
     struct error err;
-    int status = live_open(&call, flags);
+    int status = connection_open(&call, flags);
     if (status)
         return status;
     int r = call_json(call, "POST", "/v1/ui", NULL, ret, &err);
@@ -102,7 +102,7 @@ static int ui_run(const struct flags *flags)
     int status = get_url(flags, &answer);
     if (status)
         return status;
-    const char *url = live_text(answer, "url", "");
+    const char *url = json_text_or(answer, "url", "");
     if (flags_get(flags, "print-url"))
         puts(url);
     else if (open_browser(url))

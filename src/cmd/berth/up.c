@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "api/place.h"
-#include "cmd/berth/live.h"
 #include "api/programs.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
 
 #define WAIT_TRIES 600 /* for it to be gone, 50 ms apart */
 
@@ -20,14 +21,14 @@ static const struct flag up_flags[] = {
     { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" },
     { "flow", 0, "F", "whose packets go first" },
     { "listen", 0, "HOST:PORT", "HTTP over TCP as well, with a token" },
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
 static const struct flag down_flags[] = {
     { "kill", 0, NULL, "end the jobs too" },
-    LIVE_FLAGS,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -53,11 +54,11 @@ static int say(const struct flags *flags, struct call *call, bool started)
     if (flags_get(flags, "json")) {
         json_put_text(server, "socket", call_address(call));
         json_put_flag(server, "was_started", started);
-        return live_print_json(server);
+        return format_print_json(server);
     }
-    double total = live_number(json_get(server, "gpus"), "total", 0);
+    double total = json_number_or(json_get(server, "gpus"), "total", 0);
     printf("berthd %s at %s: %s, %.0f accelerator%s\n", started ? "is up" : "was up",
-           call_address(call), live_text(server, "policy", "?"), total,
+           call_address(call), json_text_or(server, "policy", "?"), total,
            total == 1 ? "" : "s");
     say_how_to_find(call);
     json_free(server);

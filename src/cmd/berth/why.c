@@ -1,13 +1,15 @@
 /* why.c - berth why: what holds a job back, who is ahead, what would start it. */
 #include <inttypes.h>
 
-#include "cmd/berth/live.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
 
 #define AHEAD_SHOWN 12
 
 static const struct flag why_flags[] = {
-    LIVE_JSON,
-    LIVE_FLAGS,
+    FLAG_JSON,
+    CONNECTION_FLAGS,
     { 0 },
 };
 
@@ -33,11 +35,11 @@ static void print_why(const struct json *why)
     const char *change = json_as_text(json_get(why, "smallest_change"));
     bool ever = true;
     json_as_flag(json_get(why, "can_ever_run"), &ever);
-    printf("Job %.0f is %s%s\n", live_number(why, "id", 0), live_text(why, "state", ""),
-           ever ? "." : " and can never run here.");
+    printf("Job %.0f is %s%s\n", json_number_or(why, "id", 0),
+           json_text_or(why, "state", ""), ever ? "." : " and can never run here.");
     for (size_t i = 0; i < json_count(reasons); i++) {
         fputs("  - ", stdout);
-        live_put(live_text(json_item(reasons, i), "text", ""));
+        terminal_print_safely(json_text_or(json_item(reasons, i), "text", ""));
         putchar('\n');
     }
     print_ahead(json_get(why, "ahead"));
@@ -50,14 +52,14 @@ static int why_run(const struct flags *flags)
     uint64_t id;
     char path[64];
     struct json *why = NULL;
-    int status = live_id(flags, &id);
+    int status = connection_job_id(flags, &id);
     snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
     if (status == 0)
-        status = live_get(flags, path, &why);
+        status = connection_get(flags, path, &why);
     if (status)
         return status;
     if (flags_get(flags, "json"))
-        return live_print_json(why);
+        return format_print_json(why);
     print_why(why);
     json_free(why);
     return 0;

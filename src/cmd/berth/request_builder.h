@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 #include "cmd/berth/command.h"
-#include "cmd/berth/forms.h"
+#include "cmd/berth/flag_values.h"
 
 struct arena;
 struct error;
 struct json;
 
-#define DRAFT_PARAMS_MAX 16
+#define REQUEST_BUILDER_PARAMS_MAX 16
 
 /* The flags themselves, for the commands' tables. */
-#define DRAFT_FLAGS \
+#define REQUEST_BUILDER_FLAGS \
     { "job-name", 'J', "NAME", "what it is called" }, \
         { "gpus", 'G', "[TYPE:]N", "accelerators of the whole job; 0" }, \
         { "gpus-per-node", 0, "[TYPE:]N", "the same, on each of its nodes" }, \
@@ -64,7 +64,7 @@ struct json;
         "slurm-names", 0, NULL, "wants the usual SLURM_* variables" \
     }
 
-struct draft {
+struct request_builder {
     struct arena *arena;
     struct json *fields; /* of the request, as said so far                     */
     struct json *lines;  /* where they stand in a job file, or NULL            */
@@ -79,37 +79,19 @@ struct draft {
     char mem_per;                   /* 'n'ode, 'c'pu or 'g'pu */
     const char *exports;            /* NULL: ALL   */
     const char *wrap;
-    struct form_array array;
-    struct form_param params[DRAFT_PARAMS_MAX];
+    struct flag_value_array array;
+    struct flag_value_param params[REQUEST_BUILDER_PARAMS_MAX];
     uint32_t param_count;
 };
 
-void draft_init(struct draft *draft, struct arena *arena);
-void draft_release(struct draft *draft);
+void request_builder_init(struct request_builder *builder, struct arena *arena);
+void request_builder_release(struct request_builder *builder);
 
-/* What a flag of DRAFT_FLAGS says; "--flag: …" if it is wrong.  Others: nothing. */
-int draft_set(struct draft *draft, const char *flag, const char *value,
-              struct error *err);
-
-/*
- * What is to be run: 'words' as they are, or (unless 'dashes') a job file, a script or "-"
- * for one on standard input.  A script's own lines count less than 'flags', so they are
- * read here, and the flags after them.  'who' is said before warnings.
- */
-int draft_read(struct draft *draft, const struct flags *flags, const char *who,
-               struct error *err);
+/* What a flag of REQUEST_BUILDER_FLAGS says; "--flag: …" if it is wrong.  Others: nothing. */
+int request_builder_set(struct request_builder *builder, const char *flag,
+                        const char *value, struct error *err);
 
 /* The body to send: a request, or {"jobs": […]}.  Checked, and owned by
  * the caller. */
-int draft_body(struct draft *draft, struct json **ret_body, struct error *err);
-
-/* Whether a file that begins like this is a batch script, not a program to be run where
- * it stands: by a shell, or with #SBATCH or #BERTH lines. */
-bool source_is_script(const char *text);
-
-/*
- * What the #SBATCH and then the #BERTH lines before a script's first command say.  What
- * #SBATCH says and Berth does not know is passed over, with one warning by 'who'.
- */
-int source_lines(struct draft *draft, const char *text, const char *file,
-                 const char *who, struct error *err);
+int request_builder_body(struct request_builder *builder, struct json **ret_body,
+                         struct error *err);

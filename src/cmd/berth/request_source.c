@@ -1,5 +1,5 @@
-/* draft_read.c - what is to be run: words, a script, a job file; and what it sees. */
-#include "cmd/berth/draft.h"
+/* request_source_read.c - what is to be run: words, a script, a job file; and what it sees. */
+#include "cmd/berth/request_source.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,12 +16,15 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/flag_values.h"
+#include "cmd/berth/request_builder.h"
 
 #define WORDS_MAX 256 /* on a line */
 
 extern char **environ;
 
-static const struct flag draft_flags[] = { DRAFT_FLAGS, { 0 } };
+static const struct flag draft_flags[] = { REQUEST_BUILDER_FLAGS, { 0 } };
 
 static int source_read(struct arena *arena, const char *path, const char **ret_text,
                        struct error *err)
@@ -80,7 +83,7 @@ static bool run_by_shell(const char *text)
     return false;
 }
 
-bool source_is_script(const char *text)
+bool request_source_is_script(const char *text)
 {
     if (strncmp(text, "#!", 2) != 0)
         return false;
@@ -114,7 +117,7 @@ static bool wants_next(const struct flag *flag, const char *word)
 }
 
 struct lines {
-    struct draft *draft;
+    struct request_builder *builder;
     const char *file;
     uint32_t line;
     struct buf passed; /* names of what is passed over */
@@ -124,7 +127,7 @@ static int take(void *context, const struct flag *flag, const char *value,
                 struct error *err)
 {
     struct lines *lines = context;
-    return draft_set(lines->draft, flag->name, value, err);
+    return request_builder_set(lines->builder, flag->name, value, err);
 }
 
 static void pass_over(struct lines *lines, const char *word)
@@ -162,7 +165,8 @@ static int read_line(struct lines *lines, const char *text, bool lenient,
     char *words[WORDS_MAX + 2] = { (char[]){ "script" } };
     uint32_t count, first;
     struct error inner;
-    int r = form_words(lines->draft->arena, text, words + 1, WORDS_MAX, &count, &inner);
+    int r = flag_value_words(lines->builder->arena, text, words + 1, WORDS_MAX, &count,
+                             &inner);
     count++;
     if (r == 0) {
         count = lenient ? keep_known(lines, words, count) : count;
@@ -191,15 +195,15 @@ static int read_lines(struct lines *lines, const char *text, const char *word,
         if (r < 0)
             return r;
         if (rest && lenient) /* it was written for Slurm, and may read its names */
-            json_put_flag(lines->draft->fields, "slurm_names", true);
+            json_put_flag(lines->builder->fields, "slurm_names", true);
     }
     return 0;
 }
 
-int source_lines(struct draft *draft, const char *text, const char *file,
-                 const char *who, struct error *err)
+int request_source_read_lines(struct request_builder *builder, const char *text,
+                              const char *file, const char *who, struct error *err)
 {
-    struct lines lines = { .draft = draft, .file = file };
+    struct lines lines = { .builder = builder, .file = file };
     buf_init(&lines.passed, 1000);
     int r = read_lines(&lines, text, "#SBATCH", true, err);
     if (r == 0)
@@ -252,7 +256,7 @@ static const char *name_of(char *const *words, uint32_t count)
 }
 
 /* Its name unless one is given: of visible characters, and not too long. */
-static void put_name(struct draft *draft, const char *name)
+static void put_name(struct request_builder *builder, const char *name)
 {
     char text[120];
     size_t count = 0;
@@ -261,12 +265,12 @@ static void put_name(struct draft *draft, const char *name)
     while (*name && count > 0 && (text[count - 1] & 0x80))
         count--; /* cut within a letter, perhaps */
     text[count] = '\0';
-    if (count > 0 && json_can_say(text) && !json_get(draft->fields, "name"))
-        json_put_text(draft->fields, "name", text);
+    if (count > 0 && json_can_say(text) && !json_get(builder->fields, "name"))
+        json_put_text(builder->fields, "name", text);
 }
 
-static int put_words(struct draft *draft, char *const *words, uint32_t count,
-                     struct error *err)
+static int put_words(struct request_builder *builder, char *const *words,
+                     uint32_t count, struct error *err)
 {
     struct json *array = json_new_array();
     for (uint32_t i = 0; i < count; i++) {
@@ -277,12 +281,12 @@ static int put_words(struct draft *draft, char *const *words, uint32_t count,
         }
         json_add_text(array, words[i]);
     }
-    json_put(draft->fields, "command", array);
+    json_put(builder->fields, "command", array);
     return 0;
 }
 
 /* "param: {lr: [0.1, 0.01], seed: 1..3}" as if it were flags. */
-static int take_params(struct draft *draft, const struct json *params,
+static int take_params(struct request_builder *builder, const struct json *params,
                        struct error *err)
 {
     const char *key;
@@ -302,7 +306,8 @@ static int take_params(struct draft *draft, const struct json *params,
         }
         if (count >= sizeof text)
             return error_set(err, -EINVAL, "--param: %.60s: is too long", key);
-        int r = draft_set(draft, "param", arena_text(draft->arena, text), err);
+        int r = request_builder_set(builder, "param", arena_text(builder->arena, text),
+                                    err);
         if (r < 0)
             return r;
     }
@@ -310,56 +315,58 @@ static int take_params(struct draft *draft, const struct json *params,
 }
 
 /* Keys of a job file that are more than a field. */
-static int take_apart(struct draft *draft, struct error *err)
+static int take_apart(struct request_builder *builder, struct error *err)
 {
-    const struct json *array = json_get(draft->fields, "array");
-    const struct json *params = json_get(draft->fields, "param");
-    const struct json *command = json_get(draft->fields, "command");
+    const struct json *array = json_get(builder->fields, "array");
+    const struct json *params = json_get(builder->fields, "param");
+    const struct json *command = json_get(builder->fields, "command");
     int r = 0;
     if (array) {
         char *text =
             json_is_text(array) ? strdup(json_as_text(array)) : json_text(array);
-        r = draft_set(draft, "array", arena_text(draft->arena, text), err);
+        r = request_builder_set(builder, "array", arena_text(builder->arena, text),
+                                err);
         free(text);
     }
     if (r == 0 && params)
-        r = take_params(draft, params, err);
+        r = take_params(builder, params, err);
     if (r == 0 && json_is_text(command)) {
-        draft->wrap = arena_text(draft->arena, json_as_text(command));
-        json_remove(draft->fields, "command");
+        builder->wrap = arena_text(builder->arena, json_as_text(command));
+        json_remove(builder->fields, "command");
     }
-    json_remove(draft->fields, "array");
-    json_remove(draft->fields, "param");
+    json_remove(builder->fields, "array");
+    json_remove(builder->fields, "param");
     return r;
 }
 
 /* What a job file says; its keys are those of a request, and 'array' and 'param'. */
-static int draft_file(struct draft *draft, const char *path, struct error *err)
+static int draft_file(struct request_builder *builder, const char *path,
+                      struct error *err)
 {
     const char *text;
     struct json *fields, *lines;
-    int r = source_read(draft->arena, path, &text, err);
+    int r = source_read(builder->arena, path, &text, err);
     if (r == 0)
         r = yaml_read(text, strlen(text), path, &fields, &lines, err);
     if (r < 0)
         return r;
-    json_free(draft->fields);
-    draft->fields = fields;
-    draft->lines = lines;
-    draft->file = path;
+    json_free(builder->fields);
+    builder->fields = fields;
+    builder->lines = lines;
+    builder->file = path;
     struct error inner;
-    r = take_apart(draft, &inner);
+    r = take_apart(builder, &inner);
     if (r < 0)
         return error_set(err, r, "%s: %s", path, inner.text);
     return 0;
 }
 
-static int take_script(struct draft *draft, const struct flags *flags, const char *text,
-                       const char *who, struct error *err)
+static int take_script(struct request_builder *builder, const struct flags *flags,
+                       const char *text, const char *who, struct error *err)
 {
     const char *file =
         strcmp(flags->words[0], "-") == 0 ? "standard input" : flags->words[0];
-    draft->file = file;
+    builder->file = file;
     if (strncmp(text, "#!", 2) != 0)
         return error_set(err, -EINVAL, "%s:1: want a first line \"#!…\"", file);
     uint32_t line = 1;
@@ -368,11 +375,11 @@ static int take_script(struct draft *draft, const struct flags *flags, const cha
             return error_set(err, -EINVAL,
                              "%s:%u: ends in CR LF, as on Windows: want LF alone", file,
                              line);
-    int r = source_lines(draft, text, file, who, err);
+    int r = request_source_read_lines(builder, text, file, who, err);
     if (r == 0)
-        json_put_text(draft->fields, "script", text);
+        json_put_text(builder->fields, "script", text);
     if (r == 0 && flags->word_count > 1)
-        r = put_words(draft, flags->words + 1, flags->word_count - 1, err);
+        r = put_words(builder, flags->words + 1, flags->word_count - 1, err);
     return r;
 }
 
@@ -390,11 +397,12 @@ static bool begins_as_script(const char *path)
 }
 
 /* Whether the first word is a file in this place that is a batch script. */
-static bool names_script(struct draft *draft, const char *word, const char **ret_text)
+static bool names_script(struct request_builder *builder, const char *word,
+                         const char **ret_text)
 {
     return begins_as_script(word) &&
-           source_read(draft->arena, word, ret_text, NULL) == 0 &&
-           source_is_script(*ret_text);
+           source_read(builder->arena, word, ret_text, NULL) == 0 &&
+           request_source_is_script(*ret_text);
 }
 
 static bool on_path(const char *word)
@@ -438,40 +446,40 @@ static int check_slip(const char *word, struct error *err)
     return 0;
 }
 
-static int take_source(struct draft *draft, const struct flags *flags, const char *who,
-                       struct error *err)
+static int take_source(struct request_builder *builder, const struct flags *flags,
+                       const char *who, struct error *err)
 {
     const char *text;
     if (flags->word_count == 0)
         return 0;
     if (!flags->dashes && strcmp(flags->words[0], "-") == 0) {
-        int r = source_read(draft->arena, "-", &text, err);
-        return r < 0 ? r : take_script(draft, flags, text, who, err);
+        int r = source_read(builder->arena, "-", &text, err);
+        return r < 0 ? r : take_script(builder, flags, text, who, err);
     }
     if (!flags->dashes && is_job_file(flags->words[0])) {
         if (flags->word_count > 1)
             return error_set(err, -EINVAL, "%s: a job file takes no words after it",
                              flags->words[0]);
-        return draft_file(draft, flags->words[0], err);
+        return draft_file(builder, flags->words[0], err);
     }
-    if (!flags->dashes && names_script(draft, flags->words[0], &text))
-        return take_script(draft, flags, text, who, err);
+    if (!flags->dashes && names_script(builder, flags->words[0], &text))
+        return take_script(builder, flags, text, who, err);
     int r = flags->dashes ? 0 : check_slip(flags->words[0], err);
-    return r < 0 ? r : put_words(draft, flags->words, flags->word_count, err);
+    return r < 0 ? r : put_words(builder, flags->words, flags->word_count, err);
 }
 
 /* One line for a shell takes the place of a script. */
-static int put_wrap(struct draft *draft, struct error *err)
+static int put_wrap(struct request_builder *builder, struct error *err)
 {
-    if (!draft->wrap)
+    if (!builder->wrap)
         return 0;
-    if (json_get(draft->fields, "script") || json_get(draft->fields, "command"))
+    if (json_get(builder->fields, "script") || json_get(builder->fields, "command"))
         return error_set(err, -EINVAL, "--wrap: there is a command already");
-    size_t size = strlen(draft->wrap) + 16;
-    char *script = arena_array(draft->arena, char, size);
-    snprintf(script, size, "#!/bin/sh\n%s\n", draft->wrap);
-    json_put_text(draft->fields, "script", script);
-    put_name(draft, "wrap");
+    size_t size = strlen(builder->wrap) + 16;
+    char *script = arena_array(builder->arena, char, size);
+    snprintf(script, size, "#!/bin/sh\n%s\n", builder->wrap);
+    json_put_text(builder->fields, "script", script);
+    put_name(builder, "wrap");
     return 0;
 }
 
@@ -493,9 +501,10 @@ static bool always_seen(const char *name, size_t length)
 }
 
 /* Values that --export itself gives. */
-static int put_given(struct draft *draft, struct json *env, struct error *err)
+static int put_given(struct request_builder *builder, struct json *env,
+                     struct error *err)
 {
-    char *save, *copy = arena_text(draft->arena, draft->exports);
+    char *save, *copy = arena_text(builder->arena, builder->exports);
     for (char *part = strtok_r(copy, ",", &save); part;
          part = strtok_r(NULL, ",", &save)) {
         char *equals = strchr(part, '=');
@@ -510,11 +519,12 @@ static int put_given(struct draft *draft, struct json *env, struct error *err)
 }
 
 /* ALL is sbatch's default; a list leaves out all that is not in it, but for a few. */
-static int put_environment(struct draft *draft, const char *who, struct error *err)
+static int put_environment(struct request_builder *builder, const char *who,
+                           struct error *err)
 {
-    const char *list = draft->exports;
+    const char *list = builder->exports;
     bool all = !list || exported(list, "ALL", 3);
-    const struct json *given = json_get(draft->fields, "env");
+    const struct json *given = json_get(builder->fields, "env");
     if (given && !json_is_object(given))
         return 0; /* a mistake in a job file, found when the request is checked */
     struct json *env = json_new_object();
@@ -541,27 +551,28 @@ static int put_environment(struct draft *draft, const char *who, struct error *e
     const struct json *value;
     for (void *at = NULL; given && (at = json_member(given, at, &key, &value));)
         json_put(env, key, json_copy_of(value)); /* a job file's own */
-    int r = list ? put_given(draft, env, err) : 0;
+    int r = list ? put_given(builder, env, err) : 0;
     if (r < 0)
         json_free(env);
     else
-        json_put(draft->fields, "env", env);
+        json_put(builder->fields, "env", env);
     return r;
 }
 
-int draft_read(struct draft *draft, const struct flags *flags, const char *who,
-               struct error *err)
+int request_source_read(struct request_builder *builder, const struct flags *flags,
+                        const char *who, struct error *err)
 {
-    int r = take_source(draft, flags, who, err);
+    int r = take_source(builder, flags, who, err);
     for (uint32_t i = 0; i < flags->given_count && r == 0; i++)
-        r = draft_set(draft, flags->given[i].flag->name, flags->given[i].value, err);
+        r = request_builder_set(builder, flags->given[i].flag->name,
+                                flags->given[i].value, err);
     if (r == 0)
-        r = put_wrap(draft, err);
-    if (r == 0 && draft->file)
-        put_name(draft, base_name(draft->file));
+        r = put_wrap(builder, err);
+    if (r == 0 && builder->file)
+        put_name(builder, base_name(builder->file));
     else if (r == 0 && flags->word_count > 0)
-        put_name(draft, name_of(flags->words, flags->word_count));
+        put_name(builder, name_of(flags->words, flags->word_count));
     if (r == 0)
-        r = put_environment(draft, who, err);
+        r = put_environment(builder, who, err);
     return r;
 }

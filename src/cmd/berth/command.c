@@ -1,4 +1,6 @@
 /* flags.c - reading a command's flags, and saying what is wrong with them. */
+#include "cmd/berth/command.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -9,7 +11,6 @@
 #include "base/error.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "cmd/berth/command.h"
 
 #define FLAGS_MAX 96
 

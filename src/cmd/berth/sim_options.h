@@ -8,7 +8,7 @@
 #include "sim/sim.h"
 
 /* The flags themselves, for the commands' tables. */
-#define SETUP_FLAGS \
+#define SIM_OPTIONS_FLAGS \
     { "cluster", 'c', "C", \
       "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
         { "workload", 'w', "W", \
@@ -33,7 +33,7 @@
 
 struct comparison;
 
-struct setup {
+struct sim_options {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
@@ -42,11 +42,13 @@ struct setup {
 };
 
 /* Read the flags; 0, or an exit status after a message (-1: done, nothing to run). */
-int setup_read(struct setup *setup, const struct flags *flags);
-void setup_release(struct setup *setup);
+int sim_options_read(struct sim_options *options, const struct flags *flags);
+void sim_options_release(struct sim_options *options);
 
-/* The command line that makes this run again; lives in the setup. */
-const char *setup_command(struct setup *setup, const struct flags *flags);
+/* The command line that makes this run again; lives in the options. */
+const char *sim_options_command_line(struct sim_options *options,
+                                     const struct flags *flags);
 
 /* Say on stderr what somebody who reads the figures of these runs should know. */
-void setup_remark(const struct flags *flags, const struct comparison *comparison);
+void sim_options_print_warnings(const struct flags *flags,
+                                const struct comparison *comparison);

@@ -1,5 +1,5 @@
 /* draft.c - what flags say of a job, a row each; how they are put together. */
-#include "cmd/berth/draft.h"
+#include "cmd/berth/request_builder.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -17,222 +17,225 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "cmd/berth/flag_values.h"
 
 #define TEXT_MAX (1u << 20)
 
 /* A flag: how its value is read, and the field it goes to. */
 struct setter {
     const char *flag;
-    int (*set)(struct draft *draft, const char *key, const char *value,
+    int (*set)(struct request_builder *builder, const char *key, const char *value,
                struct error *err);
     const char *key;
 };
 
-static int set_text(struct draft *draft, const char *key, const char *value,
+static int set_text(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
     if (!*value)
         return error_set(err, -EINVAL, "is empty");
     if (!json_can_say(value))
         return error_set(err, -EINVAL, "is not UTF-8");
-    json_put_text(draft->fields, key, value);
+    json_put_text(builder->fields, key, value);
     return 0;
 }
 
-static int set_count(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_count(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
     uint64_t count;
-    if (!form_count(value, INT32_MAX, &count))
+    if (!flag_value_count(value, INT32_MAX, &count))
         return error_set(err, -EINVAL, "is \"%.60s\", want a whole number", value);
-    json_put_count(draft->fields, key, (int64_t)count);
+    json_put_count(builder->fields, key, (int64_t)count);
     return 0;
 }
 
-static int set_number(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_number(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
     double number;
     if (!units_number(value, &number) || number < 0)
         return error_set(err, -EINVAL, "is \"%.60s\", want a number", value);
-    json_put_number(draft->fields, key, number);
+    json_put_number(builder->fields, key, number);
     return 0;
 }
 
-static int set_time(struct draft *draft, const char *key, const char *value,
+static int set_time(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
     int64_t ns;
     if (!units_time(value, &ns))
         return error_set(err, -EINVAL, "is \"%.60s\", want a time like 90s, 10m or 2h",
                          value);
-    json_put_number(draft->fields, key, (double)ns * 1e-9);
+    json_put_number(builder->fields, key, (double)ns * 1e-9);
     return 0;
 }
 
-static int set_limit(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_limit(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
     double seconds;
-    int r = form_limit(value, &seconds, err);
+    int r = flag_value_limit(value, &seconds, err);
     if (r == 0)
-        json_put_number(draft->fields, key, seconds);
+        json_put_number(builder->fields, key, seconds);
     return r;
 }
 
-static int set_moment(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_moment(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
     double seconds;
-    int r = form_moment(value, time(NULL), &seconds, err);
+    int r = flag_value_time(value, time(NULL), &seconds, err);
     if (r == 0)
-        json_put_number(draft->fields, key, seconds);
+        json_put_number(builder->fields, key, seconds);
     return r;
 }
 
-static int set_true(struct draft *draft, const char *key, const char *value,
+static int set_true(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
-    json_put_flag(draft->fields, key, true);
+    json_put_flag(builder->fields, key, true);
     return 0;
 }
 
-static int set_false(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_false(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
-    json_put_flag(draft->fields, key, false);
+    json_put_flag(builder->fields, key, false);
     return 0;
 }
 
 /* "2", or "2-2" as sbatch writes it. */
-static int set_nodes(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_nodes(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
     char first[16];
     size_t length = strcspn(value, "-");
     snprintf(first, sizeof first, "%.*s", (int)length, value);
     if (value[length] == '-' && strcmp(first, value + length + 1) != 0)
         return error_set(err, -EINVAL, "is \"%.60s\", want one number of nodes", value);
-    return set_count(draft, key, first, err);
+    return set_count(builder, key, first, err);
 }
 
-static int set_gpus_as(struct draft *draft, const char *value, bool gres, bool per_node,
-                       struct error *err)
+static int set_gpus_as(struct request_builder *builder, const char *value, bool gres,
+                       bool per_node, struct error *err)
 {
-    int r = form_gpus(draft->arena, value, gres, &draft->gpus, &draft->type, err);
-    draft->gpus_said = true;
-    draft->gpus_per_node = per_node;
+    int r = flag_value_gpus(builder->arena, value, gres, &builder->gpus, &builder->type,
+                            err);
+    builder->gpus_said = true;
+    builder->gpus_per_node = per_node;
     return r;
 }
 
-static int set_gpus(struct draft *draft, const char *key, const char *value,
+static int set_gpus(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
-    return set_gpus_as(draft, value, false, false, err);
+    return set_gpus_as(builder, value, false, false, err);
 }
 
-static int set_gpus_per_node(struct draft *draft, const char *key, const char *value,
-                             struct error *err)
+static int set_gpus_per_node(struct request_builder *builder, const char *key,
+                             const char *value, struct error *err)
 {
-    return set_gpus_as(draft, value, false, true, err);
+    return set_gpus_as(builder, value, false, true, err);
 }
 
-static int set_gres(struct draft *draft, const char *key, const char *value,
+static int set_gres(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
-    return set_gpus_as(draft, value, true, true, err);
+    return set_gpus_as(builder, value, true, true, err);
 }
 
 static int set_own_count(uint32_t *ret_count, const char *value, struct error *err)
 {
     uint64_t count;
-    if (!form_count(value, 1000000, &count) || count == 0)
+    if (!flag_value_count(value, 1000000, &count) || count == 0)
         return error_set(err, -EINVAL, "is \"%.60s\", want a whole number above 0",
                          value);
     *ret_count = (uint32_t)count;
     return 0;
 }
 
-static int set_ntasks(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_ntasks(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
-    return set_own_count(&draft->ntasks, value, err);
+    return set_own_count(&builder->ntasks, value, err);
 }
 
-static int set_cpus(struct draft *draft, const char *key, const char *value,
+static int set_cpus(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
-    return set_own_count(&draft->cpus_per_task, value, err);
+    return set_own_count(&builder->cpus_per_task, value, err);
 }
 
 /* 'key' says of what: the first letter of node, cpu, gpu. */
-static int set_memory(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_memory(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
-    draft->mem_per = key[0];
-    return form_memory(value, &draft->mem_bytes, err);
+    builder->mem_per = key[0];
+    return flag_value_memory(value, &builder->mem_bytes, err);
 }
 
-static int set_export(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_export(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
-    draft->exports = value;
+    builder->exports = value;
     return 0;
 }
 
-static int set_wrap(struct draft *draft, const char *key, const char *value,
+static int set_wrap(struct request_builder *builder, const char *key, const char *value,
                     struct error *err)
 {
     if (!*value)
         return error_set(err, -EINVAL, "is empty");
     if (!json_can_say(value))
         return error_set(err, -EINVAL, "is not UTF-8");
-    draft->wrap = value;
+    builder->wrap = value;
     return 0;
 }
 
-static int set_array(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_array(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
-    return form_array(draft->arena, value, &draft->array, err);
+    return flag_value_array(builder->arena, value, &builder->array, err);
 }
 
-static int set_param(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_param(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
-    struct form_param param;
-    int r = form_param(draft->arena, value, &param, err);
+    struct flag_value_param param;
+    int r = flag_value_param(builder->arena, value, &param, err);
     if (r < 0)
         return r;
     if (!json_can_say(value))
         return error_set(err, -EINVAL, "is not UTF-8");
-    for (uint32_t i = 0; i < draft->param_count; i++)
-        if (strcmp(draft->params[i].name, param.name) == 0) {
-            draft->params[i] = param; /* said again: the later one counts */
+    for (uint32_t i = 0; i < builder->param_count; i++)
+        if (strcmp(builder->params[i].name, param.name) == 0) {
+            builder->params[i] = param; /* said again: the later one counts */
             return 0;
         }
-    if (draft->param_count == DRAFT_PARAMS_MAX)
-        return error_set(err, -EINVAL, "more than %d names", DRAFT_PARAMS_MAX);
-    draft->params[draft->param_count++] = param;
+    if (builder->param_count == REQUEST_BUILDER_PARAMS_MAX)
+        return error_set(err, -EINVAL, "more than %d names",
+                         REQUEST_BUILDER_PARAMS_MAX);
+    builder->params[builder->param_count++] = param;
     return 0;
 }
 
-static int set_signal(struct draft *draft, const char *key, const char *value,
-                      struct error *err)
+static int set_signal(struct request_builder *builder, const char *key,
+                      const char *value, struct error *err)
 {
-    struct form_signal asked;
-    int r = form_signal(value, &asked, err);
+    struct flag_value_signal asked;
+    int r = flag_value_signal(value, &asked, err);
     if (r < 0)
         return r;
-    json_put_text(draft->fields, key, asked.name);
-    json_remove(draft->fields, "warn_s");
+    json_put_text(builder->fields, key, asked.name);
+    json_remove(builder->fields, "warn_s");
     if (asked.warns)
-        json_put_number(draft->fields, "warn_s", asked.warn_s);
+        json_put_number(builder->fields, "warn_s", asked.warn_s);
     return 0;
 }
 
-static int set_pattern(struct draft *draft, const char *key, const char *value,
-                       struct error *err)
+static int set_pattern(struct request_builder *builder, const char *key,
+                       const char *value, struct error *err)
 {
     regex_t regex;
     char why[128];
@@ -242,30 +245,30 @@ static int set_pattern(struct draft *draft, const char *key, const char *value,
         return error_set(err, -EINVAL, "\"%.60s\": %s", value, why);
     }
     regfree(&regex);
-    return set_text(draft, key, value, err);
+    return set_text(builder, key, value, err);
 }
 
-static int set_chdir(struct draft *draft, const char *key, const char *value,
-                     struct error *err)
+static int set_chdir(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
 {
     char path[PATH_MAX];
     if (!realpath(value, path))
         return error_set(err, -EINVAL, "%.100s: %s", value, strerror(errno));
-    return set_text(draft, key, path, err);
+    return set_text(builder, key, path, err);
 }
 
 /* "afterok:1:2,afterany:3", "singleton"; "5" is "after 5 has ended, however". */
-static int set_dependency(struct draft *draft, const char *key, const char *value,
-                          struct error *err)
+static int set_dependency(struct request_builder *builder, const char *key,
+                          const char *value, struct error *err)
 {
     struct json *list = json_new_array();
-    char *save, *save_id, *copy = arena_text(draft->arena, value);
+    char *save, *save_id, *copy = arena_text(builder->arena, value);
     int r = *value ? 0 : -EINVAL;
     for (char *part = strtok_r(copy, ",", &save); part && r == 0;
          part = strtok_r(NULL, ",", &save)) {
         char *ids = strchr(part, ':');
         uint64_t id;
-        bool bare = form_count(part, INT64_MAX, &id);
+        bool bare = flag_value_count(part, INT64_MAX, &id);
         if (ids)
             *ids++ = '\0';
         if (!ids && !bare && strcmp(part, "singleton") != 0)
@@ -281,7 +284,7 @@ static int set_dependency(struct draft *draft, const char *key, const char *valu
              one = strtok_r(NULL, ":", &save_id)) {
             struct json *item = json_new_object();
             json_put_text(item, "kind", part);
-            if (form_count(one, INT64_MAX, &id))
+            if (flag_value_count(one, INT64_MAX, &id))
                 json_put_count(item, "id", (int64_t)id);
             else
                 r = -EINVAL;
@@ -295,7 +298,7 @@ static int set_dependency(struct draft *draft, const char *key, const char *valu
                          "afternotok:ID or singleton",
                          value);
     }
-    json_put(draft->fields, key, list);
+    json_put(builder->fields, key, list);
     return 0;
 }
 
@@ -344,60 +347,64 @@ static const struct setter setters[] = {
     { "slurm-names", set_true, "slurm_names" },
 };
 
-void draft_init(struct draft *draft, struct arena *arena)
+void request_builder_init(struct request_builder *builder, struct arena *arena)
 {
-    *draft = (struct draft){ .arena = arena, .fields = json_new_object() };
+    *builder = (struct request_builder){ .arena = arena, .fields = json_new_object() };
 }
 
-void draft_release(struct draft *draft)
+void request_builder_release(struct request_builder *builder)
 {
-    json_free(draft->fields);
-    json_free(draft->lines);
+    json_free(builder->fields);
+    json_free(builder->lines);
 }
 
-int draft_set(struct draft *draft, const char *flag, const char *value,
-              struct error *err)
+int request_builder_set(struct request_builder *builder, const char *flag,
+                        const char *value, struct error *err)
 {
     for (size_t i = 0; i < sizeof setters / sizeof *setters; i++) {
         if (strcmp(setters[i].flag, flag) != 0)
             continue;
         struct error inner;
-        int r = setters[i].set(draft, setters[i].key, value, &inner);
+        int r = setters[i].set(builder, setters[i].key, value, &inner);
         return r == 0 ? 0 : error_set(err, r, "--%s: %s", flag, inner.text);
     }
     return 0;
 }
 
-static int64_t field_count(const struct draft *draft, const char *key, int64_t fallback)
+static int64_t field_count(const struct request_builder *builder, const char *key,
+                           int64_t fallback)
 {
     int64_t count;
-    return json_as_count(json_get(draft->fields, key), &count) ? count : fallback;
+    return json_as_count(json_get(builder->fields, key), &count) ? count : fallback;
 }
 
 /* Fields that depend on several flags. */
-static int put_sizes(struct draft *draft, struct error *err)
+static int put_sizes(struct request_builder *builder, struct error *err)
 {
-    struct json *fields = draft->fields;
-    int64_t nodes = field_count(draft, "nodes", 1);
-    int64_t per_node = field_count(draft, "tasks_per_node", 0);
-    if (draft->gpus_said)
+    struct json *fields = builder->fields;
+    int64_t nodes = field_count(builder, "nodes", 1);
+    int64_t per_node = field_count(builder, "tasks_per_node", 0);
+    if (builder->gpus_said)
         json_put_count(fields, "gpus",
-                       (int64_t)draft->gpus * (draft->gpus_per_node ? nodes : 1));
-    if (draft->gpus_said && draft->type)
-        json_put_text(fields, "types", draft->type);
-    if (draft->ntasks || draft->cpus_per_task) {
-        int64_t tasks = draft->ntasks ? draft->ntasks : per_node ? per_node * nodes : 1;
+                       (int64_t)builder->gpus * (builder->gpus_per_node ? nodes : 1));
+    if (builder->gpus_said && builder->type)
+        json_put_text(fields, "types", builder->type);
+    if (builder->ntasks || builder->cpus_per_task) {
+        int64_t tasks = builder->ntasks ? builder->ntasks
+                        : per_node      ? per_node * nodes
+                                        : 1;
         json_put_number(fields, "cpus",
                         (double)tasks *
-                            (draft->cpus_per_task ? draft->cpus_per_task : 1));
+                            (builder->cpus_per_task ? builder->cpus_per_task : 1));
     }
-    if (draft->mem_bytes) {
+    if (builder->mem_bytes) {
         double cpus = 1;
         json_as_number(json_get(fields, "cpus"), &cpus);
-        double times = draft->mem_per == 'n'   ? (double)nodes
-                       : draft->mem_per == 'c' ? cpus
-                                               : (double)field_count(draft, "gpus", 0);
-        double bytes = (double)draft->mem_bytes * times;
+        double times = builder->mem_per == 'n' ? (double)nodes
+                       : builder->mem_per == 'c'
+                           ? cpus
+                           : (double)field_count(builder, "gpus", 0);
+        double bytes = (double)builder->mem_bytes * times;
         if (bytes > 0x1p50)
             return error_set(err, -EINVAL, "--mem: is more than a petabyte");
         json_put_count(fields, "mem_bytes", (int64_t)bytes);
@@ -405,16 +412,16 @@ static int put_sizes(struct draft *draft, struct error *err)
     return 0;
 }
 
-static int put_folder(struct draft *draft, struct error *err)
+static int put_folder(struct request_builder *builder, struct error *err)
 {
     char path[PATH_MAX];
-    if (json_get(draft->fields, "cwd"))
+    if (json_get(builder->fields, "cwd"))
         return 0;
     if (!getcwd(path, sizeof path))
         return error_set(err, -errno, "the present folder: %s", strerror(errno));
     if (!json_can_say(path))
         return error_set(err, -EINVAL, "the present folder's name is not UTF-8");
-    json_put_text(draft->fields, "cwd", path);
+    json_put_text(builder->fields, "cwd", path);
     return 0;
 }
 
@@ -422,16 +429,16 @@ static int put_folder(struct draft *draft, struct error *err)
 
 /* One job of many: its index, and which value of each parameter it has. */
 struct point {
-    const struct draft *draft;
+    const struct request_builder *builder;
     bool in_array;
     uint32_t index;
-    uint32_t values[DRAFT_PARAMS_MAX];
+    uint32_t values[REQUEST_BUILDER_PARAMS_MAX];
     bool too_long; /* a text was */
 };
 
 static const char *value_of(const struct point *point, uint32_t param)
 {
-    return point->draft->params[param].values[point->values[param]];
+    return point->builder->params[param].values[point->values[param]];
 }
 
 /* What "{name…" stands for, or NULL; and how long it is with its braces. */
@@ -443,8 +450,8 @@ static const char *replacement(const struct point *point, const char *text,
         return NULL;
     size_t length = (size_t)(end - text - 1);
     *ret_length = length + 2;
-    for (uint32_t i = 0; i < point->draft->param_count; i++) {
-        const char *name = point->draft->params[i].name;
+    for (uint32_t i = 0; i < point->builder->param_count; i++) {
+        const char *name = point->builder->params[i].name;
         if (strlen(name) == length && strncmp(name, text + 1, length) == 0)
             return value_of(point, i);
     }
@@ -501,10 +508,10 @@ static void put_variables(const struct point *point, struct json *job)
 {
     struct json *env =
         json_get(job, "env") ? json_copy_of(json_get(job, "env")) : json_new_object();
-    for (uint32_t i = 0; i < point->draft->param_count; i++) {
+    for (uint32_t i = 0; i < point->builder->param_count; i++) {
         char name[80] = "BERTH_PARAM_";
         size_t at = strlen(name);
-        for (const char *c = point->draft->params[i].name; *c; c++)
+        for (const char *c = point->builder->params[i].name; *c; c++)
             name[at++] =
                 isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
         name[at] = '\0';
@@ -523,25 +530,26 @@ static void put_name(struct point *point, struct json *job, struct buf *scratch)
     }
     buf_reset(scratch);
     buf_text(scratch, name ? name : "job");
-    for (uint32_t i = 0; i < point->draft->param_count; i++)
-        buf_print(scratch, " %s=%s", point->draft->params[i].name, value_of(point, i));
+    for (uint32_t i = 0; i < point->builder->param_count; i++)
+        buf_print(scratch, " %s=%s", point->builder->params[i].name,
+                  value_of(point, i));
     if (scratch->count <= REQUEST_NAME_MAX)
         json_put_text(job, "name", scratch->bytes);
 }
 
 static struct json *job_at(struct point *point, struct buf *scratch)
 {
-    struct json *job = json_copy_of(point->draft->fields);
+    struct json *job = json_copy_of(point->builder->fields);
     if (point->in_array)
         json_put_count(job, "array_index", point->index);
-    if (point->draft->array.limit)
-        json_put_count(job, "array_limit", point->draft->array.limit);
+    if (point->builder->array.limit)
+        json_put_count(job, "array_limit", point->builder->array.limit);
     fill_in_command(point, job, scratch);
     put_name(point, job, scratch);
     fill_in_field(point, job, "output", scratch);
     fill_in_field(point, job, "error", scratch);
     fill_in_field(point, job, "ckpt_dir", scratch);
-    if (point->draft->param_count > 0)
+    if (point->builder->param_count > 0)
         put_variables(point, job);
     return job;
 }
@@ -549,8 +557,8 @@ static struct json *job_at(struct point *point, struct buf *scratch)
 /* To the next point of the grid; false after the last. */
 static bool advance(struct point *point)
 {
-    for (uint32_t i = point->draft->param_count; i-- > 0;) {
-        if (++point->values[i] < point->draft->params[i].count)
+    for (uint32_t i = point->builder->param_count; i-- > 0;) {
+        if (++point->values[i] < point->builder->params[i].count)
             return true;
         point->values[i] = 0;
     }
@@ -558,22 +566,24 @@ static bool advance(struct point *point)
 }
 
 /*
- * The draft's fields as they are, or {"jobs": […]}: the grid within
+ * The builder's fields as they are, or {"jobs": […]}: the grid within
  * the array, the last parameter changing fastest.  Each job has BERTH_PARAM_NAME in its
  * environment, and {NAME} is replaced in its command, its name and its paths; {index} by
  * the array's index.
  */
-static int expand(const struct draft *draft, struct json **ret_body, struct error *err)
+static int expand(const struct request_builder *builder, struct json **ret_body,
+                  struct error *err)
 {
-    const struct form_array *array = &draft->array;
+    const struct flag_value_array *array = &builder->array;
     uint64_t count = array->count ? array->count : 1;
-    for (uint32_t i = 0; i < draft->param_count; i++) {
-        count *= draft->params[i].count;
-        if (count > FORMS_JOBS_MAX)
-            return error_set(err, -EINVAL, "makes more than %d jobs", FORMS_JOBS_MAX);
+    for (uint32_t i = 0; i < builder->param_count; i++) {
+        count *= builder->params[i].count;
+        if (count > FLAG_VALUE_JOBS_MAX)
+            return error_set(err, -EINVAL, "makes more than %d jobs",
+                             FLAG_VALUE_JOBS_MAX);
     }
-    if (array->count == 0 && draft->param_count == 0) {
-        *ret_body = json_copy_of(draft->fields);
+    if (array->count == 0 && builder->param_count == 0) {
+        *ret_body = json_copy_of(builder->fields);
         return 0;
     }
     struct buf scratch;
@@ -581,7 +591,7 @@ static int expand(const struct draft *draft, struct json **ret_body, struct erro
     struct json *jobs = json_new_array();
     bool too_long = false;
     for (uint32_t a = 0; a < (array->count ? array->count : 1); a++) {
-        struct point point = { .draft = draft, .in_array = array->count > 0 };
+        struct point point = { .builder = builder, .in_array = array->count > 0 };
         point.index = point.in_array ? array->indices[a] : 0;
         do
             json_add(jobs, job_at(&point, &scratch));
@@ -602,38 +612,40 @@ static int expand(const struct draft *draft, struct json **ret_body, struct erro
 /* ---- the body ---- */
 
 /* A request that berthd would refuse is refused here, with the line where it was said. */
-static int check(struct draft *draft, const struct json *request, struct error *err)
+static int check(struct request_builder *builder, const struct json *request,
+                 struct error *err)
 {
     struct request read;
     struct error inner;
-    int r = request_read(&read, draft->arena, request, &inner);
+    int r = request_read(&read, builder->arena, request, &inner);
     if (r == 0)
         return 0;
     char key[64];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(inner.text, ":"), inner.text);
     int64_t line;
-    if (json_as_count(json_get(draft->lines, key), &line))
-        return error_set(err, r, "%s:%lld: %s", draft->file, (long long)line,
+    if (json_as_count(json_get(builder->lines, key), &line))
+        return error_set(err, r, "%s:%lld: %s", builder->file, (long long)line,
                          inner.text);
     return error_set(err, r, "%s", inner.text);
 }
 
-int draft_body(struct draft *draft, struct json **ret_body, struct error *err)
+int request_builder_body(struct request_builder *builder, struct json **ret_body,
+                         struct error *err)
 {
-    int r = put_sizes(draft, err);
+    int r = put_sizes(builder, err);
     if (r == 0)
-        r = put_folder(draft, err);
+        r = put_folder(builder, err);
     if (r < 0)
         return r;
     struct json *body = NULL;
-    r = expand(draft, &body, err);
+    r = expand(builder, &body, err);
     if (r < 0)
         return r;
     const struct json *jobs = json_get(body, "jobs");
-    r = check(draft, jobs ? json_item(jobs, 0) : body, err);
+    r = check(builder, jobs ? json_item(jobs, 0) : body, err);
     for (size_t i = 1; jobs && i < json_count(jobs) && r == 0; i++)
-        if (draft->param_count > 0) /* otherwise they differ in a number only */
-            r = check(draft, json_item(jobs, i), err);
+        if (builder->param_count > 0) /* otherwise they differ in a number only */
+            r = check(builder, json_item(jobs, i), err);
     if (r < 0)
         json_free(body);
     else

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cmd/berth/forms.h"
+#include "cmd/berth/flag_values.h"
 
 static struct arena arena;
 static struct error err;
@@ -29,7 +29,7 @@ static int teardown(void **state)
 static double limit(const char *text)
 {
     double seconds = -1;
-    if (form_limit(text, &seconds, &err) < 0)
+    if (flag_value_limit(text, &seconds, &err) < 0)
         fail_msg("%s: %s", text, err.text);
     return seconds;
 }
@@ -57,7 +57,7 @@ static void what_is_no_limit_is_refused(void **state)
                                          "1 2",     "99999999999", "-1-1", "1e3" };
     double seconds;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (form_limit(wrong[i], &seconds, &err) != -EINVAL)
+        if (flag_value_limit(wrong[i], &seconds, &err) != -EINVAL)
             fail_msg("accepted '%s' as %g", wrong[i], seconds);
 }
 
@@ -67,7 +67,7 @@ static void what_is_no_limit_is_refused(void **state)
 static double moment(const char *text)
 {
     double seconds = -1;
-    if (form_moment(text, NOON, &seconds, &err) < 0)
+    if (flag_value_time(text, NOON, &seconds, &err) < 0)
         fail_msg("%s: %s", text, err.text);
     return seconds - (double)NOON;
 }
@@ -105,7 +105,7 @@ static void what_is_no_moment_is_refused(void **state)
                                          "2026-11-17T12:00:00:00" };
     double seconds;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (form_moment(wrong[i], NOON, &seconds, &err) != -EINVAL)
+        if (flag_value_time(wrong[i], NOON, &seconds, &err) != -EINVAL)
             fail_msg("accepted '%s'", wrong[i]);
 }
 
@@ -113,7 +113,7 @@ static void gpus(const char *text, bool gres, uint32_t want, const char *want_ty
 {
     uint32_t count = 0;
     const char *type = "?";
-    if (form_gpus(&arena, text, gres, &count, &type, &err) < 0)
+    if (flag_value_gpus(&arena, text, gres, &count, &type, &err) < 0)
         fail_msg("%s: %s", text, err.text);
     assert_int_equal(count, want);
     assert_true(want_type ? type && strcmp(type, want_type) == 0 : type == NULL);
@@ -130,56 +130,62 @@ static void gpus_have_a_number_and_perhaps_a_type(void **state)
     gpus("gpu:v100:2", true, 2, "v100");
     gpus("gpu", true, 1, NULL);
     gpus("gpu:v100", true, 1, "v100");
-    assert_int_equal(form_gpus(&arena, "", false, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, "v100", false, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, ":2", false, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, "v100:", false, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, "-1", false, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, "shard:2", true, &count, &type, &err), -EINVAL);
-    assert_int_equal(form_gpus(&arena, "v:1,p:1", false, &count, &type, &err), -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "", false, &count, &type, &err), -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "v100", false, &count, &type, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, ":2", false, &count, &type, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "v100:", false, &count, &type, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "-1", false, &count, &type, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "shard:2", true, &count, &type, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_gpus(&arena, "v:1,p:1", false, &count, &type, &err),
+                     -EINVAL);
 }
 
 static void memory_is_in_mebibytes(void **state)
 {
     uint64_t bytes;
-    assert_int_equal(form_memory("512", &bytes, &err), 0);
+    assert_int_equal(flag_value_memory("512", &bytes, &err), 0);
     assert_int_equal(bytes, 512u << 20);
-    assert_int_equal(form_memory("2G", &bytes, &err), 0);
+    assert_int_equal(flag_value_memory("2G", &bytes, &err), 0);
     assert_int_equal(bytes, UINT64_C(2) << 30);
-    assert_int_equal(form_memory("much", &bytes, &err), -EINVAL);
-    assert_int_equal(form_memory("-1G", &bytes, &err), -EINVAL);
-    assert_int_equal(form_memory("", &bytes, &err), -EINVAL);
+    assert_int_equal(flag_value_memory("much", &bytes, &err), -EINVAL);
+    assert_int_equal(flag_value_memory("-1G", &bytes, &err), -EINVAL);
+    assert_int_equal(flag_value_memory("", &bytes, &err), -EINVAL);
 }
 
 static void signals_may_come_before_the_limit(void **state)
 {
-    struct form_signal asked;
-    assert_int_equal(form_signal("USR1", &asked, &err), 0);
+    struct flag_value_signal asked;
+    assert_int_equal(flag_value_signal("USR1", &asked, &err), 0);
     assert_string_equal(asked.name, "USR1");
     assert_false(asked.warns);
-    assert_int_equal(form_signal("B:USR1@120", &asked, &err), 0);
+    assert_int_equal(flag_value_signal("B:USR1@120", &asked, &err), 0);
     assert_string_equal(asked.name, "USR1");
     assert_true(asked.warns && asked.warn_s == 120);
-    assert_int_equal(form_signal("10@5", &asked, &err), 0);
+    assert_int_equal(flag_value_signal("10@5", &asked, &err), 0);
     assert_string_equal(asked.name, "10");
-    assert_int_equal(form_signal("", &asked, &err), -EINVAL);
-    assert_int_equal(form_signal("@60", &asked, &err), -EINVAL);
-    assert_int_equal(form_signal("NOPE", &asked, &err), -EINVAL);
-    assert_int_equal(form_signal("USR1@", &asked, &err), -EINVAL);
-    assert_int_equal(form_signal("X:USR1", &asked, &err), -EINVAL);
+    assert_int_equal(flag_value_signal("", &asked, &err), -EINVAL);
+    assert_int_equal(flag_value_signal("@60", &asked, &err), -EINVAL);
+    assert_int_equal(flag_value_signal("NOPE", &asked, &err), -EINVAL);
+    assert_int_equal(flag_value_signal("USR1@", &asked, &err), -EINVAL);
+    assert_int_equal(flag_value_signal("X:USR1", &asked, &err), -EINVAL);
 }
 
 static void arrays_are_lists_and_ranges(void **state)
 {
-    struct form_array array;
-    assert_int_equal(form_array(&arena, "0-3,12%2", &array, &err), 0);
+    struct flag_value_array array;
+    assert_int_equal(flag_value_array(&arena, "0-3,12%2", &array, &err), 0);
     assert_int_equal(array.count, 5);
     assert_int_equal(array.indices[4], 12);
     assert_int_equal(array.limit, 2);
-    assert_int_equal(form_array(&arena, "0-9%2,12", &array, &err), 0);
+    assert_int_equal(flag_value_array(&arena, "0-9%2,12", &array, &err), 0);
     assert_int_equal(array.count, 11);
     assert_int_equal(array.limit, 2);
-    assert_int_equal(form_array(&arena, "7,1,0-20:10", &array, &err), 0);
+    assert_int_equal(flag_value_array(&arena, "7,1,0-20:10", &array, &err), 0);
     assert_int_equal(array.count, 5);
     assert_int_equal(array.indices[1], 1); /* in order */
     assert_int_equal(array.limit, 0);
@@ -191,43 +197,45 @@ static void what_is_no_array_is_refused(void **state)
         "",      "x",  "1-",    "5-1", "1,1",        "0-9:0",   "1%",  "1%0",
         "1%2%3", "-1", "0-3,2", "1,",  "0-99999999", "1%2,3%4", "1 2", "99999999999"
     };
-    struct form_array array;
+    struct flag_value_array array;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (form_array(&arena, wrong[i], &array, &err) != -EINVAL)
+        if (flag_value_array(&arena, wrong[i], &array, &err) != -EINVAL)
             fail_msg("accepted '%s'", wrong[i]);
 }
 
 static void parameters_have_values_or_a_range(void **state)
 {
-    struct form_param param;
-    assert_int_equal(form_param(&arena, "lr=1e-3,1e-4", &param, &err), 0);
+    struct flag_value_param param;
+    assert_int_equal(flag_value_param(&arena, "lr=1e-3,1e-4", &param, &err), 0);
     assert_string_equal(param.name, "lr");
     assert_int_equal(param.count, 2);
     assert_string_equal(param.values[1], "1e-4");
-    assert_int_equal(form_param(&arena, "seed=1..5", &param, &err), 0);
+    assert_int_equal(flag_value_param(&arena, "seed=1..5", &param, &err), 0);
     assert_int_equal(param.count, 5);
     assert_string_equal(param.values[4], "5");
-    assert_int_equal(form_param(&arena, "x=a=b", &param, &err), 0);
+    assert_int_equal(flag_value_param(&arena, "x=a=b", &param, &err), 0);
     assert_string_equal(param.values[0], "a=b");
-    assert_int_equal(form_param(&arena, "lr", &param, &err), -EINVAL);
-    assert_int_equal(form_param(&arena, "=1", &param, &err), -EINVAL);
-    assert_int_equal(form_param(&arena, "a b=1", &param, &err), -EINVAL);
-    assert_int_equal(form_param(&arena, "lr=", &param, &err), -EINVAL);
+    assert_int_equal(flag_value_param(&arena, "lr", &param, &err), -EINVAL);
+    assert_int_equal(flag_value_param(&arena, "=1", &param, &err), -EINVAL);
+    assert_int_equal(flag_value_param(&arena, "a b=1", &param, &err), -EINVAL);
+    assert_int_equal(flag_value_param(&arena, "lr=", &param, &err), -EINVAL);
 }
 
 static void words_are_split_as_a_shell_does(void **state)
 {
     char *words[4];
     uint32_t count;
-    assert_int_equal(form_words(&arena, "  -J 'a b' --x=\"c\\\"d\"  # remark", words, 4,
-                                &count, &err),
+    assert_int_equal(flag_value_words(&arena, "  -J 'a b' --x=\"c\\\"d\"  # remark",
+                                      words, 4, &count, &err),
                      0);
     assert_int_equal(count, 3);
     assert_string_equal(words[1], "a b");
     assert_string_equal(words[2], "--x=c\"d");
-    assert_int_equal(form_words(&arena, "'open", words, 4, &count, &err), -EINVAL);
-    assert_int_equal(form_words(&arena, "1 2 3 4 5", words, 4, &count, &err), -EINVAL);
-    assert_int_equal(form_words(&arena, "", words, 4, &count, &err), 0);
+    assert_int_equal(flag_value_words(&arena, "'open", words, 4, &count, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_words(&arena, "1 2 3 4 5", words, 4, &count, &err),
+                     -EINVAL);
+    assert_int_equal(flag_value_words(&arena, "", words, 4, &count, &err), 0);
     assert_int_equal(count, 0);
 }
 

@@ -3,86 +3,87 @@
 
 #include <string.h>
 
-#include "cmd/berth/sheet.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
-static const struct sheet_column columns[] = {
+static const struct text_table_column columns[] = {
     { "ID", .right = true }, { "NAME", .min = 4 }, { "LOSS" }, { "REASON", .min = 6 }
 };
 
-static void print(const struct sheet *sheet, uint32_t width, bool colour, char *text,
-                  size_t size)
+static void print(const struct text_table *table, uint32_t width, bool colour,
+                  char *text, size_t size)
 {
     FILE *file = fmemopen(text, size, "w");
-    sheet_print(sheet, file, width, colour);
+    text_table_print(table, file, width, colour);
     fclose(file);
 }
 
-static void fill(struct sheet *sheet)
+static void fill(struct text_table *table)
 {
-    sheet_init(sheet, columns, 4);
-    sheet_add(sheet, "%d", 7);
-    sheet_add(sheet, "%s", "größer");
-    sheet_add(sheet, "%s", "");
-    sheet_add(sheet, "%s", "waits for room");
-    sheet_add(sheet, "%d", 12);
-    sheet_colour(sheet, "31");
-    sheet_add(sheet, "%s", "a\033[31mb");
-    sheet_add(sheet, "%s", "");
-    sheet_add(sheet, "%s", "");
+    text_table_init(table, columns, 4);
+    text_table_add(table, "%d", 7);
+    text_table_add(table, "%s", "größer");
+    text_table_add(table, "%s", "");
+    text_table_add(table, "%s", "waits for room");
+    text_table_add(table, "%d", 12);
+    text_table_set_colour(table, "31");
+    text_table_add(table, "%s", "a\033[31mb");
+    text_table_add(table, "%s", "");
+    text_table_add(table, "%s", "");
 }
 
 static void columns_line_up_and_empty_ones_are_left_out(void **state)
 {
-    struct sheet sheet;
+    struct text_table table;
     char text[512] = "";
-    fill(&sheet);
-    print(&sheet, 0, false, text, sizeof text);
+    fill(&table);
+    print(&table, 0, false, text, sizeof text);
     assert_string_equal(text, "ID  NAME     REASON\n"
                               " 7  größer   waits for room\n"
                               "12  a?[31mb\n");
-    sheet_release(&sheet);
+    text_table_release(&table);
 }
 
 static void what_is_too_wide_is_cut(void **state)
 {
-    struct sheet sheet;
+    struct text_table table;
     char text[512] = "";
-    fill(&sheet);
-    print(&sheet, 20, false, text, sizeof text);
+    fill(&table);
+    print(&table, 20, false, text, sizeof text);
     for (char *save, *line = strtok_r(text, "\n", &save); line;
          line = strtok_r(NULL, "\n", &save))
-        assert_true(sheet_length(line) <= 20);
-    sheet_release(&sheet);
+        assert_true(terminal_text_length(line) <= 20);
+    text_table_release(&table);
 }
 
 static void what_can_be_spared_goes_before_lines_break(void **state)
 {
-    static const struct sheet_column spared[] = {
+    static const struct text_table_column spared[] = {
         { "ID" }, { "USER", .spare = 1 }, { "CLASS", .spare = 2 }, { "STATE", .min = 4 }
     };
-    struct sheet sheet;
+    struct text_table table;
     char text[512] = "";
-    sheet_init(&sheet, spared, 4);
+    text_table_init(&table, spared, 4);
     for (int i = 0; i < 4; i++)
-        sheet_add(&sheet, "%s", i < 3 ? "word" : "RUNNING");
-    print(&sheet, 20, false, text, sizeof text);
+        text_table_add(&table, "%s", i < 3 ? "word" : "RUNNING");
+    print(&table, 20, false, text, sizeof text);
     assert_string_equal(text, "ID    USER  STATE\n"
                               "word  word  RUNNING\n");
     memset(text, 0, sizeof text);
-    print(&sheet, 11, false, text, sizeof text);
+    print(&table, 11, false, text, sizeof text);
     assert_string_equal(text, "ID    STATE\n"
                               "word  RUNN…\n");
-    sheet_release(&sheet);
+    text_table_release(&table);
 }
 
 static void colours_are_only_there_when_wanted(void **state)
 {
-    struct sheet sheet;
+    struct text_table table;
     char text[512] = "";
-    fill(&sheet);
-    print(&sheet, 0, true, text, sizeof text);
+    fill(&table);
+    print(&table, 0, true, text, sizeof text);
     assert_non_null(strstr(text, "\033[31m12\033[0m"));
-    sheet_release(&sheet);
+    text_table_release(&table);
 }
 
 RUN_CASES(TEST(columns_line_up_and_empty_ones_are_left_out),

@@ -1,5 +1,5 @@
 /* forms.c - reading the forms in which people write limits, moments, arrays, grids. */
-#include "cmd/berth/forms.h"
+#include "cmd/berth/flag_values.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #define DAY_S 86400
 #define TEXT_MAX 4096 /* bytes of a value that is taken apart */
 
-bool form_count(const char *text, uint64_t max, uint64_t *ret_count)
+bool flag_value_count(const char *text, uint64_t max, uint64_t *ret_count)
 {
     if (!isdigit((unsigned char)*text))
         return false;
@@ -39,7 +39,7 @@ static uint32_t colon_numbers(const char *text, uint64_t numbers[3])
         if (length == 0 || length >= sizeof part)
             return 0;
         snprintf(part, sizeof part, "%.*s", (int)length, text);
-        if (!form_count(part, 100000000, &numbers[count]))
+        if (!flag_value_count(part, 100000000, &numbers[count]))
             return 0;
         if (text[length] == '\0')
             return count + 1;
@@ -48,7 +48,7 @@ static uint32_t colon_numbers(const char *text, uint64_t numbers[3])
     return 0;
 }
 
-int form_limit(const char *text, double *ret_s, struct error *err)
+int flag_value_limit(const char *text, double *ret_s, struct error *err)
 {
     uint64_t days = 0, n[3] = { 0 };
     const char *rest = text;
@@ -62,7 +62,8 @@ int form_limit(const char *text, double *ret_s, struct error *err)
     if (dash) {
         char before[12];
         snprintf(before, sizeof before, "%.*s", (int)(dash - text), text);
-        if (dash - text >= (int)sizeof before || !form_count(before, 36500, &days))
+        if (dash - text >= (int)sizeof before ||
+            !flag_value_count(before, 36500, &days))
             return error_set(err, -EINVAL, "\"%.60s\" is no time limit", text);
         rest = dash + 1;
     }
@@ -151,7 +152,7 @@ static bool date_time(const char *text, struct tm *tm)
     return (text[used] == 'T' || text[used] == ' ') && day_time(text + used + 1, tm);
 }
 
-int form_moment(const char *text, int64_t now_s, double *ret_s, struct error *err)
+int flag_value_time(const char *text, int64_t now_s, double *ret_s, struct error *err)
 {
     double later = 0;
     if (strncasecmp(text, "now", 3) == 0 &&
@@ -195,8 +196,8 @@ int form_moment(const char *text, int64_t now_s, double *ret_s, struct error *er
     return 0;
 }
 
-int form_gpus(struct arena *arena, const char *text, bool gres, uint32_t *ret_gpus,
-              const char **ret_type, struct error *err)
+int flag_value_gpus(struct arena *arena, const char *text, bool gres,
+                    uint32_t *ret_gpus, const char **ret_type, struct error *err)
 {
     const char *rest = text;
     uint64_t count = 1;
@@ -215,7 +216,7 @@ int form_gpus(struct arena *arena, const char *text, bool gres, uint32_t *ret_gp
     bool type_alone = gres && !colon && !isdigit((unsigned char)*rest);
     if (type_alone)
         colon = rest + strlen(rest);
-    else if (!form_count(number, REQUEST_GPUS_MAX, &count))
+    else if (!flag_value_count(number, REQUEST_GPUS_MAX, &count))
         return error_set(err, -EINVAL, "\"%.60s\": want a number, or TYPE:N", text);
     if (colon && colon == rest)
         return error_set(err, -EINVAL, "\"%.60s\": the type is empty", text);
@@ -229,10 +230,10 @@ int form_gpus(struct arena *arena, const char *text, bool gres, uint32_t *ret_gp
     return 0;
 }
 
-int form_memory(const char *text, uint64_t *ret_bytes, struct error *err)
+int flag_value_memory(const char *text, uint64_t *ret_bytes, struct error *err)
 {
     uint64_t count;
-    if (form_count(text, (uint64_t)1 << 30, &count)) {
+    if (flag_value_count(text, (uint64_t)1 << 30, &count)) {
         *ret_bytes = count << 20;
         return 0;
     }
@@ -242,9 +243,10 @@ int form_memory(const char *text, uint64_t *ret_bytes, struct error *err)
     return 0;
 }
 
-int form_signal(const char *text, struct form_signal *ret_signal, struct error *err)
+int flag_value_signal(const char *text, struct flag_value_signal *ret_signal,
+                      struct error *err)
 {
-    *ret_signal = (struct form_signal){ .warn_s = 60 };
+    *ret_signal = (struct flag_value_signal){ .warn_s = 60 };
     const char *rest = text;
     const char *colon = strchr(text, ':');
     if (colon && strspn(text, "BR") == (size_t)(colon - text))
@@ -256,7 +258,7 @@ int form_signal(const char *text, struct form_signal *ret_signal, struct error *
         ret_signal->warns = rest[length] == '@';
         int number = request_signal(ret_signal->name);
         bool timed =
-            !ret_signal->warns || form_count(rest + length + 1, 65535, &seconds);
+            !ret_signal->warns || flag_value_count(rest + length + 1, 65535, &seconds);
         if (ret_signal->warns)
             ret_signal->warn_s = (double)seconds;
         if (number != 0 && timed)
@@ -268,11 +270,12 @@ int form_signal(const char *text, struct form_signal *ret_signal, struct error *
 
 static int array_full(struct error *err)
 {
-    return error_set(err, -EINVAL, "more than %d jobs", FORMS_JOBS_MAX);
+    return error_set(err, -EINVAL, "more than %d jobs", FLAG_VALUE_JOBS_MAX);
 }
 
 /* "5", "0-9" or "0-20:5", appended. */
-static int array_part(const char *part, struct form_array *array, struct error *err)
+static int array_part(const char *part, struct flag_value_array *array,
+                      struct error *err)
 {
     unsigned long long first, last, step = 1;
     int used = 0;
@@ -290,7 +293,7 @@ static int array_part(const char *part, struct form_array *array, struct error *
     if (first > last || step == 0)
         return error_set(err, -EINVAL, "\"%.60s\" is empty", part);
     for (unsigned long long i = first; i <= last; i += step) {
-        if (array->count == FORMS_JOBS_MAX)
+        if (array->count == FLAG_VALUE_JOBS_MAX)
             return array_full(err);
         array->indices[array->count++] = (uint32_t)i;
     }
@@ -303,13 +306,13 @@ static int compare_indices(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int form_array(struct arena *arena, const char *text, struct form_array *ret_array,
-               struct error *err)
+int flag_value_array(struct arena *arena, const char *text,
+                     struct flag_value_array *ret_array, struct error *err)
 {
     if (strlen(text) > TEXT_MAX)
         return error_set(err, -EINVAL, "is longer than %d bytes", TEXT_MAX);
-    *ret_array =
-        (struct form_array){ .indices = arena_array(arena, uint32_t, FORMS_JOBS_MAX) };
+    *ret_array = (struct flag_value_array){ .indices = arena_array(
+                                                arena, uint32_t, FLAG_VALUE_JOBS_MAX) };
     char *copy = arena_text(arena, text), *save;
     if (!*text || text[strlen(text) - 1] == ',')
         return error_set(err, -EINVAL, "\"%.60s\": want 0-9, 1,3,5 or 0-20:5", text);
@@ -319,8 +322,8 @@ int form_array(struct arena *arena, const char *text, struct form_array *ret_arr
         uint64_t limit = 0;
         if (percent) {
             *percent = '\0';
-            if (!form_count(percent + 1, FORMS_JOBS_MAX, &limit) || limit == 0 ||
-                ret_array->limit)
+            if (!flag_value_count(percent + 1, FLAG_VALUE_JOBS_MAX, &limit) ||
+                limit == 0 || ret_array->limit)
                 return error_set(err, -EINVAL, "\"%.60s\": want one number after %%",
                                  text);
             ret_array->limit = (uint32_t)limit;
@@ -337,12 +340,13 @@ int form_array(struct arena *arena, const char *text, struct form_array *ret_arr
 }
 
 /* "1..5" to its numbers; false if it is something else. */
-static bool param_range(struct arena *arena, const char *text, struct form_param *param)
+static bool param_range(struct arena *arena, const char *text,
+                        struct flag_value_param *param)
 {
     long long first, last;
     int used = 0;
     if (sscanf(text, "%9lld..%9lld%n", &first, &last, &used) != 2 || text[used] ||
-        last < first || last - first >= FORMS_JOBS_MAX)
+        last < first || last - first >= FLAG_VALUE_JOBS_MAX)
         return false;
     param->count = (uint32_t)(last - first + 1);
     param->values = arena_array(arena, const char *, param->count);
@@ -354,8 +358,8 @@ static bool param_range(struct arena *arena, const char *text, struct form_param
     return true;
 }
 
-int form_param(struct arena *arena, const char *text, struct form_param *ret_param,
-               struct error *err)
+int flag_value_param(struct arena *arena, const char *text,
+                     struct flag_value_param *ret_param, struct error *err)
 {
     size_t length = strcspn(text, "=");
     for (size_t i = 0; i < length; i++)
@@ -369,13 +373,13 @@ int form_param(struct arena *arena, const char *text, struct form_param *ret_par
     char *copy = arena_text(arena, text);
     copy[length] = '\0';
     char *rest = copy + length + 1;
-    *ret_param = (struct form_param){ .name = copy };
+    *ret_param = (struct flag_value_param){ .name = copy };
     if (param_range(arena, rest, ret_param))
         return 0;
     uint32_t count = 1;
     for (const char *c = rest; *c; c++)
         count += *c == ',';
-    if (count > FORMS_JOBS_MAX)
+    if (count > FLAG_VALUE_JOBS_MAX)
         return array_full(err);
     ret_param->values = arena_array(arena, const char *, count);
     for (char *value; (value = strsep(&rest, ","));)
@@ -383,8 +387,8 @@ int form_param(struct arena *arena, const char *text, struct form_param *ret_par
     return 0;
 }
 
-int form_words(struct arena *arena, const char *line, char **words, uint32_t max,
-               uint32_t *ret_count, struct error *err)
+int flag_value_words(struct arena *arena, const char *line, char **words, uint32_t max,
+                     uint32_t *ret_count, struct error *err)
 {
     char *out = arena_array(arena, char, strlen(line) + 1);
     uint32_t count = 0;

@@ -9,23 +9,25 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "cmd/berth/draft.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/request_builder.h"
+#include "cmd/berth/request_source.h"
 
-static const struct flag flags_table[] = { DRAFT_FLAGS, { 0 } };
+static const struct flag flags_table[] = { REQUEST_BUILDER_FLAGS, { 0 } };
 static const struct command command = { .name = "submit",
                                         .flags = flags_table,
                                         .flags_first = true };
 
 static struct arena arena;
 static struct error err;
-static struct draft draft;
+static struct request_builder builder;
 static struct json *body;
-static char folder[] = "/tmp/berth-draft-XXXXXX";
+static char folder[] = "/tmp/berth-builder-XXXXXX";
 
 static int setup(void **state)
 {
     arena_init(&arena, 0);
-    draft_init(&draft, &arena);
+    request_builder_init(&builder, &arena);
     body = NULL;
     err.text[0] = '\0';
     return 0;
@@ -34,7 +36,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     json_free(body);
-    draft_release(&draft);
+    request_builder_release(&builder);
     arena_release(&arena);
     return 0;
 }
@@ -46,11 +48,11 @@ static int read_words(char **words)
     int count = 0;
     while (words[count])
         count++;
-    draft_release(&draft);
-    draft_init(&draft, &arena);
+    request_builder_release(&builder);
+    request_builder_init(&builder, &arena);
     assert_int_equal(flags_read(&flags, count, words), 0);
-    int r = draft_read(&draft, &flags, NULL, &err);
-    return r < 0 ? r : draft_body(&draft, &body, &err);
+    int r = request_source_read(&builder, &flags, NULL, &err);
+    return r < 0 ? r : request_builder_body(&builder, &body, &err);
 }
 
 #define READ(...) read_words((char *[]){ "submit", __VA_ARGS__, NULL })
@@ -109,15 +111,15 @@ static void the_commands_own_flags_are_left_alone(void **state)
 static void every_flag_says_something(void **state)
 {
     for (const struct flag *flag = flags_table; flag->name; flag++) {
-        struct draft blank;
-        draft_init(&blank, &arena);
-        int r = draft_set(&blank, flag->name, "\x01", &err);
+        struct request_builder blank;
+        request_builder_init(&blank, &arena);
+        int r = request_builder_set(&blank, flag->name, "\x01", &err);
         bool noted = flag->value == NULL || r < 0 || blank.exports || blank.wrap ||
                      json_member(blank.fields, NULL, &(const char *){ NULL },
                                  &(const struct json *){ NULL });
         if (!noted)
             fail_msg("--%s is read by nobody", flag->name);
-        draft_release(&blank);
+        request_builder_release(&blank);
     }
 }
 
@@ -212,10 +214,10 @@ static void programs_are_run_where_they_stand(void **state)
     MUST_READ(path);
     assert_null(json_get(body, "script"));
     assert_string_equal(word(body, 0), path);
-    assert_true(source_is_script("#!/usr/bin/env bash\n"));
-    assert_true(source_is_script("#!/usr/bin/env python3\n#SBATCH -G1\n"));
-    assert_false(source_is_script("#!/usr/bin/env python3\n"));
-    assert_false(source_is_script("echo\n#SBATCH -G1\n"));
+    assert_true(request_source_is_script("#!/usr/bin/env bash\n"));
+    assert_true(request_source_is_script("#!/usr/bin/env python3\n#SBATCH -G1\n"));
+    assert_false(request_source_is_script("#!/usr/bin/env python3\n"));
+    assert_false(request_source_is_script("echo\n#SBATCH -G1\n"));
 }
 
 static void after_dashes_nothing_is_a_script(void **state)

@@ -1,5 +1,5 @@
 /* setup.c - what sim and compare have in common. */
-#include "cmd/berth/setup.h"
+#include "cmd/berth/sim_options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/param.h"
-#include "cmd/berth/show.h"
+#include "cmd/berth/command.h"
+#include "cmd/berth/settings.h"
 #include "flow/flow.h"
 #include "lab/recorded_shares.h"
 #include "study/comparison.h"
@@ -26,13 +27,13 @@ static const struct field faults_params[] = {
     { NULL },
 };
 
-static int read_faults(struct setup *setup, const struct flags *flags,
+static int read_faults(struct sim_options *options, const struct flags *flags,
                        struct error *err)
 {
     const char *text = flags_get(flags, "faults");
-    param_defaults(faults_params, &setup->sim.faults);
-    int r = param_parse(faults_params, &setup->sim.faults, "--faults", text, err);
-    if (r == 0 && text && setup->sim.faults.mtbf_ns < MTBF_MIN_NS)
+    param_defaults(faults_params, &options->sim.faults);
+    int r = param_parse(faults_params, &options->sim.faults, "--faults", text, err);
+    if (r == 0 && text && options->sim.faults.mtbf_ns < MTBF_MIN_NS)
         return error_set(err, -EINVAL,
                          "--faults is \"%.40s\", want such as mtbf=12h,mttr=10m, with "
                          "mtbf at least 1s",
@@ -45,7 +46,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static int read_window(struct setup *setup, const struct flags *flags,
+static int read_window(struct sim_options *options, const struct flags *flags,
                        struct error *err)
 {
     const char *text = flags_get(flags, "window");
@@ -61,12 +62,12 @@ static int read_window(struct setup *setup, const struct flags *flags,
         return error_set(err, -EINVAL,
                          "--window is \"%.40s\", want A:B, whole numbers with A < B",
                          text);
-    setup->sim.window_from = from;
-    setup->sim.window_to = to;
+    options->sim.window_from = from;
+    options->sim.window_to = to;
     return 0;
 }
 
-static int read_network(struct setup *setup, const struct flags *flags,
+static int read_network(struct sim_options *options, const struct flags *flags,
                         struct error *err)
 {
     static const char *const modes[] = {
@@ -75,13 +76,14 @@ static int read_network(struct setup *setup, const struct flags *flags,
     const char *text = flags_get(flags, "network");
     const struct flow_policy *flow;
     const char *settings;
-    setup->sim.flow = flags_get(flags, "flow");
-    int r = setup->sim.flow ? flow_parse(setup->sim.flow, &flow, &settings, err) : 0;
+    options->sim.flow = flags_get(flags, "flow");
+    int r =
+        options->sim.flow ? flow_parse(options->sim.flow, &flow, &settings, err) : 0;
     if (r < 0 || !text)
         return r;
     for (uint32_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (strcmp(modes[i], text) == 0) {
-            setup->sim.network.mode = (enum fluid_mode)i;
+            options->sim.network.mode = (enum fluid_mode)i;
             return 0;
         }
     return error_set(err, -EINVAL, "--network is \"%.40s\", want auto, exact or mean",
@@ -89,32 +91,32 @@ static int read_network(struct setup *setup, const struct flags *flags,
 }
 
 /* The cluster that was named, or the one the workload is meant for. */
-static int read_cluster(struct setup *setup, const struct flags *flags,
+static int read_cluster(struct sim_options *options, const struct flags *flags,
                         struct error *err)
 {
     const char *text = flags_get(flags, "cluster");
     if (!text) {
         struct workload *workload;
-        int r = workload_open(&workload, setup->sim.workload, setup->sim.format,
-                              setup->sim.seed, 0, err);
+        int r = workload_open(&workload, options->sim.workload, options->sim.format,
+                              options->sim.seed, 0, err);
         if (r < 0)
             return r;
         const char *own = workload_facts(workload)->cluster;
-        text = own ? arena_text(&setup->arena, own) : NULL;
+        text = own ? arena_text(&options->arena, own) : NULL;
         workload_close(workload);
     }
     if (!text)
         return error_set(
             err, -EINVAL,
             "--cluster is missing: a preset, a YAML file, or such as 4xv100:8");
-    setup->cluster_text = text;
-    return cluster_load(&setup->cluster, &setup->arena, text, err);
+    options->cluster_text = text;
+    return cluster_load(&options->cluster, &options->arena, text, err);
 }
 
-int setup_read(struct setup *setup, const struct flags *flags)
+int sim_options_read(struct sim_options *options, const struct flags *flags)
 {
-    *setup = (struct setup){ 0 };
-    arena_init(&setup->arena, 0);
+    *options = (struct sim_options){ 0 };
+    arena_init(&options->arena, 0);
     recorded_shares_enable();
     if (flags->word_count > 0)
         return command_wrong(flags, "'%.60s' is not a flag; see 'berth %s --help'",
@@ -124,44 +126,44 @@ int setup_read(struct setup *setup, const struct flags *flags)
         cluster_list(stdout);
         return -1;
     }
-    setup->sim.workload = flags_get(flags, "workload");
-    if (setup->sim.workload && strcmp(setup->sim.workload, "list") == 0) {
-        show_presets(stdout);
+    options->sim.workload = flags_get(flags, "workload");
+    if (options->sim.workload && strcmp(options->sim.workload, "list") == 0) {
+        settings_print_presets(stdout);
         return -1;
     }
-    setup->sim.format = flags_get(flags, "format");
-    setup->sim.seed = flags_count(flags, "seed", 0, UINT64_MAX, 1);
-    setup->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
-    setup->sim.estimate_error =
+    options->sim.format = flags_get(flags, "format");
+    options->sim.seed = flags_count(flags, "seed", 0, UINT64_MAX, 1);
+    options->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
+    options->sim.estimate_error =
         flags_number(flags, "estimate-error", 0, ERROR_SIGMA_MAX, 0);
-    setup->sim.declare_curves = flags_get(flags, "declare-curves") != NULL;
-    if (!setup->sim.workload)
+    options->sim.declare_curves = flags_get(flags, "declare-curves") != NULL;
+    if (!options->sim.workload)
         return command_wrong(flags, "--workload is missing: a trace file, or a preset "
                                     "such as synthetic:jobs=1000,load=0.9");
     struct error err;
-    int r = read_faults(setup, flags, &err);
+    int r = read_faults(options, flags, &err);
     if (r == 0)
-        r = read_window(setup, flags, &err);
+        r = read_window(options, flags, &err);
     if (r == 0)
-        r = read_network(setup, flags, &err);
+        r = read_network(options, flags, &err);
     if (r == 0)
-        r = read_cluster(setup, flags, &err);
+        r = read_cluster(options, flags, &err);
     if (r < 0)
         return command_status(flags, r, &err);
-    setup->sim.cluster = &setup->cluster;
-    throughput_init(&setup->rates, &setup->cluster);
-    setup->sim.rates = &setup->rates;
+    options->sim.cluster = &options->cluster;
+    throughput_init(&options->rates, &options->cluster);
+    options->sim.rates = &options->rates;
     const char *path = flags_get(flags, "throughputs");
     if (path)
-        r = throughput_load(&setup->rates, &setup->arena, path, &err);
+        r = throughput_load(&options->rates, &options->arena, path, &err);
     else
-        throughput_published(&setup->rates, &setup->arena);
+        throughput_published(&options->rates, &options->arena);
     return command_status(flags, r, &err);
 }
 
-void setup_release(struct setup *setup)
+void sim_options_release(struct sim_options *options)
 {
-    arena_release(&setup->arena);
+    arena_release(&options->arena);
 }
 
 /* A word as the shell wants it. */
@@ -183,7 +185,8 @@ static void put_word(struct buf *buf, const char *word)
     buf_text(buf, "'");
 }
 
-const char *setup_command(struct setup *setup, const struct flags *flags)
+const char *sim_options_command_line(struct sim_options *options,
+                                     const struct flags *flags)
 {
     struct buf buf;
     buf_init(&buf, 4096);
@@ -195,12 +198,13 @@ const char *setup_command(struct setup *setup, const struct flags *flags)
             put_word(&buf, flags->given[i].value);
         }
     }
-    const char *text = arena_text(&setup->arena, buf.bytes);
+    const char *text = arena_text(&options->arena, buf.bytes);
     buf_release(&buf);
     return text;
 }
 
-void setup_remark(const struct flags *flags, const struct comparison *comparison)
+void sim_options_print_warnings(const struct flags *flags,
+                                const struct comparison *comparison)
 {
     const char *name = flags->command->name;
     const struct sim_result *first = &comparison->runs[0].result;

@@ -1,0 +1,90 @@
+/* terminal.c - text on the user's terminal: its width, colours, wrapping, a progress bar. */
+#include "cmd/berth/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define BAR_WIDTH 40
+#define WRAP_MIN 24 /* columns that a text beside something needs at least */
+#define WRAP_INDENT 6
+
+uint32_t terminal_text_length(const char *text)
+{
+    uint32_t length = 0;
+    for (; *text; text++)
+        length += ((unsigned char)*text & 0xc0) != 0x80;
+    return length;
+}
+
+uint32_t terminal_width(FILE *file)
+{
+    struct winsize size;
+    if (!isatty(fileno(file)))
+        return 0;
+    if (ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    const char *columns = getenv("COLUMNS");
+    long width = columns ? strtol(columns, NULL, 10) : 0;
+    return width > 0 && width < 10000 ? (uint32_t)width : 80;
+}
+
+bool terminal_has_colours(FILE *file)
+{
+    const char *no = getenv("NO_COLOR");
+    return isatty(fileno(file)) && !(no && *no);
+}
+
+void terminal_print_wrapped(const char *text, uint32_t used, FILE *file)
+{
+    uint32_t width = terminal_width(file);
+    uint32_t indent = used;
+    if (width && indent && width < indent + WRAP_MIN) { /* below, not beside */
+        indent = used = WRAP_INDENT;
+        fprintf(file, "\n%*s", (int)indent, "");
+    }
+    while (*text) {
+        size_t bytes = strcspn(text, " ");
+        char word[512];
+        snprintf(word, sizeof word, "%.*s", (int)bytes, text);
+        uint32_t length = terminal_text_length(word);
+        if (width && used > indent && used + 1 + length > width) {
+            fprintf(file, "\n%*s", (int)indent, "");
+            used = indent;
+        } else if (used > indent) {
+            fputc(' ', file);
+            used++;
+        }
+        fputs(word, file);
+        used += length;
+        text += bytes;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
+}
+
+void terminal_print_safely(const char *text)
+{
+    for (; *text; text++)
+        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
+void terminal_progress(void *context, double share)
+{
+    if (!isatty(STDERR_FILENO))
+        return;
+    char bar[BAR_WIDTH + 1];
+    int full = (int)(share * BAR_WIDTH + 0.5);
+    for (int i = 0; i < BAR_WIDTH; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR_WIDTH] = '\0';
+    fprintf(stderr, "\r[%s] %3.0f %%", bar, share * 100);
+    fflush(stderr);
+}
+
+void terminal_progress_end(void)
+{
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,43 @@
+/* text_table.h - tables of text: columns as wide as needed, cut to fit the terminal. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct text_table_column {
+    const char *title;
+    bool right;     /* numbers                                      */
+    uint32_t min;   /* may be cut down to so many characters; 0: never           */
+    uint32_t spare; /* left out if cutting is not enough, highest first; 0: never */
+};
+
+struct text_table_cell {
+    char *text;
+    const char *colour; /* as in "31", or NULL */
+};
+
+struct text_table {
+    const struct text_table_column *columns;
+    uint32_t column_count;
+    struct text_table_cell *cells;
+    uint32_t cell_count, cell_room;
+};
+
+void text_table_init(struct text_table *table, const struct text_table_column *columns,
+                     uint32_t count);
+void text_table_release(struct text_table *table);
+
+/* The next cell, row by row.  Control characters in it are shown as '?'. */
+void text_table_add(struct text_table *table, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The colour of the cell that was added last. */
+void text_table_set_colour(struct text_table *table, const char *colour);
+
+/*
+ * Print titles and rows.  To fit 'width' characters (0: any width) columns are cut and left
+ * out as far as they allow it.  Columns with empty cells only are left out.
+ */
+void text_table_print(const struct text_table *table, FILE *file, uint32_t width,
+                      bool colour);
