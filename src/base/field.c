@@ -68,6 +68,9 @@ static bool read_member(const struct field *field, void *at, const char *text,
             return false;
         *(const char **)at = arena ? arena_text(arena, text) : NULL;
         return true;
+    case FIELD_ID:
+    case FIELD_INT:
+        break; /* in files only */
     }
     return false;
 }
@@ -132,4 +135,46 @@ int field_read(const struct field *field, void *self, const char *text,
     return error_set(err, -EINVAL, "%s: %s is \"%.40s%s\", want %s", owner, field->name,
                      text, strlen(text) > 40 ? "…" : "",
                      describe(field, want, sizeof want));
+}
+
+bool field_is_whole(const struct field *field)
+{
+    return field->type != FIELD_NUMBER && field->type != FIELD_TEXT &&
+           field->type != FIELD_BUFFER;
+}
+
+int64_t field_get_whole(const struct field *field, const void *self)
+{
+    const void *at = (const char *)self + field->offset;
+    switch (field->type) {
+    case FIELD_FLAG:
+        return *(const bool *)at;
+    case FIELD_INT:
+        return *(const int *)at;
+    case FIELD_COUNT:
+    case FIELD_CHOICE:
+        return *(const uint32_t *)at;
+    default:
+        return *(const int64_t *)at;
+    }
+}
+
+bool field_set_whole(const struct field *field, void *self, int64_t value)
+{
+    void *at = (char *)self + field->offset;
+    switch (field->type) {
+    case FIELD_FLAG:
+        *(bool *)at = value == 1;
+        return value == 0 || value == 1;
+    case FIELD_INT:
+        *(int *)at = (int)value;
+        return value >= INT32_MIN && value <= INT32_MAX;
+    case FIELD_COUNT:
+    case FIELD_CHOICE:
+        *(uint32_t *)at = (uint32_t)value;
+        return value >= 0 && value <= UINT32_MAX;
+    default:
+        *(int64_t *)at = value;
+        return true;
+    }
 }

@@ -8,7 +8,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct error;
@@ -21,6 +23,8 @@ enum field_type {
     FIELD_CHOICE, /* uint32_t or an enum: place in 'choices'             */
     FIELD_BUFFER, /* struct field_buffer                                 */
     FIELD_TEXT,   /* const char *                                        */
+    FIELD_ID,     /* uint64_t                                            */
+    FIELD_INT,    /* int                                                 */
 };
 
 #define FIELD_BUFFER_MAX 512
@@ -51,3 +55,11 @@ const char *field_show_number(char *text, size_t size, double value);
  */
 int field_read(const struct field *field, void *self, const char *text,
                const char *owner, struct arena *arena, struct error *err);
+
+/*
+ * Members that are whole numbers, for files: flags are 0 and 1, times nanoseconds, choices
+ * their places, ids have the same bits.  Setting one returns false if the value does not fit the type.
+ */
+bool field_is_whole(const struct field *field);
+int64_t field_get_whole(const struct field *field, const void *self);
+bool field_set_whole(const struct field *field, void *self, int64_t value);

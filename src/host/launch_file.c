@@ -8,54 +8,47 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/field.h"
 
-/* One value by name and place; lists are apart. */
-enum ord_kind { ORD_TEXT, ORD_U64, ORD_U32, ORD_I64, ORD_INT, ORD_BOOL, ORD_REAL };
-
-struct ord_field {
-    const char *key;
-    enum ord_kind kind;
-    size_t offset;
-};
-
-#define FIELD(name, kind, member) \
+#define ROW(name, type, member) \
     { \
-        name, kind, offsetof(struct order, member) \
+        name, type, offsetof(struct order, member) \
     }
 
-static const struct ord_field fields[] = {
-    FIELD("id", ORD_U64, launch.id),
-    FIELD("name", ORD_TEXT, launch.name),
-    FIELD("script", ORD_TEXT, launch.script),
-    FIELD("cwd", ORD_TEXT, launch.cwd),
-    FIELD("out", ORD_TEXT, launch.out),
-    FIELD("err", ORD_TEXT, launch.err),
-    FIELD("ckpt_dir", ORD_TEXT, launch.ckpt_dir),
-    FIELD("pattern", ORD_TEXT, launch.pattern),
-    FIELD("signal", ORD_INT, launch.signal),
-    FIELD("limit_ns", ORD_I64, launch.limit_ns),
-    FIELD("limit_warns", ORD_BOOL, launch.limit_warns),
-    FIELD("warn_ns", ORD_I64, launch.warn_ns),
-    FIELD("slurm_names", ORD_BOOL, launch.slurm_names),
-    FIELD("tasks_per_node", ORD_U32, launch.tasks_per_node),
-    FIELD("array_id", ORD_U64, launch.array_id),
-    FIELD("array_index", ORD_U32, launch.array_index),
-    FIELD("has_steps", ORD_BOOL, launch.has_steps),
-    FIELD("uid", ORD_U32, launch.uid),
-    FIELD("gid", ORD_U32, launch.gid),
-    FIELD("te", ORD_BOOL, launch.te),
-    FIELD("attempt", ORD_U32, attempt),
-    FIELD("own_out", ORD_BOOL, own_out),
-    FIELD("become", ORD_BOOL, become),
-    FIELD("gpus", ORD_TEXT, gpus),
-    FIELD("type", ORD_TEXT, type),
-    FIELD("cgroup", ORD_TEXT, cgroup),
-    FIELD("gpu_count", ORD_U32, gpu_count),
-    FIELD("cpu_milli", ORD_U32, cpu_milli),
-    FIELD("mem_mib", ORD_U32, mem_mib),
-    FIELD("steps_kept", ORD_REAL, steps_kept),
-    FIELD("grace_ns", ORD_I64, grace_ns),
-    FIELD("dscp", ORD_INT, dscp),
+/* One record each; lists are apart. */
+static const struct field fields[] = {
+    ROW("id", FIELD_ID, launch.id),
+    ROW("name", FIELD_TEXT, launch.name),
+    ROW("script", FIELD_TEXT, launch.script),
+    ROW("cwd", FIELD_TEXT, launch.cwd),
+    ROW("out", FIELD_TEXT, launch.out),
+    ROW("err", FIELD_TEXT, launch.err),
+    ROW("ckpt_dir", FIELD_TEXT, launch.ckpt_dir),
+    ROW("pattern", FIELD_TEXT, launch.pattern),
+    ROW("signal", FIELD_INT, launch.signal),
+    ROW("limit_ns", FIELD_TIME, launch.limit_ns),
+    ROW("limit_warns", FIELD_FLAG, launch.limit_warns),
+    ROW("warn_ns", FIELD_TIME, launch.warn_ns),
+    ROW("slurm_names", FIELD_FLAG, launch.slurm_names),
+    ROW("tasks_per_node", FIELD_COUNT, launch.tasks_per_node),
+    ROW("array_id", FIELD_ID, launch.array_id),
+    ROW("array_index", FIELD_COUNT, launch.array_index),
+    ROW("has_steps", FIELD_FLAG, launch.has_steps),
+    ROW("uid", FIELD_COUNT, launch.uid),
+    ROW("gid", FIELD_COUNT, launch.gid),
+    ROW("te", FIELD_FLAG, launch.te),
+    ROW("attempt", FIELD_COUNT, attempt),
+    ROW("own_out", FIELD_FLAG, own_out),
+    ROW("become", FIELD_FLAG, become),
+    ROW("gpus", FIELD_TEXT, gpus),
+    ROW("type", FIELD_TEXT, type),
+    ROW("cgroup", FIELD_TEXT, cgroup),
+    ROW("gpu_count", FIELD_COUNT, gpu_count),
+    ROW("cpu_milli", FIELD_COUNT, cpu_milli),
+    ROW("mem_mib", FIELD_COUNT, mem_mib),
+    ROW("steps_kept", FIELD_NUMBER, steps_kept),
+    ROW("grace_ns", FIELD_TIME, grace_ns),
+    ROW("dscp", FIELD_INT, dscp),
 };
 #define FIELD_TOTAL (sizeof fields / sizeof fields[0])
 
@@ -69,39 +62,28 @@ static void add_text(struct buf *buf, const char *key, const char *value)
     buf_add(buf, "", 1);
 }
 
-static void add_field(struct buf *buf, const struct ord_field *field, const void *at)
+static void add_field(struct buf *buf, const struct field *field,
+                      const struct order *order)
 {
-    switch (field->kind) {
-    case ORD_TEXT:
+    const void *at = (const char *)order + field->offset;
+    if (field->type == FIELD_TEXT) {
         if (*(const char *const *)at)
-            add_text(buf, field->key, *(const char *const *)at);
+            add_text(buf, field->name, *(const char *const *)at);
         return;
-    case ORD_U64:
-        buf_print(buf, "%s=%" PRIu64, field->key, *(const uint64_t *)at);
-        break;
-    case ORD_U32:
-        buf_print(buf, "%s=%" PRIu32, field->key, *(const uint32_t *)at);
-        break;
-    case ORD_I64:
-        buf_print(buf, "%s=%" PRId64, field->key, *(const int64_t *)at);
-        break;
-    case ORD_INT:
-        buf_print(buf, "%s=%d", field->key, *(const int *)at);
-        break;
-    case ORD_BOOL:
-        buf_print(buf, "%s=%d", field->key, *(const bool *)at);
-        break;
-    case ORD_REAL:
-        buf_print(buf, "%s=%.17g", field->key, *(const double *)at);
-        break;
     }
+    if (field->type == FIELD_NUMBER)
+        buf_print(buf, "%s=%.17g", field->name, *(const double *)at);
+    else if (field->type == FIELD_ID)
+        buf_print(buf, "%s=%" PRIu64, field->name, *(const uint64_t *)at);
+    else
+        buf_print(buf, "%s=%" PRId64, field->name, field_get_whole(field, order));
     buf_add(buf, "", 1);
 }
 
 void order_write(const struct order *order, struct buf *buf)
 {
     for (size_t i = 0; i < FIELD_TOTAL; i++)
-        add_field(buf, &fields[i], (const char *)order + fields[i].offset);
+        add_field(buf, &fields[i], order);
     for (const char *const *arg = order->launch.argv; arg && *arg; arg++)
         add_text(buf, "arg", *arg);
     for (const char *const *env = order->launch.env; env && *env; env++)
@@ -115,62 +97,30 @@ void order_write(const struct order *order, struct buf *buf)
 
 /* --- reading ----------------------------------------------------------------------- */
 
-/* A whole number from 'low' to 'high'. */
-static bool whole(const char *text, int64_t low, uint64_t high, uint64_t *ret)
+static bool read_whole(const char *text, bool is_id, int64_t *ret)
 {
     char *end;
     errno = 0;
-    bool minus = text[0] == '-';
-    if (text[0] != '-' && (text[0] < '0' || text[0] > '9'))
-        return false;
-    if (minus) {
-        long long value = strtoll(text, &end, 10);
-        *ret = (uint64_t)value;
-        return errno == 0 && *end == '\0' && value >= low;
-    }
-    unsigned long long value = strtoull(text, &end, 10);
-    *ret = value;
-    return errno == 0 && *end == '\0' && value <= high;
+    *ret = is_id ? (int64_t)strtoull(text, &end, 10) : strtoll(text, &end, 10);
+    bool begins = (text[0] >= '0' && text[0] <= '9') || (text[0] == '-' && !is_id);
+    return errno == 0 && begins && end != text && *end == '\0';
 }
 
-static bool set_field(const struct ord_field *field, void *at, const char *value)
+static bool set_field(const struct field *field, struct order *order, const char *value)
 {
-    uint64_t number = 0;
+    void *at = (char *)order + field->offset;
+    int64_t whole;
     char *end;
-    switch (field->kind) {
-    case ORD_TEXT:
+    if (field->type == FIELD_TEXT) {
         *(const char **)at = value;
         return true;
-    case ORD_U64:
-        if (!whole(value, 0, UINT64_MAX, &number))
-            return false;
-        *(uint64_t *)at = number;
-        return true;
-    case ORD_U32:
-        if (!whole(value, 0, UINT32_MAX, &number))
-            return false;
-        *(uint32_t *)at = (uint32_t)number;
-        return true;
-    case ORD_I64:
-        if (!whole(value, INT64_MIN, INT64_MAX, &number))
-            return false;
-        *(int64_t *)at = (int64_t)number;
-        return true;
-    case ORD_INT:
-        if (!whole(value, INT32_MIN, INT32_MAX, &number))
-            return false;
-        *(int *)at = (int)(int64_t)number;
-        return true;
-    case ORD_BOOL:
-        if (!whole(value, 0, 1, &number))
-            return false;
-        *(bool *)at = number == 1;
-        return true;
-    case ORD_REAL:
+    }
+    if (field->type == FIELD_NUMBER) {
         *(double *)at = strtod(value, &end);
         return end != value && *end == '\0';
     }
-    return false;
+    return read_whole(value, field->type == FIELD_ID, &whole) &&
+           field_set_whole(field, order, whole);
 }
 
 /* Places for the words of both lists, and a NULL at the end of each. */
@@ -191,16 +141,16 @@ static int read_record(struct order *order, struct lists *lists, const char *key
         return 0;
     }
     if (strcmp(key, "group") == 0) {
-        uint64_t group;
+        int64_t group;
         if (order->group_count == ORDER_GROUPS_MAX ||
-            !whole(value, 0, UINT32_MAX, &group))
+            !read_whole(value, false, &group) || group < 0 || group > UINT32_MAX)
             return error_set(err, -EINVAL, "launch file: bad group '%.20s'", value);
         order->groups[order->group_count++] = (uint32_t)group;
         return 0;
     }
     for (size_t i = 0; i < FIELD_TOTAL; i++)
-        if (strcmp(key, fields[i].key) == 0) {
-            if (set_field(&fields[i], (char *)order + fields[i].offset, value))
+        if (strcmp(key, fields[i].name) == 0) {
+            if (set_field(&fields[i], order, value))
                 return 0;
             return error_set(err, -EINVAL, "launch file: %s is '%.40s'", key, value);
         }
