@@ -11,17 +11,128 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/field.h"
 #include "base/json_write.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
 #include "model/state.h"
 #include "store/db.h"
 
+#define SQL_MAX 4096
+#define AT(member) offsetof(struct job, member)
+
 static const char *const phases[] = {
-    [JOB_FREE] = NULL,       [JOB_HELD] = "held",         [JOB_WAITING] = "waiting",
+    [JOB_FREE] = "free",     [JOB_HELD] = "held",         [JOB_WAITING] = "waiting",
     [JOB_PLACED] = "placed", [JOB_LOADING] = "loading",   [JOB_RUNNING] = "running",
-    [JOB_IDLE] = "idle",     [JOB_STOPPING] = "stopping",
+    [JOB_IDLE] = "idle",     [JOB_STOPPING] = "stopping", NULL,
 };
+static const char *const classes[] = { [CLASS_BE] = "be", [CLASS_TE] = "te", NULL };
+
+/* Columns of 'live' that are members of a job; the others depend on the state around it. */
+static const struct field live_fields[] = {
+    { "id", FIELD_ID, AT(id) },
+    { "phase", FIELD_CHOICE, AT(state), .choices = phases },
+    { "class", FIELD_CHOICE, AT(class), .choices = classes },
+    { "attempt", FIELD_INT, AT(attempt) }, /* UINT32_MAX is -1 there */
+    { "leaving", FIELD_FLAG, AT(leaving) },
+    { "steps", FIELD_NUMBER, AT(steps) },
+    { "steps_total", FIELD_NUMBER, AT(steps_total) },
+    { "step_s", FIELD_NUMBER, AT(step_s) },
+    { "rate_per_s", FIELD_NUMBER, AT(rate_per_s) },
+    { "anchor_ns", FIELD_TIME, AT(anchor_ns) },
+    { "loss", FIELD_NUMBER, AT(loss) },
+    { "since_ns", FIELD_TIME, AT(since_ns) },
+    { "first_start_ns", FIELD_TIME, AT(first_start_ns) },
+    { "waited_ns", FIELD_TIME, AT(waited_ns) },
+    { "served_ns", FIELD_TIME, AT(served_ns) },
+    { "recalled_ns", FIELD_TIME, AT(recalled_ns) },
+    { "preemptions", FIELD_COUNT, AT(preemptions) },
+    { "failures", FIELD_COUNT, AT(failures) },
+    { "pause_ns", FIELD_TIME, AT(pause_ns) },
+    { "load_ns", FIELD_TIME, AT(load_ns) },
+    { "grace_ns", FIELD_TIME, AT(grace_ns) },
+    { "weight", FIELD_NUMBER, AT(weight) },
+    { "deadline_ns", FIELD_TIME, AT(deadline_ns) },
+    { "level", FIELD_COUNT, AT(level) },
+    { "steps_max", FIELD_ID, AT(steps_max) },
+    { "spread", FIELD_FLAG, AT(spread_now) },
+};
+#define LIVE_FIELDS (int)(sizeof live_fields / sizeof *live_fields)
+
+#undef AT
+#define AT(member) offsetof(struct ledger_entry, member)
+
+static const struct field entry_fields[] = {
+    { "at_ns", FIELD_TIME, AT(at_ns) },
+    { "victim", FIELD_ID, AT(victim) },
+    { "number", FIELD_COUNT, AT(number) },
+    { "gpus", FIELD_COUNT, AT(gpus) },
+    { "predicted_cost_ns", FIELD_TIME, AT(predicted_cost_ns) },
+    { "predicted_wait_ns", FIELD_TIME, AT(predicted_wait_ns) },
+    { "pause_ns", FIELD_TIME, AT(pause_ns) },
+    { "load_ns", FIELD_TIME, AT(load_ns) },
+    { "redo_ns", FIELD_TIME, AT(redo_ns) },
+    { "steps", FIELD_NUMBER, AT(steps) },
+    { "rate_per_s", FIELD_NUMBER, AT(rate_per_s) },
+    { "shared_by", FIELD_COUNT, AT(with) },
+};
+#define ENTRY_FIELDS (int)(sizeof entry_fields / sizeof *entry_fields)
+
+/* --- members as columns ------------------------------------------------------------ */
+
+/* SQL with the names of the fields in it; a write has so many parameters at its end. */
+static struct db_query *prepare(struct db *db, const char *before, const char *prefix,
+                                const struct field *fields, int count,
+                                const char *after, int parameters)
+{
+    struct buf sql;
+    buf_init(&sql, SQL_MAX);
+    buf_text(&sql, before);
+    for (int i = 0; i < count; i++)
+        buf_print(&sql, "%s%s, ", prefix, fields[i].name);
+    buf_text(&sql, after);
+    for (int i = 0; i < parameters; i++)
+        buf_text(&sql, i + 1 < parameters ? "?, " : "?)");
+    buf_add(&sql, "", 1);
+    struct db_query *query = db_prepare(db, sql.bytes);
+    buf_release(&sql);
+    return query;
+}
+
+static void write_fields(struct db_query *query, const struct field *fields, int count,
+                         const void *self)
+{
+    for (int i = 0; i < count; i++) {
+        const struct field *field = &fields[i];
+        if (field->type == FIELD_NUMBER)
+            db_real(query, i + 1,
+                    *(const double *)((const char *)self + field->offset));
+        else if (field->type == FIELD_CHOICE)
+            db_text(query, i + 1, field->choices[field_get_whole(field, self)]);
+        else
+            db_int(query, i + 1, field_get_whole(field, self));
+    }
+}
+
+/* A choice that is not known is the first one. */
+static void read_fields(struct db_query *query, const struct field *fields, int count,
+                        void *self)
+{
+    for (int i = 0; i < count; i++) {
+        const struct field *field = &fields[i];
+        if (field->type == FIELD_NUMBER) {
+            *(double *)((char *)self + field->offset) = db_get_real(query, i);
+        } else if (field->type == FIELD_CHOICE) {
+            const char *text = db_get_text(query, i);
+            field_set_whole(field, self, 0);
+            field_read(field, self, text ? text : "", "", NULL, NULL);
+        } else {
+            field_set_whole(field, self, db_get_int(query, i));
+        }
+    }
+}
+
+/* --- jobs as people see them --------------------------------------------------------- */
 
 const char *rows_state(const struct job *job)
 {
@@ -62,14 +173,9 @@ void rows_placement(struct buf *buf, const struct view *view,
 
 struct db_query *rows_prepare_live(struct db *db)
 {
-    return db_prepare(
-        db,
-        "INSERT OR REPLACE INTO live (id, phase, class, attempt, leaving, steps, "
-        "steps_total, step_s, rate_per_s, anchor_ns, loss, since_ns, first_start_ns, "
-        "waited_ns, served_ns, recalled_ns, preemptions, failures, pause_ns, "
-        "load_ns, grace_ns, weight, deadline_ns, level, steps_max, spread, beside, "
-        "next_beside, seats, next, promises, served) VALUES (?, ?, ?, ?, ?, ?, ?, "
-        "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    return prepare(db, "INSERT OR REPLACE INTO live (", "", live_fields, LIVE_FIELDS,
+                   "beside, next_beside, seats, next, promises, served) VALUES (",
+                   LIVE_FIELDS + 6);
 }
 
 static void write_seats(struct buf *buf, const struct state *state,
@@ -117,13 +223,20 @@ static void text_or_null(struct db_query *query, int parameter, const struct buf
         db_null(query, parameter);
 }
 
+static void int_or_null(struct db_query *query, int parameter, int64_t value,
+                        bool known)
+{
+    if (known)
+        db_int(query, parameter, value);
+    else
+        db_null(query, parameter);
+}
+
 static void id_or_null(struct db_query *query, int parameter, const struct state *state,
                        job_id job)
 {
-    if (job == JOB_NONE)
-        db_null(query, parameter);
-    else
-        db_int(query, parameter, (int64_t)state->jobs[job].id);
+    bool known = job != JOB_NONE;
+    int_or_null(query, parameter, known ? (int64_t)state->jobs[job].id : 0, known);
 }
 
 void rows_write_live(struct db_query *query, const struct state *state, job_id id,
@@ -136,33 +249,8 @@ void rows_write_live(struct db_query *query, const struct state *state, job_id i
     write_promises(promises, state, job);
     write_served(served, state, id);
     bool placed = job->state == JOB_PLACED;
-    int n = 0;
-    db_int(query, ++n, (int64_t)job->id);
-    db_text(query, ++n, phases[job->state]);
-    db_text(query, ++n, job->class == CLASS_TE ? "te" : "be");
-    db_int(query, ++n, job->attempt == UINT32_MAX ? -1 : (int64_t)job->attempt);
-    db_int(query, ++n, job->leaving);
-    db_real(query, ++n, job->steps);
-    db_real(query, ++n, job->steps_total);
-    db_real(query, ++n, job->step_s);
-    db_real(query, ++n, job->rate_per_s);
-    db_int(query, ++n, job->anchor_ns);
-    db_real(query, ++n, job->loss);
-    db_int(query, ++n, job->since_ns);
-    db_int(query, ++n, job->first_start_ns);
-    db_int(query, ++n, job->waited_ns);
-    db_int(query, ++n, job->served_ns);
-    db_int(query, ++n, job->recalled_ns);
-    db_int(query, ++n, job->preemptions);
-    db_int(query, ++n, job->failures);
-    db_int(query, ++n, job->pause_ns);
-    db_int(query, ++n, job->load_ns);
-    db_int(query, ++n, job->grace_ns);
-    db_real(query, ++n, job->weight);
-    db_int(query, ++n, job->deadline_ns);
-    db_int(query, ++n, job->level);
-    db_int(query, ++n, (int64_t)job->steps_max);
-    db_int(query, ++n, job->spread_now);
+    int n = LIVE_FIELDS;
+    write_fields(query, live_fields, LIVE_FIELDS, job);
     id_or_null(query, ++n, state, placed ? JOB_NONE : job->partner);
     id_or_null(query, ++n, state, placed ? job->partner : job->next_partner);
     text_or_null(query, ++n, seats);
@@ -175,15 +263,11 @@ void rows_write_live(struct db_query *query, const struct state *state, job_id i
 
 struct db_query *rows_select_live(struct db *db)
 {
-    return db_prepare(
-        db, "SELECT id, phase, l.class, l.attempt, leaving, l.steps, steps_total, "
-            "step_s, "
-            "l.rate_per_s, anchor_ns, l.loss, since_ns, first_start_ns, l.waited_ns, "
-            "l.served_ns, recalled_ns, l.preemptions, l.failures, pause_ns, load_ns, "
-            "grace_ns, weight, deadline_ns, level, steps_max, spread, beside, "
-            "next_beside, seats, next, promises, uid, user, name, held, request, "
-            "submit_ns, array_id, array_index, served "
-            "FROM live l JOIN job USING (id) ORDER BY id");
+    return prepare(db, "SELECT ", "l.", live_fields, LIVE_FIELDS,
+                   "beside, next_beside, seats, next, promises, uid, user, name, "
+                   "held, request, submit_ns, array_id, array_index, served "
+                   "FROM live l JOIN job USING (id) ORDER BY id",
+                   0);
 }
 
 static uint32_t words_in(const char *text)
@@ -242,15 +326,6 @@ static void read_served(const char *text, const struct cluster *cluster,
     }
 }
 
-/* JOB_FREE: no phase that a live job has. */
-static enum job_state phase_of(const char *text)
-{
-    uint32_t phase = sizeof phases / sizeof *phases - 1;
-    while (phase != JOB_FREE && strcmp(text, phases[phase]) != 0)
-        phase--;
-    return (enum job_state)phase;
-}
-
 static char *text_of(struct db_query *query, int column, struct arena *arena)
 {
     const char *text = db_get_text(query, column);
@@ -265,34 +340,8 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
         return r;
     *kept = (struct kept_job){ 0 };
     struct job *job = &kept->job;
-    int n = 0;
-    job->id = (uint64_t)db_get_int(query, n++);
-    job->state = phase_of(db_get_text(query, n++));
-    const char *class = db_get_text(query, n++);
-    job->class = strcmp(class, "te") == 0 ? CLASS_TE : CLASS_BE;
-    job->attempt = (uint32_t)db_get_int(query, n++);
-    job->leaving = db_get_int(query, n++);
-    job->steps = db_get_real(query, n++);
-    job->steps_total = db_get_real(query, n++);
-    job->step_s = db_get_real(query, n++);
-    job->rate_per_s = db_get_real(query, n++);
-    job->anchor_ns = db_get_int(query, n++);
-    job->loss = db_get_real(query, n++);
-    job->since_ns = db_get_int(query, n++);
-    job->first_start_ns = db_get_int(query, n++);
-    job->waited_ns = db_get_int(query, n++);
-    job->served_ns = db_get_int(query, n++);
-    job->recalled_ns = db_get_int(query, n++);
-    job->preemptions = (uint32_t)db_get_int(query, n++);
-    job->failures = (uint32_t)db_get_int(query, n++);
-    job->pause_ns = db_get_int(query, n++);
-    job->load_ns = db_get_int(query, n++);
-    job->grace_ns = db_get_int(query, n++);
-    job->weight = db_get_real(query, n++);
-    job->deadline_ns = db_get_int(query, n++);
-    job->level = (uint32_t)db_get_int(query, n++);
-    job->steps_max = (uint64_t)db_get_int(query, n++);
-    job->spread_now = db_get_int(query, n++);
+    int n = LIVE_FIELDS;
+    read_fields(query, live_fields, LIVE_FIELDS, job);
     kept->beside = (uint64_t)db_get_int(query, n++);
     kept->next_beside = (uint64_t)db_get_int(query, n++);
     r = read_seats(db_get_text(query, n++), arena, &kept->seats, &kept->seat_count);
@@ -342,50 +391,29 @@ uint32_t rows_read_losses(struct db_query *query, uint64_t id, double *steps,
 
 struct db_query *rows_prepare_entry(struct db *db)
 {
-    return db_prepare(
-        db,
-        "INSERT OR REPLACE INTO ledger (at_ns, victim, number, newcomer, rule, gpus, "
-        "predicted_cost_ns, predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
-        "rate_per_s, started_ns, shared_by, wait_saved_s, open) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    return prepare(
+        db, "INSERT OR REPLACE INTO ledger (", "", entry_fields, ENTRY_FIELDS,
+        "newcomer, rule, started_ns, wait_saved_s, open) VALUES (", ENTRY_FIELDS + 5);
 }
 
 void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
                       double wait_saved_s, bool open)
 {
-    int n = 0;
-    db_int(query, ++n, entry->at_ns);
-    db_int(query, ++n, (int64_t)entry->victim);
-    db_int(query, ++n, entry->number);
-    if (entry->newcomer)
-        db_int(query, ++n, (int64_t)entry->newcomer);
-    else
-        db_null(query, ++n);
+    int n = ENTRY_FIELDS;
+    write_fields(query, entry_fields, ENTRY_FIELDS, entry);
+    int_or_null(query, ++n, (int64_t)entry->newcomer, entry->newcomer > 0);
     db_text(query, ++n, rule_name(entry->rule));
-    db_int(query, ++n, entry->gpus);
-    db_int(query, ++n, entry->predicted_cost_ns);
-    db_int(query, ++n, entry->predicted_wait_ns);
-    db_int(query, ++n, entry->pause_ns);
-    db_int(query, ++n, entry->load_ns);
-    db_int(query, ++n, entry->redo_ns);
-    db_real(query, ++n, entry->steps);
-    db_real(query, ++n, entry->rate_per_s);
-    if (entry->started_ns >= 0)
-        db_int(query, ++n, entry->started_ns);
-    else
-        db_null(query, ++n);
-    db_int(query, ++n, entry->with);
+    int_or_null(query, ++n, entry->started_ns, entry->started_ns >= 0);
     db_real(query, ++n, open ? (double)NAN : wait_saved_s);
     db_int(query, ++n, open ? 1 + entry->due : 0);
 }
 
 struct db_query *rows_select_open(struct db *db)
 {
-    return db_prepare(db,
-                      "SELECT at_ns, victim, newcomer, rule, gpus, predicted_cost_ns, "
-                      "predicted_wait_ns, pause_ns, load_ns, redo_ns, steps, "
-                      "rate_per_s, started_ns, shared_by, number, open FROM ledger "
-                      "WHERE open ORDER BY victim, number");
+    return prepare(db, "SELECT ", "", entry_fields, ENTRY_FIELDS,
+                   "newcomer, rule, started_ns, open FROM ledger WHERE open "
+                   "ORDER BY victim, number",
+                   0);
 }
 
 static enum rule rule_of(const char *text)
@@ -402,24 +430,14 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
     int r = db_next(query, err);
     if (r <= 0)
         return r;
+    int n = ENTRY_FIELDS;
     *entry = (struct ledger_entry){
-        .at_ns = db_get_int(query, 0),
-        .victim = (uint64_t)db_get_int(query, 1),
-        .newcomer = (uint64_t)db_get_int(query, 2),
-        .rule = rule_of(db_get_text(query, 3)),
-        .gpus = (uint32_t)db_get_int(query, 4),
-        .predicted_cost_ns = db_get_int(query, 5),
-        .predicted_wait_ns = db_get_int(query, 6),
-        .pause_ns = db_get_int(query, 7),
-        .load_ns = db_get_int(query, 8),
-        .redo_ns = db_get_int(query, 9),
-        .steps = db_get_real(query, 10),
-        .rate_per_s = db_get_real(query, 11),
-        .started_ns = db_is_null(query, 12) ? -1 : db_get_int(query, 12),
-        .with = (uint32_t)db_get_int(query, 13),
-        .number = (uint32_t)db_get_int(query, 14),
-        .due = db_get_int(query, 15) > 1,
+        .newcomer = (uint64_t)db_get_int(query, n),
+        .rule = rule_of(db_get_text(query, n + 1)),
+        .started_ns = db_is_null(query, n + 2) ? -1 : db_get_int(query, n + 2),
+        .due = db_get_int(query, n + 3) > 1,
         .for_whom = JOB_NONE,
     };
+    read_fields(query, entry_fields, ENTRY_FIELDS, entry);
     return 1;
 }
