@@ -25,7 +25,8 @@
 #include "http/target.h"
 #include "store/store.h"
 
-#define TOLD_MAX (64u << 20) /* bytes of events in one pass that the stream can tell */
+#define UNCOMMITTED_MAX \
+    (64u << 20) /* bytes of events in one pass that the stream can tell */
 
 static void show_events(struct routes *routes, const struct http_request *request,
                         uint64_t id, struct http_reply *reply)
@@ -282,67 +283,65 @@ static uint32_t owner_of(struct routes *routes, uint64_t id)
     return records_owner(store_reader(facts.store), id);
 }
 
-/* Its line names its kind. */
-static void count_kind(struct routes *routes, const char *text)
+/* A copy of the seats an event brings: the event's own are gone after the call. */
+static uint32_t copy_seats(struct routes *routes, const struct event *event)
 {
-    static const char key[] = "\"kind\":\"";
-    const char *at = strstr(text, key);
-    if (!at)
-        return;
-    at += strlen(key);
-    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++) {
-        const char *name = event_name(kind);
-        size_t count = strlen(name);
-        if (strncmp(at, name, count) == 0 && at[count] == '"')
-            routes->kinds[kind]++;
-    }
+    uint32_t first = routes->seat_count;
+    if (event->kind != EVENT_PLACED && event->kind != EVENT_RESIZING)
+        return first;
+    routes->uncommitted_seats =
+        grow(routes->uncommitted_seats, &routes->seat_room, first + event->seat_count,
+             sizeof *routes->uncommitted_seats);
+    memcpy(routes->uncommitted_seats + first, event->seats,
+           event->seat_count * sizeof *event->seats);
+    routes->seat_count += event->seat_count;
+    return first;
 }
 
-static bool is_trial(struct routes *routes, uint64_t id)
-{
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
-    job_id job = id ? daemon_find(routes->daemon, id) : JOB_NONE;
-    return job != JOB_NONE && facts.engine->state.jobs[job].class == CLASS_TE;
-}
-
-static void on_text(void *context, uint64_t seq, uint64_t job, const char *text,
-                    size_t size)
+static void on_event(void *context, const struct event_record *record, const char *line,
+                     size_t count)
 {
     struct routes *routes = context;
-    uint32_t owner = owner_of(routes, job);
-    size_t at = routes->told_text.count;
-    buf_add(&routes->told_text, text, size);
-    if (size > STREAM_LINE_MAX || routes->told_text.count != at + size)
-        return; /* who watches misses one; the store has it */
-    buf_add(&routes->told_text, "", 1);
-    if (routes->told_count == routes->told_room)
-        routes->told = grow(routes->told, &routes->told_room, routes->told_count + 1,
-                            sizeof *routes->told);
-    routes->told[routes->told_count++] = (struct told){ .seq = seq,
-                                                        .job = job,
-                                                        .owner = owner,
-                                                        .te = is_trial(routes, job),
-                                                        .at = at,
-                                                        .count = size };
+    uint32_t owner = owner_of(routes, record->job);
+    size_t at = routes->uncommitted_lines.count;
+    buf_add(&routes->uncommitted_lines, line, count);
+    if (count > STREAM_LINE_MAX || routes->uncommitted_lines.count != at + count)
+        return; /* clients miss it; the store has it */
+    routes->uncommitted =
+        grow(routes->uncommitted, &routes->uncommitted_room,
+             routes->uncommitted_count + 1, sizeof *routes->uncommitted);
+    routes->uncommitted[routes->uncommitted_count++] = (struct uncommitted_event){
+        .record = *record,
+        .first_seat = copy_seats(routes, &record->event),
+        .owner = owner,
+        .at = at,
+        .count = count,
+    };
+}
+
+static void publish_event(struct routes *routes, struct uncommitted_event *event)
+{
+    struct event_record *record = &event->record;
+    if (record->event.kind == EVENT_PLACED || record->event.kind == EVENT_RESIZING)
+        record->event.seats = routes->uncommitted_seats + event->first_seat;
+    stream_add(routes->stream, record->seq, event->owner,
+               routes->uncommitted_lines.bytes + event->at, event->count);
+    routes->kinds[record->event.kind]++;
+    watch_event(routes->watch, record);
+    if (record->job && tails_count(routes->tails) > 0)
+        tails_wake(routes->tails, record->job);
 }
 
 void routes_flush(struct routes *routes, bool durable)
 {
-    for (uint32_t i = 0; durable && i < routes->told_count; i++) {
-        const struct told *told = &routes->told[i];
-        const char *text = routes->told_text.bytes + told->at;
-        stream_add(routes->stream, told->seq, told->owner, text, told->count);
-        count_kind(routes, text);
-        watch_hear(routes->watch, text, told->count, told->te);
-        if (told->job && tails_count(routes->tails) > 0)
-            tails_wake(routes->tails, told->job);
-    }
-    routes->told_count = 0;
-    if (routes->told_text.room > 1u << 20)
-        buf_release(&routes->told_text); /* an unusual pass; do not keep its memory */
+    for (uint32_t i = 0; durable && i < routes->uncommitted_count; i++)
+        publish_event(routes, &routes->uncommitted[i]);
+    routes->uncommitted_count = 0;
+    routes->seat_count = 0;
+    if (routes->uncommitted_lines.room > 1u << 20)
+        buf_release(&routes->uncommitted_lines); /* do not keep unusually much memory */
     else
-        buf_reset(&routes->told_text);
+        buf_reset(&routes->uncommitted_lines);
 }
 
 static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put,
@@ -386,7 +385,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
         return r;
     }
     sessions_open(&routes->sessions, facts.setup->state_dir, facts.now_ns / NS_PER_S);
-    buf_init(&routes->told_text, TOLD_MAX);
+    buf_init(&routes->uncommitted_lines, UNCOMMITTED_MAX);
     struct stream_setup setup = { .loop = loop,
                                   .last_seq = store_seq(facts.store),
                                   .older = read_older,
@@ -397,7 +396,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     tails_open(&routes->tails, loop, has_ended, routes);
     routes->munge = munge_new(loop, facts.setup->munge_socket);
     watch_open(&routes->watch, daemon, loop);
-    store_on_text(facts.store, on_text, routes);
+    store_observe(facts.store, on_event, routes);
     *ret_routes = routes;
     return 0;
 }
@@ -411,8 +410,9 @@ void routes_free(struct routes *routes)
     flows_close(routes->flows);
     munge_free(routes->munge);
     watch_close(routes->watch);
-    buf_release(&routes->told_text);
-    free(routes->told);
+    buf_release(&routes->uncommitted_lines);
+    free(routes->uncommitted);
+    free(routes->uncommitted_seats);
     map_release(&routes->owners);
     free(routes);
 }

@@ -12,7 +12,7 @@ struct routes;
 struct uv_loop_s;
 
 /* The token is read from the state folder, or made there.  It listens to the store for
- * the event stream (store_on_text). */
+ * the event stream (store_observe). */
 int routes_new(struct routes **ret_routes, struct daemon *daemon,
                struct uv_loop_s *loop, struct error *err);
 void routes_free(struct routes *routes);

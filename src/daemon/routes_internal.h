@@ -8,7 +8,7 @@
 #include "http/http.h"
 #include "http/sessions.h"
 #include "http/token.h"
-#include "model/event.h"
+#include "model/event_record.h"
 
 struct engine;
 struct error;
@@ -25,11 +25,11 @@ struct state;
 struct watch;
 
 /* An event that is written and not yet known to be on disk. */
-struct told {
-    uint64_t seq, job;
+struct uncommitted_event {
+    struct event_record record; /* borrows nothing but its seats                     */
+    uint32_t first_seat;        /* of them in 'uncommitted_seats'                    */
     uint32_t owner;
-    bool te;          /* the job is a trial */
-    size_t at, count; /* its text in 'told_text' */
+    size_t at, count; /* its line in 'uncommitted_lines'                   */
 };
 
 struct routes {
@@ -42,9 +42,11 @@ struct routes {
     struct sessions sessions;
     struct watch *watch;
 
-    struct buf told_text;
-    struct told *told;
-    uint32_t told_count, told_room;
+    struct uncommitted_event *uncommitted;
+    uint32_t uncommitted_count, uncommitted_room;
+    struct buf uncommitted_lines;
+    struct seat *uncommitted_seats;
+    uint32_t seat_count, seat_room;
     struct map
         owners; /* public id to user, of jobs that were submitted here and live */
     uint64_t kinds[EVENT_KIND_COUNT]; /* events since the start, for /metrics */

@@ -4,21 +4,18 @@
  */
 #include "daemon/routes_internal.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
-#include "base/json.h"
-#include "base/units.h"
 #include "daemon/records.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
 #include "predict/curve.h"
+#include "model/event_record.h"
 #include "store/db.h"
+#include "store/eventlog.h"
 #include "store/store.h"
 
 #define EVENTS_MAX 6000  /* the newest; what came before is not told     */
@@ -28,14 +25,15 @@
 #define AHEAD_SHARE 0.5  /* as far as that, where the end is not known   */
 
 struct attempt {
-    int64_t number;
-    double placed_s, start_s, loaded_s, recalled_s, end_s; /* NAN: not (yet)  */
-    char *seats;                                           /* JSON            */
+    uint32_t number;
+    int64_t placed_ns, start_ns, loaded_ns, preempted_ns, end_ns; /* -1: not (yet) */
+    const struct seat *seats;
+    uint32_t seat_count;
     uint32_t type, gpus;
-    char *rule; /* by which it was told to leave */
-    int64_t for_whom;
-    const char *how;
-    int64_t exit_code;
+    enum rule rule; /* by which it was preempted */
+    uint64_t beneficiary;
+    const char *how; /* it ended; NULL: it has not */
+    int exit_code;
     bool has_exit_code, clean;
     double step_from, step_to;
     double rate_sum, rate_low, rate_high; /* of what it reported */
@@ -43,28 +41,22 @@ struct attempt {
 };
 
 struct point {
-    double step, loss, at_s;
-    int64_t attempt;
+    double step, loss;
+    int64_t at_ns;
+    uint32_t attempt;
 };
 
 struct story {
     const struct cluster *cluster;
-    struct arena *arena;
     struct attempt *attempts;
     uint32_t attempt_count;
     struct point *points; /* EVENTS_MAX */
     uint32_t point_count;
     uint32_t event_count;
-    bool leaving; /* its owner wants it gone */
+    bool is_cancelled;
     double steps_total;
     struct curve *curve;
 };
-
-static double number_of(const struct json *json, const char *key)
-{
-    double number;
-    return json_as_number(json_get(json, key), &number) ? number : NAN;
-}
 
 /* ---- reading ---- */
 
@@ -81,116 +73,84 @@ static struct attempt *add_attempt(struct story *story)
         story->attempt_count--;
     }
     struct attempt *attempt = &story->attempts[story->attempt_count++];
-    *attempt = (struct attempt){ .placed_s = NAN,
-                                 .start_s = NAN,
-                                 .loaded_s = NAN,
-                                 .recalled_s = NAN,
-                                 .end_s = NAN,
+    *attempt = (struct attempt){ .placed_ns = -1,
+                                 .start_ns = -1,
+                                 .loaded_ns = -1,
+                                 .preempted_ns = -1,
+                                 .end_ns = -1,
                                  .step_from = NAN,
                                  .step_to = NAN,
                                  .type = TYPE_NONE };
     return attempt;
 }
 
-/* Which accelerators these seats are. */
 static void read_seats(struct story *story, struct attempt *attempt,
-                       const struct json *seats)
+                       const struct event *event)
 {
-    char *text = json_text(seats);
-    attempt->seats = arena_text(story->arena, text);
-    free(text);
-    for (size_t i = 0; i < json_count(seats); i++) {
-        const struct json *seat = json_item(seats, i);
-        int64_t node;
-        attempt->gpus += (uint32_t)json_count(json_get(seat, "gpus"));
-        if (json_as_count(json_get(seat, "node"), &node) && node >= 0 &&
-            node < story->cluster->node_count)
-            attempt->type = story->cluster->nodes[node].type;
+    attempt->seats = event->seats;
+    attempt->seat_count = event->seat_count;
+    for (uint32_t i = 0; i < event->seat_count; i++) {
+        attempt->gpus += seat_gpu_count(&event->seats[i]);
+        if (event->seats[i].node < story->cluster->node_count)
+            attempt->type = story->cluster->nodes[event->seats[i].node].type;
     }
 }
 
-static void note_placed(struct story *story, const struct json *event)
+static void read_placed(struct story *story, const struct event *event)
 {
     struct attempt *attempt = add_attempt(story);
-    attempt->placed_s = number_of(event, "at");
-    json_as_count(json_get(event, "attempt"), &attempt->number);
-    if (json_is_array(json_get(event, "seats")))
-        read_seats(story, attempt, json_get(event, "seats"));
+    attempt->placed_ns = event->at_ns;
+    attempt->number = event->attempt;
+    read_seats(story, attempt, event);
 }
 
-static void note_started(struct story *story, const struct json *event)
+static void read_started(struct story *story, const struct event *event)
 {
     struct attempt *attempt = last_attempt(story);
-    if (!attempt || !isnan(attempt->end_s))
-        attempt = add_attempt(story); /* its placing is too long ago */
-    attempt->start_s = number_of(event, "at");
-    json_as_count(json_get(event, "attempt"), &attempt->number);
-    bool loaded = false;
-    if (json_as_flag(json_get(event, "loaded"), &loaded) && loaded)
-        attempt->loaded_s = attempt->start_s;
+    if (!attempt || attempt->end_ns >= 0)
+        attempt = add_attempt(story); /* its placement is older than what was read */
+    attempt->start_ns = event->at_ns;
+    attempt->number = event->attempt;
+    if (event->loaded)
+        attempt->loaded_ns = event->at_ns;
 }
 
-static void note_loaded(struct story *story, const struct json *event)
-{
-    if (last_attempt(story))
-        last_attempt(story)->loaded_s = number_of(event, "at");
-}
-
-static void note_recalled(struct story *story, const struct json *event)
+static void read_preemption(struct story *story, const struct event_record *record)
 {
     struct attempt *attempt = last_attempt(story);
-    const char *rule = json_as_text(json_get(event, "rule"));
     if (!attempt)
         return;
-    attempt->recalled_s = number_of(event, "at");
-    attempt->rule = rule ? arena_text(story->arena, rule) : NULL;
-    json_as_count(json_get(event, "for"), &attempt->for_whom);
+    attempt->preempted_ns = record->event.at_ns;
+    attempt->rule = record->event.rule;
+    attempt->beneficiary = record->beneficiary;
 }
 
-static void note_end(struct story *story, const struct json *event, const char *how)
+/* 'event' has steps: it says that the job stopped, finished, failed or was lost. */
+static void read_end(struct story *story, const struct event *event, const char *how)
 {
     struct attempt *attempt = last_attempt(story);
-    if (!attempt || !isnan(attempt->end_s))
+    if (!attempt || attempt->end_ns >= 0)
         return;
-    double step = number_of(event, "step");
-    attempt->end_s = number_of(event, "at");
+    attempt->end_ns = event->at_ns;
     attempt->how = how;
-    attempt->has_exit_code =
-        json_as_count(json_get(event, "exit_code"), &attempt->exit_code);
-    json_as_flag(json_get(event, "clean"), &attempt->clean);
-    if (step > 0)
-        attempt->step_to = step;
+    attempt->has_exit_code = event->kind != EVENT_LOST;
+    attempt->exit_code = event->exit_code;
+    attempt->clean = event->clean;
+    if (event->steps > 0)
+        attempt->step_to = event->steps;
 }
 
-static void note_stopped(struct story *story, const struct json *event)
-{
-    note_end(story, event, story->leaving ? "cancelled" : "preempted");
-}
-
-static void note_finished(struct story *story, const struct json *event)
-{
-    note_end(story, event, "finished");
-}
-
-static void note_failed(struct story *story, const struct json *event)
-{
-    note_end(story, event, "failed");
-}
-
-static void note_lost(struct story *story, const struct json *event)
-{
-    note_end(story, event, "lost");
-}
-
-static void note_cancelled(struct story *story, const struct json *event)
+static void read_cancelled(struct story *story, const struct event *event)
 {
     struct attempt *attempt = last_attempt(story);
-    story->leaving = true;
-    if (attempt && isnan(attempt->start_s))
-        note_end(story, event, "cancelled");
+    story->is_cancelled = true;
+    if (!attempt || attempt->start_ns >= 0 || attempt->end_ns >= 0)
+        return;
+    attempt->end_ns = event->at_ns;
+    attempt->how = "cancelled";
 }
 
-static void note_rate(struct attempt *attempt, double rate)
+static void add_rate(struct attempt *attempt, double rate)
 {
     if (!(rate > 0))
         return;
@@ -202,56 +162,76 @@ static void note_rate(struct attempt *attempt, double rate)
     attempt->rate_count++;
 }
 
-static void note_progress(struct story *story, const struct json *event)
+static void read_progress(struct story *story, const struct event *event)
 {
     struct attempt *attempt = last_attempt(story);
-    double step = number_of(event, "step"), loss = number_of(event, "loss");
-    if (attempt && isfinite(step)) {
+    if (attempt && isfinite(event->steps)) {
         if (isnan(attempt->step_from))
-            attempt->step_from = step;
-        attempt->step_to = step;
-        note_rate(attempt, number_of(event, "steps_per_s"));
+            attempt->step_from = event->steps;
+        attempt->step_to = event->steps;
+        add_rate(attempt, event->rate_per_s);
     }
-    if (!isfinite(step) || !isfinite(loss))
+    if (!isfinite(event->steps) || !isfinite(event->loss))
         return;
-    curve_add(story->curve, step, loss);
+    curve_add(story->curve, event->steps, event->loss);
     story->points[story->point_count++] =
-        (struct point){ .step = step,
-                        .loss = loss,
-                        .at_s = number_of(event, "at"),
+        (struct point){ .step = event->steps,
+                        .loss = event->loss,
+                        .at_ns = event->at_ns,
                         .attempt = attempt ? attempt->number : 0 };
 }
 
-static const struct chapter {
-    const char *kind;
-    void (*note)(struct story *story, const struct json *event);
-} chapters[] = {
-    { "progress", note_progress }, { "placed", note_placed },
-    { "started", note_started },   { "loaded", note_loaded },
-    { "recalled", note_recalled }, { "stopped", note_stopped },
-    { "finished", note_finished }, { "failed", note_failed },
-    { "lost", note_lost },         { "cancelled", note_cancelled },
-};
-
-static void read_event(struct story *story, const char *text)
+static void read_event(struct story *story, const struct event_record *record)
 {
-    struct json *event;
-    if (json_parse(text, strlen(text), &event, NULL) < 0)
-        return;
-    const char *kind = json_as_text(json_get(event, "kind"));
-    for (size_t i = 0; kind && i < sizeof chapters / sizeof chapters[0]; i++)
-        if (strcmp(kind, chapters[i].kind) == 0)
-            chapters[i].note(story, event);
-    story->event_count++;
-    json_free(event);
+    const struct event *event = &record->event;
+    switch (event->kind) {
+    case EVENT_PROGRESS:
+        read_progress(story, event);
+        break;
+    case EVENT_PLACED:
+        read_placed(story, event);
+        break;
+    case EVENT_STARTED:
+        read_started(story, event);
+        break;
+    case EVENT_LOADED:
+        if (last_attempt(story))
+            last_attempt(story)->loaded_ns = event->at_ns;
+        break;
+    case EVENT_RECALLED:
+        read_preemption(story, record);
+        break;
+    case EVENT_STOPPED:
+        read_end(story, event, story->is_cancelled ? "cancelled" : "preempted");
+        break;
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+    case EVENT_LOST:
+        read_end(story, event, event_name(event->kind));
+        break;
+    case EVENT_CANCELLED:
+        read_cancelled(story, event);
+        break;
+    default:
+        break;
+    }
 }
 
-/* ---- telling ---- */
-
-static void put_time(struct buf *body, const char *key, double seconds)
+static void read_line(struct story *story, struct arena *arena, const char *line)
 {
-    if (seconds >= 0)
-        json_write_time(body, key, units_ns(seconds));
+    struct event_record record;
+    if (eventlog_read(line, strlen(line), arena, &record) < 0)
+        return;
+    read_event(story, &record);
+    story->event_count++;
+}
+
+/* ---- writing ---- */
+
+static void put_time(struct buf *body, const char *key, int64_t ns)
+{
+    if (ns >= 0)
+        json_write_time(body, key, ns);
 }
 
 static void put_number(struct buf *body, const char *key, double number)
@@ -265,20 +245,21 @@ static void put_attempt(struct buf *body, const struct story *story,
 {
     json_write_open(body, NULL, '{');
     json_write_count(body, "attempt", attempt->number);
-    put_time(body, "placed", attempt->placed_s);
-    put_time(body, "start", attempt->start_s);
-    put_time(body, "loaded", attempt->loaded_s);
-    put_time(body, "recalled", attempt->recalled_s);
-    put_time(body, "end", attempt->end_s);
+    put_time(body, "placed", attempt->placed_ns);
+    put_time(body, "start", attempt->start_ns);
+    put_time(body, "loaded", attempt->loaded_ns);
+    put_time(body, "recalled", attempt->preempted_ns);
+    put_time(body, "end", attempt->end_ns);
     if (attempt->seats)
-        json_write_raw(body, "seats", attempt->seats);
+        eventlog_write_seats(body, attempt->seats, attempt->seat_count);
     if (attempt->type < story->cluster->type_count)
         json_write_text(body, "type", story->cluster->types[attempt->type].name);
     json_write_count(body, "gpus", attempt->gpus);
     json_write_text_if(body, "how", attempt->how);
-    json_write_text_if(body, "rule", attempt->rule);
-    if (attempt->for_whom)
-        json_write_count(body, "for", attempt->for_whom);
+    if (attempt->preempted_ns >= 0)
+        json_write_text(body, "rule", rule_name(attempt->rule));
+    if (attempt->beneficiary)
+        json_write_count(body, "for", (int64_t)attempt->beneficiary);
     if (attempt->has_exit_code)
         json_write_count(body, "exit_code", attempt->exit_code);
     if (attempt->how && strcmp(attempt->how, "preempted") == 0)
@@ -302,8 +283,8 @@ static void put_speeds(struct buf *body, const struct story *story)
                 !one->rate_count)
                 continue;
             told = k < i;
-            note_rate(&sum, one->rate_low);
-            note_rate(&sum, one->rate_high);
+            add_rate(&sum, one->rate_low);
+            add_rate(&sum, one->rate_high);
             sum.rate_sum += one->rate_sum - one->rate_low - one->rate_high;
             sum.rate_count += one->rate_count - 2;
         }
@@ -332,7 +313,7 @@ static void put_points(struct buf *body, const struct story *story)
         json_write_open(body, NULL, '{');
         json_write_number(body, "step", point->step);
         json_write_number(body, "loss", point->loss);
-        put_time(body, "at", point->at_s);
+        put_time(body, "at", point->at_ns);
         json_write_count(body, "attempt", point->attempt);
         json_write_close(body, '}');
     }
@@ -402,16 +383,14 @@ void show_story(struct routes *routes, const struct http_request *request, uint6
     double steps_total = record.words.steps;
     db_finish(query);
 
-    struct story story = { .cluster = state->view.cluster,
-                           .arena = request->arena,
-                           .steps_total = steps_total };
+    struct story story = { .cluster = state->view.cluster, .steps_total = steps_total };
     story.attempts = arena_array(request->arena, struct attempt, ATTEMPTS_MAX);
     story.points = arena_array(request->arena, struct point, EVENTS_MAX);
     story.curve = arena_array(request->arena, struct curve, 1);
     curve_init(story.curve, NULL);
     query = records_story(store_reader(facts.store), id, EVENTS_MAX);
     while (query && db_next(query, NULL) == 1)
-        read_event(&story, db_get_text(query, 0));
+        read_line(&story, request->arena, db_get_text(query, 0));
     db_finish(query);
     write_story(&reply->body, &story, id);
 }

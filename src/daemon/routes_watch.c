@@ -9,10 +9,10 @@
 
 #include "base/json_write.h"
 #include "base/units.h"
-#include "daemon/chronicle.h"
 #include "daemon/records.h"
 #include "daemon/trends.h"
 #include "daemon/watch.h"
+#include "metrics/occupancy.h"
 #include "store/store.h"
 
 #define SPANS_MAX 8000
@@ -32,10 +32,33 @@ static void put_me(struct routes *routes, const struct http_request *request,
     json_write_close(body, '}');
 }
 
+static void put_span(struct buf *body, const struct occupancy_span *span)
+{
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "job", (int64_t)span->job);
+    json_write_count(body, "attempt", span->attempt);
+    json_write_text(body, "class", span->class == CLASS_TE ? "te" : "be");
+    json_write_count(body, "node", span->node);
+    json_write_bits(body, "gpus", span->gpus);
+    if (span->start_ns >= 0)
+        json_write_time(body, "start", span->start_ns);
+    if (span->end_ns >= 0)
+        json_write_time(body, "end", span->end_ns);
+    json_write_text_if(body, "how", occupancy_end_name(span->end));
+    json_write_close(body, '}');
+}
+
+/* The newest SPANS_MAX of what is pending or was held after 'since_ns'. */
 static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
 {
+    const struct occupancy *occupancy = watch_occupancy(routes->watch);
+    uint32_t first = occupancy_first(occupancy), at = occupancy->count, shown = 0;
+    for (; at > first && shown < SPANS_MAX; at--)
+        shown += occupancy_is_current(occupancy_at(occupancy, at - 1), since_ns);
     json_write_open(body, "spans", '[');
-    chronicle_write(watch_chronicle(routes->watch), body, since_ns, SPANS_MAX);
+    for (; at < occupancy->count; at++)
+        if (occupancy_is_current(occupancy_at(occupancy, at), since_ns))
+            put_span(body, occupancy_at(occupancy, at));
     json_write_close(body, ']');
 }
 

@@ -8,21 +8,26 @@
 
 #include <uv.h>
 
-#include "daemon/chronicle.h"
+#include "base/arena.h"
 #include "daemon/daemon.h"
 #include "daemon/trends.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
+#include "metrics/occupancy.h"
 #include "model/cluster.h"
+#include "model/event_record.h"
 #include "store/db.h"
+#include "store/eventlog.h"
 #include "store/store.h"
 
 #define SAMPLE_MS 5000
+#define SPANS_KEPT 16384
+#define EVENTS_READ 50000 /* the newest of the log, after a restart */
 
 struct watch {
     struct daemon *daemon;
     uv_timer_t timer;
-    struct chronicle chronicle;
+    struct occupancy occupancy;
     struct trends trends;
 };
 
@@ -140,16 +145,16 @@ static void on_timer(uv_timer_t *timer)
     share_out(&look);
 }
 
-void watch_hear(struct watch *watch, const char *line, size_t count, bool te)
+void watch_event(struct watch *watch, const struct event_record *record)
 {
-    chronicle_take(&watch->chronicle, line, count, te);
+    occupancy_apply(&watch->occupancy, record);
     if (!uv_is_active((uv_handle_t *)&watch->timer))
         uv_timer_start(&watch->timer, on_timer, SAMPLE_MS, 0);
 }
 
-const struct chronicle *watch_chronicle(const struct watch *watch)
+const struct occupancy *watch_occupancy(const struct watch *watch)
 {
-    return &watch->chronicle;
+    return &watch->occupancy;
 }
 
 const struct trends *watch_trends(const struct watch *watch)
@@ -157,7 +162,32 @@ const struct trends *watch_trends(const struct watch *watch)
     return &watch->trends;
 }
 
-/* ---- beginning and end ---- */
+/* ---- startup and shutdown ---- */
+
+/* Which job held which GPUs before the restart, from the newest events of the log. */
+static void replay_events(struct occupancy *occupancy, struct db *db)
+{
+    struct arena arena;
+    struct event_record record;
+    struct db_query *query = db_prepare_once(
+        db, "SELECT text, (SELECT class FROM job WHERE job.id = event.job) FROM event "
+            "WHERE seq > (SELECT max(seq) FROM event) - ? AND kind != 'progress' "
+            "ORDER BY seq");
+    if (!query)
+        return;
+    arena_init(&arena, 0);
+    db_int(query, 1, EVENTS_READ);
+    while (db_next(query, NULL) == 1) {
+        const char *line = db_get_text(query, 0), *class = db_get_text(query, 1);
+        arena_reset(&arena);
+        if (eventlog_read(line, strlen(line), &arena, &record) < 0)
+            continue;
+        record.class = class && strcmp(class, "te") == 0 ? CLASS_TE : CLASS_BE;
+        occupancy_apply(occupancy, &record);
+    }
+    db_finish(query);
+    arena_release(&arena);
+}
 
 void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_s *loop)
 {
@@ -166,8 +196,8 @@ void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_
     struct daemon_facts facts;
     daemon_look(daemon, &facts);
     watch->daemon = daemon;
-    chronicle_init(&watch->chronicle);
-    chronicle_recall(&watch->chronicle, store_reader(facts.store));
+    occupancy_init(&watch->occupancy, SPANS_KEPT);
+    replay_events(&watch->occupancy, store_reader(facts.store));
     uv_timer_init(loop, &watch->timer);
     watch->timer.data = watch;
     uv_timer_start(&watch->timer, on_timer, SAMPLE_MS, 0);
@@ -177,7 +207,7 @@ void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_
 static void on_closed(uv_handle_t *handle)
 {
     struct watch *watch = handle->data;
-    chronicle_release(&watch->chronicle);
+    occupancy_release(&watch->occupancy);
     free(watch);
 }
 

@@ -1,8 +1,9 @@
 /*
- * watch.h - what berthd keeps in mind for its dashboard: the last hours, in fixed room.
+ * watch.h - the last hours for the dashboard, in memory of a fixed size.
  *
- * It hears the lines of the event log once they are durable (chronicle.h), and some seconds
- * after something happened looks at the state (trends.h).  No decision waits for it.
+ * It gets events once they are durable and keeps which job held which GPUs (occupancy.h).
+ * Some seconds after an event it takes a sample of the state (trends.h).  No decision waits
+ * for it.
  */
 #pragma once
 
@@ -10,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct chronicle;
 struct daemon;
+struct event_record;
+struct occupancy;
 struct trends;
 struct uv_loop_s;
 struct watch;
@@ -20,8 +22,8 @@ void watch_open(struct watch **ret_watch, struct daemon *daemon,
                 struct uv_loop_s *loop);
 void watch_close(struct watch *watch); /* freed when the loop has run */
 
-/* A line of the log is durable. */
-void watch_hear(struct watch *watch, const char *line, size_t count, bool te);
+/* An event is durable. */
+void watch_event(struct watch *watch, const struct event_record *record);
 
-const struct chronicle *watch_chronicle(const struct watch *watch);
+const struct occupancy *watch_occupancy(const struct watch *watch);
 const struct trends *watch_trends(const struct watch *watch);

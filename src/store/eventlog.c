@@ -1,9 +1,18 @@
-/* eventlog.c - an event as one line of JSON. */
+/* eventlog.c - an event as one line of JSON, written and read. */
 #include "store/eventlog.h"
 
+#include <errno.h>
 #include <math.h>
 
+#include "base/arena.h"
+#include "base/json.h"
 #include "base/json_write.h"
+#include "base/units.h"
+#include "model/cluster.h"
+#include "model/event_record.h"
+#include "model/view.h"
+
+#define AT_MAX_S 9e9 /* fits into nanoseconds */
 
 static void write_part(struct buf *buf, node_id node, uint64_t gpus, uint32_t cpu_milli,
                        uint32_t mem_mib)
@@ -126,28 +135,139 @@ static void write_details(struct buf *buf, const struct view *view,
     json_write_text_if(buf, "why", event->why);
 }
 
-/* The public id of the job the event is about; 0: none. */
-static uint64_t public_id(const struct view *view, const struct event *event)
+void eventlog_write(struct buf *buf, const struct view *view,
+                    const struct event_record *record)
 {
-    if (event->kind == EVENT_REJECTED)
-        return event->spec->id;
-    return event->job == JOB_NONE ? 0 : view->jobs[event->job].id;
-}
-
-void eventlog_write(struct buf *buf, uint64_t seq, const struct view *view,
-                    const struct event *event)
-{
-    uint64_t id = public_id(view, event);
+    const struct event *event = &record->event;
     json_write_open(buf, NULL, '{');
-    json_write_count(buf, "seq", (int64_t)seq);
+    json_write_count(buf, "seq", (int64_t)record->seq);
     json_write_time_ns(buf, "at", event->at_ns);
     json_write_text(buf, "kind", event_name(event->kind));
-    if (id) {
-        json_write_count(buf, "job", (int64_t)id);
+    if (record->job) {
+        json_write_count(buf, "job", (int64_t)record->job);
         if (event->kind != EVENT_REJECTED && event->kind != EVENT_SUBMITTED &&
-            view->jobs[event->job].attempt != UINT32_MAX)
-            json_write_count(buf, "attempt", view->jobs[event->job].attempt);
+            event->attempt != UINT32_MAX)
+            json_write_count(buf, "attempt", event->attempt);
     }
     write_details(buf, view, event);
     json_write_close(buf, '}');
+}
+
+/* ---- reading ---- */
+
+static uint64_t read_bits(const struct json *list)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < json_count(list); i++) {
+        int64_t bit;
+        if (json_as_count(json_item(list, i), &bit) && bit >= 0 && bit < 64)
+            bits |= UINT64_C(1) << bit;
+    }
+    return bits;
+}
+
+static int read_seats(const struct json *list, struct arena *arena, struct event *event)
+{
+    uint32_t count = (uint32_t)json_count(list);
+    struct seat *seats = arena_array(arena, struct seat, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct json *seat = json_item(list, i);
+        int64_t node = json_count_at(seat, "node");
+        if (node < 0 || node >= NODES_MAX)
+            return -EINVAL;
+        seats[i] =
+            (struct seat){ .node = (node_id)node,
+                           .gpus = read_bits(json_get(seat, "gpus")),
+                           .cpu_milli = (uint32_t)json_count_at(seat, "cpu_milli"),
+                           .mem_mib = (uint32_t)json_count_at(seat, "mem_mib") };
+    }
+    event->seats = seats;
+    event->seat_count = count;
+    event->beside = JOB_NONE;
+    return 0;
+}
+
+static double read_number(const struct json *line, const char *key, double absent)
+{
+    double number;
+    return json_as_number(json_get(line, key), &number) ? number : absent;
+}
+
+static void read_steps(const struct json *line, struct event *event)
+{
+    event->steps = read_number(line, "step", NAN);
+    event->steps_reached = read_number(line, "reached", event->steps);
+    event->rate_per_s = read_number(line, "steps_per_s", 0);
+    event->loss = read_number(line, "loss", NAN);
+}
+
+static int read_details(const struct json *line, struct arena *arena,
+                        struct event_record *record)
+{
+    struct event *event = &record->event;
+    switch (event->kind) {
+    case EVENT_PLACED:
+    case EVENT_RESIZING:
+    case EVENT_RENEWED:
+        return read_seats(json_get(line, "seats"), arena, event);
+    case EVENT_RECALLED:
+        record->beneficiary = (uint64_t)json_count_at(line, "for");
+        event->for_whom = JOB_NONE;
+        rule_find(json_text_at(line, "rule"), &event->rule);
+        return 0;
+    case EVENT_STARTED:
+    case EVENT_LOADED:
+        event->loaded = json_flag_at(line, "loaded");
+        return 0;
+    case EVENT_STOPPED:
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+        event->exit_code = (int)json_count_at(line, "exit_code");
+        event->clean = json_flag_at(line, "clean");
+        read_steps(line, event);
+        return 0;
+    case EVENT_PROGRESS:
+    case EVENT_LEASE_DONE:
+    case EVENT_RESIZED:
+    case EVENT_LOST:
+        read_steps(line, event);
+        return 0;
+    case EVENT_NODE_DOWN:
+    case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
+        event->node = (node_id)json_count_at(line, "node");
+        event->gpus = read_bits(json_get(line, "gpus"));
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int read_line(const struct json *line, struct arena *arena,
+                     struct event_record *record)
+{
+    struct event *event = &record->event;
+    int64_t job = json_count_at(line, "job");
+    double at_s = read_number(line, "at", NAN);
+    if (!event_find(json_text_at(line, "kind"), &event->kind) || job < 0 ||
+        !(at_s >= 0 && at_s < AT_MAX_S))
+        return -EINVAL;
+    record->seq = (uint64_t)json_count_at(line, "seq");
+    record->job = (uint64_t)job;
+    event->job = JOB_NONE;
+    event->at_ns = units_ns(at_s);
+    event->attempt = (uint32_t)json_count_at(line, "attempt");
+    return read_details(line, arena, record);
+}
+
+int eventlog_read(const char *text, size_t count, struct arena *arena,
+                  struct event_record *ret_record)
+{
+    struct json *line;
+    if (json_parse(text, count, &line, NULL) < 0)
+        return -EINVAL;
+    *ret_record = (struct event_record){ 0 };
+    int r = read_line(line, arena, ret_record);
+    json_free(line);
+    return r;
 }

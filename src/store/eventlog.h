@@ -8,15 +8,25 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
-#include "model/event.h"
-#include "model/view.h"
-
+struct arena;
 struct buf;
+struct event_record;
+struct seat;
+struct view;
 
-void eventlog_write(struct buf *buf, uint64_t seq, const struct view *view,
-                    const struct event *event);
+/* 'view' is as it is after the event: it knows the other jobs that the event names. */
+void eventlog_write(struct buf *buf, const struct view *view,
+                    const struct event_record *record);
 
 /* The member "seats": a job's GPUs, cores and memory by node. */
 void eventlog_write_seats(struct buf *buf, const struct seat *seats, uint32_t count);
+
+/*
+ * Read a line back, as far as observers need it: job settings, pending parts of others and
+ * reasons are left out.  Seats are allocated in 'arena'.  -EINVAL: not a line of the log.
+ */
+int eventlog_read(const char *text, size_t count, struct arena *arena,
+                  struct event_record *ret_record);

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
+#include "model/event_record.h"
 #include "model/state.h"
 #include "store/db.h"
 #include "store/eventlog.h"
@@ -42,8 +43,8 @@ struct store {
     int failure; /* of what was told since the last commit */
     struct error failure_text;
 
-    void (*told)(void *context, uint64_t seq, uint64_t job, const char *text,
-                 size_t size);
+    void (*observe)(void *context, const struct event_record *record, const char *line,
+                    size_t count);
     void *context;
 };
 
@@ -143,12 +144,12 @@ void store_attach(struct store *store, const struct state *state)
     store->state = state;
 }
 
-void store_on_text(struct store *store,
-                   void (*told)(void *context, uint64_t seq, uint64_t job,
-                                const char *text, size_t size),
+void store_observe(struct store *store,
+                   void (*observe)(void *context, const struct event_record *record,
+                                   const char *line, size_t count),
                    void *context)
 {
-    store->told = told;
+    store->observe = observe;
     store->context = context;
 }
 
@@ -326,24 +327,21 @@ static void mark_dirty(struct store *store, job_id id)
 static void write_event(struct store *store, const struct view *view,
                         const struct event *event)
 {
-    uint64_t id = event->kind == EVENT_REJECTED ? event->spec->id
-                  : event->job == JOB_NONE      ? 0
-                                                : view->jobs[event->job].id;
-    uint64_t seq = ++store->seq;
+    struct event_record record = event_record_make(++store->seq, view, event);
     buf_reset(&store->text);
-    eventlog_write(&store->text, seq, view, event);
+    eventlog_write(&store->text, view, &record);
     struct db_query *query = store->add_event;
-    db_int(query, 1, (int64_t)seq);
+    db_int(query, 1, (int64_t)record.seq);
     db_int(query, 2, event->at_ns);
     db_text(query, 3, event_name(event->kind));
-    if (id)
-        db_int(query, 4, (int64_t)id);
+    if (record.job)
+        db_int(query, 4, (int64_t)record.job);
     else
         db_null(query, 4);
     db_bytes(query, 5, store->text.bytes, (int64_t)store->text.count);
     run(store, query);
-    if (store->told)
-        store->told(store->context, seq, id, store->text.bytes, store->text.count);
+    if (store->observe)
+        store->observe(store->context, &record, store->text.bytes, store->text.count);
 }
 
 /* Others whose rows an event changes: who shares, who was promised something. */

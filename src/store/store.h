@@ -17,6 +17,7 @@
 #include "model/view.h"
 
 struct db;
+struct event_record;
 struct error;
 struct ledger_entry;
 struct state;
@@ -80,10 +81,10 @@ uint64_t store_seq(const struct store *store);
 /* The largest id that was ever given away; 0: none. */
 uint64_t store_last_id(struct store *store);
 
-/* Told of each event's text as it is written, not yet durable: for the event stream. */
-void store_on_text(struct store *store,
-                   void (*told)(void *context, uint64_t seq, uint64_t job,
-                                const char *text, size_t size),
+/* Call 'observe' with each event and its line as it is written, before it is durable. */
+void store_observe(struct store *store,
+                   void (*observe)(void *context, const struct event_record *record,
+                                   const char *line, size_t count),
                    void *context);
 
 /* For whoever asks questions of their own: sees what is committed. */

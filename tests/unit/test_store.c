@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "metrics/ledger.h"
+#include "model/event_record.h"
 #include "store/db.h"
 #include "store/rows.h"
 #include "store/store.h"
@@ -368,50 +369,51 @@ static void the_number_of_an_ended_job_is_given_again(void **state)
 
 /* --- events ------------------------------------------------------------------------- */
 
-struct heard {
+struct observed {
     uint64_t seq, job;
     char text[512];
 };
 
-static void hear(void *context, uint64_t seq, uint64_t job, const char *text,
-                 size_t size)
+static void observe(void *context, const struct event_record *record, const char *line,
+                    size_t count)
 {
-    struct heard *heard = context;
-    heard->seq = seq;
-    heard->job = job;
-    snprintf(heard->text, sizeof heard->text, "%.*s", (int)size, text);
+    struct observed *observed = context;
+    observed->seq = record->seq;
+    observed->job = record->job;
+    snprintf(observed->text, sizeof observed->text, "%.*s", (int)count, line);
 }
 
-static void every_event_is_a_line_that_is_told_as_well(void **state)
+static void every_event_is_a_line_that_is_observed_as_well(void **state)
 {
-    struct heard heard = { 0 };
+    struct observed observed = { 0 };
     job_id job = running_job(2);
-    store_on_text(store, hear, &heard);
+    store_observe(store, observe, &observed);
     world_pass(&w, SECONDS(1.5));
     tell((struct event){ .kind = EVENT_LEVELLED, .job = job, .level = 3 });
-    assert_int_equal(heard.seq, 2);
-    assert_int_equal(heard.job, 1);
-    assert_string_equal(heard.text,
+    assert_int_equal(observed.seq, 2);
+    assert_int_equal(observed.job, 1);
+    assert_string_equal(observed.text,
                         "{\"seq\":2,\"at\":1.500000000,\"kind\":\"levelled\","
                         "\"job\":1,\"attempt\":0,\"level\":3}");
     tell(
         (struct event){ .kind = EVENT_FOREIGN, .job = JOB_NONE, .node = 1, .gpus = 5 });
     assert_non_null(
-        strstr(heard.text, "\"kind\":\"foreign\",\"node\":1,\"gpus\":[0,2]}"));
-    assert_int_equal(heard.job, 0);
+        strstr(observed.text, "\"kind\":\"foreign\",\"node\":1,\"gpus\":[0,2]}"));
+    assert_int_equal(observed.job, 0);
     tell((struct event){ .kind = EVENT_NODE_DOWN, .job = JOB_NONE, .node = 2 });
     tell((struct event){ .kind = EVENT_NODE_UP, .job = JOB_NONE, .node = 2 });
-    assert_non_null(strstr(heard.text, "\"node\":2}"));
+    assert_non_null(strstr(observed.text, "\"node\":2}"));
     tell((struct event){ .kind = EVENT_REJECTED,
                          .job = JOB_NONE,
                          .why = "a\ttab, a \\ and \x7f",
                          .spec =
                              &(struct job){ .id = 77, .class = CLASS_TE, .gpus = 9 } });
-    assert_int_equal(heard.job, 77);
-    assert_non_null(strstr(heard.text, "\"job\":77,\"class\":\"te\",\"gpus\":9,"
-                                       "\"why\":\"a\\u0009tab, a \\\\ and \\u007f\"}"));
+    assert_int_equal(observed.job, 77);
+    assert_non_null(strstr(observed.text,
+                           "\"job\":77,\"class\":\"te\",\"gpus\":9,"
+                           "\"why\":\"a\\u0009tab, a \\\\ and \\u007f\"}"));
     works(store_commit(store, &err));
-    assert_string_equal(ask("SELECT text FROM event WHERE job = 77"), heard.text);
+    assert_string_equal(ask("SELECT text FROM event WHERE job = 77"), observed.text);
     assert_string_equal(ask("SELECT count(*) FROM event WHERE job IS NULL"), "3");
 }
 
@@ -428,14 +430,14 @@ static void some_events_are_not_worth_a_line(void **state)
 /* JSON has no infinities. */
 static void numbers_in_a_line_are_numbers(void **state)
 {
-    struct heard heard = { 0 };
+    struct observed observed = { 0 };
     job_id job = running_job(1);
-    store_on_text(store, hear, &heard);
+    store_observe(store, observe, &observed);
     tell((struct event){
         .kind = EVENT_PROGRESS, .job = job, .steps = 0.1, .loss = NAN });
-    assert_non_null(strstr(heard.text, "\"step\":0.10000000000000001}"));
+    assert_non_null(strstr(observed.text, "\"step\":0.10000000000000001}"));
     tell((struct event){ .kind = EVENT_LOST, .job = job, .steps = INFINITY });
-    assert_non_null(strstr(heard.text, "\"step\":null}"));
+    assert_non_null(strstr(observed.text, "\"step\":null}"));
 }
 
 /* Of what ended jobs said of their progress the old goes, a piece at a time. */
@@ -602,7 +604,7 @@ RUN_CASES(CASE(what_is_committed_is_there_again), CASE(what_is_not_committed_is_
           CASE(numbers_and_nothing_come_back_as_they_were),
           CASE(a_job_is_kept_as_it_was_asked_for), CASE(a_job_ends_in_one_of_four_ways),
           CASE(the_number_of_an_ended_job_is_given_again),
-          CASE(every_event_is_a_line_that_is_told_as_well),
+          CASE(every_event_is_a_line_that_is_observed_as_well),
           CASE(some_events_are_not_worth_a_line), CASE(numbers_in_a_line_are_numbers),
           CASE(old_progress_is_forgotten_in_pieces),
           CASE(trouble_is_told_by_the_commit),
