@@ -1,4 +1,4 @@
-/* berth-slurm.c - between berthd and Slurm: started by berthd, ends with it. */
+/* berth-slurm.c - the program between berthd and Slurm: berthd starts and ends it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "slurm/bridge.h"
 #include "slurm/site_check.h"
 #include "slurm/slurm_driver.h"
-#include "slurm/watch.h"
 #include "version.h"
 
 static const char usage[] =
@@ -25,13 +24,13 @@ static const char usage[] =
     "  --check           say whether Slurm is set up for Berth, and end\n"
     "  --help, --version\n";
 
-static int wrong(const char *why, const char *word)
+static int print_error(const char *why, const char *word)
 {
     fprintf(stderr, "berth-slurm: %s%s\n", why, word);
     return 2;
 }
 
-/* NULL with a sentence: there is no such driver here. */
+/* NULL, with a message printed: there is no such driver in this build. */
 static const struct slurm_driver *find_driver(const char *name)
 {
     if (strcmp(name, "commands") == 0)
@@ -43,11 +42,11 @@ static const struct slurm_driver *find_driver(const char *name)
     if (strcmp(name, "auto") == 0)
         return &slurm_driver_commands;
     if (strcmp(name, "libslurm") == 0) {
-        wrong("built without libslurm; take --driver commands", "");
+        print_error("built without libslurm; take --driver commands", "");
         return NULL;
     }
 #endif
-    wrong("--driver: want auto, libslurm or commands, not ", name);
+    print_error("--driver: want auto, libslurm or commands, not ", name);
     return NULL;
 }
 
@@ -72,10 +71,11 @@ int main(int argc, char **argv)
             setup.bell = argv[++i];
         else if (strcmp(argv[i], "--partition") == 0 && i + 1 < argc) {
             if (setup.partition_count == BRIDGE_PARTITIONS_MAX)
-                return wrong("too many partitions", "");
+                return print_error("too many partitions", "");
             partitions[setup.partition_count++] = argv[++i];
         } else
-            return wrong("unknown word, or something is missing after it: ", argv[i]);
+            return print_error("unknown word, or something is missing after it: ",
+                               argv[i]);
     }
     setup.driver = find_driver(name);
     if (!setup.driver)
@@ -90,6 +90,6 @@ int main(int argc, char **argv)
     struct error err;
     int r = bridge_run(&setup, &err);
     fflush(stdout);
-    /* A thread may be deep in a call to Slurm: no handlers, no destructors. */
-    _exit(r < 0 ? wrong(err.text, "") / 2 : 0);
+    /* A thread may be in a call to Slurm: skip exit handlers and destructors. */
+    _exit(r < 0 ? print_error(err.text, "") / 2 : 0);
 }

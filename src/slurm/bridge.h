@@ -1,4 +1,4 @@
-/* bridge.h - berthd on one side, Slurm on the other. */
+/* bridge.h - pass requests from berthd to Slurm, and changes from Slurm to berthd. */
 #pragma once
 
 #include <stdint.h>
@@ -6,13 +6,15 @@
 struct slurm_driver;
 struct error;
 
+#define BRIDGE_PARTITIONS_MAX 256
+
 struct bridge_setup {
     const struct slurm_driver *driver;
     const char *const *partitions; /* none: all */
     uint32_t partition_count;
-    const char *bell; /* a named pipe that is made; NULL: none */
+    const char *bell; /* path of a named pipe to make; NULL: none */
     int in, out;      /* lines of JSON                         */
 };
 
-/* Until 'in' is closed.  Negative with the reason if it could not even begin. */
+/* Run until 'in' is closed.  Negative with the reason: it could not start. */
 int bridge_run(const struct bridge_setup *setup, struct error *err);

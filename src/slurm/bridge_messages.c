@@ -1,4 +1,4 @@
-/* bridge_messages.c - records of Slurm's to lines of JSON. */
+/* bridge_messages.c - encode records of Slurm as lines of JSON. */
 #include "slurm/bridge_messages.h"
 
 #include <inttypes.h>
@@ -16,11 +16,11 @@
 #include "slurm/gres.h"
 #include "slurm/hostlist.h"
 
-#define TEXT_MAX_BYTES 16384 /* of a name or a comment; what is longer is cut */
+#define TEXT_MAX_BYTES 16384 /* of a name or a comment; longer ones are cut */
 
-/* What people wrote may be in any encoding; JSON is UTF-8. */
-static void say_text(struct buf *line, const char *key, const char *text,
-                     struct arena *scratch)
+/* Text of users may be in any encoding; JSON is UTF-8. */
+static void write_text(struct buf *line, const char *key, const char *text,
+                       struct arena *scratch)
 {
     if (!text || *text == '\0')
         return;
@@ -34,23 +34,23 @@ static void say_text(struct buf *line, const char *key, const char *text,
     json_write_text(line, key, text);
 }
 
-/* A name that JSON cannot say, or that is cut, would be another one: better none. */
-static void say_path(struct buf *line, const char *key, const char *path)
+/* A path that JSON cannot represent, or that is cut, would be another one: leave it out. */
+static void write_path(struct buf *line, const char *key, const char *path)
 {
     if (path && path[0] == '/' && strlen(path) < PATH_MAX && json_can_say(path))
         json_write_text(line, key, path);
 }
 
-/* Absent where it is 0. */
-static void say_count(struct buf *line, const char *key, int64_t count)
+/* 0 is left out. */
+static void write_count(struct buf *line, const char *key, int64_t count)
 {
     if (count > 0)
         json_write_count(line, key, count);
 }
 
-/* A hostlist as a list of names; one that cannot be read is as good as none. */
-static void say_nodes(struct buf *line, const char *key, const char *text,
-                      struct arena *scratch)
+/* A hostlist as a list of names; one that cannot be parsed is left out. */
+static void write_nodes(struct buf *line, const char *key, const char *text,
+                        struct arena *scratch)
 {
     struct hostlist list;
     if (!text || *text == '\0' || hostlist_expand(text, scratch, &list, NULL) < 0)
@@ -61,7 +61,7 @@ static void say_nodes(struct buf *line, const char *key, const char *text,
     json_write_close(line, ']');
 }
 
-static void say_indexes(struct buf *line, const char *key, uint64_t indexes)
+static void write_indexes(struct buf *line, const char *key, uint64_t indexes)
 {
     json_write_open(line, key, '[');
     for (int i = 0; i < GRES_INDEX_MAX; i++)
@@ -70,72 +70,72 @@ static void say_indexes(struct buf *line, const char *key, uint64_t indexes)
     json_write_close(line, ']');
 }
 
-/* Each node once: JSON has no two keys of one name. */
-static void say_held(struct buf *line, const struct slurm_job *job,
-                     struct arena *scratch)
+/* The GPU indexes per node, each node once: JSON keys are unique. */
+static void write_gpu_indexes(struct buf *line, const struct slurm_job *job,
+                              struct arena *scratch)
 {
-    struct map said = { 0 };
+    struct map written = { 0 };
     bool open = false;
-    for (uint32_t i = 0; i < job->held_count; i++) {
+    for (uint32_t i = 0; i < job->allocation_count; i++) {
         struct gres gpus, shards;
         struct hostlist list;
-        gres_read(job->held[i].gres, "gpu", &gpus);
-        gres_read(job->held[i].gres, "shard", &shards);
+        gres_read(job->allocation[i].gres, "gpu", &gpus);
+        gres_read(job->allocation[i].gres, "shard", &shards);
         uint64_t indexes = gpus.indexes | shards.indexes;
         if (indexes == 0 ||
-            hostlist_expand(job->held[i].nodes, scratch, &list, NULL) < 0)
+            hostlist_expand(job->allocation[i].nodes, scratch, &list, NULL) < 0)
             continue;
         if (!open)
             json_write_open(line, "gpu_index", '{');
         open = true;
         for (uint32_t n = 0; n < list.count; n++) {
             uint64_t key = hash_text(list.names[n]);
-            if (map_find(&said, key) == MAP_NONE)
-                say_indexes(line, list.names[n], indexes);
-            map_put(&said, key, 1);
+            if (map_find(&written, key) == MAP_NONE)
+                write_indexes(line, list.names[n], indexes);
+            map_put(&written, key, 1);
         }
     }
     if (open)
         json_write_close(line, '}');
-    map_release(&said);
+    map_release(&written);
 }
 
-static bool is_state(const struct slurm_job *job, const char *state)
+static bool has_state(const struct slurm_job *job, const char *state)
 {
     return job->state && strcmp(job->state, state) == 0;
 }
 
-static void say_identity(struct buf *line, const struct slurm_job *job,
-                         struct arena *scratch)
+static void write_identity(struct buf *line, const struct slurm_job *job,
+                           struct arena *scratch)
 {
     json_write_count(line, "id", job->id);
-    say_count(line, "array_id", job->array_id);
+    write_count(line, "array_id", job->array_id);
     if (job->array_task != SLURM_NONE)
         json_write_count(line, "array_task", job->array_task);
     else if (job->array_tasks) {
         char *tasks = arena_text(scratch, job->array_tasks);
-        tasks[strcspn(tasks, "%")] = '\0'; /* "1-9%3": the limit is a key of its own */
-        say_text(line, "array_tasks", tasks, scratch);
+        tasks[strcspn(tasks, "%")] = '\0'; /* "1-9%3": the limit has its own key */
+        write_text(line, "array_tasks", tasks, scratch);
     }
-    say_count(line, "array_limit", job->array_limit);
-    say_count(line, "het", job->het_id);
-    say_text(line, "name", job->name, scratch);
-    say_text(line, "user", job->user, scratch);
+    write_count(line, "array_limit", job->array_limit);
+    write_count(line, "het", job->het_id);
+    write_text(line, "name", job->name, scratch);
+    write_text(line, "user", job->user, scratch);
     json_write_count(line, "uid", job->uid);
-    say_text(line, "partition", job->partition, scratch);
+    write_text(line, "partition", job->partition, scratch);
 }
 
-static void say_state(struct buf *line, const struct slurm_job *job,
-                      struct arena *scratch)
+static void write_state(struct buf *line, const struct slurm_job *job,
+                        struct arena *scratch)
 {
-    bool pending = is_state(job, "PENDING");
-    bool running = is_state(job, "RUNNING") || is_state(job, "SUSPENDED");
+    bool pending = has_state(job, "PENDING");
+    bool running = has_state(job, "RUNNING") || has_state(job, "SUSPENDED");
 
-    say_text(line, "state", job->state, scratch);
+    write_text(line, "state", job->state, scratch);
     if (job->reason && strcmp(job->reason, "None") != 0)
-        say_text(line, "reason", job->reason, scratch);
+        write_text(line, "reason", job->reason, scratch);
     json_write_flag(line, "held", pending && job->priority == 0);
-    if (pending) /* of others it says nothing, and changes by itself */
+    if (pending) /* of other states it means nothing, and changes by itself */
         json_write_count(line, "priority", job->priority);
     json_write_flag(line, "completing", job->completing);
     json_write_flag(line, "requeue", job->requeue);
@@ -143,57 +143,57 @@ static void say_state(struct buf *line, const struct slurm_job *job,
     json_write_count(line, "restarts", job->restarts);
     if (!pending && !running) {
         json_write_count(line, "exit_code", job->exit_code);
-        say_count(line, "signal", job->signal);
-        say_count(line, "end", job->end);
+        write_count(line, "signal", job->signal);
+        write_count(line, "end", job->end);
     }
-    say_count(line, "submit", job->submit);
-    /* Slurm also guesses when a job will start, but not of one that is held. */
+    write_count(line, "submit", job->submit);
+    /* Slurm also estimates when a job will start, but not for a job that is held. */
     bool limited =
         job->priority == 0 || (job->reason && strcmp(job->reason, "BeginTime") == 0);
     if (pending && job->start >= SLURM_PARKED_FROM)
         json_write_flag(line, "parked", true);
     if (pending && limited)
-        say_count(line, "begin", job->start);
+        write_count(line, "begin", job->start);
     else if (!pending)
-        say_count(line, "start", job->start);
+        write_count(line, "start", job->start);
     if (running || job->completing)
-        say_nodes(line, "nodes", job->nodes, scratch);
+        write_nodes(line, "nodes", job->nodes, scratch);
 }
 
-static void say_wishes(struct buf *line, const struct slurm_job *job,
-                       struct arena *scratch)
+static void write_demand(struct buf *line, const struct slurm_job *job,
+                         struct arena *scratch)
 {
-    struct job_gres gang;
-    gres_of_job(job, &gang);
-    say_count(line, "time_limit_s", job->time_limit_s);
-    say_count(line, "min_nodes", job->min_nodes);
-    say_count(line, "max_nodes",
-              job->max_nodes > job->min_nodes ? job->max_nodes : job->min_nodes);
-    json_write_count(line, "gpus", (int64_t)gang.gpus);
-    say_count(line, "gpus_per_node", (int64_t)gang.gpus_per_node);
-    say_text(line, "gpu_type", gang.type, scratch);
-    if (gang.mixed)
+    struct job_gres gres;
+    gres_of_job(job, &gres);
+    write_count(line, "time_limit_s", job->time_limit_s);
+    write_count(line, "min_nodes", job->min_nodes);
+    write_count(line, "max_nodes",
+                job->max_nodes > job->min_nodes ? job->max_nodes : job->min_nodes);
+    json_write_count(line, "gpus", (int64_t)gres.gpus);
+    write_count(line, "gpus_per_node", (int64_t)gres.gpus_per_node);
+    write_text(line, "gpu_type", gres.type, scratch);
+    if (gres.mixed)
         json_write_flag(line, "gpu_types_mixed", true);
-    say_count(line, "shards", (int64_t)gang.shards);
-    say_count(line, "tasks", job->tasks);
-    say_count(line, "cpus", job->cpus);
+    write_count(line, "shards", (int64_t)gres.shards);
+    write_count(line, "tasks", job->tasks);
+    write_count(line, "cpus", job->cpus);
     uint64_t nodes = job->min_nodes > 0 ? job->min_nodes : 1;
     uint64_t cpus = (job->cpus + nodes - 1) / nodes;
     uint64_t mem_mib = job->mem_mib < UINT64_C(1) << 40 ? job->mem_mib : 0;
-    say_count(line, "mem_mib",
-              (int64_t)(job->mem_per_cpu ? mem_mib * (cpus ? cpus : 1) : mem_mib) &
-                  INT64_MAX);
-    say_nodes(line, "req_nodes", job->req_nodes, scratch);
-    say_nodes(line, "exc_nodes", job->exc_nodes, scratch);
-    say_text(line, "features", job->features, scratch);
-    say_text(line, "dependency", job->dependency, scratch);
-    say_text(line, "comment", job->comment, scratch);
-    say_text(line, "admin_comment", job->admin_comment, scratch);
-    say_text(line, "command", job->command, scratch);
-    say_path(line, "folder", job->folder);
-    say_path(line, "output", job->output);
+    write_count(line, "mem_mib",
+                (int64_t)(job->mem_per_cpu ? mem_mib * (cpus ? cpus : 1) : mem_mib) &
+                    INT64_MAX);
+    write_nodes(line, "req_nodes", job->req_nodes, scratch);
+    write_nodes(line, "exc_nodes", job->exc_nodes, scratch);
+    write_text(line, "features", job->features, scratch);
+    write_text(line, "dependency", job->dependency, scratch);
+    write_text(line, "comment", job->comment, scratch);
+    write_text(line, "admin_comment", job->admin_comment, scratch);
+    write_text(line, "command", job->command, scratch);
+    write_path(line, "folder", job->folder);
+    write_path(line, "output", job->output);
     if (job->errors && (!job->output || strcmp(job->output, job->errors) != 0))
-        say_path(line, "errors", job->errors);
+        write_path(line, "errors", job->errors);
 }
 
 void bridge_message_job(struct buf *line, const struct slurm_job *job,
@@ -201,11 +201,11 @@ void bridge_message_job(struct buf *line, const struct slurm_job *job,
 {
     json_write_open(line, NULL, '{');
     json_write_open(line, "job", '{');
-    say_identity(line, job, scratch);
-    say_state(line, job, scratch);
-    say_wishes(line, job, scratch);
-    if (is_state(job, "RUNNING") || is_state(job, "SUSPENDED") || job->completing)
-        say_held(line, job, scratch);
+    write_identity(line, job, scratch);
+    write_state(line, job, scratch);
+    write_demand(line, job, scratch);
+    if (has_state(job, "RUNNING") || has_state(job, "SUSPENDED") || job->completing)
+        write_gpu_indexes(line, job, scratch);
     json_write_close(line, '}');
     json_write_close(line, '}');
 }
@@ -224,9 +224,9 @@ void bridge_message_node(struct buf *line, const struct slurm_node *node)
     if (gpus.mixed)
         json_write_flag(line, "gpu_types_mixed", true);
     json_write_count(line, "gpus", (int64_t)gpus.count);
-    say_count(line, "shards", (int64_t)shards.count);
-    say_count(line, "cpus", node->cpus);
-    say_count(line, "mem_mib", (int64_t)(node->mem_mib & INT64_MAX));
+    write_count(line, "shards", (int64_t)shards.count);
+    write_count(line, "cpus", node->cpus);
+    write_count(line, "mem_mib", (int64_t)(node->mem_mib & INT64_MAX));
     json_write_flag(line, "up", node->up);
     if (node->drain)
         json_write_flag(line, "drain", true);
@@ -235,7 +235,7 @@ void bridge_message_node(struct buf *line, const struct slurm_node *node)
     if (node->features && *node->features && json_can_say(node->features))
         json_write_text(line, "features", node->features);
     if (node->gres_used)
-        say_indexes(line, "used", used.indexes);
+        write_indexes(line, "used", used.indexes);
     json_write_close(line, '}');
     json_write_close(line, '}');
 }
@@ -255,17 +255,17 @@ void bridge_message_hello(struct buf *line, const struct slurm_site *site,
 }
 
 void bridge_message_done(struct buf *line, int64_t seq,
-                         const struct verb_result *answer, const char *text)
+                         const struct verb_result *result, const char *text)
 {
     json_write_open(line, NULL, '{');
     json_write_open(line, "done", '{');
     json_write_count(line, "seq", seq);
-    json_write_flag(line, "ok", answer->ok);
-    if (!answer->ok) {
+    json_write_flag(line, "ok", result->ok);
+    if (!result->ok) {
         json_write_text(line, "error",
-                        json_can_say(answer->error) ? answer->error : "?");
-        json_write_count(line, "code", answer->code);
-        json_write_flag(line, "transient", answer->transient);
+                        json_can_say(result->error) ? result->error : "?");
+        json_write_count(line, "code", result->code);
+        json_write_flag(line, "transient", result->transient);
     }
     if (text)
         json_write_text(line, "text", json_can_say(text) ? text : "");

@@ -1,4 +1,4 @@
-/* bridge_request.c - reading what berthd asks for. */
+/* bridge_request.c - read requests of berthd. */
 #include "slurm/bridge_request.h"
 
 #include <ctype.h>
@@ -14,15 +14,15 @@
 #include "base/error.h"
 #include "base/json.h"
 
-static const char *const verbs[] = {
+static const char *const verb_names[] = {
     [VERB_START] = "start",   [VERB_SIGNAL] = "signal", [VERB_EVICT] = "evict",
     [VERB_REVIVE] = "revive", [VERB_HOLD] = "hold",     [VERB_RELEASE] = "release",
     [VERB_CANCEL] = "cancel", [VERB_PARK] = "park",     [VERB_COMMENT] = "comment",
     [VERB_SCRIPT] = "script", [VERB_POLL] = "poll",
 };
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+#define VERB_COUNT (sizeof(verb_names) / sizeof(verb_names[0]))
 
-/* Those a job can be asked to save itself with; others are none of our business. */
+/* Signals that ask a job to checkpoint; others are refused. */
 static const struct {
     const char *name;
     int number;
@@ -45,7 +45,7 @@ static bool read_digits(const char **at)
     return *at > from && *at - from <= 10;
 }
 
-/* A number, or text: "123" or "123_4". */
+/* Read a number, or text: "123" or "123_4". */
 static int read_job(const struct json *json, struct bridge_request *request,
                     struct error *err)
 {
@@ -67,8 +67,8 @@ static int read_job(const struct json *json, struct bridge_request *request,
     return 0;
 }
 
-/* Names go into lists of Slurm's: no comma, bracket or blank that would mean another. */
-static bool is_node(const char *name)
+/* Names become parts of hostlists: a comma, bracket or blank would change their meaning. */
+static bool is_node_name(const char *name)
 {
     if (!name || *name == '\0' || *name == '-' || strlen(name) > 255)
         return false;
@@ -89,7 +89,7 @@ static int read_nodes(const struct json *json, struct arena *arena,
     buf_init(&list, BRIDGE_LINE_MAX);
     for (size_t i = 0; i < count; i++) {
         const char *name = json_as_text(json_item(json, i));
-        if (!is_node(name)) {
+        if (!is_node_name(name)) {
             buf_release(&list);
             return error_set(err, -EINVAL, "nodes: number %zu is no name of a node", i);
         }
@@ -101,7 +101,7 @@ static int read_nodes(const struct json *json, struct arena *arena,
     return 0;
 }
 
-/* A number that may be left out. */
+/* Read a number that may be absent. */
 static int read_number(const struct json *object, const char *key, uint32_t *number,
                        struct error *err)
 {
@@ -165,8 +165,8 @@ static int read_comment(const struct json *object, struct arena *arena,
     return 0;
 }
 
-static int read_rest(const struct json *object, struct arena *arena,
-                     struct bridge_request *request, struct error *err)
+static int read_verb_fields(const struct json *object, struct arena *arena,
+                            struct bridge_request *request, struct error *err)
 {
     if (request->verb == VERB_POLL)
         return 0;
@@ -208,9 +208,9 @@ static int read_object(const struct json *object, struct arena *arena,
         return error_set(err, -EINVAL, "seq: want a number");
     const char *name = json_as_text(json_get(object, "verb"));
     for (size_t i = 0; name && i < VERB_COUNT; i++)
-        if (strcmp(name, verbs[i]) == 0) {
+        if (strcmp(name, verb_names[i]) == 0) {
             request->verb = (enum bridge_verb)i;
-            return read_rest(object, arena, request, err);
+            return read_verb_fields(object, arena, request, err);
         }
     return error_set(err, -EINVAL, "verb: there is no '%.20s'", name ? name : "");
 }

@@ -1,40 +1,48 @@
 /*
  * commands.c - Slurm through scontrol, squeue and scancel.
  *
- * For sites that cannot build against their Slurm.  Each verb costs a process or two, each
- * look three; and a job that is leaving is only seen to be leaving, not what it will be.
+ * For sites that cannot build against their Slurm.  Each verb costs a process or two and
+ * each poll three; and the next state of a job that is completing is not known.
  */
 #include "slurm/slurm_driver.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "slurm/hostlist.h"
 #include "slurm/bridge_request.h"
 #include "slurm/scontrol.h"
-#include "slurm/spawn.h"
 
 #define OUTPUT_MAX_BYTES (256u << 20)
-#define PATIENCE_S 30
+#define TIMEOUT_S 30
+#define ERRORS_MAX_BYTES 65536
 #define PARKED_UNTIL "2036-12-31T00:00:00"
 
+extern char **environ;
+
 struct commands {
-    struct buf jobs, owners, nodes; /* what was printed last */
+    struct buf jobs, owners, nodes; /* the output of the last poll */
 };
 
-/* What Slurm says, with its number in slurm_errno.h. */
+/* Messages of Slurm, with their numbers in slurm_errno.h. */
 static const struct {
-    const char *says;
+    const char *text;
     int code;
     bool transient;
-} sayings[] = {
+} error_texts[] = {
     { "Unable to contact slurm controller", 1800, true },
     { "Protocol authentication error", 1007, true },
     { "Zero Bytes were transmitted", 5000, true },
@@ -53,20 +61,153 @@ static const struct {
 };
 
 enum {
-    SAYS_ALTERED = 2020,
-    SAYS_DONE = 2021,
-    SAYS_PENDING = 2024,
-    SAYS_NOT_PENDING = 2073,
-    SAYS_FINISHED = 2084,
+    CODE_ALTERED = 2020,
+    CODE_DONE = 2021,
+    CODE_PENDING = 2024,
+    CODE_NOT_PENDING = 2073,
+    CODE_FINISHED = 2084,
 };
 
-/* --- looking ------------------------------------------------------------------------ */
+/* --- running a command ---------------------------------------------------------------- */
 
-static int ask(const char *const *words, struct buf *output, struct error *err)
+struct command_pipes {
+    int out[2];
+    int err[2];
+};
+
+static int open_pipes(struct command_pipes *pipes, struct error *err)
+{
+    if (pipe2(pipes->out, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "pipe: %s", strerror(errno));
+    if (pipe2(pipes->err, O_CLOEXEC) == 0)
+        return 0;
+    close(pipes->out[0]);
+    close(pipes->out[1]);
+    return error_set(err, -EMFILE, "no more pipes");
+}
+
+static int start_command(const char *const *words, struct command_pipes *pipes,
+                         pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t about;
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGPIPE); /* berth-slurm ignores it, its children must not */
+    posix_spawn_file_actions_init(&files);
+    posix_spawnattr_init(&about);
+    posix_spawnattr_setsigmask(&about, &none);
+    posix_spawnattr_setsigdefault(&about, &usual);
+    posix_spawnattr_setflags(&about, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, pipes->out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&files, pipes->err[1], STDERR_FILENO);
+    int r = posix_spawnp(ret_pid, words[0], &files, &about,
+                         (char *const *)(uintptr_t)words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&about);
+    close(pipes->out[1]);
+    close(pipes->err[1]);
+    return -r;
+}
+
+/* Read both pipes until both are closed; false: it took too long. */
+static bool read_output(struct command_pipes *pipes, int64_t until_ms,
+                        struct buf *output, struct buf *said)
+{
+    struct pollfd wait[2] = { { .fd = pipes->out[0], .events = POLLIN },
+                              { .fd = pipes->err[0], .events = POLLIN } };
+    struct buf *to[2] = { output, said };
+    char bytes[65536];
+    while (wait[0].fd >= 0 || wait[1].fd >= 0) {
+        int64_t left = until_ms - clock_now_ms();
+        if (left <= 0)
+            return false;
+        if (poll(wait, 2, (int)left) < 0 && errno != EINTR)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            if (wait[i].fd < 0 || !(wait[i].revents & (POLLIN | POLLHUP | POLLERR)))
+                continue;
+            ssize_t n = read(wait[i].fd, bytes, sizeof(bytes));
+            if (n > 0)
+                buf_add(to[i], bytes, (size_t)n);
+            else if (n == 0 || errno != EINTR)
+                wait[i].fd = -1;
+        }
+    }
+    return true;
+}
+
+/* Copy the last line that is not empty, "scontrol: error: text" as "text". */
+static void copy_last_line(const struct buf *said, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (said->count == 0)
+        return;
+    const char *end = said->bytes + said->count;
+    while (end > said->bytes && (end[-1] == '\n' || end[-1] == ' '))
+        end--;
+    const char *from = end;
+    while (from > said->bytes && from[-1] != '\n')
+        from--;
+    for (const char *at; (at = memchr(from, ':', (size_t)(end - from))) != NULL;) {
+        size_t length = (size_t)(at - from);
+        bool label = length <= 10 && !memchr(from, ' ', length);
+        if (!label || at + 2 > end || at[1] != ' ')
+            break;
+        from = at + 2;
+    }
+    size_t count = (size_t)(end - from) < size ? (size_t)(end - from) : size - 1;
+    memcpy(text, from, count);
+    text[count] = '\0';
+}
+
+/*
+ * Run a command: its status, all of its output, and the last line of its errors without the
+ * program's name.  -ETIMEDOUT after 'seconds', when it is killed; -ENOENT: not installed.
+ */
+static int run_command(const char *const *words, int seconds, struct buf *output,
+                       char *said, size_t size, struct error *err)
+{
+    struct command_pipes pipes;
+    struct buf errors;
+    pid_t pid;
+    int status;
+    said[0] = '\0';
+    int r = open_pipes(&pipes, err);
+    if (r < 0)
+        return r;
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    r = start_command(words, &pipes, &pid);
+    if (r < 0)
+        error_set(err, r, "%s: %s", words[0], strerror(-r));
+    else {
+        bool ended = read_output(&pipes, clock_now_ms() + (int64_t)seconds * 1000,
+                                 output, &errors);
+        if (!ended)
+            kill(pid, SIGKILL);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+        copy_last_line(&errors, said, size);
+        r = !ended
+                ? error_set(err, -ETIMEDOUT, "%s: no answer in %d s", words[0], seconds)
+            : WIFEXITED(status) ? WEXITSTATUS(status)
+                                : 128 + WTERMSIG(status);
+    }
+    close(pipes.out[0]);
+    close(pipes.err[0]);
+    buf_release(&errors);
+    return r;
+}
+
+/* --- polling ------------------------------------------------------------------------ */
+
+static int run_query(const char *const *words, struct buf *output, struct error *err)
 {
     char said[200];
     buf_reset(output);
-    int r = spawn_wait(words, PATIENCE_S, output, said, sizeof(said), err);
+    int r = run_command(words, TIMEOUT_S, output, said, sizeof(said), err);
     if (r < 0)
         return r == -ENOENT ? r : -EAGAIN;
     if (r != 0)
@@ -76,72 +217,69 @@ static int ask(const char *const *words, struct buf *output, struct error *err)
     return 0;
 }
 
-static int commands_look(void *own, bool afresh, const struct slurm_observer *eyes,
-                         struct slurm_poll *ret_look, struct arena *scratch,
+static int commands_poll(void *own, bool all, const struct slurm_observer *observer,
+                         struct slurm_poll *ret_poll, struct arena *scratch,
                          struct error *err)
 {
     static const char *const nodes[] = { "scontrol", "-o",   "-d", "-a",
                                          "show",     "node", NULL };
     static const char *const jobs[] = { "scontrol", "-o",  "-d", "-a",
                                         "show",     "job", NULL };
-    /* After the jobs, so that it knows them all. */
+    /* After the jobs, so that it lists all of them. */
     static const char *const owners[] = { "squeue", "-h", "-a",    "-r", "-t",
                                           "all",    "-o", "%A %U", NULL };
     struct commands *self = own;
-    struct job_owners whose;
-    int r = ask(nodes, &self->nodes, err);
+    int r = run_query(nodes, &self->nodes, err);
     if (r == 0)
-        r = ask(jobs, &self->jobs, err);
+        r = run_query(jobs, &self->jobs, err);
     if (r == 0)
-        r = ask(owners, &self->owners, err);
+        r = run_query(owners, &self->owners, err);
     if (r < 0)
         return r;
-    job_owners_read(self->owners.bytes ? self->owners.bytes : "", self->owners.count,
-                    &whose);
     if (self->nodes.count > 0)
-        scontrol_nodes(self->nodes.bytes, eyes, scratch);
+        scontrol_nodes(self->nodes.bytes, observer, scratch);
     if (self->jobs.count > 0)
-        scontrol_jobs(self->jobs.bytes, &whose, eyes, scratch);
-    job_owners_release(&whose);
-    ret_look->jobs = ret_look->nodes = true;
+        scontrol_jobs(self->jobs.bytes, self->owners.bytes ? self->owners.bytes : "",
+                      self->owners.count, observer, scratch);
+    ret_poll->jobs = ret_poll->nodes = true;
     return 0;
 }
 
 /* --- verbs -------------------------------------------------------------------------- */
 
-/* Run it; what went wrong is in the answer. */
-static void order(const char *const *words, struct verb_result *answer,
-                  struct buf *output)
+/* Run a command; the result has the error. */
+static void run_verb(const char *const *words, struct verb_result *result,
+                     struct buf *output)
 {
     char said[200];
     struct error err = { "" };
     struct buf unwanted;
     buf_init(&unwanted, 65536);
-    int r = spawn_wait(words, PATIENCE_S, output ? output : &unwanted, said,
-                       sizeof(said), &err);
+    int r = run_command(words, TIMEOUT_S, output ? output : &unwanted, said,
+                        sizeof(said), &err);
     buf_release(&unwanted);
-    *answer = (struct verb_result){ .ok = true };
+    *result = (struct verb_result){ .ok = true };
     if (r < 0)
-        verb_result_fail(answer, 0, r == -ETIMEDOUT, "%s", err.text);
+        verb_result_fail(result, 0, r == -ETIMEDOUT, "%s", err.text);
     else if (r != 0) {
-        verb_result_fail(answer, 0, false, "%s", said[0] ? said : "it failed");
-        for (size_t i = 0; i < sizeof(sayings) / sizeof(sayings[0]); i++)
-            if (strstr(said, sayings[i].says)) {
-                answer->code = sayings[i].code;
-                answer->transient = sayings[i].transient;
+        verb_result_fail(result, 0, false, "%s", said[0] ? said : "it failed");
+        for (size_t i = 0; i < sizeof(error_texts) / sizeof(error_texts[0]); i++)
+            if (strstr(said, error_texts[i].text)) {
+                result->code = error_texts[i].code;
+                result->transient = error_texts[i].transient;
                 break;
             }
     }
 }
 
-static void forgive(struct verb_result *answer, int code)
+static void ignore_code(struct verb_result *result, int code)
 {
-    if (!answer->ok && answer->code == code)
-        *answer = (struct verb_result){ .ok = true };
+    if (!result->ok && result->code == code)
+        *result = (struct verb_result){ .ok = true };
 }
 
-/* One job, as the parser saw it. */
-struct sight {
+/* The state of one job. */
+struct job_status {
     const struct bridge_request *request;
     struct arena *scratch;
     bool seen;
@@ -171,51 +309,48 @@ static bool same_nodes(const char *nodes, const struct bridge_request *request,
     return true;
 }
 
-static void see_job(void *self, const struct slurm_job *job)
+static void store_status(void *self, const struct slurm_job *job)
 {
-    struct sight *sight = self;
-    const char *task = strchr(sight->request->job, '_');
+    struct job_status *status = self;
+    const char *task = strchr(status->request->job, '_');
     if (task ? job->array_task != strtoul(task + 1, NULL, 10)
-             : job->id != bridge_request_job_id(sight->request))
+             : job->id != bridge_request_job_id(status->request))
         return;
-    sight->seen = true;
-    sight->pending = strcmp(job->state, "PENDING") == 0;
-    sight->running = strcmp(job->state, "RUNNING") == 0;
-    sight->cancelled = strcmp(job->state, "CANCELLED") == 0;
-    sight->completing = job->completing;
-    sight->runs_there =
-        sight->running && same_nodes(job->nodes, sight->request, sight->scratch);
-    sight->bad_constraints = job->reason && strcmp(job->reason, "BadConstraints") == 0;
+    status->seen = true;
+    status->pending = strcmp(job->state, "PENDING") == 0;
+    status->running = strcmp(job->state, "RUNNING") == 0;
+    status->cancelled = strcmp(job->state, "CANCELLED") == 0;
+    status->completing = job->completing;
+    status->runs_there =
+        status->running && same_nodes(job->nodes, status->request, status->scratch);
+    status->bad_constraints = job->reason && strcmp(job->reason, "BadConstraints") == 0;
 }
 
-static void see_doubt(void *self, uint32_t id, const char *why)
+static void ignore_unreadable(void *self, uint32_t id, const char *why)
 {
 }
 
-/* The state of one job, for the verbs that depend on it. */
-static struct sight peek(const struct bridge_request *request, struct arena *scratch)
+/* Query the state of one job, for the verbs that depend on it. */
+static struct job_status query_job(const struct bridge_request *request,
+                                   struct arena *scratch)
 {
-    struct sight sight = { .request = request, .scratch = scratch };
-    const struct slurm_observer eyes = { .self = &sight,
-                                         .job = see_job,
-                                         .doubt = see_doubt };
+    struct job_status status = { .request = request, .scratch = scratch };
+    const struct slurm_observer observer = { .self = &status,
+                                             .job = store_status,
+                                             .unreadable = ignore_unreadable };
     const char *const show[] = { "scontrol", "-o",         "-d", "show",
                                  "job",      request->job, NULL };
     const char *const owner[] = { "squeue", "-h",         "-a", "-r",    "-t", "all",
                                   "-j",     request->job, "-o", "%A %U", NULL };
     struct buf jobs, owners;
-    struct job_owners whose;
     buf_init(&jobs, 1 << 24);
     buf_init(&owners, 1 << 20);
-    if (ask(show, &jobs, NULL) == 0 && ask(owner, &owners, NULL) == 0 &&
-        jobs.count > 0 && owners.count > 0) {
-        job_owners_read(owners.bytes, owners.count, &whose);
-        scontrol_jobs(jobs.bytes, &whose, &eyes, scratch);
-        job_owners_release(&whose);
-    }
+    if (run_query(show, &jobs, NULL) == 0 && run_query(owner, &owners, NULL) == 0 &&
+        jobs.count > 0 && owners.count > 0)
+        scontrol_jobs(jobs.bytes, owners.bytes, owners.count, &observer, scratch);
     buf_release(&jobs);
     buf_release(&owners);
-    return sight;
+    return status;
 }
 
 #define WORDS_MAX 16
@@ -242,8 +377,8 @@ static void add_number(struct command_words *words, const char *key, uint32_t nu
         add_word(words, key, text);
 }
 
-static struct command_words update_of(const struct bridge_request *request,
-                                      struct arena *scratch)
+static struct command_words make_update(const struct bridge_request *request,
+                                        struct arena *scratch)
 {
     struct command_words words = { .list = { "scontrol", "update" },
                                    .count = 2,
@@ -252,20 +387,22 @@ static struct command_words update_of(const struct bridge_request *request,
     return words;
 }
 
-static void release(const struct bridge_request *request, struct verb_result *answer)
+static void release_job(const struct bridge_request *request,
+                        struct verb_result *result)
 {
     const char *const words[] = { "scontrol", "release", request->job, NULL };
-    order(words, answer, NULL);
+    run_verb(words, result, NULL);
 }
 
 /*
- * scontrol cannot lift a hold and say where in one request.  First the place, with the hold
- * confirmed: a job with bad constraints would come alive too early otherwise.
+ * Set the nodes and the begin time of a job, and keep it held: scontrol cannot do this and
+ * release the job in one request, and without the hold a job with bad constraints would
+ * start too early.
  */
-static void pin(const struct bridge_request *request, const char *begin,
-                struct verb_result *answer, struct arena *scratch)
+static void set_placement(const struct bridge_request *request, const char *begin,
+                          struct verb_result *result, struct arena *scratch)
 {
-    struct command_words words = update_of(request, scratch);
+    struct command_words words = make_update(request, scratch);
     char range[40];
     add_word(&words, "Priority=", "0");
     add_word(&words, "StartTime=", begin);
@@ -279,121 +416,123 @@ static void pin(const struct bridge_request *request, const char *begin,
     add_number(&words, "Gres=gpu:", request->gpus_per_node);
     add_number(&words, "NumTasks=", request->tasks);
     add_number(&words, "NumCPUs=", request->cpus);
-    order(words.list, answer, NULL);
+    run_verb(words.list, result, NULL);
 }
 
-static void start(const struct bridge_request *request, struct verb_result *answer,
-                  struct arena *scratch)
+static void start_job(const struct bridge_request *request, struct verb_result *result,
+                      struct arena *scratch)
 {
-    struct sight sight = peek(request, scratch);
-    if (sight.runs_there)
+    struct job_status status = query_job(request, scratch);
+    if (status.runs_there)
         return;
-    if (sight.completing) {
-        verb_result_fail(answer, SAYS_ALTERED, true,
+    if (status.completing) {
+        verb_result_fail(result, CODE_ALTERED, true,
                          "the job has not left its last nodes yet");
         return;
     }
-    pin(request, "now", answer, scratch);
-    if (answer->ok)
-        release(request, answer);
+    set_placement(request, "now", result, scratch);
+    if (result->ok)
+        release_job(request, result);
 }
 
-static void evict(const struct bridge_request *request, struct verb_result *answer)
+static void requeue_job(const struct bridge_request *request,
+                        struct verb_result *result)
 {
-    /* Incomplete: never bring back a job that has ended or was cancelled. */
+    /* Incomplete: never requeue a job that has ended or was cancelled. */
     const char *const words[] = { "scontrol", "requeuehold", "Incomplete", request->job,
                                   NULL };
-    order(words, answer, NULL);
-    forgive(answer, SAYS_PENDING);
-    forgive(answer, SAYS_DONE);
-    forgive(answer, SAYS_FINISHED);
-    forgive(answer, SAYS_ALTERED);
+    run_verb(words, result, NULL);
+    ignore_code(result, CODE_PENDING);
+    ignore_code(result, CODE_DONE);
+    ignore_code(result, CODE_FINISHED);
+    ignore_code(result, CODE_ALTERED);
 }
 
-/* Only one that has ended, and not because somebody wanted it gone. */
-static void revive(const struct bridge_request *request, struct verb_result *answer,
-                   struct arena *scratch)
+/* Requeue a job that has ended, unless it was cancelled. */
+static void requeue_ended_job(const struct bridge_request *request,
+                              struct verb_result *result, struct arena *scratch)
 {
-    struct sight sight = peek(request, scratch);
-    if (sight.running || sight.pending)
+    struct job_status status = query_job(request, scratch);
+    if (status.running || status.pending)
         return;
-    if (sight.completing) {
-        verb_result_fail(answer, SAYS_ALTERED, true,
+    if (status.completing) {
+        verb_result_fail(result, CODE_ALTERED, true,
                          "the job has not left its nodes yet");
         return;
     }
-    if (!sight.seen || sight.cancelled) {
-        verb_result_fail(answer, 0, false, "the job is gone for good");
+    if (!status.seen || status.cancelled) {
+        verb_result_fail(result, 0, false, "the job is gone for good");
         return;
     }
     const char *const words[] = { "scontrol", "requeuehold", request->job, NULL };
-    order(words, answer, NULL);
-    forgive(answer, SAYS_PENDING);
+    run_verb(words, result, NULL);
+    ignore_code(result, CODE_PENDING);
 }
 
-/* scancel tries again for half a minute where there is nobody to be told. */
-static void signal_job(const struct bridge_request *request, struct verb_result *answer,
+/* Of a job that does not run, scancel would retry for half a minute: check first. */
+static void signal_job(const struct bridge_request *request, struct verb_result *result,
                        struct arena *scratch)
 {
     static const char *const flags[] = {
         [SIGNAL_BATCH] = "--batch", [SIGNAL_STEPS] = "--quiet", [SIGNAL_ALL] = "--full"
     };
     char number[32];
-    if (!peek(request, scratch).running) {
-        verb_result_fail(answer, SAYS_ALTERED, true, "the job does not run");
+    if (!query_job(request, scratch).running) {
+        verb_result_fail(result, CODE_ALTERED, true, "the job does not run");
         return;
     }
     snprintf(number, sizeof(number), "--signal=%d", request->signal);
     const char *const words[] = { "scancel", number, flags[request->to], request->job,
                                   NULL };
-    order(words, answer, NULL);
+    run_verb(words, result, NULL);
 }
 
-static void cancel(const struct bridge_request *request, struct verb_result *answer)
+static void cancel_job(const struct bridge_request *request, struct verb_result *result)
 {
     const char *const words[] = { "scancel", request->job, NULL };
-    order(words, answer, NULL);
-    forgive(answer, SAYS_DONE);
-    forgive(answer, SAYS_FINISHED);
+    run_verb(words, result, NULL);
+    ignore_code(result, CODE_DONE);
+    ignore_code(result, CODE_FINISHED);
 }
 
-static void comment(const struct bridge_request *request, struct verb_result *answer,
-                    struct arena *scratch)
+static void set_comment(const struct bridge_request *request,
+                        struct verb_result *result, struct arena *scratch)
 {
-    struct command_words words = update_of(request, scratch);
-    if (peek(request, scratch).bad_constraints)
+    struct command_words words = make_update(request, scratch);
+    if (query_job(request, scratch).bad_constraints)
         add_word(&words, "Priority=", "0");
     add_word(&words, "AdminComment=", request->text);
-    order(words.list, answer, NULL);
+    run_verb(words.list, result, NULL);
 }
 
-static void script(const struct bridge_request *request, struct verb_result *answer,
-                   struct buf *text)
+static void read_script(const struct bridge_request *request,
+                        struct verb_result *result, struct buf *text)
 {
     const char *const words[] = { "scontrol",   "write", "batch_script",
                                   request->job, "-",     NULL };
-    order(words, answer, text);
-    if (answer->ok && text->count == 0) /* scontrol says why, and that all is well */
-        verb_result_fail(answer, 0, false, "there is no script of job %s",
+    run_verb(words, result, text);
+    if (result->ok && text->count == 0) /* scontrol prints the reason, with status 0 */
+        verb_result_fail(result, 0, false, "there is no script of job %s",
                          request->job);
 }
 
-static void hold(const struct bridge_request *request, struct verb_result *answer,
-                 struct arena *scratch)
+static void hold_job(const struct bridge_request *request, struct verb_result *result,
+                     struct arena *scratch)
 {
-    struct command_words words = update_of(request, scratch);
+    struct command_words words = make_update(request, scratch);
     add_word(&words, "Priority=", "0");
     if (request->unpin)
         add_word(&words, "ReqNodeList=", "");
-    order(words.list, answer, NULL);
-    if (!answer->ok || !request->theirs)
+    run_verb(words.list, result, NULL);
+    if (!result->ok || !request->theirs)
         return;
     const char *const theirs[] = { "scontrol", "uhold", request->job, NULL };
-    order(theirs, answer, NULL);
+    run_verb(theirs, result, NULL);
 }
 
-/* As scontrol reads a time. */
-static const char *begin_of(const struct bridge_request *request, struct arena *scratch)
+/* The begin time in the format of scontrol. */
+static const char *format_begin(const struct bridge_request *request,
+                                struct arena *scratch)
 {
     time_t at = (time_t)request->begin;
     struct tm date;
@@ -404,52 +543,52 @@ static const char *begin_of(const struct bridge_request *request, struct arena *
     return text;
 }
 
-static void commands_carry_out(void *own, const struct bridge_request *request,
-                               struct verb_result *answer, struct buf *text,
-                               struct arena *scratch)
+static void commands_execute(void *own, const struct bridge_request *request,
+                             struct verb_result *result, struct buf *text,
+                             struct arena *scratch)
 {
     switch (request->verb) {
     case VERB_START:
-        start(request, answer, scratch);
+        start_job(request, result, scratch);
         break;
     case VERB_SIGNAL:
-        signal_job(request, answer, scratch);
+        signal_job(request, result, scratch);
         break;
     case VERB_EVICT:
-        evict(request, answer);
+        requeue_job(request, result);
         break;
     case VERB_REVIVE:
-        revive(request, answer, scratch);
+        requeue_ended_job(request, result, scratch);
         break;
     case VERB_HOLD:
-        hold(request, answer, scratch);
+        hold_job(request, result, scratch);
         break;
     case VERB_RELEASE:
-        pin(request, begin_of(request, scratch), answer, scratch);
-        if (answer->ok)
-            release(request, answer);
-        forgive(answer, SAYS_NOT_PENDING); /* it runs: nothing is left to release */
+        set_placement(request, format_begin(request, scratch), result, scratch);
+        if (result->ok)
+            release_job(request, result);
+        ignore_code(result, CODE_NOT_PENDING); /* the job runs already */
         break;
     case VERB_PARK:
-        pin(request, PARKED_UNTIL, answer, scratch);
-        if (answer->ok)
-            release(request, answer);
+        set_placement(request, PARKED_UNTIL, result, scratch);
+        if (result->ok)
+            release_job(request, result);
         break;
     case VERB_CANCEL:
-        cancel(request, answer);
+        cancel_job(request, result);
         break;
     case VERB_COMMENT:
-        comment(request, answer, scratch);
+        set_comment(request, result, scratch);
         break;
     case VERB_SCRIPT:
-        script(request, answer, text);
+        read_script(request, result, text);
         break;
     case VERB_POLL:
         break; /* not for drivers */
     }
 }
 
-/* --- beginning ---------------------------------------------------------------------- */
+/* --- start -------------------------------------------------------------------------- */
 
 static int commands_site(void *own, struct slurm_site *ret_site, struct error *err)
 {
@@ -457,7 +596,7 @@ static int commands_site(void *own, struct slurm_site *ret_site, struct error *e
     struct buf text;
     char number[64];
     buf_init(&text, 1 << 20);
-    int r = ask(words, &text, err);
+    int r = run_query(words, &text, err);
     if (r == 0 && text.count > 0) {
         const char *said = text.bytes;
         scontrol_setting(said, "SLURM_VERSION", ret_site->version,
@@ -483,7 +622,7 @@ static int commands_site(void *own, struct slurm_site *ret_site, struct error *e
     return r;
 }
 
-/* What the user has set for himself must not change what we read. */
+/* Variables that the user has set must not change the output that is parsed. */
 static int commands_open(void *own, struct error *err)
 {
     static const char *const unset[] = {
@@ -517,6 +656,6 @@ const struct slurm_driver slurm_driver_commands = {
     .self_size = sizeof(struct commands),
     .open = commands_open,
     .site = commands_site,
-    .look = commands_look,
-    .carry_out = commands_carry_out,
+    .poll = commands_poll,
+    .execute = commands_execute,
 };

@@ -1,4 +1,4 @@
-/* gres.c - reading generic resources. */
+/* gres.c - parse generic resources. */
 #include "slurm/gres.h"
 
 #include <ctype.h>
@@ -9,14 +9,14 @@
 /* Far beyond any machine, and small enough that products of three of them fit. */
 #define COUNT_MAX (UINT64_C(1) << 20)
 
-/* A piece of a text. */
+/* A part of a text. */
 struct gres_piece {
     const char *at;
     size_t count;
 };
 
-/* Where an item ends: at a comma or semicolon outside of parentheses. */
-static size_t item_length(const char *text)
+/* The length of an item, which ends at a comma or semicolon outside of parentheses. */
+static size_t find_item_end(const char *text)
 {
     size_t i = 0;
     for (bool inside = false; text[i] && (inside || (text[i] != ',' && text[i] != ';'));
@@ -28,7 +28,7 @@ static size_t item_length(const char *text)
     return i;
 }
 
-/* Up to the next separator, which is skipped as well. */
+/* Take the part up to the next separator, which is skipped. */
 static struct gres_piece next_piece(struct gres_piece *rest)
 {
     struct gres_piece piece = { rest->at, 0 };
@@ -40,12 +40,12 @@ static struct gres_piece next_piece(struct gres_piece *rest)
     return piece;
 }
 
-static bool is(struct gres_piece piece, const char *word)
+static bool piece_is(struct gres_piece piece, const char *word)
 {
     return strlen(word) == piece.count && memcmp(piece.at, word, piece.count) == 0;
 }
 
-/* "4", "2K"; a type may begin with a digit ("2080ti"), so all of it has to be a number. */
+/* Read "4" or "2K"; a type may start with a digit ("2080ti"), so all of it must match. */
 static bool read_count(struct gres_piece piece, uint64_t *ret_count)
 {
     static const char units[] = "KMGT";
@@ -70,7 +70,7 @@ static bool read_count(struct gres_piece piece, uint64_t *ret_count)
     return i == piece.count && count <= COUNT_MAX;
 }
 
-/* "(IDX:0-1,3)" to bits; other parentheses, such as sockets, say nothing of numbers. */
+/* Read "(IDX:0-1,3)" as bits; other parentheses, such as sockets, have no indexes. */
 static uint64_t read_indexes(struct gres_piece inside)
 {
     uint64_t bits = 0;
@@ -96,7 +96,7 @@ static uint64_t read_indexes(struct gres_piece inside)
     return bits;
 }
 
-/* Kept as plain ASCII: it goes into JSON. */
+/* The type is kept as plain ASCII: it goes into JSON. */
 static void add_type(struct gres *gres, struct gres_piece type)
 {
     char name[GRES_TYPE_BYTES] = "";
@@ -118,7 +118,7 @@ static void add_item(struct gres *gres, const char *name, struct gres_piece item
             inside.count--;
         item.count = before;
         struct gres_piece head = item, first = next_piece(&head);
-        if (is(first, name))
+        if (piece_is(first, name))
             gres->indexes |= read_indexes(inside);
     }
     if (item.count >= 5 && memcmp(item.at, "gres", 4) == 0 &&
@@ -126,9 +126,9 @@ static void add_item(struct gres *gres, const char *name, struct gres_piece item
         item.at += 5;
         item.count -= 5;
     }
-    if (!is(next_piece(&item), name))
+    if (!piece_is(next_piece(&item), name))
         return;
-    uint64_t count = 1; /* "gpu" and "gpu:v100" are one */
+    uint64_t count = 1; /* of "gpu" and "gpu:v100" */
     if (item.count > 0) {
         struct gres_piece word = next_piece(&item);
         if (!read_count(word, &count)) {
@@ -144,7 +144,7 @@ void gres_read(const char *text, const char *name, struct gres *ret_gres)
 {
     *ret_gres = (struct gres){ 0 };
     while (text && *text) {
-        size_t length = item_length(text);
+        size_t length = find_item_end(text);
         add_item(ret_gres, name, (struct gres_piece){ text, length });
         text += length;
         if (*text)
@@ -152,25 +152,26 @@ void gres_read(const char *text, const char *name, struct gres *ret_gres)
     }
 }
 
-static uint64_t at_least_one(uint32_t number)
+static uint64_t count_or_one(uint32_t number)
 {
     if (number == 0 || number == SLURM_NONE)
         return 1;
     return number < COUNT_MAX ? number : COUNT_MAX;
 }
 
-/* The number for the whole gang, from the first place that says one. */
-static uint64_t whole(const struct slurm_job *job, const char *name, struct gres *said)
+/* The number for the whole job, from the first field that has one. */
+static uint64_t sum_for_job(const struct slurm_job *job, const char *name,
+                            struct gres *said)
 {
-    uint64_t nodes = at_least_one(job->min_nodes);
+    uint64_t nodes = count_or_one(job->min_nodes);
     const struct {
         const char *text;
         uint64_t times;
     } places[] = {
         { job->tres_per_job, 1 },
         { job->tres_per_node, nodes },
-        { job->tres_per_task, at_least_one(job->tasks) },
-        { job->tres_per_socket, nodes * at_least_one(job->sockets_per_node) },
+        { job->tres_per_task, count_or_one(job->tasks) },
+        { job->tres_per_socket, nodes * count_or_one(job->sockets_per_node) },
     };
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         gres_read(places[i].text, name, said);
@@ -180,18 +181,18 @@ static uint64_t whole(const struct slurm_job *job, const char *name, struct gres
     return 0;
 }
 
-void gres_of_job(const struct slurm_job *job, struct job_gres *ret_gang)
+void gres_of_job(const struct slurm_job *job, struct job_gres *ret_gres)
 {
     struct gres gpus, shards, node;
-    *ret_gang = (struct job_gres){ 0 };
-    ret_gang->gpus = whole(job, "gpu", &gpus);
-    ret_gang->shards = whole(job, "shard", &shards);
-    ret_gang->mixed = gpus.mixed;
-    memcpy(ret_gang->type, gpus.type, sizeof(gpus.type));
+    *ret_gres = (struct job_gres){ 0 };
+    ret_gres->gpus = sum_for_job(job, "gpu", &gpus);
+    ret_gres->shards = sum_for_job(job, "shard", &shards);
+    ret_gres->mixed = gpus.mixed;
+    memcpy(ret_gres->type, gpus.type, sizeof(gpus.type));
     gres_read(job->tres_per_node, "gpu", &node);
-    ret_gang->gpus_per_node = node.count;
+    ret_gres->gpus_per_node = node.count;
     if (node.count == 0 && job->tasks_per_node > 0 && !job->tres_per_job) {
         gres_read(job->tres_per_task, "gpu", &node);
-        ret_gang->gpus_per_node = node.count * job->tasks_per_node;
+        ret_gres->gpus_per_node = node.count * job->tasks_per_node;
     }
 }

@@ -1,8 +1,8 @@
 /*
- * hostlist.c - "n[1-3,07]" to "n1 n2 n3 n07".
+ * hostlist.c - expand "n[1-3,07]" to "n1 n2 n3 n07".
  *
- * A name may hold several brackets, "r[1-2]n[1-2]", which are gone through from the left.
- * Numbers keep the width they are written with.
+ * A name may contain several brackets, "r[1-2]n[1-2]", which are expanded from the left.
+ * Numbers keep their width.
  */
 #include "slurm/hostlist.h"
 
@@ -23,7 +23,7 @@
 
 struct hostlist_work {
     struct arena *arena;
-    const char **names; /* ours until the end */
+    const char **names; /* freed at the end */
     uint32_t count;
     uint32_t room;
 };
@@ -54,7 +54,7 @@ static bool read_number(const char **at, uint64_t *ret_number, int *ret_width)
     return *at > from;
 }
 
-/* "1" or "1-3", and what follows it: a comma or the end of the bracket. */
+/* Read "1" or "1-3", followed by a comma or the end of the bracket. */
 static bool read_range(const char **at, struct hostlist_range *range)
 {
     int width;
@@ -69,8 +69,8 @@ static bool read_range(const char **at, struct hostlist_range *range)
     return **at == ',' || **at == ']';
 }
 
-/* Names are plain ASCII: they become parts of lists, of commands and of JSON. */
-static bool is_plain(const char *word, size_t count)
+/* Names must be plain ASCII: they become parts of lists, commands and JSON. */
+static bool is_plain_name(const char *word, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!isalnum((unsigned char)word[i]) && !strchr("-._:", word[i]))
@@ -78,13 +78,13 @@ static bool is_plain(const char *word, size_t count)
     return true;
 }
 
-/* All names that 'word' (of 'count' bytes) stands for, behind what is in 'name'. */
+/* Add all names of 'word' (of 'count' bytes), each after the 'used' bytes of 'name'. */
 static int expand_word(struct hostlist_work *work, char *name, size_t used,
                        const char *word, size_t count)
 {
     const char *open = memchr(word, '[', count);
     size_t plain = open ? (size_t)(open - word) : count;
-    if (used + plain + DIGITS_MAX >= NAME_MAX_BYTES || !is_plain(word, plain))
+    if (used + plain + DIGITS_MAX >= NAME_MAX_BYTES || !is_plain_name(word, plain))
         return -EINVAL;
     memcpy(name + used, word, plain);
     used += plain;
@@ -112,8 +112,8 @@ static int expand_word(struct hostlist_work *work, char *name, size_t used,
     }
 }
 
-/* Where a word ends: at a comma that is not in a bracket. */
-static size_t word_length(const char *text)
+/* The length of a word, which ends at a comma outside of brackets. */
+static size_t find_word_end(const char *text)
 {
     size_t depth = 0, i = 0;
     for (; text[i] && (text[i] != ',' || depth > 0); i++)
@@ -128,7 +128,7 @@ static int expand_all(struct hostlist_work *work, const char *text)
 {
     char name[NAME_MAX_BYTES];
     while (*text) {
-        size_t length = word_length(text);
+        size_t length = find_word_end(text);
         int r = expand_word(work, name, 0, text, length);
         if (r < 0)
             return r;

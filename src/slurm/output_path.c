@@ -1,4 +1,4 @@
-/* output_path.c - where a job's output goes, from the pattern its owner gave. */
+/* output_path.c - expand the pattern of a job's output file, as sbatch does. */
 #include "slurm/output_path.h"
 
 #include <ctype.h>
@@ -12,14 +12,14 @@
 #include "slurm/hostlist.h"
 #include "slurm/slurm_record.h"
 
-#define WIDTH_MAX 10 /* Slurm's own */
+#define WIDTH_MAX 10 /* Slurm's limit */
 
 static void add_number(struct buf *path, uint32_t number, int width)
 {
     buf_print(path, "%0*" PRIu32, width, number);
 }
 
-/* The first of its nodes: that is where its script runs. */
+/* Add the first node, where the batch script runs. */
 static bool add_node(struct buf *path, const char *nodes, struct arena *scratch)
 {
     struct hostlist list;
@@ -30,9 +30,9 @@ static bool add_node(struct buf *path, const char *nodes, struct arena *scratch)
     return true;
 }
 
-/* What one place holder stands for; false: nothing that is known. */
-static bool add_one(struct buf *path, char what, int width,
-                    const struct output_fields *names, struct arena *scratch)
+/* Add the value of one placeholder; false: it is not known. */
+static bool add_placeholder(struct buf *path, char what, int width,
+                            const struct output_fields *names, struct arena *scratch)
 {
     switch (what) {
     case 'j':
@@ -56,7 +56,7 @@ static bool add_one(struct buf *path, char what, int width,
     case 'N':
         return add_node(path, names->nodes, scratch);
     case 'n':
-    case 't': /* of the batch script: always the first */
+    case 't': /* of the batch script: always 0 */
         add_number(path, 0, width);
         return true;
     case '%':
@@ -75,7 +75,7 @@ const char *output_path_expand(const char *pattern, const struct output_fields *
     buf_text(&path, "");
     if (pattern[0] != '/' && names->folder)
         buf_print(&path, "%s/", names->folder);
-    bool plain = strchr(pattern, '\\') != NULL; /* then sbatch fills nothing in */
+    bool plain = strchr(pattern, '\\') != NULL; /* then sbatch expands nothing */
     for (const char *at = pattern; *at; at++) {
         char *end = NULL;
         long width = at[0] == '%' && isdigit((unsigned char)at[1])
@@ -83,8 +83,8 @@ const char *output_path_expand(const char *pattern, const struct output_fields *
                          : 0;
         const char *what = end ? end : at + 1;
         if (at[0] == '%' && *what && !plain &&
-            add_one(&path, *what, (int)(width < WIDTH_MAX ? width : WIDTH_MAX), names,
-                    scratch))
+            add_placeholder(&path, *what, (int)(width < WIDTH_MAX ? width : WIDTH_MAX),
+                            names, scratch))
             at = what;
         else if (!plain || at[0] != '\\')
             buf_add(&path, at, 1);

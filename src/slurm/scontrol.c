@@ -1,4 +1,4 @@
-/* scontrol.c - taking apart what scontrol printed. */
+/* scontrol.c - parse the output of scontrol. */
 #include "slurm/scontrol.h"
 
 #include <ctype.h>
@@ -8,9 +8,10 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "slurm/slurm_driver.h"
 
-/* Values of one word.  The first ones must be there, once. */
+/* Keys with values of one word.  Those before KEY_MUST_COUNT must occur exactly once. */
 enum scontrol_key {
     KEY_USER,
     KEY_PRIORITY,
@@ -49,7 +50,7 @@ enum scontrol_key {
     KEY_COUNT,
 };
 
-static const char *const keys[KEY_COUNT] = {
+static const char *const key_names[KEY_COUNT] = {
     [KEY_USER] = "UserId",
     [KEY_PRIORITY] = "Priority",
     [KEY_STATE] = "JobState",
@@ -85,19 +86,24 @@ static const char *const keys[KEY_COUNT] = {
     [KEY_TRES_TASK] = "TresPerTask",
 };
 
-/* Where a value that may hold blanks ends: before one of these. */
-static const char *const after_text[] = {
+/* A value that may contain blanks ends before one of these keys. */
+static const char *const keys_after_text[] = {
     "UserId",        "Comment",     "AdminComment", "SystemComment", "Extra",
     "StdErr",        "StdIn",       "StdOut",       "Power",         "WorkDir",
     "MailUser",      "MailType",    "TresPerJob",   "TresPerNode",   "TresPerSocket",
     "TresPerTask",   "CpusPerTres", "MemPerTres",   "TresBind",      "TresFreq",
     "NtasksPerTRES", "Switches",    "Nodes",        "SubmitLine",
 };
-#define AFTER_TEXT_COUNT (sizeof(after_text) / sizeof(after_text[0]))
+#define AFTER_TEXT_COUNT (sizeof(keys_after_text) / sizeof(keys_after_text[0]))
 
 /* --- owners ------------------------------------------------------------------------- */
 
-void job_owners_read(const char *text, size_t count, struct job_owners *owners)
+/* The owner of each job: "JOB UID" on each line, from squeue. */
+struct job_owners {
+    struct map uid_of;
+};
+
+static void read_owners(const char *text, size_t count, struct job_owners *owners)
 {
     const char *end = text + count;
     *owners = (struct job_owners){ 0 };
@@ -117,14 +123,9 @@ void job_owners_read(const char *text, size_t count, struct job_owners *owners)
     }
 }
 
-void job_owners_release(struct job_owners *owners)
-{
-    map_release(&owners->uid_of);
-}
-
 /* --- finding values ----------------------------------------------------------------- */
 
-/* The next "KEY=" at the beginning of a word; what follows it, or NULL. */
+/* Find the next "KEY=" at the start of a word; returns what follows it, or NULL. */
 static char *find_key(char *text, const char *key)
 {
     size_t length = strlen(key);
@@ -134,8 +135,8 @@ static char *find_key(char *text, const char *key)
     return NULL;
 }
 
-/* A copy of one word; NULL where Slurm says that there is none. */
-static const char *word_at(const char *value, struct arena *scratch)
+/* Copy one word; NULL where Slurm prints "(null)" or "N/A". */
+static const char *copy_word(const char *value, struct arena *scratch)
 {
     size_t length = strcspn(value, " \t\n");
     if (length == 0 || (length == 6 && memcmp(value, "(null)", 6) == 0) ||
@@ -146,14 +147,14 @@ static const char *word_at(const char *value, struct arena *scratch)
     return word;
 }
 
-/* A copy of a value that may hold blanks. */
-static const char *text_at(char *value, struct arena *scratch)
+/* Copy a value that may contain blanks. */
+static const char *copy_text(char *value, struct arena *scratch)
 {
     char *end = value + strlen(value);
     for (size_t i = 0; i < AFTER_TEXT_COUNT; i++) {
-        char *next = find_key(value, after_text[i]);
-        if (next && next - strlen(after_text[i]) - 1 < end && next > value)
-            end = next - strlen(after_text[i]) - 1;
+        char *next = find_key(value, keys_after_text[i]);
+        if (next && next - strlen(keys_after_text[i]) - 1 < end && next > value)
+            end = next - strlen(keys_after_text[i]) - 1;
     }
     while (end > value && isspace((unsigned char)end[-1]))
         end--;
@@ -164,21 +165,21 @@ static const char *text_at(char *value, struct arena *scratch)
     return text;
 }
 
-/* A path; it is for its owner's eyes only, so that of a strange name is no harm. */
-static const char *path_at(char *record, const char *key, struct arena *scratch)
+/* Copy a path.  Only the owner sees it, so a forged one does no harm. */
+static const char *copy_path(char *record, const char *key, struct arena *scratch)
 {
     char *value = find_key(record, key);
-    return value ? text_at(value, scratch) : NULL;
+    return value ? copy_text(value, scratch) : NULL;
 }
 
-static uint32_t number_at(const char *text)
+static uint32_t parse_number(const char *text)
 {
     unsigned long number = text ? strtoul(text, NULL, 10) : 0;
     return number < SLURM_NONE ? (uint32_t)number : 0;
 }
 
-/* Seconds since 1970, or a date in local time. */
-static int64_t time_at(const char *text)
+/* Parse seconds since 1970, or a date in local time. */
+static int64_t parse_time(const char *text)
 {
     struct tm date = { .tm_isdst = -1 };
     if (!text || !isdigit((unsigned char)*text))
@@ -190,8 +191,8 @@ static int64_t time_at(const char *text)
     return (int64_t)mktime(&date);
 }
 
-/* "10:00", "1:00:00", "2-00:00:00"; 0 for UNLIMITED. */
-static int64_t span_at(const char *text)
+/* Parse "10:00", "1:00:00", "2-00:00:00"; 0 for UNLIMITED. */
+static int64_t parse_duration(const char *text)
 {
     int64_t days = 0, parts[3] = { 0, 0, 0 };
     int count = 0;
@@ -214,8 +215,8 @@ static int64_t span_at(const char *text)
     return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
 }
 
-/* "5G", "100M", "0"; Slurm's numbers are mebibytes. */
-static uint64_t mebibytes_at(const char *text)
+/* Parse "5G", "100M", "0"; numbers without a unit are mebibytes. */
+static uint64_t parse_mebibytes(const char *text)
 {
     char *end;
     double number = text ? strtod(text, &end) : 0;
@@ -235,7 +236,7 @@ static uint64_t mebibytes_at(const char *text)
 
 /* --- jobs --------------------------------------------------------------------------- */
 
-/* The words of scontrol hide what a job will be behind what it is doing. */
+/* Read the state; while a job is leaving, scontrol does not print what it will be. */
 static void read_state(struct slurm_job *job, const char *state)
 {
     static const char *const pending[] = { "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL };
@@ -257,7 +258,7 @@ static void read_state(struct slurm_job *job, const char *state)
         }
 }
 
-/* "nobody(65534)" */
+/* Read "nobody(65534)". */
 static bool read_user(struct slurm_job *job, const char *text, struct arena *scratch)
 {
     const char *open = text ? strrchr(text, '(') : NULL;
@@ -266,11 +267,11 @@ static bool read_user(struct slurm_job *job, const char *text, struct arena *scr
     char *name = arena_text(scratch, text);
     name[open - text] = '\0';
     job->user = name;
-    job->uid = number_at(open + 1);
+    job->uid = parse_number(open + 1);
     return true;
 }
 
-/* "3" is a task; "1-3,5-9%3" are those without a record of their own, at most 3 at once. */
+/* "3" is a task; "1-3,5-9%3" are tasks without their own record, at most 3 at once. */
 static void read_array(struct slurm_job *job, const char *const *words,
                        struct arena *scratch)
 {
@@ -278,15 +279,15 @@ static void read_array(struct slurm_job *job, const char *const *words,
     job->array_task = SLURM_NONE;
     if (!words[KEY_ARRAY_ID])
         return;
-    job->array_id = number_at(words[KEY_ARRAY_ID]);
-    job->array_limit = number_at(words[KEY_ARRAY_LIMIT]);
+    job->array_id = parse_number(words[KEY_ARRAY_ID]);
+    job->array_limit = parse_number(words[KEY_ARRAY_LIMIT]);
     if (!task)
         return;
     const char *limit = strchr(task, '%');
     if (limit && job->array_limit == 0)
-        job->array_limit = number_at(limit + 1);
+        job->array_limit = parse_number(limit + 1);
     if (task[strspn(task, "0123456789")] == '\0') {
-        job->array_task = number_at(task);
+        job->array_task = parse_number(task);
         return;
     }
     char *tasks = arena_text(scratch, task);
@@ -294,8 +295,8 @@ static void read_array(struct slurm_job *job, const char *const *words,
     job->array_tasks = tasks;
 }
 
-/* "Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=gpu:v100:2(IDX:0-1)", once for each kind of node. */
-static void read_held(struct slurm_job *job, char *record, struct arena *scratch)
+/* Read "Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=gpu:v100:2(IDX:0-1)", once per group of nodes. */
+static void read_allocation(struct slurm_job *job, char *record, struct arena *scratch)
 {
     char *at = find_key(record, "CoreSpec"), *end = find_key(record, "MinCPUsNode");
     uint32_t count = 0;
@@ -303,32 +304,32 @@ static void read_held(struct slurm_job *job, char *record, struct arena *scratch
         return;
     for (char *next = at; (next = find_key(next, "Nodes")) && next < end;)
         count++;
-    struct slurm_held *held = arena_array(scratch, struct slurm_held, count);
+    struct slurm_share *shares = arena_array(scratch, struct slurm_share, count);
     for (uint32_t i = 0; i < count; i++) {
         at = find_key(at, "Nodes");
         char *gres = find_key(at, "GRES");
-        held[i].nodes = word_at(at, scratch);
-        if (!held[i].nodes)
-            held[i].nodes = "";
-        held[i].gres = gres && gres < end ? word_at(gres, scratch) : NULL;
+        shares[i].nodes = copy_word(at, scratch);
+        if (!shares[i].nodes)
+            shares[i].nodes = "";
+        shares[i].gres = gres && gres < end ? copy_word(gres, scratch) : NULL;
     }
-    job->held = held;
-    job->held_count = count;
+    job->allocation = shares;
+    job->allocation_count = count;
 }
 
-static void read_wishes(struct slurm_job *job, const char *const *words)
+static void read_demand(struct slurm_job *job, const char *const *words)
 {
     const char *range = words[KEY_NUM_NODES] ? strchr(words[KEY_NUM_NODES], '-') : NULL;
-    job->time_limit_s = span_at(words[KEY_TIME_LIMIT]);
-    job->min_nodes = number_at(words[KEY_NUM_NODES]);
-    job->max_nodes = range ? number_at(range + 1) : 0;
-    job->cpus = number_at(words[KEY_CPUS]);
-    job->tasks = number_at(words[KEY_TASKS]);
-    job->tasks_per_node = number_at(words[KEY_PER_NODE]);
-    job->sockets_per_node = number_at(words[KEY_SOCKETS]);
+    job->time_limit_s = parse_duration(words[KEY_TIME_LIMIT]);
+    job->min_nodes = parse_number(words[KEY_NUM_NODES]);
+    job->max_nodes = range ? parse_number(range + 1) : 0;
+    job->cpus = parse_number(words[KEY_CPUS]);
+    job->tasks = parse_number(words[KEY_TASKS]);
+    job->tasks_per_node = parse_number(words[KEY_PER_NODE]);
+    job->sockets_per_node = parse_number(words[KEY_SOCKETS]);
     job->mem_per_cpu = words[KEY_MEM_CPU] != NULL;
     job->mem_mib =
-        mebibytes_at(job->mem_per_cpu ? words[KEY_MEM_CPU] : words[KEY_MEM_NODE]);
+        parse_mebibytes(job->mem_per_cpu ? words[KEY_MEM_CPU] : words[KEY_MEM_NODE]);
     job->tres_per_job = words[KEY_TRES_JOB];
     job->tres_per_node = words[KEY_TRES_NODE];
     job->tres_per_socket = words[KEY_TRES_SOCKET];
@@ -339,19 +340,19 @@ static void read_wishes(struct slurm_job *job, const char *const *words)
     job->dependency = words[KEY_DEPENDENCY];
 }
 
-/* All values of one word; false: one is missing, or stands there twice. */
+/* Find all values of one word; false: one is missing or occurs twice. */
 static bool find_words(char *record, const char **words, struct arena *scratch)
 {
     for (int i = 0; i < KEY_COUNT; i++) {
-        char *value = find_key(record, keys[i]);
-        words[i] = value ? word_at(value, scratch) : NULL;
-        if (value ? find_key(value, keys[i]) != NULL : i < KEY_MUST_COUNT)
+        char *value = find_key(record, key_names[i]);
+        words[i] = value ? copy_word(value, scratch) : NULL;
+        if (value ? find_key(value, key_names[i]) != NULL : i < KEY_MUST_COUNT)
             return false;
     }
     return words[KEY_STATE] && words[KEY_PARTITION];
 }
 
-/* False: what it says cannot be trusted. */
+/* Read a record; false: it cannot be trusted. */
 static bool read_job(char *record, struct slurm_job *job, struct arena *scratch)
 {
     const char *words[KEY_COUNT];
@@ -361,44 +362,44 @@ static bool read_job(char *record, struct slurm_job *job, struct arena *scratch)
     char *name = find_key(record, "JobName");
     char *comment = find_key(record, "Comment");
     char *admin = find_key(record, "AdminComment");
-    job->name = name ? text_at(name, scratch) : NULL;
-    job->comment = comment ? text_at(comment, scratch) : NULL;
-    job->admin_comment = admin ? text_at(admin, scratch) : NULL;
-    job->command = path_at(record, "Command", scratch);
-    job->folder = path_at(record, "WorkDir", scratch);
-    job->output = path_at(record, "StdOut", scratch);
-    job->errors = path_at(record, "StdErr", scratch);
+    job->name = name ? copy_text(name, scratch) : NULL;
+    job->comment = comment ? copy_text(comment, scratch) : NULL;
+    job->admin_comment = admin ? copy_text(admin, scratch) : NULL;
+    job->command = copy_path(record, "Command", scratch);
+    job->folder = copy_path(record, "WorkDir", scratch);
+    job->output = copy_path(record, "StdOut", scratch);
+    job->errors = copy_path(record, "StdErr", scratch);
     job->partition = words[KEY_PARTITION];
     job->reason = words[KEY_REASON];
-    job->priority = number_at(words[KEY_PRIORITY]);
-    job->requeue = number_at(words[KEY_REQUEUE]) != 0;
-    job->batch = number_at(words[KEY_BATCH]) != 0;
-    job->restarts = number_at(words[KEY_RESTARTS]);
-    job->exit_code = number_at(words[KEY_EXIT]);
+    job->priority = parse_number(words[KEY_PRIORITY]);
+    job->requeue = parse_number(words[KEY_REQUEUE]) != 0;
+    job->batch = parse_number(words[KEY_BATCH]) != 0;
+    job->restarts = parse_number(words[KEY_RESTARTS]);
+    job->exit_code = parse_number(words[KEY_EXIT]);
     const char *colon = words[KEY_EXIT] ? strchr(words[KEY_EXIT], ':') : NULL;
-    job->signal = colon ? number_at(colon + 1) : 0;
-    job->submit = time_at(words[KEY_SUBMIT]);
-    job->start = time_at(words[KEY_START]);
-    job->end = time_at(words[KEY_END]);
+    job->signal = colon ? parse_number(colon + 1) : 0;
+    job->submit = parse_time(words[KEY_SUBMIT]);
+    job->start = parse_time(words[KEY_START]);
+    job->end = parse_time(words[KEY_END]);
     job->nodes = words[KEY_NODES];
-    job->het_id = number_at(words[KEY_HET]);
+    job->het_id = parse_number(words[KEY_HET]);
     read_state(job, words[KEY_STATE]);
     read_array(job, words, scratch);
-    read_wishes(job, words);
-    read_held(job, record, scratch);
+    read_demand(job, words);
+    read_allocation(job, record, scratch);
     return true;
 }
 
-/* Where a record begins: "JobId=12 " at the start of a line. */
-static bool begins_record(const char *line)
+/* Whether a record starts here: "JobId=12 " at the start of a line. */
+static bool starts_record(const char *line)
 {
     return strncmp(line, "JobId=", 6) == 0 && isdigit((unsigned char)line[6]);
 }
 
-static char *next_record(char *text)
+static char *find_next_record(char *text)
 {
     for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
-        if (begins_record(at + 1))
+        if (starts_record(at + 1))
             return at + 1;
     return NULL;
 }
@@ -409,24 +410,24 @@ struct scontrol_record {
     bool good;
 };
 
-/* Take the text apart; records that are about somebody else's job are left out. */
+/* Split the text into records; a record with another owner than the job's is left out. */
 static uint32_t read_records(char *text, const struct job_owners *owners,
                              struct scontrol_record *records, struct map *seen,
                              struct arena *scratch)
 {
     uint32_t count = 0;
     for (char *next; text; text = next) {
-        next = next_record(text);
+        next = find_next_record(text);
         if (next)
             next[-1] = '\0';
         struct scontrol_record *record = &records[count];
-        *record = (struct scontrol_record){ .job.id = number_at(text + 6) };
+        *record = (struct scontrol_record){ .job.id = parse_number(text + 6) };
         uint32_t id = record->job.id, uid = map_find(&owners->uid_of, id);
         if (id == 0 || uid == MAP_NONE)
-            continue; /* it is gone by now, or never was */
+            continue; /* squeue does not know the job: it is gone, or forged */
         record->good = read_job(text, &record->job, scratch);
         if (record->good && record->job.uid != uid)
-            continue; /* somebody else's words about it */
+            continue; /* forged by another user */
         uint32_t before = map_find(seen, id);
         map_put(seen, id, before == MAP_NONE ? 1 : before + 1);
         count++;
@@ -434,29 +435,32 @@ static uint32_t read_records(char *text, const struct job_owners *owners,
     return count;
 }
 
-void scontrol_jobs(char *text, const struct job_owners *owners,
-                   const struct slurm_observer *eyes, struct arena *scratch)
+void scontrol_jobs(char *text, const char *owned, size_t owned_bytes,
+                   const struct slurm_observer *observer, struct arena *scratch)
 {
+    struct job_owners owners;
     struct map seen = { 0 }; /* how many records a job has */
     uint32_t room = 1;
-    if (!begins_record(text))
-        text = next_record(text);
-    for (char *at = text; at && (at = next_record(at)) != NULL;)
+    if (!starts_record(text))
+        text = find_next_record(text);
+    for (char *at = text; at && (at = find_next_record(at)) != NULL;)
         room++;
     struct scontrol_record *records =
         arena_array(scratch, struct scontrol_record, room);
-    uint32_t count = read_records(text, owners, records, &seen, scratch);
+    read_owners(owned, owned_bytes, &owners);
+    uint32_t count = read_records(text, &owners, records, &seen, scratch);
+    map_release(&owners.uid_of);
     for (uint32_t i = 0; i < count; i++) {
         const struct slurm_job *job = &records[i].job;
         char why[160];
         snprintf(why, sizeof(why),
                  "job %u: its name or comment looks like words of Slurm's own",
                  job->id);
-        /* Of two records one was made up by the job's owner, and neither counts. */
+        /* Of two records one was forged by the job's owner: neither is used. */
         if (records[i].good && map_find(&seen, job->id) == 1)
-            eyes->job(eyes->self, job);
+            observer->job(observer->self, job);
         else
-            eyes->doubt(eyes->self, job->id, why);
+            observer->unreadable(observer->self, job->id, why);
     }
     map_release(&seen);
 }
@@ -471,7 +475,7 @@ static bool has_flag(const char *state, const char *flag)
            (at[length] == '\0' || strchr("+*~#!%$@^-", at[length]));
 }
 
-/* "IDLE", "MIXED+DRAIN", "DOWN*": a star is a node that does not respond. */
+/* Whether a node is up: "IDLE", "MIXED+DRAIN", "DOWN*" (a star: it does not respond). */
 static bool is_up(const char *state)
 {
     static const char *const gone[] = { "NOT_RESPONDING", "FAIL",        "POWERED_DOWN",
@@ -485,14 +489,14 @@ static bool is_up(const char *state)
            has_flag(state, "MIXED") || has_flag(state, "COMPLETING");
 }
 
-static const char *word_of(char *line, const char *key, struct arena *scratch)
+static const char *find_word(char *line, const char *key, struct arena *scratch)
 {
     char *value = find_key(line, key);
-    return value ? word_at(value, scratch) : NULL;
+    return value ? copy_word(value, scratch) : NULL;
 }
 
-/* The sentence, without who said so and when: "text [root@2026-…]". */
-static const char *node_reason(char *line, struct arena *scratch)
+/* The reason without its author and date: "text [root@2026-…]". */
+static const char *read_node_reason(char *line, struct arena *scratch)
 {
     char *value = find_key(line, "Reason");
     if (!value)
@@ -503,28 +507,28 @@ static const char *node_reason(char *line, struct arena *scratch)
     return *text ? text : NULL;
 }
 
-static void show_node(char *line, const struct slurm_observer *eyes,
+static void read_node(char *line, const struct slurm_observer *observer,
                       struct arena *scratch)
 {
-    const char *state = word_of(line, "State", scratch);
+    const char *state = find_word(line, "State", scratch);
     struct slurm_node node = {
-        .name = word_of(line, "NodeName", scratch),
-        .partitions = word_of(line, "Partitions", scratch),
-        .gres = word_of(line, "Gres", scratch),
-        .gres_used = word_of(line, "GresUsed", scratch),
-        .cpus = number_at(word_of(line, "CPUTot", scratch)),
-        .mem_mib = number_at(word_of(line, "RealMemory", scratch)),
+        .name = find_word(line, "NodeName", scratch),
+        .partitions = find_word(line, "Partitions", scratch),
+        .gres = find_word(line, "Gres", scratch),
+        .gres_used = find_word(line, "GresUsed", scratch),
+        .cpus = parse_number(find_word(line, "CPUTot", scratch)),
+        .mem_mib = parse_number(find_word(line, "RealMemory", scratch)),
         .up = is_up(state),
         .drain = has_flag(state, "DRAIN") || has_flag(state, "MAINT") ||
                  has_flag(state, "MAINTENANCE"),
-        .reason = node_reason(line, scratch),
-        .features = word_of(line, "ActiveFeatures", scratch),
+        .reason = read_node_reason(line, scratch),
+        .features = find_word(line, "ActiveFeatures", scratch),
     };
     if (node.name)
-        eyes->node(eyes->self, &node);
+        observer->node(observer->self, &node);
 }
 
-void scontrol_nodes(char *text, const struct slurm_observer *eyes,
+void scontrol_nodes(char *text, const struct slurm_observer *observer,
                     struct arena *scratch)
 {
     for (char *line = text; line && *line;) {
@@ -532,7 +536,7 @@ void scontrol_nodes(char *text, const struct slurm_observer *eyes,
         if (next)
             *next++ = '\0';
         if (strncmp(line, "NodeName=", 9) == 0)
-            show_node(line, eyes, scratch);
+            read_node(line, observer, scratch);
         line = next;
     }
 }

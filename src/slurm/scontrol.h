@@ -1,35 +1,29 @@
 /*
- * scontrol.h - what 'scontrol show job|node --oneliner --details' printed, read with care.
+ * scontrol.h - parse the output of 'scontrol show job|node --oneliner --details'.
  *
- * It prints KEY=VALUE with blanks between, and does not quote: a job's name or comment may
- * hold blanks, "JobState=RUNNING", and even the end of a line with a whole record of its
- * own.  So a record counts only if every key that matters stands in it exactly once, and if
- * Slurm's other command, which is asked for numbers alone, knows a job of that number and
- * owner.
+ * It prints KEY=VALUE with blanks between and does not quote: a job's name or comment may
+ * contain blanks, "JobState=RUNNING", and even a line end with a whole forged record.  So a
+ * record is used only if every important key occurs in it exactly once, and if squeue, which
+ * is asked for numbers only, lists a job of that number and owner.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/map.h"
-
 struct arena;
 struct slurm_observer;
 
-/* Whose the jobs are: "JOB UID" on each line, from squeue. */
-struct job_owners {
-    struct map uid_of;
-};
+/*
+ * Report each job to the observer.  'owned' is what squeue printed: "JOB UID" on each line.
+ * The text is modified, and records point into the scratch arena.
+ */
+void scontrol_jobs(char *text, const char *owned, size_t owned_bytes,
+                   const struct slurm_observer *observer, struct arena *scratch);
 
-void job_owners_read(const char *text, size_t count, struct job_owners *owners);
-void job_owners_release(struct job_owners *owners);
-
-/* Show each record to 'eyes'.  'text' is taken apart; it lives as long as the scratch. */
-void scontrol_jobs(char *text, const struct job_owners *owners,
-                   const struct slurm_observer *eyes, struct arena *scratch);
-void scontrol_nodes(char *text, const struct slurm_observer *eyes,
+/* Report each node to the observer, in the same manner. */
+void scontrol_nodes(char *text, const struct slurm_observer *observer,
                     struct arena *scratch);
 
-/* One value of 'scontrol show config', "KEY = VALUE"; into 'value', "" if it is not there. */
+/* Read one value of 'scontrol show config', "KEY = VALUE"; "" if it is missing. */
 void scontrol_setting(const char *text, const char *key, char *value, size_t size);

@@ -1,4 +1,4 @@
-/* site_check.c - a site's settings beside those of docs/guide/slurm.md. */
+/* site_check.c - compare a site's settings with those of docs/guide/slurm.md. */
 #include "slurm/site_check.h"
 
 #include <stdlib.h>
@@ -10,15 +10,15 @@
 
 #define NAMES_MAX 256
 
-/* What a look at the nodes and jobs brought. */
-struct sight {
+/* What a poll of the nodes and jobs found. */
+struct site_survey {
     const char *const *partitions;
     uint32_t partition_count;
     bool found[NAMES_MAX];
-    uint32_t nodes, jobs, loose;
+    uint32_t nodes, jobs, unheld;
 };
 
-static bool names(const char *list, const char *name)
+static bool has_word(const char *list, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = list; at && *at;) {
@@ -30,36 +30,37 @@ static bool names(const char *list, const char *name)
     return false;
 }
 
-static bool is_ours(struct sight *sight, const char *partitions)
+static bool is_our_partition(struct site_survey *survey, const char *partitions)
 {
-    bool ours = sight->partition_count == 0;
-    for (uint32_t i = 0; i < sight->partition_count && i < NAMES_MAX; i++)
-        if (names(partitions, sight->partitions[i]))
-            ours = sight->found[i] = true;
+    bool ours = survey->partition_count == 0;
+    for (uint32_t i = 0; i < survey->partition_count && i < NAMES_MAX; i++)
+        if (has_word(partitions, survey->partitions[i]))
+            ours = survey->found[i] = true;
     return ours;
 }
 
-static void see_node(void *self, const struct slurm_node *node)
+static void count_node(void *self, const struct slurm_node *node)
 {
-    struct sight *sight = self;
-    sight->nodes += is_ours(sight, node->partitions);
+    struct site_survey *survey = self;
+    survey->nodes += is_our_partition(survey, node->partitions);
 }
 
-static void see_job(void *self, const struct slurm_job *job)
+static void count_job(void *self, const struct slurm_job *job)
 {
-    struct sight *sight = self;
-    if (!is_ours(sight, job->partition))
+    struct site_survey *survey = self;
+    if (!is_our_partition(survey, job->partition))
         return;
-    sight->jobs++;
-    bool parked = job->start >= SLURM_PARKED_FROM; /* by us */
-    sight->loose += strcmp(job->state, "PENDING") == 0 && job->priority != 0 && !parked;
+    survey->jobs++;
+    bool parked = job->start >= SLURM_PARKED_FROM; /* by Berth */
+    survey->unheld +=
+        strcmp(job->state, "PENDING") == 0 && job->priority != 0 && !parked;
 }
 
-static void see_doubt(void *self, uint32_t id, const char *why)
+static void ignore_unreadable(void *self, uint32_t id, const char *why)
 {
 }
 
-static int tell(FILE *file, bool good, const char *what, const char *advice)
+static int print_row(FILE *file, bool good, const char *what, const char *advice)
 {
     fprintf(file, "%-4s %s%s%s\n", good ? "ok" : "NO", what, good ? "" : ": ",
             good ? "" : advice);
@@ -74,42 +75,46 @@ bool site_check_library_is_newer(const struct slurm_site *site)
            built_major * 100 + built_minor > major * 100 + minor;
 }
 
-static int tell_settings(const struct slurm_site *site, FILE *file)
+static int print_settings(const struct slurm_site *site, FILE *file)
 {
     int wrong = 0;
     if (site->built[0])
-        wrong |= tell(file, !site_check_library_is_newer(site),
-                      "slurmctld knows our library",
-                      "libslurm is newer than slurmctld; take --driver commands");
-    wrong |= tell(file, names(site->submit_plugins, "lua"), "jobs arrive held",
+        wrong |= print_row(file, !site_check_library_is_newer(site),
+                           "slurmctld knows our library",
+                           "libslurm is newer than slurmctld; take --driver commands");
+    wrong |=
+        print_row(file, has_word(site->submit_plugins, "lua"), "jobs arrive held",
                   "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
-    wrong |= tell(file, strstr(site->priority_type, "multifactor") != NULL,
-                  "a hold cannot be lifted by a change of nice",
-                  "set PriorityType=priority/multifactor");
-    wrong |= tell(file, site->requeue, "jobs can be requeued", "set JobRequeue=1");
-    tell(file, names(site->scheduler, "batch_sched_delay=0"),
-         "jobs start within a second",
-         "set SchedulerParameters=batch_sched_delay=0 (now up to 3 s)");
-    tell(file, !names(site->scheduler, "defer"), "the end of a job starts the next",
-         "remove defer from SchedulerParameters");
-    tell(file, site->file_append, "output survives a restart", "set JobFileAppend=1");
-    tell(file, site->min_job_age_s >= 300, "ended jobs are remembered long enough",
-         "set MinJobAge=300");
+    wrong |= print_row(file, strstr(site->priority_type, "multifactor") != NULL,
+                       "a hold cannot be lifted by a change of nice",
+                       "set PriorityType=priority/multifactor");
+    wrong |= print_row(file, site->requeue, "jobs can be requeued", "set JobRequeue=1");
+    print_row(file, has_word(site->scheduler, "batch_sched_delay=0"),
+              "jobs start within a second",
+              "set SchedulerParameters=batch_sched_delay=0 (now up to 3 s)");
+    print_row(file, !has_word(site->scheduler, "defer"),
+              "the end of a job starts the next",
+              "remove defer from SchedulerParameters");
+    print_row(file, site->file_append, "output survives a restart",
+              "set JobFileAppend=1");
+    print_row(file, site->min_job_age_s >= 300, "ended jobs are remembered long enough",
+              "set MinJobAge=300");
     return wrong;
 }
 
-static int tell_partitions(const struct sight *sight, FILE *file)
+static int print_partitions(const struct site_survey *survey, FILE *file)
 {
     int wrong = 0;
-    for (uint32_t i = 0; i < sight->partition_count && i < NAMES_MAX; i++) {
+    for (uint32_t i = 0; i < survey->partition_count && i < NAMES_MAX; i++) {
         char what[128];
-        snprintf(what, sizeof(what), "partition %.80s has nodes", sight->partitions[i]);
-        wrong |= tell(file, sight->found[i], what, "there is none of that name");
+        snprintf(what, sizeof(what), "partition %.80s has nodes",
+                 survey->partitions[i]);
+        wrong |= print_row(file, survey->found[i], what, "there is none of that name");
     }
-    fprintf(file, "     %u nodes, %u jobs", sight->nodes, sight->jobs);
-    if (sight->loose > 0)
+    fprintf(file, "     %u nodes, %u jobs", survey->nodes, survey->jobs);
+    if (survey->unheld > 0)
         fprintf(file, "; %u wait without a hold, and Berth will hold them",
-                sight->loose);
+                survey->unheld);
     fputc('\n', file);
     return wrong;
 }
@@ -117,11 +122,12 @@ static int tell_partitions(const struct sight *sight, FILE *file)
 int site_check_run(const struct slurm_driver *driver, const char *const *partitions,
                    uint32_t count, FILE *file)
 {
-    struct sight sight = { .partitions = partitions, .partition_count = count };
-    const struct slurm_observer eyes = { &sight, see_node, see_job, see_doubt };
+    struct site_survey survey = { .partitions = partitions, .partition_count = count };
+    const struct slurm_observer observer = { &survey, count_node, count_job,
+                                             ignore_unreadable };
     struct slurm_site site = { 0 };
     struct arena scratch;
-    struct slurm_poll look = { 0 };
+    struct slurm_poll poll = { 0 };
     struct error err = { "" };
     void *self = calloc(1, driver->self_size);
     if (!self)
@@ -129,12 +135,12 @@ int site_check_run(const struct slurm_driver *driver, const char *const *partiti
     arena_init(&scratch, 1 << 20);
     int wrong = 1;
     if (driver->open(self, &err) < 0 || driver->site(self, &site, &err) < 0 ||
-        driver->look(self, true, &eyes, &look, &scratch, &err) < 0)
+        driver->poll(self, true, &observer, &poll, &scratch, &err) < 0)
         fprintf(stderr, "berth-slurm: %s\n", err.text);
     else {
         fprintf(file, "     Slurm %s, cluster %s, through %s\n", site.version,
                 site.cluster, driver->name);
-        wrong = tell_settings(&site, file) | tell_partitions(&sight, file);
+        wrong = print_settings(&site, file) | print_partitions(&survey, file);
     }
     arena_release(&scratch);
     free(self);

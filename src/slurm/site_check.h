@@ -1,4 +1,4 @@
-/* site_check.h - is this Slurm set up for Berth? */
+/* site_check.h - check whether a Slurm is set up for Berth. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,9 +9,9 @@ struct slurm_driver;
 
 struct slurm_site;
 
-/* slurmctld understands libraries of its own release and of some before it, no newer ones. */
+/* slurmctld accepts libraries of its own release and of some before it, no newer ones. */
 bool site_check_library_is_newer(const struct slurm_site *site);
 
-/* A line per setting; the status of the program: 0, or 1 if something must be changed. */
+/* Print a line per setting.  Returns the exit status: 1 if something must be changed. */
 int site_check_run(const struct slurm_driver *driver, const char *const *partitions,
                    uint32_t count, FILE *file);

@@ -1,30 +1,30 @@
-/* slurm_record.h - a job and a node as a driver saw them, in Slurm's own spelling. */
+/* slurm_record.h - jobs, nodes and settings of Slurm, in Slurm's spelling. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define SLURM_NONE UINT32_MAX
-#define SLURM_PARKED_FROM \
-    2114200000 /* the end of 2036: nobody but us has a job wait for so long */
+/* The end of 2036: only Berth makes a job wait for so long. */
+#define SLURM_PARKED_FROM 2114200000
 
-/* What a job holds on some nodes: "n[1-2]" and "gpu:v100:2(IDX:0-1)". */
-struct slurm_held {
+/* A job's share of some nodes: "n[1-2]" and "gpu:v100:2(IDX:0-1)". */
+struct slurm_share {
     const char *nodes;
     const char *gres;
 };
 
 /*
- * All text is borrowed until the driver's call is over; NULL: there is none.  Lists of
- * nodes are Slurm's hostlists, times are seconds since 1970 with 0 for none.
+ * All text is borrowed until the driver's call returns; NULL: none.  Lists of nodes are
+ * Slurm's hostlists, times are seconds since 1970 with 0 for none.
  */
 struct slurm_job {
     uint32_t id;
-    uint32_t array_id;       /* 0: not of an array                                 */
-    uint32_t array_task;     /* SLURM_NONE: none, or this record stands for many   */
+    uint32_t array_id;       /* 0: not in an array                                 */
+    uint32_t array_task;     /* SLURM_NONE: none, or the record is of many tasks   */
     uint32_t array_limit;    /* how many tasks may run at once; 0: all             */
-    const char *array_tasks; /* those that have no record of their own: "3-9"      */
-    uint32_t het_id;         /* the leader of a heterogeneous job; 0: it is none   */
+    const char *array_tasks; /* tasks without a record of their own: "3-9"         */
+    uint32_t het_id;         /* the leader of a heterogeneous job; 0: none         */
     const char *name;
     const char *user;
     uint32_t uid;
@@ -44,7 +44,7 @@ struct slurm_job {
     int64_t time_limit_s; /* 0: none */
     const char *nodes;
     uint32_t min_nodes;
-    uint32_t max_nodes; /* 0: as many as it needs at least */
+    uint32_t max_nodes; /* 0: min_nodes */
     uint32_t tasks;
     uint32_t tasks_per_node;
     uint32_t sockets_per_node;
@@ -63,11 +63,11 @@ struct slurm_job {
     const char *comment;
     const char *admin_comment;
     const char *command; /* the path of its script, as it was submitted */
-    const char *folder;  /* its script starts in */
-    const char *output;  /* where its batch script writes; place holders filled in */
-    const char *errors;  /* NULL: there as well                                   */
-    const struct slurm_held *held;
-    uint32_t held_count;
+    const char *folder;  /* where its script starts */
+    const char *output;  /* where its batch script writes, expanded */
+    const char *errors;  /* NULL: the same                          */
+    const struct slurm_share *allocation;
+    uint32_t allocation_count;
 };
 
 struct slurm_node {
@@ -77,16 +77,16 @@ struct slurm_node {
     const char *gres_used;
     uint32_t cpus;
     uint64_t mem_mib;
-    bool up;    /* it answers and may run jobs                        */
-    bool drain; /* those that run may go on, but nothing is to start  */
+    bool up;    /* it responds and may run jobs      */
+    bool drain; /* jobs continue, but none may start */
     const char *reason;
-    const char *features; /* "fast,ib"; those it has now */
+    const char *features; /* active ones: "fast,ib" */
 };
 
-/* What a site has set, as far as we care; "": nothing. */
+/* The settings of a site that matter here; "": not set. */
 struct slurm_site {
     char version[32]; /* of slurmctld, "22.05.8"                              */
-    char built[32];   /* of the library we were built with; "": there is none */
+    char built[32];   /* of the library used to build; "": none */
     char cluster[64];
     char priority_type[64];
     char scheduler[256];

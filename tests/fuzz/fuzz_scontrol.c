@@ -1,4 +1,4 @@
-/* Any text as what scontrol printed: what is believed becomes a line that can be read. */
+/* Any text as the output of scontrol: each accepted record becomes valid JSON. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,64 +14,69 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct sight {
+struct fuzz_state {
     struct buf line;
     struct arena scratch;
 };
 
-static void read_back(struct sight *sight)
+static void parse_line(struct fuzz_state *state)
 {
     struct json *object = NULL;
-    assert(!sight->line.full);
-    assert(json_parse(sight->line.bytes, sight->line.count, &object, NULL) == 0);
+    assert(!state->line.full);
+    assert(json_parse(state->line.bytes, state->line.count, &object, NULL) == 0);
     json_free(object);
-    buf_reset(&sight->line);
-    arena_reset(&sight->scratch);
+    buf_reset(&state->line);
+    arena_reset(&state->scratch);
 }
 
-static void see_job(void *self, const struct slurm_job *job)
+static void check_job(void *self, const struct slurm_job *job)
 {
-    struct sight *sight = self;
-    assert(job->id != 0 && job->uid == 1001); /* all that squeue knows are hers */
-    bridge_message_job(&sight->line, job, &sight->scratch);
-    read_back(sight);
+    struct fuzz_state *state = self;
+    assert(job->id != 0 && job->uid == 1001); /* squeue lists no other owner */
+    bridge_message_job(&state->line, job, &state->scratch);
+    parse_line(state);
 }
 
-static void see_node(void *self, const struct slurm_node *node)
+static void ignore_job(void *self, const struct slurm_job *job)
 {
-    struct sight *sight = self;
+}
+
+static void check_node(void *self, const struct slurm_node *node)
+{
+    struct fuzz_state *state = self;
     if (!json_can_say(node->name))
-        return; /* names of nodes are the administrator's */
-    bridge_message_node(&sight->line, node);
-    read_back(sight);
+        return; /* the administrator chooses names of nodes */
+    bridge_message_node(&state->line, node);
+    parse_line(state);
 }
 
-static void see_doubt(void *self, uint32_t id, const char *why)
+static void check_unreadable(void *self, uint32_t id, const char *why)
 {
     assert(id != 0 && why[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct sight sight;
-    struct job_owners owners;
+    struct fuzz_state state;
     struct arena arena;
     static const char known[] = "7 1001\n9 1001\n12 1001\n";
-    const struct slurm_observer eyes = { &sight, see_node, see_job, see_doubt };
+    const struct slurm_observer observer = { &state, check_node, check_job,
+                                             check_unreadable };
+    const struct slurm_observer ignoring = { NULL, check_node, ignore_job,
+                                             check_unreadable };
     arena_init(&arena, 0);
-    arena_init(&sight.scratch, 0);
-    buf_init(&sight.line, 64 * BRIDGE_LINE_MAX);
+    arena_init(&state.scratch, 0);
+    buf_init(&state.line, 64 * BRIDGE_LINE_MAX);
     char *text = arena_array(&arena, char, size + 1);
     memcpy(text, data, size);
-    job_owners_read(text, size, &owners);
-    job_owners_release(&owners);
-    job_owners_read(known, sizeof(known) - 1, &owners);
-    scontrol_jobs(text, &owners, &eyes, &arena);
+    char *copy = arena_array(&arena, char, size + 1);
+    memcpy(copy, data, size);
+    scontrol_jobs(copy, (const char *)data, size, &ignoring, &arena);
+    scontrol_jobs(text, known, sizeof(known) - 1, &observer, &arena);
     memcpy(text, data, size);
-    scontrol_nodes(text, &eyes, &arena);
-    job_owners_release(&owners);
-    buf_release(&sight.line);
-    arena_release(&sight.scratch);
+    scontrol_nodes(text, &observer, &arena);
+    buf_release(&state.line);
+    arena_release(&state.scratch);
     arena_release(&arena);
     return 0;
 }

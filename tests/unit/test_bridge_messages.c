@@ -1,4 +1,4 @@
-/* Slurm's spellings: lists of nodes, resources, what a gang asks for; and berthd's lines. */
+/* Slurm's lists of nodes and resources, requests of berthd, and messages to it. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 static struct arena arena;
 
 /* The names with blanks between, or "-" for a list that is none. */
-static const char *expanded(const char *text)
+static const char *expand_list(const char *text)
 {
     static char joined[512];
     struct hostlist list;
@@ -38,16 +38,17 @@ static const char *expanded(const char *text)
 
 static void lists_of_nodes_are_expanded(void **state)
 {
-    assert_string_equal(expanded(""), "");
-    assert_string_equal(expanded("n1"), "n1");
-    assert_string_equal(expanded("n[1-3]"), "n1 n2 n3");
-    assert_string_equal(expanded("n[1,3-4],login"), "n1 n3 n4 login");
-    assert_string_equal(expanded("n[008-011]"), "n008 n009 n010 n011");
-    assert_string_equal(expanded("r[1-2]n[1-2]-ib"), "r1n1-ib r1n2-ib r2n1-ib r2n2-ib");
-    assert_string_equal(expanded("a,b,c"), "a b c");
+    assert_string_equal(expand_list(""), "");
+    assert_string_equal(expand_list("n1"), "n1");
+    assert_string_equal(expand_list("n[1-3]"), "n1 n2 n3");
+    assert_string_equal(expand_list("n[1,3-4],login"), "n1 n3 n4 login");
+    assert_string_equal(expand_list("n[008-011]"), "n008 n009 n010 n011");
+    assert_string_equal(expand_list("r[1-2]n[1-2]-ib"),
+                        "r1n1-ib r1n2-ib r2n1-ib r2n2-ib");
+    assert_string_equal(expand_list("a,b,c"), "a b c");
 }
 
-static void what_is_no_list_is_refused(void **state)
+static void malformed_lists_are_refused(void **state)
 {
     static const char *const wrong[] = { "n[1-",   "n[",   "n]1",     "n[1-2",
                                          "n[3-1]", "n[]",  "n[a]",    "a,",
@@ -55,11 +56,11 @@ static void what_is_no_list_is_refused(void **state)
                                          "n[1-2]]" };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         print_message("%s\n", wrong[i]);
-        assert_string_equal(expanded(wrong[i]), "-");
+        assert_string_equal(expand_list(wrong[i]), "-");
     }
 }
 
-static void a_list_that_stands_for_too_many_is_refused(void **state)
+static void a_list_of_too_many_nodes_is_refused(void **state)
 {
     struct hostlist list;
     assert_int_equal(hostlist_expand("n[0-999999999]", &arena, &list, NULL), -E2BIG);
@@ -112,38 +113,40 @@ static void several_types_are_noticed(void **state)
     assert_false(gres.mixed);
 }
 
-static uint64_t gang_gpus(struct slurm_job job)
+static uint64_t count_job_gpus(struct slurm_job job)
 {
-    struct job_gres gang;
-    gres_of_job(&job, &gang);
-    return gang.gpus;
+    struct job_gres gres;
+    gres_of_job(&job, &gres);
+    return gres.gpus;
 }
 
-static void a_gang_is_summed_up_wherever_it_is_said(void **state)
+static void gpus_of_a_job_are_summed_from_any_field(void **state)
 {
-    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 3 }), 0);
-    assert_int_equal(
-        gang_gpus((struct slurm_job){ .min_nodes = 3, .tres_per_node = "gres:gpu:2" }),
-        6);
-    assert_int_equal(
-        gang_gpus((struct slurm_job){ .min_nodes = 3, .tres_per_job = "gres:gpu:7" }),
-        7);
-    assert_int_equal(
-        gang_gpus((struct slurm_job){ .tasks = 5, .tres_per_task = "gres/gpu:1" }), 5);
-    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 2,
-                                                   .sockets_per_node = 2,
-                                                   .tres_per_socket = "gres:gpu:1" }),
-                     4);
-    /* The number for the job counts where there are several. */
-    assert_int_equal(gang_gpus((struct slurm_job){ .min_nodes = 2,
-                                                   .tres_per_job = "gres:gpu:6",
-                                                   .tres_per_node = "gres:gpu:3" }),
+    assert_int_equal(count_job_gpus((struct slurm_job){ .min_nodes = 3 }), 0);
+    assert_int_equal(count_job_gpus((struct slurm_job){
+                         .min_nodes = 3, .tres_per_node = "gres:gpu:2" }),
                      6);
+    assert_int_equal(count_job_gpus((struct slurm_job){ .min_nodes = 3,
+                                                        .tres_per_job = "gres:gpu:7" }),
+                     7);
     assert_int_equal(
-        gang_gpus((struct slurm_job){ .min_nodes = UINT32_MAX - 1,
-                                      .sockets_per_node = UINT32_MAX - 1,
-                                      .tres_per_socket = "gres:gpu:999999999" }) > 0,
-        1);
+        count_job_gpus((struct slurm_job){ .tasks = 5, .tres_per_task = "gres/gpu:1" }),
+        5);
+    assert_int_equal(
+        count_job_gpus((struct slurm_job){
+            .min_nodes = 2, .sockets_per_node = 2, .tres_per_socket = "gres:gpu:1" }),
+        4);
+    /* The number for the job counts where there are several. */
+    assert_int_equal(
+        count_job_gpus((struct slurm_job){ .min_nodes = 2,
+                                           .tres_per_job = "gres:gpu:6",
+                                           .tres_per_node = "gres:gpu:3" }),
+        6);
+    assert_int_equal(count_job_gpus((struct slurm_job){
+                         .min_nodes = UINT32_MAX - 1,
+                         .sockets_per_node = UINT32_MAX - 1,
+                         .tres_per_socket = "gres:gpu:999999999" }) > 0,
+                     1);
 }
 
 static int read_line(const char *line, struct bridge_request *request,
@@ -152,7 +155,7 @@ static int read_line(const char *line, struct bridge_request *request,
     return bridge_request_read(line, strlen(line), &arena, request, err);
 }
 
-static void what_berthd_asks_for_is_read(void **state)
+static void requests_are_read(void **state)
 {
     struct bridge_request request;
     struct error err = { "" };
@@ -177,7 +180,7 @@ static void what_berthd_asks_for_is_read(void **state)
     assert_int_equal(request.to, SIGNAL_STEPS);
 }
 
-static void what_cannot_be_read_is_refused_with_its_number(void **state)
+static void malformed_requests_are_refused_with_their_seq(void **state)
 {
     static const char *const wrong[] = {
         "{\"seq\":9,\"verb\":\"hold\"}",
@@ -224,7 +227,7 @@ static void what_cannot_be_read_is_refused_with_its_number(void **state)
     }
 }
 
-static void a_line_without_a_number_has_none(void **state)
+static void a_line_without_a_seq_has_none(void **state)
 {
     static const char *const wrong[] = { "",
                                          "7",
@@ -241,7 +244,7 @@ static void a_line_without_a_number_has_none(void **state)
     }
 }
 
-static void each_verb_has_words_of_its_own(void **state)
+static void each_verb_has_its_own_fields(void **state)
 {
     struct bridge_request request;
     struct error err = { "" };
@@ -274,7 +277,7 @@ static void each_verb_has_words_of_its_own(void **state)
 }
 
 /* What comes of a record, as text. */
-static const char *said_of(const struct slurm_job *job)
+static const char *message_of(const struct slurm_job *job)
 {
     static char text[40000];
     struct buf line;
@@ -285,7 +288,7 @@ static const char *said_of(const struct slurm_job *job)
     return text;
 }
 
-static void a_line_says_what_matters_in_a_state(void **state)
+static void a_message_has_the_fields_of_its_state(void **state)
 {
     struct slurm_job job = { .id = 5,
                              .array_task = SLURM_NONE,
@@ -299,7 +302,7 @@ static void a_line_says_what_matters_in_a_state(void **state)
                              .folder = "relative",
                              .output = "/out",
                              .errors = "/out" };
-    const char *line = said_of(&job);
+    const char *line = message_of(&job);
     assert_non_null(strstr(line, "\"begin\":1800000000"));
     assert_non_null(strstr(line, "\"array_tasks\":\"1-9\""));
     assert_non_null(strstr(line, "\"held\":false"));
@@ -308,11 +311,11 @@ static void a_line_says_what_matters_in_a_state(void **state)
     assert_null(strstr(line, "\"errors\"")); /* the same as output */
     assert_null(strstr(line, "exit_code"));
     job.reason = "Priority"; /* then it is a guess of Slurm's */
-    assert_null(strstr(said_of(&job), "begin"));
+    assert_null(strstr(message_of(&job), "begin"));
     job.reason = NULL;
     job.priority = 0;
     job.start = SLURM_PARKED_FROM;
-    line = said_of(&job);
+    line = message_of(&job);
     assert_non_null(strstr(line, "\"parked\":true"));
     assert_non_null(strstr(line, "\"held\":true"));
 
@@ -320,7 +323,7 @@ static void a_line_says_what_matters_in_a_state(void **state)
     job.reason = "None";
     job.errors = "/err";
     job.array_task = 4;
-    line = said_of(&job);
+    line = message_of(&job);
     assert_non_null(strstr(line, "\"nodes\":[\"n1\"]"));
     assert_non_null(strstr(line, "\"errors\":\"/err\""));
     assert_non_null(strstr(line, "\"array_task\":4"));
@@ -330,39 +333,39 @@ static void a_line_says_what_matters_in_a_state(void **state)
     job.output = NULL;
     job.nodes = "n[1-";
     job.completing = true;
-    line = said_of(&job);
+    line = message_of(&job);
     assert_non_null(strstr(line, "\"signal\":9"));
     assert_non_null(strstr(line, "\"errors\":\"/err\""));
     assert_null(strstr(line, "\"nodes\""));
     job.state = NULL;
-    assert_null(strstr(said_of(&job), "\"state\""));
+    assert_null(strstr(message_of(&job), "\"state\""));
 }
 
-static void each_node_is_said_once_and_long_texts_are_cut(void **state)
+static void each_node_occurs_once_and_long_texts_are_cut(void **state)
 {
     static char comment[20000];
     memset(comment, 'c', sizeof(comment) - 1);
-    const struct slurm_held held[] = { { "n1", "gpu:v100:1(IDX:0)" },
-                                       { "n1", "gpu:v100:1(IDX:1)" },
-                                       { "n2", "gpu:v100:1(IDX:3)" },
-                                       { "n3", NULL },
-                                       { "n[", "gpu:v100:1(IDX:1)" } };
+    const struct slurm_share held[] = { { "n1", "gpu:v100:1(IDX:0)" },
+                                        { "n1", "gpu:v100:1(IDX:1)" },
+                                        { "n2", "gpu:v100:1(IDX:3)" },
+                                        { "n3", NULL },
+                                        { "n[", "gpu:v100:1(IDX:1)" } };
     struct slurm_job job = { .id = 5,
                              .array_task = SLURM_NONE,
                              .state = "RUNNING",
                              .comment = comment,
                              .mem_mib = UINT64_MAX,
                              .tres_per_job = "gres:gpu:v100:2,gres:gpu:k80:1",
-                             .held = held,
-                             .held_count = 5 };
-    const char *line = said_of(&job);
+                             .allocation = held,
+                             .allocation_count = 5 };
+    const char *line = message_of(&job);
     assert_non_null(strstr(line, "\"gpu_index\":{\"n1\":[0],\"n2\":[3]}"));
     assert_non_null(strstr(line, "\"gpu_types_mixed\":true"));
     assert_null(strstr(line, "mem_mib"));
     assert_true(strlen(line) < 17000);
 }
 
-static void a_node_becomes_a_line(void **state)
+static void a_node_becomes_a_message(void **state)
 {
     struct buf line;
     struct slurm_node node = { .name = "n1",
@@ -390,7 +393,7 @@ static void a_node_becomes_a_line(void **state)
     buf_release(&line);
 }
 
-static void answers_and_greetings_are_lines_too(void **state)
+static void results_and_hello_are_messages_too(void **state)
 {
     struct buf line;
     struct slurm_site site = { .version = "22.05.8", .cluster = "lab" };
@@ -432,7 +435,7 @@ static void answers_and_greetings_are_lines_too(void **state)
 
 static void a_job_becomes_one_line_that_can_be_read_back(void **state)
 {
-    const struct slurm_held held[] = { { "n[1-2]", "gpu:v100:2(IDX:0,2)" } };
+    const struct slurm_share held[] = { { "n[1-2]", "gpu:v100:2(IDX:0,2)" } };
     const struct slurm_job job = {
         .id = 5,
         .array_task = SLURM_NONE,
@@ -445,8 +448,8 @@ static void a_job_becomes_one_line_that_can_be_read_back(void **state)
         .mem_mib = 100,
         .mem_per_cpu = true,
         .tres_per_node = "gres:gpu:2",
-        .held = held,
-        .held_count = 1,
+        .allocation = held,
+        .allocation_count = 1,
     };
     struct buf line;
     struct json *object;
@@ -511,14 +514,14 @@ static void output_goes_where_sbatch_puts_it(void **state)
     assert_null(output_path_expand(longer, &names, &arena));
 }
 
-RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(what_is_no_list_is_refused),
-          CASE(a_list_that_stands_for_too_many_is_refused),
+RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(malformed_lists_are_refused),
+          CASE(a_list_of_too_many_nodes_is_refused),
           CASE(resources_are_read_in_every_spelling), CASE(several_types_are_noticed),
-          CASE(a_gang_is_summed_up_wherever_it_is_said),
-          CASE(output_goes_where_sbatch_puts_it), CASE(what_berthd_asks_for_is_read),
-          CASE(what_cannot_be_read_is_refused_with_its_number),
-          CASE(a_line_without_a_number_has_none), CASE(each_verb_has_words_of_its_own),
-          CASE(a_line_says_what_matters_in_a_state),
-          CASE(each_node_is_said_once_and_long_texts_are_cut),
-          CASE(a_node_becomes_a_line), CASE(answers_and_greetings_are_lines_too),
+          CASE(gpus_of_a_job_are_summed_from_any_field),
+          CASE(output_goes_where_sbatch_puts_it), CASE(requests_are_read),
+          CASE(malformed_requests_are_refused_with_their_seq),
+          CASE(a_line_without_a_seq_has_none), CASE(each_verb_has_its_own_fields),
+          CASE(a_message_has_the_fields_of_its_state),
+          CASE(each_node_occurs_once_and_long_texts_are_cut),
+          CASE(a_node_becomes_a_message), CASE(results_and_hello_are_messages_too),
           CASE(a_job_becomes_one_line_that_can_be_read_back));

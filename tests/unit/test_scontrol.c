@@ -29,34 +29,32 @@
 static struct arena arena;
 static struct slurm_job seen[SEEN_MAX];
 static struct slurm_node nodes[SEEN_MAX];
-static uint32_t seen_count, node_count, doubts, doubted;
+static uint32_t seen_count, node_count, unreadable, unreadable_id;
 
-static void see_job(void *self, const struct slurm_job *job)
+static void store_job(void *self, const struct slurm_job *job)
 {
     assert_true(seen_count < SEEN_MAX);
     seen[seen_count++] = *job;
 }
 
-static void see_node(void *self, const struct slurm_node *node)
+static void store_node(void *self, const struct slurm_node *node)
 {
     assert_true(node_count < SEEN_MAX);
     nodes[node_count++] = *node;
 }
 
-static void see_doubt(void *self, uint32_t id, const char *why)
+static void count_unreadable(void *self, uint32_t id, const char *why)
 {
-    doubts++;
-    doubted = id;
+    unreadable++;
+    unreadable_id = id;
 }
 
-static const struct slurm_observer eyes = { NULL, see_node, see_job, see_doubt };
+static const struct slurm_observer observer = { NULL, store_node, store_job,
+                                                count_unreadable };
 
 static void read_jobs(const char *text, const char *owned)
 {
-    struct job_owners owners;
-    job_owners_read(owned, strlen(owned), &owners);
-    scontrol_jobs(arena_text(&arena, text), &owners, &eyes, &arena);
-    job_owners_release(&owners);
+    scontrol_jobs(arena_text(&arena, text), owned, strlen(owned), &observer, &arena);
 }
 
 static void a_record_is_read(void **state)
@@ -87,8 +85,8 @@ static void a_record_is_read(void **state)
     assert_int_equal(job->tasks_per_node, 2);
     assert_int_equal(job->mem_mib, 5120);
     assert_string_equal(job->tres_per_node, "gres:gpu:2");
-    assert_int_equal(job->held_count, 1);
-    assert_string_equal(job->held[0].gres, "gpu:v100:1(IDX:3)");
+    assert_int_equal(job->allocation_count, 1);
+    assert_string_equal(job->allocation[0].gres, "gpu:v100:1(IDX:3)");
 }
 
 /* The plain record with a piece of it replaced, read. */
@@ -100,7 +98,7 @@ static const struct slurm_job *read_with(const char *piece, const char *other)
     assert_non_null(at);
     snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - plain), plain, other,
              at + strlen(piece));
-    seen_count = doubts = 0;
+    seen_count = unreadable = 0;
     read_jobs(text, "7 1001\n");
     return seen_count == 1 ? &seen[0] : NULL;
 }
@@ -160,7 +158,7 @@ static void a_record_with_holes_is_doubted(void **state)
     for (size_t i = 0; i < sizeof(must) / sizeof(must[0]); i++) {
         print_message("without%s\n", must[i]);
         assert_null(read_with(must[i], ""));
-        assert_int_equal(doubts, 1);
+        assert_int_equal(unreadable, 1);
     }
     assert_null(read_with("JobState=PENDING", "JobState=(null)"));
     assert_null(read_with("Partition=gpu", "Partition=N/A"));
@@ -176,15 +174,15 @@ static void seats_are_those_between_two_words(void **state)
     assert_int_equal(read_with("CoreSpec=*   Nodes=n[1-2] CPU_IDs=0 Mem=0 "
                                "GRES=gpu:v100:1(IDX:3) ",
                                "CoreSpec=* ")
-                         ->held_count,
+                         ->allocation_count,
                      0);
     const struct slurm_job *job =
         read_with("GRES=gpu:v100:1(IDX:3) ", "Nodes=(null) CPU_IDs=1 Mem=0 ");
-    assert_int_equal(job->held_count, 2);
-    assert_null(job->held[0].gres);
-    assert_string_equal(job->held[1].nodes, "");
-    assert_int_equal(read_with("CoreSpec=*", "Core=*")->held_count, 0);
-    assert_int_equal(read_with("MinCPUsNode=1", "")->held_count, 0);
+    assert_int_equal(job->allocation_count, 2);
+    assert_null(job->allocation[0].gres);
+    assert_string_equal(job->allocation[1].nodes, "");
+    assert_int_equal(read_with("CoreSpec=*", "Core=*")->allocation_count, 0);
+    assert_int_equal(read_with("MinCPUsNode=1", "")->allocation_count, 0);
     assert_int_equal(read_with("ExitCode=3:9", "ExitCode=3")->signal, 0);
 }
 
@@ -210,8 +208,8 @@ static void a_name_cannot_make_up_the_state(void **state)
 {
     read_jobs(RECORD("7", "x JobState=RUNNING", "PENDING", "", ""), "7 1001\n");
     assert_int_equal(seen_count, 0);
-    assert_int_equal(doubts, 1);
-    assert_int_equal(doubted, 7);
+    assert_int_equal(unreadable, 1);
+    assert_int_equal(unreadable_id, 7);
 }
 
 static void a_name_cannot_make_up_another_job(void **state)
@@ -220,7 +218,7 @@ static void a_name_cannot_make_up_another_job(void **state)
     read_jobs(RECORD("7", "x\nJobId=9 JobName=y", "PENDING", "", ""),
               "7 1001\n9 1002\n");
     assert_int_equal(seen_count, 0);
-    assert_int_equal(doubted, 7);
+    assert_int_equal(unreadable_id, 7);
 }
 
 static void nor_a_second_record_of_ones_own(void **state)
@@ -229,15 +227,15 @@ static void nor_a_second_record_of_ones_own(void **state)
                   RECORD("9", "z", "PENDING", "", ""),
               "7 1001\n9 1001\n");
     assert_int_equal(seen_count, 0);
-    assert_int_equal(doubts, 3);
+    assert_int_equal(unreadable, 3);
 }
 
 static void a_job_nobody_knows_does_not_count(void **state)
 {
     read_jobs(RECORD("7", "x", "PENDING", "", ""), "8 1001\n");
-    assert_int_equal(seen_count + doubts, 0);
+    assert_int_equal(seen_count + unreadable, 0);
     read_jobs("No jobs in the system\n", "");
-    assert_int_equal(seen_count + doubts, 0);
+    assert_int_equal(seen_count + unreadable, 0);
 }
 
 static void nodes_are_read_with_their_states(void **state)
@@ -263,7 +261,7 @@ static void nodes_are_read_with_their_states(void **state)
                  "[root@2026-01-01]\n",
                  states[i].state);
         print_message("%s\n", states[i].state);
-        scontrol_nodes(arena_text(&arena, text), &eyes, &arena);
+        scontrol_nodes(arena_text(&arena, text), &observer, &arena);
         assert_int_equal(node_count, 1);
         assert_int_equal(nodes[0].up, states[i].up);
         assert_int_equal(nodes[0].drain, states[i].drain);
@@ -288,7 +286,7 @@ static void a_node_has_a_reason_or_none(void **state)
         char text[200];
         node_count = 0;
         snprintf(text, sizeof(text), "NodeName=n1 State=IDLE %s", rows[i].reason);
-        scontrol_nodes(arena_text(&arena, text), &eyes, &arena);
+        scontrol_nodes(arena_text(&arena, text), &observer, &arena);
         assert_int_equal(node_count, 1);
         if (rows[i].read)
             assert_string_equal(nodes[0].reason, rows[i].read);
@@ -296,8 +294,8 @@ static void a_node_has_a_reason_or_none(void **state)
             assert_null(nodes[0].reason);
     }
     node_count = 0;
-    scontrol_nodes(arena_text(&arena, "No nodes in the system\n"), &eyes, &arena);
-    scontrol_nodes(arena_text(&arena, "NodeName= State=IDLE\n"), &eyes, &arena);
+    scontrol_nodes(arena_text(&arena, "No nodes in the system\n"), &observer, &arena);
+    scontrol_nodes(arena_text(&arena, "NodeName= State=IDLE\n"), &observer, &arena);
     assert_int_equal(node_count, 0);
 }
 
@@ -319,7 +317,7 @@ static void settings_are_found(void **state)
 static int setup(void **state)
 {
     arena_init(&arena, 4096);
-    seen_count = node_count = doubts = doubted = 0;
+    seen_count = node_count = unreadable = unreadable_id = 0;
     return 0;
 }
 
