@@ -165,12 +165,18 @@ static const struct field allox_params[] = {
     { NULL },
 };
 
+static const struct instance_rule allox_instance = {
+    .method = INSTANCE_ALLOX,
+    .blind = BLIND_TRUE,
+};
+
 const struct policy policy_allox = {
     .name = "allox",
     .brief = "those who wait assigned to the least sum of completion times",
     .source = "Le et al., AlloX, EuroSys 2020; Gavel's baseline",
     .params = allox_params,
     .self_size = sizeof(struct allox_policy),
+    .instance = &allox_instance,
     .init = allox_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -147,17 +147,43 @@ static const struct field cost_params[] = {
     { NULL },
 };
 
+static const struct instance_rule cost_instance = {
+    .goal = GOAL_COST_RATIO,
+    .blind = BLIND_FIRST,
+    .published =
+        (const struct instance_name[]){
+            { "max_sum_throughput_normalized_by_cost_perf", "form=released" },
+            { "max_sum_throughput_normalized_by_cost_packed",
+              "form=released,sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_cost = {
     .name = "gavel-cost",
     .brief = "the most work per unit of money",
     .source = "Narayanan et al., Gavel, OSDI 2020: minimum cost",
     .params = cost_params,
     .self_size = sizeof(struct gavel_cost),
+    .instance = &cost_instance,
     .init = cost_init,
     .observe = gavel_observe,
     .decide = gavel_decide,
     .explain = gavel_explain,
     .fini = gavel_lp_fini,
+};
+
+static const struct instance_rule cost_slo_instance = {
+    .goal = GOAL_COST_RATIO,
+    .blind = BLIND_FIRST,
+    .floors = true,
+    .published =
+        (const struct instance_name[]){
+            { "max_sum_throughput_normalized_by_cost_perf_SLOs", "form=released" },
+            { "max_sum_throughput_normalized_by_cost_packed_SLOs",
+              "form=released,sharing=true" },
+            { 0 },
+        },
 };
 
 const struct policy policy_gavel_cost_slo = {
@@ -166,6 +192,7 @@ const struct policy policy_gavel_cost_slo = {
     .source = "Narayanan et al., Gavel, OSDI 2020: minimum cost subject to SLOs",
     .params = cost_params,
     .self_size = sizeof(struct gavel_cost),
+    .instance = &cost_slo_instance,
     .init = cost_slo_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -165,15 +165,15 @@ static int fifo_shares(void *self, struct gavel_call *call, struct error *err)
         return 0;
     }
     struct fifo_shares queue = { .job_count = call->job_count,
-                                .type_count = call->type_count,
-                                .pair_count = call->pair_count,
-                                .capacity = call->capacity,
-                                .gang = call->gang,
-                                .rate = call->rate,
-                                .pairs = call->pairs,
-                                .pair_rate = call->pair_rate,
-                                .aware = fifo->gavel.aware,
-                                .released = call->released };
+                                 .type_count = call->type_count,
+                                 .pair_count = call->pair_count,
+                                 .capacity = call->capacity,
+                                 .gang = call->gang,
+                                 .rate = call->rate,
+                                 .pairs = call->pairs,
+                                 .pair_rate = call->pair_rate,
+                                 .aware = fifo->gavel.aware,
+                                 .released = call->released };
     shares_fifo(&queue, call->scratch, call->x);
     return 0;
 }
@@ -198,12 +198,25 @@ static const struct field fifo_params[] = {
     { NULL },
 };
 
+static const struct instance_rule fifo_instance = {
+    .method = INSTANCE_FIFO,
+    .blind = BLIND_TRUE,
+    .published =
+        (const struct instance_name[]){
+            { "fifo_perf", "" },
+            { "fifo_packed", "sharing=true" },
+            { "fifo", "aware=false" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_fifo = {
     .name = "gavel-fifo",
     .brief = "first come, first served, on the accelerators that suit",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4.2",
     .params = fifo_params,
     .self_size = sizeof(struct gavel_fifo),
+    .instance = &fifo_instance,
     .init = fifo_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -53,12 +53,25 @@ static const struct field ftf_params[] = {
     { NULL },
 };
 
+static const struct instance_rule ftf_instance = {
+    .goal = GOAL_FINISH_TIME,
+    .blind = BLIND_FIRST,
+    .published =
+        (const struct instance_name[]){
+            { "finish_time_fairness", "aware=false" },
+            { "finish_time_fairness_perf", "" },
+            { "finish_time_fairness_packed", "sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_ftf = {
     .name = "gavel-ftf",
     .brief = "finish times in proportion to those under an equal share",
     .source = "Narayanan et al., Gavel, OSDI 2020: finish-time fairness (Themis)",
     .params = ftf_params,
     .self_size = sizeof(struct gavel_ftf),
+    .instance = &ftf_instance,
     .init = ftf_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -117,12 +117,25 @@ static const struct field hierarchical_params[] = {
     { NULL },
 };
 
+static const struct instance_rule hierarchical_instance = {
+    .goal = GOAL_HIERARCHICAL,
+    .blind = BLIND_EQUAL,
+    .published =
+        (const struct instance_name[]){
+            { "hierarchical_water_filling", "" },
+            { "hierarchical_water_filling_perf", "" },
+            { "hierarchical_water_filling_packed", "sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_hierarchical = {
     .name = "gavel-hierarchical",
     .brief = "fair between groups by weight, then within each",
     .source = "Narayanan et al., Gavel, OSDI 2020: hierarchical policies",
     .params = hierarchical_params,
     .self_size = sizeof(struct gavel_hierarchical),
+    .instance = &hierarchical_instance,
     .init = hierarchical_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -48,12 +48,29 @@ static const struct field las_params[] = {
     { NULL },
 };
 
+static const struct instance_rule las_instance = {
+    .goal = GOAL_MAX_MIN,
+    .blind = BLIND_EQUAL,
+    .published =
+        (const struct instance_name[]){
+            { "max_min_fairness", "aware=false" },
+            { "max_min_fairness_perf", "" },
+            { "max_min_fairness_packed", "sharing=true" },
+            { "max_min_fairness_water_filling", "water_filling=true,aware=false" },
+            { "max_min_fairness_water_filling_perf", "water_filling=true" },
+            { "max_min_fairness_water_filling_packed",
+              "water_filling=true,sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_las = {
     .name = "gavel-las",
     .brief = "the least served job gets as much as can be, type by type",
     .source = "Narayanan et al., Gavel, OSDI 2020: least attained service",
     .params = las_params,
     .self_size = sizeof(struct gavel_las),
+    .instance = &las_instance,
     .init = las_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -41,12 +41,25 @@ static const struct field makespan_params[] = {
     { NULL },
 };
 
+static const struct instance_rule makespan_instance = {
+    .goal = GOAL_MAKESPAN,
+    .blind = BLIND_FIRST,
+    .published =
+        (const struct instance_name[]){
+            { "min_total_duration", "aware=false" },
+            { "min_total_duration_perf", "" },
+            { "min_total_duration_packed", "sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_makespan = {
     .name = "gavel-makespan",
     .brief = "the last job finishes as early as can be",
     .source = "Narayanan et al., Gavel, OSDI 2020: minimum makespan",
     .params = makespan_params,
     .self_size = sizeof(struct gavel_makespan),
+    .instance = &makespan_instance,
     .init = makespan_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

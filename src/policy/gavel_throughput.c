@@ -37,12 +37,24 @@ static const struct field throughput_params[] = {
     { NULL },
 };
 
+static const struct instance_rule throughput_instance = {
+    .goal = GOAL_SUM,
+    .blind = BLIND_FIRST,
+    .published =
+        (const struct instance_name[]){
+            { "max_sum_throughput_perf", "" },
+            { "max_sum_throughput_packed", "sharing=true" },
+            { 0 },
+        },
+};
+
 const struct policy policy_gavel_throughput = {
     .name = "gavel-throughput",
     .brief = "the most steps per second in all",
     .source = "Narayanan et al., Gavel, OSDI 2020: maximum total throughput",
     .params = throughput_params,
     .self_size = sizeof(struct gavel_throughput),
+    .instance = &throughput_instance,
     .init = throughput_start,
     .observe = gavel_observe,
     .decide = gavel_decide,

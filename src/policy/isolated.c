@@ -35,12 +35,18 @@ static const struct field isolated_params[] = {
     { NULL },
 };
 
+static const struct instance_rule isolated_instance = {
+    .method = INSTANCE_ISOLATED,
+    .blind = BLIND_TRUE,
+};
+
 const struct policy policy_isolated = {
     .name = "isolated",
     .brief = "an equal part of every type for everybody, in rounds",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4",
     .params = isolated_params,
     .self_size = sizeof(struct isolated),
+    .instance = &isolated_instance,
     .init = isolated_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

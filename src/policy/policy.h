@@ -16,6 +16,7 @@
 struct arena;
 struct error;
 struct event;
+struct instance_rule;
 struct reasons;
 
 struct policy {
@@ -24,6 +25,9 @@ struct policy {
     const char *source;         /* the paper or book it comes from           */
     const struct field *params; /* its settings, stored in self before init  */
     size_t self_size;           /* private state: zeroed, lives with the run */
+
+    /* Optional.  How 'berth solve' asks it (policy/shared/instance_rule.h). */
+    const struct instance_rule *instance;
 
     /* Optional.  Prepare private state; 'run' outlives the policy. */
     int (*init)(void *self, const struct view *view, uint64_t seed, struct arena *run,

@@ -35,12 +35,18 @@ static const struct field proportional_params[] = {
     { NULL },
 };
 
+static const struct instance_rule proportional_instance = {
+    .method = INSTANCE_PROPORTIONAL,
+    .blind = BLIND_TRUE,
+};
+
 const struct policy policy_proportional = {
     .name = "proportional",
     .brief = "everybody's time split as the accelerators are, in rounds",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4.1",
     .params = proportional_params,
     .self_size = sizeof(struct proportional),
+    .instance = &proportional_instance,
     .init = proportional_init,
     .observe = gavel_observe,
     .decide = gavel_decide,

@@ -5,8 +5,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/instance_file.h"
-#include "solve/recipe.h"
+#include "study/instance_file.h"
+#include "study/instance_shares.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,20 +32,20 @@ static const char *const policies[] = {
 static void solve(const char *policy, const struct instance_file *file,
                   enum solve_engine engine, struct arena *arena)
 {
-    struct recipe recipe;
+    struct instance_policy asked;
     struct error err = { "" };
-    int r = recipe_parse(&recipe, policy, &err);
+    int r = instance_policy_parse(&asked, policy, &err);
     assert(r == 0);
-    if (recipe_check(&recipe, file, &err) < 0) {
+    if (instance_policy_check(&asked, file, &err) < 0) {
         assert(err.text[0]);
         return;
     }
     for (uint32_t i = 0; i < file->count; i++) {
         const struct instance *in = &file->instances[i];
-        struct recipe_answer answer;
+        struct instance_answer answer;
         if (in->job_count > 64)
             continue;
-        r = recipe_solve(&recipe, in, engine, NULL, arena, &answer, &err);
+        r = instance_policy_solve(&asked, in, engine, NULL, arena, &answer, &err);
         assert(r == 0 || err.text[0]);
         if (r == 0)
             for (size_t c = 0; c < (size_t)in->job_count * in->type_count; c++)

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/instance_file.h"
+#include "study/instance_file.h"
 
 ARENA_FIXTURE(arena);
 static struct error err;

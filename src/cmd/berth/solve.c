@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cmd/berth/command.h"
-#include "solve/instance_file.h"
-#include "solve/recipe.h"
+#include "study/instance_file.h"
+#include "study/instance_shares.h"
 
 #define ROWS_SHOWN 24 /* of a table; --json has all of them */
 
@@ -22,7 +22,7 @@ static const struct flag solve_flags[] = {
 
 /* An instance's answer, or why there is none. */
 struct solved {
-    struct recipe_answer answer;
+    struct instance_answer answer;
     double seconds;
     struct error why; /* "": there is one */
 };
@@ -70,18 +70,18 @@ static void put_levels(struct json *object, const struct instance *in,
 static struct json *instance_json(const struct instance *in,
                                   const struct solved *solved)
 {
-    const struct recipe_answer *answer = &solved->answer;
+    const struct instance_answer *answer = &solved->answer;
     struct json *object = json_new_object();
     json_put_text(object, "id", in->name);
     json_put_text(object, "status", status_word(solved));
     if (solved->why.text[0]) {
         json_put_text(object, "reason", solved->why.text);
     } else {
-        if (answer->valued)
+        if (answer->has_objective)
             json_put_number(object, "objective", answer->shares.objective);
         json_put(object, "allocation", allocation_json(in, answer->shares.x));
         put_levels(object, in, &answer->shares);
-        if (answer->proven)
+        if (answer->has_gap)
             json_put_number(object, "gap", answer->shares.gap);
     }
     json_put_number(object, "seconds", solved->seconds);
@@ -146,16 +146,16 @@ static void show_shares(const struct instance *in, const struct shares *shares)
 
 static void show_instance(const struct instance *in, const struct solved *solved)
 {
-    const struct recipe_answer *answer = &solved->answer;
+    const struct instance_answer *answer = &solved->answer;
     char time[32];
     printf("%s: %s", in->name, status_word(solved));
     if (solved->why.text[0]) {
         printf(", %s\n", solved->why.text);
         return;
     }
-    if (answer->valued)
+    if (answer->has_objective)
         printf(", objective %.9g", answer->shares.objective);
-    if (answer->proven)
+    if (answer->has_gap)
         printf(", gap %.1e", answer->shares.gap);
     printf(", %s\n", units_show_time(time, sizeof time,
                                      solved->seconds > 0 ? solved->seconds : 0));
@@ -176,14 +176,14 @@ static int parse_engine(const struct flags *flags, enum solve_engine *ret_engine
 }
 
 /* Solve all of them; a solver that gives up is said, and the others are solved. */
-static int solve_all(const struct recipe *recipe, const struct instance_file *file,
-                     enum solve_engine engine, struct arena *arena,
-                     struct solved *solved, struct error *err)
+static int solve_all(const struct instance_policy *asked,
+                     const struct instance_file *file, enum solve_engine engine,
+                     struct arena *arena, struct solved *solved, struct error *err)
 {
     for (uint32_t i = 0; i < file->count; i++) {
         double start = clock_cpu_s();
-        int r = recipe_solve(recipe, &file->instances[i], engine, NULL, arena,
-                             &solved[i].answer, err);
+        int r = instance_policy_solve(asked, &file->instances[i], engine, NULL, arena,
+                                      &solved[i].answer, err);
         solved[i].seconds = clock_cpu_s() - start;
         if (r == -EDOM)
             solved[i].why = *err;
@@ -218,7 +218,7 @@ static int print_all(const struct flags *flags, const struct instance_file *file
 static int solve_run(const struct flags *flags)
 {
     enum solve_engine engine = SOLVE_FAST;
-    struct recipe recipe;
+    struct instance_policy asked;
     struct error err;
     if (flags->word_count != 2)
         return command_wrong(flags,
@@ -230,14 +230,14 @@ static int solve_run(const struct flags *flags)
     struct arena arena;
     struct instance_file file = { 0 };
     arena_init(&arena, 0);
-    int r = recipe_parse(&recipe, flags->words[0], &err);
+    int r = instance_policy_parse(&asked, flags->words[0], &err);
     if (r == 0)
         r = instance_file_read(&file, &arena, flags->words[1], &err);
     if (r == 0)
-        r = recipe_check(&recipe, &file, &err);
+        r = instance_policy_check(&asked, &file, &err);
     struct solved *solved = arena_array(&arena, struct solved, file.count);
     if (r == 0)
-        r = solve_all(&recipe, &file, engine, &arena, solved, &err);
+        r = solve_all(&asked, &file, engine, &arena, solved, &err);
     status = command_status(flags, r, &err);
     if (r == 0)
         status = print_all(flags, &file, solved);

@@ -206,7 +206,7 @@ static void known_rates(const struct gavel_common *common, job_id job, double *r
     const double *all = gavel_rates(common, job);
     const struct gavel *gavel = common->gavel;
     bool released = gavel->compat == COMPAT_RELEASED;
-    enum gavel_blind blind = gavel->aware ? BLIND_TRUE : gavel->rule->blind;
+    enum instance_blind blind = gavel->aware ? BLIND_TRUE : gavel->rule->blind;
     double first = all[common->fill[0]];
     for (uint32_t i = 1; first <= 0 && i < common->type_count; i++)
         first = all[common->fill[i]];

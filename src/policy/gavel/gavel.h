@@ -26,6 +26,7 @@
 #include "base/param.h"
 #include "policy/shared/cost_test.h"
 #include "policy/policy.h"
+#include "policy/shared/instance_rule.h"
 #include "solve/solve.h"
 
 struct gavel_common; /* the mechanism's own state */
@@ -73,13 +74,6 @@ struct gavel_call {
  */
 uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second);
 
-/* What a policy that is not aware of types takes for a job's rates. */
-enum gavel_blind {
-    BLIND_EQUAL, /* 1 on every type */
-    BLIND_FIRST, /* on every type what it is on the one filled first */
-    BLIND_TRUE,  /* what they are: it does not look at them */
-};
-
 /*
  * What a job is to get, for shares that are made by classes of jobs that are alike: at
  * least need z / (1 - ahead z) steps per second with z as large as can be (pairs.h), or
@@ -103,9 +97,9 @@ struct gavel_rule {
     void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
                    struct gavel_demand *ret_demand);
 
-    enum gavel_blind blind; /* aware=false */
-    double patience_s;      /* ours: shares are not made again so soon */
-    bool by_entity;         /* demands depend on the job's entity */
+    enum instance_blind blind; /* aware=false */
+    double patience_s;         /* ours: shares are not made again so soon */
+    bool by_entity;            /* demands depend on the job's entity */
     bool strict;       /* who has no share does not run, even where there is room */
     bool pairs_itself; /* no pairs are listed, it adds those it wants */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */

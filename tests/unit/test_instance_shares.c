@@ -6,41 +6,43 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "solve/instance_file.h"
-#include "solve/recipe.h"
+#include "policy/policy.h"
+#include "policy/shared/instance_rule.h"
+#include "study/instance_file.h"
+#include "study/instance_shares.h"
 
 ARENA_FIXTURE(arena);
 static struct error err;
 
-static struct recipe parsed(const char *text)
+static struct instance_policy parsed(const char *text)
 {
-    struct recipe recipe;
-    assert_int_equal(recipe_parse(&recipe, text, &err), 0);
-    return recipe;
+    struct instance_policy asked;
+    assert_int_equal(instance_policy_parse(&asked, text, &err), 0);
+    return asked;
 }
 
 static void refused(const char *text, const char *says)
 {
-    struct recipe recipe;
-    assert_int_equal(recipe_parse(&recipe, text, &err), -EINVAL);
+    struct instance_policy asked;
+    assert_int_equal(instance_policy_parse(&asked, text, &err), -EINVAL);
     assert_non_null(strstr(err.text, says));
 }
 
 static void names_of_ours_and_of_the_published_system_mean_the_same(void **state)
 {
-    struct recipe recipe = parsed("max_min_fairness");
-    assert_string_equal(recipe.name, "gavel-las");
-    assert_int_equal(recipe.goal, GOAL_MAX_MIN);
-    assert_false(recipe.aware);
-    recipe = parsed("gavel-las,water_filling=true");
-    assert_int_equal(recipe.goal, GOAL_WATER_FILLING);
-    assert_true(recipe.aware);
-    recipe = parsed("finish_time_fairness_packed");
-    assert_int_equal(recipe.goal, GOAL_FINISH_TIME);
-    assert_true(recipe.sharing);
-    recipe = parsed("max_sum_throughput_normalized_by_cost_perf_SLOs");
-    assert_int_equal(recipe.goal, GOAL_SUM);
-    assert_true(recipe.floors);
+    struct instance_policy asked = parsed("max_min_fairness");
+    assert_string_equal(asked.policy->name, "gavel-las");
+    assert_int_equal(asked.goal, GOAL_MAX_MIN);
+    assert_false(asked.aware);
+    asked = parsed("gavel-las,water_filling=true");
+    assert_int_equal(asked.goal, GOAL_WATER_FILLING);
+    assert_true(asked.aware);
+    asked = parsed("finish_time_fairness_packed");
+    assert_int_equal(asked.goal, GOAL_FINISH_TIME);
+    assert_true(asked.sharing);
+    asked = parsed("max_sum_throughput_normalized_by_cost_perf_SLOs");
+    assert_int_equal(asked.goal, GOAL_SUM);
+    assert_true(asked.policy->instance->floors);
     assert_int_equal(parsed("gavel-cost-slo").goal, GOAL_COST_RATIO);
     assert_int_equal(parsed("gavel-cost,form=released").goal, GOAL_SUM);
     assert_int_equal(parsed("fifo,compat=released").compat, 1);
@@ -83,19 +85,19 @@ static void what_is_missing_is_named(void **state)
         { "gavel-hierarchical", "f: instances[0].entities: missing" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct recipe recipe = parsed(cases[i].policy);
-        assert_int_equal(recipe_check(&recipe, &file, &err), -EINVAL);
+        struct instance_policy asked = parsed(cases[i].policy);
+        assert_int_equal(instance_policy_check(&asked, &file, &err), -EINVAL);
         assert_string_equal(err.text, cases[i].says);
     }
 }
 
 static struct shares solved(const char *policy, const struct instance_file *file)
 {
-    struct recipe recipe = parsed(policy);
-    struct recipe_answer answer;
-    assert_int_equal(recipe_check(&recipe, file, &err), 0);
-    assert_int_equal(recipe_solve(&recipe, &file->instances[0], SOLVE_CLP, NULL, &arena,
-                                  &answer, &err),
+    struct instance_policy asked = parsed(policy);
+    struct instance_answer answer;
+    assert_int_equal(instance_policy_check(&asked, file, &err), 0);
+    assert_int_equal(instance_policy_solve(&asked, &file->instances[0], SOLVE_CLP, NULL,
+                                           &arena, &answer, &err),
                      0);
     return answer.shares;
 }

@@ -1,5 +1,5 @@
 /* instance_file.c - files of instances: jobs, accelerators and what is asked about them. */
-#include "solve/instance_file.h"
+#include "study/instance_file.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "solve/problem.h"
+#include "solve/solve.h"
 
 #define FILE_BYTES_MAX (512 * 1024 * 1024)
 #define INSTANCES_MAX 100000
