@@ -33,11 +33,11 @@ static struct fifo_shares queue(void)
     static const double capacity[] = { 2, 1 }, gang[] = { 1, 1, 1, 1 };
     static const double rate[] = { 1, 2, 1, 2, 3, 1, 1, 2 };
     return (struct fifo_shares){ .job_count = 4,
-                                .type_count = 2,
-                                .capacity = capacity,
-                                .gang = gang,
-                                .rate = rate,
-                                .aware = true };
+                                 .type_count = 2,
+                                 .capacity = capacity,
+                                 .gang = gang,
+                                 .rate = rate,
+                                 .aware = true };
 }
 
 static void take(const struct fifo_shares *q, const char *types)
