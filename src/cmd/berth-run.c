@@ -18,7 +18,7 @@ static const char usage[] =
     "  --link FD      an open connection to berthd\n"
     "  --help, --version\n";
 
-static int wrong(const char *why, const char *word)
+static int print_error(const char *why, const char *word)
 {
     fprintf(stderr, "berth-run: %s%s\n", why, word);
     return 2;
@@ -39,15 +39,16 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--link") == 0 && i + 1 < argc) {
             link = strtol(argv[++i], &end, 10);
             if (*end != '\0' || link < 3 || link > 1024)
-                return wrong("--link: want a number of a descriptor, not ", argv[i]);
+                return print_error("--link: want a number of a descriptor, not ",
+                                   argv[i]);
         } else
-            return wrong("unknown word ", argv[i]);
+            return print_error("unknown word ", argv[i]);
     }
     if (!dir || dir[0] != '/')
-        return wrong("--dir JOBDIR is missing, or not absolute", "");
+        return print_error("--dir JOBDIR is missing, or not absolute", "");
     struct error err;
     int r = run_job(dir, (int)link, &err);
     if (r == -EALREADY)
-        return 3; /* a repeated order: whoever began it goes on */
-    return r < 0 ? wrong(err.text, "") / 2 : 0;
+        return 3; /* a repeated order: the supervisor that began it goes on */
+    return r < 0 ? print_error(err.text, "") / 2 : 0;
 }

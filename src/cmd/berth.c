@@ -71,8 +71,8 @@ static void print_overview(FILE *file)
                   "the version.\n");
 }
 
-/* What was printed has to arrive: a full disk is not a success. */
-static int finish(int status)
+/* Output that could not be written, on a full disk for instance, is a failure. */
+static int flush_output(int status)
 {
     bool lost = ferror(stdout) != 0;
     if ((fflush(stdout) == 0 && !lost) || status != 0)
@@ -108,17 +108,17 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_overview(stdout);
-        return finish(0);
+        return flush_output(0);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("berth %s\n", BERTH_VERSION);
-        return finish(0);
+        return flush_output(0);
     }
     const char *names[COMMANDS_MAX + 1] = { NULL };
     for (uint32_t i = 0; command_list[i]; i++) {
         names[i] = command_list[i]->name;
         if (is_named(command_list[i], argv[1]))
-            return finish(run_command(command_list[i], argc - 1, argv + 1));
+            return flush_output(run_command(command_list[i], argc - 1, argv + 1));
     }
     char hint[160];
     fprintf(stderr, "berth: no command '%.40s'%s; see 'berth --help'\n", argv[1],

@@ -1,4 +1,4 @@
-/* berthd.c - the daemon: finds its places, takes its lock, runs. */
+/* berthd.c - the daemon: reads its options, finds its folders, takes its lock, runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -161,7 +161,7 @@ static int check_executor(struct daemon_setup *setup, struct error *err)
     return 0;
 }
 
-/* What the options and the file say together. */
+/* Check the options and the configuration together, and fill in defaults. */
 static int check_setup(struct daemon_setup *setup, struct error *err)
 {
     int r = check_executor(setup, err);
@@ -179,8 +179,8 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
 }
 
 /*
- * One berthd per state folder.  One that holds it and has no socket is on its way out, or
- * in: then it is soon clear which.
+ * One berthd per state folder.  A holder of the lock that has no socket is starting or
+ * stopping: wait until it has done so.
  */
 static int take_lock(const char *state_dir, const char *socket, struct error *err)
 {
@@ -197,12 +197,14 @@ static int take_lock(const char *state_dir, const char *socket, struct error *er
     if (r < 0)
         return error_set(err, -EBUSY, "another berthd uses %s", state_dir);
     if (ftruncate(fd, 0) == 0)
-        dprintf(fd, "%d\n", (int)getpid()); /* for people; a full disk keeps nobody */
-    return 0;                               /* held until the end */
+        dprintf(
+            fd, "%d\n",
+            (int)getpid()); /* for people to read; failing to write it is no error */
+    return 0;               /* held until the end */
 }
 
-/* What it looks after, for whoever has to clean up when it is gone. */
-static void leave_word(const struct daemon_setup *setup)
+/* Keep which executor was used, for 'berth slurm release-all' when berthd is gone. */
+static void write_executor_file(const struct daemon_setup *setup)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/executor", setup->state_dir);
@@ -213,8 +215,8 @@ static void leave_word(const struct daemon_setup *setup)
     fclose(file);
 }
 
-/* The program of that name beside this one, or wherever PATH has it. */
-static const char *beside(const char *name, char *path, size_t size)
+/* The program of that name beside this one, or in BERTH_LIBEXECDIR. */
+static const char *find_program(const char *name, char *path, size_t size)
 {
     char self[4096];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -243,8 +245,9 @@ int main(int argc, char **argv)
     struct error err = { "" };
     struct places places;
     char run_program[4200], slurm_program[4200];
-    setup.run_program = beside("berth-run", run_program, sizeof run_program);
-    setup.slurm_program = beside("berth-slurm", slurm_program, sizeof slurm_program);
+    setup.run_program = find_program("berth-run", run_program, sizeof run_program);
+    setup.slurm_program =
+        find_program("berth-slurm", slurm_program, sizeof slurm_program);
     struct daemon *daemon = NULL;
     struct arena texts;
     arena_init(&texts, 0);
@@ -260,7 +263,7 @@ int main(int argc, char **argv)
         r = take_lock(setup.state_dir, setup.socket, &err);
     }
     if (r == 0)
-        leave_word(&setup);
+        write_executor_file(&setup);
     if (r == 0)
         r = daemon_new(&daemon, &setup, &err);
     if (r < 0) {

@@ -1,4 +1,4 @@
-/* change.c - berth cancel, hold, release: the same for each of several jobs. */
+/* change.c - berth cancel, hold and release: one change for several jobs. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,8 @@ static const struct flag change_flags[] = {
     { 0 },
 };
 
-/* Which verb is it? */
-static const char *method_of(const struct flags *flags, struct json **ret_body)
+/* The method and body of the command's request. */
+static const char *choose_method(const struct flags *flags, struct json **ret_body)
 {
     *ret_body = NULL;
     if (strcmp(flags->command->name, "cancel") == 0)
@@ -24,14 +24,14 @@ static const char *method_of(const struct flags *flags, struct json **ret_body)
 }
 
 /*
- * One that cannot be changed does not keep the others from it.  The last comes first: none
- * that is about to be cancelled starts because one before it has gone.
+ * A job that cannot be changed does not keep the others from being changed.  The last job is
+ * changed first: no job that is about to be cancelled starts because another was cancelled.
  */
 static int change_each(const struct flags *flags, struct call *call,
                        const uint64_t *ids, uint32_t count, struct json *done)
 {
     struct json *body = NULL;
-    const char *method = method_of(flags, &body);
+    const char *method = choose_method(flags, &body);
     struct json **rows = calloc(count, sizeof *rows);
     int status = rows ? 0 : command_failed(flags, "out of memory");
     for (uint32_t i = rows ? count : 0; i-- > 0;) {

@@ -1,4 +1,4 @@
-/* flags.c - reading a command's flags, and saying what is wrong with them. */
+/* command.c - reading a command's flags, and messages about them. */
 #include "cmd/berth/command.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define FLAGS_MAX 96
 
-static void say(const struct flags *flags, const char *fmt, va_list args)
+static void print_message(const struct flags *flags, const char *fmt, va_list args)
 {
     fprintf(stderr, "berth %s: ", flags->command->name);
     vfprintf(stderr, fmt, args);
@@ -25,7 +25,7 @@ int command_wrong(const struct flags *flags, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(flags, fmt, args);
+    print_message(flags, fmt, args);
     va_end(args);
     return 2;
 }
@@ -34,7 +34,7 @@ int command_failed(const struct flags *flags, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(flags, fmt, args);
+    print_message(flags, fmt, args);
     va_end(args);
     return 1;
 }
@@ -101,7 +101,8 @@ static const struct flag *flag_by_letter(const struct flag *table, int letter)
     return NULL;
 }
 
-static int unknown_flag(const struct flag *table, const char *word, struct error *err)
+static int set_unknown_flag(const struct flag *table, const char *word,
+                            struct error *err)
 {
     for (const struct flag *flag = table; flag->name; flag++) {
         size_t length = strlen(flag->name);
@@ -121,7 +122,7 @@ static int unknown_flag(const struct flag *table, const char *word, struct error
                      suggest(hint, sizeof hint, bare, names));
 }
 
-/* The same table in getopt's words. */
+/* The same table in getopt's form. */
 static void getopt_tables(const struct flag *table, bool in_front,
                           struct option options[FLAGS_MAX + 2],
                           char letters[2 * FLAGS_MAX + 4])
@@ -155,7 +156,7 @@ int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
         count++;
 
     opterr = 0;
-    optind = 0; /* glibc: from the start, whoever asked before */
+    optind = 0; /* glibc: start anew, whatever was parsed before */
     for (;;) {
         int index = -1;
         int c = getopt_long(argc, argv, letters, options, &index);
@@ -170,7 +171,7 @@ int flags_walk(const struct flag *table, bool in_front, int argc, char **argv,
                                              : flag_by_letter(table, c);
         if (!flag) {
             char letter[3] = { '-', (char)optopt, '\0' }; /* 0 unless it was a letter */
-            return unknown_flag(table, optopt ? letter : argv[optind - 1], err);
+            return set_unknown_flag(table, optopt ? letter : argv[optind - 1], err);
         }
         int r = take(context, flag, optarg ? optarg : "", err);
         if (r < 0)

@@ -11,11 +11,11 @@
 
 struct error;
 
-/* One flag; a table of them ends with a row whose name is NULL.  --help is always there. */
+/* One flag; in a table of them the last row has no name.  --help is always there. */
 struct flag {
     const char *name;  /* without the dashes                                   */
     char letter;       /* short form, or 0                                     */
-    const char *value; /* what its value is, in capitals; NULL: it takes none  */
+    const char *value; /* what its value is, in capitals; NULL: it has none    */
     const char *brief; /* one line                                             */
 };
 
@@ -47,7 +47,7 @@ struct command {
     const char *usage; /* what follows the name, one line                 */
     const struct flag *flags;
     const char *more; /* further paragraphs for --help, or NULL          */
-    bool flags_first; /* the first word ends the flags: the rest is another command's */
+    bool flags_first; /* flags end at the first word                     */
 
     /* Returns the exit status: 0 ok, 1 failed, 2 wrong usage or input. */
     int (*run)(const struct flags *flags);
@@ -83,7 +83,7 @@ uint64_t flags_count(const struct flags *flags, const char *name, uint64_t min,
 double flags_number(const struct flags *flags, const char *name, double min, double max,
                     double fallback);
 
-/* Say "berth NAME: sentence" on stderr and return 2 (wrong usage or input). */
+/* Print "berth NAME: message" on stderr and return 2 (wrong usage or input). */
 int command_wrong(const struct flags *flags, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -91,5 +91,5 @@ int command_wrong(const struct flags *flags, const char *fmt, ...)
 int command_failed(const struct flags *flags, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A negative errno to an exit status: wrong input is 2, the rest 1; prints 'err'. */
+/* The exit status for a negative errno, after printing 'err': 2 for wrong input, else 1. */
 int command_status(const struct flags *flags, int r, const struct error *err);

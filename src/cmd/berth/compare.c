@@ -38,7 +38,7 @@ static int add_column(const struct flags *flags, struct comparison *comparison,
     return 0;
 }
 
-/* Every policy with every flow policy. */
+/* One column for every pair of a policy and a flow policy. */
 static int read_policies(const struct flags *flags, struct comparison *comparison,
                          struct arena *arena)
 {
@@ -77,7 +77,7 @@ static int write_page(struct output *output, const struct comparison *comparison
     return r;
 }
 
-static void print(const struct flags *flags, const struct comparison *comparison)
+static void print_result(const struct flags *flags, const struct comparison *comparison)
 {
     const char *report = flags_get(flags, "report");
     FILE *file = report && output_is_stdout(report) ? stderr : stdout;
@@ -93,8 +93,8 @@ static void print(const struct flags *flags, const struct comparison *comparison
         printf("\n%s has the plots.\n", report);
 }
 
-static int compare(const struct flags *flags, struct sim_options *options,
-                   struct comparison *comparison)
+static int run_comparison(const struct flags *flags, struct sim_options *options,
+                          struct comparison *comparison)
 {
     const char *report = flags_get(flags, "report");
     struct output page = { 0 };
@@ -115,7 +115,7 @@ static int compare(const struct flags *flags, struct sim_options *options,
     if (r == 0 && report)
         r = write_page(&page, comparison, &err);
     if (r == 0)
-        print(flags, comparison);
+        print_result(flags, comparison);
     output_release(&page);
     return command_status(flags, r, &err);
 }
@@ -128,7 +128,7 @@ static int compare_run(const struct flags *flags)
     if (r == 0)
         r = read_policies(flags, &comparison, &options.arena);
     if (r == 0)
-        r = compare(flags, &options, &comparison);
+        r = run_comparison(flags, &options, &comparison);
     comparison_release(&comparison);
     sim_options_release(&options);
     return r < 0 ? 0 : r;

@@ -21,7 +21,7 @@
 #include "cmd/berth/text_table.h"
 #include "version.h"
 
-#define SLURM_S 30 /* the longest that Slurm may take to answer */
+#define SLURM_S 30 /* longest wait for Slurm's answer */
 
 static const struct flag doctor_flags[] = {
     FLAG_JSON,
@@ -31,12 +31,13 @@ static const struct flag doctor_flags[] = {
 
 #define FLOWD_CHECK_MS 5000
 
-enum verdict { FINE, LESS, BAD }; /* as it should be; goes without; does not work */
+/* As it should be; works with less; does not work. */
+enum doctor_verdict { FINE, LESS, BAD };
 
 static const char *const verdicts[] = { [FINE] = "ok", [LESS] = "less", [BAD] = "bad" };
 
-static void add(struct json *checks, const char *what, enum verdict verdict,
-                const char *text, const char *hint)
+static void add_check(struct json *checks, const char *what,
+                      enum doctor_verdict verdict, const char *text, const char *hint)
 {
     struct json *row = json_new_object();
     json_put_text(row, "what", what);
@@ -54,12 +55,13 @@ static void check_programs(struct json *checks)
         const char *path = programs_find(names[i]);
         char text[200];
         snprintf(text, sizeof text, "%.190s", path ? path : "not beside berth");
-        add(checks, names[i], path ? FINE : LESS, text,
+        add_check(
+            checks, names[i], path ? FINE : LESS, text,
             "it is looked for in PATH; the package berthd has it, 'make install' too");
     }
 }
 
-/* One line of berth-slurm --check: "ok   what", "NO   what: advice", or a remark. */
+/* Add one line of berth-slurm --check: "ok   what", "NO   what: advice", or a remark. */
 static void add_slurm_line(struct json *checks, char *line)
 {
     char *advice = strstr(line, ": ");
@@ -71,10 +73,10 @@ static void add_slurm_line(struct json *checks, char *line)
         *advice = '\0';
         advice += 2;
     }
-    add(checks, "Slurm", no ? LESS : FINE, line + 5, no && advice ? advice : "");
+    add_check(checks, "Slurm", no ? LESS : FINE, line + 5, no && advice ? advice : "");
 }
 
-/* 'executor' as berthd has it: "slurm:partition=a,b". */
+/* 'executor' is as berthd reports it: "slurm:partition=a,b". */
 static void check_slurm(struct json *checks, const char *executor)
 {
     static const char of[] = "slurm:partition=";
@@ -109,13 +111,13 @@ static void check_slurm(struct json *checks, const char *executor)
     if (pid > 0)
         waitpid(pid, &status, 0);
     if (pid < 0 || status != 0)
-        add(checks, "Slurm", BAD,
-            WIFSIGNALED(status) ? "does not answer"
-                                : "berth-slurm --check is not content",
-            "see docs/guide/slurm.md");
+        add_check(checks, "Slurm", BAD,
+                  WIFSIGNALED(status) ? "does not answer"
+                                      : "berth-slurm --check is not content",
+                  "see docs/guide/slurm.md");
 }
 
-/* Is this host one of a cluster's? */
+/* Whether this host belongs to a Slurm cluster. */
 static bool has_slurm(void)
 {
     const char *conf = getenv("SLURM_CONF");
@@ -130,35 +132,35 @@ static void check_daemon(struct json *checks, const struct flags *flags)
     char text[400];
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0) {
-        add(checks, "daemon", BAD, err.text, "see --socket and BERTH_ADDR");
+        add_check(checks, "daemon", BAD, err.text, "see --socket and BERTH_ADDR");
         return;
     }
     r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
     if (r < 0) {
-        add(checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
-            "'berth up' starts it, and so does the first verb that needs it");
+        add_check(checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
+                  "'berth up' starts it, and so does the first verb that needs it");
         if (has_slurm())
             check_slurm(checks, "slurm");
     } else {
         const char *version = json_text_or(server, "version", "?");
         snprintf(text, sizeof text, "runs at %.200s, policy %.60s", call_address(call),
                  json_text_or(server, "policy", "?"));
-        add(checks, "daemon", FINE, text, NULL);
+        add_check(checks, "daemon", FINE, text, NULL);
         snprintf(text, sizeof text, "berth %s, berthd %.40s", BERTH_VERSION, version);
-        add(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS, text,
-            "'berth down' and 'berth up': jobs go on meanwhile");
+        add_check(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS,
+                  text, "'berth down' and 'berth up': jobs go on meanwhile");
         if (strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0)
             check_slurm(checks, json_text_or(server, "executor", ""));
         if (json_get(server, "trouble"))
-            add(checks, "Slurm", BAD, json_text_or(server, "trouble", ""),
-                "nothing starts until it answers; what runs goes on");
+            add_check(checks, "Slurm", BAD, json_text_or(server, "trouble", ""),
+                      "nothing starts until it answers; what runs goes on");
         json_free(server);
     }
     call_close(call);
 }
 
-/* Names in a folder that begin so and go on with a digit. */
-static uint32_t count_names(const char *folder, const char *prefix)
+/* How many names in a folder are this prefix and a digit. */
+static uint32_t count_numbered_names(const char *folder, const char *prefix)
 {
     DIR *dir = opendir(folder);
     uint32_t count = 0;
@@ -174,8 +176,8 @@ static uint32_t count_names(const char *folder, const char *prefix)
 static void check_gpus(struct json *checks)
 {
     char text[120];
-    uint32_t nvidia = count_names("/dev", "nvidia");
-    uint32_t amd = count_names("/sys/class/kfd/kfd/topology/nodes", "");
+    uint32_t nvidia = count_numbered_names("/dev", "nvidia");
+    uint32_t amd = count_numbered_names("/sys/class/kfd/kfd/topology/nodes", "");
     void *nvml = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
     bool rocm = access("/dev/kfd", F_OK) == 0 && amd > 0;
     if (nvidia > 0 || rocm)
@@ -183,15 +185,17 @@ static void check_gpus(struct json *checks)
                  rocm ? ", and some of AMD" : "");
     else
         snprintf(text, sizeof text, "none");
-    add(checks, "accelerators", nvidia > 0 || rocm ? FINE : LESS, text,
+    add_check(
+        checks, "accelerators", nvidia > 0 || rocm ? FINE : LESS, text,
         "jobs run on CPUs; 'berth up --fake-gpus v100:4' makes slots that stand in");
-    add(checks, "NVML", nvml ? FINE : LESS, nvml ? "libnvidia-ml.so.1" : "not found",
+    add_check(
+        checks, "NVML", nvml ? FINE : LESS, nvml ? "libnvidia-ml.so.1" : "not found",
         "needed to see NVIDIA's accelerators and who uses them: comes with the driver");
     if (nvml)
         dlclose(nvml);
 }
 
-/* Our own cgroup below the unified hierarchy, if we may make others in it. */
+/* Whether this process may create cgroups below its own, in the unified hierarchy. */
 static void check_cgroups(struct json *checks)
 {
     char line[512] = "", path[600];
@@ -207,7 +211,8 @@ static void check_cgroups(struct json *checks)
     line[strcspn(line, "\n")] = '\0';
     snprintf(path, sizeof path, "/sys/fs/cgroup%s", unified ? line + 3 : "");
     bool ours = unified && access(path, W_OK) == 0;
-    add(checks, "cgroups", ours ? FINE : LESS,
+    add_check(
+        checks, "cgroups", ours ? FINE : LESS,
         ours      ? "version 2, ours to divide"
         : unified ? "version 2, not delegated to us"
                   : "no version 2",
@@ -215,8 +220,8 @@ static void check_cgroups(struct json *checks)
         "'systemd-run --user --scope -p Delegate=yes berth up' gives them");
 }
 
-/* The line that begins with this word, or the first one; without the word and blanks. */
-static const char *line_of(char *text, const char *word)
+/* The rest of the line that begins with this word, or the first line. */
+static const char *find_line(char *text, const char *word)
 {
     char *rest = text, *first = text;
     for (char *line; (line = strsep(&rest, "\n"));) {
@@ -227,7 +232,7 @@ static const char *line_of(char *text, const char *word)
     return first + strspn(first, " ");
 }
 
-/* The agent knows itself what it can do here, and which way it would use. */
+/* Ask berth-flowd which way of marking packets works on this host. */
 static void check_marking(struct json *checks, const struct flags *flags)
 {
     static const char hint[] =
@@ -239,7 +244,8 @@ static void check_marking(struct json *checks, const struct flags *flags)
                            server ? "--server" : NULL, server, NULL };
     char said[4000], text[400];
     int status = hear(argv, FLOWD_CHECK_MS, said, sizeof said);
-    snprintf(text, sizeof text, "packets are marked by %.300s", line_of(said, "used"));
+    snprintf(text, sizeof text, "packets are marked by %.300s",
+             find_line(said, "used"));
     if (status == -ENOENT)
         snprintf(text, sizeof text, "berth-flowd is not installed");
     else if (status == -ETIMEDOUT)
@@ -247,7 +253,7 @@ static void check_marking(struct json *checks, const struct flags *flags)
                  FLOWD_CHECK_MS / 1000);
     else if (status != 0)
         snprintf(text, sizeof text, "no packets can be marked here");
-    add(checks, "flows", status == 0 ? FINE : LESS, text, hint);
+    add_check(checks, "flows", status == 0 ? FINE : LESS, text, hint);
 }
 
 static void check_rights(struct json *checks)
@@ -256,21 +262,21 @@ static void check_rights(struct json *checks)
     snprintf(text, sizeof text, "user %u%s", (unsigned)getuid(),
              geteuid() == 0 ? ", root: may serve everybody (berthd --system)"
                             : ": serves this user alone");
-    add(checks, "rights", FINE, text, NULL);
+    add_check(checks, "rights", FINE, text, NULL);
     struct utsname name;
     if (uname(&name) == 0) {
         snprintf(text, sizeof text, "%.30s %.60s", name.sysname, name.release);
-        add(checks, "kernel", FINE, text, NULL);
+        add_check(checks, "kernel", FINE, text, NULL);
     }
     struct sysinfo info;
     if (sysinfo(&info) == 0) {
         snprintf(text, sizeof text, "%ld CPUs, %.1f GiB", sysconf(_SC_NPROCESSORS_ONLN),
                  (double)info.totalram * info.mem_unit / 0x1p30);
-        add(checks, "machine", FINE, text, NULL);
+        add_check(checks, "machine", FINE, text, NULL);
     }
 }
 
-/* The nearest folder above that is there already. */
+/* Check the nearest existing folder of a path. */
 static void check_folder(struct json *checks, const char *what, const char *folder)
 {
     char path[PLACE_MAX], text[400];
@@ -280,14 +286,14 @@ static void check_folder(struct json *checks, const char *what, const char *fold
         *strrchr(path, '/') = '\0';
     if (access(path, W_OK) < 0 || statvfs(path, &space) < 0) {
         snprintf(text, sizeof text, "%.200s: %s", path, strerror(errno));
-        add(checks, what, BAD, text,
-            "berthd has to write there; or 'berth up --state'");
+        add_check(checks, what, BAD, text,
+                  "berthd has to write there; or 'berth up --state'");
         return;
     }
     double free_bytes = (double)space.f_bavail * (double)space.f_frsize;
     snprintf(text, sizeof text, "%.200s, %.1f GiB free", folder, free_bytes / 0x1p30);
-    add(checks, what, free_bytes > 0x1p30 ? FINE : LESS, text,
-        "jobs' output and checkpoints go there: make room");
+    add_check(checks, what, free_bytes > 0x1p30 ? FINE : LESS, text,
+              "jobs' output and checkpoints go there: make room");
 }
 
 static void check_places(struct json *checks)
@@ -297,14 +303,14 @@ static void check_places(struct json *checks)
     if (place_state(path, sizeof path, &err) == 0)
         check_folder(checks, "state", path);
     else
-        add(checks, "state", BAD, err.text, "set HOME or XDG_STATE_HOME");
+        add_check(checks, "state", BAD, err.text, "set HOME or XDG_STATE_HOME");
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    add(checks, "runtime", runtime ? FINE : LESS,
-        runtime ? runtime : "XDG_RUNTIME_DIR is not set",
-        "sockets go to a folder in /tmp instead");
+    add_check(checks, "runtime", runtime ? FINE : LESS,
+              runtime ? runtime : "XDG_RUNTIME_DIR is not set",
+              "sockets go to a folder in /tmp instead");
 }
 
-static void print(const struct json *checks)
+static void print_checks(const struct json *checks)
 {
     static const struct text_table_column columns[] = { { "" }, { "" }, { "" } };
     struct text_table table;
@@ -345,7 +351,7 @@ static int doctor_run(const struct flags *flags)
         json_put(root, "checks", checks);
         format_print_json(root);
     } else {
-        print(checks);
+        print_checks(checks);
         json_free(checks);
     }
     return bad ? 1 : 0;

@@ -12,7 +12,7 @@
 #define LABEL_WIDTH 38
 
 /* 1234567 as "1,234,567". */
-static const char *with_commas(char *text, size_t size, double value)
+static const char *format_with_commas(char *text, size_t size, double value)
 {
     char digits[32];
     snprintf(digits, sizeof digits, "%.0f", value);
@@ -28,8 +28,8 @@ static const char *with_commas(char *text, size_t size, double value)
 }
 
 /* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
-static const char *show_value(char *text, size_t size, const struct figure *figure,
-                              double value)
+static const char *format_value(char *text, size_t size, const struct figure *figure,
+                                double value)
 {
     if (isnan(value))
         snprintf(text, size, "-");
@@ -42,14 +42,14 @@ static const char *show_value(char *text, size_t size, const struct figure *figu
     else if (strcmp(figure->unit, "usd") == 0)
         snprintf(text, size, "$%.2f", value);
     else if (figure->whole || value >= 1000)
-        with_commas(text, size, value);
+        format_with_commas(text, size, value);
     else
         snprintf(text, size, "%.2f", value);
     return text;
 }
 
-/* The policy that does best by this figure; UINT32_MAX if that means nothing. */
-static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
+/* The best policy by this figure; UINT32_MAX if there is none. */
+static uint32_t find_best(const struct comparison *comparison, uint32_t figure)
 {
     enum better better = summary_figures[figure].better;
     uint32_t best = UINT32_MAX;
@@ -71,13 +71,13 @@ static uint32_t best_of(const struct comparison *comparison, uint32_t figure)
     return differs ? best : UINT32_MAX;
 }
 
-static void show_cell(const struct comparison *comparison, uint32_t policy,
-                      uint32_t figure, bool best, bool colour, int width, FILE *file)
+static void print_cell(const struct comparison *comparison, uint32_t policy,
+                       uint32_t figure, bool best, bool colour, int width, FILE *file)
 {
     struct estimate estimate = comparison_estimate(comparison, policy, figure);
     char value[48];
     char cell[96];
-    show_value(value, sizeof value, &summary_figures[figure], estimate.mean);
+    format_value(value, sizeof value, &summary_figures[figure], estimate.mean);
     if (estimate.half > 0 && estimate.mean != 0)
         snprintf(cell, sizeof cell, "%s ±%.0f%%", value,
                  fabs(estimate.half / estimate.mean) * 100);
@@ -95,8 +95,8 @@ static bool has_both_classes(const struct comparison *comparison)
            summary->cdfs[CDF_JCT][CDF_BE].count > 0;
 }
 
-/* Not worth a line: zero for everybody, or said by another line already. */
-static bool is_dull(const struct comparison *comparison, uint32_t figure)
+/* Whether a figure is not shown: zero for all policies, or contained in another line. */
+static bool is_hidden(const struct comparison *comparison, uint32_t figure)
 {
     const char *id = summary_figures[figure].id;
     if (strcmp(id, "ledger.preemptions") == 0)
@@ -112,14 +112,15 @@ static bool is_dull(const struct comparison *comparison, uint32_t figure)
     return true;
 }
 
-/* How a table is laid out: labels beside their figures, or, where that is too wide, above. */
-struct layout {
+/* The layout of a table: labels stand beside their figures, or above if that is too wide. */
+struct figures_layout {
     int label;        /* columns of a label; 0: it has a line of its own */
     int width;        /* of a policy's column                            */
     uint32_t at_once; /* policies beside each other                      */
 };
 
-static struct layout layout_of(const struct comparison *comparison, FILE *file)
+static struct figures_layout choose_layout(const struct comparison *comparison,
+                                           FILE *file)
 {
     int width = comparison->seed_count > 1 ? 20 : 15;
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
@@ -128,46 +129,47 @@ static struct layout layout_of(const struct comparison *comparison, FILE *file)
     }
     int columns = (int)terminal_width(file);
     if (columns == 0) /* no terminal: as wide as it is */
-        return (struct layout){ LABEL_WIDTH, width, comparison->policy_count };
+        return (struct figures_layout){ LABEL_WIDTH, width, comparison->policy_count };
     int label = columns < LABEL_WIDTH + width ? 0 : LABEL_WIDTH;
     int fit = (columns - label) / width;
-    return (struct layout){ label, width, fit < 1 ? 1 : (uint32_t)fit };
+    return (struct figures_layout){ label, width, fit < 1 ? 1 : (uint32_t)fit };
 }
 
-static void show_label(const struct layout *layout, const char *label, FILE *file)
+static void print_label(const struct figures_layout *layout, const char *label,
+                        FILE *file)
 {
     fprintf(file, "%-*s%s", layout->label, label,
             layout->label || !label[0] ? "" : "\n");
 }
 
-static void show_columns(const struct comparison *comparison, uint32_t from,
-                         uint32_t to, const struct layout *layout, FILE *file)
+static void print_columns(const struct comparison *comparison, uint32_t from,
+                          uint32_t to, const struct figures_layout *layout, FILE *file)
 {
     bool colour = terminal_has_colours(file);
-    show_label(layout, "", file);
+    print_label(layout, "", file);
     for (uint32_t p = from; p < to; p++)
         fprintf(file, "%*s  ", layout->width - 2, comparison_name(comparison, p));
     fputc('\n', file);
     for (uint32_t f = 0; summary_figures[f].id; f++) {
-        if (is_dull(comparison, f))
+        if (is_hidden(comparison, f))
             continue;
-        uint32_t best = best_of(comparison, f);
-        show_label(layout, summary_figures[f].label, file);
+        uint32_t best = find_best(comparison, f);
+        print_label(layout, summary_figures[f].label, file);
         for (uint32_t p = from; p < to; p++)
-            show_cell(comparison, p, f, p == best, colour, layout->width, file);
+            print_cell(comparison, p, f, p == best, colour, layout->width, file);
         fputc('\n', file);
     }
 }
 
 void figures_print(const struct comparison *comparison, FILE *file)
 {
-    struct layout layout = layout_of(comparison, file);
+    struct figures_layout layout = choose_layout(comparison, file);
     uint32_t count = comparison->policy_count;
     for (uint32_t from = 0; from < count; from += layout.at_once) {
         if (from > 0)
             fputc('\n', file);
         uint32_t to = count - from < layout.at_once ? count : from + layout.at_once;
-        show_columns(comparison, from, to, &layout, file);
+        print_columns(comparison, from, to, &layout, file);
     }
     if (count > 1)
         fputs("* best of the row\n", file);

@@ -1,4 +1,4 @@
-/* fit.c - berth fit: what family a learning curve is of, and where it will be. */
+/* fit.c - berth fit: the family of a learning curve, and a forecast of its values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,32 +20,32 @@ static const struct flag fit_flags[] = {
     { 0 },
 };
 
-/* What was asked. */
-struct question {
+/* The flags. */
+struct fit_query {
     bool has_at;
     double at, ahead;
 };
 
-/* Where in a curve it is asked: points that may be seen, and how many points ahead. */
-struct place {
+/* The point of a curve to forecast from: points that may be used, and how many ahead. */
+struct fit_position {
     uint32_t seen;
     double at, ahead_points;
 };
 
-struct answer {
+struct fit_answer {
     const char *id, *run_id, *metric, *algo;
-    struct place place;
-    double ahead; /* as asked */
+    struct fit_position place;
+    double ahead; /* as given */
     struct curve_fit fit;
     struct forecast forecast;
     bool predictable;
-    struct answer *next;
+    struct fit_answer *next;
 };
 
-/* --- where -------------------------------------------------------------------------- */
+/* --- which points -------------------------------------------------------------------------- */
 
-/* Whether its steps go up by one, most of the time: then they number the points. */
-static bool by_ones(const struct curves_one *one)
+/* Whether most steps differ by one, so that they number the points. */
+static bool has_unit_steps(const struct curves_one *one)
 {
     uint32_t ones = 0;
     for (uint32_t i = 1; i < one->count; i++)
@@ -53,8 +53,8 @@ static bool by_ones(const struct curves_one *one)
     return 2 * ones >= one->count - 1;
 }
 
-/* Points up to a step. */
-static uint32_t up_to(const struct curves_one *one, double step)
+/* How many points there are up to a step. */
+static uint32_t count_points_until(const struct curves_one *one, double step)
 {
     uint32_t count = 0;
     while (count < one->count && one->step[count] <= step)
@@ -63,29 +63,31 @@ static uint32_t up_to(const struct curves_one *one, double step)
 }
 
 /*
- * K counts points.  Where steps go up by one it is the step; and a K beyond the last
- * point that is a step of the curve still is taken for one, and N with it.
+ * K counts points.  Where steps differ by one, K is a step.  A K that is larger than the
+ * number of points but not than the last step is a step as well, and so is N.
  */
-static struct place place_of(const struct curves_one *one, const struct question *asked)
+static struct fit_position find_position(const struct curves_one *one,
+                                         const struct fit_query *asked)
 {
-    bool ones = by_ones(one);
+    bool ones = has_unit_steps(one);
     double last = one->step[one->count - 1];
     double end = ones ? last : one->count;
     if (!asked->has_at || (asked->at >= end && (ones || asked->at > last)))
-        return (struct place){ one->count, end, asked->ahead };
+        return (struct fit_position){ one->count, end, asked->ahead };
     if (!ones && asked->at <= one->count) {
         uint32_t seen = (uint32_t)asked->at;
-        return (struct place){ seen, seen, asked->ahead };
+        return (struct fit_position){ seen, seen, asked->ahead };
     }
-    uint32_t seen = up_to(one, asked->at);
+    uint32_t seen = count_points_until(one, asked->at);
     double way = seen ? asked->at + asked->ahead - one->step[seen - 1] : 0;
-    return (struct place){ seen, asked->at, way / forecast_gap(one->step, seen) };
+    return (struct fit_position){ seen, asked->at,
+                                  way / forecast_gap(one->step, seen) };
 }
 
-static void answer(struct curve *curve, const struct curves_one *one,
-                   const struct question *asked, struct answer *ret_answer)
+static void answer_curve(struct curve *curve, const struct curves_one *one,
+                         const struct fit_query *asked, struct fit_answer *ret_answer)
 {
-    ret_answer->place = place_of(one, asked);
+    ret_answer->place = find_position(one, asked);
     ret_answer->ahead = asked->ahead;
     curve_init(curve, NULL);
     for (uint32_t i = 0; i < ret_answer->place.seen; i++)
@@ -97,8 +99,8 @@ static void answer(struct curve *curve, const struct curves_one *one,
 
 /* --- for programs ------------------------------------------------------------------- */
 
-/* The parameters of inv in k = step, or in k = step - origin where one is above 0. */
-static struct family_fit from_zero(struct family_fit fit)
+/* The parameters of inv for k = step, or for k = step - origin if the origin is above 0. */
+static struct family_fit shift_to_origin(struct family_fit fit)
 {
     double o = fit.origin;
     if (fit.family != FAMILY_INV || o > 0)
@@ -111,7 +113,7 @@ static struct family_fit from_zero(struct family_fit fit)
 
 static struct json *params_json(const struct family_fit *best)
 {
-    struct family_fit fit = from_zero(*best);
+    struct family_fit fit = shift_to_origin(*best);
     struct json *params = json_new_object();
     if (fit.family == FAMILY_INV) {
         json_put_number(params, "a", fit.a);
@@ -131,7 +133,7 @@ static struct json *params_json(const struct family_fit *best)
     return params;
 }
 
-static struct json *answer_json(const struct answer *answer)
+static struct json *answer_json(const struct fit_answer *answer)
 {
     struct json *row = json_new_object();
     json_put_text(row, "id", answer->id);
@@ -160,7 +162,7 @@ static struct json *answer_json(const struct answer *answer)
     return row;
 }
 
-static void print_json(const struct answer *answers)
+static void print_json(const struct fit_answer *answers)
 {
     struct json *root = json_new_object();
     struct json *array = json_new_array();
@@ -173,9 +175,10 @@ static void print_json(const struct answer *answers)
 
 /* --- for people --------------------------------------------------------------------- */
 
-static const char *formula(char *text, size_t size, const struct family_fit *best)
+static const char *format_formula(char *text, size_t size,
+                                  const struct family_fit *best)
 {
-    struct family_fit fit = from_zero(*best);
+    struct family_fit fit = shift_to_origin(*best);
     const char *minus = fit.sign < 0 ? " - " : " + ";
     if (fit.family == FAMILY_INV && fit.origin > 0)
         snprintf(text, size, "%.4g%s1/(%.3g k² + %.3g k + %.3g), k = step - %.6g",
@@ -191,16 +194,16 @@ static const char *formula(char *text, size_t size, const struct family_fit *bes
     return text;
 }
 
-static void print_table(const struct answer *answers)
+static void print_table(const struct fit_answer *answers)
 {
     int width = 5;
-    for (const struct answer *a = answers; a; a = a->next)
+    for (const struct fit_answer *a = answers; a; a = a->next)
         if ((int)strlen(a->id) > width)
             width = (int)strlen(a->id);
     width = width < 60 ? width : 60;
     printf("%-*s %8s %8s %11s %25s  %s\n", width, "curve", "at", "ahead", "predicted",
            "4 of 5 times between", "family");
-    for (const struct answer *a = answers; a; a = a->next) {
+    for (const struct fit_answer *a = answers; a; a = a->next) {
         char text[160];
         printf("%-*.60s %8.8g %8.6g", width, a->id, a->place.at, a->ahead);
         if (a->place.seen == 0) {
@@ -212,34 +215,28 @@ static void print_table(const struct answer *answers)
             printf(" %12.6g %12.6g", a->forecast.low, a->forecast.high);
         else
             printf(" %25s", "");
-        printf("  %s%s\n", formula(text, sizeof text, &a->fit.best),
+        printf("  %s%s\n", format_formula(text, sizeof text, &a->fit.best),
                a->predictable ? "" : "; not predictable");
     }
 }
 
-/* --- all of it ---------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------------- */
 
-static const char *copy(struct arena *arena, const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    return memcpy(arena_array(arena, char, bytes), text, bytes);
-}
-
-static int answer_all(struct curves *curves, const struct question *asked,
-                      struct arena *arena, struct answer **ret_answers,
-                      struct error *err)
+static int answer_curves(struct curves *curves, const struct fit_query *asked,
+                         struct arena *arena, struct fit_answer **ret_answers,
+                         struct error *err)
 {
     struct curve *curve = arena_new(arena, struct curve);
-    struct answer **end = ret_answers;
+    struct fit_answer **end = ret_answers;
     struct curves_one one;
     int r;
     while ((r = curves_next(curves, &one, err)) > 0) {
-        struct answer *next = arena_new(arena, struct answer);
-        next->id = copy(arena, one.id);
-        next->run_id = copy(arena, one.run_id);
-        next->metric = copy(arena, one.metric);
-        next->algo = copy(arena, one.algo);
-        answer(curve, &one, asked, next);
+        struct fit_answer *next = arena_new(arena, struct fit_answer);
+        next->id = arena_text(arena, one.id);
+        next->run_id = arena_text(arena, one.run_id);
+        next->metric = arena_text(arena, one.metric);
+        next->algo = arena_text(arena, one.algo);
+        answer_curve(curve, &one, asked, next);
         *end = next;
         end = &next->next;
     }
@@ -250,19 +247,19 @@ static int fit_run(const struct flags *flags)
 {
     if (flags->word_count != 1)
         return command_wrong(flags, "want one file; see 'berth fit --help'");
-    struct question asked = {
+    struct fit_query asked = {
         .has_at = flags_get(flags, "at") != NULL,
         .at = flags_number(flags, "at", 0, NUMBER_MAX, 0),
         .ahead = flags_number(flags, "ahead", 0, NUMBER_MAX, AHEAD),
     };
     struct arena arena;
     struct curves curves;
-    struct answer *answers = NULL;
+    struct fit_answer *answers = NULL;
     struct error err;
     arena_init(&arena, 0);
     int r = curves_open(&curves, flags->words[0], &err);
     if (r == 0) {
-        r = answer_all(&curves, &asked, &arena, &answers, &err);
+        r = answer_curves(&curves, &asked, &arena, &answers, &err);
         curves_release(&curves);
     }
     if (r == 0 && flags_get(flags, "json"))

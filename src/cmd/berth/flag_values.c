@@ -1,4 +1,4 @@
-/* forms.c - reading the forms in which people write limits, moments, arrays, grids. */
+/* flag_values.c - parsing time limits, times, arrays, grids and other values of flags. */
 #include "cmd/berth/flag_values.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #include "base/units.h"
 
 #define DAY_S 86400
-#define TEXT_MAX 4096 /* bytes of a value that is taken apart */
+#define TEXT_MAX 4096 /* bytes of a list */
 
 bool flag_value_count(const char *text, uint64_t max, uint64_t *ret_count)
 {
@@ -31,7 +31,7 @@ bool flag_value_count(const char *text, uint64_t max, uint64_t *ret_count)
 }
 
 /* "a:b:c" to numbers; how many, or 0 if it is something else. */
-static uint32_t colon_numbers(const char *text, uint64_t numbers[3])
+static uint32_t parse_colon_numbers(const char *text, uint64_t numbers[3])
 {
     char part[16];
     for (uint32_t count = 0; count < 3; count++) {
@@ -67,7 +67,7 @@ int flag_value_limit(const char *text, double *ret_s, struct error *err)
             return error_set(err, -EINVAL, "\"%.60s\" is no time limit", text);
         rest = dash + 1;
     }
-    uint32_t count = colon_numbers(rest, n);
+    uint32_t count = parse_colon_numbers(rest, n);
     if (count == 0 && !dash && *text &&
         isalpha((unsigned char)text[strlen(text) - 1]) && units_time(text, &ns)) {
         *ret_s = (double)ns * 1e-9;
@@ -89,8 +89,8 @@ int flag_value_limit(const char *text, double *ret_s, struct error *err)
     return 0;
 }
 
-/* What stands after "now+": a number and perhaps a unit, long or short. */
-static bool later_s(const char *text, double *ret_s)
+/* Parse what follows "now+": a number, and perhaps a unit. */
+static bool parse_delay(const char *text, double *ret_s)
 {
     static const struct {
         const char *name;
@@ -125,10 +125,10 @@ static bool later_s(const char *text, double *ret_s)
 }
 
 /* "16:30[:10]" into the time of day. */
-static bool day_time(const char *text, struct tm *tm)
+static bool parse_day_time(const char *text, struct tm *tm)
 {
     uint64_t n[3] = { 0 };
-    uint32_t count = colon_numbers(text, n);
+    uint32_t count = parse_colon_numbers(text, n);
     if (count < 2 || n[0] > 23 || n[1] > 59 || n[2] > 59)
         return false;
     tm->tm_hour = (int)n[0];
@@ -137,7 +137,7 @@ static bool day_time(const char *text, struct tm *tm)
     return true;
 }
 
-static bool date_time(const char *text, struct tm *tm)
+static bool parse_date_time(const char *text, struct tm *tm)
 {
     int year, month, day, used = 0;
     if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &day, &used) != 3 || used < 8 ||
@@ -149,14 +149,15 @@ static bool date_time(const char *text, struct tm *tm)
     tm->tm_hour = tm->tm_min = tm->tm_sec = 0;
     if (text[used] == '\0')
         return true;
-    return (text[used] == 'T' || text[used] == ' ') && day_time(text + used + 1, tm);
+    return (text[used] == 'T' || text[used] == ' ') &&
+           parse_day_time(text + used + 1, tm);
 }
 
 int flag_value_time(const char *text, int64_t now_s, double *ret_s, struct error *err)
 {
     double later = 0;
     if (strncasecmp(text, "now", 3) == 0 &&
-        (text[3] == '\0' || (text[3] == '+' && later_s(text + 4, &later)))) {
+        (text[3] == '\0' || (text[3] == '+' && parse_delay(text + 4, &later)))) {
         *ret_s = (double)now_s + later;
         return 0;
     }
@@ -178,9 +179,9 @@ int flag_value_time(const char *text, int64_t now_s, double *ret_s, struct error
             known = true;
             daily = names[i].hour == 12;
         }
-    if (!known && day_time(text, &tm))
+    if (!known && parse_day_time(text, &tm))
         known = daily = true;
-    if (!known && !date_time(text, &tm))
+    if (!known && !parse_date_time(text, &tm))
         return error_set(err, -EINVAL,
                          "\"%.60s\" is no moment: want now+1hour, 16:30 or "
                          "2031-02-28T16:30",
@@ -268,14 +269,14 @@ int flag_value_signal(const char *text, struct flag_value_signal *ret_signal,
                      "\"%.60s\": want [B:]SIGNAL[@SECONDS], as in USR1@60", text);
 }
 
-static int array_full(struct error *err)
+static int set_too_many_jobs(struct error *err)
 {
     return error_set(err, -EINVAL, "more than %d jobs", FLAG_VALUE_JOBS_MAX);
 }
 
 /* "5", "0-9" or "0-20:5", appended. */
-static int array_part(const char *part, struct flag_value_array *array,
-                      struct error *err)
+static int parse_array_part(const char *part, struct flag_value_array *array,
+                            struct error *err)
 {
     unsigned long long first, last, step = 1;
     int used = 0;
@@ -294,7 +295,7 @@ static int array_part(const char *part, struct flag_value_array *array,
         return error_set(err, -EINVAL, "\"%.60s\" is empty", part);
     for (unsigned long long i = first; i <= last; i += step) {
         if (array->count == FLAG_VALUE_JOBS_MAX)
-            return array_full(err);
+            return set_too_many_jobs(err);
         array->indices[array->count++] = (uint32_t)i;
     }
     return 0;
@@ -328,7 +329,7 @@ int flag_value_array(struct arena *arena, const char *text,
                                  text);
             ret_array->limit = (uint32_t)limit;
         }
-        int r = array_part(part, ret_array, err);
+        int r = parse_array_part(part, ret_array, err);
         if (r < 0)
             return r;
     }
@@ -340,8 +341,8 @@ int flag_value_array(struct arena *arena, const char *text,
 }
 
 /* "1..5" to its numbers; false if it is something else. */
-static bool param_range(struct arena *arena, const char *text,
-                        struct flag_value_param *param)
+static bool parse_param_range(struct arena *arena, const char *text,
+                              struct flag_value_param *param)
 {
     long long first, last;
     int used = 0;
@@ -374,13 +375,13 @@ int flag_value_param(struct arena *arena, const char *text,
     copy[length] = '\0';
     char *rest = copy + length + 1;
     *ret_param = (struct flag_value_param){ .name = copy };
-    if (param_range(arena, rest, ret_param))
+    if (parse_param_range(arena, rest, ret_param))
         return 0;
     uint32_t count = 1;
     for (const char *c = rest; *c; c++)
         count += *c == ',';
     if (count > FLAG_VALUE_JOBS_MAX)
-        return array_full(err);
+        return set_too_many_jobs(err);
     ret_param->values = arena_array(arena, const char *, count);
     for (char *value; (value = strsep(&rest, ","));)
         ret_param->values[ret_param->count++] = value;
@@ -395,7 +396,7 @@ int flag_value_words(struct arena *arena, const char *line, char **words, uint32
     for (const char *c = line; *c;) {
         while (*c == ' ' || *c == '\t')
             c++;
-        if (!*c || *c == '#') /* what follows is a remark */
+        if (!*c || *c == '#') /* the rest is a comment */
             break;
         if (count == max)
             return error_set(err, -EINVAL, "more than %u words", max);

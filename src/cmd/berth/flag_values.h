@@ -1,4 +1,4 @@
-/* forms.h - values of job flags in the forms that sbatch takes, and ours. */
+/* flag_values.h - parsing the values of job flags, in sbatch's forms and in our own. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* flows.c - berth flows: whose packets go first. */
+/* flows.c - berth flows: the network priority of each job. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void add_hosts(struct text_table *table, const struct json *hosts)
         text_table_add(table, "%s", text);
 }
 
-/* "-": nobody has counted. */
+/* "-" if no agent has counted bytes. */
 static void add_rate(struct text_table *table, double bytes_per_s)
 {
     static const char *const units[] = { "B/s", "kB/s", "MB/s", "GB/s" };
@@ -72,8 +72,8 @@ static void add_flow(struct text_table *table, const struct json *one)
     text_table_add(table, "%s", json_text_or(one, "why", ""));
 }
 
-/* In the order in which they go: by level, then by number. */
-static int by_level(const void *a, const void *b)
+/* In order of priority: by level, then by job. */
+static int compare_flows(const void *a, const void *b)
 {
     const struct json *const *one = a, *const *other = b;
     double difference =
@@ -91,7 +91,7 @@ static void print_flows(const struct json *list)
         abort();
     for (size_t i = 0; i < count; i++)
         sorted[i] = json_item(list, i);
-    qsort(sorted, count, sizeof *sorted, by_level);
+    qsort(sorted, count, sizeof *sorted, compare_flows);
     struct text_table table;
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++)

@@ -27,13 +27,13 @@ static const struct flag gen_flags[] = {
     { 0 },
 };
 
-/* Flags that are short for a setting. */
+/* Flags that set a setting of the preset. */
 static const char *const settings[][2] = { { "jobs", "jobs" },
                                            { "gpus", "gpus" },
                                            { "load", "load" },
                                            { "trial-share", "trial_share" } };
 
-static int no_preset(const struct flags *flags, const char *name)
+static int unknown_preset(const struct flags *flags, const char *name)
 {
     const char *names[NAMES_MAX + 1] = { NULL };
     for (uint32_t i = 0; preset_list[i] && i < NAMES_MAX; i++)
@@ -77,7 +77,7 @@ static int gen_run(const struct flags *flags)
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(given, ":"), given);
     if (!preset_find(name))
-        return no_preset(flags, name);
+        return unknown_preset(flags, name);
 
     struct buf text;
     buf_init(&text, TEXT_MAX);

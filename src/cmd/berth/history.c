@@ -1,4 +1,4 @@
-/* history.c - berth history: jobs that were, newest first. */
+/* history.c - berth history: finished jobs, newest first. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -125,8 +125,8 @@ static void print_table(const struct json *jobs)
     text_table_release(&table);
 }
 
-/* "2d": so long ago; or a moment. */
-static int add_moment(const struct flags *flags, struct buf *path, const char *name)
+/* A time, or a duration such as "2d": so long ago. */
+static int add_time(const struct flags *flags, struct buf *path, const char *name)
 {
     const char *text = flags_get(flags, name);
     int64_t ns;
@@ -144,7 +144,7 @@ static int add_moment(const struct flags *flags, struct buf *path, const char *n
     return 0;
 }
 
-static int make_path(const struct flags *flags, struct buf *path)
+static int make_query(const struct flags *flags, struct buf *path)
 {
     static const char *const filters[] = { "user", "state", "name" };
     char limit[24];
@@ -155,8 +155,8 @@ static int make_path(const struct flags *flags, struct buf *path)
     snprintf(limit, sizeof limit, "%llu",
              (unsigned long long)flags_count(flags, "limit", 1, 100000, 100));
     connection_add_query(path, "limit", limit);
-    int status = add_moment(flags, path, "since");
-    return status ? status : add_moment(flags, path, "until");
+    int status = add_time(flags, path, "since");
+    return status ? status : add_time(flags, path, "until");
 }
 
 static int history_run(const struct flags *flags)
@@ -168,7 +168,7 @@ static int history_run(const struct flags *flags)
     if (flags_get(flags, "json") && flags_get(flags, "csv"))
         return command_wrong(flags, "either --json or --csv");
     buf_init(&path, 1 << 16);
-    int status = make_path(flags, &path);
+    int status = make_query(flags, &path);
     if (status == 0)
         status = connection_get(flags, path.bytes, &answer);
     buf_release(&path);

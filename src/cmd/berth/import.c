@@ -1,4 +1,4 @@
-/* import.c - berth import: a public trace to Berth's own format, and its facts. */
+/* import.c - berth import: convert a public trace to Berth's own format, and describe it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

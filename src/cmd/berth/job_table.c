@@ -1,4 +1,4 @@
-/* jobs.c - the queue's table: who, what, how far, and why not yet. */
+/* job_table.c - the table of 'berth queue' and 'berth top'. */
 #include "cmd/berth/job_table.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static const struct text_table_column columns[] = {
     { "REASON", .min = 12 },
 };
 
-/* "2", "2 v100" where it runs or may run on some types only. */
+/* "2", or "2 v100" if it runs on a type or is limited to some types. */
 static void add_gpus(struct text_table *table, const struct json *job)
 {
     const char *type =
@@ -36,8 +36,8 @@ static void add_gpus(struct text_table *table, const struct json *job)
         text_table_add(table, "%.0f", gpus);
 }
 
-/* Since it started, or since it was submitted if it waits. */
-static double time_of(const struct json *job)
+/* Time since its start, or since its submission if it waits. */
+static double compute_elapsed_s(const struct json *job)
 {
     double from = json_number_or(job, "start", json_number_or(job, "submit", NAN));
     double to = json_number_or(job, "end", (double)time(NULL));
@@ -56,7 +56,8 @@ static void add_job(struct text_table *table, const struct json *job)
     text_table_add(table, "%s", state);
     text_table_set_colour(table, format_state_colour(state));
     add_gpus(table, job);
-    text_table_add(table, "%s", format_duration(text, sizeof text, time_of(job)));
+    text_table_add(table, "%s",
+                   format_duration(text, sizeof text, compute_elapsed_s(job)));
     text_table_add(table, "%s", format_progress(text, sizeof text, job));
     if (isnan(loss))
         text_table_add(table, "%s", "");

@@ -1,4 +1,4 @@
-/* jobs.h - a list of jobs as a table. */
+/* job_table.h - a list of jobs as a table. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,5 +6,5 @@
 
 struct json;
 
-/* Those that are there; 'width' as for text_table_print(). */
+/* 'width' and 'colour' are as for text_table_print(). */
 void job_table_print(const struct json *jobs, FILE *file, unsigned width, bool colour);

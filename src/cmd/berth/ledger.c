@@ -1,4 +1,4 @@
-/* ledger.c - berth ledger: what each preemption cost and brought. */
+/* ledger.c - berth ledger: what each preemption cost and saved. */
 #include <math.h>
 
 #include "cmd/berth/connection.h"

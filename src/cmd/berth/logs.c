@@ -1,4 +1,4 @@
-/* logs.c - berth logs: a job's output, as it is or as it comes. */
+/* logs.c - berth logs: a job's output so far, or until it ends. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "cmd/berth/connection.h"
 
-#define TAIL_MAX (64u << 20) /* bytes that are looked through for the last lines */
+#define TAIL_MAX (64u << 20) /* bytes kept to find the last lines in */
 
 static const struct flag logs_flags[] = {
     { "follow", 'f', NULL, "stay until the job has ended" },
@@ -16,19 +16,19 @@ static const struct flag logs_flags[] = {
     { 0 },
 };
 
-struct reading {
-    struct buf tail; /* what may be among the last lines */
+struct log_tail {
+    struct buf tail; /* the end of the output so far */
     uint64_t bytes;
 };
 
-static bool print(void *context, const char *bytes, size_t count)
+static bool print_bytes(void *context, const char *bytes, size_t count)
 {
     return fwrite(bytes, 1, count, stdout) == count && fflush(stdout) == 0;
 }
 
-static bool keep(void *context, const char *bytes, size_t count)
+static bool keep_tail(void *context, const char *bytes, size_t count)
 {
-    struct reading *reading = context;
+    struct log_tail *reading = context;
     reading->bytes += count;
     struct buf *tail = &reading->tail;
     if (tail->count + count > tail->count_max) { /* the older half goes */
@@ -53,10 +53,10 @@ static void print_last(const struct buf *tail, uint64_t lines)
     fflush(stdout);
 }
 
-static int stream(struct call *call, uint64_t id, const struct flags *flags,
-                  uint64_t offset, bool follow,
-                  bool (*take)(void *, const char *, size_t), void *context,
-                  struct error *err)
+static int stream_log(struct call *call, uint64_t id, const struct flags *flags,
+                      uint64_t offset, bool follow,
+                      bool (*take)(void *, const char *, size_t), void *context,
+                      struct error *err)
 {
     char path[128];
     snprintf(path, sizeof path,
@@ -72,7 +72,7 @@ static int logs_run(const struct flags *flags)
     uint64_t id;
     struct call *call = NULL;
     struct error err;
-    struct reading reading = { .bytes = 0 };
+    struct log_tail reading = { .bytes = 0 };
     int status = connection_job_id(flags, &id);
     uint64_t lines = flags_count(flags, "lines", 1, 1000000, 0);
     bool follow = flags_get(flags, "follow") != NULL;
@@ -83,11 +83,11 @@ static int logs_run(const struct flags *flags)
     int r = 0;
     buf_init(&reading.tail, TAIL_MAX);
     if (lines) {
-        r = stream(call, id, flags, 0, false, keep, &reading, &err);
+        r = stream_log(call, id, flags, 0, false, keep_tail, &reading, &err);
         print_last(&reading.tail, lines);
     }
     if (r == 0 && (follow || !lines))
-        r = stream(call, id, flags, reading.bytes, follow, print, NULL, &err);
+        r = stream_log(call, id, flags, reading.bytes, follow, print_bytes, NULL, &err);
     buf_release(&reading.tail);
     call_close(call);
     return command_status(flags, r, &err);

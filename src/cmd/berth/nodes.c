@@ -1,4 +1,4 @@
-/* nodes.c - berth nodes: what there is, and who holds what. */
+/* nodes.c - berth nodes: the nodes, what is free, and the jobs on them. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -24,8 +24,8 @@ static const struct text_table_column columns[] = {
     { "HELD", .min = 12 },
 };
 
-/* "0:12 1:12 3:foreign"; how many are held. */
-static uint32_t held_text(const struct json *held, struct buf *text)
+/* Write GPUs and their jobs as "0:12 1:12 3:foreign", and return how many are held. */
+static uint32_t format_held_gpus(const struct json *held, struct buf *text)
 {
     uint32_t count = 0;
     buf_reset(text);
@@ -48,7 +48,7 @@ static uint32_t held_text(const struct json *held, struct buf *text)
     return count;
 }
 
-/* What is free of what is there. */
+/* Free of all, as in "3/8". */
 static void add_free(struct text_table *table, const struct json *node,
                      const char *free_key, const char *key, double unit,
                      const char *name)
@@ -68,7 +68,7 @@ static void add_node(struct text_table *table, const struct json *node,
 {
     bool up = true;
     double gpus = json_number_or(node, "gpus", 0);
-    uint32_t held = held_text(json_get(node, "held"), text);
+    uint32_t held = format_held_gpus(json_get(node, "held"), text);
     json_as_flag(json_get(node, "up"), &up);
     text_table_add(table, "%s", json_text_or(node, "name", ""));
     text_table_add(table, "%s", json_text_or(node, "type", ""));

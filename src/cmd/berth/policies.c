@@ -1,4 +1,4 @@
-/* policies.c - berth policies: what there is, and its settings. */
+/* policies.c - berth policies: list all policies, or show one with its settings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,41 +24,42 @@ static const char *type_name(const struct field *param)
     return names[param->type];
 }
 
-/* What policies of both kinds say of themselves. */
-struct words {
+/* What scheduling policies and flow policies have in common. */
+struct policy_summary {
     const char *name, *brief, *source;
     const struct field *params;
 };
 
-static struct words words_of(const struct policy *policy)
+static struct policy_summary summarize_policy(const struct policy *policy)
 {
-    return (struct words){ policy->name, policy->brief, policy->source,
-                           policy->params };
+    return (struct policy_summary){ policy->name, policy->brief, policy->source,
+                                    policy->params };
 }
 
-static struct words words_of_flow(const struct flow_policy *flow)
+static struct policy_summary summarize_flow_policy(const struct flow_policy *flow)
 {
-    return (struct words){ flow->name, flow->brief, flow->source, flow->params };
+    return (struct policy_summary){ flow->name, flow->brief, flow->source,
+                                    flow->params };
 }
 
-static void print_one(struct words words)
+static void print_summary(struct policy_summary summary)
 {
-    settings_print_headline(words.name, words.brief, stdout);
+    settings_print_headline(summary.name, summary.brief, stdout);
     printf("  from: ");
-    terminal_print_wrapped(words.source, 8, stdout);
-    if (!words.params)
+    terminal_print_wrapped(summary.source, 8, stdout);
+    if (!summary.params)
         printf("  no settings\n");
-    settings_print(words.params, stdout);
+    settings_print(summary.params, stdout);
 }
 
-static struct json *words_json(struct words words)
+static struct json *make_summary_json(struct policy_summary summary)
 {
     struct json *object = json_new_object();
-    json_put_text(object, "name", words.name);
-    json_put_text(object, "brief", words.brief);
-    json_put_text(object, "source", words.source);
+    json_put_text(object, "name", summary.name);
+    json_put_text(object, "brief", summary.brief);
+    json_put_text(object, "source", summary.source);
     struct json *settings = json_new_array();
-    for (const struct field *p = words.params; p && p->name; p++) {
+    for (const struct field *p = summary.params; p && p->name; p++) {
         struct json *row = json_new_object();
         json_put_text(row, "name", p->name);
         json_put_text(row, "type", type_name(p));
@@ -82,15 +83,15 @@ static struct json *words_json(struct words words)
     return object;
 }
 
-static struct json *all_json(void)
+static struct json *make_list_json(void)
 {
     struct json *root = json_new_object();
     struct json *policies = json_new_array();
     struct json *flows = json_new_array();
     for (const struct policy *const *p = policy_list; *p; p++)
-        json_add(policies, words_json(words_of(*p)));
+        json_add(policies, make_summary_json(summarize_policy(*p)));
     for (const struct flow_policy *const *f = flow_list; *f; f++)
-        json_add(flows, words_json(words_of_flow(*f)));
+        json_add(flows, make_summary_json(summarize_flow_policy(*f)));
     json_put(root, "policies", policies);
     json_put(root, "flows", flows);
     return root;
@@ -102,7 +103,7 @@ static void print_brief(const char *before, const char *name, const char *brief)
     terminal_print_wrapped(brief, 21, stdout);
 }
 
-static void print_all(void)
+static void print_list(void)
 {
     for (const struct policy *const *p = policy_list; *p; p++)
         print_brief("", (*p)->name, (*p)->brief);
@@ -115,7 +116,8 @@ static void print_all(void)
 }
 
 /* "las", "jpas", or "flow:fair" where both kinds have the name. */
-static int find_one(const char *text, struct words *ret_words, struct error *err)
+static int find_summary(const char *text, struct policy_summary *ret_summary,
+                        struct error *err)
 {
     const struct policy *policy;
     const struct flow_policy *flow;
@@ -125,35 +127,35 @@ static int find_one(const char *text, struct words *ret_words, struct error *err
     if (only_flow || !policy_find(text)) {
         int r = flow_parse(text, &flow, &settings, err);
         if (r == 0)
-            *ret_words = words_of_flow(flow);
+            *ret_summary = summarize_flow_policy(flow);
         if (r == 0 || only_flow)
             return r;
     }
     int r = policy_parse(text, &policy, &settings, err);
     if (r == 0)
-        *ret_words = words_of(policy);
+        *ret_summary = summarize_policy(policy);
     return r;
 }
 
 static int policies_run(const struct flags *flags)
 {
-    struct words only = { 0 };
+    struct policy_summary only = { 0 };
     if (flags->word_count > 1)
         return command_wrong(flags, "want one name at most");
     if (flags->word_count == 1) {
         struct error err;
-        int r = find_one(flags->words[0], &only, &err);
+        int r = find_summary(flags->words[0], &only, &err);
         if (r < 0)
             return command_status(flags, r, &err);
     }
     if (flags_get(flags, "json")) {
-        struct json *root = only.name ? words_json(only) : all_json();
+        struct json *root = only.name ? make_summary_json(only) : make_list_json();
         json_print(root, stdout, true);
         json_free(root);
     } else if (only.name) {
-        print_one(only);
+        print_summary(only);
     } else {
-        print_all();
+        print_list();
     }
     return 0;
 }

@@ -224,7 +224,7 @@ static int report_once_to_berthd(const struct report *report, const char *addres
     return status;
 }
 
-/* ---- a command whose reports are relayed ---- */
+/* ---- relaying the reports of a command ---- */
 
 struct relay_client {
     int fd;

@@ -1,4 +1,4 @@
-/* reproduce.c - berth reproduce: a paper's figures, measured again. */
+/* reproduce.c - berth reproduce: measure the figures of a paper again. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const struct flag reproduce_flags[] = {
 };
 
 /* "-96.6 %", "1.64", as the unit says. */
-static const char *show(char *text, size_t size, const char *unit, double value)
+static const char *format_value(char *text, size_t size, const char *unit, double value)
 {
     if (isnan(value))
         snprintf(text, size, "-");
@@ -50,11 +50,14 @@ static void print_table(const struct reproduction *r, FILE *file)
         char text[32];
         char high[32];
         text_table_add(&table, "%s", f->id);
-        text_table_add(&table, "%s", show(text, sizeof text, f->unit, f->published));
-        text_table_add(&table, "%s", show(text, sizeof text, f->unit, f->measured));
+        text_table_add(&table, "%s",
+                       format_value(text, sizeof text, f->unit, f->published));
+        text_table_add(&table, "%s",
+                       format_value(text, sizeof text, f->unit, f->measured));
         if (f->seeds > 1)
-            text_table_add(&table, "%s..%s", show(text, sizeof text, f->unit, f->low),
-                           show(high, sizeof high, f->unit, f->high));
+            text_table_add(&table, "%s..%s",
+                           format_value(text, sizeof text, f->unit, f->low),
+                           format_value(high, sizeof high, f->unit, f->high));
         else
             text_table_add(&table, "%s", "");
         text_table_add(&table, "%u", f->seeds);
@@ -79,7 +82,8 @@ static int write_page(struct output *output, const struct reproduction *reproduc
     return r;
 }
 
-static void print(const struct flags *flags, const struct reproduction *reproduction)
+static void print_result(const struct flags *flags,
+                         const struct reproduction *reproduction)
 {
     const char *report = flags_get(flags, "report");
     FILE *file = report && output_is_stdout(report) ? stderr : stdout;
@@ -94,7 +98,7 @@ static void print(const struct flags *flags, const struct reproduction *reproduc
         printf("\n%s has the plots.\n", report);
 }
 
-static int reproduce(const struct flags *flags, const struct study *study)
+static int run_study(const struct flags *flags, const struct study *study)
 {
     static struct reproduction reproduction;
     const char *report = flags_get(flags, "report");
@@ -110,7 +114,7 @@ static int reproduce(const struct flags *flags, const struct study *study)
     if (r == 0 && report)
         r = write_page(&page, &reproduction, &err);
     if (r == 0)
-        print(flags, &reproduction);
+        print_result(flags, &reproduction);
     output_release(&page);
     reproduction_release(&reproduction);
     return command_status(flags, r, &err);
@@ -137,7 +141,7 @@ static int reproduce_run(const struct flags *flags)
         if (found && !flags_get(flags, "json"))
             putchar('\n');
         found = true;
-        int status = reproduce(flags, study_list[i]);
+        int status = run_study(flags, study_list[i]);
         if (status != 0)
             return status;
     }

@@ -1,4 +1,4 @@
-/* draft.c - what flags say of a job, a row each; how they are put together. */
+/* request_builder.c - a job's flags as a table; arrays and grids; the request to send. */
 #include "cmd/berth/request_builder.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@
 #define TEXT_MAX (1u << 20)
 
 /* A flag: how its value is read, and the field it goes to. */
-struct setter {
+struct flag_setter {
     const char *flag;
     int (*set)(struct request_builder *builder, const char *key, const char *value,
                struct error *err);
@@ -122,7 +122,7 @@ static int set_gpus_as(struct request_builder *builder, const char *value, bool 
 {
     int r = flag_value_gpus(builder->arena, value, gres, &builder->gpus, &builder->type,
                             err);
-    builder->gpus_said = true;
+    builder->gpus_given = true;
     builder->gpus_per_node = per_node;
     return r;
 }
@@ -167,7 +167,7 @@ static int set_cpus(struct request_builder *builder, const char *key, const char
     return set_own_count(&builder->cpus_per_task, value, err);
 }
 
-/* 'key' says of what: the first letter of node, cpu, gpu. */
+/* The first letter of 'key' is what the memory is for: node, cpu or gpu. */
 static int set_memory(struct request_builder *builder, const char *key,
                       const char *value, struct error *err)
 {
@@ -210,7 +210,7 @@ static int set_param(struct request_builder *builder, const char *key,
         return error_set(err, -EINVAL, "is not UTF-8");
     for (uint32_t i = 0; i < builder->param_count; i++)
         if (strcmp(builder->params[i].name, param.name) == 0) {
-            builder->params[i] = param; /* said again: the later one counts */
+            builder->params[i] = param; /* given again: the later one counts */
             return 0;
         }
     if (builder->param_count == REQUEST_BUILDER_PARAMS_MAX)
@@ -257,7 +257,7 @@ static int set_chdir(struct request_builder *builder, const char *key,
     return set_text(builder, key, path, err);
 }
 
-/* "afterok:1:2,afterany:3", "singleton"; "5" is "after 5 has ended, however". */
+/* "afterok:1:2,afterany:3", "singleton"; "5" means afterany:5. */
 static int set_dependency(struct request_builder *builder, const char *key,
                           const char *value, struct error *err)
 {
@@ -302,7 +302,7 @@ static int set_dependency(struct request_builder *builder, const char *key,
     return 0;
 }
 
-static const struct setter setters[] = {
+static const struct flag_setter setters[] = {
     { "job-name", set_text, "name" },
     { "gpus", set_gpus },
     { "gpus-per-node", set_gpus_per_node },
@@ -384,10 +384,10 @@ static int put_sizes(struct request_builder *builder, struct error *err)
     struct json *fields = builder->fields;
     int64_t nodes = field_count(builder, "nodes", 1);
     int64_t per_node = field_count(builder, "tasks_per_node", 0);
-    if (builder->gpus_said)
+    if (builder->gpus_given)
         json_put_count(fields, "gpus",
                        (int64_t)builder->gpus * (builder->gpus_per_node ? nodes : 1));
-    if (builder->gpus_said && builder->type)
+    if (builder->gpus_given && builder->type)
         json_put_text(fields, "types", builder->type);
     if (builder->ntasks || builder->cpus_per_task) {
         int64_t tasks = builder->ntasks ? builder->ntasks
@@ -412,7 +412,7 @@ static int put_sizes(struct request_builder *builder, struct error *err)
     return 0;
 }
 
-static int put_folder(struct request_builder *builder, struct error *err)
+static int put_working_folder(struct request_builder *builder, struct error *err)
 {
     char path[PATH_MAX];
     if (json_get(builder->fields, "cwd"))
@@ -427,23 +427,23 @@ static int put_folder(struct request_builder *builder, struct error *err)
 
 /* ---- arrays and grids ---- */
 
-/* One job of many: its index, and which value of each parameter it has. */
-struct point {
+/* One job of an array or grid: its index, and the value of each parameter. */
+struct grid_point {
     const struct request_builder *builder;
     bool in_array;
     uint32_t index;
     uint32_t values[REQUEST_BUILDER_PARAMS_MAX];
-    bool too_long; /* a text was */
+    bool too_long; /* a text with its values is */
 };
 
-static const char *value_of(const struct point *point, uint32_t param)
+static const char *param_value(const struct grid_point *point, uint32_t param)
 {
     return point->builder->params[param].values[point->values[param]];
 }
 
-/* What "{name…" stands for, or NULL; and how long it is with its braces. */
-static const char *replacement(const struct point *point, const char *text,
-                               char number[16], size_t *ret_length)
+/* The value for "{name…", or NULL; and the length of the name with its braces. */
+static const char *find_replacement(const struct grid_point *point, const char *text,
+                                    char number[16], size_t *ret_length)
 {
     const char *end = strchr(text, '}');
     if (!end)
@@ -453,7 +453,7 @@ static const char *replacement(const struct point *point, const char *text,
     for (uint32_t i = 0; i < point->builder->param_count; i++) {
         const char *name = point->builder->params[i].name;
         if (strlen(name) == length && strncmp(name, text + 1, length) == 0)
-            return value_of(point, i);
+            return param_value(point, i);
     }
     if (!point->in_array || length != 5 || strncmp(text + 1, "index", 5) != 0)
         return NULL;
@@ -461,15 +461,15 @@ static const char *replacement(const struct point *point, const char *text,
     return number;
 }
 
-static void fill_in(struct point *point, const char *text, struct buf *out)
+static void fill_in(struct grid_point *point, const char *text, struct buf *out)
 {
     buf_reset(out);
-    buf_text(out, ""); /* there, even if nothing follows */
+    buf_text(out, ""); /* not NULL, even if nothing follows */
     while (*text) {
         char number[16];
         size_t length;
         const char *value =
-            *text == '{' ? replacement(point, text, number, &length) : NULL;
+            *text == '{' ? find_replacement(point, text, number, &length) : NULL;
         if (value)
             buf_text(out, value);
         else
@@ -479,7 +479,7 @@ static void fill_in(struct point *point, const char *text, struct buf *out)
     point->too_long |= out->full;
 }
 
-static void fill_in_field(struct point *point, struct json *job, const char *key,
+static void fill_in_field(struct grid_point *point, struct json *job, const char *key,
                           struct buf *scratch)
 {
     const char *text = json_as_text(json_get(job, key));
@@ -489,7 +489,8 @@ static void fill_in_field(struct point *point, struct json *job, const char *key
     json_put_text(job, key, scratch->bytes);
 }
 
-static void fill_in_command(struct point *point, struct json *job, struct buf *scratch)
+static void fill_in_command(struct grid_point *point, struct json *job,
+                            struct buf *scratch)
 {
     const struct json *words = json_get(job, "command");
     if (!words)
@@ -504,7 +505,7 @@ static void fill_in_command(struct point *point, struct json *job, struct buf *s
 }
 
 /* BERTH_PARAM_LR for "lr": letters and digits in capitals, the rest '_'. */
-static void put_variables(const struct point *point, struct json *job)
+static void put_param_variables(const struct grid_point *point, struct json *job)
 {
     struct json *env =
         json_get(job, "env") ? json_copy_of(json_get(job, "env")) : json_new_object();
@@ -515,13 +516,14 @@ static void put_variables(const struct point *point, struct json *job)
             name[at++] =
                 isalnum((unsigned char)*c) ? (char)toupper((unsigned char)*c) : '_';
         name[at] = '\0';
-        json_put_text(env, name, value_of(point, i));
+        json_put_text(env, name, param_value(point, i));
     }
     json_put(job, "env", env);
 }
 
-/* "train.py lr=1e-3 seed=2", so that a queue of them can be read. */
-static void put_name(struct point *point, struct json *job, struct buf *scratch)
+/* Name it as in "train.py lr=1e-3 seed=2", to tell jobs apart in the queue. */
+static void put_job_name(struct grid_point *point, struct json *job,
+                         struct buf *scratch)
 {
     const char *name = json_as_text(json_get(job, "name"));
     if (name && strchr(name, '{')) {
@@ -532,12 +534,12 @@ static void put_name(struct point *point, struct json *job, struct buf *scratch)
     buf_text(scratch, name ? name : "job");
     for (uint32_t i = 0; i < point->builder->param_count; i++)
         buf_print(scratch, " %s=%s", point->builder->params[i].name,
-                  value_of(point, i));
+                  param_value(point, i));
     if (scratch->count <= REQUEST_NAME_MAX)
         json_put_text(job, "name", scratch->bytes);
 }
 
-static struct json *job_at(struct point *point, struct buf *scratch)
+static struct json *make_job(struct grid_point *point, struct buf *scratch)
 {
     struct json *job = json_copy_of(point->builder->fields);
     if (point->in_array)
@@ -545,17 +547,17 @@ static struct json *job_at(struct point *point, struct buf *scratch)
     if (point->builder->array.limit)
         json_put_count(job, "array_limit", point->builder->array.limit);
     fill_in_command(point, job, scratch);
-    put_name(point, job, scratch);
+    put_job_name(point, job, scratch);
     fill_in_field(point, job, "output", scratch);
     fill_in_field(point, job, "error", scratch);
     fill_in_field(point, job, "ckpt_dir", scratch);
     if (point->builder->param_count > 0)
-        put_variables(point, job);
+        put_param_variables(point, job);
     return job;
 }
 
-/* To the next point of the grid; false after the last. */
-static bool advance(struct point *point)
+/* Move to the next point of the grid; false after the last. */
+static bool next_grid_point(struct grid_point *point)
 {
     for (uint32_t i = point->builder->param_count; i-- > 0;) {
         if (++point->values[i] < point->builder->params[i].count)
@@ -566,13 +568,13 @@ static bool advance(struct point *point)
 }
 
 /*
- * The builder's fields as they are, or {"jobs": […]}: the grid within
- * the array, the last parameter changing fastest.  Each job has BERTH_PARAM_NAME in its
- * environment, and {NAME} is replaced in its command, its name and its paths; {index} by
- * the array's index.
+ * The builder's fields as they are, or {"jobs": […]} with a job per index of the array and
+ * point of the grid, the last parameter changing fastest.  Each job has BERTH_PARAM_NAME in
+ * its environment.  In its command, its name and its paths {NAME} is replaced by the value,
+ * and {index} by the array's index.
  */
-static int expand(const struct request_builder *builder, struct json **ret_body,
-                  struct error *err)
+static int expand_jobs(const struct request_builder *builder, struct json **ret_body,
+                       struct error *err)
 {
     const struct flag_value_array *array = &builder->array;
     uint64_t count = array->count ? array->count : 1;
@@ -591,11 +593,11 @@ static int expand(const struct request_builder *builder, struct json **ret_body,
     struct json *jobs = json_new_array();
     bool too_long = false;
     for (uint32_t a = 0; a < (array->count ? array->count : 1); a++) {
-        struct point point = { .builder = builder, .in_array = array->count > 0 };
+        struct grid_point point = { .builder = builder, .in_array = array->count > 0 };
         point.index = point.in_array ? array->indices[a] : 0;
         do
-            json_add(jobs, job_at(&point, &scratch));
-        while (advance(&point));
+            json_add(jobs, make_job(&point, &scratch));
+        while (next_grid_point(&point));
         too_long |= point.too_long;
     }
     buf_release(&scratch);
@@ -611,9 +613,9 @@ static int expand(const struct request_builder *builder, struct json **ret_body,
 
 /* ---- the body ---- */
 
-/* A request that berthd would refuse is refused here, with the line where it was said. */
-static int check(struct request_builder *builder, const struct json *request,
-                 struct error *err)
+/* Refuse what berthd would refuse, and name the line of the job file that is wrong. */
+static int check_request(struct request_builder *builder, const struct json *request,
+                         struct error *err)
 {
     struct request read;
     struct error inner;
@@ -634,18 +636,18 @@ int request_builder_body(struct request_builder *builder, struct json **ret_body
 {
     int r = put_sizes(builder, err);
     if (r == 0)
-        r = put_folder(builder, err);
+        r = put_working_folder(builder, err);
     if (r < 0)
         return r;
     struct json *body = NULL;
-    r = expand(builder, &body, err);
+    r = expand_jobs(builder, &body, err);
     if (r < 0)
         return r;
     const struct json *jobs = json_get(body, "jobs");
-    r = check(builder, jobs ? json_item(jobs, 0) : body, err);
+    r = check_request(builder, jobs ? json_item(jobs, 0) : body, err);
     for (size_t i = 1; jobs && i < json_count(jobs) && r == 0; i++)
-        if (builder->param_count > 0) /* otherwise they differ in a number only */
-            r = check(builder, json_item(jobs, i), err);
+        if (builder->param_count > 0) /* otherwise they differ in their index only */
+            r = check_request(builder, json_item(jobs, i), err);
     if (r < 0)
         json_free(body);
     else

@@ -1,7 +1,7 @@
 /*
- * draft.h - a job's request in the making: from a script's lines or a job file, then from
- * flags, which come last and win; and what it becomes: one request, or one per index of
- * an array and point of a grid.
+ * request_builder.h - builds the request of a submission from the lines of a script or a job
+ * file, and then from flags, which take precedence.  The result is one request, or one per
+ * index of an array and point of a grid.
  */
 #pragma once
 
@@ -66,16 +66,16 @@ struct json;
 
 struct request_builder {
     struct arena *arena;
-    struct json *fields; /* of the request, as said so far                     */
-    struct json *lines;  /* where they stand in a job file, or NULL            */
+    struct json *fields; /* of the request so far                              */
+    struct json *lines;  /* their line numbers in a job file, or NULL          */
     const char *file;    /* the job file or script, or NULL                    */
 
-    /* What takes more than one field to know. */
-    bool gpus_said, gpus_per_node;
+    /* Kept until all flags are known, since fields depend on several of them. */
+    bool gpus_given, gpus_per_node;
     uint32_t gpus;
     const char *type;
-    uint32_t ntasks, cpus_per_task; /* 0: not said */
-    uint64_t mem_bytes;             /* 0: not said */
+    uint32_t ntasks, cpus_per_task; /* 0: not given */
+    uint64_t mem_bytes;             /* 0: not given */
     char mem_per;                   /* 'n'ode, 'c'pu or 'g'pu */
     const char *exports;            /* NULL: ALL   */
     const char *wrap;
@@ -87,11 +87,10 @@ struct request_builder {
 void request_builder_init(struct request_builder *builder, struct arena *arena);
 void request_builder_release(struct request_builder *builder);
 
-/* What a flag of REQUEST_BUILDER_FLAGS says; "--flag: …" if it is wrong.  Others: nothing. */
+/* Apply a flag of REQUEST_BUILDER_FLAGS; the error is "--flag: …".  Others are ignored. */
 int request_builder_set(struct request_builder *builder, const char *flag,
                         const char *value, struct error *err);
 
-/* The body to send: a request, or {"jobs": […]}.  Checked, and owned by
- * the caller. */
+/* The body to send, checked: a request, or {"jobs": […]}.  The caller frees it. */
 int request_builder_body(struct request_builder *builder, struct json **ret_body,
                          struct error *err);

@@ -1,4 +1,4 @@
-/* request_source_read.c - what is to be run: words, a script, a job file; and what it sees. */
+/* request_source.c - what a job runs: a command, a script or a job file; its environment. */
 #include "cmd/berth/request_source.h"
 
 #include <ctype.h>
@@ -24,10 +24,10 @@
 
 extern char **environ;
 
-static const struct flag draft_flags[] = { REQUEST_BUILDER_FLAGS, { 0 } };
+static const struct flag builder_flags[] = { REQUEST_BUILDER_FLAGS, { 0 } };
 
-static int source_read(struct arena *arena, const char *path, const char **ret_text,
-                       struct error *err)
+static int read_text(struct arena *arena, const char *path, const char **ret_text,
+                     struct error *err)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct buf buf;
@@ -42,7 +42,7 @@ static int source_read(struct arena *arena, const char *path, const char **ret_t
 }
 
 /* A line of comment, "#SBATCH …" or "#BERTH …": what follows the word, or NULL. */
-static const char *after_word(const char *line, const char *word)
+static const char *skip_word(const char *line, const char *word)
 {
     size_t length = strlen(word);
     if (strncmp(line, word, length) != 0 || !isblank((unsigned char)line[length]))
@@ -51,7 +51,7 @@ static const char *after_word(const char *line, const char *word)
 }
 
 /* The next line of a script's head, copied; NULL at its first command. */
-static const char *head_line(const char **text, char *line, size_t size)
+static const char *next_head_line(const char **text, char *line, size_t size)
 {
     const char *start = *text;
     size_t length = strcspn(start, "\n");
@@ -64,7 +64,7 @@ static const char *head_line(const char **text, char *line, size_t size)
     return line;
 }
 
-static bool run_by_shell(const char *text)
+static bool is_run_by_shell(const char *text)
 {
     static const char *const shells[] = { "sh",  "bash", "dash", "zsh",
                                           "ksh", "fish", "csh",  "tcsh" };
@@ -87,20 +87,20 @@ bool request_source_is_script(const char *text)
 {
     if (strncmp(text, "#!", 2) != 0)
         return false;
-    if (run_by_shell(text))
+    if (is_run_by_shell(text))
         return true;
     char line[1024];
-    while (head_line(&text, line, sizeof line))
-        if (after_word(line, "#SBATCH") || after_word(line, "#BERTH"))
+    while (next_head_line(&text, line, sizeof line))
+        if (skip_word(line, "#SBATCH") || skip_word(line, "#BERTH"))
             return true;
     return false;
 }
 
-/* A flag of ours by the word that names it, or NULL: "--time=5", "-t5", "--gpus". */
-static const struct flag *flag_of(const char *word)
+/* The flag of a word such as "--time=5", "-t5" or "--gpus", or NULL. */
+static const struct flag *find_flag(const char *word)
 {
     size_t length = strcspn(word, "=") - 2;
-    for (const struct flag *flag = draft_flags; flag->name; flag++)
+    for (const struct flag *flag = builder_flags; flag->name; flag++)
         if (word[1] == '-' ? strncmp(word + 2, flag->name, length) == 0 &&
                                  flag->name[length] == '\0'
                            : flag->letter == word[1])
@@ -109,28 +109,28 @@ static const struct flag *flag_of(const char *word)
 }
 
 /* Whether the word after this one is its value. */
-static bool wants_next(const struct flag *flag, const char *word)
+static bool takes_next_word(const struct flag *flag, const char *word)
 {
     if (!flag->value)
         return false;
     return word[1] == '-' ? !strchr(word, '=') : word[2] == '\0';
 }
 
-struct lines {
+struct script_lines {
     struct request_builder *builder;
     const char *file;
     uint32_t line;
-    struct buf passed; /* names of what is passed over */
+    struct buf passed; /* names of flags that are ignored */
 };
 
-static int take(void *context, const struct flag *flag, const char *value,
-                struct error *err)
+static int set_flag(void *context, const struct flag *flag, const char *value,
+                    struct error *err)
 {
-    struct lines *lines = context;
+    struct script_lines *lines = context;
     return request_builder_set(lines->builder, flag->name, value, err);
 }
 
-static void pass_over(struct lines *lines, const char *word)
+static void note_unknown_flag(struct script_lines *lines, const char *word)
 {
     char name[40];
     snprintf(name, sizeof name, "%.*s", word[1] == '-' ? (int)strcspn(word, "=") : 2,
@@ -140,26 +140,27 @@ static void pass_over(struct lines *lines, const char *word)
     buf_print(&lines->passed, "%s%s", lines->passed.count > 0 ? ", " : "", name);
 }
 
-/* Leave out what we do not know, with its value; returns how many words are left. */
-static uint32_t keep_known(struct lines *lines, char **words, uint32_t count)
+/* Drop unknown flags with their values; returns how many words are left. */
+static uint32_t drop_unknown_flags(struct script_lines *lines, char **words,
+                                   uint32_t count)
 {
     uint32_t kept = 1;
     for (uint32_t i = 1; i < count; i++) {
         if (words[i][0] != '-' || words[i][1] == '\0')
-            continue; /* the value of one that was passed over */
-        const struct flag *flag = flag_of(words[i]);
+            continue; /* the value of a flag that was dropped */
+        const struct flag *flag = find_flag(words[i]);
         if (!flag) {
-            pass_over(lines, words[i]);
+            note_unknown_flag(lines, words[i]);
             continue;
         }
         words[kept++] = words[i];
-        if (wants_next(flag, words[i]) && i + 1 < count)
+        if (takes_next_word(flag, words[i]) && i + 1 < count)
             words[kept++] = words[++i];
     }
     return kept;
 }
 
-static int read_line(struct lines *lines, const char *text, bool lenient,
+static int read_line(struct script_lines *lines, const char *text, bool lenient,
                      struct error *err)
 {
     char *words[WORDS_MAX + 2] = { (char[]){ "script" } };
@@ -169,9 +170,9 @@ static int read_line(struct lines *lines, const char *text, bool lenient,
                              &inner);
     count++;
     if (r == 0) {
-        count = lenient ? keep_known(lines, words, count) : count;
+        count = lenient ? drop_unknown_flags(lines, words, count) : count;
         words[count] = NULL;
-        r = flags_walk(draft_flags, false, (int)count, words, take, lines, &first,
+        r = flags_walk(builder_flags, false, (int)count, words, set_flag, lines, &first,
                        &inner);
     }
     if (r == FLAGS_HELP)
@@ -183,33 +184,33 @@ static int read_line(struct lines *lines, const char *text, bool lenient,
                               inner.text);
 }
 
-static int read_lines(struct lines *lines, const char *text, const char *word,
+static int read_lines(struct script_lines *lines, const char *text, const char *word,
                       bool lenient, struct error *err)
 {
     char line[4096];
     lines->line = 0;
-    while (head_line(&text, line, sizeof line)) {
+    while (next_head_line(&text, line, sizeof line)) {
         lines->line++;
-        const char *rest = after_word(line, word);
+        const char *rest = skip_word(line, word);
         int r = rest ? read_line(lines, rest, lenient, err) : 0;
         if (r < 0)
             return r;
-        if (rest && lenient) /* it was written for Slurm, and may read its names */
+        if (rest && lenient) /* a script for Slurm may use the SLURM_* variables */
             json_put_flag(lines->builder->fields, "slurm_names", true);
     }
     return 0;
 }
 
 int request_source_read_lines(struct request_builder *builder, const char *text,
-                              const char *file, const char *who, struct error *err)
+                              const char *file, const char *verb, struct error *err)
 {
-    struct lines lines = { .builder = builder, .file = file };
+    struct script_lines lines = { .builder = builder, .file = file };
     buf_init(&lines.passed, 1000);
     int r = read_lines(&lines, text, "#SBATCH", true, err);
     if (r == 0)
         r = read_lines(&lines, text, "#BERTH", false, err);
-    if (r == 0 && lines.passed.count > 0 && who)
-        fprintf(stderr, "berth %s: %s: passed over in #SBATCH lines: %s\n", who, file,
+    if (r == 0 && lines.passed.count > 0 && verb)
+        fprintf(stderr, "berth %s: %s: passed over in #SBATCH lines: %s\n", verb, file,
                 lines.passed.bytes);
     buf_release(&lines.passed);
     return r;
@@ -232,8 +233,8 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The last part of the program's name; of "python -u train.py" that of the script. */
-static const char *name_of(char *const *words, uint32_t count)
+/* The job's name: that of the program, or of the script in "python -u train.py". */
+static const char *derive_name(char *const *words, uint32_t count)
 {
     static const char *const runners[] = { "python", "bash",  "sh",   "torchrun",
                                            "perl",   "julia", "node", "Rscript" };
@@ -255,7 +256,7 @@ static const char *name_of(char *const *words, uint32_t count)
     return base;
 }
 
-/* Its name unless one is given: of visible characters, and not too long. */
+/* Name the job unless a name is given: visible characters, and not too long. */
 static void put_name(struct request_builder *builder, const char *name)
 {
     char text[120];
@@ -263,7 +264,7 @@ static void put_name(struct request_builder *builder, const char *name)
     for (; *name && count < sizeof text - 1; name++)
         text[count++] = iscntrl((unsigned char)*name) ? '?' : *name;
     while (*name && count > 0 && (text[count - 1] & 0x80))
-        count--; /* cut within a letter, perhaps */
+        count--; /* not cut within a character */
     text[count] = '\0';
     if (count > 0 && json_can_say(text) && !json_get(builder->fields, "name"))
         json_put_text(builder->fields, "name", text);
@@ -286,8 +287,8 @@ static int put_words(struct request_builder *builder, char *const *words,
 }
 
 /* "param: {lr: [0.1, 0.01], seed: 1..3}" as if it were flags. */
-static int take_params(struct request_builder *builder, const struct json *params,
-                       struct error *err)
+static int set_params(struct request_builder *builder, const struct json *params,
+                      struct error *err)
 {
     const char *key;
     const struct json *value;
@@ -314,8 +315,8 @@ static int take_params(struct request_builder *builder, const struct json *param
     return 0;
 }
 
-/* Keys of a job file that are more than a field. */
-static int take_apart(struct request_builder *builder, struct error *err)
+/* Keys of a job file that are not fields of a request. */
+static int move_special_keys(struct request_builder *builder, struct error *err)
 {
     const struct json *array = json_get(builder->fields, "array");
     const struct json *params = json_get(builder->fields, "param");
@@ -329,7 +330,7 @@ static int take_apart(struct request_builder *builder, struct error *err)
         free(text);
     }
     if (r == 0 && params)
-        r = take_params(builder, params, err);
+        r = set_params(builder, params, err);
     if (r == 0 && json_is_text(command)) {
         builder->wrap = arena_text(builder->arena, json_as_text(command));
         json_remove(builder->fields, "command");
@@ -339,13 +340,13 @@ static int take_apart(struct request_builder *builder, struct error *err)
     return r;
 }
 
-/* What a job file says; its keys are those of a request, and 'array' and 'param'. */
-static int draft_file(struct request_builder *builder, const char *path,
-                      struct error *err)
+/* Read a job file: its keys are those of a request, and 'array' and 'param'. */
+static int read_job_file(struct request_builder *builder, const char *path,
+                         struct error *err)
 {
     const char *text;
     struct json *fields, *lines;
-    int r = source_read(builder->arena, path, &text, err);
+    int r = read_text(builder->arena, path, &text, err);
     if (r == 0)
         r = yaml_read(text, strlen(text), path, &fields, &lines, err);
     if (r < 0)
@@ -355,14 +356,14 @@ static int draft_file(struct request_builder *builder, const char *path,
     builder->lines = lines;
     builder->file = path;
     struct error inner;
-    r = take_apart(builder, &inner);
+    r = move_special_keys(builder, &inner);
     if (r < 0)
         return error_set(err, r, "%s: %s", path, inner.text);
     return 0;
 }
 
-static int take_script(struct request_builder *builder, const struct flags *flags,
-                       const char *text, const char *who, struct error *err)
+static int read_script(struct request_builder *builder, const struct flags *flags,
+                       const char *text, const char *verb, struct error *err)
 {
     const char *file =
         strcmp(flags->words[0], "-") == 0 ? "standard input" : flags->words[0];
@@ -375,7 +376,7 @@ static int take_script(struct request_builder *builder, const struct flags *flag
             return error_set(err, -EINVAL,
                              "%s:%u: ends in CR LF, as on Windows: want LF alone", file,
                              line);
-    int r = request_source_read_lines(builder, text, file, who, err);
+    int r = request_source_read_lines(builder, text, file, verb, err);
     if (r == 0)
         json_put_text(builder->fields, "script", text);
     if (r == 0 && flags->word_count > 1)
@@ -396,12 +397,12 @@ static bool begins_as_script(const char *path)
     return begins;
 }
 
-/* Whether the first word is a file in this place that is a batch script. */
+/* Whether the first word is the path of a batch script. */
 static bool names_script(struct request_builder *builder, const char *word,
                          const char **ret_text)
 {
     return begins_as_script(word) &&
-           source_read(builder->arena, word, ret_text, NULL) == 0 &&
+           read_text(builder->arena, word, ret_text, NULL) == 0 &&
            request_source_is_script(*ret_text);
 }
 
@@ -419,8 +420,8 @@ static bool on_path(const char *word)
     return false;
 }
 
-/* A file that is here but cannot be meant as a command, or that should be here: a slip. */
-static int check_slip(const char *word, struct error *err)
+/* Refuse a word that looks like a file and cannot be run. */
+static int check_mistake(const char *word, struct error *err)
 {
     static const char *const endings[] = { ".yaml",   ".yml",   ".sh",
                                            ".sbatch", ".slurm", ".job" };
@@ -432,7 +433,7 @@ static int check_slip(const char *word, struct error *err)
     bool named = strchr(word, '/') != NULL;
     if (!there || (!named && on_path(word)))
         return 0;
-    if (S_ISDIR(status.st_mode)) /* "python" may be one here, and a command there */
+    if (S_ISDIR(status.st_mode)) /* "python" may be a folder here and a command */
         return named ? error_set(err, -EINVAL, "%.200s: is a folder", word) : 0;
     if (access(word, X_OK) != 0 && begins_as_script(word))
         return error_set(
@@ -446,30 +447,30 @@ static int check_slip(const char *word, struct error *err)
     return 0;
 }
 
-static int take_source(struct request_builder *builder, const struct flags *flags,
-                       const char *who, struct error *err)
+static int read_what_to_run(struct request_builder *builder, const struct flags *flags,
+                            const char *verb, struct error *err)
 {
     const char *text;
     if (flags->word_count == 0)
         return 0;
     if (!flags->dashes && strcmp(flags->words[0], "-") == 0) {
-        int r = source_read(builder->arena, "-", &text, err);
-        return r < 0 ? r : take_script(builder, flags, text, who, err);
+        int r = read_text(builder->arena, "-", &text, err);
+        return r < 0 ? r : read_script(builder, flags, text, verb, err);
     }
     if (!flags->dashes && is_job_file(flags->words[0])) {
         if (flags->word_count > 1)
             return error_set(err, -EINVAL, "%s: a job file takes no words after it",
                              flags->words[0]);
-        return draft_file(builder, flags->words[0], err);
+        return read_job_file(builder, flags->words[0], err);
     }
     if (!flags->dashes && names_script(builder, flags->words[0], &text))
-        return take_script(builder, flags, text, who, err);
-    int r = flags->dashes ? 0 : check_slip(flags->words[0], err);
+        return read_script(builder, flags, text, verb, err);
+    int r = flags->dashes ? 0 : check_mistake(flags->words[0], err);
     return r < 0 ? r : put_words(builder, flags->words, flags->word_count, err);
 }
 
-/* One line for a shell takes the place of a script. */
-static int put_wrap(struct request_builder *builder, struct error *err)
+/* --wrap: one line for a shell is the script. */
+static int put_wrapped_line(struct request_builder *builder, struct error *err)
 {
     if (!builder->wrap)
         return 0;
@@ -483,8 +484,8 @@ static int put_wrap(struct request_builder *builder, struct error *err)
     return 0;
 }
 
-/* Whether a variable is named in "A,B=c"; its value there, or NULL for our own. */
-static bool exported(const char *list, const char *name, size_t length)
+/* Whether a variable is named, without a value, in a list such as "A,B=c". */
+static bool is_exported(const char *list, const char *name, size_t length)
 {
     for (const char *at = list; at && *at;) {
         size_t part = strcspn(at, ",");
@@ -495,14 +496,14 @@ static bool exported(const char *list, const char *name, size_t length)
     return false;
 }
 
-static bool always_seen(const char *name, size_t length)
+static bool is_always_exported(const char *name, size_t length)
 {
-    return exported("HOME,LOGNAME,PATH,SHELL,USER", name, length);
+    return is_exported("HOME,LOGNAME,PATH,SHELL,USER", name, length);
 }
 
-/* Values that --export itself gives. */
-static int put_given(struct request_builder *builder, struct json *env,
-                     struct error *err)
+/* Put the values that --export itself gives. */
+static int put_exported_values(struct request_builder *builder, struct json *env,
+                               struct error *err)
 {
     char *save, *copy = arena_text(builder->arena, builder->exports);
     for (char *part = strtok_r(copy, ",", &save); part;
@@ -518,12 +519,12 @@ static int put_given(struct request_builder *builder, struct json *env,
     return 0;
 }
 
-/* ALL is sbatch's default; a list leaves out all that is not in it, but for a few. */
-static int put_environment(struct request_builder *builder, const char *who,
+/* ALL is the default, as for sbatch.  A list excludes all other variables but a few. */
+static int put_environment(struct request_builder *builder, const char *verb,
                            struct error *err)
 {
     const char *list = builder->exports;
-    bool all = !list || exported(list, "ALL", 3);
+    bool all = !list || is_exported(list, "ALL", 3);
     const struct json *given = json_get(builder->fields, "env");
     if (given && !json_is_object(given))
         return 0; /* a mistake in a job file, found when the request is checked */
@@ -534,8 +535,8 @@ static int put_environment(struct request_builder *builder, const char *who,
         size_t length = equals ? (size_t)(equals - *variable) : 0;
         if (length == 0 || (length == 1 && **variable == '_'))
             continue;
-        if (!all && !always_seen(*variable, length) &&
-            !exported(list, *variable, length))
+        if (!all && !is_always_exported(*variable, length) &&
+            !is_exported(list, *variable, length))
             continue;
         char *name = strndup(*variable, length);
         if (name && json_can_say(*variable))
@@ -544,14 +545,14 @@ static int put_environment(struct request_builder *builder, const char *who,
             left_out++;
         free(name);
     }
-    if (left_out && who)
-        fprintf(stderr, "berth %s: %u variables that are not UTF-8 are left out\n", who,
-                left_out);
+    if (left_out && verb)
+        fprintf(stderr, "berth %s: %u variables that are not UTF-8 are left out\n",
+                verb, left_out);
     const char *key;
     const struct json *value;
     for (void *at = NULL; given && (at = json_member(given, at, &key, &value));)
-        json_put(env, key, json_copy_of(value)); /* a job file's own */
-    int r = list ? put_given(builder, env, err) : 0;
+        json_put(env, key, json_copy_of(value)); /* the job file takes precedence */
+    int r = list ? put_exported_values(builder, env, err) : 0;
     if (r < 0)
         json_free(env);
     else
@@ -560,19 +561,19 @@ static int put_environment(struct request_builder *builder, const char *who,
 }
 
 int request_source_read(struct request_builder *builder, const struct flags *flags,
-                        const char *who, struct error *err)
+                        const char *verb, struct error *err)
 {
-    int r = take_source(builder, flags, who, err);
+    int r = read_what_to_run(builder, flags, verb, err);
     for (uint32_t i = 0; i < flags->given_count && r == 0; i++)
         r = request_builder_set(builder, flags->given[i].flag->name,
                                 flags->given[i].value, err);
     if (r == 0)
-        r = put_wrap(builder, err);
+        r = put_wrapped_line(builder, err);
     if (r == 0 && builder->file)
         put_name(builder, base_name(builder->file));
     else if (r == 0 && flags->word_count > 0)
-        put_name(builder, name_of(flags->words, flags->word_count));
+        put_name(builder, derive_name(flags->words, flags->word_count));
     if (r == 0)
-        r = put_environment(builder, who, err);
+        r = put_environment(builder, verb, err);
     return r;
 }

@@ -11,20 +11,20 @@ struct error;
 struct flags;
 
 /*
- * What is to be run: 'words' as they are, or (unless 'dashes') a job file, a script or "-"
- * for one on standard input.  A script's own lines count less than 'flags', so they are
- * read here, and the flags after them.  'who' is said before warnings.
+ * Read what to run: the words as they are, or (unless "--" stands before them) a job file, a
+ * script, or "-" for a script on standard input; then all flags, which take precedence over
+ * the lines of a script.  'verb' is the command that warnings name.
  */
 int request_source_read(struct request_builder *builder, const struct flags *flags,
-                        const char *who, struct error *err);
+                        const char *verb, struct error *err);
 
-/* Whether a file that begins like this is a batch script, not a program to be run where
- * it stands: by a shell, or with #SBATCH or #BERTH lines. */
+/* Whether a text is a batch script and not a program to be run as it is: it is run by a
+ * shell, or has #SBATCH or #BERTH lines. */
 bool request_source_is_script(const char *text);
 
 /*
- * What the #SBATCH and then the #BERTH lines before a script's first command say.  What
- * #SBATCH says and Berth does not know is passed over, with one warning by 'who'.
+ * Apply the #SBATCH and then the #BERTH lines before a script's first command.  Flags of
+ * #SBATCH that Berth does not know are ignored, with one warning in the name of 'verb'.
  */
 int request_source_read_lines(struct request_builder *builder, const char *text,
-                              const char *file, const char *who, struct error *err);
+                              const char *file, const char *verb, struct error *err);

@@ -1,4 +1,4 @@
-/* run.c - berth run: a job in front of you, as if it ran in this terminal. */
+/* run.c - berth run: a job in the foreground, as if it ran in this terminal. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -13,10 +13,9 @@
 #include "cmd/berth/request_builder.h"
 #include "cmd/berth/request_source.h"
 
-#define ASK_AFTER_NS \
-    INT64_C(700000000) /* a job that starts at once is not asked about */
-#define ASK_AGAIN_NS INT64_C(3000000000) /* why a job waits may change */
-#define AWAY_MAX 120 /* tries, half a second apart, while berthd is away */
+#define ASK_AFTER_NS INT64_C(700000000)  /* no query about a job that starts at once */
+#define ASK_AGAIN_NS INT64_C(3000000000) /* the reason for waiting may change */
+#define AWAY_MAX 120 /* tries, half a second apart, while berthd is unreachable */
 
 static const struct flag run_flags[] = {
     REQUEST_BUILDER_FLAGS,
@@ -31,31 +30,31 @@ static void on_signal(int number)
     asked_to_stop++;
 }
 
-struct watch {
+struct run_watch {
     const struct flags *flags;
-    struct call *call; /* for questions while the other one streams */
+    struct call *call; /* for requests while another call streams the output */
     uint64_t id;
     uint64_t bytes; /* of its output that were shown */
     bool cancelled;
-    bool waited; /* and we said so */
+    bool waited; /* and the user was told so */
     bool lost_output;
     int64_t ask_ns;
-    char reason[320]; /* said last */
+    char reason[320]; /* printed last */
 };
 
-static int ask(struct watch *watch, const char *method, const char *more,
-               struct json **ret, struct error *err)
+static int call_job(struct run_watch *watch, const char *method, const char *more,
+                    struct json **ret, struct error *err)
 {
     char path[64];
     snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "%s", watch->id, more);
     return call_json(watch->call, method, path, NULL, ret, err);
 }
 
-static void cancel(struct watch *watch)
+static void cancel_job(struct run_watch *watch)
 {
     struct error err;
     watch->cancelled = true;
-    int r = ask(watch, "DELETE", "", NULL, &err);
+    int r = call_job(watch, "DELETE", "", NULL, &err);
     if (r == 0)
         fprintf(stderr,
                 "berth run: cancelling job %" PRIu64 "; once more to leave it\n",
@@ -64,11 +63,11 @@ static void cancel(struct watch *watch)
         fprintf(stderr, "berth run: %s\n", err.text);
 }
 
-/* What holds it back, if that is new. */
-static void say_why(struct watch *watch)
+/* Print why the job waits, if that has changed. */
+static void print_why(struct run_watch *watch)
 {
     struct json *why = NULL;
-    if (ask(watch, "GET", "/why", &why, NULL) < 0)
+    if (call_job(watch, "GET", "/why", &why, NULL) < 0)
         return;
     const char *text =
         json_text_or(json_item(json_get(why, "reasons"), 0), "text", "waits");
@@ -82,14 +81,14 @@ static void say_why(struct watch *watch)
     json_free(why);
 }
 
-static void look(struct watch *watch)
+static void report_state(struct run_watch *watch)
 {
     struct json *job = NULL;
-    if (ask(watch, "GET", "", &job, NULL) < 0)
+    if (call_job(watch, "GET", "", &job, NULL) < 0)
         return;
     const char *state = json_text_or(job, "state", "");
     if (strcmp(state, "PENDING") == 0 || strcmp(state, "HELD") == 0) {
-        say_why(watch);
+        print_why(watch);
     } else if (watch->waited && strcmp(state, "RUNNING") == 0) {
         fprintf(stderr, "berth run: job %" PRIu64 " runs\n", watch->id);
         watch->waited = false;
@@ -100,14 +99,14 @@ static void look(struct watch *watch)
 
 static bool on_idle(void *context)
 {
-    struct watch *watch = context;
+    struct run_watch *watch = context;
     if (asked_to_stop >= 2)
         return false;
     if (asked_to_stop == 1 && !watch->cancelled)
-        cancel(watch);
+        cancel_job(watch);
     int64_t now = clock_now_ns();
     if (now >= watch->ask_ns && !watch->cancelled) {
-        look(watch);
+        report_state(watch);
         watch->ask_ns = now + ASK_AGAIN_NS;
     }
     return true;
@@ -115,15 +114,16 @@ static bool on_idle(void *context)
 
 static bool on_output(void *context, const char *bytes, size_t count)
 {
-    struct watch *watch = context;
+    struct run_watch *watch = context;
     watch->bytes += count;
     if (fwrite(bytes, 1, count, stdout) != count || fflush(stdout) != 0)
         watch->lost_output = true; /* the job goes on; its output is in its file */
     return !watch->lost_output && asked_to_stop < 2;
 }
 
-/* Its output until it has ended; berthd may go away and come back meanwhile. */
-static int follow(struct watch *watch, const char *address, struct error *err)
+/* Show the job's output until it has ended; berthd may be restarted meanwhile. */
+static int follow_output(struct run_watch *watch, const char *address,
+                         struct error *err)
 {
     struct call_stream stream = { on_output, on_idle, watch };
     struct call *call = NULL;
@@ -155,17 +155,17 @@ static bool has_ended(const char *state)
     return false;
 }
 
-/* The job as it ended: its own exit code, 128 + n for signals. */
-static int exit_status(struct watch *watch)
+/* The exit status of the job: its own exit code, 128 + n for signals. */
+static int exit_status(struct run_watch *watch)
 {
     struct json *job = NULL;
     struct error err;
-    int r = ask(watch, "GET", "", &job, &err);
+    int r = call_job(watch, "GET", "", &job, &err);
     for (int i = 0; r == 0 && i < 50 && !has_ended(json_text_or(job, "state", ""));
          i++) {
-        json_free(job); /* its output has ended; its end is about to be written down */
+        json_free(job); /* its output has ended; berthd is about to record its end */
         nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-        r = ask(watch, "GET", "", &job, &err);
+        r = call_job(watch, "GET", "", &job, &err);
     }
     if (r < 0)
         return command_status(watch->flags, r, &err);
@@ -179,14 +179,15 @@ static int exit_status(struct watch *watch)
         code = asked_to_stop ? 130 : code > 0 ? code : 1;
     else if (code <= 0 || code > 255)
         code = 1;
-    bool own = strncmp(reason, "exit status", 11) == 0; /* it has said so itself */
+    bool own =
+        strncmp(reason, "exit status", 11) == 0; /* the job has said why itself */
     if (code != 0 && !asked_to_stop && *reason && !own)
         fprintf(stderr, "berth run: job %" PRIu64 ": %s\n", watch->id, reason);
     json_free(job);
     return (int)code;
 }
 
-static int watch_job(struct watch *watch, const char *address)
+static int watch_job(struct run_watch *watch, const char *address)
 {
     struct error err;
     struct sigaction action = { .sa_handler = on_signal };
@@ -194,11 +195,11 @@ static int watch_job(struct watch *watch, const char *address)
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     watch->ask_ns = clock_now_ns() + ASK_AFTER_NS;
-    int r = follow(watch, address, &err);
+    int r = follow_output(watch, address, &err);
     if (r < 0)
         return command_status(watch->flags, r, &err);
-    if (watch->lost_output) { /* nobody reads it: as if we had been the job */
-        cancel(watch);
+    if (watch->lost_output) { /* end as the job would if its output were closed */
+        cancel_job(watch);
         return 128 + SIGPIPE;
     }
     if (asked_to_stop >= 2) {
@@ -208,9 +209,9 @@ static int watch_job(struct watch *watch, const char *address)
     return exit_status(watch);
 }
 
-static int start(const struct flags *flags, const struct json *body)
+static int submit_and_watch(const struct flags *flags, const struct json *body)
 {
-    struct watch watch = { .flags = flags };
+    struct run_watch watch = { .flags = flags };
     struct json *answer = NULL;
     struct error err;
     int64_t id = 0;
@@ -244,14 +245,14 @@ static int run_run(const struct flags *flags)
     request_builder_init(&builder, &arena);
     int r = request_source_read(&builder, flags, flags->command->name, &err);
     if (r == 0 && !json_get(builder.fields, "class"))
-        json_put_text(builder.fields, "class", "te"); /* somebody is waiting for it */
+        json_put_text(builder.fields, "class", "te"); /* the user is waiting for it */
     if (r == 0)
         r = request_builder_body(&builder, &body, &err);
     int status = command_status(flags, r, &err);
     if (status == 0 && json_get(body, "jobs"))
         status = command_wrong(flags, "one job at a time; 'berth submit' takes many");
     else if (status == 0)
-        status = start(flags, body);
+        status = submit_and_watch(flags, body);
     if (r == 0)
         json_free(body);
     request_builder_release(&builder);

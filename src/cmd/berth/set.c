@@ -1,4 +1,4 @@
-/* set.c - berth set: say something else of a waiting job; another policy in office. */
+/* set.c - berth set: change a waiting job's settings, or switch to another policy. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -48,7 +48,8 @@ static int read_job_flags(const struct flags *flags, struct json *body)
     return 0;
 }
 
-static int send(const struct flags *flags, const char *path, const struct json *body)
+static int send_change(const struct flags *flags, const char *path,
+                       const struct json *body)
 {
     struct call *call = NULL;
     struct json *answer = NULL;
@@ -78,7 +79,7 @@ static int set_server(const struct flags *flags, struct json *body)
     for (size_t i = 0; i < 2; i++)
         if (flags_get(flags, only[i]))
             json_put_text(body, only[i], flags_get(flags, only[i]));
-    return send(flags, "/v1/server", body);
+    return send_change(flags, "/v1/server", body);
 }
 
 static int set_job(const struct flags *flags, struct json *body)
@@ -94,7 +95,7 @@ static int set_job(const struct flags *flags, struct json *body)
                                     &(const struct json *){ NULL }))
         status = command_wrong(flags, "nothing to set; see 'berth set --help'");
     snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
-    return status ? status : send(flags, path, body);
+    return status ? status : send_change(flags, path, body);
 }
 
 static int set_run(const struct flags *flags)

@@ -1,4 +1,4 @@
-/* show_job.c - berth show: all there is to know of one job. */
+/* show.c - berth show: everything berthd knows about one job. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static const struct flag show_flags[] = {
     { 0 },
 };
 
-static void line(const char *what, const char *text)
+static void print_line(const char *what, const char *text)
 {
     if (!text || !*text)
         return;
@@ -22,23 +22,23 @@ static void line(const char *what, const char *text)
     putchar('\n');
 }
 
-static void line_time(const char *what, const struct json *job, const char *key)
+static void print_time(const char *what, const struct json *job, const char *key)
 {
     char text[64];
-    line(what, format_time(text, sizeof text, json_number_or(job, key, NAN)));
+    print_line(what, format_time(text, sizeof text, json_number_or(job, key, NAN)));
 }
 
-static void line_number(const char *what, const struct json *object, const char *key,
-                        const char *unit)
+static void print_number(const char *what, const struct json *object, const char *key,
+                         const char *unit)
 {
     double number = json_number_or(object, key, NAN);
     if (!isnan(number))
         printf("%-12s %.0f%s\n", what, number, unit);
 }
 
-/* What was measured, as exactly as anybody reads it. */
-static void line_measure(const char *what, const struct json *object, const char *key,
-                         const char *unit)
+/* A measured value, with as many digits as are useful. */
+static void print_measure(const char *what, const struct json *object, const char *key,
+                          const char *unit)
 {
     double number = json_number_or(object, key, NAN);
     if (!isnan(number))
@@ -46,7 +46,7 @@ static void line_measure(const char *what, const struct json *object, const char
                fabs(number) >= 1000 ? round(number) : number, unit);
 }
 
-static void line_command(const struct json *job)
+static void print_command(const struct json *job)
 {
     const struct json *words = json_get(job, "command");
     if (json_count(words) == 0)
@@ -62,7 +62,7 @@ static void line_command(const struct json *job)
     putchar('\n');
 }
 
-static void lines_placement(const struct json *job)
+static void print_placement(const struct json *job)
 {
     const struct json *placement = json_get(job, "placement");
     for (size_t i = 0; i < json_count(placement); i++) {
@@ -79,8 +79,8 @@ static void lines_placement(const struct json *job)
     }
 }
 
-/* By whom, by which rule, at what price. */
-static void lines_preempted(const struct json *job)
+/* For which job, by which rule, at what cost. */
+static void print_preemptions(const struct json *job)
 {
     const struct json *list = json_get(job, "preempted_by");
     for (size_t i = 0; i < json_count(list); i++) {
@@ -111,36 +111,36 @@ static void print_job(const struct json *job)
     const char *colour =
         terminal_has_colours(stdout) ? format_state_colour(state) : NULL;
     printf("%-12s %.0f\n", "job", json_number_or(job, "id", 0));
-    line("name", json_text_or(job, "name", NULL));
-    line("user", json_text_or(job, "user", NULL));
-    line("class", json_text_or(job, "class", NULL));
+    print_line("name", json_text_or(job, "name", NULL));
+    print_line("user", json_text_or(job, "user", NULL));
+    print_line("class", json_text_or(job, "class", NULL));
     printf("%-12s %s%s%s%s%s\n", "state", colour ? "\033[" : "", colour ? colour : "",
            colour ? "m" : "", state, colour ? "\033[0m" : "");
-    line("reason", json_text_or(job, "reason", NULL));
-    line_number("gpus", job, "gpus", "");
-    line("types", json_text_or(job, "types", NULL));
-    lines_placement(job);
-    line("progress", format_progress(text, sizeof text, job));
-    line_number("step", progress, "step", "");
-    line_number("steps", progress, "steps", "");
-    line_measure("loss", progress, "loss", "");
-    line_measure("speed", progress, "steps_per_s", " steps/s");
-    line_time("submitted", job, "submit");
-    line_time("started", job, "start");
-    line_time("ended", job, "end");
-    line("waited",
-         format_duration(text, sizeof text, json_number_or(job, "waited_s", NAN)));
-    line_measure("served", job, "served_gpu_s", " GPU-s");
-    line_number("attempt", job, "attempt", "");
-    line_number("preemptions", job, "preemptions", "");
-    lines_preempted(job);
-    line_number("exit code", job, "exit_code", "");
-    line("entity", json_text_or(job, "entity", NULL));
+    print_line("reason", json_text_or(job, "reason", NULL));
+    print_number("gpus", job, "gpus", "");
+    print_line("types", json_text_or(job, "types", NULL));
+    print_placement(job);
+    print_line("progress", format_progress(text, sizeof text, job));
+    print_number("step", progress, "step", "");
+    print_number("steps", progress, "steps", "");
+    print_measure("loss", progress, "loss", "");
+    print_measure("speed", progress, "steps_per_s", " steps/s");
+    print_time("submitted", job, "submit");
+    print_time("started", job, "start");
+    print_time("ended", job, "end");
+    print_line("waited", format_duration(text, sizeof text,
+                                         json_number_or(job, "waited_s", NAN)));
+    print_measure("served", job, "served_gpu_s", " GPU-s");
+    print_number("attempt", job, "attempt", "");
+    print_number("preemptions", job, "preemptions", "");
+    print_preemptions(job);
+    print_number("exit code", job, "exit_code", "");
+    print_line("entity", json_text_or(job, "entity", NULL));
     if (json_number_or(job, "array_id", 0) > 0)
-        line("task", format_job_id(text, sizeof text, job));
-    line_command(job);
-    line("folder", json_text_or(job, "cwd", NULL));
-    line("output", json_text_or(job, "output", NULL));
+        print_line("task", format_job_id(text, sizeof text, job));
+    print_command(job);
+    print_line("folder", json_text_or(job, "cwd", NULL));
+    print_line("output", json_text_or(job, "output", NULL));
 }
 
 static int show_run(const struct flags *flags)

@@ -90,7 +90,7 @@ static void print_table(const struct comparison *comparison, FILE *file)
     }
 }
 
-/* The files a run may write as it goes, by the flag that names them; then its page. */
+/* The files that a run writes while it goes, by the flags that name them; and its page. */
 enum { OUT_JOBS, OUT_LEDGER, OUT_TRACE, OUT_REPORT, OUT_COUNT };
 
 static const char *const out_flags[OUT_COUNT] = { "jobs-out", "ledger", "trace-out",
@@ -106,7 +106,7 @@ static bool is_same_file(const char *a, const char *b)
             at.st_dev == bt.st_dev && at.st_ino == bt.st_ino);
 }
 
-/* No output may stand in the place of another, or of what is read. */
+/* No output may replace another, or a file that is read. */
 static int check_outputs(const struct flags *flags)
 {
     static const char *const in_flags[] = { "workload", "cluster", "throughputs",
@@ -161,14 +161,14 @@ static int commit_outputs(struct output *outputs, const struct comparison *compa
     return r;
 }
 
-static void print(const struct flags *flags, const struct comparison *comparison,
-                  const struct sim_setup *options)
+static void print_result(const struct flags *flags, const struct comparison *comparison,
+                         const struct sim_setup *options)
 {
     FILE *file = stdout;
     for (int i = 0; i < OUT_COUNT; i++) {
         const char *path = flags_get(flags, out_flags[i]);
         if (path && output_is_stdout(path))
-            file = stderr; /* standard output is another's */
+            file = stderr; /* standard output holds another output */
     }
     if (flags_get(flags, "json"))
         print_json(comparison, options);
@@ -180,8 +180,8 @@ static void print(const struct flags *flags, const struct comparison *comparison
     sim_options_print_warnings(flags, comparison);
 }
 
-static int run(const struct flags *flags, struct sim_options *options,
-               const char *policy)
+static int run_simulation(const struct flags *flags, struct sim_options *options,
+                          const char *policy)
 {
     struct output outputs[OUT_COUNT] = { { 0 } };
     struct error err;
@@ -205,14 +205,14 @@ static int run(const struct flags *flags, struct sim_options *options,
     if (r == 0)
         r = commit_outputs(outputs, &comparison, &err);
     if (r == 0)
-        print(flags, &comparison, &options->sim);
+        print_result(flags, &comparison, &options->sim);
     for (int i = 0; i < OUT_COUNT; i++)
         output_release(&outputs[i]);
     comparison_release(&comparison);
     return command_status(flags, r, &err);
 }
 
-/* The policy with --allocations as one of its settings. */
+/* The policy, with --allocations as one of its settings. */
 static int policy_text(const struct flags *flags, char *text, size_t size)
 {
     const char *policy = flags_get(flags, "policy");
@@ -245,7 +245,7 @@ static int sim_run_command(const struct flags *flags)
     if (r == 0)
         r = policy_text(flags, text, sizeof text);
     if (r == 0)
-        r = run(flags, &options, text);
+        r = run_simulation(flags, &options, text);
     sim_options_release(&options);
     return r < 0 ? 0 : r;
 }

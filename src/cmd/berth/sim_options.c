@@ -1,4 +1,4 @@
-/* setup.c - what sim and compare have in common. */
+/* sim_options.c - the flags that sim and compare share. */
 #include "cmd/berth/sim_options.h"
 
 #include <errno.h>
@@ -90,7 +90,7 @@ static int read_network(struct sim_options *options, const struct flags *flags,
                      text);
 }
 
-/* The cluster that was named, or the one the workload is meant for. */
+/* The cluster that is given, or the one the workload is meant for. */
 static int read_cluster(struct sim_options *options, const struct flags *flags,
                         struct error *err)
 {
@@ -166,7 +166,7 @@ void sim_options_release(struct sim_options *options)
     arena_release(&options->arena);
 }
 
-/* A word as the shell wants it. */
+/* Append a word, quoted for the shell. */
 static void put_word(struct buf *buf, const char *word)
 {
     bool plain = word[0] && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz"

@@ -1,4 +1,4 @@
-/* setup.h - what sim and compare have in common: cluster, workload, faults, errors. */
+/* sim_options.h - the flags that sim and compare share: cluster, workload, faults, errors. */
 #pragma once
 
 #include "base/arena.h"
@@ -41,14 +41,14 @@ struct sim_options {
     struct sim_setup sim;
 };
 
-/* Read the flags; 0, or an exit status after a message (-1: done, nothing to run). */
+/* Read the flags; 0, or an exit status after a message, or -1 if there is nothing to run. */
 int sim_options_read(struct sim_options *options, const struct flags *flags);
 void sim_options_release(struct sim_options *options);
 
-/* The command line that makes this run again; lives in the options. */
+/* The command line that repeats this run; lives in the options. */
 const char *sim_options_command_line(struct sim_options *options,
                                      const struct flags *flags);
 
-/* Say on stderr what somebody who reads the figures of these runs should know. */
+/* Warn on stderr of what changes the meaning of the figures, such as rejected jobs. */
 void sim_options_print_warnings(const struct flags *flags,
                                 const struct comparison *comparison);

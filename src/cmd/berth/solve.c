@@ -20,7 +20,7 @@ static const struct flag solve_flags[] = {
     { 0 },
 };
 
-/* An instance's answer, or why there is none. */
+/* The answer to an instance, or the reason why there is none. */
 struct solved {
     struct instance_answer answer;
     double seconds;
@@ -91,8 +91,8 @@ static struct json *instance_json(const struct instance *in,
 
 /* --- for people --- */
 
-static void show_line(const struct instance *in, size_t line,
-                      const struct shares *shares)
+static void print_line(const struct instance *in, size_t line,
+                       const struct shares *shares)
 {
     char name[64];
     if (line < in->job_count)
@@ -116,8 +116,8 @@ static void show_line(const struct instance *in, size_t line,
     putchar('\n');
 }
 
-/* Pairs without a share are many and say nothing. */
-static bool worth_showing(const struct instance *in, size_t line, const double *x)
+/* Jobs are always shown; pairs only if they have a share. */
+static bool is_shown(const struct instance *in, size_t line, const double *x)
 {
     bool any = line < in->job_count;
     for (uint32_t t = 0; t < in->type_count; t++)
@@ -125,7 +125,7 @@ static bool worth_showing(const struct instance *in, size_t line, const double *
     return any;
 }
 
-static void show_shares(const struct instance *in, const struct shares *shares)
+static void print_shares(const struct instance *in, const struct shares *shares)
 {
     size_t lines = (size_t)in->job_count + in->pair_count, shown = 0, left = 0;
     printf("  %-14s", "job");
@@ -133,10 +133,10 @@ static void show_shares(const struct instance *in, const struct shares *shares)
         printf(" %9.9s", in->types[t]);
     printf("%s\n", shares->level ? "     level" : "");
     for (size_t line = 0; line < lines; line++) {
-        if (!worth_showing(in, line, shares->x))
+        if (!is_shown(in, line, shares->x))
             continue;
         if (shown < ROWS_SHOWN)
-            show_line(in, line, shares);
+            print_line(in, line, shares);
         shown++;
         left = shown > ROWS_SHOWN ? shown - ROWS_SHOWN : 0;
     }
@@ -144,7 +144,7 @@ static void show_shares(const struct instance *in, const struct shares *shares)
         printf("  and %zu more; --json has them all\n", left);
 }
 
-static void show_instance(const struct instance *in, const struct solved *solved)
+static void print_instance(const struct instance *in, const struct solved *solved)
 {
     const struct instance_answer *answer = &solved->answer;
     char time[32];
@@ -160,7 +160,7 @@ static void show_instance(const struct instance *in, const struct solved *solved
     printf(", %s\n", units_show_time(time, sizeof time,
                                      solved->seconds > 0 ? solved->seconds : 0));
     if (in->job_count > 0)
-        show_shares(in, &answer->shares);
+        print_shares(in, &answer->shares);
     putchar('\n');
 }
 
@@ -175,7 +175,7 @@ static int parse_engine(const struct flags *flags, enum solve_engine *ret_engine
     return 0;
 }
 
-/* Solve all of them; a solver that gives up is said, and the others are solved. */
+/* Solve all instances; if the solver gives up on one, the others are still solved. */
 static int solve_all(const struct instance_policy *asked,
                      const struct instance_file *file, enum solve_engine engine,
                      struct arena *arena, struct solved *solved, struct error *err)
@@ -203,7 +203,7 @@ static int print_all(const struct flags *flags, const struct instance_file *file
         if (json)
             json_add(list, instance_json(&file->instances[i], &solved[i]));
         else
-            show_instance(&file->instances[i], &solved[i]);
+            print_instance(&file->instances[i], &solved[i]);
         if (solved[i].why.text[0])
             status = command_failed(flags, "%s: %s", file->instances[i].name,
                                     solved[i].why.text);

@@ -1,4 +1,4 @@
-/* submit.c - berth submit: a job, or many, into the queue. */
+/* submit.c - berth submit: put one or several jobs into the queue. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static const struct flag submit_flags[] = {
     { 0 },
 };
 
-/* Numbers in a row are one range; a job that can never run is said on stderr. */
+/* Consecutive ids are printed as one range. */
 static void print_ids(const struct json *ids)
 {
     int64_t first = 0, last = 0, id;
@@ -34,7 +34,7 @@ static void print_ids(const struct json *ids)
     }
 }
 
-static int say(const struct flags *flags, struct json *answer)
+static int print_answer(const struct flags *flags, struct json *answer)
 {
     const char *rejected = json_as_text(json_get(answer, "rejected"));
     const struct json *ids = json_get(answer, "ids");
@@ -56,7 +56,7 @@ static int say(const struct flags *flags, struct json *answer)
     return status;
 }
 
-static int send(const struct flags *flags, const struct json *body)
+static int send_request(const struct flags *flags, const struct json *body)
 {
     struct call *call = NULL;
     struct json *answer = NULL;
@@ -66,7 +66,7 @@ static int send(const struct flags *flags, const struct json *body)
         return status;
     int r = call_json(call, "POST", "/v1/jobs", body, &answer, &err);
     call_close(call);
-    return r < 0 ? command_status(flags, r, &err) : say(flags, answer);
+    return r < 0 ? command_status(flags, r, &err) : print_answer(flags, answer);
 }
 
 static int submit_run(const struct flags *flags)
@@ -84,7 +84,7 @@ static int submit_run(const struct flags *flags)
         r = request_builder_body(&builder, &body, &err);
     int status = command_status(flags, r, &err);
     if (status == 0) {
-        status = send(flags, body);
+        status = send_request(flags, body);
         json_free(body);
     }
     request_builder_release(&builder);

@@ -34,7 +34,7 @@ void text_table_add(struct text_table *table, const char *fmt, ...)
         abort();
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?'; /* nobody's job name writes to somebody's terminal */
+            *c = '?'; /* a job's name must not control another user's terminal */
     table->cells = grow(table->cells, &table->cell_room, table->cell_count + 1,
                         sizeof *table->cells);
     table->cells[table->cell_count++] = (struct text_table_cell){ .text = text };
@@ -45,7 +45,7 @@ void text_table_set_colour(struct text_table *table, const char *colour)
     table->cells[table->cell_count - 1].colour = colour;
 }
 
-/* As wide as its widest cell; 0 for a column that says nothing. */
+/* The width of its widest cell; 0 for a column without text. */
 static uint32_t natural_width(const struct text_table *table, uint32_t column)
 {
     uint32_t width = 0;
@@ -70,9 +70,9 @@ static uint32_t total_width(const struct text_table *table, const uint32_t *widt
     return total ? total - 2 : 0;
 }
 
-/* Leave out what can be spared, until the rest can be cut to fit. */
-static void leave_out(const struct text_table *table, uint32_t widths[COLUMNS_MAX],
-                      uint32_t width)
+/* Leave out columns that can be spared, until the others can be cut to fit. */
+static void leave_out_columns(const struct text_table *table,
+                              uint32_t widths[COLUMNS_MAX], uint32_t width)
 {
     while (total_width(table, widths, true) > width) {
         uint32_t first = COLUMNS_MAX, most = 0;
@@ -87,11 +87,11 @@ static void leave_out(const struct text_table *table, uint32_t widths[COLUMNS_MA
     }
 }
 
-/* Take from whoever has most above what it must have, until it fits. */
-static void fit(const struct text_table *table, uint32_t widths[COLUMNS_MAX],
-                uint32_t width)
+/* Shrink the column that is furthest above its minimum, until the table fits. */
+static void fit_widths(const struct text_table *table, uint32_t widths[COLUMNS_MAX],
+                       uint32_t width)
 {
-    leave_out(table, widths, width);
+    leave_out_columns(table, widths, width);
     for (uint32_t total = total_width(table, widths, false); total > width; total--) {
         uint32_t most = COLUMNS_MAX, spare = 0;
         for (uint32_t c = 0; c < table->column_count; c++) {
@@ -107,8 +107,8 @@ static void fit(const struct text_table *table, uint32_t widths[COLUMNS_MAX],
     }
 }
 
-/* So many characters of a text, with "…" where it is cut. */
-static void print_cut(const char *text, uint32_t width, FILE *file)
+/* Print so many characters of a text, with "…" where it is cut. */
+static void print_cut_text(const char *text, uint32_t width, FILE *file)
 {
     bool whole = terminal_text_length(text) <= width;
     uint32_t left = whole ? width : width - 1;
@@ -121,33 +121,33 @@ static void print_cut(const char *text, uint32_t width, FILE *file)
         fputs("…", file);
 }
 
-/* Blanks are owed until something follows them, so that no line ends in any. */
+/* Blanks are printed only before the next text, so that no line ends in blanks. */
 static void print_cell(const char *text, const char *colour, uint32_t width, bool right,
-                       uint32_t *owed, FILE *file)
+                       uint32_t *blanks, FILE *file)
 {
     uint32_t length = terminal_text_length(text);
     uint32_t pad = length < width ? width - length : 0;
     if (length == 0) {
-        *owed += width + 2;
+        *blanks += width + 2;
         return;
     }
-    fprintf(file, "%*s", (int)(*owed + (right ? pad : 0)), "");
+    fprintf(file, "%*s", (int)(*blanks + (right ? pad : 0)), "");
     if (colour)
         fprintf(file, "\033[%sm", colour);
-    print_cut(text, width, file);
+    print_cut_text(text, width, file);
     if (colour)
         fputs("\033[0m", file);
-    *owed = right ? 2 : pad + 2;
+    *blanks = right ? 2 : pad + 2;
 }
 
 static void print_titles(const struct text_table *table, const uint32_t *widths,
                          bool colour, FILE *file)
 {
-    uint32_t owed = 0;
+    uint32_t blanks = 0;
     for (uint32_t c = 0; c < table->column_count; c++)
         if (widths[c])
             print_cell(table->columns[c].title, colour ? "2" : NULL, widths[c],
-                       table->columns[c].right, &owed, file);
+                       table->columns[c].right, &blanks, file);
     fputc('\n', file);
 }
 
@@ -158,18 +158,18 @@ void text_table_print(const struct text_table *table, FILE *file, uint32_t width
     for (uint32_t c = 0; c < table->column_count; c++)
         widths[c] = natural_width(table, c);
     if (width)
-        fit(table, widths, width);
-    if (table->columns[0].title[0]) /* some have no titles */
+        fit_widths(table, widths, width);
+    if (table->columns[0].title[0]) /* a table may have no titles */
         print_titles(table, widths, colour, file);
-    uint32_t owed = 0;
+    uint32_t blanks = 0;
     for (uint32_t i = 0; i < table->cell_count; i++) {
         uint32_t c = i % table->column_count;
         if (widths[c])
             print_cell(table->cells[i].text, colour ? table->cells[i].colour : NULL,
-                       widths[c], table->columns[c].right, &owed, file);
+                       widths[c], table->columns[c].right, &blanks, file);
         if (c + 1 == table->column_count) {
             fputc('\n', file);
-            owed = 0;
+            blanks = 0;
         }
     }
 }

@@ -16,10 +16,10 @@ static const struct flag ui_flags[] = {
 extern char **environ;
 
 /*
- * A file that leads to the address.  A browser is given this and not the address itself:
- * what stands in a command line, everybody on the machine can read.
+ * Write a file that redirects to the address.  The browser gets this file and not the address
+ * itself, because all users of the machine can read command lines.
  */
-static int write_door(const char *url, char *path, size_t size)
+static int write_redirect(const char *url, char *path, size_t size)
 {
     const char *dir = getenv("XDG_RUNTIME_DIR");
     int fd;
@@ -47,7 +47,7 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-/* What opens files for this user: BROWSER, or the desktop's own way; NULL: nothing. */
+/* The program that opens files: BROWSER, or that of the desktop; NULL: there is none. */
 static const char *find_browser(void)
 {
     if (is_set("BROWSER"))
@@ -69,12 +69,12 @@ static bool start_browser(const char *program, const char *path)
     return r == 0;
 }
 
-/* The door stays: the browser reads it when we are gone, and it opens only once. */
+/* The file stays: the browser reads it after this process has ended.  It works only once. */
 static bool open_browser(const char *url)
 {
     const char *program = find_browser();
     char path[4096];
-    if (!program || write_door(url, path, sizeof path) < 0)
+    if (!program || write_redirect(url, path, sizeof path) < 0)
         return false;
     if (start_browser(program, path))
         return true;

@@ -12,7 +12,7 @@
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
 
-#define WAIT_TRIES 600 /* for it to be gone, 50 ms apart */
+#define WAIT_TRIES 600 /* until it has ended, 50 ms apart */
 
 static const struct flag up_flags[] = {
     { "state", 0, "DIR", "where it keeps jobs, logs and checkpoints" },
@@ -32,8 +32,8 @@ static const struct flag down_flags[] = {
     { 0 },
 };
 
-/* What commands want to be told when it is not where they look by themselves. */
-static void say_how_to_find(const struct call *call)
+/* How other commands find berthd if it is not at the usual address. */
+static void print_address_hint(const struct call *call)
 {
     struct call *usual = NULL;
     if (call_open(&usual, NULL, NULL) < 0)
@@ -44,7 +44,7 @@ static void say_how_to_find(const struct call *call)
     call_close(usual);
 }
 
-static int say(const struct flags *flags, struct call *call, bool started)
+static int print_status(const struct flags *flags, struct call *call, bool started)
 {
     struct json *server = NULL;
     struct error err;
@@ -60,13 +60,14 @@ static int say(const struct flags *flags, struct call *call, bool started)
     printf("berthd %s at %s: %s, %.0f accelerator%s\n", started ? "is up" : "was up",
            call_address(call), json_text_or(server, "policy", "?"), total,
            total == 1 ? "" : "s");
-    say_how_to_find(call);
+    print_address_hint(call);
     json_free(server);
     return 0;
 }
 
-/* The flags that are berthd's own, as it spells them. */
-static void daemon_args(const struct flags *flags, const char *state, const char **args)
+/* The arguments for berthd: those of our flags that it has as well. */
+static void make_arguments(const struct flags *flags, const char *state,
+                           const char **args)
 {
     static const char *const passed[] = { "--executor", "--fake-gpus", "--policy",
                                           "--flow",     "--listen",    "--socket" };
@@ -85,7 +86,7 @@ static void daemon_args(const struct flags *flags, const char *state, const char
     args[count] = NULL;
 }
 
-static bool wants_something(const struct flags *flags)
+static bool has_daemon_flags(const struct flags *flags)
 {
     for (uint32_t i = 0; i < flags->given_count; i++)
         if (strcmp(flags->given[i].flag->name, "json") != 0 &&
@@ -95,9 +96,9 @@ static bool wants_something(const struct flags *flags)
     return false;
 }
 
-/* A folder as an absolute path, whether it is there or not. */
-static int absolute(const struct flags *flags, const char *path, char *whole,
-                    size_t size)
+/* The absolute path of a folder, whether it exists or not. */
+static int make_absolute(const struct flags *flags, const char *path, char *whole,
+                         size_t size)
 {
     char here[PATH_MAX];
     if (!*path)
@@ -112,7 +113,8 @@ static int absolute(const struct flags *flags, const char *path, char *whole,
 }
 
 /* A named state folder has its own socket. */
-static int find(const struct flags *flags, const char *state, struct call **ret_call)
+static int find_berthd(const struct flags *flags, const char *state,
+                       struct call **ret_call)
 {
     char path[PLACE_MAX];
     struct error err;
@@ -135,14 +137,14 @@ static int up_run(const struct flags *flags)
     struct error err;
     if (flags->word_count > 0)
         return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
-    int status = state ? absolute(flags, state, whole, sizeof whole) : 0;
+    int status = state ? make_absolute(flags, state, whole, sizeof whole) : 0;
     state = state ? whole : NULL;
     if (status == 0)
-        status = find(flags, state, &call);
+        status = find_berthd(flags, state, &call);
     if (status)
         return status;
     bool there = call_answers(call);
-    if (there && wants_something(flags)) {
+    if (there && has_daemon_flags(flags)) {
         status = command_failed(flags,
                                 "berthd is up already at %s; 'berth down' first, "
                                 "or 'berth set --policy'",
@@ -151,19 +153,19 @@ static int up_run(const struct flags *flags)
         return status;
     }
     if (!there) {
-        daemon_args(flags, state, args);
+        make_arguments(flags, state, args);
         int r = programs_start_berthd(call, state, args, &err);
         if (r < 0) {
             call_close(call);
             return command_failed(flags, "%s", err.text);
         }
     }
-    status = say(flags, call, !there);
+    status = print_status(flags, call, !there);
     call_close(call);
     return status;
 }
 
-static bool goes(struct call *call)
+static bool wait_until_gone(struct call *call)
 {
     int tries = 0;
     while (tries < WAIT_TRIES && call_answers(call)) {
@@ -173,8 +175,8 @@ static bool goes(struct call *call)
     return tries < WAIT_TRIES;
 }
 
-/* Jobs go on without a berthd; their supervisors have a folder each. */
-static bool jobs_left(void)
+/* Whether jobs run without a berthd: their supervisors have a folder each. */
+static bool has_running_jobs(void)
 {
     char run[PLACE_MAX], path[PLACE_MAX + 8];
     if (place_run(run, sizeof run, NULL) < 0)
@@ -189,7 +191,7 @@ static bool jobs_left(void)
     return left;
 }
 
-static int tell_to_stop(struct call *call, bool kill, struct error *err)
+static int request_stop(struct call *call, bool kill, struct error *err)
 {
     return call_json(call, "DELETE", kill ? "/v1/server?kill=true" : "/v1/server", NULL,
                      NULL, err);
@@ -205,20 +207,20 @@ static int down_run(const struct flags *flags)
     if (r < 0)
         return command_status(flags, r, &err);
     bool kill = flags_get(flags, "kill") != NULL;
-    r = tell_to_stop(call, kill, &err);
-    if (r < 0 && !call_answers(call)) /* it has just gone, whatever of */
+    r = request_stop(call, kill, &err);
+    if (r < 0 && !call_answers(call)) /* it has just ended, for whatever reason */
         r = -ECONNREFUSED;
-    if (r == -ECONNREFUSED && kill && call_is_standard(call) && jobs_left()) {
+    if (r == -ECONNREFUSED && kill && call_is_standard(call) && has_running_jobs()) {
         r = programs_start_berthd(call, NULL, NULL, &err) < 0 ? -EIO : 0;
-        if (r == 0) /* nobody else can end them */
-            r = tell_to_stop(call, kill, &err);
+        if (r == 0) /* only berthd can end them */
+            r = request_stop(call, kill, &err);
     }
     int status = 0;
     if (r == -ECONNREFUSED)
         printf("No berthd runs at %s.\n", call_address(call));
     else if (r < 0)
         status = command_status(flags, r, &err);
-    if (r == 0 && !goes(call))
+    if (r == 0 && !wait_until_gone(call))
         status =
             command_failed(flags, "berthd at %s was told to stop and is still there%s",
                            call_address(call),

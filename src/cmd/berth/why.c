@@ -1,4 +1,4 @@
-/* why.c - berth why: what holds a job back, who is ahead, what would start it. */
+/* why.c - berth why: why a job waits, which jobs are ahead, and what would start it. */
 #include <inttypes.h>
 
 #include "cmd/berth/connection.h"
