@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 #define ANSWER_MAX (512u << 20) /* bytes of an answer that is kept */
 #define ANSWER_S 120L
@@ -67,9 +68,7 @@ static int set_token(struct call *call, struct error *err)
 
 static int set_url(struct call *call, const char *url, struct error *err)
 {
-    call->address = strdup(url);
-    if (!call->address)
-        return error_set(err, -ENOMEM, "out of memory");
+    call->address = memory_text(url);
     for (size_t n = strlen(url); n > 0 && call->address[n - 1] == '/'; n--)
         call->address[n - 1] = '\0';
     int r = set_token(call, err);
@@ -86,10 +85,9 @@ static int set_address(struct call *call, const char *address, struct error *err
     if (!*address || strlen(address) >= sizeof name.sun_path)
         return error_set(err, -EINVAL, "%.150s: a socket's path has 1 to %zu bytes",
                          address, sizeof name.sun_path - 1);
-    call->address = strdup(address);
+    call->address = memory_text(address);
     call->transport = transport_socket(address);
-    return call->address && call->transport ? 0
-                                            : error_set(err, -ENOMEM, "out of memory");
+    return 0;
 }
 
 /* This user's own daemon; the system's where there is no own but that one is there. */
@@ -110,9 +108,7 @@ static int set_standard(struct call *call, struct error *err)
 
 int call_open(struct call **ret_call, const char *address, struct error *err)
 {
-    struct call *call = calloc(1, sizeof *call);
-    if (!call)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct call *call = memory_checked(calloc(1, sizeof *call));
     buf_init(&call->answer, ANSWER_MAX);
     call->answer_s = ANSWER_S;
     const char *said = address ? address : getenv("BERTH_ADDR");

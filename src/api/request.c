@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "model/node_set.h"
@@ -551,9 +552,7 @@ static void write_env(struct json *object, const char *const *words)
     struct json *env = json_new_object();
     for (uint32_t i = 0; words[i]; i++) {
         const char *equals = strchr(words[i], '=');
-        char *name = strndup(words[i], (size_t)(equals - words[i]));
-        if (!name)
-            abort();
+        char *name = memory_checked(strndup(words[i], (size_t)(equals - words[i])));
         json_put_text(env, name, equals + 1);
         free(name);
     }

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #define CONNECT_S 5
 #define LINES_MAX 200        /* of an answer's head            */
@@ -356,15 +357,9 @@ static void socket_close(struct transport *transport)
 
 struct transport *transport_socket(const char *path)
 {
-    struct socket_transport *s = malloc(sizeof *s);
-    char *copy = strdup(path);
-    if (!s || !copy) {
-        free(s);
-        free(copy);
-        return NULL;
-    }
+    struct socket_transport *s = memory_checked(malloc(sizeof *s));
     s->transport = (struct transport){ .ask = socket_ask, .close = socket_close };
-    s->path = copy;
+    s->path = memory_text(path);
     s->fd = -1;
     return &s->transport;
 }

@@ -9,6 +9,7 @@
 
 #include "api/transport.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #define CONNECT_MS 5000L
 
@@ -44,7 +45,7 @@ static void load(void)
     if (whole)
         return;
     const char *said = dlerror();
-    why_not = strdup(said ? said : "libcurl");
+    why_not = memory_text(said ? said : "libcurl");
 }
 
 /* --- asking ----------------------------------------------------------------------------- */
@@ -137,10 +138,8 @@ static int url_ask(struct transport *transport, const struct question *question,
 {
     struct url_transport *u = (struct url_transport *)transport;
     size_t size = strlen(u->base) + strlen(question->path) + 1;
-    char *url = malloc(size);
+    char *url = memory_checked(malloc(size));
     *ret_status = 0;
-    if (!url)
-        return error_set(err, -ENOMEM, "out of memory");
     snprintf(url, size, "%s%s", u->base, question->path);
     struct curl_slist *headers = headers_of(question);
     u->question = question;
@@ -174,18 +173,14 @@ int transport_url(struct transport **ret_transport, const char *base, struct err
             "a URL needs libcurl (package libcurl3-gnutls), which cannot be "
             "loaded: %.300s",
             why_not);
-    struct url_transport *u = calloc(1, sizeof *u);
-    if (!u)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct url_transport *u = memory_checked(calloc(1, sizeof *u));
     u->transport = (struct transport){ .ask = url_ask, .close = url_close };
     curl.global_init(CURL_GLOBAL_DEFAULT);
     u->easy = curl.easy_init();
     u->multi = curl.multi_init();
-    u->base = strdup(base);
-    if (!u->easy || !u->multi || !u->base) {
-        url_close(&u->transport);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    u->base = memory_text(base);
+    if (!u->easy || !u->multi)
+        memory_exhausted();
     *ret_transport = &u->transport;
     return 0;
 }

@@ -9,10 +9,10 @@
 
 #include <assert.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/memory.h"
 
 #if defined(__has_feature)
 #define CLANG_ASAN __has_feature(address_sanitizer)
@@ -36,12 +36,6 @@ struct arena_block {
 #define PAGE_BYTES 4096
 #define BLOCK_BYTES_MIN (16 * 1024)
 
-static _Noreturn void out_of_memory(size_t bytes)
-{
-    fprintf(stderr, "berth: out of memory (%zu bytes)\n", bytes);
-    abort();
-}
-
 static struct arena_block *block_new(struct arena *arena, size_t bytes)
 {
     bytes = (bytes + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
@@ -49,7 +43,7 @@ static struct arena_block *block_new(struct arena *arena, size_t bytes)
         mmap(NULL, bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block == MAP_FAILED)
-        out_of_memory(bytes);
+        memory_exhausted();
     block->bytes = bytes;
     arena->held += bytes;
     return block;

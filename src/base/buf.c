@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 void buf_init(struct buf *buf, size_t count_max)
 {
@@ -41,11 +42,7 @@ static bool reserve(struct buf *buf, size_t count)
     size_t room = buf->room ? buf->room : 256;
     while (room < want)
         room *= 2;
-    char *bytes = realloc(buf->bytes, room);
-    if (!bytes) {
-        fprintf(stderr, "berth: out of memory (%zu bytes)\n", room);
-        abort();
-    }
+    char *bytes = memory_checked(realloc(buf->bytes, room));
     buf->bytes = bytes;
     buf->room = room;
     return true;

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #define DIGITS JSON_REAL_PRECISION(12)
 
@@ -24,10 +24,8 @@ static struct json *outer(json_t *json)
 /* Building fails only when memory has run out or a text is not UTF-8. */
 static void must(int r)
 {
-    if (r != 0) {
-        fprintf(stderr, "berth: out of memory (JSON)\n");
-        abort();
-    }
+    if (r != 0)
+        memory_exhausted();
 }
 
 static json_t *number_value(double number)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static uint32_t home(const struct map *map, uint64_t key)
 {
     key ^= key >> 32;
@@ -13,16 +15,12 @@ static uint32_t home(const struct map *map, uint64_t key)
     return (uint32_t)(key >> 32) & (map->room - 1);
 }
 
-static void grow(struct map *map)
+static void grow_map(struct map *map)
 {
     struct map old = *map;
     map->room = old.room ? old.room * 2 : 64;
     map->count = 0;
-    map->entries = malloc(map->room * sizeof *map->entries);
-    if (!map->entries) {
-        fprintf(stderr, "berth: out of memory (map of %u)\n", map->room);
-        abort();
-    }
+    map->entries = memory_checked(malloc(map->room * sizeof *map->entries));
     memset(map->entries, 0xff, map->room * sizeof *map->entries); /* all MAP_NONE */
     for (uint32_t i = 0; i < old.room; i++)
         if (old.entries[i].value != MAP_NONE)
@@ -52,7 +50,7 @@ void map_put(struct map *map, uint64_t key, uint32_t value)
 {
     assert(value != MAP_NONE);
     if ((map->count + 1) * 4 > map->room * 3 || !map->room)
-        grow(map);
+        grow_map(map);
     uint32_t i = home(map, key);
     while (map->entries[i].value != MAP_NONE && map->entries[i].key != key)
         i = (i + 1) & (map->room - 1);

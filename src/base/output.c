@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 static int failed(const struct output *output, struct error *err)
 {
@@ -40,18 +41,17 @@ bool output_is_stdout(const char *path)
 static int open_unnamed(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    char *folder = slash ? memory_checked(strndup(path, (size_t)(slash - path) + 1))
+                         : memory_text(".");
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     free(folder);
     return fd;
 }
 
-static int name_temporary(struct output *output, struct error *err)
+static void name_temporary(struct output *output)
 {
-    if (asprintf(&output->temporary, "%s.XXXXXX", output->path) >= 0)
-        return 0;
-    output->temporary = NULL;
-    return error_set(err, -ENOMEM, "out of memory");
+    if (asprintf(&output->temporary, "%s.XXXXXX", output->path) < 0)
+        memory_exhausted();
 }
 
 /* Give a file without a name the temporary one: only that can be renamed over another. */
@@ -59,9 +59,7 @@ static int link_unnamed(struct output *output, struct error *err)
 {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fileno(output->file));
-    int r = name_temporary(output, err);
-    if (r < 0)
-        return r;
+    name_temporary(output);
     int fd = mkstemp(output->temporary); /* the name is ours from here on */
     if (fd < 0)
         return failed(output, err);
@@ -102,9 +100,7 @@ int output_open(struct output *output, const char *path, struct error *err)
         return open_through(output, /* to_stdout= */ false, err);
     int fd = open_unnamed(path);
     if (fd < 0) {
-        int r = name_temporary(output, err);
-        if (r < 0)
-            return r;
+        name_temporary(output);
         fd = mkstemp(output->temporary);
     }
     if (fd < 0) {

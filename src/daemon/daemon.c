@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "daemon/notes.h"
@@ -389,7 +390,7 @@ static int open_http(struct daemon *daemon, struct error *err)
 /* What it is told now, or was told the last time; a copy, or NULL. */
 static char *told(struct daemon *daemon, const char *said, const char *name)
 {
-    return said ? strdup(said) : store_fact(daemon->store, name);
+    return said ? memory_text(said) : store_fact(daemon->store, name);
 }
 
 /* Prices and speeds of the types that there are. */
@@ -433,16 +434,14 @@ static int choose_policy(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.policy;
     char *text = told(daemon, said, "policy");
-    daemon->policy_text = text ? text : strdup(STANDARD_POLICY);
+    daemon->policy_text = text ? text : memory_text(STANDARD_POLICY);
     return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
 }
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err)
 {
-    struct daemon *daemon = calloc(1, sizeof *daemon);
-    if (!daemon)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct daemon *daemon = memory_checked(calloc(1, sizeof *daemon));
     daemon->setup = *setup;
     daemon->backend = setup->slurm ? &backend_slurm : &backend_local;
     arena_init(&daemon->fixed, 0);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "executor/executor.h"
@@ -246,9 +247,7 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
         r = desk_need_life(daemon, err);
     if (r == 0)
         r = policy_parse(text, &policy, &settings, err);
-    char *copy = r == 0 ? strdup(text) : NULL;
-    if (r == 0 && !copy)
-        r = error_set(err, -ENOMEM, "out of memory");
+    char *copy = r == 0 ? memory_text(text) : NULL;
     if (r == 0)
         r = store_set_fact(daemon->store, "policy", text, err);
     if (r == 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "daemon/routes.h"
@@ -38,9 +39,7 @@ static bool leaves_levels(const struct flow_policy *flow, const char *settings)
 static int check_levels(const struct flow_policy *flow, const char *settings,
                         struct error *err)
 {
-    void *self = calloc(1, flow->self_size + 1);
-    if (!self)
-        return error_set(err, -ENOMEM, "out of memory");
+    void *self = memory_checked(calloc(1, flow->self_size + 1));
     param_defaults(flow->params, self);
     int r = param_parse(flow->params, self, flow->name, settings, err);
     uint32_t levels = flow_levels(flow, self);
@@ -80,7 +79,7 @@ int desk_choose_flow(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.flow;
     daemon->sent = sent_new();
-    daemon->flow_text = said ? strdup(said) : store_fact(daemon->store, "flow");
+    daemon->flow_text = said ? memory_text(said) : store_fact(daemon->store, "flow");
     return said ? store_set_fact(daemon->store, "flow", said, err) : 0;
 }
 
@@ -94,9 +93,7 @@ int daemon_set_flow(struct daemon *daemon, const struct caller *caller,
         r = desk_need_life(daemon, err);
     if (r == 0)
         r = desk_read_flow(text, &flow, settings, err);
-    char *copy = r == 0 ? strdup(text) : NULL;
-    if (r == 0 && !copy)
-        r = error_set(err, -ENOMEM, "out of memory");
+    char *copy = r == 0 ? memory_text(text) : NULL;
     if (r == 0)
         r = store_set_fact(daemon->store, "flow", text, err);
     if (r == 0)

@@ -8,6 +8,7 @@
 
 #include <uv.h>
 
+#include "base/memory.h"
 #include "http/audience.h"
 
 #define GATHER_MS 10 /* changes within that are one event */
@@ -71,8 +72,7 @@ void flows_reply(struct flows *flows, const char *host, struct http_reply *reply
 {
     if (!audience_has_room(&flows->audience, "too many follow already", reply))
         return;
-    struct client *client = calloc(1, sizeof *client);
-    assert(client);
+    struct client *client = memory_checked(calloc(1, sizeof *client));
     client->flows = flows;
     client->hearer.beat = true;
     assert(strlen(host) < sizeof client->host);
@@ -95,8 +95,7 @@ const char *flows_client_host(const struct flows *flows, uint32_t index)
 
 void flows_open(struct flows **ret_flows, const struct flows_setup *setup)
 {
-    struct flows *flows = calloc(1, sizeof *flows);
-    assert(flows);
+    struct flows *flows = memory_checked(calloc(1, sizeof *flows));
     flows->setup = *setup;
     if (!flows->setup.clients_max)
         flows->setup.clients_max = 64;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/grow.h"
+#include "base/memory.h"
 #include "base/units.h"
 
 void gates_release(struct gates *gates)
@@ -27,21 +29,11 @@ bool gates_needed(const struct request *request, uint32_t array_limit, int64_t n
            request->dependency_count > 0 || array_limit > 0 || request->outside;
 }
 
-static void *grown(void *rows, size_t count, size_t size)
-{
-    rows = realloc(rows, count * size);
-    if (!rows)
-        abort();
-    return rows;
-}
-
 void gates_add(struct gates *gates, const struct request *request, job_id job,
                uint32_t array_limit)
 {
-    if (gates->count == gates->room) {
-        gates->room = gates->room ? gates->room * 2 : 16;
-        gates->gates = grown(gates->gates, gates->room, sizeof *gates->gates);
-    }
+    gates->gates =
+        grow_array(gates->gates, &gates->room, gates->count + 1, sizeof *gates->gates);
     uint32_t at = gates->count++; /* most come in the order of their ids */
     for (; at > 0 && gates->gates[at - 1].id > request->spec.id; at--)
         gates->gates[at] = gates->gates[at - 1];
@@ -55,13 +47,13 @@ void gates_add(struct gates *gates, const struct request *request, job_id job,
         .array_id = array_limit ? request->launch.array_id : 0,
         .array_limit = array_limit,
         .uid = request->launch.uid,
-        .name = request->launch.name ? strdup(request->launch.name) : NULL,
-        .outside = request->outside ? strdup(request->outside) : NULL,
+        .name = memory_text(request->launch.name),
+        .outside = memory_text(request->outside),
     };
     if (request->dependency_count > 0) {
         size_t bytes = request->dependency_count * sizeof *gate->dependencies;
         gate->dependencies =
-            grown(NULL, request->dependency_count, sizeof *gate->dependencies);
+            memory_resize(NULL, request->dependency_count, sizeof *gate->dependencies);
         memcpy(gate->dependencies, request->dependencies, bytes);
     }
 }
@@ -111,7 +103,7 @@ bool gates_outside(struct gates *gates, uint64_t id, const char *what)
     if (!gate)
         return false;
     free(gate->outside);
-    gate->outside = what ? strdup(what) : NULL;
+    gate->outside = memory_text(what);
     return true;
 }
 

@@ -5,7 +5,6 @@
  * in memory is thrown away and read back, as after a crash.  So there is one way to come up,
  * and it is the one that is used.
  */
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "daemon/notes.h"
@@ -310,7 +310,7 @@ static int open_local(struct daemon *daemon, struct error *err)
 static int find_machine(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.fake_gpus;
-    char *fake = said ? strdup(said) : store_fact(daemon->store, "fake_gpus");
+    char *fake = said ? memory_text(said) : store_fact(daemon->store, "fake_gpus");
     bool none = !fake || strcmp(fake, "none") == 0;
     int r = machine_find(&daemon->machine, &daemon->fixed, none ? NULL : fake, err);
     if (r == 0 && said)

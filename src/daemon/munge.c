@@ -1,7 +1,6 @@
 /* munge.c - who somebody on another host is, by munge's word. */
 #include "daemon/munge.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #define AT_ONCE_MAX 8
 #define PATIENCE_MS 5000
@@ -150,8 +150,7 @@ static void on_shut(uv_shutdown_t *shutdown, int status)
 static void on_written(uv_write_t *write, int status)
 {
     struct munge_question *question = write->data;
-    uv_shutdown_t *shutdown = calloc(1, sizeof *shutdown);
-    assert(shutdown);
+    uv_shutdown_t *shutdown = memory_checked(calloc(1, sizeof *shutdown));
     if (uv_is_closing((uv_handle_t *)&question->in) ||
         uv_shutdown(shutdown, (uv_stream_t *)&question->in, on_shut) < 0)
         free(shutdown);
@@ -201,8 +200,7 @@ int munge_ask(struct munge *munge, const char *credential,
         return error_set(err, -EINVAL, "munge: want a credential, as munge prints it");
     if (munge->count >= AT_ONCE_MAX)
         return error_set(err, -EAGAIN, "too many credentials are being looked at");
-    struct munge_question *question = calloc(1, sizeof *question);
-    assert(question);
+    struct munge_question *question = memory_checked(calloc(1, sizeof *question));
     question->munge = munge;
     question->done = done;
     question->context = context;
@@ -234,10 +232,9 @@ void munge_forget(struct munge_question *question)
 
 struct munge *munge_new(struct uv_loop_s *loop, const char *socket)
 {
-    struct munge *munge = calloc(1, sizeof *munge);
-    assert(munge);
+    struct munge *munge = memory_checked(calloc(1, sizeof *munge));
     munge->loop = loop;
-    munge->socket = socket ? strdup(socket) : NULL;
+    munge->socket = memory_text(socket);
     return munge;
 }
 

@@ -1,7 +1,6 @@
 /* notes.c - what jobs on other hosts say of themselves. */
 #include "daemon/notes.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/as_user.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "executor/executor.h"
@@ -71,8 +71,8 @@ static struct entry *find_or_add(struct notes *notes, uint64_t id)
     struct entry *known = find(notes, id);
     if (known)
         return known;
-    notes->entries =
-        grow(notes->entries, &notes->room, notes->count + 1, sizeof *notes->entries);
+    notes->entries = grow_array(notes->entries, &notes->room, notes->count + 1,
+                                sizeof *notes->entries);
     map_put(&notes->by_id, id, notes->count);
     struct entry *entry = &notes->entries[notes->count++];
     *entry = (struct entry){ .id = id, .note = { NAN, NAN, NAN, NAN } };
@@ -165,8 +165,7 @@ void notes_follow(struct notes *notes, uint64_t id, const char *path, uint32_t u
 {
     struct entry *entry = find_or_add(notes, id);
     free(entry->path);
-    entry->path = strdup(path);
-    assert(entry->path);
+    entry->path = memory_text(path);
     entry->uid = uid;
     entry->gid = gid;
 }
@@ -287,15 +286,14 @@ static void look(struct notes *notes)
         const struct entry *entry = &notes->entries[i];
         if (!entry->path)
             continue;
-        notes->sights = grow(notes->sights, &notes->sight_room, notes->sight_count + 1,
-                             sizeof *notes->sights);
+        notes->sights = grow_array(notes->sights, &notes->sight_room,
+                                   notes->sight_count + 1, sizeof *notes->sights);
         struct sight *sight = &notes->sights[notes->sight_count++];
         *sight = (struct sight){ .id = entry->id,
-                                 .path = strdup(entry->path),
+                                 .path = memory_text(entry->path),
                                  .uid = entry->uid,
                                  .gid = entry->gid,
                                  .position = entry->position };
-        assert(sight->path);
     }
     if (notes->sight_count == 0)
         return;
@@ -328,8 +326,7 @@ static void on_timer(uv_timer_t *timer)
 
 struct notes *notes_new(struct daemon *daemon)
 {
-    struct notes *notes = calloc(1, sizeof *notes);
-    assert(notes);
+    struct notes *notes = memory_checked(calloc(1, sizeof *notes));
     notes->daemon = daemon;
     uv_timer_init(&daemon->loop, &notes->timer);
     notes->timer.data = notes;

@@ -4,7 +4,6 @@
  */
 #include "daemon/routes.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "daemon/flows.h"
 #include "daemon/munge.h"
@@ -290,8 +290,8 @@ static uint32_t copy_seats(struct routes *routes, const struct event *event)
     if (event->kind != EVENT_PLACED && event->kind != EVENT_RESIZING)
         return first;
     routes->uncommitted_seats =
-        grow(routes->uncommitted_seats, &routes->seat_room, first + event->seat_count,
-             sizeof *routes->uncommitted_seats);
+        grow_array(routes->uncommitted_seats, &routes->seat_room,
+                   first + event->seat_count, sizeof *routes->uncommitted_seats);
     memcpy(routes->uncommitted_seats + first, event->seats,
            event->seat_count * sizeof *event->seats);
     routes->seat_count += event->seat_count;
@@ -308,8 +308,8 @@ static void on_event(void *context, const struct event_record *record, const cha
     if (count > STREAM_LINE_MAX || routes->uncommitted_lines.count != at + count)
         return; /* clients miss it; the store has it */
     routes->uncommitted =
-        grow(routes->uncommitted, &routes->uncommitted_room,
-             routes->uncommitted_count + 1, sizeof *routes->uncommitted);
+        grow_array(routes->uncommitted, &routes->uncommitted_room,
+                   routes->uncommitted_count + 1, sizeof *routes->uncommitted);
     routes->uncommitted[routes->uncommitted_count++] = (struct uncommitted_event){
         .record = *record,
         .first_seat = copy_seats(routes, &record->event),
@@ -374,8 +374,7 @@ static bool has_ended(void *context, uint64_t job)
 int routes_new(struct routes **ret_routes, struct daemon *daemon,
                struct uv_loop_s *loop, struct error *err)
 {
-    struct routes *routes = calloc(1, sizeof *routes);
-    assert(routes);
+    struct routes *routes = memory_checked(calloc(1, sizeof *routes));
     routes->daemon = daemon;
     struct daemon_facts facts;
     daemon_look(daemon, &facts);

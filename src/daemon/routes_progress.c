@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "daemon/munge.h"
 #include "daemon/notes.h"
 #include "daemon/routes.h"
@@ -97,9 +98,7 @@ static void ask_munge(struct routes *routes, const char *credential, uint64_t id
                       struct http_reply *reply)
 {
     struct error err = { "" };
-    struct vouching *vouching = calloc(1, sizeof *vouching);
-    if (!vouching)
-        abort();
+    struct vouching *vouching = memory_checked(calloc(1, sizeof *vouching));
     *vouching = (struct vouching){ .later = { .gone = on_gone, .self = vouching },
                                    .routes = routes,
                                    .id = id };

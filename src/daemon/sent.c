@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/memory.h"
 
 #define SMOOTH_S 10.0    /* a rate forgets in about that time             */
 #define AT_LEAST_S 0.5   /* between two counts that give a rate           */
@@ -58,8 +59,7 @@ struct sent {
 
 struct sent *sent_new(void)
 {
-    struct sent *sent = calloc(1, sizeof *sent);
-    assert(sent);
+    struct sent *sent = memory_checked(calloc(1, sizeof *sent));
     sent->total_free = sent->count_free = NONE;
     return sent;
 }
@@ -106,8 +106,8 @@ int sent_host(struct sent *sent, const char *name, int64_t now_ns, struct error 
         return 0;
     if (sent->host_count == HOSTS_MAX)
         return error_set(err, -ENOBUFS, "more than %d hosts count", HOSTS_MAX);
-    sent->hosts =
-        grow(sent->hosts, &sent->host_room, sent->host_count + 1, sizeof *sent->hosts);
+    sent->hosts = grow_array(sent->hosts, &sent->host_room, sent->host_count + 1,
+                             sizeof *sent->hosts);
     struct host *host = &sent->hosts[sent->host_count++];
     snprintf(host->name, sizeof host->name, "%s", name);
     host->since_ns = now_ns;
@@ -130,8 +130,8 @@ static struct total *total_of(struct sent *sent, uint64_t job)
         sent->total_free = sent->totals[at].next_free;
     else
         at = sent->total_used++;
-    sent->totals =
-        grow(sent->totals, &sent->total_room, sent->total_used, sizeof *sent->totals);
+    sent->totals = grow_array(sent->totals, &sent->total_room, sent->total_used,
+                              sizeof *sent->totals);
     sent->totals[at] = (struct total){ .first = NONE, .told_per_s = NAN };
     map_put(&sent->jobs, job, at);
     return &sent->totals[at];
@@ -147,8 +147,8 @@ static struct count *count_of(struct sent *sent, struct total *total, uint32_t h
         sent->count_free = sent->counts[at].next;
     else
         at = sent->count_used++;
-    sent->counts =
-        grow(sent->counts, &sent->count_room, sent->count_used, sizeof *sent->counts);
+    sent->counts = grow_array(sent->counts, &sent->count_room, sent->count_used,
+                              sizeof *sent->counts);
     sent->counts[at] =
         (struct count){ .next = total->first, .host = host, .bytes = -1, .per_s = NAN };
     total->first = at;

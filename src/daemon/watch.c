@@ -1,7 +1,6 @@
 /* watch.c - what berthd keeps in mind for its dashboard. */
 #include "daemon/watch.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <uv.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "daemon/daemon.h"
 #include "daemon/trends.h"
 #include "daemon/why.h"
@@ -191,8 +191,7 @@ static void replay_events(struct occupancy *occupancy, struct db *db)
 
 void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_s *loop)
 {
-    struct watch *watch = calloc(1, sizeof *watch);
-    assert(watch);
+    struct watch *watch = memory_checked(calloc(1, sizeof *watch));
     struct daemon_facts facts;
     daemon_look(daemon, &facts);
     watch->daemon = daemon;

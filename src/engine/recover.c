@@ -1,11 +1,12 @@
 /* recover.c - the state as it was at the last commit. */
 #include "engine/recover.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 #include "engine/engine.h"
 #include "metrics/ledger.h"
 #include "model/books.h"
@@ -29,11 +30,9 @@ struct recovery {
 static struct kept_job *kept_add(struct recovery *rec)
 {
     if (rec->count == rec->room) {
-        rec->room = rec->room ? rec->room * 2 : 256;
-        rec->jobs = realloc(rec->jobs, rec->room * sizeof *rec->jobs);
-        rec->slots = realloc(rec->slots, rec->room * sizeof *rec->slots);
-        if (!rec->jobs || !rec->slots)
-            abort();
+        rec->room = grow_room(rec->room, rec->count + 1);
+        rec->jobs = memory_resize(rec->jobs, rec->room, sizeof *rec->jobs);
+        rec->slots = memory_resize(rec->slots, rec->room, sizeof *rec->slots);
     }
     return &rec->jobs[rec->count];
 }

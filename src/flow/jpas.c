@@ -103,8 +103,8 @@ static void recall(struct learner *learner, const struct loss_ring *ring)
 static void come(struct jpas *jpas, const struct view *view,
                  const struct sender *sender)
 {
-    jpas->pupils = grow(jpas->pupils, &jpas->pupil_room, jpas->senders.slot_max,
-                        sizeof *jpas->pupils);
+    jpas->pupils = grow_array(jpas->pupils, &jpas->pupil_room, jpas->senders.slot_max,
+                              sizeof *jpas->pupils);
     struct pupil *pupil = &jpas->pupils[sender->slot];
     const struct job *job = &view->jobs[sender->job];
     *pupil = (struct pupil){ .came_ns = view->now_ns,

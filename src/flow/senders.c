@@ -1,7 +1,6 @@
 /* senders.c - the jobs that use the network now, in the order of a flow policy. */
 #include "flow/senders.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +61,8 @@ static uint32_t slot_new(struct senders *senders)
 static void slot_free(struct senders *senders, uint32_t slot)
 {
     senders->free_slots =
-        grow(senders->free_slots, &senders->free_slot_room,
-             senders->free_slot_count + 1, sizeof *senders->free_slots);
+        grow_array(senders->free_slots, &senders->free_slot_room,
+                   senders->free_slot_count + 1, sizeof *senders->free_slots);
     senders->free_slots[senders->free_slot_count++] = slot;
 }
 
@@ -75,9 +74,9 @@ static void describe_said(struct senders *senders, const struct view *view,
     const struct seat *seats = view_seats(view, sender->job);
     uint32_t count = job->seats.count;
     senders->hosts =
-        grow(senders->hosts, &senders->host_room, count, sizeof *senders->hosts);
-    senders->uses = grow(senders->uses, &senders->use_room, traffic_uses_max(count),
-                         sizeof *senders->uses);
+        grow_array(senders->hosts, &senders->host_room, count, sizeof *senders->hosts);
+    senders->uses = grow_array(senders->uses, &senders->use_room,
+                               traffic_uses_max(count), sizeof *senders->uses);
     for (uint32_t i = 0; i < count; i++)
         senders->hosts[i] = seats[i].node;
     struct traffic traffic;
@@ -154,10 +153,10 @@ double sender_sent(const struct view *view, const struct sender *sender)
 static void come(struct senders *senders, const struct view *view, job_id job)
 {
     uint32_t place = senders->count++;
-    senders->list =
-        grow(senders->list, &senders->room, senders->count, sizeof *senders->list);
-    senders->order = grow(senders->order, &senders->order_room, senders->count,
-                          sizeof *senders->order);
+    senders->list = grow_array(senders->list, &senders->room, senders->count,
+                               sizeof *senders->list);
+    senders->order = grow_array(senders->order, &senders->order_room, senders->count,
+                                sizeof *senders->order);
     senders->list[place] =
         (struct sender){ .job = job, .fresh = true, .slot = slot_new(senders) };
     senders->places[job] = place + 1;

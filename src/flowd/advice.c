@@ -49,8 +49,8 @@ static int advice_apply(void *self, const struct marking *marking, struct error 
     for (; a < advice->count; a++)
         printf("job %" PRIu64 ": no longer marked\n", advice->jobs[a].id);
     fflush(stdout);
-    advice->jobs =
-        grow(advice->jobs, &advice->room, marking->count + 1, sizeof *advice->jobs);
+    advice->jobs = grow_array(advice->jobs, &advice->room, marking->count + 1,
+                              sizeof *advice->jobs);
     advice->count = marking->count;
     for (uint32_t i = 0; i < marking->count; i++)
         advice->jobs[i] =

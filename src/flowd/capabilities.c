@@ -9,6 +9,7 @@
 #include <sys/capability.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 bool capabilities_hold(int capability)
 {
@@ -45,7 +46,7 @@ int capabilities_keep(const int *const *lists, size_t count, struct error *err)
 {
     cap_t kept = cap_init();
     if (!kept)
-        return error_set(err, -ENOMEM, "out of memory");
+        memory_exhausted();
     for (int i = 0; i < cap_max_bits(); i++) {
         if (!is_listed(i, lists, count) || !capabilities_hold(i))
             continue;

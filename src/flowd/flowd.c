@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "flowd/sse.h"
 #include "flowd/marker.h"
@@ -125,8 +126,8 @@ static void assign_targets(struct flowd *flowd)
             unreached++;
             continue;
         }
-        marker->targets = grow(marker->targets, &marker->room, marker->count + 1,
-                               sizeof *marker->targets);
+        marker->targets = grow_array(marker->targets, &marker->room, marker->count + 1,
+                                     sizeof *marker->targets);
         marker->targets[marker->count++] = *target;
     }
     if (unreached != flowd->unreached)
@@ -211,7 +212,7 @@ static void update_counts(struct flowd *flowd)
     const struct mark_targets *targets = &flowd->targets;
     uint32_t room = 0, count = 0, a = 0, b = 0, old_count = flowd->count_count;
     struct flowd_bytes *counts =
-        grow(NULL, &room, targets->count + old_count + 1, sizeof *counts);
+        grow_array(NULL, &room, targets->count + old_count + 1, sizeof *counts);
     while (a < old_count || b < targets->count) {
         uint64_t old = a < old_count ? flowd->counts[a].id : UINT64_MAX;
         uint64_t new = b < targets->count ? targets->list[b].id : UINT64_MAX;
@@ -459,9 +460,8 @@ static int open_markers(struct flowd *flowd, const struct marker *const *markers
     for (uint32_t i = 0; r == 0 && i < count; i++) {
         struct flowd_marker *marker = &flowd->markers[i];
         *marker = (struct flowd_marker){ .table = markers[i],
-                                         .self = calloc(1, markers[i]->self_size) };
-        if (!marker->self)
-            abort();
+                                         .self = memory_checked(
+                                             calloc(1, markers[i]->self_size)) };
         r = markers[i]->open(marker->self, &flowd->setup->levels, err);
         if (r < 0)
             free(marker->self);

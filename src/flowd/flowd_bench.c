@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "flowd/dscp.h"
 #include "flowd/marker.h"
 #include "flowd/mark_target.h"
@@ -202,9 +203,7 @@ static int time_marker(struct flowd_bench *bench, const struct marker *marker,
 static int run_marker(struct flowd_bench *bench, const struct marker *marker,
                       struct error *err)
 {
-    void *self = calloc(1, marker->self_size);
-    if (!self)
-        abort();
+    void *self = memory_checked(calloc(1, marker->self_size));
     int r = marker->open(self, bench->levels, err);
     if (r == 0) {
         r = time_marker(bench, marker, self, err);
@@ -241,9 +240,7 @@ int flowd_bench_markers(uint32_t jobs, const struct dscp_levels *levels, FILE *f
                          strerror(errno));
     desired_init(&bench.desired);
     mark_targets_init(&bench.targets);
-    bench.children = calloc(jobs, sizeof *bench.children);
-    if (!bench.children)
-        abort();
+    bench.children = memory_checked(calloc(jobs, sizeof *bench.children));
     int r = run_all(&bench, err);
     free(bench.children);
     mark_targets_release(&bench.targets);

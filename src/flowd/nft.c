@@ -314,7 +314,8 @@ static void add_elements(struct nft *nft, const struct marking *marking, uint32_
 
 static void store_jobs(struct nft *nft, const struct marking *marking)
 {
-    nft->jobs = grow(nft->jobs, &nft->room, marking->count + 1, sizeof *nft->jobs);
+    nft->jobs =
+        grow_array(nft->jobs, &nft->room, marking->count + 1, sizeof *nft->jobs);
     nft->count = marking->count;
     for (uint32_t i = 0; i < marking->count; i++) {
         const struct mark_target *target = &marking->targets[i];

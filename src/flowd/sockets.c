@@ -38,6 +38,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "flowd/capabilities.h"
 #include "flowd/desired.h"
 #include "flowd/dscp.h"
@@ -181,8 +182,8 @@ static struct marked_socket *add_socket(struct sockets *sockets, uint64_t cookie
     if (sockets->marked_count == SOCKETS_MAX)
         return NULL;
     uint32_t index = sockets->marked_count++;
-    sockets->list =
-        grow(sockets->list, &sockets->marked_room, index + 1, sizeof *sockets->list);
+    sockets->list = grow_array(sockets->list, &sockets->marked_room, index + 1,
+                               sizeof *sockets->list);
     sockets->list[index] =
         (struct marked_socket){ .cookie = cookie,
                                 .original = guess_original(sockets, now) };
@@ -290,9 +291,7 @@ static void visit_job(struct sockets *sockets, struct sockets_job *job,
 
 static void copy_target(struct sockets_job *job, const struct mark_target *target)
 {
-    char *name = target->cgroup ? strdup(target->cgroup) : NULL;
-    if (target->cgroup && !name)
-        abort();
+    char *name = memory_text(target->cgroup);
     free((char *)(uintptr_t)job->target.cgroup);
     job->target = *target;
     job->target.cgroup = name;
@@ -315,8 +314,8 @@ static void unmark_job(struct sockets *sockets, struct sockets_job *job)
 static void update_jobs(struct sockets *sockets, const struct marking *marking)
 {
     uint32_t a = 0;
-    sockets->next = grow(sockets->next, &sockets->next_room, marking->count + 1,
-                         sizeof *sockets->next);
+    sockets->next = grow_array(sockets->next, &sockets->next_room, marking->count + 1,
+                               sizeof *sockets->next);
     for (uint32_t b = 0; b < marking->count; b++) {
         const struct mark_target *target = &marking->targets[b];
         struct sockets_job *job = &sockets->next[b];
@@ -432,7 +431,7 @@ static int open_cleanup(struct sockets *sockets, struct error *err)
     cleanup->list = mmap(NULL, sizeof *cleanup->list, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (cleanup->list == MAP_FAILED)
-        abort();
+        memory_exhausted();
     int r = start_child(sockets, err);
     if (r < 0)
         close_cleanup(cleanup);

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/field.h"
+#include "base/memory.h"
 
 #define ROW(name, type, member) \
     { \
@@ -182,9 +183,7 @@ int order_read(struct order *order, char *bytes, size_t count, struct error *err
     for (size_t i = 0; i < count; i++)
         record_count += bytes[i] == '\0';
     struct lists lists = { 0 };
-    lists.args = calloc(2 * (record_count + 1), sizeof *lists.args);
-    if (!lists.args)
-        abort();
+    lists.args = memory_checked(calloc(2 * (record_count + 1), sizeof *lists.args));
     lists.envs = lists.args + record_count + 1;
     order->launch.argv = lists.args;
     order->launch.env = lists.envs;

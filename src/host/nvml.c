@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 struct device;
 
 struct process {
@@ -68,9 +70,7 @@ static bool find_functions(struct nvml *nvml)
 
 struct nvml *nvml_open(const char *path)
 {
-    struct nvml *nvml = calloc(1, sizeof *nvml);
-    if (!nvml)
-        abort();
+    struct nvml *nvml = memory_checked(calloc(1, sizeof *nvml));
     nvml->library = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (nvml->library && find_functions(nvml) && nvml->init() == 0)
         return nvml;

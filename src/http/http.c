@@ -36,6 +36,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "http/guard.h"
 #include "http/listen.h"
 #include "http/target.h"
@@ -830,7 +831,7 @@ static int open_listeners(struct http *http, const struct http_setup *setup,
         if (fd < 0)
             return fd;
         add_listener(http, fd, true);
-        http->path = strdup(setup->socket);
+        http->path = memory_text(setup->socket);
         lstat(setup->socket, &http->socket_file);
     }
     if (setup->token)
@@ -903,13 +904,12 @@ static void free_http(struct http *http)
 
 int http_open(struct http **ret_http, const struct http_setup *setup, struct error *err)
 {
-    struct http *http = calloc(1, sizeof *http);
-    assert(http);
+    struct http *http = memory_checked(calloc(1, sizeof *http));
     http->setup = *setup;
     fill_limits(&http->limits, &setup->limits);
     arena_init(&http->arena, 64 * 1024);
-    http->guests = calloc(http->limits.guests_max, sizeof *http->guests);
-    assert(http->guests);
+    http->guests =
+        memory_checked(calloc(http->limits.guests_max, sizeof *http->guests));
     for (uint32_t i = 0; i < http->limits.guests_max; i++)
         http->guests[i].fd = -1;
 

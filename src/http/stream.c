@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/audience.h"
 #include "http/target.h"
 
@@ -232,8 +233,7 @@ void stream_reply(struct stream *stream, const struct http_request *request,
     }
     if (!audience_has_room(&stream->audience, "too many are watching already", reply))
         return;
-    struct client *client = calloc(1, sizeof *client);
-    assert(client);
+    struct client *client = memory_checked(calloc(1, sizeof *client));
     *client = (struct client){ .stream = stream, .uid = request->uid, .seq = seq };
     audience_join(&stream->audience, &client->hearer,
                   BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64), reply);
@@ -247,8 +247,7 @@ uint32_t stream_clients(const struct stream *stream)
 
 void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
 {
-    struct stream *stream = calloc(1, sizeof *stream);
-    assert(stream);
+    struct stream *stream = memory_checked(calloc(1, sizeof *stream));
     stream->setup = *setup;
     if (!stream->setup.lines_max)
         stream->setup.lines_max = 4096;
@@ -260,10 +259,9 @@ void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
         stream->setup.heartbeat_ms = 15000;
     assert(stream->setup.bytes_max >= STREAM_LINE_MAX);
     stream->floor = setup->last_seq;
-    stream->lines = calloc(stream->setup.lines_max, sizeof *stream->lines);
-    stream->bytes = malloc(stream->setup.bytes_max);
-    assert(stream->lines);
-    assert(stream->bytes);
+    stream->lines =
+        memory_checked(calloc(stream->setup.lines_max, sizeof *stream->lines));
+    stream->bytes = memory_checked(malloc(stream->setup.bytes_max));
     stream->audience = (struct audience){ .loop = setup->loop,
                                           .count_max = stream->setup.clients_max,
                                           .look_ms = stream->setup.heartbeat_ms,

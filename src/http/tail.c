@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "base/as_user.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "http/http.h"
 
 #define LOOK_MS 250
@@ -152,16 +152,14 @@ static void on_timer(uv_timer_t *timer)
 int tail_reply(struct tails *tails, const struct tail_setup *setup,
                struct http_reply *reply, struct error *err)
 {
-    struct tail *tail = calloc(1, sizeof *tail);
-    assert(tail);
+    struct tail *tail = memory_checked(calloc(1, sizeof *tail));
     *tail = (struct tail){
         .http = { .more = tail_more, .gone = tail_gone, .self = tail },
         .tails = tails,
         .setup = *setup,
-        .path = strdup(setup->path),
+        .path = memory_text(setup->path),
         .fd = -1,
     };
-    assert(tail->path);
     int r = open_file(tail, err);
     if (r < 0 && !(r == -ENOENT && setup->follow)) {
         free_tail(tail);
@@ -191,8 +189,7 @@ uint32_t tails_count(const struct tails *tails)
 void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
                 bool (*ended)(void *context, uint64_t job), void *context)
 {
-    struct tails *tails = calloc(1, sizeof *tails);
-    assert(tails);
+    struct tails *tails = memory_checked(calloc(1, sizeof *tails));
     *tails = (struct tails){ .loop = loop, .ended = ended, .context = context };
     uv_timer_init(loop, &tails->timer);
     tails->timer.data = tails;

@@ -18,7 +18,6 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +26,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "lab/scratch.h"
 
 #define SUBMISSIONS 500 /* one after the other */
@@ -336,7 +336,7 @@ static int measure_throughput(struct bench *bench, struct scratch *scratch,
 {
     double at_once = 0, singly = 0;
     char *before = getenv("TMPDIR");
-    before = before ? strdup(before) : NULL;
+    before = memory_text(before);
     double spooler = run_spooler(scratch->dir);
     if (before)
         setenv("TMPDIR", before, 1);

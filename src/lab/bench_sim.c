@@ -5,13 +5,13 @@
  * the simulated cluster and the metrics, and nothing else.  The large run has ten times
  * the jobs on ten times the accelerators.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
@@ -127,11 +127,9 @@ static int measure_reading(struct bench *bench, struct error *err)
     int r = workload_open(&workload, "synthetic:jobs=200000", NULL, 1, 1000, err);
     if (r < 0)
         return r;
-    FILE *file = open_memstream(&bytes, &count);
-    r = file ? workload_write(workload, file, err)
-             : error_set(err, -ENOMEM, "out of memory");
-    if (file)
-        fclose(file);
+    FILE *file = memory_checked(open_memstream(&bytes, &count));
+    r = workload_write(workload, file, err);
+    fclose(file);
     workload_close(workload);
 
     double best_s = 1e9;

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "lab/scratch.h"
 
 #define NODES 4
@@ -777,9 +778,7 @@ static int bench_slurm_run(struct bench *bench, struct error *err)
     int r = find_script(&lab, err);
     if (r < 0)
         return r;
-    lab.jobs = calloc(JOBS_MAX, sizeof *lab.jobs);
-    if (!lab.jobs)
-        return error_set(err, -ENOMEM, "out of memory");
+    lab.jobs = memory_checked(calloc(JOBS_MAX, sizeof *lab.jobs));
     sigaction(SIGINT, &handler, &before[0]);
     sigaction(SIGTERM, &handler, &before[1]);
     r = start_lab(&lab, err);

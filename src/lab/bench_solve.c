@@ -6,14 +6,13 @@
  * job's share read.  Every answer comes with a proof that it is within 1e-7.  CLP solves the
  * same programme where that takes seconds; its time excludes building the programme.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "lab/bench.h"
 #include "solve/lp/lp.h"
@@ -116,10 +115,8 @@ static void solve_clp_make(struct solve_clp *g, const struct solve_market *c,
                            uint32_t all)
 {
     uint32_t k = c->type_count, budget = 0;
-    uint32_t *rows = calloc(all, sizeof *rows);
-    double *takes = calloc(all, sizeof *takes);
-    if (!rows || !takes)
-        abort();
+    uint32_t *rows = memory_checked(calloc(all, sizeof *rows));
+    double *takes = memory_checked(calloc(all, sizeof *takes));
     *g = (struct solve_clp){ .lp = lp_new(), .type_count = k };
     for (uint32_t t = 0; t < k; t++)
         lp_add_row(g->lp, -LP_INFINITY, c->drawn.capacity[t]);

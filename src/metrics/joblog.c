@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 
 void joblog_begin(struct joblog *log, FILE *file)
@@ -25,21 +27,9 @@ void joblog_release(struct joblog *log)
 
 void joblog_name(struct joblog *log, job_id job, const char *name)
 {
-    if (job >= log->name_room) {
-        uint32_t room = log->name_room ? log->name_room : 1024;
-        while (room <= job)
-            room *= 2;
-        log->names = realloc(log->names, room * sizeof *log->names);
-        if (!log->names) {
-            fprintf(stderr, "berth: out of memory (names of jobs)\n");
-            abort();
-        }
-        memset(&log->names[log->name_room], 0,
-               (room - log->name_room) * sizeof *log->names);
-        log->name_room = room;
-    }
+    log->names = grow_array(log->names, &log->name_room, job + 1, sizeof *log->names);
     free(log->names[job]);
-    log->names[job] = name ? strdup(name) : NULL;
+    log->names[job] = memory_text(name);
 }
 
 /* A name as CSV wants it: in quotes where it has a comma or a quote. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/grow.h"
 
 #define NONE UINT32_MAX
 #define REDO_MAX_NS 1e18 /* GPU-time; what is reported may be anything */
@@ -48,15 +49,8 @@ static uint32_t entry_new(struct ledger *ledger)
         ledger->entry_free = ledger->entries[at].next_of_victim;
         return at;
     }
-    if (ledger->entry_used == ledger->entry_room) {
-        ledger->entry_room = ledger->entry_room ? ledger->entry_room * 2 : 256;
-        ledger->entries =
-            realloc(ledger->entries, ledger->entry_room * sizeof *ledger->entries);
-        if (!ledger->entries) {
-            fprintf(stderr, "berth: out of memory (ledger)\n");
-            abort();
-        }
-    }
+    ledger->entries = grow_array(ledger->entries, &ledger->entry_room,
+                                 ledger->entry_used + 1, sizeof *ledger->entries);
     return ledger->entry_used++;
 }
 

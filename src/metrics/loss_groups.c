@@ -2,9 +2,9 @@
 #include "metrics/loss_groups.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "base/memory.h"
 
 #define CLASSES_PER_OCTAVE 4
 #define JOBS_LEAST 4 /* at once, for a quarter of them to be one */
@@ -49,11 +49,7 @@ static void halve(struct loss_groups *groups)
 static void make_room(struct loss_groups *groups, int64_t to_ns)
 {
     if (!groups->bins)
-        groups->bins = calloc(LOSS_BINS, sizeof *groups->bins);
-    if (!groups->bins) {
-        fprintf(stderr, "berth: out of memory (quality)\n");
-        abort();
-    }
+        groups->bins = memory_checked(calloc(LOSS_BINS, sizeof *groups->bins));
     while (to_ns > groups->bin_ns * LOSS_BINS)
         halve(groups);
 }

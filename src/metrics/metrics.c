@@ -1,10 +1,10 @@
 /* metrics.c - counts, times and GPU-time, fed by events. */
 #include "metrics/metrics.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/grow.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 
@@ -203,15 +203,8 @@ static void left(struct metrics *metrics, const struct view *view,
 
 static void book(struct metrics *metrics, const struct metrics_job *job)
 {
-    if (metrics->job_count == metrics->job_room) {
-        metrics->job_room = metrics->job_room ? metrics->job_room * 2 : 1024;
-        metrics->jobs =
-            realloc(metrics->jobs, metrics->job_room * sizeof *metrics->jobs);
-        if (!metrics->jobs) {
-            fprintf(stderr, "berth: out of memory (metrics)\n");
-            abort();
-        }
-    }
+    metrics->jobs = grow_array(metrics->jobs, &metrics->job_room,
+                               (uint32_t)metrics->job_count + 1, sizeof *metrics->jobs);
     metrics->jobs[metrics->job_count++] = *job;
 }
 

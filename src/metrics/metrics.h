@@ -55,7 +55,8 @@ struct metrics {
     __int128 overhead_ns[OVERHEAD_COUNT];
 
     struct metrics_job *jobs;
-    size_t job_count, job_room;
+    size_t job_count;
+    uint32_t job_room;
 
     struct metrics_open *open; /* by slot */
     int64_t now_ns;

@@ -1,7 +1,6 @@
 /* occupancy.c - which job held which GPUs from when to when. */
 #include "metrics/occupancy.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -12,7 +11,7 @@ void occupancy_init(struct occupancy *occupancy, uint32_t keep_max)
     *occupancy = (struct occupancy){ .keep_max = keep_max, .free = MAP_NONE };
     if (keep_max)
         occupancy->spans =
-            grow(NULL, &occupancy->room, keep_max, sizeof *occupancy->spans);
+            grow_array(NULL, &occupancy->room, keep_max, sizeof *occupancy->spans);
 }
 
 void occupancy_release(struct occupancy *occupancy)
@@ -71,8 +70,8 @@ const struct occupancy_span *occupancy_next(const struct occupancy *occupancy,
 
 static uint64_t *node_in_use(struct occupancy *occupancy, node_id node)
 {
-    occupancy->in_use = grow(occupancy->in_use, &occupancy->node_room, node + 1,
-                             sizeof *occupancy->in_use);
+    occupancy->in_use = grow_array(occupancy->in_use, &occupancy->node_room, node + 1,
+                                   sizeof *occupancy->in_use);
     return &occupancy->in_use[node];
 }
 
@@ -112,7 +111,7 @@ static uint32_t add_span(struct occupancy *occupancy, struct occupancy_span span
         number = occupancy->count++;
         if (!occupancy->keep_max)
             occupancy->spans =
-                grow(occupancy->spans, &occupancy->room, number + 1, sizeof span);
+                grow_array(occupancy->spans, &occupancy->room, number + 1, sizeof span);
         else if (number >= occupancy->keep_max)
             return_gpus(occupancy, span_at(occupancy, number)); /* it is overwritten */
     }

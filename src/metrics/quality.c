@@ -51,8 +51,8 @@ static struct quality_job *track(struct quality *quality, job_id job)
             quality->job_free = quality->jobs[at].next_free;
         } else {
             at = quality->job_used++;
-            quality->jobs = grow(quality->jobs, &quality->job_room, quality->job_used,
-                                 sizeof *quality->jobs);
+            quality->jobs = grow_array(quality->jobs, &quality->job_room,
+                                       quality->job_used, sizeof *quality->jobs);
         }
         quality->jobs[at].count = quality->jobs[at].passed = 0;
         quality->jobs[at].stride = 1;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/event_record.h"
 
@@ -149,9 +150,7 @@ void timeline_end(struct timeline *timeline, int64_t now_ns)
 {
     const struct occupancy *occupancy = &timeline->occupancy;
     uint32_t track_count = 2 * timeline->cluster->gpu_count;
-    uint64_t *holders = calloc(track_count + 1, sizeof *holders);
-    if (!holders)
-        abort();
+    uint64_t *holders = memory_checked(calloc(track_count + 1, sizeof *holders));
     for (uint32_t i = 0; i < occupancy->count; i++) {
         const struct occupancy_span *span = occupancy_at(occupancy, i);
         bool is_held = span->job && span->start_ns >= 0;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 
 #define BETWEEN ",| " /* names */
@@ -226,11 +227,8 @@ static void forget_words(struct node_sets *sets, struct node_set *set)
 static void keep_words(struct node_sets *sets, struct node_set *set,
                        const char *const words[WORDS_COUNT], uint64_t hash)
 {
-    for (uint32_t w = 0; w < WORDS_COUNT; w++) {
-        set->words[w] = words[w] ? strdup(words[w]) : NULL;
-        if (words[w] && !set->words[w])
-            abort();
-    }
+    for (uint32_t w = 0; w < WORDS_COUNT; w++)
+        set->words[w] = memory_text(words[w]);
     set->number = ++sets->number_last;
     set->hash = hash;
     map_put(&sets->found, hash,

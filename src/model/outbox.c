@@ -1,9 +1,10 @@
 /* outbox.c - events on their way to the engine. */
 #include "model/outbox.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/grow.h"
 
 void outbox_release(struct outbox *outbox)
 {
@@ -13,14 +14,9 @@ void outbox_release(struct outbox *outbox)
 
 struct event *outbox_add(struct outbox *outbox)
 {
-    if (outbox->count == outbox->room) {
-        outbox->room = outbox->room ? outbox->room * 2 : 64;
-        outbox->events = realloc(outbox->events, outbox->room * sizeof *outbox->events);
-        if (!outbox->events) {
-            fprintf(stderr, "berth: out of memory (outbox of %u)\n", outbox->room);
-            abort();
-        }
-    }
+    if (outbox->count == outbox->room)
+        outbox->events = grow_array(outbox->events, &outbox->room, outbox->count + 1,
+                                    sizeof *outbox->events);
     struct event *event = &outbox->events[outbox->count++];
     memset(event, 0, sizeof *event);
     return event;

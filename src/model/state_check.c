@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/state.h"
@@ -190,11 +191,10 @@ static void check_node(const struct state *state, node_id n, const struct tally 
 void state_check(const struct state *state)
 {
     uint32_t node_count = state->view.cluster->node_count;
-    struct tally *tallies = calloc(node_count, sizeof *tallies);
+    struct tally *tallies = memory_checked(calloc(node_count, sizeof *tallies));
     uint32_t live = 0;
     uint32_t waiting = 0;
     uint32_t seated = 0;
-    assert(tallies);
     for (node_id n = 0; n < node_count; n++) {
         memset(tallies[n].seated, 0xff, sizeof tallies[n].seated);
         memset(tallies[n].in_the_end, 0xff, sizeof tallies[n].in_the_end);

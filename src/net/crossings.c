@@ -11,7 +11,7 @@ void crossings_init(struct crossings *crossings, uint32_t link_count)
 {
     *crossings = (struct crossings){ 0 };
     uint32_t room = 0;
-    crossings->firsts = grow(NULL, &room, link_count, sizeof *crossings->firsts);
+    crossings->firsts = grow_array(NULL, &room, link_count, sizeof *crossings->firsts);
     for (uint32_t i = 0; i < link_count; i++)
         crossings->firsts[i] = NONE;
     for (uint32_t i = 0; i < 32; i++)
@@ -43,8 +43,8 @@ uint32_t crossings_row(struct crossings *crossings, uint32_t count)
     }
     first = crossings->used;
     crossings->used += UINT32_C(1) << class;
-    crossings->all =
-        grow(crossings->all, &crossings->room, crossings->used, sizeof *crossings->all);
+    crossings->all = grow_array(crossings->all, &crossings->room, crossings->used,
+                                sizeof *crossings->all);
     return first;
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/memory.h"
 #include "base/rng.h"
 
 #define NONE FLUID_NONE
@@ -310,9 +311,8 @@ static void move_to_mean(struct fluid *fluid, uint32_t id)
     struct traffic traffic = { .volume = job->volume, .phase_count = job->phase_count };
     for (uint32_t p = 0; p < job->phase_count; p++) {
         const struct bundle *bundle = &rates->bundles[job->bundles[p]];
-        traffic.uses[p] = calloc(bundle->count, sizeof *traffic.uses[p]);
-        if (!traffic.uses[p])
-            abort();
+        traffic.uses[p] =
+            memory_checked(calloc(bundle->count, sizeof *traffic.uses[p]));
         traffic.use_counts[p] = bundle->count;
         for (uint32_t i = 0; i < bundle->count; i++) {
             const struct crossing *crossing = &rates->crossings.all[bundle->first + i];
@@ -356,17 +356,17 @@ static uint32_t job_new(struct fluid *fluid)
     }
     id = fluid->job_used++;
     uint32_t room = fluid->job_room;
-    fluid->pool.nodes =
-        grow(fluid->pool.nodes, &room, fluid->job_used, sizeof *fluid->pool.nodes);
+    fluid->pool.nodes = grow_array(fluid->pool.nodes, &room, fluid->job_used,
+                                   sizeof *fluid->pool.nodes);
     fluid->jobs =
-        grow(fluid->jobs, &fluid->job_room, fluid->job_used, sizeof *fluid->jobs);
+        grow_array(fluid->jobs, &fluid->job_room, fluid->job_used, sizeof *fluid->jobs);
     return id;
 }
 
 static void own(struct fluid *fluid, uint32_t bundle, uint32_t id)
 {
-    fluid->owners =
-        grow(fluid->owners, &fluid->owner_room, bundle + 1, sizeof *fluid->owners);
+    fluid->owners = grow_array(fluid->owners, &fluid->owner_room, bundle + 1,
+                               sizeof *fluid->owners);
     fluid->owners[bundle] = id;
 }
 
@@ -386,9 +386,8 @@ uint32_t fluid_join(struct fluid *fluid, const struct fluid_spec *spec, int64_t 
     assert(spec->bytes > 0);
     assert(spec->step_s > 0);
     uint32_t id = job_new(fluid);
-    struct use *uses = calloc(traffic_uses_max(spec->host_count), sizeof *uses);
-    if (!uses)
-        abort();
+    struct use *uses =
+        memory_checked(calloc(traffic_uses_max(spec->host_count), sizeof *uses));
     struct traffic traffic;
     traffic_make(&traffic, uses, &fluid->topology, spec->sync, spec->bytes, spec->hosts,
                  spec->host_count, (uint32_t)(spec->id % spec->host_count));

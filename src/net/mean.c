@@ -27,8 +27,8 @@ void mean_release(struct mean *mean)
 
 static void note_change(struct mean *mean, uint32_t job)
 {
-    mean->changed = grow(mean->changed, &mean->changed_room, mean->changed_count + 1,
-                         sizeof *mean->changed);
+    mean->changed = grow_array(mean->changed, &mean->changed_room,
+                               mean->changed_count + 1, sizeof *mean->changed);
     mean->changed[mean->changed_count++] = job;
 }
 
@@ -104,7 +104,7 @@ static void work_out(struct mean *mean, uint32_t id)
 void mean_join(struct mean *mean, uint32_t id, const struct mean_spec *spec)
 {
     const struct traffic *traffic = spec->traffic;
-    mean->jobs = grow(mean->jobs, &mean->job_room, id + 1, sizeof *mean->jobs);
+    mean->jobs = grow_array(mean->jobs, &mean->job_room, id + 1, sizeof *mean->jobs);
     struct mean_job *job = &mean->jobs[id];
     assert(!job->there);
     uint32_t count = 0;

@@ -22,9 +22,10 @@ void rates_init(struct rates *rates, const struct topology *topology)
     *rates = (struct rates){ .link_count = topology->link_count, .bundle_free = NONE };
     crossings_init(&rates->crossings, topology->link_count);
     uint32_t room = 0;
-    rates->links = grow(NULL, &room, topology->link_count, sizeof *rates->links);
+    rates->links = grow_array(NULL, &room, topology->link_count, sizeof *rates->links);
     room = 0;
-    rates->nearby = grow(NULL, &room, topology->link_count, sizeof *rates->nearby);
+    rates->nearby =
+        grow_array(NULL, &room, topology->link_count, sizeof *rates->nearby);
     for (uint32_t i = 0; i < topology->link_count; i++)
         rates->links[i].capacity = topology->capacities[i];
 }
@@ -52,12 +53,12 @@ uint32_t rates_add(struct rates *rates, const struct use *uses, uint32_t use_cou
         rates->bundle_free = rates->bundles[id].first;
     } else {
         id = rates->bundle_used++;
-        rates->bundles = grow(rates->bundles, &rates->bundle_room, rates->bundle_used,
-                              sizeof *rates->bundles);
-        rates->touched = grow(rates->touched, &rates->touched_room, rates->bundle_used,
-                              sizeof *rates->touched);
-        rates->changed = grow(rates->changed, &rates->changed_room, rates->bundle_used,
-                              sizeof *rates->changed);
+        rates->bundles = grow_array(rates->bundles, &rates->bundle_room,
+                                    rates->bundle_used, sizeof *rates->bundles);
+        rates->touched = grow_array(rates->touched, &rates->touched_room,
+                                    rates->bundle_used, sizeof *rates->touched);
+        rates->changed = grow_array(rates->changed, &rates->changed_room,
+                                    rates->bundle_used, sizeof *rates->changed);
     }
     uint32_t first = crossings_row(&rates->crossings, use_count);
     rates->bundles[id] =

@@ -92,8 +92,8 @@ static struct slaq_history *add_history(struct slaq_policy *slaq, job_id job)
         slaq->free = slaq->histories[at - 1].next_free;
     } else {
         at = ++slaq->history_used;
-        slaq->histories =
-            grow(slaq->histories, &slaq->history_room, at, sizeof *slaq->histories);
+        slaq->histories = grow_array(slaq->histories, &slaq->history_room, at,
+                                     sizeof *slaq->histories);
     }
     slaq->of_job[job] = at;
     struct slaq_history *history = &slaq->histories[at - 1];

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "client/protocol.h"
 #include "host/launch_file.h"
 
@@ -179,9 +180,7 @@ char **environment_make(const struct order *order, const char *dir,
     while (order->launch.env[theirs])
         theirs++;
     size_t pointers = (theirs + OURS_MAX + 1) * sizeof(char *);
-    char *bytes = calloc(1, pointers + (size_t)OURS_MAX * VALUE_MAX);
-    if (!bytes)
-        abort();
+    char *bytes = memory_checked(calloc(1, pointers + (size_t)OURS_MAX * VALUE_MAX));
     struct ours ours = { .texts = (char **)(void *)bytes,
                          .text = bytes + pointers,
                          .end = bytes + pointers + (size_t)OURS_MAX * VALUE_MAX };

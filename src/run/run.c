@@ -32,6 +32,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "host/cgroup.h"
 #include "host/launch_file.h"
 #include "host/run_words.h"
@@ -609,10 +610,8 @@ static int read_launch(struct order *order, struct error *err)
         return error_set(err, -errno, "launch: %s", strerror(errno));
     if (stat.st_size > LAUNCH_FILE_MAX)
         return error_set(err, -EINVAL, "launch: too long");
-    char *bytes =
-        malloc((size_t)stat.st_size + 1); /* the order points into it for good */
-    if (!bytes)
-        abort();
+    char *bytes = memory_checked(
+        malloc((size_t)stat.st_size + 1)); /* the order points into it for good */
     size_t count = 0;
     for (ssize_t got;
          count < (size_t)stat.st_size &&

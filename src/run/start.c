@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "run/environment.h"
 
 #define INTERPRETER_MAX 256
@@ -170,10 +171,8 @@ static int make_argv(struct stage *stage, const char *dir, struct error *err)
     while (launch->argv[count])
         count++;
     size_t path_bytes = strlen(dir) + sizeof "/script";
-    const char **argv =
-        calloc(1, (count + 4) * sizeof *argv + INTERPRETER_MAX + path_bytes);
-    if (!argv)
-        abort();
+    const char **argv = memory_checked(
+        calloc(1, (count + 4) * sizeof *argv + INTERPRETER_MAX + path_bytes));
     char *text = (char *)(argv + count + 4), *path = text + INTERPRETER_MAX;
     snprintf(path, path_bytes, "%s/script", dir);
     const char *words[2];

@@ -17,6 +17,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 #include "engine/engine.h"
 #include "flow/flow.h"
 #include "metrics/joblog.h"
@@ -463,11 +465,9 @@ static void close_books(struct sim *sim, struct sim_result *result)
         timeline_end(&sim->timeline, view->now_ns);
     if (setup->chart) {
         size_t bytes = sim->timeline.bar_count * sizeof *result->chart;
-        result->chart = malloc(bytes + 1);
-        if (result->chart) {
-            memcpy(result->chart, sim->timeline.bars, bytes);
-            result->chart_count = sim->timeline.bar_count;
-        }
+        result->chart = memory_checked(malloc(bytes + 1));
+        memcpy(result->chart, sim->timeline.bars, bytes);
+        result->chart_count = sim->timeline.bar_count;
         result->chart_full = sim->timeline.is_full;
     }
     const struct histogram *decide_ns = &sim->engine.decide_ns;
@@ -491,9 +491,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
             struct error *err)
 {
     int64_t begin_ns = clock_now_ns();
-    struct sim *sim = calloc(1, sizeof *sim);
-    if (!sim)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct sim *sim = memory_checked(calloc(1, sizeof *sim));
     sim->setup = setup;
     arena_init(&sim->run, 0);
     arena_init(&sim->instant, 0);

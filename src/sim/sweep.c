@@ -1,11 +1,11 @@
 /* sweep.c - many runs over settings, one engine per thread. */
 #include "sim/sweep.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/sort.h"
 
 #define THREADS_MAX 256
@@ -92,13 +92,8 @@ int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
                          .context = context };
     pthread_t ids[THREADS_MAX];
     uint32_t started = 0;
-    pool.shares = calloc(count + 1, sizeof *pool.shares);
-    pool.order = calloc(2 * (size_t)count + 1, sizeof *pool.order);
-    if (!pool.shares || !pool.order) {
-        free(pool.shares);
-        free(pool.order);
-        return error_set(err, -ENOMEM, "out of memory");
-    }
+    pool.shares = memory_checked(calloc(count + 1, sizeof *pool.shares));
+    pool.order = memory_checked(calloc(2 * (size_t)count + 1, sizeof *pool.order));
     put_in_order(&pool);
     if (threads > count)
         threads = count;

@@ -34,6 +34,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "slurm/bridge_messages.h"
 #include "slurm/bridge_request.h"
 #include "slurm/site_check.h"
@@ -201,8 +202,8 @@ static struct seen_record *find_or_add_record(struct poll_diff *diff, uint64_t k
     uint32_t index = map_find(&diff->indices, key);
     if (index == MAP_NONE) {
         if (diff->count == diff->room)
-            diff->records = grow(diff->records, &diff->room, diff->count + 1,
-                                 sizeof(*diff->records));
+            diff->records = grow_array(diff->records, &diff->room, diff->count + 1,
+                                       sizeof(*diff->records));
         index = diff->count++;
         diff->records[index] = (struct seen_record){ .key = key, .id = id };
         map_put(&diff->indices, key, index);
@@ -246,8 +247,8 @@ static void observe_node(void *self, const struct slurm_node *node)
         return;
     uint64_t key = NODE_KEY | hash_text(node->name);
     struct seen_record *record = find_or_add_record(diff, key, 0);
-    if (!record->name && !(record->name = strdup(node->name)))
-        abort();
+    if (!record->name)
+        record->name = memory_text(node->name);
     buf_reset(&diff->line);
     bridge_message_node(&diff->line, node);
     report_if_changed(diff, record);
@@ -630,9 +631,7 @@ static void queue_request(struct slurm_bridge *bridge, struct queued_request *qu
 static void handle_line(struct slurm_bridge *bridge, const char *line, size_t count)
 {
     struct error err = { "" };
-    struct queued_request *queued = calloc(1, sizeof(*queued));
-    if (!queued)
-        abort();
+    struct queued_request *queued = memory_checked(calloc(1, sizeof(*queued)));
     arena_init(&queued->arena, 1024);
     int r = bridge_request_read(line, count, &queued->arena, &queued->request, &err);
     if (r == 0 && queued->request.verb != VERB_POLL) {
@@ -743,9 +742,9 @@ int bridge_run(const struct bridge_setup *setup, struct error *err)
                                           .changed = PTHREAD_COND_INITIALIZER };
     pthread_t polling, working;
     bridge.setup = setup;
-    bridge.driver = calloc(1, setup->driver->self_size);
+    bridge.driver = memory_checked(calloc(1, setup->driver->self_size));
     bridge.kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (!bridge.driver || bridge.kick < 0)
+    if (bridge.kick < 0)
         abort();
     int r = open_bell(&bridge, err);
     if (r == 0)

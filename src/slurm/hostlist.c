@@ -38,7 +38,8 @@ static int add_name(struct hostlist_work *work, const char *name)
     if (work->count == HOSTLIST_MAX)
         return -E2BIG;
     if (work->count == work->room)
-        work->names = grow(work->names, &work->room, work->count + 1, sizeof(char *));
+        work->names =
+            grow_array(work->names, &work->room, work->count + 1, sizeof(char *));
     work->names[work->count++] = arena_text(work->arena, name);
     return 0;
 }

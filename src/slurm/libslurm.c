@@ -35,6 +35,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "slurm/bridge_request.h"
 #include "slurm/hostlist.h"
 #include "slurm/output_path.h"
@@ -337,9 +338,7 @@ static void read_script(const struct bridge_request *request,
 {
     char *bytes = NULL;
     size_t count = 0;
-    FILE *file = open_memstream(&bytes, &count);
-    if (!file)
-        abort();
+    FILE *file = memory_checked(open_memstream(&bytes, &count));
     int r =
         slurm_job_batch_script(file, bridge_request_job_id(request)) != 0 ? errno : 0;
     fclose(file);

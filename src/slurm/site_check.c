@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "slurm/slurm_driver.h"
 
 #define NAMES_MAX 256
@@ -129,9 +130,7 @@ int site_check_run(const struct slurm_driver *driver, const char *const *partiti
     struct arena scratch;
     struct slurm_poll poll = { 0 };
     struct error err = { "" };
-    void *self = calloc(1, driver->self_size);
-    if (!self)
-        abort();
+    void *self = memory_checked(calloc(1, driver->self_size));
     arena_init(&scratch, 1 << 20);
     int wrong = 1;
     if (driver->open(self, &err) < 0 || driver->site(self, &site, &err) < 0 ||

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "solve/lp/lp.h"
 #include "solve/lp/lp_goals.h"
 #include "solve/maxmin/market_classes.h"
@@ -34,9 +35,7 @@ struct solver {
 
 struct solver *solver_new(void)
 {
-    struct solver *solver = calloc(1, sizeof *solver);
-    if (!solver)
-        abort();
+    struct solver *solver = memory_checked(calloc(1, sizeof *solver));
     solver->classes = market_classes_new();
     solver->pairs = pairs_solver_new();
     return solver;

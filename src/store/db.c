@@ -1,7 +1,6 @@
 /* db.c - SQLite behind a small door. */
 #include "store/db.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <sqlite3.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 struct db {
     sqlite3 *handle;
@@ -47,9 +47,7 @@ static int run_text(struct db *db, const char *sql, struct error *err)
 static int open_handle(struct db **ret_db, const char *path, int flags,
                        struct error *err)
 {
-    struct db *db = calloc(1, sizeof *db);
-    if (!db)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct db *db = memory_checked(calloc(1, sizeof *db));
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
         int r = error_set(err, -EIO, "%s: %s", path,
                           db->handle ? sqlite3_errmsg(db->handle) : "out of memory");
@@ -253,9 +251,7 @@ void db_close(struct db *db)
 
 struct db_query *db_prepare_once(struct db *db, const char *sql)
 {
-    struct db_query *query = calloc(1, sizeof *query);
-    if (!query)
-        return NULL;
+    struct db_query *query = memory_checked(calloc(1, sizeof *query));
     query->db = db;
     if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
                            &query->statement, NULL) != SQLITE_OK) {

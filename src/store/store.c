@@ -6,15 +6,14 @@
  */
 #include "store/store.h"
 
-#include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
 #include "model/event_record.h"
@@ -98,9 +97,7 @@ static int open_both(struct store *store, const char *path, struct error *err)
 
 int store_open(struct store **ret_store, const char *path, struct error *err)
 {
-    struct store *store = calloc(1, sizeof *store);
-    if (!store)
-        return error_set(err, -ENOMEM, "out of memory");
+    struct store *store = memory_checked(calloc(1, sizeof *store));
     buf_init(&store->text, TEXT_MAX);
     buf_init(&store->seats, TEXT_MAX);
     buf_init(&store->next, TEXT_MAX);
@@ -293,31 +290,19 @@ static void write_end(struct store *store, const struct view *view,
     run(store, store->drop_live);
 }
 
-static void grow(struct store *store, job_id id)
+static void grow_slots(struct store *store, job_id id)
 {
-    if (id < store->slot_room)
-        return;
-    uint32_t room = store->slot_room ? store->slot_room : 64;
-    while (room <= id)
-        room *= 2;
-    store->is_dirty = realloc(store->is_dirty, room * sizeof *store->is_dirty);
-    if (!store->is_dirty)
-        abort();
-    memset(store->is_dirty + store->slot_room, 0, room - store->slot_room);
-    store->slot_room = room;
+    store->is_dirty =
+        grow_array(store->is_dirty, &store->slot_room, id + 1, sizeof *store->is_dirty);
 }
 
 static void mark_dirty(struct store *store, job_id id)
 {
-    grow(store, id);
+    grow_slots(store, id);
     if (store->is_dirty[id])
         return;
-    if (store->dirty_count == store->dirty_room) {
-        store->dirty_room = store->dirty_room ? store->dirty_room * 2 : 64;
-        store->dirty = realloc(store->dirty, store->dirty_room * sizeof *store->dirty);
-        if (!store->dirty)
-            abort();
-    }
+    store->dirty = grow_array(store->dirty, &store->dirty_room, store->dirty_count + 1,
+                              sizeof *store->dirty);
     store->is_dirty[id] = true;
     store->dirty[store->dirty_count++] = id;
 }
@@ -368,7 +353,7 @@ void store_event(void *self, const struct view *view, const struct event *event)
         mark_dirty(store, event->job);
         return;
     }
-    grow(store, event->job);
+    grow_slots(store, event->job);
     write_end(store, view, event);
 }
 
@@ -507,7 +492,7 @@ static char *one_text(struct db_query *query)
     char *text = NULL;
     if (db_next(query, NULL) == 1) {
         const char *found = db_get_text(query, 0);
-        text = found ? strdup(found) : NULL;
+        text = memory_text(found);
         db_reset(query);
     }
     return text;

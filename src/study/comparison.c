@@ -1,11 +1,11 @@
 /* comparison.c - several policies on the same workloads, over several seeds. */
 #include "study/comparison.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "policy/policy.h"
 #include "version.h"
@@ -33,9 +33,7 @@ int comparison_run(struct comparison *comparison, const struct sim_setup *like,
 {
     uint32_t count = comparison->policy_count * comparison->seed_count;
     comparison->cluster = like->cluster;
-    comparison->runs = calloc(count, sizeof *comparison->runs);
-    if (!comparison->runs)
-        return error_set(err, -ENOMEM, "out of memory");
+    comparison->runs = memory_checked(calloc(count, sizeof *comparison->runs));
     for (uint32_t i = 0; i < count; i++) {
         struct sim_setup *setup = &comparison->runs[i].setup;
         *setup = *like;

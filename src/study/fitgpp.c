@@ -4,12 +4,12 @@
  * Every seed is a workload of its own; the four policies replay the same arrival stamps.
  * Changes are against one-queue FIFO, per seed, then averaged.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 #include "study/reproduce.h"
@@ -151,9 +151,8 @@ static int fitgpp_run(struct reproduction *r, struct error *err)
 {
     struct experiment e = { .seeds = r->seed_count };
     arena_init(&e.arena, 0);
-    e.runs = calloc(POLICY_COUNT * e.seeds, sizeof *e.runs);
-    int status =
-        e.runs ? run_all(&e, r, err) : error_set(err, -ENOMEM, "out of memory");
+    e.runs = memory_checked(calloc(POLICY_COUNT * e.seeds, sizeof *e.runs));
+    int status = run_all(&e, r, err);
     if (status == 0) {
         describe(r);
         for (uint32_t policy = FITGPP; policy < POLICY_COUNT; policy++) {

@@ -8,25 +8,19 @@
  */
 #include "study/gavel.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 
 struct gavel_point *gavel_point(struct gavel_study *study)
 {
-    if (study->point_count == study->point_max) {
-        study->point_max = study->point_max ? study->point_max * 2 : 64;
-        study->points =
-            realloc(study->points, study->point_max * sizeof *study->points);
-        if (!study->points) {
-            fprintf(stderr, "berth: out of memory (points of a study)\n");
-            abort();
-        }
-    }
+    study->points = grow_array(study->points, &study->point_max, study->point_count + 1,
+                               sizeof *study->points);
     struct gavel_point *point = &study->points[study->point_count++];
     *point = (struct gavel_point){ .cluster = &study->big, .rates = &study->big_rates };
     return point;
@@ -40,11 +34,9 @@ uint32_t gavel_last(const struct gavel_study *study)
 static int gavel_run_points(struct gavel_study *study, struct error *err)
 {
     uint32_t count = study->point_count * study->seeds;
-    study->runs = calloc(count + 1, sizeof *study->runs);
-    study->texts = calloc(count + 1, sizeof *study->texts);
-    study->text_sizes = calloc(count + 1, sizeof *study->text_sizes);
-    if (!study->runs || !study->texts || !study->text_sizes)
-        return error_set(err, -ENOMEM, "out of memory");
+    study->runs = memory_checked(calloc(count + 1, sizeof *study->runs));
+    study->texts = memory_checked(calloc(count + 1, sizeof *study->texts));
+    study->text_sizes = memory_checked(calloc(count + 1, sizeof *study->text_sizes));
     for (uint32_t i = 0; i < count; i++) {
         const struct gavel_point *point = &study->points[i / study->seeds];
         uint32_t seed = i % study->seeds;

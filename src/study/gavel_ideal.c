@@ -4,13 +4,14 @@
  * Between two events every job runs at its effective rate; nobody fills what the shares
  * leave idle.  That is the ideal the paper measures its rounds against.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 #include "model/intake.h"
 #include "solve/solve.h"
 #include "study/gavel.h"
@@ -31,29 +32,21 @@ struct fluid {
     struct arena scratch;
 };
 
-static void *grown(void *block, size_t count, size_t size)
-{
-    block = realloc(block, count * size);
-    if (!block) {
-        fprintf(stderr, "berth: out of memory (fluid)\n");
-        abort();
-    }
-    return block;
-}
-
 static void add(struct fluid *fluid, const struct job *job, uint64_t number,
                 double submit_s)
 {
     uint32_t types = fluid->cluster->type_count;
     if (fluid->count == fluid->max) {
-        fluid->max = fluid->max ? fluid->max * 2 : 256;
-        fluid->number = grown(fluid->number, fluid->max, sizeof *fluid->number);
-        fluid->submit_s = grown(fluid->submit_s, fluid->max, sizeof *fluid->submit_s);
-        fluid->steps = grown(fluid->steps, fluid->max, sizeof *fluid->steps);
-        fluid->gang = grown(fluid->gang, fluid->max, sizeof *fluid->gang);
-        fluid->weight = grown(fluid->weight, fluid->max, sizeof *fluid->weight);
-        fluid->speed = grown(fluid->speed, fluid->max, sizeof *fluid->speed);
-        fluid->rate = grown(fluid->rate, (size_t)fluid->max * types, sizeof(double));
+        fluid->max = grow_room(fluid->max, fluid->count + 1);
+        fluid->number = memory_resize(fluid->number, fluid->max, sizeof *fluid->number);
+        fluid->submit_s =
+            memory_resize(fluid->submit_s, fluid->max, sizeof *fluid->submit_s);
+        fluid->steps = memory_resize(fluid->steps, fluid->max, sizeof *fluid->steps);
+        fluid->gang = memory_resize(fluid->gang, fluid->max, sizeof *fluid->gang);
+        fluid->weight = memory_resize(fluid->weight, fluid->max, sizeof *fluid->weight);
+        fluid->speed = memory_resize(fluid->speed, fluid->max, sizeof *fluid->speed);
+        fluid->rate =
+            memory_resize(fluid->rate, (size_t)fluid->max * types, sizeof(double));
     }
     uint32_t at = fluid->count++;
     fluid->number[at] = number;

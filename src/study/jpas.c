@@ -11,12 +11,12 @@
  * to 4.  So the figures are of seeds from 11 on, which nobody looked at then; those of the
  * first four stand beside them, and so do figures with noise in what jobs report.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 #include "study/reproduce.h"
@@ -111,10 +111,8 @@ static int run_all(struct experiment *e, const struct reproduction *r,
                    struct error *err)
 {
     uint32_t count = e->gap_count * e->contender_count * e->seeds;
-    e->runs = calloc(count, sizeof *e->runs);
-    e->workloads = calloc(e->gap_count, sizeof *e->workloads);
-    if (!e->runs || !e->workloads)
-        return error_set(err, -ENOMEM, "out of memory");
+    e->runs = memory_checked(calloc(count, sizeof *e->runs));
+    e->workloads = memory_checked(calloc(e->gap_count, sizeof *e->workloads));
     for (uint32_t g = 0; g < e->gap_count; g++)
         snprintf(e->workloads[g], sizeof *e->workloads, "jpas:gap=%g,noise=%g",
                  e->gaps[g], e->noise);

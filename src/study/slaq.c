@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 #include "study/reproduce.h"
@@ -146,9 +147,7 @@ static int run_all(struct experiment *e, const struct reproduction *r,
 {
     uint32_t count =
         (e->contender_count + (e->setting_count - 1) * (uint32_t)MAIN) * e->seeds;
-    e->runs = calloc(count, sizeof *e->runs);
-    if (!e->runs)
-        return error_set(err, -ENOMEM, "out of memory");
+    e->runs = memory_checked(calloc(count, sizeof *e->runs));
     for (uint32_t w = 0; w < e->setting_count; w++)
         for (uint32_t c = 0; c < contenders_in(e, w); c++)
             for (uint32_t s = 0; s < e->seeds; s++)

@@ -6,12 +6,12 @@
  * is a reconstruction, and asks more than the paper: that xion is never worse than the
  * best of the others.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 #include "study/reproduce.h"
@@ -118,9 +118,7 @@ static int run_all(struct experiment *e, const struct reproduction *r,
                    struct error *err)
 {
     uint32_t count = (uint32_t)BELIEF_COUNT * e->cell_count * POLICY_COUNT * e->seeds;
-    e->runs = calloc(count + 1, sizeof *e->runs);
-    if (!e->runs)
-        return error_set(err, -ENOMEM, "out of memory");
+    e->runs = memory_checked(calloc(count + 1, sizeof *e->runs));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i / e->seeds / POLICY_COUNT;
         const struct cell *cell = &e->cells[at % e->cell_count];

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/number.h"
 
 static int wrong_line(const struct curves *curves, const char *what, struct error *err)
@@ -175,16 +177,6 @@ static bool same_curve(const struct curves *curves)
 
 /* --- points ------------------------------------------------------------------------- */
 
-static double *grown(double *numbers, uint32_t room)
-{
-    double *more = realloc(numbers, room * sizeof *numbers);
-    if (!more) {
-        fprintf(stderr, "berth: out of memory (reading)\n");
-        abort();
-    }
-    return more;
-}
-
 static int add_point(struct curves *curves, struct error *err)
 {
     struct table *table = &curves->table;
@@ -203,9 +195,10 @@ static int add_point(struct curves *curves, struct error *err)
     if (curves->count == CURVES_POINTS_MAX)
         return wrong_line(curves, "more than 10000000 points in one curve", err);
     if (curves->count == curves->room) {
-        curves->room = curves->room ? 2 * curves->room : 1024;
-        curves->step = grown(curves->step, curves->room);
-        curves->value = grown(curves->value, curves->room);
+        curves->room = grow_room(curves->room, curves->count + 1);
+        curves->step = memory_resize(curves->step, curves->room, sizeof *curves->step);
+        curves->value =
+            memory_resize(curves->value, curves->room, sizeof *curves->value);
     }
     curves->step[curves->count] = step;
     curves->value[curves->count++] = value;

@@ -17,6 +17,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/number.h"
 
 #define CHUNK_BYTES (256 * 1024)
@@ -36,15 +37,6 @@ struct reader_source {
     char *raw;    /* packed bytes: from raw_start to raw_end   */
     size_t raw_start, raw_end;
 };
-
-static void *must(void *memory)
-{
-    if (!memory) {
-        fprintf(stderr, "berth: out of memory (reading)\n");
-        abort();
-    }
-    return memory;
-}
 
 /* Bytes as they are in the file; 0 at its end. */
 static int read_raw(struct reader *reader, char *bytes, size_t room, size_t *ret_count,
@@ -197,12 +189,12 @@ static int tell_packing(struct reader *reader, struct error *err)
     if (source->raw_end >= 2 && memcmp(source->raw, "\x1f\x8b", 2) == 0) {
         source->packing = GZIP;
         source->inside = true;
-        must(inflateInit2(&source->gzip, 15 + 16) == Z_OK ? source : NULL);
+        memory_checked(inflateInit2(&source->gzip, 15 + 16) == Z_OK ? source : NULL);
     } else if (source->raw_end >= 4 &&
                memcmp(source->raw, "\x28\xb5\x2f\xfd", 4) == 0) {
         source->packing = ZSTD;
         source->inside = true;
-        source->zstd = must(ZSTD_createDStream());
+        source->zstd = memory_checked(ZSTD_createDStream());
     }
     return 0;
 }
@@ -226,9 +218,9 @@ static int begin(struct reader *reader, struct error *err)
 static void prepare(struct reader *reader, const char *name)
 {
     *reader = (struct reader){ .name = name, .room = CHUNK_BYTES + 1 };
-    reader->bytes = must(calloc(reader->room + NUMBER_PAD, 1));
-    reader->source = must(calloc(1, sizeof *reader->source));
-    reader->source->raw = must(malloc(CHUNK_BYTES));
+    reader->bytes = memory_checked(calloc(reader->room + NUMBER_PAD, 1));
+    reader->source = memory_checked(calloc(1, sizeof *reader->source));
+    reader->source->raw = memory_checked(malloc(CHUNK_BYTES));
     reader->source->fd = -1;
 }
 
@@ -284,7 +276,8 @@ int reader_fill(struct reader *reader, struct error *err)
                              reader->name, (unsigned long long)reader->line + 1,
                              HELD_MAX / 1024 / 1024);
         reader->room *= 2;
-        reader->bytes = must(realloc(reader->bytes, reader->room + NUMBER_PAD));
+        reader->bytes =
+            memory_checked(realloc(reader->bytes, reader->room + NUMBER_PAD));
     }
     size_t count = 0;
     int r = unpack(reader, reader->bytes + reader->end, reader->room - reader->end - 1,

@@ -2,25 +2,17 @@
 #include "workload/records.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "workload/format.h"
 
 #define TEXTS_MAX (UINT32_MAX / 2)
 #define RECORDS_MAX (UINT32_MAX / 2)
-
-static void *must(void *memory)
-{
-    if (!memory) {
-        fprintf(stderr, "berth: out of memory (jobs of a trace)\n");
-        abort();
-    }
-    return memory;
-}
 
 void records_release(struct records *records)
 {
@@ -38,13 +30,8 @@ static uint32_t keep(struct records *records, const char *text)
     size_t bytes = strlen(text) + 1;
     if (records->texts_count == 0)
         records->texts_count = 1; /* place 0 means none */
-    if (records->texts_count + bytes > records->texts_room) {
-        size_t room = records->texts_room ? records->texts_room : 4096;
-        while (room < records->texts_count + bytes)
-            room *= 2;
-        records->texts = must(realloc(records->texts, room));
-        records->texts_room = (uint32_t)room;
-    }
+    records->texts = grow_array(records->texts, &records->texts_room,
+                                records->texts_count + (uint32_t)bytes, 1);
     uint32_t place = records->texts_count;
     memcpy(records->texts + place, text, bytes);
     records->texts_count += (uint32_t)bytes;
@@ -95,11 +82,8 @@ int records_add(struct records *records, const struct row *row, bool unique,
                          RECORDS_MAX);
     if (unique && spec->name && is_double(records, spec->name))
         return 1;
-    if (records->count == records->room) {
-        records->room = records->room ? records->room * 2 : 1024;
-        records->items =
-            must(realloc(records->items, records->room * sizeof *records->items));
-    }
+    records->items = grow_array(records->items, &records->room, records->count + 1,
+                                sizeof *records->items);
     records->items[records->count++] = (struct record){
         .submit_ns = spec->submit_ns,
         .run_ns = row->run_ns,
@@ -144,11 +128,11 @@ void records_sort(struct records *records)
     if (n >= records->count)
         return; /* in order as it is */
 
-    struct key *keys = must(malloc(records->count * sizeof *keys));
+    struct key *keys = memory_checked(malloc(records->count * sizeof *keys));
     for (uint32_t i = 0; i < records->count; i++)
         keys[i] = (struct key){ records->items[i].submit_ns, i };
     qsort(keys, records->count, sizeof *keys, by_submission);
-    records->order = must(malloc(records->count * sizeof *records->order));
+    records->order = memory_checked(malloc(records->count * sizeof *records->order));
     for (uint32_t i = 0; i < records->count; i++)
         records->order[i] = keys[i].index;
     free(keys);

@@ -12,6 +12,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/number.h"
 #include "base/units.h"
 
@@ -179,11 +180,7 @@ int table_header(struct table *table, struct error *err)
     if (r == 0)
         return error_set(err, -EINVAL, "%s: ends before its header line",
                          table->reader->name);
-    table->header = malloc(bytes + 1);
-    if (!table->header) {
-        fprintf(stderr, "berth: out of memory (reading)\n");
-        abort();
-    }
+    table->header = memory_checked(malloc(bytes + 1));
     memcpy(table->header, line, bytes + 1);
     table->name_count = table_split(table->header, bytes, table->separator,
                                     table->quoted, table->names, TABLE_COLUMNS_MAX);

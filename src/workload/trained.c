@@ -43,8 +43,8 @@ static uint32_t kind_of(struct trained *trained, const char *name)
         if (strcmp(trained->kinds[i].name, name) == 0)
             return i;
     uint32_t at = trained->kind_count++;
-    trained->kinds = grow(trained->kinds, &trained->kind_room, trained->kind_count,
-                          sizeof *trained->kinds);
+    trained->kinds = grow_array(trained->kinds, &trained->kind_room,
+                                trained->kind_count, sizeof *trained->kinds);
     snprintf(trained->kinds[at].name, sizeof trained->kinds[at].name, "%s", name);
     trained->kinds[at].curve_count = 0;
     return at;
@@ -54,8 +54,8 @@ static uint32_t kind_of(struct trained *trained, const char *name)
 static void take(struct trained *trained, const struct curves_one *one)
 {
     uint32_t at = trained->count++;
-    trained->curves =
-        grow(trained->curves, &trained->room, trained->count, sizeof *trained->curves);
+    trained->curves = grow_array(trained->curves, &trained->room, trained->count,
+                                 sizeof *trained->curves);
     struct trained_curve *curve = &trained->curves[at];
     curve->kind = kind_of(trained, one->algo);
     trained->kinds[curve->kind].curve_count++;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/param.h"
 #include "base/suggest.h"
 #include "base/units.h"
@@ -46,15 +47,6 @@ struct workload {
     int64_t zero_ns; /* what the file's clock shows at our time 0 */
     uint64_t limit;  /* of an endless generator; 0: none          */
 };
-
-static void *must(void *memory)
-{
-    if (!memory) {
-        fprintf(stderr, "berth: out of memory (workload)\n");
-        abort();
-    }
-    return memory;
-}
 
 void source_skip(struct source *source, const char *reason)
 {
@@ -188,7 +180,8 @@ static int open_format(struct workload *w, const char *format, struct error *err
         return r;
     w->facts.format = w->format->name;
     w->facts.columns = w->format->columns;
-    w->self = must(calloc(1, w->format->self_size ? w->format->self_size : 1));
+    w->self =
+        memory_checked(calloc(1, w->format->self_size ? w->format->self_size : 1));
     if (w->format->open)
         r = w->format->open(w->self, &w->source, err);
     if (r == 0 && !w->format->sorted)
@@ -198,8 +191,8 @@ static int open_format(struct workload *w, const char *format, struct error *err
 
 static struct workload *workload_new(const char *path)
 {
-    struct workload *w = must(calloc(1, sizeof *w));
-    w->path = must(strdup(path));
+    struct workload *w = memory_checked(calloc(1, sizeof *w));
+    w->path = memory_text(path);
     w->facts.gpu_time_known = true;
     w->source.facts = &w->facts;
     return w;
@@ -212,7 +205,7 @@ static int open_preset(struct workload *w, const struct preset *preset,
     w->preset = preset;
     w->facts.format = preset->name;
     w->facts.columns = preset->columns;
-    w->self = must(calloc(1, preset->self_size));
+    w->self = memory_checked(calloc(1, preset->self_size));
     param_defaults(preset->params, w->self);
     int r = param_parse(preset->params, w->self, preset->name, settings, err);
     if (r == 0)

@@ -211,8 +211,8 @@ static void take_events(struct bench *b)
 {
     for (uint32_t i = 0; i < b->outbox.count; i++) {
         struct event *event = &b->outbox.events[i];
-        b->events =
-            grow(b->events, &b->event_room, b->event_count + 1, sizeof *b->events);
+        b->events = grow_array(b->events, &b->event_room, b->event_count + 1,
+                               sizeof *b->events);
         b->events[b->event_count] = *event;
         if (event->why)
             b->events[b->event_count].why = strdup(event->why); /* kept for good */

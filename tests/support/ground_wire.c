@@ -36,8 +36,8 @@ bool ground_happens(struct ground *ground, uint32_t per_mille)
 
 static void put_on_wire(struct ground *ground, const struct event *event, int64_t at_ns)
 {
-    ground->wire = grow(ground->wire, &ground->wire_room, ground->wire_count + 1,
-                        sizeof *ground->wire);
+    ground->wire = grow_array(ground->wire, &ground->wire_room, ground->wire_count + 1,
+                              sizeof *ground->wire);
     ground->wire[ground->wire_count++] =
         (struct ground_message){ *event, at_ns, ++ground->order };
 }

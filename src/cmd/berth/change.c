@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
 
@@ -32,9 +33,9 @@ static int change_each(const struct flags *flags, struct call *call,
 {
     struct json *body = NULL;
     const char *method = choose_method(flags, &body);
-    struct json **rows = calloc(count, sizeof *rows);
-    int status = rows ? 0 : command_failed(flags, "out of memory");
-    for (uint32_t i = rows ? count : 0; i-- > 0;) {
+    struct json **rows = memory_checked(calloc(count, sizeof *rows));
+    int status = 0;
+    for (uint32_t i = count; i-- > 0;) {
         char path[64];
         struct json *answer;
         struct error err;

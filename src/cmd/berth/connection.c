@@ -7,6 +7,7 @@
 
 #include "api/programs.h"
 #include "base/buf.h"
+#include "base/memory.h"
 #include "cmd/berth/flag_values.h"
 
 int connection_open(struct call **ret_call, const struct flags *flags)
@@ -87,9 +88,9 @@ int connection_job_ids(const struct flags *flags, uint64_t **ret_ids,
 {
     if (flags->word_count == 0)
         return command_wrong(flags, "want the number of a job, or several");
-    uint64_t *ids = calloc(CONNECTION_IDS_MAX, sizeof *ids);
+    uint64_t *ids = memory_checked(calloc(CONNECTION_IDS_MAX, sizeof *ids));
     uint32_t count = 0;
-    for (uint32_t i = 0; ids && i < flags->word_count; i++) {
+    for (uint32_t i = 0; i < flags->word_count; i++) {
         if (add_ids(flags->words[i], ids, &count))
             continue;
         if (is_task(flags->words[i]) && count < CONNECTION_IDS_MAX) {
@@ -105,7 +106,7 @@ int connection_job_ids(const struct flags *flags, uint64_t **ret_ids,
     }
     *ret_ids = ids;
     *ret_count = count;
-    return ids ? 0 : command_failed(flags, "out of memory");
+    return 0;
 }
 
 int connection_job_id(const struct flags *flags, uint64_t *ret_id)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
 #include "cmd/berth/terminal.h"
@@ -86,9 +87,7 @@ static int compare_flows(const void *a, const void *b)
 static void print_flows(const struct json *list)
 {
     size_t count = json_count(list);
-    const struct json **sorted = calloc(count, sizeof *sorted);
-    if (!sorted)
-        abort();
+    const struct json **sorted = memory_checked(calloc(count, sizeof *sorted));
     for (size_t i = 0; i < count; i++)
         sorted[i] = json_item(list, i);
     qsort(sorted, count, sizeof *sorted, compare_flows);

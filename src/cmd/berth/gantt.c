@@ -31,8 +31,8 @@ static struct gantt_row *row_named(struct gantt *gantt, const char *name)
     for (uint32_t i = 0; i < gantt->row_count; i++)
         if (strcmp(gantt->rows[i].name, name) == 0)
             return &gantt->rows[i];
-    gantt->rows =
-        grow(gantt->rows, &gantt->row_room, gantt->row_count + 1, sizeof *gantt->rows);
+    gantt->rows = grow_array(gantt->rows, &gantt->row_room, gantt->row_count + 1,
+                             sizeof *gantt->rows);
     struct gantt_row *row = &gantt->rows[gantt->row_count++];
     *row = (struct gantt_row){ .name = "" };
     snprintf(row->name, sizeof row->name, "%.*s", GANTT_NAME, name);

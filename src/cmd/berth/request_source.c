@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/flag_values.h"
 #include "cmd/berth/request_builder.h"
@@ -300,7 +301,7 @@ static int set_params(struct request_builder *builder, const struct json *params
             const struct json *item =
                 json_is_array(value) ? json_item(value, i) : value;
             char *said =
-                json_is_text(item) ? strdup(json_as_text(item)) : json_text(item);
+                json_is_text(item) ? memory_text(json_as_text(item)) : json_text(item);
             count += (size_t)snprintf(text + count, sizeof text - count, "%s%s",
                                       i ? "," : "", said ? said : "");
             free(said);
@@ -324,7 +325,7 @@ static int move_special_keys(struct request_builder *builder, struct error *err)
     int r = 0;
     if (array) {
         char *text =
-            json_is_text(array) ? strdup(json_as_text(array)) : json_text(array);
+            json_is_text(array) ? memory_text(json_as_text(array)) : json_text(array);
         r = request_builder_set(builder, "array", arena_text(builder->arena, text),
                                 err);
         free(text);
@@ -538,8 +539,8 @@ static int put_environment(struct request_builder *builder, const char *verb,
         if (!all && !is_always_exported(*variable, length) &&
             !is_exported(list, *variable, length))
             continue;
-        char *name = strndup(*variable, length);
-        if (name && json_can_say(*variable))
+        char *name = memory_checked(strndup(*variable, length));
+        if (json_can_say(*variable))
             json_put_text(env, name, equals + 1);
         else
             left_out++;

@@ -145,7 +145,7 @@ static int bridge_fill(struct bridge_process *bridge, struct error *err)
         return error_set(err, -ETIMEDOUT, "Slurm does not answer");
     if (bridge->count > LINE_BYTES_MAX)
         return error_set(err, -EPROTO, "berth-slurm says too much at once");
-    bridge->line = grow(bridge->line, &bridge->room, bridge->count + 65536, 1);
+    bridge->line = grow_array(bridge->line, &bridge->room, bridge->count + 65536, 1);
     ssize_t count = read(bridge->out, bridge->line + bridge->count, 65536);
     if (count < 0 && errno == EINTR)
         return 0;
@@ -210,7 +210,7 @@ static void add_job(struct release_run *run, const struct json *job)
     json_as_count(json_get(job, "begin"), &begin);
     bool own = !parked && json_number_or(job, "restarts", 0) == 0 &&
                begin > time(NULL) + REQUEUED_S;
-    run->jobs = grow(run->jobs, &run->room, run->count + 1, sizeof *run->jobs);
+    run->jobs = grow_array(run->jobs, &run->room, run->count + 1, sizeof *run->jobs);
     run->jobs[run->count++] = (struct held_job){ .id = id,
                                                  .begin = own ? begin : 0,
                                                  .pinned = pinned,

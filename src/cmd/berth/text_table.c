@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/memory.h"
 #include "cmd/berth/terminal.h"
 
 #define COLUMNS_MAX 32
@@ -31,12 +32,12 @@ void text_table_add(struct text_table *table, const char *fmt, ...)
     int r = vasprintf(&text, fmt, args);
     va_end(args);
     if (r < 0)
-        abort();
+        memory_exhausted();
     for (char *c = text; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?'; /* a job's name must not control another user's terminal */
-    table->cells = grow(table->cells, &table->cell_room, table->cell_count + 1,
-                        sizeof *table->cells);
+    table->cells = grow_array(table->cells, &table->cell_room, table->cell_count + 1,
+                              sizeof *table->cells);
     table->cells[table->cell_count++] = (struct text_table_cell){ .text = text };
 }
 

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "host/cgroup.h"
 #include "host/leftovers.h"
@@ -69,8 +70,8 @@ void local_reap_later(struct local *local, pid_t pid)
 {
     if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
         return;
-    local->zombies = grow(local->zombies, &local->zombie_room, local->zombie_count + 1,
-                          sizeof *local->zombies);
+    local->zombies = grow_array(local->zombies, &local->zombie_room,
+                                local->zombie_count + 1, sizeof *local->zombies);
     local->zombies[local->zombie_count++] = pid;
     set_timer(local, local_now(local) + REAP_NS);
 }
@@ -572,9 +573,7 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     if (strlen(setup->run_dir) > LOCAL_RUN_DIR_MAX)
         return error_set(err, -ENAMETOOLONG, "%s: longer than %d bytes", setup->run_dir,
                          LOCAL_RUN_DIR_MAX);
-    struct local *local = calloc(1, sizeof *local);
-    if (!local)
-        abort();
+    struct local *local = memory_checked(calloc(1, sizeof *local));
     local->setup = *setup;
     snprintf(local->state_dir, sizeof local->state_dir, "%s", setup->state_dir);
     snprintf(local->run_dir, sizeof local->run_dir, "%s", setup->run_dir);
@@ -593,9 +592,8 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     }
     local_drop_spares(local);
     find_cgroup(local);
-    local->slots = calloc(setup->view->job_max, sizeof(struct local_run *));
-    if (!local->slots)
-        abort();
+    local->slots =
+        memory_checked(calloc(setup->view->job_max, sizeof(struct local_run *)));
     local->timer_ns = INT64_MAX;
     uv_timer_init(setup->loop, &local->timer);
     local->timer.data = local;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "executor/local/local_run.h"
 #include "model/cluster.h"
 
@@ -20,9 +21,7 @@ static void keep_after(struct local_run *run, const struct lease *lease)
 {
     if (lease->after_count == 0)
         return;
-    run->after = calloc(lease->after_count, sizeof *run->after);
-    if (!run->after)
-        abort();
+    run->after = memory_checked(calloc(lease->after_count, sizeof *run->after));
     memcpy(run->after, lease->after, lease->after_count * sizeof *run->after);
     run->after_count = lease->after_count;
 }
@@ -66,9 +65,7 @@ static void write_gpus(struct local_run *run, const struct lease *lease)
 struct local_run *local_add_run(struct local *local, const struct lease *lease)
 {
     const struct job *job = &local->setup.view->jobs[lease->job];
-    struct local_run *run = calloc(1, sizeof *run);
-    if (!run)
-        abort();
+    struct local_run *run = memory_checked(calloc(1, sizeof *run));
     run->local = local;
     run->job = lease->job;
     run->generation = lease->generation;

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -65,7 +64,7 @@ static void admit_more(struct sim_cluster *sim, job_id id, const struct learning
     if (job->more == 0) {
         job->more = ++sim->more_used;
         sim->mores =
-            grow(sim->mores, &sim->more_room, sim->more_used, sizeof *sim->mores);
+            grow_array(sim->mores, &sim->more_room, sim->more_used, sizeof *sim->mores);
     }
     job->has_more = true;
     struct sim_more *more = &sim->mores[job->more - 1];
@@ -245,14 +244,8 @@ static uint32_t wait_new(struct sim_cluster *sim)
         sim->wait_free = sim->waits[at].next;
         return at;
     }
-    if (sim->wait_used == sim->wait_room) {
-        sim->wait_room = sim->wait_room ? sim->wait_room * 2 : 256;
-        sim->waits = realloc(sim->waits, sim->wait_room * sizeof *sim->waits);
-        if (!sim->waits) {
-            fprintf(stderr, "berth: out of memory (waits)\n");
-            abort();
-        }
-    }
+    sim->waits =
+        grow_array(sim->waits, &sim->wait_room, sim->wait_used + 1, sizeof *sim->waits);
     return sim->wait_used++;
 }
 

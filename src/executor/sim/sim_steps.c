@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/grow.h"
 #include "executor/sim/sim_internal.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
@@ -39,9 +40,7 @@ static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
         sim->fluid = arena_new(sim->run, struct fluid);
         fluid_init(sim->fluid, sim->run, sim->view->cluster, &sim->network, sim->seed);
     }
-    uint32_t *hosts = calloc(row->count, sizeof *hosts);
-    if (!hosts)
-        abort();
+    uint32_t *hosts = memory_checked(calloc(row->count, sizeof *hosts));
     for (uint32_t i = 0; i < row->count; i++)
         hosts[i] = sim->view->seats[row->first + i].node;
     struct fluid_spec spec = { .id = known->id,
@@ -58,8 +57,8 @@ static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
     more->base = more->told = job->steps;
     more->told_ns = sim->now_ns;
     more->rate_per_s = fluid_alone_per_s(sim->fluid, more->sender);
-    sim->senders =
-        grow(sim->senders, &sim->sender_room, more->sender + 1, sizeof *sim->senders);
+    sim->senders = grow_array(sim->senders, &sim->sender_room, more->sender + 1,
+                              sizeof *sim->senders);
     sim->senders[more->sender] = id;
 }
 

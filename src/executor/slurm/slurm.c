@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_link.h"
 #include "executor/slurm/slurm_internal.h"
@@ -129,16 +130,16 @@ struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot)
 
 static struct hold copy_lease(const struct slurm *slurm, const struct lease *lease)
 {
-    struct hold hold = { .attempt = lease->attempt,
-                         .count = lease->seat_count,
-                         .after_count = lease->after_count,
-                         .steps_max = lease->steps_max,
-                         .seats = calloc(lease->seat_count + 1, sizeof(struct seat)),
-                         .after = calloc(lease->after_count + 1, sizeof(job_id)),
-                         .after_generation =
-                             calloc(lease->after_count + 1, sizeof(uint32_t)) };
-    if (!hold.seats || !hold.after || !hold.after_generation)
-        abort();
+    struct hold hold = {
+        .attempt = lease->attempt,
+        .count = lease->seat_count,
+        .after_count = lease->after_count,
+        .steps_max = lease->steps_max,
+        .seats = memory_checked(calloc(lease->seat_count + 1, sizeof(struct seat))),
+        .after = memory_checked(calloc(lease->after_count + 1, sizeof(job_id))),
+        .after_generation =
+            memory_checked(calloc(lease->after_count + 1, sizeof(uint32_t)))
+    };
     for (uint32_t i = 0; i < lease->seat_count; i++)
         hold.seats[i] = lease->seats[i];
     for (uint32_t i = 0; i < lease->after_count; i++) {
@@ -416,16 +417,13 @@ static const char *job_reason(const void *self, uint64_t id)
 int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
                struct error *err)
 {
-    struct slurm *slurm = calloc(1, sizeof *slurm);
-    if (!slurm)
-        abort();
+    struct slurm *slurm = memory_checked(calloc(1, sizeof *slurm));
     slurm->setup = *setup;
     slurm->timer_ns = slurm->look_ns = slurm->poke_ns = INT64_MAX;
-    slurm->slots = calloc(setup->view->job_max, sizeof(struct slurm_entry *));
-    slurm->hosts =
-        calloc(setup->view->cluster->node_count + 1, sizeof(struct slurm_host));
-    if (!slurm->slots || !slurm->hosts)
-        abort();
+    slurm->slots =
+        memory_checked(calloc(setup->view->job_max, sizeof(struct slurm_entry *)));
+    slurm->hosts = memory_checked(
+        calloc(setup->view->cluster->node_count + 1, sizeof(struct slurm_host)));
     slurm->host_count = setup->view->cluster->node_count;
     slurm_index_nodes(slurm);
     struct slurm_link_setup link = { .loop = setup->loop,

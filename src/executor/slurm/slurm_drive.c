@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/launch.h"
@@ -673,7 +674,7 @@ static void carried_out(struct slurm_entry *entry, const char *verb,
     } else if (strcmp(verb, "script") == 0) {
         const char *text = json_as_text(json_get(done, "text"));
         free(entry->script);
-        entry->script = text ? strdup(text) : NULL;
+        entry->script = memory_text(text);
     }
 }
 

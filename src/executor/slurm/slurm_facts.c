@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
@@ -77,7 +78,7 @@ static void hear_node(struct slurm *slurm, const struct json *json)
     host->used = bits_of(json_get(json, "used"));
     host->shards = (uint32_t)json_count_at(json, "shards");
     free(host->features);
-    host->features = strdup(json_text_at(json, "features"));
+    host->features = memory_text(json_text_at(json, "features"));
     /* What it had once and has no longer is as good as taken. */
     for (int64_t gone = there; gone < known; gone++)
         host->used |= (uint64_t)1 << gone;
@@ -94,17 +95,15 @@ struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id)
 
 struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id)
 {
-    struct slurm_entry *entry = calloc(1, sizeof *entry);
-    if (!entry)
-        abort();
+    struct slurm_entry *entry = memory_checked(calloc(1, sizeof *entry));
     entry->slurm = slurm;
     entry->id = id;
     entry->slot = JOB_NONE;
     entry->task = -1;
     entry->loss = NAN;
     entry->due_ns = INT64_MAX;
-    slurm->entries = grow(slurm->entries, &slurm->entry_room, slurm->entry_count + 1,
-                          sizeof(struct slurm_entry *));
+    slurm->entries = grow_array(slurm->entries, &slurm->entry_room,
+                                slurm->entry_count + 1, sizeof(struct slurm_entry *));
     slurm->entries[slurm->entry_count] = entry;
     map_put(&slurm->by_id, id, slurm->entry_count++);
     return entry;
@@ -151,10 +150,8 @@ static void read_nodes(struct slurm_entry *entry, const struct json *json)
     size_t count = json_count(names);
     free(entry->nodes);
     free(entry->gpus);
-    entry->nodes = calloc(count + 1, sizeof *entry->nodes);
-    entry->gpus = calloc(count + 1, sizeof *entry->gpus);
-    if (!entry->nodes || !entry->gpus)
-        abort();
+    entry->nodes = memory_checked(calloc(count + 1, sizeof *entry->nodes));
+    entry->gpus = memory_checked(calloc(count + 1, sizeof *entry->gpus));
     entry->node_count = 0;
     for (size_t i = 0; i < count; i++) {
         const char *name = json_as_text(json_item(names, i));
@@ -272,7 +269,7 @@ static void take_news(struct slurm_entry *entry, const struct json *json)
     json_free(entry->news);
     free(entry->tasks);
     entry->news = json_copy_of(json);
-    entry->tasks = *tasks ? strdup(tasks) : NULL;
+    entry->tasks = *tasks ? memory_text(tasks) : NULL;
     entry->tasks_split = 0;
     entry->identified = true;
     entry->uid = (uint32_t)json_count_at(json, "uid");

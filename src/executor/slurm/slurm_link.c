@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 #define LINE_BYTES_MAX (1u << 20)
 #define UNSAID_MAX (64u << 20) /* bytes it has not read: then it hangs */
@@ -140,9 +141,7 @@ static void init_pipe(struct slurm_link *link, struct peer *peer, uv_pipe_t *pip
 
 static void start(struct slurm_link *link)
 {
-    struct peer *peer = calloc(1, sizeof *peer);
-    if (!peer)
-        abort();
+    struct peer *peer = memory_checked(calloc(1, sizeof *peer));
     char *words[32] = { (char *)(uintptr_t)link->setup.program };
     for (int i = 0; i < 30 && link->setup.words[i]; i++)
         words[i + 1] = (char *)(uintptr_t)link->setup.words[i];
@@ -197,10 +196,8 @@ void slurm_link_say(struct slurm_link *link, const struct buf *line)
         uv_process_kill(&link->peer->process, SIGKILL);
         return;
     }
-    struct saying *saying = calloc(1, sizeof *saying);
-    char *bytes = malloc(line->count + 1);
-    if (!saying || !bytes)
-        abort();
+    struct saying *saying = memory_checked(calloc(1, sizeof *saying));
+    char *bytes = memory_checked(malloc(line->count + 1));
     memcpy(bytes, line->bytes, line->count);
     bytes[line->count] = '\n';
     saying->buf = uv_buf_init(bytes, (unsigned)line->count + 1);
@@ -217,9 +214,7 @@ int slurm_link_open(struct slurm_link **ret_link, const struct slurm_link_setup 
 {
     if (access(setup->program, X_OK) < 0)
         return error_set(err, -errno, "%s: %s", setup->program, strerror(errno));
-    struct slurm_link *link = calloc(1, sizeof *link);
-    if (!link)
-        abort();
+    struct slurm_link *link = memory_checked(calloc(1, sizeof *link));
     link->setup = *setup;
     link->wait_ms = AGAIN_MIN_MS;
     buf_init(&link->line, LINE_BYTES_MAX);

@@ -51,8 +51,8 @@ static void take_node(struct search *search, const struct json *node)
                                  strcmp(search->found[i].type, type) != 0))
         i++;
     if (i == search->count) {
-        search->found = grow(search->found, &search->room, search->count + 1,
-                             sizeof *search->found);
+        search->found = grow_array(search->found, &search->room, search->count + 1,
+                                   sizeof *search->found);
         struct found *found = &search->found[search->count++];
         *found = (struct found){ .gpus = 0 };
         snprintf(found->name, sizeof found->name, "%s", name);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/bits.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
@@ -110,11 +111,9 @@ static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
 void slurm_look_at_nodes(struct slurm *slurm, bool sure)
 {
     uint32_t count = slurm->setup.view->cluster->node_count;
-    uint64_t *ours = calloc(2 * (size_t)count + 1, sizeof *ours);
+    uint64_t *ours = memory_checked(calloc(2 * (size_t)count + 1, sizeof *ours));
     uint64_t *theirs = ours + count;
     int64_t again_ns = INT64_MAX;
-    if (!ours)
-        abort();
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
         for (uint32_t i = 0; i < entry->node_count; i++)
             (is_ours(entry) ? ours : theirs)[entry->nodes[i]] |= entry->gpus[i];
@@ -170,9 +169,8 @@ static bool find_seats(struct slurm_entry *entry)
     struct hold *hold = &entry->now;
     uint32_t nodes = entry->node_count ? entry->node_count : 1;
     free(hold->seats);
-    *hold = (struct hold){ .seats = calloc(nodes, sizeof *hold->seats) };
-    if (!hold->seats)
-        abort();
+    *hold =
+        (struct hold){ .seats = memory_checked(calloc(nodes, sizeof *hold->seats)) };
     for (uint32_t i = 0; i < entry->node_count; i++) {
         node_id node = entry->nodes[i];
         const struct slurm_host *host = &slurm->hosts[node];

@@ -63,20 +63,20 @@ static void add_member(struct elastic *elastic, const struct view *view, job_id 
     if (elastic->member_count == elastic->member_room)
         drop_ended_members(elastic, view);
     uint32_t want = elastic->member_count + 1;
-    elastic->members =
-        grow(elastic->members, &elastic->member_room, want, sizeof *elastic->members);
-    elastic->shares =
-        grow(elastic->shares, &elastic->share_room, want, sizeof *elastic->shares);
+    elastic->members = grow_array(elastic->members, &elastic->member_room, want,
+                                  sizeof *elastic->members);
+    elastic->shares = grow_array(elastic->shares, &elastic->share_room, want,
+                                 sizeof *elastic->shares);
     elastic->jobs =
-        grow(elastic->jobs, &elastic->job_room, want, sizeof *elastic->jobs);
+        grow_array(elastic->jobs, &elastic->job_room, want, sizeof *elastic->jobs);
     elastic->heap =
-        grow(elastic->heap, &elastic->heap_room, want, sizeof *elastic->heap);
-    elastic->shrinks =
-        grow(elastic->shrinks, &elastic->shrink_room, want, sizeof *elastic->shrinks);
+        grow_array(elastic->heap, &elastic->heap_room, want, sizeof *elastic->heap);
+    elastic->shrinks = grow_array(elastic->shrinks, &elastic->shrink_room, want,
+                                  sizeof *elastic->shrinks);
     elastic->grows =
-        grow(elastic->grows, &elastic->grow_room, want, sizeof *elastic->grows);
-    elastic->scratch =
-        grow(elastic->scratch, &elastic->scratch_room, want, sizeof *elastic->scratch);
+        grow_array(elastic->grows, &elastic->grow_room, want, sizeof *elastic->grows);
+    elastic->scratch = grow_array(elastic->scratch, &elastic->scratch_room, want,
+                                  sizeof *elastic->scratch);
     elastic->members[elastic->member_count++] =
         (struct elastic_member){ job, view->jobs[job].generation };
 }

@@ -21,6 +21,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/grow.h"
+#include "base/memory.h"
 
 #define LIBRARY "libClp.so.1"
 #define TOLERANCE 1e-10 /* of rows and reduced costs: our answers are good to 1e-6 */
@@ -57,7 +59,7 @@ static void load(void)
     if (whole)
         return;
     const char *said = dlerror();
-    why_not = strdup(said ? said : LIBRARY);
+    why_not = memory_text(said ? said : LIBRARY);
 }
 
 int lp_load(struct error *err)
@@ -94,16 +96,6 @@ struct lp {
     uint32_t iterations;
 };
 
-static void *grown(void *block, size_t count, size_t size)
-{
-    block = realloc(block, count * size);
-    if (!block) {
-        fprintf(stderr, "berth: out of memory (linear programme)\n");
-        abort();
-    }
-    return block;
-}
-
 struct lp *lp_new(void)
 {
     struct error err;
@@ -111,7 +103,7 @@ struct lp *lp_new(void)
         fprintf(stderr, "berth: %s\n", err.text);
         abort();
     }
-    struct lp *lp = grown(NULL, 1, sizeof *lp);
+    struct lp *lp = memory_resize(NULL, 1, sizeof *lp);
     *lp = (struct lp){ .model = clp.newModel() };
     clp.setLogLevel(lp->model, 0);
     clp.setPrimalTolerance(lp->model, TOLERANCE);
@@ -149,7 +141,7 @@ static void flush(struct lp *lp)
     if (lp->fresh_count > 0) {
         const double none = 0;
         const int column = 0;
-        int *starts = grown(NULL, lp->fresh_count + 1, sizeof *starts);
+        int *starts = memory_resize(NULL, lp->fresh_count + 1, sizeof *starts);
         memset(starts, 0, (lp->fresh_count + 1) * sizeof *starts);
         clp.addRows(lp->model, (int)lp->fresh_count, lp->fresh_lows, lp->fresh_highs,
                     starts, &column, &none);
@@ -170,10 +162,11 @@ uint32_t lp_add_row(struct lp *lp, double low, double high)
     if (lp->new_count > 0)
         flush(lp);
     if (lp->fresh_count == lp->fresh_max) {
-        lp->fresh_max = lp->fresh_max ? lp->fresh_max * 2 : 64;
-        lp->fresh_lows = grown(lp->fresh_lows, lp->fresh_max, sizeof *lp->fresh_lows);
+        lp->fresh_max = grow_room(lp->fresh_max, lp->fresh_count + 1);
+        lp->fresh_lows =
+            memory_resize(lp->fresh_lows, lp->fresh_max, sizeof *lp->fresh_lows);
         lp->fresh_highs =
-            grown(lp->fresh_highs, lp->fresh_max, sizeof *lp->fresh_highs);
+            memory_resize(lp->fresh_highs, lp->fresh_max, sizeof *lp->fresh_highs);
     }
     lp->fresh_lows[lp->fresh_count] = bound(low);
     lp->fresh_highs[lp->fresh_count++] = bound(high);
@@ -195,17 +188,17 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
                        uint32_t count, const uint32_t *rows, const double *coefficients)
 {
     if (lp->new_count == lp->new_max) {
-        lp->new_max = lp->new_max ? lp->new_max * 2 : 64;
-        lp->gains = grown(lp->gains, lp->new_max, sizeof *lp->gains);
-        lp->lows = grown(lp->lows, lp->new_max, sizeof *lp->lows);
-        lp->highs = grown(lp->highs, lp->new_max, sizeof *lp->highs);
-        lp->starts = grown(lp->starts, lp->new_max + 1, sizeof *lp->starts);
+        lp->new_max = grow_room(lp->new_max, lp->new_count + 1);
+        lp->gains = memory_resize(lp->gains, lp->new_max, sizeof *lp->gains);
+        lp->lows = memory_resize(lp->lows, lp->new_max, sizeof *lp->lows);
+        lp->highs = memory_resize(lp->highs, lp->new_max, sizeof *lp->highs);
+        lp->starts = memory_resize(lp->starts, lp->new_max + 1, sizeof *lp->starts);
     }
     if (lp->entry_count + count > lp->entry_max) {
-        lp->entry_max = (lp->entry_count + count) * 2;
-        lp->rows = grown(lp->rows, lp->entry_max, sizeof *lp->rows);
+        lp->entry_max = grow_room(lp->entry_max, lp->entry_count + count);
+        lp->rows = memory_resize(lp->rows, lp->entry_max, sizeof *lp->rows);
         lp->coefficients =
-            grown(lp->coefficients, lp->entry_max, sizeof *lp->coefficients);
+            memory_resize(lp->coefficients, lp->entry_max, sizeof *lp->coefficients);
     }
     lp->gains[lp->new_count] = -gain;
     lp->lows[lp->new_count] = bound(low);
@@ -266,7 +259,7 @@ enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
     }
     if (lp->row_count > lp->dual_max) {
         lp->dual_max = lp->row_count;
-        lp->duals = grown(lp->duals, lp->dual_max, sizeof *lp->duals);
+        lp->duals = memory_resize(lp->duals, lp->dual_max, sizeof *lp->duals);
     }
     const double *duals = clp.dualRowSolution(lp->model);
     for (uint32_t row = 0; row < lp->row_count; row++)

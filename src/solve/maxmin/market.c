@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "solve/maxmin/price_search.h"
 
 #define SAMPLE_SHIFT 3   /* each sample is one job in eight of the next               */
@@ -59,9 +60,7 @@ struct market {
 struct market *market_new(uint32_t type_count, const double *capacity,
                           uint32_t slot_max)
 {
-    struct market *market = calloc(1, sizeof *market);
-    if (!market)
-        abort();
+    struct market *market = memory_checked(calloc(1, sizeof *market));
     arena_init(&market->arena, 0);
     market->type_count = type_count;
     market->slot_max = slot_max;

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "solve/problem.h"
 #include "solve/maxmin/market.h"
 
@@ -36,18 +37,9 @@ struct market_classes {
     uint32_t idle_count;
 };
 
-static void *owned(void *block)
-{
-    if (!block) {
-        fprintf(stderr, "berth: out of memory (classes)\n");
-        abort();
-    }
-    return block;
-}
-
 struct market_classes *market_classes_new(void)
 {
-    return owned(calloc(1, sizeof(struct market_classes)));
+    return memory_checked(calloc(1, sizeof(struct market_classes)));
 }
 
 static void clear(struct market_classes *classes)
@@ -79,8 +71,8 @@ static void build(struct market_classes *classes, uint32_t type_count,
     memcpy(classes->capacity, capacity, type_count * sizeof *capacity);
     if (!apart) {
         size_t count = classes->slot_max;
-        classes->kinds = owned(calloc(count, sizeof *classes->kinds));
-        classes->idle = owned(calloc(count, sizeof *classes->idle));
+        classes->kinds = memory_checked(calloc(count, sizeof *classes->kinds));
+        classes->idle = memory_checked(calloc(count, sizeof *classes->idle));
     }
 }
 

@@ -18,7 +18,6 @@
  */
 #include "solve/maxmin/water_filling.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -26,6 +25,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "solve/maxmin/batch.h"
 #include "solve/maxmin/market.h"
 
@@ -99,9 +99,7 @@ static void set_rates(struct water_filler *filler, uint32_t job, const bool *clo
 struct water_filler *water_filler_new(const struct water_filling *filling,
                                       double tolerance)
 {
-    struct water_filler *filler = calloc(1, sizeof *filler);
-    if (!filler)
-        abort();
+    struct water_filler *filler = memory_checked(calloc(1, sizeof *filler));
     uint32_t n = filling->job_count, k = filling->type_count;
     bool closed[BATCH_TYPES_MAX];
     arena_init(&filler->arena, 0);

@@ -19,13 +19,13 @@
  */
 #include "solve/solve.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "solve/pairs/pairs_internal.h"
 
 #define NONE UINT32_MAX
@@ -509,8 +509,7 @@ int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
 
 struct pairs_solver *pairs_solver_new(void)
 {
-    struct pairs_solver *p = calloc(1, sizeof *p);
-    assert(p);
+    struct pairs_solver *p = memory_checked(calloc(1, sizeof *p));
     arena_init(&p->arena, 0);
     return p;
 }
