@@ -15,7 +15,6 @@
 #include "predict/curve.h"
 #include "model/event_record.h"
 #include "store/db.h"
-#include "store/eventlog.h"
 #include "store/store.h"
 
 #define EVENTS_MAX 6000  /* the newest; what came before is not told     */
@@ -220,7 +219,7 @@ static void read_event(struct story *story, const struct event_record *record)
 static void read_line(struct story *story, struct arena *arena, const char *line)
 {
     struct event_record record;
-    if (eventlog_read(line, strlen(line), arena, &record) < 0)
+    if (event_record_read(line, strlen(line), arena, &record) < 0)
         return;
     read_event(story, &record);
     story->event_count++;
@@ -251,7 +250,7 @@ static void put_attempt(struct buf *body, const struct story *story,
     put_time(body, "recalled", attempt->preempted_ns);
     put_time(body, "end", attempt->end_ns);
     if (attempt->seats)
-        eventlog_write_seats(body, attempt->seats, attempt->seat_count);
+        event_record_write_seats(body, attempt->seats, attempt->seat_count);
     if (attempt->type < story->cluster->type_count)
         json_write_text(body, "type", story->cluster->types[attempt->type].name);
     json_write_count(body, "gpus", attempt->gpus);

@@ -17,7 +17,6 @@
 #include "model/cluster.h"
 #include "model/event_record.h"
 #include "store/db.h"
-#include "store/eventlog.h"
 #include "store/store.h"
 
 #define SAMPLE_MS 5000
@@ -180,7 +179,7 @@ static void replay_events(struct occupancy *occupancy, struct db *db)
     while (db_next(query, NULL) == 1) {
         const char *line = db_get_text(query, 0), *class = db_get_text(query, 1);
         arena_reset(&arena);
-        if (eventlog_read(line, strlen(line), &arena, &record) < 0)
+        if (event_record_read(line, strlen(line), &arena, &record) < 0)
             continue;
         record.class = class && strcmp(class, "te") == 0 ? CLASS_TE : CLASS_BE;
         occupancy_apply(occupancy, &record);

@@ -26,7 +26,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "flowd/sse.h"
+#include "api/sse.h"
 #include "flowd/marker.h"
 #include "flowd/capabilities.h"
 #include "flowd/desired.h"

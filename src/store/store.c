@@ -19,7 +19,6 @@
 #include "model/event_record.h"
 #include "model/state.h"
 #include "store/db.h"
-#include "store/eventlog.h"
 #include "store/rows.h"
 #include "store/schema.h"
 
@@ -314,7 +313,7 @@ static void write_event(struct store *store, const struct view *view,
 {
     struct event_record record = event_record_make(++store->seq, view, event);
     buf_reset(&store->text);
-    eventlog_write(&store->text, view, &record);
+    event_record_write(&store->text, view, &record);
     struct db_query *query = store->add_event;
     db_int(query, 1, (int64_t)record.seq);
     db_int(query, 2, event->at_ns);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "flowd/sse.h"
+#include "api/sse.h"
 #include "flowd/dscp.h"
 #include "flowd/desired.h"
 

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "cmd/berth/gantt.h"
+#include "model/event_record.h"
 
 static struct json *parsed(const char *text)
 {
@@ -23,7 +24,7 @@ static void look(struct gantt *gantt, double at_s, int id, const char *jobs_text
                 : "[{\"name\":\"n\",\"type\":\"v\",\"gpus\":2,\"held\":[]}]",
              id);
     struct json *nodes = parsed(text), *jobs = parsed(jobs_text);
-    gantt_add(gantt, nodes, jobs, at_s);
+    gantt_update(gantt, nodes, jobs, at_s);
     json_free(nodes);
     json_free(jobs);
 }
@@ -73,6 +74,21 @@ static void after_a_long_absence_nothing_is_made_up(void **state)
     gantt_release(&gantt);
 }
 
+/* Between two updates the stream says what happens. */
+static void an_event_is_drawn_before_the_next_update(void **state)
+{
+    struct gantt gantt;
+    struct event_record stopped = { .job = 5 };
+    stopped.event = (struct event){ .kind = EVENT_STOPPED, .at_ns = 1002000000000 };
+    gantt_init(&gantt, 1);
+    look(&gantt, 1000, 5, "[]");
+    gantt_event(&gantt, &stopped);
+    look(&gantt, 1004, 0, "[]");
+    assert_drawn(&gantt, "n v 0            .......55... free\n");
+    gantt_release(&gantt);
+}
+
 RUN_CASES(TEST(time_goes_to_the_left),
           TEST(one_that_runs_already_is_seen_from_its_start),
-          TEST(after_a_long_absence_nothing_is_made_up));
+          TEST(after_a_long_absence_nothing_is_made_up),
+          TEST(an_event_is_drawn_before_the_next_update));

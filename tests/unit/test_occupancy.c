@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "metrics/occupancy.h"
 #include "model/event_record.h"
-#include "store/eventlog.h"
 
 #define KEPT 64 /* spans */
 #define S(seconds) ((seconds)*INT64_C(1000000000))
@@ -31,7 +30,7 @@ static int teardown(void **state)
 static void apply_line(const char *line)
 {
     struct event_record record;
-    if (eventlog_read(line, strlen(line), &arena, &record) == 0)
+    if (event_record_read(line, strlen(line), &arena, &record) == 0)
         occupancy_apply(&occupancy, &record);
 }
 

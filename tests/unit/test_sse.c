@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "flowd/sse.h"
+#include "api/sse.h"
 
 struct received {
     struct buf text;

@@ -37,11 +37,13 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "api/call.h"
+#include "api/sse.h"
 #include "cmd/berth/command.h"
 #include "cmd/berth/format.h"
 #include "cmd/berth/request_builder.h"
 #include "cmd/berth/request_source.h"
 #include "lab/scratch.h"
+#include "model/event_record.h"
 
 #define DEFAULT_PATTERN "[Ss]tep[ :=#]+([0-9]+)"
 #define LINE_BYTES_MAX 4096
@@ -50,7 +52,6 @@
 #define GRACE_S 30.0
 #define STEPS_ENOUGH 1e12 /* so that steps are those it reports, not seconds */
 #define SLACK_S 30.0      /* for berthd to react */
-#define EVENT_BYTES_MAX (1 << 20)
 
 static const struct flag check_flags[] = {
     { "grace", 0, "T", "time to leave after the warning; 30s" },
@@ -87,7 +88,8 @@ struct check {
     struct scratch scratch;
     struct call *stream;
     struct check_signs signs;
-    struct buf line; /* of the event stream, as it comes */
+    struct sse_parser events;
+    struct arena arena; /* of one event */
     struct json *evidence;
     struct error err; /* why the check could not be done; "": nothing went wrong */
     bool quiet;       /* --json */
@@ -303,9 +305,8 @@ static void on_started(struct check *check, double at, int64_t attempt)
     enter_phase(check, RUNS_AGAIN);
 }
 
-static void on_progress(struct check *check, const struct json *event)
+static void on_progress(struct check *check, double step)
 {
-    double step = json_number_or(event, "step", NAN);
     if (check->phase == RUNS || check->phase == WARNED)
         check->reached = fmax(check->reached, step);
     if (check->phase == RUNS && isnan(check->sign)) {
@@ -353,13 +354,12 @@ static void on_exit_after_warning(struct check *check, double at, int code)
                      check->signs.written_name);
 }
 
-static void on_stopped(struct check *check, const struct json *event)
+static void on_stopped(struct check *check, const struct event *event)
 {
     double first, last;
-    check->saved = json_number_or(event, "step", 0);
-    check->reached =
-        fmax(check->reached, json_number_or(event, "reached", check->saved));
-    json_as_flag(json_get(event, "clean"), &check->clean);
+    check->saved = isnan(event->steps) ? 0 : event->steps;
+    check->reached = fmax(check->reached, event->steps_reached);
+    check->clean = event->clean;
     if (check->reached == 0 &&
         signs_find_steps(&check->signs, 0, check->output_before, &first, &last))
         check->reached = last;
@@ -382,50 +382,49 @@ static void on_end(struct check *check, bool finished, int code)
     enter_phase(check, DONE);
 }
 
-static void on_event(struct check *check, const struct json *event)
+static void apply_event(struct check *check, const struct event *event)
 {
-    int64_t job = 0, attempt = 0, code = 0;
-    const char *kind = json_text_or(event, "kind", "");
-    double at = json_number_or(event, "at", NAN);
-    json_as_count(json_get(event, "job"), &job);
-    json_as_count(json_get(event, "attempt"), &attempt);
-    if ((uint64_t)job != check->victim)
-        return;
-    bool ended = json_as_count(json_get(event, "exit_code"), &code);
+    enum event_kind kind = event->kind;
+    double at = (double)event->at_ns * 1e-9;
+    bool ended =
+        kind == EVENT_STOPPED || kind == EVENT_FINISHED || kind == EVENT_FAILED;
     if (ended && check->phase == WARNED)
-        on_exit_after_warning(check, at, (int)code);
-    if (strcmp(kind, "started") == 0)
-        on_started(check, at, attempt);
-    else if (strcmp(kind, "progress") == 0)
-        on_progress(check, event);
-    else if (strcmp(kind, "recalled") == 0)
+        on_exit_after_warning(check, at, event->exit_code);
+    if (kind == EVENT_STARTED)
+        on_started(check, at, event->attempt);
+    else if (kind == EVENT_PROGRESS)
+        on_progress(check, event->steps);
+    else if (kind == EVENT_RECALLED)
         on_preempted(check, at);
     else if (ended && check->phase != WARNED)
-        on_end(check, strcmp(kind, "finished") == 0, (int)code);
-    else if (strcmp(kind, "stopped") == 0)
+        on_end(check, kind == EVENT_FINISHED, event->exit_code);
+    else if (kind == EVENT_STOPPED)
         on_stopped(check, event);
-    else if (ended || strcmp(kind, "lost") == 0)
+    else if (ended || kind == EVENT_LOST)
         enter_phase(
             check,
             DONE); /* it reports that it is done, and will not be started again */
 }
 
-/* Lines of the event stream; those that carry an event begin with "data:". */
+static void on_event(void *context, const char *name, const char *data, size_t count)
+{
+    struct check *check = context;
+    struct event_record record;
+    arena_reset(&check->arena);
+    if (event_record_read(data, count, &check->arena, &record) == 0 &&
+        record.job == check->victim)
+        apply_event(check, &record.event);
+}
+
+static void ignore_event(void *context, const char *why)
+{
+}
+
 static bool on_bytes(void *context, const char *bytes, size_t count)
 {
     struct check *check = context;
-    for (size_t i = 0; i < count; i++) {
-        if (bytes[i] != '\n') {
-            buf_add(&check->line, bytes + i, 1);
-            continue;
-        }
-        struct json *event = NULL;
-        if (check->line.count > 5 && memcmp(check->line.bytes, "data:", 5) == 0 &&
-            json_parse(check->line.bytes + 5, check->line.count - 5, &event, NULL) == 0)
-            on_event(check, event);
-        json_free(event);
-        buf_reset(&check->line);
-    }
+    struct sse_handler handler = { on_event, ignore_event, check };
+    sse_add(&check->events, bytes, count, &handler);
     return check->phase != DONE && !interrupted;
 }
 
@@ -730,11 +729,13 @@ static int check_run(const struct flags *flags)
     if (status)
         return status;
     check.evidence = json_new_array();
-    buf_init(&check.line, EVENT_BYTES_MAX);
+    sse_init(&check.events);
+    arena_init(&check.arena, 0);
     status = run_check(&check);
     signs_close(&check.signs);
     call_close(check.stream);
-    buf_release(&check.line);
+    sse_release(&check.events);
+    arena_release(&check.arena);
     json_free(check.evidence);
     return status;
 }

@@ -1,4 +1,4 @@
-/* gantt.c - a ring of slots of time per accelerator. */
+/* gantt.c - the spans of the last minutes, drawn in slots of time. */
 #include "cmd/berth/gantt.h"
 
 #include <math.h>
@@ -7,119 +7,257 @@
 
 #include "base/grow.h"
 #include "base/json.h"
+#include "base/units.h"
 #include "cmd/berth/format.h"
+#include "model/event_record.h"
 
 #define LABEL 16 /* characters before the bar */
+#define SPANS_KEPT 16384
 
 void gantt_init(struct gantt *gantt, double slot_s)
 {
     *gantt = (struct gantt){ .slot_s = slot_s };
+    occupancy_init(&gantt->occupancy, SPANS_KEPT);
 }
 
 void gantt_release(struct gantt *gantt)
 {
+    occupancy_release(&gantt->occupancy);
     free(gantt->rows);
+    free(gantt->first_row);
 }
 
-static uint64_t *slot_of(struct gantt_row *row, int64_t slot)
+void gantt_event(struct gantt *gantt, const struct event_record *record)
 {
-    return &row->held[slot % GANTT_SLOTS];
+    occupancy_apply(&gantt->occupancy, record);
 }
 
-static struct gantt_row *row_named(struct gantt *gantt, const char *name)
+static int64_t slot_at(const struct gantt *gantt, int64_t ns)
 {
-    for (uint32_t i = 0; i < gantt->row_count; i++)
-        if (strcmp(gantt->rows[i].name, name) == 0)
-            return &gantt->rows[i];
-    gantt->rows = grow_array(gantt->rows, &gantt->row_room, gantt->row_count + 1,
-                             sizeof *gantt->rows);
-    struct gantt_row *row = &gantt->rows[gantt->row_count++];
-    *row = (struct gantt_row){ .name = "" };
-    snprintf(row->name, sizeof row->name, "%.*s", GANTT_NAME, name);
-    return row;
+    return (int64_t)floor((double)ns / NS_PER_S / gantt->slot_s);
 }
 
-/* Slots that have passed since the last look are as they were then, if that is not too
- * long ago. */
-static void advance(struct gantt *gantt, int64_t slot)
+/* ---- what berthd says now ---- */
+
+/* The GPUs of one node that a job holds. */
+struct gantt_share {
+    uint64_t job;
+    struct seat seat;
+};
+
+struct gantt_shares {
+    struct gantt_share *list; /* by job, then by node */
+    uint32_t count, room;
+};
+
+static void add_share(struct gantt_shares *shares, uint64_t job, node_id node,
+                      uint32_t gpu)
 {
-    bool recent = gantt->last && slot - gantt->last < GANTT_SLOTS;
-    for (uint32_t i = 0; i < gantt->row_count; i++) {
-        struct gantt_row *row = &gantt->rows[i];
-        uint64_t before = recent ? *slot_of(row, gantt->last) : 0;
-        if (!recent)
-            memset(row->held, 0, sizeof row->held);
-        for (int64_t s = gantt->last + 1; recent && s <= slot; s++)
-            *slot_of(row, s) = before;
-        *slot_of(row, slot) = 0;
+    uint64_t bit = UINT64_C(1) << gpu;
+    for (uint32_t i = shares->count; i > 0 && shares->list[i - 1].seat.node == node;
+         i--)
+        if (shares->list[i - 1].job == job) {
+            shares->list[i - 1].seat.gpus |= bit;
+            return;
+        }
+    shares->list = grow_array(shares->list, &shares->room, shares->count + 1,
+                              sizeof *shares->list);
+    shares->list[shares->count++] =
+        (struct gantt_share){ .job = job, .seat = { .node = node, .gpus = bit } };
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+    const struct gantt_share *x = a, *y = b;
+    if (x->job != y->job)
+        return x->job < y->job ? -1 : 1;
+    return x->seat.node < y->seat.node ? -1 : x->seat.node > y->seat.node;
+}
+
+static void add_held(struct gantt_shares *shares, const struct json *held, node_id node)
+{
+    const struct json *jobs = json_get(held, "jobs");
+    uint32_t gpu = (uint32_t)json_number_or(held, "gpu", 0) % 64;
+    for (size_t i = 0; i < json_count(jobs); i++) {
+        int64_t job = 0;
+        if (json_as_count(json_item(jobs, i), &job) && job > 0)
+            add_share(shares, (uint64_t)job, node, gpu);
     }
-    gantt->last = slot;
+    if (json_count(jobs) == 0 && json_flag_at(held, "foreign"))
+        add_share(shares, GANTT_FOREIGN, node, gpu);
 }
 
-/* Since when a job that was never preempted has run; NAN if that is not known. */
-static double running_since(const struct json *jobs, uint64_t id)
+static void add_rows(struct gantt *gantt, const struct json *node)
+{
+    uint32_t gpus = (uint32_t)json_number_or(node, "gpus", 0);
+    gantt->first_row = grow_array(gantt->first_row, &gantt->node_room,
+                                  gantt->node_count + 1, sizeof *gantt->first_row);
+    gantt->first_row[gantt->node_count++] = gantt->row_count;
+    gantt->rows = grow_array(gantt->rows, &gantt->row_room, gantt->row_count + 64,
+                             sizeof *gantt->rows);
+    for (uint32_t g = 0; g < gpus && g < 64; g++) {
+        char name[GANTT_NAME + 64];
+        snprintf(name, sizeof name, "%.12s %.8s %u", json_text_or(node, "name", ""),
+                 json_text_or(node, "type", ""), g);
+        snprintf(gantt->rows[gantt->row_count++].name, GANTT_NAME + 1, "%.*s",
+                 GANTT_NAME, name);
+    }
+}
+
+static void read_nodes(struct gantt *gantt, const struct json *nodes,
+                       struct gantt_shares *shares)
+{
+    gantt->row_count = gantt->node_count = 0;
+    for (size_t n = 0; n < json_count(nodes); n++) {
+        const struct json *node = json_item(nodes, n), *held = json_get(node, "held");
+        add_rows(gantt, node);
+        for (size_t i = 0; i < json_count(held); i++)
+            add_held(shares, json_item(held, i), (node_id)n);
+    }
+    if (shares->count > 0)
+        qsort(shares->list, shares->count, sizeof *shares->list, compare_shares);
+}
+
+/* ---- events that explain it ---- */
+
+/* Since when a job that was never preempted has run; 'now_ns' if that is not known. */
+static int64_t find_start(const struct json *jobs, uint64_t id, int64_t now_ns)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json *job = json_item(jobs, i);
-        if (json_number_or(job, "id", 0) == (double)id)
-            return json_number_or(job, "preemptions", 0) > 0
-                       ? NAN
-                       : json_number_or(job, "start", NAN);
+        double start_s = json_number_or(job, "start", NAN);
+        if (json_number_or(job, "id", 0) != (double)id)
+            continue;
+        bool is_known =
+            json_number_or(job, "preemptions", 0) == 0 && start_s >= 0 && start_s < 9e9;
+        return is_known ? units_ns(start_s) : now_ns;
     }
-    return NAN;
+    return now_ns;
 }
 
-static void fill_back(struct gantt *gantt, struct gantt_row *row, uint64_t id,
-                      double since)
+static bool is_held(const struct occupancy *occupancy, const struct gantt_share *share,
+                    uint32_t count)
 {
-    if (isnan(since))
+    uint32_t spans = 0, same = 0;
+    for (const struct occupancy_span *span = occupancy_held(occupancy, share->job);
+         span; span = occupancy_next(occupancy, span), spans++)
+        for (uint32_t i = 0; i < count; i++)
+            same +=
+                share[i].seat.node == span->node && share[i].seat.gpus == span->gpus;
+    return same == count && spans == count;
+}
+
+/* A job holds these shares now, whatever it held before. */
+static void apply_start(struct gantt *gantt, const struct gantt_share *shares,
+                        uint32_t count, int64_t at_ns)
+{
+    struct seat *seats = calloc(count, sizeof *seats);
+    if (!seats)
         return;
-    int64_t from = (int64_t)floor(since / gantt->slot_s);
-    if (from <= gantt->last - GANTT_SLOTS)
-        from = gantt->last - GANTT_SLOTS + 1;
-    for (int64_t s = from; s < gantt->last; s++)
-        if (*slot_of(row, s) == 0)
-            *slot_of(row, s) = id;
+    for (uint32_t i = 0; i < count; i++)
+        seats[i] = shares[i].seat;
+    struct event_record record = { .job = shares->job };
+    record.event = (struct event){
+        .kind = EVENT_PLACED, .at_ns = at_ns, .seats = seats, .seat_count = count
+    };
+    gantt_event(gantt, &record);
+    record.event = (struct event){ .kind = EVENT_STARTED, .at_ns = at_ns };
+    gantt_event(gantt, &record);
+    free(seats);
 }
 
-static void add_node(struct gantt *gantt, const struct json *node,
-                     const struct json *jobs, bool first)
+static bool has_share(const struct gantt_shares *shares, uint64_t job)
 {
-    uint32_t gpus = (uint32_t)json_number_or(node, "gpus", 0);
-    const struct json *held = json_get(node, "held");
-    char name[GANTT_NAME + 64];
-    for (uint32_t g = 0; g < gpus && g < 64; g++) {
-        snprintf(name, sizeof name, "%.12s %.8s %u", json_text_or(node, "name", ""),
-                 json_text_or(node, "type", ""), g);
-        name[GANTT_NAME] = '\0';
-        row_named(gantt, name);
+    uint32_t low = 0, high = shares->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (shares->list[middle].job < job)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    for (size_t i = 0; i < json_count(held); i++) {
-        const struct json *one = json_item(held, i);
-        int64_t id = 0;
-        bool foreign = false;
-        snprintf(name, sizeof name, "%.12s %.8s %.0f", json_text_or(node, "name", ""),
-                 json_text_or(node, "type", ""), json_number_or(one, "gpu", 0));
-        name[GANTT_NAME] = '\0';
-        json_as_flag(json_get(one, "foreign"), &foreign);
-        json_as_count(json_item(json_get(one, "jobs"), 0), &id);
-        struct gantt_row *row = row_named(gantt, name);
-        *slot_of(row, gantt->last) = id ? (uint64_t)id : foreign ? GANTT_FOREIGN : 0;
-        if (first && id)
-            fill_back(gantt, row, (uint64_t)id, running_since(jobs, (uint64_t)id));
-    }
+    return low < shares->count && shares->list[low].job == job;
 }
 
-void gantt_add(struct gantt *gantt, const struct json *nodes, const struct json *jobs,
-               double now_s)
+/* Jobs that hold nothing any more have stopped. */
+static void apply_stops(struct gantt *gantt, const struct gantt_shares *shares,
+                        int64_t at_ns)
 {
-    bool first = gantt->last == 0;
-    advance(gantt, (int64_t)floor(now_s / gantt->slot_s));
-    for (size_t i = 0; i < json_count(nodes); i++)
-        add_node(gantt, json_item(nodes, i), jobs, first);
+    struct occupancy *occupancy = &gantt->occupancy;
+    for (uint32_t i = occupancy_first(occupancy); i < occupancy->count; i++) {
+        const struct occupancy_span *span = occupancy_at(occupancy, i);
+        if (span->start_ns < 0 || span->end_ns >= 0 || has_share(shares, span->job))
+            continue;
+        struct event_record record = { .job = span->job };
+        record.event = (struct event){ .kind = EVENT_STOPPED, .at_ns = at_ns };
+        gantt_event(gantt, &record);
+    }
 }
 
-/* A job's last digit on its colour; neighbours differ more often than not. */
+void gantt_update(struct gantt *gantt, const struct json *nodes,
+                  const struct json *jobs, double now_s)
+{
+    struct gantt_shares shares = { 0 };
+    int64_t now_ns = units_ns(now_s), slot = slot_at(gantt, now_ns);
+    bool is_first = gantt->last == 0;
+    if (slot - gantt->last >= GANTT_SLOTS) { /* of the time between nothing is known */
+        occupancy_release(&gantt->occupancy);
+        occupancy_init(&gantt->occupancy, SPANS_KEPT);
+    }
+    gantt->last = slot;
+    read_nodes(gantt, nodes, &shares);
+    apply_stops(gantt, &shares, now_ns);
+    for (uint32_t i = 0, end; i < shares.count; i = end) {
+        const struct gantt_share *share = &shares.list[i];
+        for (end = i + 1; end < shares.count && shares.list[end].job == share->job;)
+            end++;
+        if (!is_held(&gantt->occupancy, share, end - i))
+            apply_start(gantt, share, end - i,
+                        is_first ? find_start(jobs, share->job, now_ns) : now_ns);
+    }
+    free(shares.list);
+}
+
+/* ---- drawing ---- */
+
+/* The cells of a chart: which job, by row and slot; 0: none. */
+struct gantt_cells {
+    uint64_t *held;
+    uint32_t rows, slots;
+    int64_t first; /* number of the first slot */
+};
+
+static void fill_row(const struct gantt_cells *cells, uint32_t row, int64_t from,
+                     int64_t to, const struct occupancy_span *span, bool is_shared)
+{
+    for (int64_t slot = from < 0 ? 0 : from; slot < to && slot < cells->slots; slot++) {
+        uint64_t *cell = &cells->held[(size_t)row * cells->slots + (size_t)slot];
+        if (*cell == 0 || !is_shared)
+            *cell = span->job;
+    }
+}
+
+/* A span fills the slots from the one it starts in to the one before it ends. */
+static void fill_span(const struct gantt *gantt, const struct gantt_cells *cells,
+                      const struct occupancy_span *span)
+{
+    int64_t from = slot_at(gantt, span->start_ns) - cells->first;
+    int64_t to =
+        span->end_ns < 0 ? cells->slots : slot_at(gantt, span->end_ns) - cells->first;
+    if (span->start_ns < 0 || span->node >= gantt->node_count)
+        return;
+    uint32_t node_end = span->node + 1 < gantt->node_count
+                            ? gantt->first_row[span->node + 1]
+                            : gantt->row_count;
+    for (uint64_t left = span->gpus; left; left &= left - 1) {
+        uint32_t gpu = (uint32_t)__builtin_ctzll(left);
+        uint32_t row = gantt->first_row[span->node] + gpu;
+        if (row < node_end && row < cells->rows)
+            fill_row(cells, row, from, to, span, span->shared >> gpu & 1);
+    }
+}
+
+/* A job's last digit in a colour of its own: jobs side by side mostly differ. */
 static void print_slot(uint64_t held, bool colour, FILE *file)
 {
     static const char *const colours[] = { "42", "44", "45", "46", "43", "41" };
@@ -131,13 +269,13 @@ static void print_slot(uint64_t held, bool colour, FILE *file)
         fputc(mark, file);
 }
 
-static void print_row(const struct gantt *gantt, const struct gantt_row *row,
-                      uint32_t slots, bool colour, FILE *file)
+static void print_row(const char *name, const uint64_t *held, uint32_t slots,
+                      bool colour, FILE *file)
 {
-    uint64_t now = row->held[gantt->last % GANTT_SLOTS];
-    fprintf(file, "%-*.*s ", LABEL, LABEL, row->name);
-    for (int64_t s = gantt->last - (int64_t)slots + 1; s <= gantt->last; s++)
-        print_slot(s > 0 ? row->held[s % GANTT_SLOTS] : 0, colour, file);
+    uint64_t now = held[slots - 1];
+    fprintf(file, "%-*.*s ", LABEL, LABEL, name);
+    for (uint32_t i = 0; i < slots; i++)
+        print_slot(held[i], colour, file);
     if (now == GANTT_FOREIGN)
         fputs(" foreign\n", file);
     else if (now)
@@ -157,8 +295,19 @@ void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,
                                                  : 0;
     fprintf(file, "%-*s last %s\n", LABEL, "ACCELERATOR",
             format_duration(span, sizeof span, slots * gantt->slot_s));
+    struct gantt_cells cells = { .rows = shown,
+                                 .slots = slots,
+                                 .first = gantt->last - (int64_t)slots + 1 };
+    cells.held = calloc((size_t)shown * slots + 1, sizeof *cells.held);
+    if (!cells.held)
+        return;
+    for (uint32_t i = occupancy_first(&gantt->occupancy); i < gantt->occupancy.count;
+         i++)
+        fill_span(gantt, &cells, occupancy_at(&gantt->occupancy, i));
     for (uint32_t i = 0; i < shown; i++)
-        print_row(gantt, &gantt->rows[i], slots, colour, file);
+        print_row(gantt->rows[i].name, cells.held + (size_t)i * slots, slots, colour,
+                  file);
+    free(cells.held);
     if (shown < gantt->row_count)
         fprintf(file, "… and %u more\n", gantt->row_count - shown);
 }

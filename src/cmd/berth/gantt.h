@@ -1,38 +1,46 @@
-/* gantt.h - who held which accelerator in the last minutes, a line each, in a terminal. */
+/* gantt.h - which job held which GPU in the last minutes, a line each, in a terminal. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "metrics/occupancy.h"
+
+struct event_record;
 struct json;
 
-#define GANTT_SLOTS 240 /* of time that are remembered */
+#define GANTT_SLOTS 240 /* of time that are drawn at most */
 #define GANTT_NAME 24
 
 struct gantt_row {
-    char name[GANTT_NAME + 1];  /* node and number, and type */
-    uint64_t held[GANTT_SLOTS]; /* which job, by slot; 0: nobody; GANTT_FOREIGN */
+    char name[GANTT_NAME + 1]; /* node, type, and number of the GPU */
 };
 
-#define GANTT_FOREIGN UINT64_MAX
+#define GANTT_FOREIGN UINT64_MAX /* stands for a job: processes that are not Berth's */
 
 struct gantt {
     double slot_s; /* how long a slot is */
     int64_t last;  /* the newest slot's number since 1970; 0: none yet */
-    struct gantt_row *rows;
+    struct occupancy occupancy;
+    struct gantt_row *rows; /* node by node */
     uint32_t row_count, row_room;
+    uint32_t *first_row; /* by node */
+    uint32_t node_count, node_room;
 };
 
 void gantt_init(struct gantt *gantt, double slot_s);
 void gantt_release(struct gantt *gantt);
 
 /*
- * Write down what "nodes" says at 'now_s'.  'jobs' tells since when those that run do, so
- * that a chart that was just opened is not empty.
+ * Make the chart agree with what "nodes" says at 'now_s'.  'jobs' says since when jobs run,
+ * so that a chart that was just opened is not empty.
  */
-void gantt_add(struct gantt *gantt, const struct json *nodes, const struct json *jobs,
-               double now_s);
+void gantt_update(struct gantt *gantt, const struct json *nodes,
+                  const struct json *jobs, double now_s);
+
+/* Apply an event of the stream, between two updates. */
+void gantt_event(struct gantt *gantt, const struct event_record *record);
 
 /* At most 'row_max' rows, 'width' characters wide; the newest moment at the right. */
 void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,

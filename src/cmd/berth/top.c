@@ -8,11 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/sse.h"
+#include "base/arena.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/gantt.h"
 #include "cmd/berth/job_table.h"
 #include "cmd/berth/terminal.h"
+#include "model/event_record.h"
 
 #define SLOT_S 2.0     /* of the chart */
 #define SOONEST_S 0.25 /* between two looks, however much happens */
@@ -25,10 +29,12 @@ static const struct flag top_flags[] = {
 };
 
 struct top {
-    struct call *call; /* for questions while the other one streams */
+    struct call *call; /* for requests while the other connection streams */
+    struct sse_parser stream;
+    struct arena arena; /* of one event */
     struct gantt gantt;
-    double looked_s;
-    bool news; /* something happened since */
+    double drawn_s;
+    bool has_changed; /* an event arrived since */
     bool done;
     bool away;
 };
@@ -127,8 +133,8 @@ static void draw(struct top *top)
     bool colour = terminal_has_colours(stdout);
     print_head(file, server, top->away);
     if (!top->away)
-        gantt_add(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
-                  clock_read_s(CLOCK_REALTIME));
+        gantt_update(&top->gantt, json_get(nodes, "nodes"), json_get(jobs, "jobs"),
+                     clock_read_s(CLOCK_REALTIME));
     gantt_print(&top->gantt, file, size.ws_col, size.ws_row / 2, colour);
     fputc('\n', file);
     job_table_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
@@ -148,19 +154,38 @@ static bool on_idle(void *context)
     while (read(STDIN_FILENO, &key, 1) == 1)
         top->done |= key == 'q' || key == 'Q';
     top->done |= ended;
-    double now = clock_read_s(CLOCK_REALTIME), since = now - top->looked_s;
+    double now = clock_read_s(CLOCK_REALTIME), since = now - top->drawn_s;
     if (!top->done &&
-        (since >= LATEST_S || since < 0 || (top->news && since >= SOONEST_S))) {
-        top->looked_s = now;
-        top->news = false;
+        (since >= LATEST_S || since < 0 || (top->has_changed && since >= SOONEST_S))) {
+        top->drawn_s = now;
+        top->has_changed = false;
         draw(top);
     }
     return !top->done;
 }
 
-static bool on_event(void *context, const char *bytes, size_t count)
+/* Times are by our clock, like those of the updates: berthd's may differ. */
+static void on_event(void *context, const char *name, const char *data, size_t count)
 {
-    ((struct top *)context)->news = true;
+    struct top *top = context;
+    struct event_record record;
+    arena_reset(&top->arena);
+    if (event_record_read(data, count, &top->arena, &record) < 0)
+        return;
+    record.event.at_ns = units_ns(clock_read_s(CLOCK_REALTIME));
+    gantt_event(&top->gantt, &record);
+}
+
+static void ignore_event(void *context, const char *why)
+{
+}
+
+static bool on_bytes(void *context, const char *bytes, size_t count)
+{
+    struct top *top = context;
+    struct sse_handler handler = { on_event, ignore_event, top };
+    sse_add(&top->stream, bytes, count, &handler);
+    top->has_changed = true;
     return true;
 }
 
@@ -182,14 +207,19 @@ static int top_run(const struct flags *flags)
         return command_status(flags, r, &err);
     }
     gantt_init(&top.gantt, SLOT_S);
+    sse_init(&top.stream);
+    arena_init(&top.arena, 0);
     status = take_screen(flags);
-    struct call_stream stream = { on_event, on_idle, &top };
+    struct call_stream stream = { on_bytes, on_idle, &top };
     while (status == 0 && on_idle(&top)) {
+        sse_reset(&top.stream);
         call_stream(events, "/v1/events", &stream, NULL);
         if (!top.done) /* berthd went away: look again, not too often */
             nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
     }
     gantt_release(&top.gantt);
+    sse_release(&top.stream);
+    arena_release(&top.arena);
     call_close(events);
     call_close(top.call);
     return status;

@@ -7,7 +7,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "model/event_record.h"
-#include "store/eventlog.h"
 
 static struct world w;
 static struct buf line;
@@ -30,8 +29,8 @@ static struct event_record write_and_read(const struct event *event)
 {
     struct event_record written = event_record_make(7, &w.state.view, event), read;
     buf_reset(&line);
-    eventlog_write(&line, &w.state.view, &written);
-    assert_int_equal(eventlog_read(line.bytes, line.count, &w.arena, &read), 0);
+    event_record_write(&line, &w.state.view, &written);
+    assert_int_equal(event_record_read(line.bytes, line.count, &w.arena, &read), 0);
     assert_int_equal(read.seq, 7);
     assert_int_equal(read.job, written.job);
     assert_int_equal(read.beneficiary, written.beneficiary);

@@ -1,5 +1,5 @@
 /* sse.c - parse server-sent events from bytes as they arrive. */
-#include "flowd/sse.h"
+#include "api/sse.h"
 
 #include <stdio.h>
 #include <string.h>
