@@ -4,7 +4,7 @@
  *
  *     make bench        prints both and their ratio, as 'berth bench' prints its rows
  */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -105,16 +105,16 @@ static const struct policy policy_resort = {
 
 /* --- both ------------------------------------------------------------------------------ */
 
-static double time_of(struct run_setup *setup, const struct policy *policy)
+static double time_of(struct engine_run_setup *setup, const struct policy *policy)
 {
-    struct run run;
+    struct engine_run run;
     setup->policy = policy;
     double begin_s = clock_cpu_s();
-    run_play(&run, setup);
+    engine_run_play(&run, setup);
     double took_s = clock_cpu_s() - begin_s;
     if (run.ended != run.accepted)
         printf("%s: only %u of %u jobs ended\n", policy->name, run.ended, run.accepted);
-    run_release(&run);
+    engine_run_release(&run);
     return took_s;
 }
 
@@ -139,12 +139,12 @@ int main(void)
         spec->id = count;
     }
     workload_close(workload);
-    struct run_setup setup = { .cluster = &cluster,
-                               .specs = specs,
-                               .spec_count = count,
-                               .seed = 1,
-                               .unchecked = true,
-                               .turns_max = UINT32_MAX };
+    struct engine_run_setup setup = { .cluster = &cluster,
+                                      .specs = specs,
+                                      .spec_count = count,
+                                      .seed = 1,
+                                      .unchecked = true,
+                                      .turns_max = UINT32_MAX };
     double indexed_s = time_of(&setup, &policy_srtf);
     double resort_s = time_of(&setup, &policy_resort);
     printf("%-34s %12.4g %-12s\n", "replay_40k.srtf", indexed_s, "s");

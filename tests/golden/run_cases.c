@@ -15,7 +15,7 @@
  * it declares; 0s: it does not say), 'trial', 'fails'.  Expected are all events of these kinds: submitted, rejected,
  * started, stopped, finished, failed, lost, dropped, node_down, node_up.
  */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -233,7 +233,7 @@ static void play(void **state)
     struct cluster cluster;
     const struct policy *policy = NULL;
     const char *settings = NULL;
-    struct run run;
+    struct engine_run run;
     assert_non_null(golden);
     arena_init(&golden->arena, 0);
     buf_init(&golden->expected, 1 << 16);
@@ -243,21 +243,21 @@ static void play(void **state)
         policy_parse(golden->policy, &policy, &settings, &err) < 0)
         fail_msg("%s: %s", golden->path, err.text);
 
-    run_play(&run,
-             &(struct run_setup){ .cluster = &cluster,
-                                  .policy = policy,
-                                  .settings = settings,
-                                  .specs = golden->specs,
-                                  .spec_count = golden->job_count,
-                                  .beliefs = golden->beliefs,
-                                  .outages = golden->outages,
-                                  .outage_count = golden->outage_count,
-                                  .listener = { .event = note, .self = golden } });
+    engine_run_play(&run, &(struct engine_run_setup){
+                              .cluster = &cluster,
+                              .policy = policy,
+                              .settings = settings,
+                              .specs = golden->specs,
+                              .spec_count = golden->job_count,
+                              .beliefs = golden->beliefs,
+                              .outages = golden->outages,
+                              .outage_count = golden->outage_count,
+                              .listener = { .event = note, .self = golden } });
 
     if (strcmp(golden->happened.bytes, golden->expected.bytes) != 0)
         fail_msg("%s: expected\n%sbut it was\n%s", golden->path, golden->expected.bytes,
                  golden->happened.bytes);
-    run_release(&run);
+    engine_run_release(&run);
     buf_release(&golden->expected);
     buf_release(&golden->happened);
     arena_release(&golden->arena);

@@ -3,7 +3,7 @@
  * more than its cost wherever a preemption is made, and with free preemptions never
  * the worse choice.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include <math.h>
 
@@ -229,16 +229,16 @@ static void draw_specs(struct job_spec *specs, struct rng *rng, double gap_s,
 static double total_s(const struct policy *policy, const struct job_spec *specs,
                       const struct cluster *cluster)
 {
-    struct run run;
-    struct run_setup setup = { .cluster = cluster,
-                               .policy = policy,
-                               .specs = specs,
-                               .spec_count = RUN_JOBS,
-                               .unchecked = true };
-    run_play(&run, &setup);
+    struct engine_run run;
+    struct engine_run_setup setup = { .cluster = cluster,
+                                      .policy = policy,
+                                      .specs = specs,
+                                      .spec_count = RUN_JOBS,
+                                      .unchecked = true };
+    engine_run_play(&run, &setup);
     assert_int_equal(run.ended, run.accepted);
     double sum_s = run.metrics.live_s;
-    run_release(&run);
+    engine_run_release(&run);
     return sum_s;
 }
 

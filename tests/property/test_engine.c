@@ -4,15 +4,15 @@
  * faults.  The books are checked after every event, and everything comes to its end once
  * the policy turns reasonable.
  */
-#include "support/wild.h"
-#include "support/worlds.h"
+#include "support/fuzz_policy.h"
+#include "support/random_world.h"
 
 #ifndef SEEDS
 #define SEEDS 150
 #endif
 #define JOBS 40
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },  { .jobs = JOBS },
     { .jobs = JOBS, .sets = true },   { .jobs = JOBS, .stays = true },
     { .jobs = JOBS, .faults = true },
@@ -30,7 +30,7 @@ struct seen {
     uint64_t ended_at_once; /* two whose leases end together                */
     int64_t done_ns;
     job_id done, renewed;
-    const struct run *run;
+    const struct engine_run *run;
 };
 
 /* Accelerators that somebody sits on, those of two who share counted once. */
@@ -89,13 +89,13 @@ static void whatever_is_ordered_the_books_add_up(void **state)
     struct seen seen = { { 0 } };
     FOR_EVERY_SEED(seed, SEEDS)
     {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         seen.run = &run;
-        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
-        world.setup.policy = &policy_wild;
+        random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
+        world.setup.policy = &policy_fuzz;
         world.setup.listener = (struct listener){ .event = see, .self = &seen };
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         seen.refused += run.engine.refused_count;
         seen.decided += run.engine.decision_count;
 
@@ -106,8 +106,8 @@ static void whatever_is_ordered_the_books_add_up(void **state)
         }
         for (uint32_t id = 1; id <= JOBS; id++)
             assert_true(run.ends[id] <= 1);
-        run_release(&run);
-        worlds_release(&world);
+        engine_run_release(&run);
+        random_world_release(&world);
     }
     if (getenv("BERTH_SEED"))
         return;

@@ -3,8 +3,8 @@
  * network: the books add up and no link is overfull after every event, every job ends
  * once, the same seed gives the same run, and deciding allocates nothing.
  */
-#include "support/counting.h"
-#include "support/worlds.h"
+#include "support/alloc_count.h"
+#include "support/random_world.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,9 +25,9 @@ static const struct flow_policy *watched;
 static int watched_decide(void *self, const struct view *view, struct flow_plan *plan,
                           struct error *err)
 {
-    counting_now = true;
+    alloc_count_on = true;
     int r = watched->decide(self, view, plan, err);
-    counting_now = false;
+    alloc_count_on = false;
     return r;
 }
 
@@ -37,13 +37,13 @@ static struct flow_policy watch(const struct flow_policy *flow)
     watched = flow;
     if (flow->decide)
         copy.decide = watched_decide;
-    counting_found = 0;
+    alloc_count_calls = 0;
     return copy;
 }
 
 /* --- worlds --------------------------------------------------------------------------- */
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true, .distinct_times = true },
     { .jobs = JOBS },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
@@ -52,7 +52,7 @@ static const struct worlds_setup kinds[] = {
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 /* Links, some of them dead where jobs may be lost anyway, and jobs that use them. */
-static void add_network(struct worlds *world, struct rng *rng, bool dead)
+static void add_network(struct random_world *world, struct rng *rng, bool dead)
 {
     for (node_id n = 0; n < world->cluster.node_count; n++)
         world->cluster.nodes[n].link_bps =
@@ -77,7 +77,7 @@ static void add_network(struct worlds *world, struct rng *rng, bool dead)
     }
 }
 
-static struct run run;
+static struct engine_run run;
 
 static void check_network(void *self, const struct view *view,
                           const struct event *event)
@@ -95,17 +95,17 @@ struct outcome {
 static struct outcome play(uint64_t seed, const struct flow_policy *flow,
                            const struct policy *policy, const char *settings)
 {
-    struct worlds world;
+    struct random_world world;
     struct rng rng;
-    const struct worlds_setup *kind = &kinds[seed % KINDS];
-    worlds_make(&world, kind, seed);
+    const struct random_world_setup *kind = &kinds[seed % KINDS];
+    random_world_make(&world, kind, seed);
     rng_init(&rng, seed, "network");
     add_network(&world, &rng, kind->faults);
     world.setup.policy = policy;
     world.setup.flow = flow;
     world.setup.flow_settings = settings;
     world.setup.listener = (struct listener){ .event = check_network };
-    run_play(&run, &world.setup);
+    engine_run_play(&run, &world.setup);
     struct outcome outcome = { .hash = run.hash,
                                .ended = run.ended,
                                .accepted = run.accepted,
@@ -115,8 +115,8 @@ static struct outcome play(uint64_t seed, const struct flow_policy *flow,
     for (uint32_t id = 1; id <= JOBS; id++)
         assert_true(run.ends[id] <= 1);
     assert_int_equal(run.engine.flow_refused_count, 0);
-    run_release(&run);
-    worlds_release(&world);
+    engine_run_release(&run);
+    random_world_release(&world);
     return outcome;
 }
 
@@ -137,7 +137,7 @@ static void check_flow(uint64_t seed, const struct flow_policy *flow, uint32_t n
                   policy->name);
     struct flow_policy copy = watch(flow);
     struct outcome once = play(seed, &copy, policy, settings);
-    assert_int_equal(counting_found, 0);
+    assert_int_equal(alloc_count_calls, 0);
     assert_int_equal(once.ended + once.live, once.accepted);
     if (!kinds[seed % KINDS].faults) {
         assert_false(once.gave_up);

@@ -2,7 +2,7 @@
  * Each policy against a plain version, which keeps nothing from one decision to the
  * next and examines everything every time: same world, same events.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include <math.h>
 #include <string.h>
@@ -457,35 +457,35 @@ struct judge {
     bool exact; /* compare every event, not only which job ran when */
 };
 
-static void compare(const struct judge *judge, const struct worlds_setup *kinds,
+static void compare(const struct judge *judge, const struct random_world_setup *kinds,
                     uint32_t kind_count)
 {
     struct policy naive = { .name = "naive", .self_size = 8, .decide = judge->decide };
     FOR_EACH_SEED(seed, SEEDS)
     {
-        struct worlds world;
-        struct run real, stupid;
-        worlds_make(&world, &kinds[seed.now % kind_count], seed.now);
+        struct random_world world;
+        struct engine_run real, stupid;
+        random_world_make(&world, &kinds[seed.now % kind_count], seed.now);
         world.setup.unchecked = true;
         world.setup.policy = judge->policy;
         world.setup.settings = judge->settings;
-        run_play(&real, &world.setup);
+        engine_run_play(&real, &world.setup);
         world.setup.policy = &naive;
         world.setup.settings = NULL;
-        run_play(&stupid, &world.setup);
+        engine_run_play(&stupid, &world.setup);
 
         assert_true(real.ended > 0 || world.setup.faults.mtbf_ns);
         assert_false(real.gave_up != stupid.gave_up);
         assert_true(real.outcome == stupid.outcome);
         if (judge->exact)
             assert_true(real.hash == stupid.hash);
-        run_release(&real);
-        run_release(&stupid);
-        worlds_release(&world);
+        engine_run_release(&real);
+        engine_run_release(&stupid);
+        random_world_release(&world);
     }
 }
 
-static const struct worlds_setup any[] = {
+static const struct random_world_setup any[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
@@ -494,7 +494,7 @@ static const struct worlds_setup any[] = {
 };
 
 /* Clusters where the speed of a running job says nothing about its work. */
-static const struct worlds_setup one_speed[] = {
+static const struct random_world_setup one_speed[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .one_speed = true },
     { .jobs = JOBS, .one_speed = true, .wrong_estimates = true, .unknown_work = true },
@@ -502,7 +502,7 @@ static const struct worlds_setup one_speed[] = {
     { .jobs = JOBS, .one_speed = true, .faults = true },
 };
 
-static const struct worlds_setup one_node[] = {
+static const struct random_world_setup one_node[] = {
     { .jobs = JOBS, .plain = true, .one_node = true, .distinct_times = true },
     { .jobs = JOBS, .one_node = true, .distinct_times = true },
     { .jobs = JOBS,

@@ -2,7 +2,7 @@
  * The ledger against the metrics: what preemptions cost, entry by entry, is what the
  * summary books to preemption, in every world and under every policy.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include "metrics/ledger.h"
 
@@ -11,7 +11,7 @@
 #endif
 #define JOBS 60
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
@@ -38,15 +38,15 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         struct pen pen = { 0 };
         arena_init(&pen.arena, 0);
-        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = *p;
         world.setup.unchecked = true;
         world.setup.listener = (struct listener){ .event = write_down, .self = &pen };
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         ledger_end(&pen.ledger, &run.engine.state.view, run.engine.state.job_count);
 
         const struct metrics *metrics = &run.metrics;
@@ -61,8 +61,8 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
         assert_true(pen.ledger.wait_saved_s >= 0);
 
         ledger_release(&pen.ledger);
-        run_release(&run);
-        worlds_release(&world);
+        engine_run_release(&run);
+        random_world_release(&world);
         arena_release(&pen.arena);
     }
 }

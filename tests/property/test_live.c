@@ -4,8 +4,8 @@
  * the engine is thrown away and built again from the store.  The books add up after every
  * event, every job ends once, and after a rebuilding everything is as it was.
  */
-#include "support/wild.h"
-#include "support/worlds.h"
+#include "support/fuzz_policy.h"
+#include "support/random_world.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 #define SECOND INT64_C(1000000000)
 #define DEEDS_MAX 120 /* then everybody is reasonable, and all must come to its end */
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .impossible = true },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
@@ -70,7 +70,7 @@ static int64_t people_next_ns(void *self)
 }
 
 /* Some are submitted with the wish to be held. */
-static void people_arrives(void *self, struct run *run, struct job *job)
+static void people_arrives(void *self, struct engine_run *run, struct job *job)
 {
     struct people *people = self;
     if (people->left > 0 && rng_below(&people->rng, 6) == 0)
@@ -88,19 +88,20 @@ static job_id any(struct people *people, const struct state *state, bool seated)
     return JOB_NONE;
 }
 
-static void cancel(struct people *people, struct run *run, job_id id, int64_t now_ns)
+static void cancel(struct people *people, struct engine_run *run, job_id id,
+                   int64_t now_ns)
 {
     if (id == JOB_NONE)
         return;
     const struct job *job = &run->engine.state.jobs[id];
     people->cancelled[job->state]++;
     people->moving += job_seated(job) && job->next.count > 0;
-    run_say(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
+    engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
     if (rng_below(&people->rng, 4) == 0) /* they are impatient */
-        run_say(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
+        engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
 }
 
-static void change(struct people *people, struct run *run, int64_t now_ns)
+static void change(struct people *people, struct engine_run *run, int64_t now_ns)
 {
     struct rng *rng = &people->rng;
     const struct state *state = &run->engine.state;
@@ -119,20 +120,21 @@ static void change(struct people *people, struct run *run, int64_t now_ns)
     if (rng_below(rng, 3) == 0)
         spec->deadline_ns = now_ns + (int64_t)rng_below(rng, 1000) * SECOND;
     if (waits)
-        run_say(run, EVENT_HELD, id, now_ns);
-    run_say(run, EVENT_CHANGED, id, now_ns)->spec = spec;
+        engine_run_add_event(run, EVENT_HELD, id, now_ns);
+    engine_run_add_event(run, EVENT_CHANGED, id, now_ns)->spec = spec;
     if (waits)
-        run_say(run, EVENT_RELEASED, id, now_ns);
+        engine_run_add_event(run, EVENT_RELEASED, id, now_ns);
 }
 
-static void set_foreign(struct run *run, node_id node, uint64_t gpus, int64_t now_ns)
+static void set_foreign(struct engine_run *run, node_id node, uint64_t gpus,
+                        int64_t now_ns)
 {
-    struct event *event = run_say(run, EVENT_FOREIGN, JOB_NONE, now_ns);
+    struct event *event = engine_run_add_event(run, EVENT_FOREIGN, JOB_NONE, now_ns);
     event->node = node;
     event->gpus = gpus;
 }
 
-static void take_gpus(struct people *people, struct run *run, int64_t now_ns)
+static void take_gpus(struct people *people, struct engine_run *run, int64_t now_ns)
 {
     const struct cluster *cluster = run->setup->cluster;
     node_id node = rng_below(&people->rng, cluster->node_count);
@@ -141,16 +143,16 @@ static void take_gpus(struct people *people, struct run *run, int64_t now_ns)
     set_foreign(run, node, all & rng_below(&people->rng, 256), now_ns);
 }
 
-static void release_all(struct run *run, int64_t now_ns)
+static void release_all(struct engine_run *run, int64_t now_ns)
 {
     for (job_id id = 0; id < run->engine.state.job_count; id++)
         if (run->engine.state.jobs[id].state == JOB_HELD)
-            run_say(run, EVENT_RELEASED, id, now_ns);
+            engine_run_add_event(run, EVENT_RELEASED, id, now_ns);
     for (node_id n = 0; n < run->setup->cluster->node_count; n++)
         set_foreign(run, n, 0, now_ns);
 }
 
-static void act(struct people *people, struct run *run, int64_t now_ns)
+static void act(struct people *people, struct engine_run *run, int64_t now_ns)
 {
     enum deed deed = rng_below(&people->rng, DEEDS);
     const struct state *state = &run->engine.state;
@@ -162,11 +164,12 @@ static void act(struct people *people, struct run *run, int64_t now_ns)
         break;
     case HOLD:
         if (job != JOB_NONE)
-            run_say(run, EVENT_HELD, job, now_ns); /* ignored unless it waits */
+            engine_run_add_event(run, EVENT_HELD, job,
+                                 now_ns); /* ignored unless it waits */
         break;
     case RELEASE:
         if (job != JOB_NONE)
-            run_say(run, EVENT_RELEASED, job, now_ns);
+            engine_run_add_event(run, EVENT_RELEASED, job, now_ns);
         break;
     case CHANGE:
         change(people, run, now_ns);
@@ -191,7 +194,7 @@ static bool is_on_its_way(const struct job *job)
 }
 
 /* A wish crosses with what happens: it is heard of in the same step. */
-static void cross(struct people *people, struct run *run, int64_t now_ns)
+static void cross(struct people *people, struct engine_run *run, int64_t now_ns)
 {
     const struct outbox *outbox = &run->outboxes[run->reading];
     const struct state *state = &run->engine.state;
@@ -208,7 +211,7 @@ static void cross(struct people *people, struct run *run, int64_t now_ns)
             cancel(people, run, id, now_ns);
 }
 
-static void people_before(void *self, struct run *run, int64_t now_ns)
+static void people_before(void *self, struct engine_run *run, int64_t now_ns)
 {
     struct people *people = self;
     if (people->left > 0)
@@ -255,7 +258,7 @@ static bool is_released(const char *settings)
 }
 
 /* Why does this one wait?  Asking changes nothing. */
-static void ask_why(struct people *people, struct run *run, int64_t now_ns)
+static void ask_why(struct people *people, struct engine_run *run, int64_t now_ns)
 {
     const struct state *state = &run->engine.state;
     struct why_scene scene = { .engine = &run->engine, .now_ns = now_ns };
@@ -270,7 +273,7 @@ static void ask_why(struct people *people, struct run *run, int64_t now_ns)
     state_check(state);
 }
 
-static void people_after(void *self, struct run *run, int64_t now_ns)
+static void people_after(void *self, struct engine_run *run, int64_t now_ns)
 {
     struct people *people = self;
     if (run->engine.refused_count && !people->wild && !people->released)
@@ -287,10 +290,10 @@ static void people_after(void *self, struct run *run, int64_t now_ns)
         if (getenv("BERTH_EVENTS"))
             print_message("# %s %s takes office\n", policy->name,
                           settings ? settings : "");
-        run_set_policy(run, policy, settings);
+        engine_run_set_policy(run, policy, settings);
     }
     if (people->due == REBUILD && people->rebuilds)
-        run_rebuild(run, now_ns);
+        engine_run_restart(run, now_ns);
     people->due = CANCEL;
 }
 
@@ -313,7 +316,7 @@ static void remove_store(const char *path)
     }
 }
 
-static void add_curves(struct worlds *world, uint64_t seed)
+static void add_curves(struct random_world *world, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "curves");
@@ -340,7 +343,7 @@ static void write_down(void *self, const struct view *view, const struct event *
 }
 
 /* What preemptions cost, entry by entry, is what is booked to them; nobody is left over. */
-static void check_figures(const struct run *run, struct pen *pen)
+static void check_figures(const struct engine_run *run, struct pen *pen)
 {
     const struct metrics *metrics = &run->metrics;
     if (!pen->begun)
@@ -367,8 +370,8 @@ static void check_figures(const struct run *run, struct pen *pen)
 static uint64_t play(struct people *people, const struct policy *policy,
                      const char *settings, uint64_t seed, const char *path)
 {
-    struct worlds world;
-    struct run run;
+    struct random_world world;
+    struct engine_run run;
     struct interference interference = { .self = people,
                                          .next_ns = people_next_ns,
                                          .arrives = people_arrives,
@@ -385,10 +388,10 @@ static uint64_t play(struct people *people, const struct policy *policy,
     people->rebuilds = path != NULL;
     if (path)
         remove_store(path); /* of one that failed */
-    worlds_make(&world, &kinds[seed % KINDS], seed);
+    random_world_make(&world, &kinds[seed % KINDS], seed);
     add_curves(&world, seed);
     if (seed % 2)
-        worlds_share(&world, seed);
+        random_world_add_sharing(&world, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
     world.setup.interference = &interference;
@@ -397,7 +400,7 @@ static uint64_t play(struct people *people, const struct policy *policy,
     arena_init(&pen.arena, 0);
     if (!path)
         world.setup.listener = (struct listener){ .event = write_down, .self = &pen };
-    run_play(&run, &world.setup); /* state_check() after every event */
+    engine_run_play(&run, &world.setup); /* state_check() after every event */
 
     assert_int_equal(run.accepted + run.rejected, run.next);
     uint32_t ended = 0;
@@ -416,8 +419,8 @@ static uint64_t play(struct people *people, const struct policy *policy,
     ledger_release(&pen.ledger);
     arena_release(&pen.arena);
     uint64_t hash = run.hash;
-    run_release(&run);
-    worlds_release(&world);
+    engine_run_release(&run);
+    random_world_release(&world);
     if (path)
         remove_store(path);
     return hash;
@@ -464,7 +467,7 @@ static void even_a_wild_policy_is_built_again(void **state)
     people.wild = true;
     FOR_EACH_SEED(seed, SEEDS)
     for (uint64_t i = 0; i < 4; i++)
-        play(&people, &policy_wild, NULL, seed.now * 4 + i + 3000, path);
+        play(&people, &policy_fuzz, NULL, seed.now * 4 + i + 3000, path);
     people.wild = false;
 }
 

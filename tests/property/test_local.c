@@ -5,7 +5,7 @@
  * new one is given the orders that were not seen to be carried out; supervisors are killed
  * in between.  What a job writes shows how often it was run.
  */
-#include "support/bench.h"
+#include "support/local_fixture.h"
 
 #include <signal.h>
 #include <string.h>
@@ -17,15 +17,15 @@
 static const enum event_kind ends[] = { EVENT_FINISHED, EVENT_FAILED, EVENT_STOPPED,
                                         EVENT_LOST };
 
-static uint32_t end_count(const struct bench *b, job_id job)
+static uint32_t end_count(const struct local_fixture *b, job_id job)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        count += bench_count(b, job, ends[i]);
+        count += local_fixture_count_events(b, job, ends[i]);
     return count;
 }
 
-static bool all_ended(const struct bench *b)
+static bool all_ended(const struct local_fixture *b)
 {
     for (job_id job = 0; job < JOBS; job++)
         if (end_count(b, job) == 0)
@@ -33,12 +33,12 @@ static bool all_ended(const struct bench *b)
     return true;
 }
 
-static void take_up_again(struct bench *b)
+static void take_up_again(struct local_fixture *b)
 {
-    bench_reopen(b);
+    local_fixture_reopen(b);
     for (job_id job = 0; job < b->job_count; job++)
         if (end_count(b, job) == 0)
-            bench_reattach(b, job, false);
+            local_fixture_reattach(b, job, false);
     local_sweep(b->local);
 }
 
@@ -51,11 +51,11 @@ static uint32_t occurrences(const char *text, const char *word)
 }
 
 /* Whether it was there to be killed. */
-static bool kill_supervisor(struct bench *b, job_id job)
+static bool kill_supervisor(struct local_fixture *b, job_id job)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/jobs/%u.0/claim", b->run_dir, job + 1);
-    int pid = atoi(bench_read(path));
+    int pid = atoi(local_fixture_read_file(path));
     return pid > 1 && kill(pid, SIGKILL) == 0;
 }
 
@@ -63,35 +63,36 @@ static void play(uint64_t seed, bool kills)
 {
     struct rng rng;
     rng_init(&rng, seed, "crashes");
-    struct bench *b = bench_new();
+    struct local_fixture *b = local_fixture_new();
     bool killed[JOBS] = { false };
     for (job_id i = 0; i < JOBS; i++) {
         char command[64];
         snprintf(command, sizeof command, "echo ran; sleep 0.%02u; exit %u",
                  rng_below(&rng, 10), i % 3);
-        bench_start(b, bench_job(b, command));
-        bench_pass(b, rng_below(&rng, 4));
+        local_fixture_start(b, local_fixture_job(b, command));
+        local_fixture_sleep(b, rng_below(&rng, 4));
         if (rng_below(&rng, 3) == 0)
             take_up_again(b);
     }
     for (int turn = 0; turn < 10000 && !all_ended(b); turn++) {
-        bench_pass(b, rng_below(&rng, 30));
+        local_fixture_sleep(b, rng_below(&rng, 30));
         job_id victim = rng_below(&rng, JOBS);
         if (kills && end_count(b, victim) == 0)
             killed[victim] = kill_supervisor(b, victim) || killed[victim];
         if (rng_below(&rng, 3) == 0 && turn < 100)
             take_up_again(b);
     }
-    bench_pass(b, 50);
+    local_fixture_sleep(b, 50);
     for (job_id job = 0; job < JOBS; job++) {
         assert_int_equal(end_count(b, job), 1);
-        uint32_t ran = occurrences(bench_output(b, job), "ran");
+        uint32_t ran = occurrences(local_fixture_output(b, job), "ran");
         assert_true(ran == 1 || (killed[job] && ran == 0));
         if (!killed[job])
-            assert_int_equal(
-                bench_count(b, job, job % 3 ? EVENT_FAILED : EVENT_FINISHED), 1);
+            assert_int_equal(local_fixture_count_events(
+                                 b, job, job % 3 ? EVENT_FAILED : EVENT_FINISHED),
+                             1);
     }
-    bench_free(b);
+    local_fixture_free(b);
 }
 
 static void a_restart_at_any_moment_loses_and_repeats_nothing(void **state)

@@ -2,7 +2,7 @@
  * What holds for the accounts of every run: GPU-time held is useful work and overhead,
  * nothing else; shares are shares; times fit together.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include <math.h>
 
@@ -13,7 +13,7 @@
 #endif
 #define JOBS 60
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .one_speed = true, .impossible = true },
     { .jobs = JOBS, .one_speed = true, .wrong_estimates = true, .unknown_work = true },
@@ -22,7 +22,8 @@ static const struct worlds_setup kinds[] = {
 #define KINDS (sizeof kinds / sizeof *kinds)
 
 /* A step takes a second everywhere: what was done for those who ended is known. */
-static double useful_gpu_s(const struct worlds *world, const struct run *run)
+static double useful_gpu_s(const struct random_world *world,
+                           const struct engine_run *run)
 {
     double sum = 0;
     for (uint32_t i = 0; i < JOBS; i++)
@@ -60,13 +61,13 @@ static void time_held_is_work_and_overhead(void **state)
     uint32_t compared = 0;
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         struct summary summary;
-        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = *p;
         world.setup.unchecked = true;
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         const struct metrics *metrics = &run.metrics;
         summary_make(&summary, metrics, NULL, NULL, &world.cluster);
         check_figures(&summary);
@@ -89,8 +90,8 @@ static void time_held_is_work_and_overhead(void **state)
             assert_int_equal(metrics->running, 0);
             compared++;
         }
-        run_release(&run);
-        worlds_release(&world);
+        engine_run_release(&run);
+        random_world_release(&world);
     }
     assert_true(getenv("BERTH_SEED") || compared > SEEDS);
 }

@@ -3,7 +3,7 @@
  * other way round, a grant is a whole gang on distinct free accelerators, and what is
  * undone or ended leaves no trace.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -14,11 +14,13 @@
 #define SEEDS 150
 #endif
 
-static void open_world(struct world *w, struct worlds *worlds, bool sets, uint64_t seed)
+static void open_world(struct world *w, struct random_world *worlds, bool sets,
+                       uint64_t seed)
 {
-    worlds_make(worlds,
-                &(struct worlds_setup){ .jobs = 40, .impossible = true, .sets = sets },
-                seed);
+    random_world_make(
+        worlds,
+        &(struct random_world_setup){ .jobs = 40, .impossible = true, .sets = sets },
+        seed);
     *w = (struct world){ .cluster = worlds->cluster, .rates = worlds->rates };
     w->rates.cluster = &w->cluster;
     arena_init(&w->arena, 0);
@@ -27,10 +29,10 @@ static void open_world(struct world *w, struct worlds *worlds, bool sets, uint64
     w->id_next = 1;
 }
 
-static void close_world(struct world *w, struct worlds *worlds)
+static void close_world(struct world *w, struct random_world *worlds)
 {
     world_release(w);
-    worlds_release(worlds);
+    random_world_release(worlds);
 }
 
 /* A job that is let in has to fit some day, and one that would fit is let in. */
@@ -38,7 +40,7 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
-        struct worlds worlds;
+        struct random_world worlds;
         struct world w;
         struct intake intake;
         open_world(&w, &worlds, false, seed.now);
@@ -184,7 +186,7 @@ static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
-        struct worlds worlds;
+        struct random_world worlds;
         struct world w;
         struct intake intake;
         open_world(&w, &worlds, true, seed.now);
@@ -339,7 +341,7 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
-        struct worlds worlds;
+        struct random_world worlds;
         struct world w;
         struct rng rng;
         struct intake intake;

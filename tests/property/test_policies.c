@@ -3,8 +3,8 @@
  * after every event, every job ends once, the same seed gives the same run, and a
  * decision allocates no memory.
  */
-#include "support/counting.h"
-#include "support/worlds.h"
+#include "support/alloc_count.h"
+#include "support/random_world.h"
 
 #include <string.h>
 
@@ -26,9 +26,9 @@ static const struct policy *watched;
 static int watched_decide(void *self, const struct view *view, struct plan *plan,
                           struct arena *scratch, struct error *err)
 {
-    counting_now = true;
+    alloc_count_on = true;
     int r = watched->decide(self, view, plan, scratch, err);
-    counting_now = false;
+    alloc_count_on = false;
     return r;
 }
 
@@ -38,13 +38,13 @@ static struct policy watch(const struct policy *policy)
     struct policy copy = *policy;
     watched = policy;
     copy.decide = watched_decide;
-    counting_found = 0;
+    alloc_count_calls = 0;
     return copy;
 }
 
 /* --- worlds --------------------------------------------------------------------------- */
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
     { .jobs = JOBS, .impossible = true },
     { .jobs = JOBS, .wrong_estimates = true, .unknown_work = true },
@@ -56,10 +56,10 @@ static const struct worlds_setup kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-static void release(struct run *run, struct worlds *world)
+static void release(struct engine_run *run, struct random_world *world)
 {
-    run_release(run);
-    worlds_release(world);
+    engine_run_release(run);
+    random_world_release(world);
 }
 
 static bool has_setting(const struct policy *policy, const char *name)
@@ -87,21 +87,21 @@ static bool has_solver(const struct policy *policy)
 static void each_keeps_the_books(uint64_t seed, const char *name, const char *settings)
 {
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         struct policy policy = watch(*p);
         if (name && !has_setting(*p, name))
             continue;
         print_message("# %s %s\n", policy.name, settings ? settings : "");
-        worlds_make(&world, &kinds[seed % KINDS], seed);
+        random_world_make(&world, &kinds[seed % KINDS], seed);
         world.setup.policy = &policy;
         world.setup.settings = settings;
-        run_play(&run, &world.setup); /* state_check() after every event */
+        engine_run_play(&run, &world.setup); /* state_check() after every event */
 
         assert_int_equal(run.accepted + run.rejected, run.next);
         assert_int_equal(run.engine.refused_count, 0);
         if (!has_solver(*p))
-            assert_int_equal(counting_found, 0);
+            assert_int_equal(alloc_count_calls, 0);
         uint32_t ended = 0;
         for (uint32_t id = 1; id <= JOBS; id++) {
             assert_true(run.ends[id] <= 1);
@@ -179,8 +179,8 @@ static void no_job_waits_while_nodes_it_may_use_have_room(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (size_t i = 0; i < sizeof eager / sizeof *eager; i++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         struct error err = { "" };
         const char *settings;
         if (policy_parse(eager[i].name, &watched, &settings, &err) < 0)
@@ -188,12 +188,12 @@ static void no_job_waits_while_nodes_it_may_use_have_room(void **state)
         struct policy policy = *watched;
         policy.decide = eager_decide;
         watched_serves = eager[i].served;
-        worlds_make(
-            &world,
-            &(struct worlds_setup){ .jobs = JOBS, .sets = true, .plain = seed.now % 2 },
-            seed.now);
+        random_world_make(&world,
+                          &(struct random_world_setup){
+                              .jobs = JOBS, .sets = true, .plain = seed.now % 2 },
+                          seed.now);
         world.setup.policy = &policy;
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         assert_int_equal(run.ended, run.accepted);
         release(&run, &world);
     }
@@ -204,14 +204,14 @@ static void the_same_seed_gives_the_same_run(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         uint64_t hashes[2];
         for (int i = 0; i < 2; i++) {
-            worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+            random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
             world.setup.policy = *p;
             world.setup.unchecked = true;
-            run_play(&run, &world.setup);
+            engine_run_play(&run, &world.setup);
             hashes[i] = run.hash;
             release(&run, &world);
         }
@@ -223,15 +223,15 @@ static void an_executor_that_reports_everything_twice_changes_nothing(void **sta
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         uint64_t hashes[2];
         for (int i = 0; i < 2; i++) {
-            worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+            random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
             world.setup.policy = *p;
             world.setup.unchecked = i == 0;
             world.setup.repeats = i == 1;
-            run_play(&run, &world.setup);
+            engine_run_play(&run, &world.setup);
             hashes[i] = run.hash;
             release(&run, &world);
         }
@@ -242,7 +242,7 @@ static void an_executor_that_reports_everything_twice_changes_nothing(void **sta
 /* --- jobs that learn ------------------------------------------------------------------ */
 
 /* Most of them elastic, and part of a step's time is not divided. */
-static void add_learning(struct worlds *world, uint64_t seed)
+static void add_learning(struct random_world *world, uint64_t seed)
 {
     static const char *const curves[] = { "exp:mu=0.9", "inv:a=0.01,b=0,kmax=50",
                                           "inv:a=0.01,b=0.1", "acc:tau=20,last=0.8" };
@@ -268,19 +268,19 @@ static void jobs_that_learn_are_resized_and_end_once(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         if (!has_setting(*p, "epoch"))
             continue;
         struct policy policy = watch(*p);
-        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         add_learning(&world, seed.now);
         world.setup.policy = &policy;
         world.setup.settings = seed.now % 2 ? NULL : "hysteresis=0,epoch=500ms";
-        run_play(&run, &world.setup); /* state_check() after every event */
+        engine_run_play(&run, &world.setup); /* state_check() after every event */
 
         assert_int_equal(run.engine.refused_count, 0);
-        assert_int_equal(counting_found, 0);
+        assert_int_equal(alloc_count_calls, 0);
         assert_int_equal(run.ended + run.engine.state.live_count, run.accepted);
         if (!kinds[seed.now % KINDS].faults)
             assert_int_equal(run.ended, run.accepted);
@@ -320,15 +320,16 @@ static void a_discarded_plan_leaves_the_cluster_as_it_was(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS / 2 + 1)
     for (const struct policy *const *p = policy_list; *p; p++) {
-        struct worlds world;
-        struct run run;
+        struct random_world world;
+        struct engine_run run;
         struct policy errs = **p;
         sound = *p;
         errs.decide = errs_decide;
         decisions = 0;
-        worlds_make(&world, &kinds[seed.now % 2], seed.now);
+        random_world_make(&world, &kinds[seed.now % 2], seed.now);
         world.setup.policy = &errs;
-        run_play(&run, &world.setup); /* the accounts are checked after every event */
+        engine_run_play(&run,
+                        &world.setup); /* the accounts are checked after every event */
 
         assert_true(run.engine.refused_count > 0);
         assert_int_equal(run.ended, run.accepted);
@@ -351,15 +352,15 @@ static void half_a_gang_is_refused_and_the_reason_kept(void **state)
                                    .self_size = 1,
                                    .decide = half_gang_decide };
     const struct job_spec spec = { .gpus = 4, .steps = 10 };
-    struct worlds world;
-    struct run run;
-    worlds_make(&world, &(struct worlds_setup){ .plain = true }, 1);
+    struct random_world world;
+    struct engine_run run;
+    random_world_make(&world, &(struct random_world_setup){ .plain = true }, 1);
     struct cluster cluster;
     cluster_load(&cluster, &world.arena, "1xv100:4", NULL);
-    run_play(&run, &(struct run_setup){ .cluster = &cluster,
-                                        .policy = &halves,
-                                        .specs = &spec,
-                                        .spec_count = 1 });
+    engine_run_play(&run, &(struct engine_run_setup){ .cluster = &cluster,
+                                                      .policy = &halves,
+                                                      .specs = &spec,
+                                                      .spec_count = 1 });
 
     assert_int_equal(run.engine.refused_count, 1);
     assert_string_equal(run.engine.refusal->text,

@@ -3,7 +3,7 @@
  * the books add up after every event, no plan is refused, every job ends once, who must
  * not share never does, and the same seed gives the same run.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #endif
 #define JOBS 60
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },  { .jobs = JOBS },
     { .jobs = JOBS, .sets = true },   { .jobs = JOBS, .stays = true },
     { .jobs = JOBS, .faults = true },
@@ -60,8 +60,8 @@ static void see(void *self, const struct view *view, const struct event *event)
 
 static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
 {
-    struct worlds world;
-    struct run run;
+    struct random_world world;
+    struct engine_run run;
     struct error err = { "" };
     const struct policy *policy;
     const char *settings;
@@ -69,12 +69,12 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
         fail_msg("%s", err.text);
     /* The published rules know nothing of CPU and memory, and some jobs never end. */
     bool released = strstr(text, "compat=released") != NULL;
-    worlds_make(&world, &kinds[released ? 0 : seed % KINDS], seed);
-    worlds_share(&world, seed);
+    random_world_make(&world, &kinds[released ? 0 : seed % KINDS], seed);
+    random_world_add_sharing(&world, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
     world.setup.listener = (struct listener){ .event = see, .self = seen };
-    run_play(&run, &world.setup); /* state_check() after every event */
+    engine_run_play(&run, &world.setup); /* state_check() after every event */
     if (run.engine.refused_count > 0)
         fail_msg("%s: %s", text, run.engine.refusal->text);
     if (!world.setup.faults.mtbf_ns && !released) {
@@ -86,8 +86,8 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
     for (uint32_t id = 1; id <= JOBS; id++)
         assert_true(run.ends[id] <= 1);
     uint64_t hash = run.hash;
-    run_release(&run);
-    worlds_release(&world);
+    engine_run_release(&run);
+    random_world_release(&world);
     return hash;
 }
 

@@ -3,7 +3,7 @@
  * no job is preempted more often than the cap allows, and the victim is the one that
  * an exhaustive search finds.
  */
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,7 +24,7 @@ extern const struct policy policy_fitgpp;
 #define JOBS 80
 #define CAP 1
 
-static const struct worlds_setup kinds[] = {
+static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },    { .jobs = JOBS },
     { .jobs = JOBS, .one_node = true }, { .jobs = JOBS, .sets = true },
     { .jobs = JOBS, .faults = true },
@@ -225,16 +225,16 @@ static void choices_are_what_an_exhaustive_search_finds(void **state)
     choices = 0;
     FOR_EACH_SEED(seed, SEEDS)
     {
-        struct worlds world;
-        struct run run;
-        worlds_make(&world, &kinds[seed.now % KINDS], seed.now);
+        struct random_world world;
+        struct engine_run run;
+        random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = &watched;
         world.setup.unchecked = true;
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         assert_true(run.ended > 0);
         assert_int_equal(run.engine.refused_count, 0);
-        run_release(&run);
-        worlds_release(&world);
+        engine_run_release(&run);
+        random_world_release(&world);
     }
     assert_true(choices > 10);
 }
@@ -371,16 +371,16 @@ static void every_setting_ends_every_job(void **state)
                                             "s=0,max_preemptions=3" };
     FOR_EACH_SEED(seed, SEEDS / 3)
     for (uint32_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        struct worlds world;
-        struct run run;
-        worlds_make(&world, &kinds[seed.now % 4], seed.now);
+        struct random_world world;
+        struct engine_run run;
+        random_world_make(&world, &kinds[seed.now % 4], seed.now);
         world.setup.policy = &policy_fitgpp;
         world.setup.settings = settings[i];
-        run_play(&run, &world.setup);
+        engine_run_play(&run, &world.setup);
         assert_false(run.gave_up);
         assert_int_equal(run.ended, run.accepted);
-        run_release(&run);
-        worlds_release(&world);
+        engine_run_release(&run);
+        random_world_release(&world);
     }
 }
 

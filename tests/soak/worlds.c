@@ -23,7 +23,7 @@
 
 #include "base/json.h"
 #include "policy/policy.h"
-#include "support/ordeal.h"
+#include "support/scenario.h"
 
 #define WORKERS_MAX 64
 #define FAILURES_MAX 20  /* then it is enough                                  */
@@ -44,7 +44,7 @@ struct shared {
     _Atomic uint64_t next; /* world to be played */
     struct {
         uint64_t world; /* that is being played */
-        struct ordeal_counts counts;
+        struct scenario_counts counts;
     } workers[WORKERS_MAX];
 };
 
@@ -66,9 +66,9 @@ static const char *store_folder(void)
 /* An assertion, a fault of the program, or a world that takes for ever. */
 static void on_signal(int number)
 {
-    ordeal_report(number == SIGABRT   ? "an assertion failed"
-                  : number == SIGXCPU ? "it does not end: a busy loop"
-                                      : strsignal(number));
+    scenario_report(number == SIGABRT   ? "an assertion failed"
+                    : number == SIGXCPU ? "it does not end: a busy loop"
+                                        : strsignal(number));
     _exit(1);
 }
 
@@ -81,7 +81,7 @@ static void catch_signals(void)
 
 static void at_exit(void)
 {
-    ordeal_report("a test failed");
+    scenario_report("a test failed");
 }
 
 static double cpu_s(int who)
@@ -102,15 +102,15 @@ static void limit_cpu(void)
 }
 
 static void play(const struct request *request, uint64_t seed,
-                 const struct policy *policy, struct ordeal_counts *counts)
+                 const struct policy *policy, struct scenario_counts *counts)
 {
-    struct ordeal_setup setup = { .seed = seed,
-                                  .policy = policy,
-                                  .defect = request->defect,
-                                  .shows = request->shows,
-                                  .folder = store_folder() };
+    struct scenario_setup setup = { .seed = seed,
+                                    .policy = policy,
+                                    .defect = request->defect,
+                                    .shows = request->shows,
+                                    .folder = store_folder() };
     limit_cpu();
-    ordeal_play(&setup, counts);
+    scenario_play(&setup, counts);
 }
 
 /* Asked to end: worlds that have begun are played to their end, and counted. */
@@ -173,7 +173,7 @@ static pid_t start_worker(const struct request *request, struct shared *shared,
 
 /* Play them all, on all cores; how many broke. */
 static uint32_t play_all(const struct request *request,
-                         struct ordeal_counts *ret_counts)
+                         struct scenario_counts *ret_counts)
 {
     struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -202,7 +202,7 @@ static uint32_t play_all(const struct request *request,
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
             continue;
         failures++;
-        refused += WIFEXITED(status) && WEXITSTATUS(status) == ORDEAL_REFUSED;
+        refused += WIFEXITED(status) && WEXITSTATUS(status) == SCENARIO_REFUSED;
         uint64_t world = shared->workers[i].world;
         if (!request->quiet)
             fprintf(stderr, "failed: seed %" PRIu64 ", policy %s\n",
@@ -214,7 +214,7 @@ static uint32_t play_all(const struct request *request,
             atomic_store(&shared->next, world_count(request));
         }
     }
-    *ret_counts = (struct ordeal_counts){ 0 };
+    *ret_counts = (struct scenario_counts){ 0 };
     for (uint32_t i = 0; i < request->workers; i++) {
         const uint64_t *from = (const uint64_t *)&shared->workers[i].counts;
         uint64_t *to = (uint64_t *)ret_counts;
@@ -228,7 +228,7 @@ static uint32_t play_all(const struct request *request,
     return failures;
 }
 
-static uint64_t fault_count(const struct ordeal_counts *counts)
+static uint64_t fault_count(const struct scenario_counts *counts)
 {
     uint64_t count = 0;
     for (uint32_t f = 0; f < FAULT_COUNT; f++)
@@ -237,7 +237,7 @@ static uint64_t fault_count(const struct ordeal_counts *counts)
 }
 
 static void print_json(const struct request *request,
-                       const struct ordeal_counts *counts, uint32_t failures)
+                       const struct scenario_counts *counts, uint32_t failures)
 {
     struct json *all = json_new_object();
     struct json *faults = json_new_object();
@@ -263,7 +263,7 @@ static void print_json(const struct request *request,
     json_free(all);
 }
 
-static void print_line(const struct ordeal_counts *counts, uint32_t failures)
+static void print_line(const struct scenario_counts *counts, uint32_t failures)
 {
     printf("%" PRIu64 " worlds, %" PRIu64 " events, %" PRIu64 " decisions, %" PRIu64
            " faults, %" PRIu64 " rebuildings, %" PRIu64 " refused plans, %u failures, "
@@ -284,7 +284,7 @@ static const struct {
 
 static bool play_broken(struct request *request)
 {
-    struct ordeal_counts counts;
+    struct scenario_counts counts;
     bool ok = true;
     request->seeds = 1;
     for (size_t i = 0; i < sizeof broken_once / sizeof *broken_once; i++) {
@@ -300,7 +300,7 @@ static bool play_broken(struct request *request)
 /* Sound worlds stay sound, every kind of fault turns up, and what is wrong is found. */
 static int check(struct request *request)
 {
-    struct ordeal_counts counts;
+    struct scenario_counts counts;
     bool all_there = true;
     bool ok;
     int number = 0;
@@ -437,7 +437,7 @@ static bool read_request(int argc, char **argv, struct request *request)
 int main(int argc, char **argv)
 {
     struct request request = { 0 };
-    struct ordeal_counts counts = { 0 };
+    struct scenario_counts counts = { 0 };
     uint32_t failures = 0;
     if (!read_request(argc, argv, &request))
         return usage();

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "executor/executor.h"
 #include "flow/flow.h"
-#include "support/run.h"
+#include "support/engine_run.h"
 
 /* An executor that writes down what it is told, and a policy that does as it is told. */
 struct bench {
@@ -282,18 +282,18 @@ static void two_who_trade_places_do_not_wait_for_each_other(void **state)
         { .gpus = 2, .gpus_min = 1, .gpus_max = 2, .steps = 30 },
     };
     struct cluster cluster;
-    struct run run;
+    struct engine_run run;
     assert_int_equal(cluster_load(&cluster, &bench->arena, "1xv100:2,1xp100:2", NULL),
                      0);
-    run_play(&run, &(struct run_setup){ .cluster = &cluster,
-                                        .policy = &trade,
-                                        .specs = specs,
-                                        .spec_count = 2 });
+    engine_run_play(&run, &(struct engine_run_setup){ .cluster = &cluster,
+                                                      .policy = &trade,
+                                                      .specs = specs,
+                                                      .spec_count = 2 });
     assert_false(run.gave_up);
     assert_int_equal(run.ended, 2);
     assert_int_equal(run.metrics.resizes, 2);
     assert_int_equal(run.engine.state.view.now_ns, SECONDS(30));
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static int odd_level(void *self, const struct view *view, struct flow_plan *plan,

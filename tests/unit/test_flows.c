@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "daemon/flows.h"
-#include "support/talk.h"
+#include "support/http_fixture.h"
 
 static struct scene {
-    struct talk talk;
+    struct http_fixture fixture;
     struct flows *flows;
     uint32_t truth;
     uint32_t writes;
@@ -38,8 +38,8 @@ static void serve(void *context, const struct http_request *request,
 static void open_scene(struct flows_setup setup)
 {
     scene = (struct scene){ .truth = 1 };
-    talk_open(&scene.talk, (struct http_setup){ .handler = serve });
-    setup.loop = &scene.talk.loop;
+    http_fixture_open(&scene.fixture, (struct http_setup){ .handler = serve });
+    setup.loop = &scene.fixture.loop;
     setup.write = write_truth;
     flows_open(&scene.flows, &setup);
 }
@@ -52,10 +52,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    http_close(scene.talk.http);
-    scene.talk.http = NULL;
+    http_close(scene.fixture.http);
+    scene.fixture.http = NULL;
     flows_close(scene.flows);
-    talk_close(&scene.talk);
+    http_fixture_close(&scene.fixture);
     return 0;
 }
 
@@ -64,16 +64,16 @@ static int follow(const char *query)
     char request[200];
     snprintf(request, sizeof request, "GET /v1/flows%s HTTP/1.1\r\nHost: x\r\n\r\n",
              query);
-    int fd = talk_connect(&scene.talk);
-    talk_say(&scene.talk, fd, request);
-    talk_turn(&scene.talk, 20);
+    int fd = http_fixture_connect(&scene.fixture);
+    http_fixture_send_text(&scene.fixture, fd, request);
+    http_fixture_run(&scene.fixture, 20);
     return fd;
 }
 
 static const char *heard(int fd, struct buf *got)
 {
     buf_reset(got);
-    talk_drain(&scene.talk, fd, got, 60);
+    http_fixture_read(&scene.fixture, fd, got, 60);
     return got->bytes ? got->bytes : "";
 }
 
@@ -99,7 +99,7 @@ static void who_comes_is_told_how_things_stand(void **state)
     assert_string_equal(heard(fd, &got), "");
     buf_release(&got);
     close(fd);
-    talk_turn(&scene.talk, 1500);
+    http_fixture_run(&scene.fixture, 1500);
     assert_int_equal(flows_clients(scene.flows), 0);
 }
 
@@ -129,11 +129,11 @@ static void who_reads_slowly_gets_the_newest(void **state)
     int fd = follow("");
     for (scene.truth = 2; scene.truth < 50; scene.truth++) {
         flows_changed(scene.flows);
-        talk_turn(&scene.talk, 12);
+        http_fixture_run(&scene.fixture, 12);
     }
     flows_changed(scene.flows);
     for (int i = 0; i < 20; i++)
-        talk_drain(&scene.talk, fd, &got, 30);
+        http_fixture_read(&scene.fixture, fd, &got, 30);
     assert_in_range(times(got.bytes, "event: flows"), 2, 10);
     assert_non_null(strstr(got.bytes, "\"truth\":50}"));
     buf_release(&got);
@@ -177,8 +177,10 @@ static void there_is_a_limit(void **state)
     buf_init(&body, 1 << 20);
     for (int i = 0; i < 3; i++)
         fds[i] = follow("");
-    assert_int_equal(
-        talk_ask(&scene.talk, "GET /v1/flows HTTP/1.1\r\nHost: x\r\n\r\n", &body), 503);
+    assert_int_equal(http_fixture_request(&scene.fixture,
+                                          "GET /v1/flows HTTP/1.1\r\nHost: x\r\n\r\n",
+                                          &body),
+                     503);
     for (int i = 0; i < 3; i++)
         close(fds[i]);
     buf_release(&body);

@@ -1,7 +1,7 @@
 /*
  * Sharing in our own rounds: which jobs are paired, which take turns, what is refused.
  */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <errno.h>
 #include <string.h>
@@ -43,26 +43,26 @@ static int64_t play(const char *policy, const char *const *kinds, uint32_t count
                     double steps, struct seen *seen)
 {
     struct job_spec specs[8] = { { 0 } };
-    struct run run;
+    struct engine_run run;
     const struct policy *found;
     const char *settings;
     assert_int_equal(policy_parse(policy, &found, &settings, &err), 0);
     for (uint32_t i = 0; i < count; i++)
         specs[i] = (struct job_spec){ .gpus = 1, .steps = steps, .kind = kinds[i] };
     *seen = (struct seen){ 0 };
-    run_play(&run, &(struct run_setup){
-                       .cluster = &cluster,
-                       .rates = &rates,
-                       .policy = found,
-                       .settings = settings,
-                       .specs = specs,
-                       .spec_count = count,
-                       .seed = 1,
-                       .listener = { .event = see, .self = seen },
-                   });
+    engine_run_play(&run, &(struct engine_run_setup){
+                              .cluster = &cluster,
+                              .rates = &rates,
+                              .policy = found,
+                              .settings = settings,
+                              .specs = specs,
+                              .spec_count = count,
+                              .seed = 1,
+                              .listener = { .event = see, .self = seen },
+                          });
     assert_int_equal(run.ended, count);
     assert_int_equal(run.engine.refused_count, 0);
-    run_release(&run);
+    engine_run_release(&run);
     return seen->last_ns;
 }
 

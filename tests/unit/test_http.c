@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "support/talk.h"
+#include "support/http_fixture.h"
 
 /* ---- a small site ---- */
 
@@ -22,7 +22,7 @@ struct source {
 };
 
 static struct site {
-    struct talk talk;
+    struct http_fixture fixture;
     struct source source;
     int calls;
     bool late; /* replies wait for a flush */
@@ -87,7 +87,7 @@ static void open_site(struct http_setup setup)
                                                .gone = source_gone,
                                                .self = &site.source };
     setup.handler = serve;
-    talk_open(&site.talk, setup);
+    http_fixture_open(&site.fixture, setup);
 }
 
 static int setup(void **state)
@@ -98,7 +98,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     return 0;
 }
 
@@ -110,11 +110,11 @@ static void a_request_reaches_the_handler_with_who_sent_it(void **state)
 {
     struct buf body;
     buf_init(&body, 1000);
-    int status =
-        talk_ask(&site.talk,
-                 "PATCH /a/b%20c?q=1+2%2B3&z HTTP/1.1\r\nHost: x\r\nX-Note: hi\r\n"
-                 "Content-Length: 3\r\n\r\nabc",
-                 &body);
+    int status = http_fixture_request(
+        &site.fixture,
+        "PATCH /a/b%20c?q=1+2%2B3&z HTTP/1.1\r\nHost: x\r\nX-Note: hi\r\n"
+        "Content-Length: 3\r\n\r\nabc",
+        &body);
     assert_int_equal(status, 200);
     assert_string_equal(body.bytes, "PATCH /a/b c q=1 2+3 note=hi body=3");
     assert_int_equal(site.uid, getuid());
@@ -124,41 +124,41 @@ static void a_request_reaches_the_handler_with_who_sent_it(void **state)
 
 static void one_connection_serves_many_requests(void **state)
 {
-    int fd = talk_connect(&site.talk);
+    int fd = http_fixture_connect(&site.fixture);
     for (int i = 0; i < 50; i++) {
-        talk_say(&site.talk, fd, GET("/x"));
-        struct answer answer;
-        talk_hear(&site.talk, fd, &answer);
+        http_fixture_send_text(&site.fixture, fd, GET("/x"));
+        struct fixture_reply answer;
+        http_fixture_read_reply(&site.fixture, fd, &answer);
         assert_int_equal(answer.status, 200);
         assert_false(answer.closed);
-        answer_free(&answer);
+        fixture_reply_free(&answer);
     }
-    assert_int_equal(http_counts(site.talk.http)->guests, 1);
+    assert_int_equal(http_counts(site.fixture.http)->guests, 1);
     close(fd);
 }
 
 static void pipelined_requests_are_answered_in_order(void **state)
 {
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/1") GET("/2") GET("/3"));
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/1") GET("/2") GET("/3"));
     for (int i = 1; i <= 3; i++) {
-        struct answer answer;
+        struct fixture_reply answer;
         char want[40];
-        talk_hear(&site.talk, fd, &answer);
+        http_fixture_read_reply(&site.fixture, fd, &answer);
         snprintf(want, sizeof want, "GET /%d q=- note=- body=0", i);
         assert_string_equal(answer.body, want);
-        answer_free(&answer);
+        fixture_reply_free(&answer);
     }
     close(fd);
 }
 
 static void head_is_get_without_the_body(void **state)
 {
-    int fd = talk_connect(&site.talk);
+    int fd = http_fixture_connect(&site.fixture);
     struct buf got;
     buf_init(&got, 10000);
-    talk_say(&site.talk, fd, "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
-    talk_drain(&site.talk, fd, &got, 50);
+    http_fixture_send_text(&site.fixture, fd, "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_fixture_read(&site.fixture, fd, &got, 50);
     assert_non_null(strstr(got.bytes, "200 OK"));
     assert_memory_equal(got.bytes + got.count - 4, "\r\n\r\n", 4);
     buf_release(&got);
@@ -167,13 +167,13 @@ static void head_is_get_without_the_body(void **state)
 
 static void a_large_reply_arrives_whole(void **state)
 {
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/big"));
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/big"));
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.body_size, 1000000);
     assert_memory_equal(answer.body + 999990, "0123456789", 10);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
 }
 
@@ -186,23 +186,23 @@ static void a_promise_is_not_answered_before_it_is_durable(void **state)
     struct buf got;
     buf_init(&got, 10000);
     for (int i = 0; i < 3; i++) {
-        fds[i] = talk_connect(&site.talk);
-        talk_say(&site.talk, fds[i], GET("/x"));
-        talk_drain(&site.talk, fds[i], &got, 20);
+        fds[i] = http_fixture_connect(&site.fixture);
+        http_fixture_send_text(&site.fixture, fds[i], GET("/x"));
+        http_fixture_read(&site.fixture, fds[i], &got, 20);
     }
     assert_int_equal(got.count, 0);
     assert_int_equal(site.calls, 3);
-    assert_true(http_waiting(site.talk.http));
+    assert_true(http_waiting(site.fixture.http));
 
-    http_flush(site.talk.http, true);
+    http_flush(site.fixture.http, true);
     for (int i = 0; i < 3; i++) {
-        struct answer answer;
-        talk_hear(&site.talk, fds[i], &answer);
+        struct fixture_reply answer;
+        http_fixture_read_reply(&site.fixture, fds[i], &answer);
         assert_int_equal(answer.status, 200);
-        answer_free(&answer);
+        fixture_reply_free(&answer);
         close(fds[i]);
     }
-    assert_false(http_waiting(site.talk.http));
+    assert_false(http_waiting(site.fixture.http));
     assert_int_equal(site.calls, 3);
     buf_release(&got);
 }
@@ -210,44 +210,44 @@ static void a_promise_is_not_answered_before_it_is_durable(void **state)
 static void a_promise_that_cannot_be_kept_is_taken_back(void **state)
 {
     site.late = true;
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/x"));
-    talk_turn(&site.talk, 20);
-    http_flush(site.talk.http, false);
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/x"));
+    http_fixture_run(&site.fixture, 20);
+    http_flush(site.fixture.http, false);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 503);
     assert_non_null(strstr(answer.body, "\"error\""));
-    answer_free(&answer);
+    fixture_reply_free(&answer);
 
     site.late = false; /* and the connection goes on */
-    talk_say(&site.talk, fd, GET("/y"));
-    talk_hear(&site.talk, fd, &answer);
+    http_fixture_send_text(&site.fixture, fd, GET("/y"));
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 200);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
 }
 
 static void no_handler_is_called_while_replies_go_out(void **state)
 {
     site.late = true;
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/x"));
-    talk_turn(&site.talk, 20);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/x"));
+    http_fixture_run(&site.fixture, 20);
     assert_int_equal(site.calls, 1);
     assert_int_equal(write(fd, GET("/y"), strlen(GET("/y"))), strlen(GET("/y")));
-    http_flush(site.talk.http, true);
+    http_flush(site.fixture.http, true);
     assert_int_equal(site.calls, 1); /* though the next request is there */
-    assert_false(http_waiting(site.talk.http));
+    assert_false(http_waiting(site.fixture.http));
 
-    talk_turn(&site.talk, 20);
+    http_fixture_run(&site.fixture, 20);
     assert_int_equal(site.calls, 2);
-    http_flush(site.talk.http, true);
+    http_flush(site.fixture.http, true);
     for (int i = 0; i < 2; i++) {
-        struct answer answer;
-        talk_hear(&site.talk, fd, &answer);
+        struct fixture_reply answer;
+        http_fixture_read_reply(&site.fixture, fd, &answer);
         assert_int_equal(answer.status, 200);
-        answer_free(&answer);
+        fixture_reply_free(&answer);
     }
     close(fd);
 }
@@ -255,32 +255,32 @@ static void no_handler_is_called_while_replies_go_out(void **state)
 static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
 {
     site.late = true;
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/x"));
-    talk_turn(&site.talk, 20);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/x"));
+    http_fixture_run(&site.fixture, 20);
     close(fd);
-    talk_turn(&site.talk, 20);
-    http_flush(site.talk.http, true);
-    talk_turn(&site.talk, 20);
-    assert_int_equal(http_counts(site.talk.http)->guests, 0);
+    http_fixture_run(&site.fixture, 20);
+    http_flush(site.fixture.http, true);
+    http_fixture_run(&site.fixture, 20);
+    assert_int_equal(http_counts(site.fixture.http)->guests, 0);
 }
 
 static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
 {
-    int stream = talk_connect(&site.talk);
-    talk_say(&site.talk, stream, GET("/stream"));
-    talk_turn(&site.talk, 20);
+    int stream = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, stream, GET("/stream"));
+    http_fixture_run(&site.fixture, 20);
     site.late = true;
-    int held = talk_connect(&site.talk);
-    talk_say(&site.talk, held, GET("/x"));
-    int half = talk_connect(&site.talk);
-    talk_say(&site.talk, half, "GET /x HT");
-    talk_turn(&site.talk, 20);
-    assert_int_equal(http_counts(site.talk.http)->guests, 3);
-    http_close(site.talk.http);
-    site.talk.http = NULL;
+    int held = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, held, GET("/x"));
+    int half = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, half, "GET /x HT");
+    http_fixture_run(&site.fixture, 20);
+    assert_int_equal(http_counts(site.fixture.http)->guests, 3);
+    http_close(site.fixture.http);
+    site.fixture.http = NULL;
     assert_int_equal(site.source.gone, 1);
-    assert_int_not_equal(access(site.talk.socket, F_OK), 0);
+    assert_int_not_equal(access(site.fixture.socket, F_OK), 0);
     close(stream);
     close(held);
     close(half);
@@ -290,33 +290,34 @@ static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
 
 static void a_reply_comes_when_it_is_known(void **state)
 {
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/later"));
-    talk_turn(&site.talk, 20);
-    http_flush(site.talk.http, true); /* is none of its business */
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/later"));
+    http_fixture_run(&site.fixture, 20);
+    http_flush(site.fixture.http, true); /* is none of its business */
     assert_non_null(site.later.guest);
     http_reply_error(http_later_reply(&site.later), 403, NULL, "not you");
     http_later_send(&site.later);
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 403);
-    answer_free(&answer);
-    talk_say(&site.talk, fd, GET("/x")); /* and the connection goes on */
-    talk_hear(&site.talk, fd, &answer);
+    fixture_reply_free(&answer);
+    http_fixture_send_text(&site.fixture, fd,
+                           GET("/x")); /* and the connection goes on */
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 200);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
-    talk_turn(&site.talk, 20);
+    http_fixture_run(&site.fixture, 20);
     assert_int_equal(site.later_gone, 0);
 }
 
 static void whoever_finds_it_out_hears_that_nobody_waits(void **state)
 {
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/later"));
-    talk_turn(&site.talk, 20);
-    http_close(site.talk.http);
-    site.talk.http = NULL;
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/later"));
+    http_fixture_run(&site.fixture, 20);
+    http_close(site.fixture.http);
+    site.fixture.http = NULL;
     assert_int_equal(site.later_gone, 1);
     assert_null(site.later.guest);
     close(fd);
@@ -331,36 +332,36 @@ static bool is_gone(void *context)
 
 static void a_stream_sends_when_woken_and_ends_when_told(void **state)
 {
-    int fd = talk_connect(&site.talk);
+    int fd = http_fixture_connect(&site.fixture);
     struct buf got;
     buf_init(&got, 10000);
     site.source.text = "one ";
-    talk_say(&site.talk, fd, GET("/stream"));
-    assert_true(talk_drain_until(&site.talk, fd, &got, "one "));
-    assert_int_equal(http_counts(site.talk.http)->streams, 1);
+    http_fixture_send_text(&site.fixture, fd, GET("/stream"));
+    assert_true(http_fixture_read_until(&site.fixture, fd, &got, "one "));
+    assert_int_equal(http_counts(site.fixture.http)->streams, 1);
 
     site.source.text = "two ";
     http_stream_wake(&site.source.stream);
-    assert_true(talk_drain_until(&site.talk, fd, &got, "two "));
+    assert_true(http_fixture_read_until(&site.fixture, fd, &got, "two "));
     assert_int_equal(site.source.gone, 0);
 
     site.source.ended = true;
     http_stream_wake(&site.source.stream);
-    assert_true(talk_drain_until(&site.talk, fd, &got, "0\r\n\r\n"));
-    assert_true(talk_until(&site.talk, is_gone, NULL));
-    assert_int_equal(http_counts(site.talk.http)->streams, 0);
+    assert_true(http_fixture_read_until(&site.fixture, fd, &got, "0\r\n\r\n"));
+    assert_true(http_fixture_run_until(&site.fixture, is_gone, NULL));
+    assert_int_equal(http_counts(site.fixture.http)->streams, 0);
     buf_release(&got);
     close(fd);
 }
 
 static void a_client_that_leaves_a_quiet_stream_is_noticed(void **state)
 {
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, GET("/stream"));
-    talk_turn(&site.talk, 20);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/stream"));
+    http_fixture_run(&site.fixture, 20);
     close(fd);
-    assert_true(talk_until(&site.talk, is_gone, NULL));
-    assert_int_equal(http_counts(site.talk.http)->guests, 0);
+    assert_true(http_fixture_run_until(&site.fixture, is_gone, NULL));
+    assert_int_equal(http_counts(site.fixture.http)->guests, 0);
 }
 
 /* ---- hostile clients ---- */
@@ -396,7 +397,7 @@ static void bad_addresses_never_reach_the_handler(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char request[200];
         snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", bad[i]);
-        assert_int_equal(talk_ask(&site.talk, request, NULL), 400);
+        assert_int_equal(http_fixture_request(&site.fixture, request, NULL), 400);
     }
     assert_int_equal(site.calls, 0);
 }
@@ -405,14 +406,14 @@ static void bad_addresses_never_reach_the_handler(void **state)
 static void assert_refused(const char *bytes, size_t count)
 {
     int calls = site.calls;
-    int fd = talk_connect(&site.talk);
-    talk_send(&site.talk, fd, bytes, count);
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send(&site.fixture, fd, bytes, count);
     shutdown(fd, SHUT_WR);
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_true(answer.status == 0 || (answer.status >= 400 && answer.status < 600));
     assert_int_equal(site.calls, calls);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
 }
 
@@ -467,17 +468,17 @@ static void long_addresses_and_headers_are_refused(void **state)
     buf_text(&request, "GET /");
     buf_add(&request, many, 9000);
     buf_text(&request, " HTTP/1.1\r\nHost: x\r\n\r\n");
-    assert_int_equal(talk_ask(&site.talk, request.bytes, NULL), 414);
+    assert_int_equal(http_fixture_request(&site.fixture, request.bytes, NULL), 414);
     buf_release(&request);
-    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+    assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), NULL), 200);
 }
 
 static void a_body_above_the_limit_is_refused_before_it_is_sent(void **state)
 {
-    assert_int_equal(talk_ask(&site.talk,
-                              "POST /x HTTP/1.1\r\nHost: x\r\n"
-                              "Content-Length: 1048577\r\n\r\n",
-                              NULL),
+    assert_int_equal(http_fixture_request(&site.fixture,
+                                          "POST /x HTTP/1.1\r\nHost: x\r\n"
+                                          "Content-Length: 1048577\r\n\r\n",
+                                          NULL),
                      413);
     assert_int_equal(site.calls, 0);
 }
@@ -487,41 +488,43 @@ static void a_chunked_body_is_put_together_and_limited_too(void **state)
     struct buf body;
     buf_init(&body, 1000);
     assert_int_equal(
-        talk_ask(&site.talk,
-                 "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked"
-                 "\r\n\r\n3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\n\r\n",
-                 &body),
+        http_fixture_request(&site.fixture,
+                             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked"
+                             "\r\n\r\n3\r\nabc\r\n4;ext=1\r\ndefg\r\n0\r\n\r\n",
+                             &body),
         200);
     assert_string_equal(body.bytes, "POST /x q=- note=- body=7");
     buf_release(&body);
 
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd,
-             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(
+        &site.fixture, fd,
+        "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     static char chunk[65536];
     memset(chunk, 'a', sizeof chunk);
     for (int i = 0; i < 17; i++) {
-        talk_say(&site.talk, fd, "10000\r\n");
-        talk_send(&site.talk, fd, chunk, sizeof chunk);
-        talk_say(&site.talk, fd, "\r\n");
+        http_fixture_send_text(&site.fixture, fd, "10000\r\n");
+        http_fixture_send(&site.fixture, fd, chunk, sizeof chunk);
+        http_fixture_send_text(&site.fixture, fd, "\r\n");
     }
-    talk_say(&site.talk, fd, "0\r\n\r\n");
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    http_fixture_send_text(&site.fixture, fd, "0\r\n\r\n");
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 413);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
 
     /* Who never comes to an end is cut off. */
-    fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd,
-             "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(
+        &site.fixture, fd,
+        "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
     bool open = true;
     int sent = 0;
     for (; open && sent < 1000; sent++)
-        open = talk_say(&site.talk, fd, "10000\r\n") &&
-               talk_send(&site.talk, fd, chunk, sizeof chunk) &&
-               talk_say(&site.talk, fd, "\r\n");
+        open = http_fixture_send_text(&site.fixture, fd, "10000\r\n") &&
+               http_fixture_send(&site.fixture, fd, chunk, sizeof chunk) &&
+               http_fixture_send_text(&site.fixture, fd, "\r\n");
     assert_false(open);
     assert_true(sent < 100);
     assert_int_equal(site.calls, 1);
@@ -532,75 +535,75 @@ static void bytes_may_come_one_by_one(void **state)
 {
     static const char request[] =
         "POST /x?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na\0c";
-    int fd = talk_connect(&site.talk);
+    int fd = http_fixture_connect(&site.fixture);
     for (size_t i = 0; i < sizeof request - 1; i++) {
-        talk_send(&site.talk, fd, request + i, 1);
-        talk_turn(&site.talk, 0);
+        http_fixture_send(&site.fixture, fd, request + i, 1);
+        http_fixture_run(&site.fixture, 0);
     }
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_string_equal(answer.body, "POST /x q=1 note=- body=3");
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
 }
 
 static bool nobody_is_left(void *context)
 {
-    return http_counts(site.talk.http)->guests == 0;
+    return http_counts(site.fixture.http)->guests == 0;
 }
 
 static void who_takes_for_ever_to_ask_is_cut_off(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .limits = { .request_s = 1 } });
-    int fd = talk_connect(&site.talk);
-    talk_say(&site.talk, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
     bool open = true;
     for (int i = 0; open && i < 400; i++) { /* never idle, never done */
-        open = talk_say(&site.talk, fd, "X-A: b\r\n");
-        talk_turn(&site.talk, 20);
+        open = http_fixture_send_text(&site.fixture, fd, "X-A: b\r\n");
+        http_fixture_run(&site.fixture, 20);
     }
     assert_false(open);
     assert_int_equal(site.calls, 0);
     close(fd);
-    assert_true(talk_until(&site.talk, nobody_is_left, NULL));
+    assert_true(http_fixture_run_until(&site.fixture, nobody_is_left, NULL));
 }
 
 static void a_user_has_a_limited_number_of_connections(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .limits = { .guests_max = 16, .per_user_max = 8 } });
     int fds[8];
     for (int i = 0; i < 8; i++)
-        fds[i] = talk_connect(&site.talk);
-    talk_turn(&site.talk, 20);
-    assert_int_equal(http_counts(site.talk.http)->guests, 8);
+        fds[i] = http_fixture_connect(&site.fixture);
+    http_fixture_run(&site.fixture, 20);
+    assert_int_equal(http_counts(site.fixture.http)->guests, 8);
 
-    int fd = talk_connect(&site.talk);
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    int fd = http_fixture_connect(&site.fixture);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 503);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
-    assert_int_equal(http_counts(site.talk.http)->turned_away, 1);
+    assert_int_equal(http_counts(site.fixture.http)->turned_away, 1);
 
     close(fds[0]); /* one leaves, one may come */
-    talk_turn(&site.talk, 20);
-    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+    http_fixture_run(&site.fixture, 20);
+    assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), NULL), 200);
     for (int i = 1; i < 8; i++)
         close(fds[i]);
 }
 
 static void all_connections_together_are_limited(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .limits = { .guests_max = 4, .per_user_max = 8 } });
     int fds[6];
     for (int i = 0; i < 6; i++)
-        fds[i] = talk_connect(&site.talk);
-    talk_turn(&site.talk, 20);
-    assert_int_equal(http_counts(site.talk.http)->guests, 4);
-    assert_int_equal(http_counts(site.talk.http)->turned_away, 2);
+        fds[i] = http_fixture_connect(&site.fixture);
+    http_fixture_run(&site.fixture, 20);
+    assert_int_equal(http_counts(site.fixture.http)->guests, 4);
+    assert_int_equal(http_counts(site.fixture.http)->turned_away, 2);
     for (int i = 0; i < 6; i++)
         close(fds[i]);
 }
@@ -616,14 +619,14 @@ static void random_bytes_do_no_harm(void **state)
             seed ^= seed << 17;
             bytes[i] = (char)seed;
         }
-        int fd = talk_connect(&site.talk);
+        int fd = http_fixture_connect(&site.fixture);
         if (round % 2)
-            talk_say(&site.talk, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
-        talk_send(&site.talk, fd, bytes, sizeof bytes);
-        talk_say(&site.talk, fd, "\r\n\r\n");
+            http_fixture_send_text(&site.fixture, fd, "GET /x HTTP/1.1\r\nHost: x\r\n");
+        http_fixture_send(&site.fixture, fd, bytes, sizeof bytes);
+        http_fixture_send_text(&site.fixture, fd, "\r\n\r\n");
         close(fd);
     }
-    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+    assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), NULL), 200);
 }
 
 /* ---- the socket's file ---- */
@@ -631,7 +634,7 @@ static void random_bytes_do_no_harm(void **state)
 static void the_socket_is_ours_alone(void **state)
 {
     struct stat file;
-    assert_int_equal(stat(site.talk.socket, &file), 0);
+    assert_int_equal(stat(site.fixture.socket, &file), 0);
     assert_int_equal(file.st_mode & 0777, 0600);
 }
 
@@ -639,16 +642,16 @@ static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
 {
     struct http *second;
     struct error err;
-    struct http_setup again = { .loop = &site.talk.loop,
-                                .socket = site.talk.socket,
+    struct http_setup again = { .loop = &site.fixture.loop,
+                                .socket = site.fixture.socket,
                                 .handler = serve };
     assert_int_equal(http_open(&second, &again, &err), -EADDRINUSE);
     assert_non_null(strstr(err.text, "listens"));
-    assert_int_equal(talk_ask(&site.talk, GET("/x"), NULL), 200);
+    assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), NULL), 200);
 
     /* A socket that was bound and whose owner died. */
     char dead[80];
-    snprintf(dead, sizeof dead, "%s/dead.sock", site.talk.folder);
+    snprintf(dead, sizeof dead, "%s/dead.sock", site.fixture.folder);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     snprintf(address.sun_path, sizeof address.sun_path, "%s", dead);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -667,11 +670,11 @@ static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
 static void what_is_not_a_socket_is_left_alone(void **state)
 {
     char path[80];
-    snprintf(path, sizeof path, "%s/precious", site.talk.folder);
+    snprintf(path, sizeof path, "%s/precious", site.fixture.folder);
     close(open(path, O_CREAT | O_WRONLY, 0600));
     struct http *second;
     struct error err;
-    struct http_setup again = { .loop = &site.talk.loop,
+    struct http_setup again = { .loop = &site.fixture.loop,
                                 .socket = path,
                                 .handler = serve };
     assert_int_equal(http_open(&second, &again, &err), -EEXIST);
@@ -690,12 +693,12 @@ static int ask_tcp(const char *headers)
 {
     char request[600];
     snprintf(request, sizeof request, "GET /x HTTP/1.1\r\n%s\r\n", headers);
-    int fd = talk_connect_tcp(http_port(site.talk.http));
-    assert_true(talk_say(&site.talk, fd, request));
-    struct answer answer;
-    talk_hear(&site.talk, fd, &answer);
+    int fd = http_fixture_connect_tcp(http_port(site.fixture.http));
+    assert_true(http_fixture_send_text(&site.fixture, fd, request));
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
     int status = answer.status;
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     close(fd);
     return status;
 }
@@ -704,7 +707,7 @@ static int ask_with(const char *host, const char *more)
 {
     char headers[400];
     snprintf(headers, sizeof headers, "Host: %s:%u\r\n%s", host,
-             http_port(site.talk.http), more);
+             http_port(site.fixture.http), more);
     return ask_tcp(headers);
 }
 
@@ -712,9 +715,9 @@ static int ask_with(const char *host, const char *more)
 
 static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .listen = "127.0.0.1:0", .token = "secret" });
-    uint16_t port = http_port(site.talk.http);
+    uint16_t port = http_port(site.fixture.http);
     assert_int_not_equal(port, 0);
     char origin[100];
 
@@ -758,12 +761,12 @@ static bool is_open(void *context, const char *method, const char *target)
 
 static void a_port_can_be_opened_later_and_a_session_is_its_users(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .token = "secret", .knows = knows });
-    assert_int_equal(http_port(site.talk.http), 0);
-    assert_int_equal(http_listen(site.talk.http, "127.0.0.1:0", NULL), 0);
-    assert_int_equal(http_listen(site.talk.http, "127.0.0.1:0", NULL), -EALREADY);
-    assert_string_equal(http_host(site.talk.http), "127.0.0.1");
+    assert_int_equal(http_port(site.fixture.http), 0);
+    assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), 0);
+    assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), -EALREADY);
+    assert_string_equal(http_host(site.fixture.http), "127.0.0.1");
 
     assert_int_equal(ask_with("localhost", "Authorization: Bearer session\r\n"), 200);
     assert_int_equal(site.uid, 4711);
@@ -776,7 +779,7 @@ static void a_port_can_be_opened_later_and_a_session_is_its_users(void **state)
 static void
 what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){
         .listen = "127.0.0.1:0", .token = "secret", .open = is_open });
     assert_int_equal(ask_with("localhost", ""), 200);
@@ -787,7 +790,7 @@ what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
 
 static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
 {
-    talk_close(&site.talk);
+    http_fixture_close(&site.fixture);
     open_site((struct http_setup){
         .listen = "127.0.0.1:0", .token = "secret", .open_to_strangers = is_open });
     assert_int_equal(ask_with("localhost", TOKEN), 200);
@@ -804,7 +807,7 @@ static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
     /* By the socket everybody is who he is. */
     struct buf body;
     buf_init(&body, 1000);
-    assert_int_equal(talk_ask(&site.talk, GET("/x"), &body), 200);
+    assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), &body), 200);
     assert_false(site.stranger);
     buf_release(&body);
 }
@@ -821,7 +824,7 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct http *second;
         struct error err;
-        struct http_setup again = { .loop = &site.talk.loop,
+        struct http_setup again = { .loop = &site.fixture.loop,
                                     .listen = bad[i],
                                     .token = "secret",
                                     .handler = serve };

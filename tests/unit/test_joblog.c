@@ -1,5 +1,5 @@
 /* A line per job, as it ends. */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <string.h>
 
@@ -20,17 +20,17 @@ static void a_line_for_each_job_however_it_ends(void **state)
     struct arena arena;
     struct cluster cluster;
     struct joblog log;
-    struct run run;
+    struct engine_run run;
     assert_non_null(file);
     arena_init(&arena, 0);
     assert_int_equal(cluster_load(&cluster, &arena, "1xv100:2", NULL), 0);
     joblog_begin(&log, file);
-    run_play(&run, &(struct run_setup){
-                       .cluster = &cluster,
-                       .policy = policy_find("srtf"),
-                       .specs = specs,
-                       .spec_count = 4,
-                       .listener = { .event = joblog_event, .self = &log } });
+    engine_run_play(&run, &(struct engine_run_setup){
+                              .cluster = &cluster,
+                              .policy = policy_find("srtf"),
+                              .specs = specs,
+                              .spec_count = 4,
+                              .listener = { .event = joblog_event, .self = &log } });
     joblog_end(&log, &run.engine.state.view, run.engine.state.job_count);
     fclose(file);
 
@@ -56,7 +56,7 @@ static void a_line_for_each_job_however_it_ends(void **state)
     }
     assert_null(strtok(NULL, "\n"));
     joblog_release(&log);
-    run_release(&run);
+    engine_run_release(&run);
     arena_release(&arena);
     free(text);
 }

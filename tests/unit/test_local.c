@@ -1,5 +1,5 @@
 /* Jobs as real processes: how they start, what they tell, how they end. */
-#include "support/bench.h"
+#include "support/local_fixture.h"
 
 #include <math.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #define PATIENCE_NS (30 * INT64_C(1000000000)) /* a grace that nobody needs */
 
 /* What a job waits for that looks for a file 'gate' in its checkpoint folder. */
-static void open_gate(struct bench *b, job_id job)
+static void open_gate(struct local_fixture *b, job_id job)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/ckpt/%u/gate", b->state_dir, job + 1);
@@ -24,40 +24,40 @@ static void open_gate(struct bench *b, job_id job)
 
 static void the_end_of_a_job_is_told_as_it_was(void **state)
 {
-    struct bench *b = *state;
-    job_id good = bench_job(b, "echo hello; exit 0");
-    job_id bad = bench_job(b, "exit 3");
-    job_id killed = bench_job(b, "kill -9 $$");
-    job_id again = bench_job(b, "exit 85");
-    job_id again_too = bench_job(b, "exit 99");
+    struct local_fixture *b = *state;
+    job_id good = local_fixture_job(b, "echo hello; exit 0");
+    job_id bad = local_fixture_job(b, "exit 3");
+    job_id killed = local_fixture_job(b, "kill -9 $$");
+    job_id again = local_fixture_job(b, "exit 85");
+    job_id again_too = local_fixture_job(b, "exit 99");
 
     for (job_id job = good; job <= again_too; job++)
-        bench_start(b, job);
+        local_fixture_start(b, job);
 
-    assert_int_equal(bench_until(b, good, EVENT_FINISHED).exit_code, 0);
-    assert_string_equal(bench_output(b, good), "hello\n");
-    assert_int_equal(bench_until(b, bad, EVENT_FAILED).exit_code, 3);
-    assert_int_equal(bench_until(b, killed, EVENT_FAILED).exit_code, 137);
-    assert_true(bench_until(b, again, EVENT_STOPPED).clean);
-    assert_true(bench_until(b, again_too, EVENT_STOPPED).clean);
-    assert_int_equal(bench_count(b, good, EVENT_STARTED), 1);
+    assert_int_equal(local_fixture_wait_event(b, good, EVENT_FINISHED).exit_code, 0);
+    assert_string_equal(local_fixture_output(b, good), "hello\n");
+    assert_int_equal(local_fixture_wait_event(b, bad, EVENT_FAILED).exit_code, 3);
+    assert_int_equal(local_fixture_wait_event(b, killed, EVENT_FAILED).exit_code, 137);
+    assert_true(local_fixture_wait_event(b, again, EVENT_STOPPED).clean);
+    assert_true(local_fixture_wait_event(b, again_too, EVENT_STOPPED).clean);
+    assert_int_equal(local_fixture_count_events(b, good, EVENT_STARTED), 1);
     assert_int_equal(local_count(b->local), 0);
 }
 
 static void a_job_gets_the_environment_that_is_promised(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "env; test -d $BERTH_CKPT_DIR");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "env; test -d $BERTH_CKPT_DIR");
     b->more[job].seat.gpus = 1 << 2 | 1 << 5;
     b->more[job].env[2] = "RANK=7"; /* of the job that submitted this one */
     b->more[job].env[3] = "MINE=a b";
-    bench_launch(b, job)->slurm_names = true;
+    local_fixture_launch(b, job)->slurm_names = true;
     b->jobs[job].attempt = 3;
 
-    bench_start(b, job);
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 
-    const char *env = bench_output(b, job);
+    const char *env = local_fixture_output(b, job);
     static const char *const wanted[] = {
         "BERTH_JOB_ID=1\n",
         "BERTH_ATTEMPT=3\n",
@@ -82,70 +82,70 @@ static void a_job_gets_the_environment_that_is_promised(void **state)
 
 static void ranks_are_numbered_and_fail_together(void **state)
 {
-    struct bench *b = *state;
-    job_id good = bench_job(b, "echo rank $RANK of $WORLD_SIZE");
-    job_id bad = bench_job(b, "test $RANK = 1 && exit 7; sleep 1000");
-    bench_launch(b, good)->tasks_per_node = 2;
-    bench_launch(b, bad)->tasks_per_node = 3;
+    struct local_fixture *b = *state;
+    job_id good = local_fixture_job(b, "echo rank $RANK of $WORLD_SIZE");
+    job_id bad = local_fixture_job(b, "test $RANK = 1 && exit 7; sleep 1000");
+    local_fixture_launch(b, good)->tasks_per_node = 2;
+    local_fixture_launch(b, bad)->tasks_per_node = 3;
 
-    bench_start(b, good);
-    bench_start(b, bad);
+    local_fixture_start(b, good);
+    local_fixture_start(b, bad);
 
-    bench_until(b, good, EVENT_FINISHED);
-    assert_non_null(strstr(bench_output(b, good), "rank 0 of 2\n"));
-    assert_non_null(strstr(bench_output(b, good), "rank 1 of 2\n"));
-    assert_int_equal(bench_until(b, bad, EVENT_FAILED).exit_code, 7);
+    local_fixture_wait_event(b, good, EVENT_FINISHED);
+    assert_non_null(strstr(local_fixture_output(b, good), "rank 0 of 2\n"));
+    assert_non_null(strstr(local_fixture_output(b, good), "rank 1 of 2\n"));
+    assert_int_equal(local_fixture_wait_event(b, bad, EVENT_FAILED).exit_code, 7);
 }
 
 static void a_script_is_run_by_its_first_line(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     static const char *const words[] = { "a b", "c", NULL };
-    job_id plain = bench_job(b, ""), named = bench_job(b, "");
-    bench_launch(b, plain)->script = "echo plain $1-$2\n";
-    bench_launch(b, plain)->argv = words;
-    bench_launch(b, named)->script = "#! /bin/sh -e\nfalse\necho not reached\n";
-    bench_launch(b, named)->argv = words + 2;
+    job_id plain = local_fixture_job(b, ""), named = local_fixture_job(b, "");
+    local_fixture_launch(b, plain)->script = "echo plain $1-$2\n";
+    local_fixture_launch(b, plain)->argv = words;
+    local_fixture_launch(b, named)->script = "#! /bin/sh -e\nfalse\necho not reached\n";
+    local_fixture_launch(b, named)->argv = words + 2;
 
-    bench_start(b, plain);
-    bench_start(b, named);
+    local_fixture_start(b, plain);
+    local_fixture_start(b, named);
 
-    bench_until(b, plain, EVENT_FINISHED);
-    assert_string_equal(bench_output(b, plain), "plain a b-c\n");
-    assert_int_equal(bench_until(b, named, EVENT_FAILED).exit_code, 1);
-    assert_string_equal(bench_output(b, named), "");
+    local_fixture_wait_event(b, plain, EVENT_FINISHED);
+    assert_string_equal(local_fixture_output(b, plain), "plain a b-c\n");
+    assert_int_equal(local_fixture_wait_event(b, named, EVENT_FAILED).exit_code, 1);
+    assert_string_equal(local_fixture_output(b, named), "");
 }
 
 static void output_goes_where_it_was_asked_for(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     char path[128];
-    job_id job = bench_job(b, "echo out; echo err >&2");
-    bench_launch(b, job)->name = "try";
-    bench_launch(b, job)->cwd = b->dir;
-    bench_launch(b, job)->out = "%x-%j-100%%.out";
-    bench_launch(b, job)->err = "%A.err";
+    job_id job = local_fixture_job(b, "echo out; echo err >&2");
+    local_fixture_launch(b, job)->name = "try";
+    local_fixture_launch(b, job)->cwd = b->dir;
+    local_fixture_launch(b, job)->out = "%x-%j-100%%.out";
+    local_fixture_launch(b, job)->err = "%A.err";
 
-    bench_start(b, job);
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 
     snprintf(path, sizeof path, "%s/try-1-100%%.out", b->dir);
-    assert_string_equal(bench_read(path), "out\n");
+    assert_string_equal(local_fixture_read_file(path), "out\n");
     snprintf(path, sizeof path, "%s/1.err", b->dir);
-    assert_string_equal(bench_read(path), "err\n");
+    assert_string_equal(local_fixture_read_file(path), "err\n");
 }
 
 static void what_cannot_be_started_says_why(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     static const char *const absent[] = { "/no/such/program", NULL };
-    job_id program = bench_job(b, ""), folder = bench_job(b, ""),
-           out = bench_job(b, "");
-    job_id pattern = bench_job(b, "echo hello");
-    bench_launch(b, program)->argv = absent;
-    bench_launch(b, folder)->cwd = "/no/such/folder";
-    bench_launch(b, out)->out = "/no/such/folder/out";
-    bench_launch(b, pattern)->pattern = "([0-9]+";
+    job_id program = local_fixture_job(b, ""), folder = local_fixture_job(b, ""),
+           out = local_fixture_job(b, "");
+    job_id pattern = local_fixture_job(b, "echo hello");
+    local_fixture_launch(b, program)->argv = absent;
+    local_fixture_launch(b, folder)->cwd = "/no/such/folder";
+    local_fixture_launch(b, out)->out = "/no/such/folder/out";
+    local_fixture_launch(b, pattern)->pattern = "([0-9]+";
     static const char *const whys[] = {
         "cannot run /no/such/program: No such file or directory",
         "cannot enter /no/such/folder: No such file or directory",
@@ -154,16 +154,16 @@ static void what_cannot_be_started_says_why(void **state)
     };
 
     for (job_id job = program; job <= pattern; job++)
-        bench_start(b, job);
+        local_fixture_start(b, job);
 
     for (job_id job = program; job <= pattern; job++) {
-        struct event end = bench_until(b, job, EVENT_FAILED);
+        struct event end = local_fixture_wait_event(b, job, EVENT_FAILED);
         assert_int_equal(end.exit_code, 127);
         assert_string_equal(end.why, whys[job]);
-        assert_int_equal(bench_count(b, job, EVENT_STARTED), 1);
+        assert_int_equal(local_fixture_count_events(b, job, EVENT_STARTED), 1);
     }
-    assert_non_null(strstr(bench_output(b, program), whys[0]));
-    assert_string_equal(bench_output(b, pattern), "");
+    assert_non_null(strstr(local_fixture_output(b, program), whys[0]));
+    assert_string_equal(local_fixture_output(b, pattern), "");
 }
 
 /* A shell has no UNIX sockets; the interpreter that the tests need anyway has. */
@@ -174,19 +174,20 @@ static void what_cannot_be_started_says_why(void **state)
 
 static void reports_through_the_socket_become_progress(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, SAY("s.sendall(b\"hello 1\\ntotal 500\\nmystery 1 2\\n"
-                                  "report 120 0.693\\nsaved 100\\n\")\n"
-                                  "time.sleep(0.2); sys.exit(3)"));
-    bench_launch(b, job)->has_steps = true;
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, SAY("s.sendall(b\"hello 1\\ntotal 500\\nmystery 1 2\\n"
+                                 "report 120 0.693\\nsaved 100\\n\")\n"
+                                 "time.sleep(0.2); sys.exit(3)"));
+    local_fixture_launch(b, job)->has_steps = true;
 
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
-    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    struct event progress = local_fixture_wait_event(b, job, EVENT_PROGRESS);
     assert_near(progress.steps, 120, 0);
     assert_near(progress.loss, 0.693, 1e-9);
-    assert_int_equal(bench_count(b, job, EVENT_LOADED), 1);
-    struct event end = bench_until(b, job, EVENT_FAILED);
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_LOADED), 1);
+    struct event end = local_fixture_wait_event(b, job, EVENT_FAILED);
     assert_near(end.steps, 100, 0);
     assert_near(end.steps_reached, 120, 0);
     assert_near(b->total, 500, 0);
@@ -194,42 +195,45 @@ static void reports_through_the_socket_become_progress(void **state)
 
 static void a_connection_with_rubbish_is_closed_and_hurts_nobody(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, SAY("s.sendall(b\"report x y\\n\" + b\"z\" * 5000)\n"
-                                  "try: assert s.recv(10) == b\"\"\n"
-                                  "except ConnectionResetError: pass\n"
-                                  "t=socket.socket(socket.AF_UNIX)\n"
-                                  "t.connect(os.environ[\"BERTH_SOCKET\"])\n"
-                                  "t.sendall(b\"report 5 -\\n\"); time.sleep(0.2)"));
-    bench_launch(b, job)->has_steps = true;
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, SAY("s.sendall(b\"report x y\\n\" + b\"z\" * 5000)\n"
+                                 "try: assert s.recv(10) == b\"\"\n"
+                                 "except ConnectionResetError: pass\n"
+                                 "t=socket.socket(socket.AF_UNIX)\n"
+                                 "t.connect(os.environ[\"BERTH_SOCKET\"])\n"
+                                 "t.sendall(b\"report 5 -\\n\"); time.sleep(0.2)"));
+    local_fixture_launch(b, job)->has_steps = true;
 
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
-    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    struct event progress = local_fixture_wait_event(b, job, EVENT_PROGRESS);
     assert_near(progress.steps, 5, 0);
     assert_true(isnan(progress.loss));
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 }
 
 static void lines_of_output_become_progress(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "echo step 10 loss 0.5; echo step 20 loss 2.5e-1");
-    bench_launch(b, job)->has_steps = true;
-    bench_launch(b, job)->pattern = "step (?<step>\\d+) loss (?<loss>[-0-9.e]+)";
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, "echo step 10 loss 0.5; echo step 20 loss 2.5e-1");
+    local_fixture_launch(b, job)->has_steps = true;
+    local_fixture_launch(b, job)->pattern =
+        "step (?<step>\\d+) loss (?<loss>[-0-9.e]+)";
 
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
-    struct event end = bench_until(b, job, EVENT_FINISHED);
+    struct event end = local_fixture_wait_event(b, job, EVENT_FINISHED);
     assert_near(end.steps_reached, 20, 0);
-    struct event progress = bench_until(b, job, EVENT_PROGRESS);
+    struct event progress = local_fixture_wait_event(b, job, EVENT_PROGRESS);
     assert_near(progress.loss, 0.25, 1e-9);
 }
 
 static void a_warning_comes_by_signal_file_and_socket(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
         b, SAY("import signal\n"
                "got=[]\n"
                "signal.signal(signal.SIGUSR2, lambda *a: got.append(1))\n"
@@ -239,312 +243,316 @@ static void a_warning_comes_by_signal_file_and_socket(void **state)
                "while not got: time.sleep(0.01)\n"
                "print(line, open(os.environ[\"BERTH_PREEMPT_FILE\"]).read())\n"
                "sys.exit(85)"));
-    bench_launch(b, job)->signal = SIGUSR2;
+    local_fixture_launch(b, job)->signal = SIGUSR2;
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "ready");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "ready");
     executor_local.stop(b->local, job, 7 * INT64_C(1000000000), NULL);
 
-    struct event end = bench_until(b, job, EVENT_STOPPED);
+    struct event end = local_fixture_wait_event(b, job, EVENT_STOPPED);
     assert_true(end.clean);
     assert_int_equal(end.exit_code, 85);
-    assert_non_null(strstr(bench_output(b, job), "stop 7"));
-    assert_non_null(strstr(bench_output(b, job), " 7\n"));
+    assert_non_null(strstr(local_fixture_output(b, job), "stop 7"));
+    assert_non_null(strstr(local_fixture_output(b, job), " 7\n"));
 }
 
 static void who_does_not_leave_is_killed_after_the_grace(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     job_id job =
-        bench_job(b, "trap '' TERM; echo pid $$; while :; do sleep 0.05; done");
+        local_fixture_job(b, "trap '' TERM; echo pid $$; while :; do sleep 0.05; done");
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "pid");
-    int pid = bench_number(b, job, "pid");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "pid");
+    int pid = local_fixture_read_number(b, job, "pid");
     executor_local.stop(b->local, job, INT64_C(100000000), NULL);
 
-    struct event end = bench_until(b, job, EVENT_STOPPED);
+    struct event end = local_fixture_wait_event(b, job, EVENT_STOPPED);
     assert_false(end.clean);
     assert_int_equal(end.exit_code, 137);
     assert_near(end.steps, 0, 0); /* nothing was saved */
     assert_true(end.steps_reached > 0.09);
-    assert_false(bench_lives(pid));
+    assert_false(local_fixture_is_alive(pid));
 }
 
 static void a_file_written_after_the_warning_makes_it_clean(void **state)
 {
-    struct bench *b = *state;
-    job_id job =
-        bench_job(b, "trap 'echo x >$BERTH_CKPT_DIR/a; exit 1' TERM; echo ready;"
-                     "while :; do sleep 0.02; done");
-    job_id old =
-        bench_job(b, "echo x >$BERTH_CKPT_DIR/a; trap 'exit 1' TERM; echo ready;"
-                     "while :; do sleep 0.02; done");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
+        b, "trap 'echo x >$BERTH_CKPT_DIR/a; exit 1' TERM; echo ready;"
+           "while :; do sleep 0.02; done");
+    job_id old = local_fixture_job(
+        b, "echo x >$BERTH_CKPT_DIR/a; trap 'exit 1' TERM; echo ready;"
+           "while :; do sleep 0.02; done");
 
-    bench_start(b, job);
-    bench_start(b, old);
-    bench_wait_for_output(b, job, "ready");
-    bench_wait_for_output(b, old, "ready");
-    bench_pass(b, 30);
+    local_fixture_start(b, job);
+    local_fixture_start(b, old);
+    local_fixture_wait_for_output(b, job, "ready");
+    local_fixture_wait_for_output(b, old, "ready");
+    local_fixture_sleep(b, 30);
     executor_local.stop(b->local, job, PATIENCE_NS, NULL);
     executor_local.stop(b->local, old, PATIENCE_NS, NULL);
 
-    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
-    assert_false(bench_until(b, old, EVENT_STOPPED).clean);
+    assert_true(local_fixture_wait_event(b, job, EVENT_STOPPED).clean);
+    assert_false(local_fixture_wait_event(b, old, EVENT_STOPPED).clean);
 }
 
 static void a_program_may_save_though_its_shell_is_gone(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "sh -c 'trap \"sleep 0.2; exit 85\" TERM; echo ready;"
-                              "while :; do sleep 0.02; done'; echo not reached");
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, "sh -c 'trap \"sleep 0.2; exit 85\" TERM; echo ready;"
+                             "while :; do sleep 0.02; done'; echo not reached");
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "ready");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "ready");
     executor_local.stop(b->local, job, PATIENCE_NS, NULL);
 
-    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
+    assert_true(local_fixture_wait_event(b, job, EVENT_STOPPED).clean);
 }
 
 static void nothing_of_a_job_survives_its_end(void **state)
 {
-    struct bench *b = *state;
-    job_id job =
-        bench_job(b, "setsid sh -c 'echo one $$; sleep 1000' &"
-                     "(setsid env -i /bin/sh -c 'echo two $$; sleep 1000' &) &"
-                     "sh -c 'trap \"\" TERM HUP; echo three $$; sleep 1000' &"
-                     "while [ ! -e $BERTH_CKPT_DIR/gate ]; do sleep 0.02; done");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
+        b, "setsid sh -c 'echo one $$; sleep 1000' &"
+           "(setsid env -i /bin/sh -c 'echo two $$; sleep 1000' &) &"
+           "sh -c 'trap \"\" TERM HUP; echo three $$; sleep 1000' &"
+           "while [ ! -e $BERTH_CKPT_DIR/gate ]; do sleep 0.02; done");
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "one");
-    bench_wait_for_output(b, job, "two");
-    bench_wait_for_output(b, job, "three");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "one");
+    local_fixture_wait_for_output(b, job, "two");
+    local_fixture_wait_for_output(b, job, "three");
     open_gate(b, job);
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 
-    assert_false(bench_lives(bench_number(b, job, "one")));
-    assert_false(bench_lives(bench_number(b, job, "two")));
-    assert_false(bench_lives(bench_number(b, job, "three")));
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "one")));
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "two")));
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "three")));
 }
 
 static void a_cancelled_job_ends_as_cancelled(void **state)
 {
-    struct bench *b = *state;
-    job_id polite = bench_job(b, "echo ready; sleep 1000");
+    struct local_fixture *b = *state;
+    job_id polite = local_fixture_job(b, "echo ready; sleep 1000");
     job_id deaf =
-        bench_job(b, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
+        local_fixture_job(b, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
     b->jobs[deaf].grace_ns = INT64_C(100000000);
 
-    bench_start(b, polite);
-    bench_start(b, deaf);
-    bench_wait_for_output(b, polite, "ready");
-    bench_wait_for_output(b, deaf, "ready");
+    local_fixture_start(b, polite);
+    local_fixture_start(b, deaf);
+    local_fixture_wait_for_output(b, polite, "ready");
+    local_fixture_wait_for_output(b, deaf, "ready");
     executor_local.cancel(b->local, polite, NULL);
     executor_local.cancel(b->local, deaf, NULL);
 
-    assert_string_equal(bench_until(b, polite, EVENT_FAILED).why, "cancelled");
-    assert_string_equal(bench_until(b, deaf, EVENT_FAILED).why, "cancelled");
+    assert_string_equal(local_fixture_wait_event(b, polite, EVENT_FAILED).why,
+                        "cancelled");
+    assert_string_equal(local_fixture_wait_event(b, deaf, EVENT_FAILED).why,
+                        "cancelled");
 }
 
 static void a_killed_supervisor_takes_its_job_along(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     char path[128];
-    job_id job =
-        bench_job(b, "setsid sh -c 'echo one $$; exec sleep 1000' & echo two $$;"
-                     "while :; do sleep 0.05; done");
+    job_id job = local_fixture_job(
+        b, "setsid sh -c 'echo one $$; exec sleep 1000' & echo two $$;"
+           "while :; do sleep 0.05; done");
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "one");
-    bench_wait_for_output(b, job, "two");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "one");
+    local_fixture_wait_for_output(b, job, "two");
     snprintf(path, sizeof path, "%s/jobs/1.0/claim", b->run_dir);
-    int supervisor = atoi(bench_read(path));
+    int supervisor = atoi(local_fixture_read_file(path));
     assert_true(supervisor > 1);
     kill(supervisor, SIGKILL);
 
-    struct event end = bench_until(b, job, EVENT_LOST);
+    struct event end = local_fixture_wait_event(b, job, EVENT_LOST);
     assert_string_equal(end.why, "its supervisor was killed");
-    assert_false(bench_lives(bench_number(b, job, "one")));
-    assert_false(bench_lives(bench_number(b, job, "two")));
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "one")));
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "two")));
 }
 
 static void jobs_go_on_while_nobody_looks(void **state)
 {
-    struct bench *b = *state;
-    job_id ends = bench_job(
+    struct local_fixture *b = *state;
+    job_id ends = local_fixture_job(
         b, "while [ ! -e $BERTH_CKPT_DIR/gate ]; do sleep 0.02; done; exit 4");
-    job_id stays = bench_job(b, "echo pid $$; sleep 1000");
+    job_id stays = local_fixture_job(b, "echo pid $$; sleep 1000");
 
-    bench_start(b, ends);
-    bench_start(b, stays);
-    bench_until(b, ends, EVENT_STARTED);
-    bench_until(b, stays, EVENT_STARTED);
-    bench_wait_for_output(b, stays, "pid");
-    bench_reopen(b);
+    local_fixture_start(b, ends);
+    local_fixture_start(b, stays);
+    local_fixture_wait_event(b, ends, EVENT_STARTED);
+    local_fixture_wait_event(b, stays, EVENT_STARTED);
+    local_fixture_wait_for_output(b, stays, "pid");
+    local_fixture_reopen(b);
     open_gate(b, ends);
-    bench_pass(b, 400);
-    bench_reattach(b, ends, false);
-    bench_reattach(b, stays, false);
+    local_fixture_sleep(b, 400);
+    local_fixture_reattach(b, ends, false);
+    local_fixture_reattach(b, stays, false);
 
-    assert_int_equal(bench_until(b, ends, EVENT_FAILED).exit_code, 4);
-    assert_true(bench_lives(bench_number(b, stays, "pid")));
+    assert_int_equal(local_fixture_wait_event(b, ends, EVENT_FAILED).exit_code, 4);
+    assert_true(local_fixture_is_alive(local_fixture_read_number(b, stays, "pid")));
     executor_local.stop(b->local, stays, PATIENCE_NS, NULL);
-    bench_until(b, stays, EVENT_STOPPED);
+    local_fixture_wait_event(b, stays, EVENT_STOPPED);
 }
 
 static void an_end_that_was_not_recorded_is_told_again(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "echo once; exit 6");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "echo once; exit 6");
 
     b->uncollected = true;
-    bench_start(b, job);
-    assert_int_equal(bench_until(b, job, EVENT_FAILED).exit_code, 6);
-    bench_reopen(b);
+    local_fixture_start(b, job);
+    assert_int_equal(local_fixture_wait_event(b, job, EVENT_FAILED).exit_code, 6);
+    local_fixture_reopen(b);
     b->uncollected = false;
-    uint32_t before = bench_count(b, job, EVENT_FAILED);
-    bench_reattach(b, job, false);
-    for (int i = 0; i < 1000 && bench_count(b, job, EVENT_FAILED) == before; i++)
-        bench_pass(b, 50);
-    bench_pass(b, 50);
+    uint32_t before = local_fixture_count_events(b, job, EVENT_FAILED);
+    local_fixture_reattach(b, job, false);
+    for (int i = 0;
+         i < 1000 && local_fixture_count_events(b, job, EVENT_FAILED) == before; i++)
+        local_fixture_sleep(b, 50);
+    local_fixture_sleep(b, 50);
 
-    assert_int_equal(bench_count(b, job, EVENT_FAILED), before + 1);
-    assert_string_equal(bench_output(b, job), "once\n");
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_FAILED), before + 1);
+    assert_string_equal(local_fixture_output(b, job), "once\n");
     assert_int_equal(local_count(b->local), 0);
 }
 
 static void an_order_that_is_repeated_starts_nothing_twice(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "echo once; sleep 0.3");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "echo once; sleep 0.3");
 
-    bench_start(b, job);
-    bench_start(b, job);
-    bench_reopen(b); /* before its supervisor has even begun, perhaps */
-    bench_start(b, job);
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_start(b, job);
+    local_fixture_start(b, job);
+    local_fixture_reopen(b); /* before its supervisor has even begun, perhaps */
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 
-    assert_string_equal(bench_output(b, job), "once\n");
-    assert_int_equal(bench_count(b, job, EVENT_FINISHED), 1);
+    assert_string_equal(local_fixture_output(b, job), "once\n");
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_FINISHED), 1);
 }
 
 static void a_job_is_told_to_stop_though_berthd_was_restarted(void **state)
 {
-    struct bench *b = *state;
-    job_id job =
-        bench_job(b, "trap 'exit 85' TERM; echo ready; while :; do sleep 0.02; done");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
+        b, "trap 'exit 85' TERM; echo ready; while :; do sleep 0.02; done");
 
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "ready");
-    bench_reopen(b);
-    bench_reattach(b, job, true);
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "ready");
+    local_fixture_reopen(b);
+    local_fixture_reattach(b, job, true);
 
-    assert_true(bench_until(b, job, EVENT_STOPPED).clean);
+    assert_true(local_fixture_wait_event(b, job, EVENT_STOPPED).clean);
 }
 
 static void a_job_that_vanished_is_lost(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "true");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "true");
     b->jobs[job].state = JOB_RUNNING;
 
-    bench_reattach(b, job, false);
+    local_fixture_reattach(b, job, false);
 
-    bench_until(b, job, EVENT_LOST);
+    local_fixture_wait_event(b, job, EVENT_LOST);
 }
 
 static void a_successor_starts_when_all_before_it_have_left(void **state)
 {
-    struct bench *b = *state;
-    job_id first = bench_job(b, "echo ready; exec sleep 1000");
-    job_id second = bench_job(b, "echo ready; exec sleep 1000");
-    job_id next = bench_job(b, "true");
+    struct local_fixture *b = *state;
+    job_id first = local_fixture_job(b, "echo ready; exec sleep 1000");
+    job_id second = local_fixture_job(b, "echo ready; exec sleep 1000");
+    job_id next = local_fixture_job(b, "true");
     b->more[next].after[0] = first;
     b->more[next].after[1] = second;
     b->more[next].after_count = 2;
 
-    bench_start(b, first);
-    bench_start(b, second);
-    bench_wait_for_output(b, first, "ready");
-    bench_wait_for_output(b, second, "ready");
-    bench_start(b, next);
+    local_fixture_start(b, first);
+    local_fixture_start(b, second);
+    local_fixture_wait_for_output(b, first, "ready");
+    local_fixture_wait_for_output(b, second, "ready");
+    local_fixture_start(b, next);
     executor_local.stop(b->local, first, PATIENCE_NS, NULL);
-    bench_until(b, first, EVENT_STOPPED);
-    bench_pass(b, 50);
-    assert_int_equal(bench_count(b, next, EVENT_STARTED), 0);
+    local_fixture_wait_event(b, first, EVENT_STOPPED);
+    local_fixture_sleep(b, 50);
+    assert_int_equal(local_fixture_count_events(b, next, EVENT_STARTED), 0);
     executor_local.stop(b->local, second, PATIENCE_NS, NULL);
 
-    bench_until(b, next, EVENT_FINISHED);
-    bench_until(b, second, EVENT_STOPPED);
+    local_fixture_wait_event(b, next, EVENT_FINISHED);
+    local_fixture_wait_event(b, second, EVENT_STOPPED);
 }
 
 /* The attempt after this one, elsewhere, as soon as it has left. */
-static void order_to_go_on(struct bench *b, job_id job)
+static void order_to_go_on(struct local_fixture *b, job_id job)
 {
     b->more[job].after[0] = job;
     b->more[job].after_count = 1;
     b->jobs[job].attempt++;
-    bench_start(b, job);
+    local_fixture_start(b, job);
     b->jobs[job].attempt--; /* until it has left */
 }
 
 static void who_is_to_go_on_elsewhere_does_so_when_it_has_left(void **state)
 {
-    struct bench *b = *state;
-    job_id job =
-        bench_job(b, "test $BERTH_ATTEMPT = 1 && exit 0; echo ready; exec sleep 1000");
-    bench_start(b, job);
-    bench_wait_for_output(b, job, "ready");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
+        b, "test $BERTH_ATTEMPT = 1 && exit 0; echo ready; exec sleep 1000");
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "ready");
     order_to_go_on(b, job);
     executor_local.stop(b->local, job, PATIENCE_NS, NULL);
-    bench_until(b, job, EVENT_STOPPED);
+    local_fixture_wait_event(b, job, EVENT_STOPPED);
     b->jobs[job].attempt = 1;
-    assert_int_equal(bench_until(b, job, EVENT_FINISHED).attempt, 1);
+    assert_int_equal(local_fixture_wait_event(b, job, EVENT_FINISHED).attempt, 1);
 }
 
 /* It was told to leave and to start elsewhere, and had just done its work. */
 static void who_has_ended_does_not_go_on_elsewhere(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     job_id job =
-        bench_job(b, "until test -e $BERTH_CKPT_DIR/gate; do sleep 0.02; done; "
-                     "echo ran >> $BERTH_CKPT_DIR/ran; exit 0");
-    job_id other = bench_job(b, "sleep 0.3");
-    bench_start(b, job);
-    bench_until(b, job, EVENT_STARTED);
+        local_fixture_job(b, "until test -e $BERTH_CKPT_DIR/gate; do sleep 0.02; done; "
+                             "echo ran >> $BERTH_CKPT_DIR/ran; exit 0");
+    job_id other = local_fixture_job(b, "sleep 0.3");
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_STARTED);
     order_to_go_on(b, job);
     b->jobs[job].state = JOB_FREE; /* as it is when the engine has heard of its end */
     open_gate(b, job);
-    bench_until(b, job, EVENT_FINISHED);
-    bench_start(b, other); /* time enough to begin */
-    bench_until(b, other, EVENT_FINISHED);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
+    local_fixture_start(b, other); /* time enough to begin */
+    local_fixture_wait_event(b, other, EVENT_FINISHED);
 
     char path[128];
     snprintf(path, sizeof path, "%s/ckpt/%u/ran", b->state_dir, job + 1);
-    assert_string_equal(bench_read(path), "ran\n");
-    assert_int_equal(bench_count(b, job, EVENT_STARTED), 1);
+    assert_string_equal(local_fixture_read_file(path), "ran\n");
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_STARTED), 1);
     assert_int_equal(local_count(b->local), 0);
 }
 
 static void a_successor_still_waits_after_a_restart(void **state)
 {
-    struct bench *b = *state;
-    job_id victim = bench_job(
+    struct local_fixture *b = *state;
+    job_id victim = local_fixture_job(
         b, "trap 'sleep 0.3; exit 85' TERM; echo ready; while :; do sleep 0.02; done");
-    job_id next = bench_job(b, "true");
+    job_id next = local_fixture_job(b, "true");
     b->more[next].after[0] = victim;
     b->more[next].after_count = 1;
 
-    bench_start(b, victim);
-    bench_wait_for_output(b, victim, "ready");
-    bench_start(b, next);
+    local_fixture_start(b, victim);
+    local_fixture_wait_for_output(b, victim, "ready");
+    local_fixture_start(b, next);
     executor_local.stop(b->local, victim, PATIENCE_NS, NULL);
-    bench_reopen(b);
-    bench_reattach(b, next, false); /* before the one that it waits for */
-    bench_reattach(b, victim, true);
+    local_fixture_reopen(b);
+    local_fixture_reattach(b, next, false); /* before the one that it waits for */
+    local_fixture_reattach(b, victim, true);
 
-    bench_until(b, victim, EVENT_STOPPED);
-    bench_until(b, next, EVENT_FINISHED);
+    local_fixture_wait_event(b, victim, EVENT_STOPPED);
+    local_fixture_wait_event(b, next, EVENT_FINISHED);
     for (uint32_t i = 0, left = 0; i < b->event_count; i++) {
         left += b->events[i].job == victim && b->events[i].kind == EVENT_STOPPED;
         if (b->events[i].job == next)
@@ -554,54 +562,56 @@ static void a_successor_still_waits_after_a_restart(void **state)
 
 static void one_that_waits_can_be_cancelled(void **state)
 {
-    struct bench *b = *state;
-    job_id first = bench_job(b, "sleep 1000"), next = bench_job(b, "true");
+    struct local_fixture *b = *state;
+    job_id first = local_fixture_job(b, "sleep 1000"),
+           next = local_fixture_job(b, "true");
     b->more[next].after[0] = first;
     b->more[next].after_count = 1;
 
-    bench_start(b, first);
-    bench_start(b, next);
+    local_fixture_start(b, first);
+    local_fixture_start(b, next);
     executor_local.cancel(b->local, next, NULL);
 
-    assert_string_equal(bench_until(b, next, EVENT_LOST).why, "cancelled");
+    assert_string_equal(local_fixture_wait_event(b, next, EVENT_LOST).why, "cancelled");
 }
 
 static void a_time_limit_ends_a_job_in_failure(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(
         b, "trap 'echo warned' USR2; echo ready; while :; do sleep 0.02; done");
-    bench_launch(b, job)->limit_ns = INT64_C(2000000000);
-    bench_launch(b, job)->limit_warns = true;
-    bench_launch(b, job)->warn_ns = INT64_C(500000000);
-    bench_launch(b, job)->signal = SIGUSR2;
+    local_fixture_launch(b, job)->limit_ns = INT64_C(2000000000);
+    local_fixture_launch(b, job)->limit_warns = true;
+    local_fixture_launch(b, job)->warn_ns = INT64_C(500000000);
+    local_fixture_launch(b, job)->signal = SIGUSR2;
     b->jobs[job].grace_ns = INT64_C(100000000);
 
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
-    assert_string_equal(bench_until(b, job, EVENT_FAILED).why, "time limit");
-    assert_non_null(strstr(bench_output(b, job), "warned"));
+    assert_string_equal(local_fixture_wait_event(b, job, EVENT_FAILED).why,
+                        "time limit");
+    assert_non_null(strstr(local_fixture_output(b, job), "warned"));
 }
 
 static void a_lease_in_seconds_is_done_and_renewed(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "sleep 1000");
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "sleep 1000");
     b->more[job].steps_max = 1;
 
-    bench_start(b, job);
-    struct event done = bench_until(b, job, EVENT_LEASE_DONE);
+    local_fixture_start(b, job);
+    struct event done = local_fixture_wait_event(b, job, EVENT_LEASE_DONE);
     assert_true(done.steps >= 1);
     executor_local.renew(b->local, job, 1, false, NULL);
-    bench_pass(b, 100);
-    assert_int_equal(bench_count(b, job, EVENT_LEASE_DONE), 1);
-    while (bench_count(b, job, EVENT_LEASE_DONE) < 2)
-        bench_pass(b, 50);
+    local_fixture_sleep(b, 100);
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_LEASE_DONE), 1);
+    while (local_fixture_count_events(b, job, EVENT_LEASE_DONE) < 2)
+        local_fixture_sleep(b, 50);
 }
 
 static void a_full_disk_fails_the_job_alone(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     char path[128], out[160];
     if (getuid() != 0)
         SKIP("only root can mount a small disk");
@@ -610,32 +620,33 @@ static void a_full_disk_fails_the_job_alone(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     if (mount("none", path, "tmpfs", 0, "size=16k") < 0)
         SKIP("no tmpfs here");
-    job_id job = bench_job(b, "head -c 100000 /dev/zero || exit 5");
-    bench_launch(b, job)->out = out;
+    job_id job = local_fixture_job(b, "head -c 100000 /dev/zero || exit 5");
+    local_fixture_launch(b, job)->out = out;
 
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
-    struct event end = bench_until(b, job, EVENT_FAILED);
+    struct event end = local_fixture_wait_event(b, job, EVENT_FAILED);
     assert_int_equal(umount2(path, MNT_DETACH), 0);
     assert_int_equal(end.exit_code, 5);
 }
 
 static void a_job_begins_with_nothing_of_ours(void **state)
 {
-    struct bench *b = *state;
-    job_id job = bench_job(b, "ls /proc/$$/fd; umask; grep SigBlk /proc/self/status;"
-                              "readlink /proc/$$/cwd; grep SigIgn /proc/self/status");
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, "ls /proc/$$/fd; umask; grep SigBlk /proc/self/status;"
+                             "readlink /proc/$$/cwd; grep SigIgn /proc/self/status");
     sigset_t blocked;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR1);
     sigprocmask(SIG_BLOCK, &blocked, NULL);
     signal(SIGPIPE, SIG_IGN);
 
-    bench_start(b, job);
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 
     sigprocmask(SIG_UNBLOCK, &blocked, NULL);
-    const char *text = bench_output(b, job);
+    const char *text = local_fixture_output(b, job);
     static const char begins[] =
         "0\n1\n2\n0022\nSigBlk:\t0000000000000000\n/\nSigIgn:\t";
     assert_int_equal(strncmp(text, begins, strlen(begins)), 0);
@@ -644,62 +655,63 @@ static void a_job_begins_with_nothing_of_ours(void **state)
 
 static void a_full_runtime_folder_loses_the_start_alone(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     char path[128];
     if (getuid() != 0)
         SKIP("only root can mount a small disk");
     snprintf(path, sizeof path, "%s/jobs", b->run_dir);
     if (mount("none", path, "tmpfs", 0, "nr_inodes=2") < 0)
         SKIP("no tmpfs here");
-    job_id job = bench_job(b, "true");
+    job_id job = local_fixture_job(b, "true");
 
-    bench_start(b, job);
-    struct event lost = bench_until(b, job, EVENT_LOST);
+    local_fixture_start(b, job);
+    struct event lost = local_fixture_wait_event(b, job, EVENT_LOST);
     umount2(path, MNT_DETACH);
     b->jobs[job].attempt++;
-    bench_start(b, job);
+    local_fixture_start(b, job);
 
     assert_non_null(strstr(lost.why, "No space left on device"));
-    bench_until(b, job, EVENT_FINISHED);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
 }
 
 static void another_user_runs_as_itself(void **state)
 {
-    struct bench *b = *state;
+    struct local_fixture *b = *state;
     if (getuid() != 0)
         SKIP("only root can run jobs as others");
-    bench_free(b);
-    *state = b = bench_new_system();
-    job_id job = bench_job(b, "id -u; id -g; cat /proc/self/status | grep Cap;"
-                              "echo x >$BERTH_CKPT_DIR/file; touch /etc/berth-test;"
-                              "kill -0 $PPID && echo supervised");
-    job_id denied = bench_job(b, "true");
-    bench_launch(b, job)->uid = bench_launch(b, denied)->uid = 65534;
-    bench_launch(b, job)->gid = bench_launch(b, denied)->gid = 65534;
-    bench_launch(b, denied)->out = "/etc/berth-test.out";
+    local_fixture_free(b);
+    *state = b = local_fixture_new_system();
+    job_id job =
+        local_fixture_job(b, "id -u; id -g; cat /proc/self/status | grep Cap;"
+                             "echo x >$BERTH_CKPT_DIR/file; touch /etc/berth-test;"
+                             "kill -0 $PPID && echo supervised");
+    job_id denied = local_fixture_job(b, "true");
+    local_fixture_launch(b, job)->uid = local_fixture_launch(b, denied)->uid = 65534;
+    local_fixture_launch(b, job)->gid = local_fixture_launch(b, denied)->gid = 65534;
+    local_fixture_launch(b, denied)->out = "/etc/berth-test.out";
 
-    bench_start(b, job);
-    bench_start(b, denied);
+    local_fixture_start(b, job);
+    local_fixture_start(b, denied);
 
-    bench_until(b, job, EVENT_FINISHED);
-    const char *text = bench_output(b, job);
+    local_fixture_wait_event(b, job, EVENT_FINISHED);
+    const char *text = local_fixture_output(b, job);
     assert_int_equal(strncmp(text, "65534\n65534\n", 12), 0);
     assert_non_null(strstr(text, "CapEff:\t0000000000000000\n"));
     assert_non_null(strstr(text, "supervised\n"));
     assert_int_not_equal(access("/etc/berth-test", F_OK), 0);
-    assert_string_equal(bench_until(b, denied, EVENT_FAILED).why,
+    assert_string_equal(local_fixture_wait_event(b, denied, EVENT_FAILED).why,
                         "cannot write /etc/berth-test.out: Permission denied");
 }
 
 static int setup(void **state)
 {
-    *state = bench_new();
+    *state = local_fixture_new();
     return 0;
 }
 
 static int teardown(void **state)
 {
-    bench_free(*state);
+    local_fixture_free(*state);
     return 0;
 }
 

@@ -1,5 +1,5 @@
 /* The accounts of a run, added up by hand. */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include "metrics/summary.h"
 #include "support/world.h"
@@ -8,12 +8,12 @@
 struct result {
     struct arena arena;
     struct cluster cluster;
-    struct run run;
+    struct engine_run run;
     struct summary summary;
 };
 
 static struct result *play(const char *cluster, const char *policy,
-                           struct run_setup setup)
+                           struct engine_run_setup setup)
 {
     struct result *result = calloc(1, sizeof *result);
     assert_non_null(result);
@@ -22,14 +22,14 @@ static struct result *play(const char *cluster, const char *policy,
     setup.cluster = &result->cluster;
     setup.policy = policy_find(policy);
     assert_non_null(setup.policy);
-    run_play(&result->run, &setup);
+    engine_run_play(&result->run, &setup);
     summary_make(&result->summary, &result->run.metrics, NULL, NULL, &result->cluster);
     return result;
 }
 
 static void release(struct result *result)
 {
-    run_release(&result->run);
+    engine_run_release(&result->run);
     arena_release(&result->arena);
     free(result);
 }
@@ -55,7 +55,8 @@ static void a_swap_and_what_it_costs(void **state)
         { .gpus = 2, .steps = 50, .submit_ns = SECONDS(30), .load_ns = SECONDS(10) },
     };
     struct result *r =
-        play("1xv100:2", "srtf", (struct run_setup){ .specs = specs, .spec_count = 2 });
+        play("1xv100:2", "srtf",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 2 });
 
     assert_near(value(r, "jobs.total"), 2, 0);
     assert_near(value(r, "jobs.completed"), 2, 0);
@@ -91,7 +92,8 @@ static void a_kill_and_what_has_to_be_done_again(void **state)
         { .gpus = 1, .steps = 50, .submit_ns = SECONDS(135) },
     };
     struct result *r =
-        play("1xv100:1", "srtf", (struct run_setup){ .specs = specs, .spec_count = 2 });
+        play("1xv100:1", "srtf",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 2 });
     assert_near(value(r, "overhead_gpu_s.pause"), 10, 1e-6);
     assert_near(value(r, "overhead_gpu_s.redo_preempted"), 15, 1e-6);
     assert_near(value(r, "overhead_gpu_s.redo_failed"), 0, 0);
@@ -106,7 +108,7 @@ static void a_failure_and_what_has_to_be_done_again(void **state)
     const struct outage outage = { 0, SECONDS(100), SECONDS(140) };
     struct result *r = play(
         "1xv100:2", "fifo",
-        (struct run_setup){
+        (struct engine_run_setup){
             .specs = &spec, .spec_count = 1, .outages = &outage, .outage_count = 1 });
     assert_near(value(r, "overhead_gpu_s.redo_failed"), 20, 1e-6);
     assert_near(value(r, "overhead_gpu_s.redo_preempted"), 0, 0);
@@ -152,7 +154,8 @@ static struct result *play_with(const char *cluster, const struct job_spec *spec
     policy = (struct policy){ .name = "scripted", .self_size = 1, .decide = decide };
     arena_init(&result->arena, 0);
     assert_int_equal(cluster_load(&result->cluster, &result->arena, cluster, NULL), 0);
-    run_play(&result->run, &(struct run_setup){ .cluster = &result->cluster,
+    engine_run_play(&result->run,
+                    &(struct engine_run_setup){ .cluster = &result->cluster,
                                                 .policy = &policy,
                                                 .specs = spec,
                                                 .spec_count = 1 });
@@ -205,7 +208,8 @@ static void percentiles_lie_between_the_nearest_ranks(void **state)
     for (int i = 0; i < 4; i++)
         specs[i] = (struct job_spec){ .gpus = 1, .steps = 10 * (i + 1) };
     struct result *r =
-        play("1xv100:4", "fifo", (struct run_setup){ .specs = specs, .spec_count = 4 });
+        play("1xv100:4", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 4 });
     assert_near(value(r, "jct_s.mean"), 25, 1e-9);
     assert_near(value(r, "jct_s.p50"), 25, 1e-9);
     assert_near(value(r, "jct_s.p95"), 38.5, 1e-9);
@@ -219,7 +223,8 @@ static void a_single_job_is_every_percentile(void **state)
 {
     const struct job_spec spec = { .gpus = 1, .steps = 7 };
     struct result *r =
-        play("1xv100:1", "fifo", (struct run_setup){ .specs = &spec, .spec_count = 1 });
+        play("1xv100:1", "fifo",
+             (struct engine_run_setup){ .specs = &spec, .spec_count = 1 });
     assert_near(value(r, "jct_s.p50"), 7, 1e-9);
     assert_near(value(r, "jct_s.p99"), 7, 1e-9);
     assert_near(value(r, "jct_s.max"), 7, 1e-9);
@@ -232,7 +237,8 @@ static void fairness_is_against_an_equal_share(void **state)
     const struct job_spec specs[] = { { .gpus = 4, .steps = 100 },
                                       { .gpus = 4, .steps = 100 } };
     struct result *r =
-        play("1xv100:4", "fifo", (struct run_setup){ .specs = specs, .spec_count = 2 });
+        play("1xv100:4", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 2 });
     assert_near(value(r, "finish_time_fairness.max"), 200 / 150.0, 1e-6);
     assert_near(value(r, "finish_time_fairness.mean"), (200 / 150.0 + 100 / 200.0) / 2,
                 1e-6);
@@ -246,7 +252,8 @@ static void classes_are_told_apart(void **state)
         { .gpus = 1, .steps = 10, .class = CLASS_TE },
     };
     struct result *r =
-        play("1xv100:1", "fifo", (struct run_setup){ .specs = specs, .spec_count = 2 });
+        play("1xv100:1", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 2 });
     assert_near(value(r, "slowdown.be.max"), 1, 1e-9);
     assert_near(value(r, "slowdown.te.max"), 2, 1e-9);
     assert_near(value(r, "slowdown.all.max"), 2, 1e-9);
@@ -261,7 +268,8 @@ static void missed_deadlines_are_counted(void **state)
         { .gpus = 1, .steps = 10 },
     };
     struct result *r =
-        play("1xv100:1", "fifo", (struct run_setup){ .specs = specs, .spec_count = 3 });
+        play("1xv100:1", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 3 });
     assert_near(value(r, "slo_violations"), 1, 0);
     release(r);
 }
@@ -274,7 +282,8 @@ static void failures_and_rejections_are_counted_apart(void **state)
         { .gpus = 1, .steps = 10 },
     };
     struct result *r =
-        play("1xv100:1", "fifo", (struct run_setup){ .specs = specs, .spec_count = 3 });
+        play("1xv100:1", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 3 });
     assert_near(value(r, "jobs.total"), 3, 0);
     assert_near(value(r, "jobs.completed"), 1, 0);
     assert_near(value(r, "jobs.failed"), 1, 0);
@@ -289,11 +298,11 @@ static void what_never_ends_is_unfinished(void **state)
     const struct job_spec spec = { .gpus = 1, .steps = 100 };
     const struct outage outage = { .node = 0, .down_ns = SECONDS(10), .up_ns = 0 };
     struct result *r = play("1xv100:1", "fifo",
-                            (struct run_setup){ .specs = &spec,
-                                                .spec_count = 1,
-                                                .outages = &outage,
-                                                .outage_count = 1,
-                                                .turns_max = 100 });
+                            (struct engine_run_setup){ .specs = &spec,
+                                                       .spec_count = 1,
+                                                       .outages = &outage,
+                                                       .outage_count = 1,
+                                                       .turns_max = 100 });
     assert_near(value(r, "jobs.unfinished"), 1, 0);
     assert_near(value(r, "jobs.completed"), 0, 0);
     release(r);
@@ -306,7 +315,8 @@ static void gpus_cost_what_their_type_does(void **state)
         { .gpus = 1, .steps = 720, .types = "k80" }
     };
     struct result *r =
-        play("gavel-36", "fifo", (struct run_setup){ .specs = specs, .spec_count = 2 });
+        play("gavel-36", "fifo",
+             (struct engine_run_setup){ .specs = specs, .spec_count = 2 });
     /* Half an hour of 36 v100 at 0.74, an hour of a k80 (a fifth as fast) at 0.135. */
     assert_near(value(r, "cost_usd"), 36 * 0.5 * 0.74 + 0.135, 1e-6);
     release(r);

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "model/free.h"
-#include "support/planning.h"
+#include "support/plan_fixture.h"
 
 /* --- undoing ---------------------------------------------------------------------------------- */
 
@@ -17,11 +17,11 @@ static void undoing_restores_everything(void **state)
     world_plan(w);
     uint64_t before = world_free_hash(w);
     size_t mark = plan_mark(w->plan);
-    revoke(w, a);
-    assert_true(grant(w, x));
+    revoke_job(w, a);
+    assert_true(grant_job(w, x));
     size_t middle = plan_mark(w->plan);
     uint64_t then = world_free_hash(w);
-    assert_true(grant(w, y));
+    assert_true(grant_job(w, y));
     assert_true(grant_gpus(w, b, 1));
 
     plan_undo(w->plan, middle);
@@ -35,7 +35,7 @@ static void undoing_restores_everything(void **state)
     assert_false(plan_changes(w->plan, a));
     assert_false(plan_changes(w->plan, x));
     assert_int_equal(plan_change_count(w->plan), 0);
-    assert_true(grant(w, y)); /* and it works as before */
+    assert_true(grant_job(w, y)); /* and it works as before */
     assert_int_equal(world_seat(w, y, 0)->node, 1);
 }
 
@@ -44,9 +44,9 @@ static void undoing_a_stay_makes_the_job_leave_again(void **state)
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 2 });
     world_plan(w);
-    revoke(w, job);
+    revoke_job(w, job);
     size_t mark = plan_mark(w->plan);
-    assert_true(grant(w, job));
+    assert_true(grant_job(w, job));
     plan_undo(w->plan, mark);
     assert_false(plan_holds(w->plan, job));
     world_carry_out(w);
@@ -60,8 +60,8 @@ static void the_end_of_a_plan_gives_back_what_it_borrowed(void **state)
     job_id new = world_queued(w, (struct job){ .gpus = 4 });
     uint64_t before = world_free_hash(w);
     struct plan *plan = world_plan(w);
-    revoke(w, old);
-    grant(w, new);
+    revoke_job(w, old);
+    grant_job(w, new);
     plan_end(plan);
     w->planning = false;
     assert_true(world_free_hash(w) == before);
@@ -92,12 +92,12 @@ static void revoking_what_does_not_run_does_not_pass(void **state)
     job_id waiting = world_queued(w, (struct job){ .gpus = 4 });
     job_id running = world_running(w, (struct job){ .gpus = 4 });
     world_plan(w);
-    revoke(w, waiting);
+    revoke_job(w, waiting);
     assert_int_equal(plan_check(w->plan, &err), -EPROTO);
     world_plan(w);
-    revoke(w, running);
+    revoke_job(w, running);
     assert_int_equal(plan_check(w->plan, &err), 0);
-    revoke(w, running);
+    revoke_job(w, running);
     assert_int_equal(plan_check(w->plan, &err), -EPROTO);
 }
 
@@ -135,7 +135,7 @@ static void sharing_with_one_who_leaves_does_not_pass(void **state)
     world_plan(w);
     assert_true(grant_beside(w, b, a));
     assert_int_equal(plan_check(w->plan, NULL), 0);
-    revoke(w, a);
+    revoke_job(w, a);
     assert_int_equal(plan_check(w->plan, NULL), -EPROTO);
 }
 
@@ -159,7 +159,7 @@ static void full_means_neither_free_nor_vacated(void **state)
     job_id job = world_running(&one, (struct job){ .gpus = 4 });
     world_plan(&one);
     assert_true(plan_is_full(one.plan));
-    revoke(&one, job);
+    revoke_job(&one, job);
     assert_false(plan_is_full(one.plan));
     struct room room;
     plan_room(one.plan, 0, &room);

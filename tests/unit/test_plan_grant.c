@@ -1,6 +1,6 @@
 /* Whom a plan seats where: in free room, in room that somebody leaves, or where it is. */
 #include "model/free.h"
-#include "support/planning.h"
+#include "support/plan_fixture.h"
 
 /* --- where --------------------------------------------------------------------------- */
 
@@ -13,7 +13,7 @@ static void a_whole_gang_or_nothing(void **state)
     world_plan(w);
     uint64_t before = world_free_hash(w);
 
-    assert_false(grant(w, job)); /* six are free, but no four on a node */
+    assert_false(grant_job(w, job)); /* six are free, but no four on a node */
 
     assert_false(plan_holds(w->plan, job));
     assert_false(plan_changes(w->plan, job));
@@ -27,7 +27,7 @@ static void the_tightest_node_is_taken(void **state)
     world_running_on(w, 1, (struct job){ .gpus = 2 });
     job_id job = world_queued(w, (struct job){ .gpus = 2 });
     world_plan(w);
-    assert_true(grant(w, job));
+    assert_true(grant_job(w, job));
     assert_int_equal(world_seat(w, job, 0)->node, 1);
 }
 
@@ -40,7 +40,7 @@ a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest(void **state)
     world_running_on(&four, 1, (struct job){ .gpus = 2 });
     job_id job = world_queued(&four, (struct job){ .gpus = 9 });
     world_plan(&four);
-    assert_true(grant(&four, job));
+    assert_true(grant_job(&four, job));
 
     assert_int_equal(world_grant(&four, job)->seat_count, 3);
     assert_int_equal(gpus_on(&four, job, 0), 4);
@@ -58,8 +58,8 @@ static void what_may_be_spread_takes_what_there_is(void **state)
     job_id together = world_queued(w, (struct job){ .gpus = 4 });
     job_id apart = world_queued(w, (struct job){ .gpus = 4, .spread = true });
     world_plan(w);
-    assert_false(grant(w, together));
-    assert_true(grant(w, apart));
+    assert_false(grant_job(w, together));
+    assert_true(grant_job(w, apart));
 
     assert_int_equal(world_grant(w, apart)->seat_count, 2);
     assert_int_equal(gpus_on(w, apart, 0), 3); /* most free first */
@@ -72,7 +72,7 @@ static void one_node_is_preferred_even_if_it_may_be_spread(void **state)
     struct world *w = *state;
     job_id job = world_queued(w, (struct job){ .gpus = 4, .spread = true });
     world_plan(w);
-    assert_true(grant(w, job));
+    assert_true(grant_job(w, job));
     assert_int_equal(world_grant(w, job)->seat_count, 1);
     assert_false(world_grant(w, job)->spread);
 }
@@ -83,7 +83,7 @@ static void so_many_nodes_as_it_says_evenly(void **state)
     world_init(&four, 4, 4);
     job_id job = world_queued(&four, (struct job){ .gpus = 8, .nodes = 3 });
     world_plan(&four);
-    assert_true(grant(&four, job));
+    assert_true(grant_job(&four, job));
     assert_int_equal(world_grant(&four, job)->seat_count, 3);
     assert_int_equal(gpus_on(&four, job, 0), 3);
     assert_int_equal(gpus_on(&four, job, 1), 3);
@@ -100,8 +100,8 @@ static void only_types_it_may_use_and_the_fastest_of_them(void **state)
     job_id any = world_queued(&mixed, (struct job){ .gpus = 4 });
     job_id slow = world_queued(&mixed, (struct job){ .gpus = 4, .types = 1 | 4 });
     world_plan(&mixed);
-    assert_true(grant(&mixed, any));
-    assert_true(grant(&mixed, slow));
+    assert_true(grant_job(&mixed, any));
+    assert_true(grant_job(&mixed, slow));
     assert_int_equal(world_seat(&mixed, any, 0)->node, 1);
     assert_int_equal(world_seat(&mixed, slow, 0)->node, 2);
 
@@ -128,14 +128,14 @@ static void no_other_nodes_than_those_that_will_do(void **state)
     job_id gone = world_queued(
         &w, (struct job){ .gpus = 2, .set = world_set(&w, "n0", NULL, true) });
     world_plan(&w);
-    assert_true(grant(&w, one));
+    assert_true(grant_job(&w, one));
     assert_int_equal(world_seat(&w, one, 0)->node, 1); /* n0 would be tighter */
-    assert_true(grant(&w, two));
+    assert_true(grant_job(&w, two));
     assert_int_equal(gpus_on(&w, two, 0) + gpus_on(&w, two, 1), 5);
     assert_int_equal(world_seat(&w, two, 0)->node + world_seat(&w, two, 1)->node, 4);
-    assert_false(grant(&w, gone));
-    revoke(&w, tight);
-    assert_true(grant(&w, gone)); /* room that is being left counts, there */
+    assert_false(grant_job(&w, gone));
+    revoke_job(&w, tight);
+    assert_true(grant_job(&w, gone)); /* room that is being left counts, there */
     assert_int_equal(plan_check(w.plan, NULL), 0);
     world_release(&w);
 }
@@ -150,7 +150,7 @@ static void nodes_that_must_be_among_its_own_take_their_part(void **state)
                          .set = world_set(&w, "n3", "n1", false) };
     job_id gang = world_queued(&w, seven); /* 3, 2 and 2; n3 has room for 2 */
     world_plan(&w);
-    assert_true(grant(&w, gang));
+    assert_true(grant_job(&w, gang));
     uint32_t nodes = 0;
     for (uint32_t i = 0; i < 3; i++) {
         nodes |= 1u << world_seat(&w, gang, i)->node;
@@ -172,7 +172,7 @@ static void nodes_that_must_be_among_its_own_take_their_part(void **state)
     world_apply(&w,
                 (struct event){ .kind = EVENT_NODE_DOWN, .job = JOB_NONE, .node = 3 });
     world_plan(&w);
-    assert_false(grant(&w, gang));
+    assert_false(grant_job(&w, gang));
     world_release(&w);
 }
 
@@ -195,7 +195,7 @@ static void beside_another_only_where_it_may_be(void **state)
 static void avoided_nodes_are_left_alone(void **state)
 {
     struct world *w = *state;
-    struct bits avoid = only(w, 1);
+    struct bits avoid = nodes_but(w, 1);
     struct ask ask = ASK_DEFAULT;
     ask.avoid = &avoid;
     job_id a = world_queued(w, (struct job){ .gpus = 2 });
@@ -216,16 +216,16 @@ static void cpus_and_memory_are_counted_too(void **state)
     job_id job = world_queued(&roomy, (struct job){ .gpus = 1, .cpu_milli = 2000 });
     job_id big = world_queued(&roomy, (struct job){ .gpus = 1, .mem_mib = 4000 });
     world_plan(&roomy);
-    assert_true(grant(&roomy, job));
+    assert_true(grant_job(&roomy, job));
     assert_int_equal(world_seat(&roomy, job, 0)->node,
                      1); /* not the tightest by GPUs */
-    assert_true(grant(&roomy, big));
+    assert_true(grant_job(&roomy, big));
     assert_int_equal(world_seat(&roomy, big, 0)->node, 1);
 
     job_id more = world_queued(&roomy, (struct job){ .gpus = 1, .mem_mib = 3200 });
     world_plan(&roomy);
-    assert_true(grant(&roomy, big));
-    assert_false(grant(&roomy, more)); /* 3096 are left on node 0, 96 on node 1 */
+    assert_true(grant_job(&roomy, big));
+    assert_false(grant_job(&roomy, more)); /* 3096 are left on node 0, 96 on node 1 */
     assert_int_equal(node_of(&roomy, greedy), 0);
     world_release(&roomy);
 }
@@ -237,7 +237,7 @@ static void a_gangs_cpus_go_with_its_gpus(void **state)
     job_id job = world_queued(
         &roomy, (struct job){ .gpus = 6, .cpu_milli = 9000, .mem_mib = 6001 });
     world_plan(&roomy);
-    assert_true(grant(&roomy, job));
+    assert_true(grant_job(&roomy, job));
     assert_int_equal(world_seat(&roomy, job, 0)->cpu_milli, 6000);
     assert_int_equal(world_seat(&roomy, job, 1)->cpu_milli, 3000);
     assert_int_equal(world_seat(&roomy, job, 0)->mem_mib, 4001); /* rounded up */
@@ -254,11 +254,11 @@ static void a_job_without_gpus_goes_where_none_are_free(void **state)
     job_id next = world_queued(&roomy, (struct job){ .gpus = 0, .cpu_milli = 7000 });
     job_id last = world_queued(&roomy, (struct job){ .gpus = 0, .cpu_milli = 7000 });
     world_plan(&roomy);
-    assert_true(grant(&roomy, job));
+    assert_true(grant_job(&roomy, job));
     assert_int_equal(world_seat(&roomy, job, 0)->node,
                      1); /* spares the GPUs of node 0 */
-    assert_true(grant(&roomy, next));
-    assert_false(grant(&roomy, last));
+    assert_true(grant_job(&roomy, next));
+    assert_false(grant_job(&roomy, last));
     world_release(&roomy);
 }
 
@@ -269,7 +269,7 @@ static void a_grant_to_a_running_job_changes_nothing(void **state)
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 2 });
     world_plan(w);
-    assert_true(grant(w, job));
+    assert_true(grant_job(w, job));
     assert_false(plan_changes(w->plan, job));
     assert_true(plan_holds(w->plan, job));
 }
@@ -279,9 +279,9 @@ static void a_revoked_job_that_is_granted_again_stays_in_place(void **state)
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 2 });
     world_plan(w);
-    revoke(w, job);
+    revoke_job(w, job);
     assert_false(plan_holds(w->plan, job));
-    assert_true(grant(w, job));
+    assert_true(grant_job(w, job));
     assert_true(plan_holds(w->plan, job));
     assert_false(plan_changes(w->plan, job));
 
@@ -296,9 +296,9 @@ static void once_its_seats_are_promised_it_cannot_stay(void **state)
     job_id old = world_running(&one, (struct job){ .gpus = 3 });
     job_id new = world_queued(&one, (struct job){ .gpus = 2 });
     world_plan(&one);
-    revoke(&one, old);
-    assert_true(grant(&one, new));
-    assert_false(grant(&one, old));
+    revoke_job(&one, old);
+    assert_true(grant_job(&one, new));
+    assert_false(grant_job(&one, old));
     assert_false(plan_holds(one.plan, old));
     world_release(&one);
 }
@@ -311,8 +311,8 @@ static void free_room_comes_before_vacated_room(void **state)
     job_id old = world_running_on(w, 0, (struct job){ .gpus = 4 });
     job_id new = world_queued(w, (struct job){ .gpus = 3 });
     world_plan(w);
-    revoke(w, old);
-    assert_true(grant(w, new));
+    revoke_job(w, old);
+    assert_true(grant_job(w, new));
     assert_int_equal(world_seat(w, new, 0)->node, 1);
     assert_int_equal(world_grant(w, new)->promise_count, 0);
 }
@@ -324,8 +324,8 @@ static void also_on_the_node_where_somebody_leaves(void **state)
     job_id old = world_running(&one, (struct job){ .gpus = 2 });
     job_id new = world_queued(&one, (struct job){ .gpus = 2 });
     world_plan(&one);
-    revoke(&one, old);
-    assert_true(grant(&one, new));
+    revoke_job(&one, old);
+    assert_true(grant_job(&one, new));
     assert_int_equal(world_grant(&one, new)->promise_count, 0);
     world_release(&one);
 }
@@ -338,10 +338,10 @@ static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
     job_id new = world_queued(&one, (struct job){ .gpus = 3 });
     job_id small = world_queued(&one, (struct job){ .gpus = 1 });
     world_plan(&one);
-    revoke(&one, old);
-    assert_true(grant(&one, new)); /* both of old's, and one that is free */
+    revoke_job(&one, old);
+    assert_true(grant_job(&one, new)); /* both of old's, and one that is free */
     assert_true(world_waits_for(&one, new, old));
-    assert_true(grant(&one, small));
+    assert_true(grant_job(&one, small));
     assert_int_equal(world_grant(&one, small)->promise_count, 0); /* can start now */
     world_release(&one);
 }
@@ -354,10 +354,10 @@ static void promises_go_to_the_right_successors(void **state)
     job_id x = world_queued(w, (struct job){ .gpus = 4 });
     job_id y = world_queued(w, (struct job){ .gpus = 4 });
     world_plan(w);
-    revoke(w, a);
-    assert_true(grant(w, x));
-    revoke(w, b);
-    assert_true(grant(w, y));
+    revoke_job(w, a);
+    assert_true(grant_job(w, x));
+    revoke_job(w, b);
+    assert_true(grant_job(w, y));
     assert_true(world_waits_for(w, x, a));
     assert_false(world_waits_for(w, x, b));
     assert_true(world_waits_for(w, y, b));
@@ -373,16 +373,16 @@ static void one_victim_can_have_two_successors(void **state)
     job_id y = world_queued(&one, (struct job){ .gpus = 1 });
     job_id z = world_queued(&one, (struct job){ .gpus = 1 });
     world_plan(&one);
-    revoke(&one, old);
-    assert_true(grant(&one, x));
-    assert_true(grant(&one, y));
-    assert_false(grant(&one, z));
+    revoke_job(&one, old);
+    assert_true(grant_job(&one, x));
+    assert_true(grant_job(&one, y));
+    assert_false(grant_job(&one, z));
     assert_int_equal(world_seat(&one, x, 0)->gpus & world_seat(&one, y, 0)->gpus, 0);
 
     world_carry_out(&one);
     world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = old });
-    start(&one, y);
-    start(&one, x);
+    start_job(&one, y);
+    start_job(&one, x);
     assert_int_equal(one.state.free.gpu_count, 0);
     world_release(&one);
 }
@@ -393,9 +393,9 @@ static void a_gang_can_take_free_and_vacated_nodes_together(void **state)
     job_id old = world_running_on(w, 0, (struct job){ .gpus = 1 });
     job_id gang = world_queued(w, (struct job){ .gpus = 8 });
     world_plan(w);
-    assert_false(grant(w, gang));
-    revoke(w, old);
-    assert_true(grant(w, gang));
+    assert_false(grant_job(w, gang));
+    revoke_job(w, old);
+    assert_true(grant_job(w, gang));
     assert_true(world_waits_for(w, gang, old));
     assert_int_equal(world_grant(w, gang)->seat_count, 2);
 }
@@ -408,8 +408,8 @@ static void vacated_room_on_a_dead_node_is_no_room(void **state)
     job_id new = world_queued(w, (struct job){ .gpus = 1 });
     world_apply(w, (struct event){ .kind = EVENT_NODE_DOWN, .node = 0 });
     world_plan(w);
-    revoke(w, old);
-    assert_false(grant(w, new));
+    revoke_job(w, old);
+    assert_false(grant_job(w, new));
 }
 
 static void what_others_use_is_not_vacated(void **state)
@@ -424,15 +424,15 @@ static void what_others_use_is_not_vacated(void **state)
                .kind = EVENT_FOREIGN, .job = JOB_NONE, .node = 0, .gpus = 1 << 1 });
 
     world_plan(w);
-    revoke(w, victim);
-    assert_false(grant(w, large));
-    assert_true(grant(w, small));
+    revoke_job(w, victim);
+    assert_false(grant_job(w, large));
+    assert_true(grant_job(w, small));
     assert_int_equal(world_seat(w, small, 0)->gpus, 0xd);
 
     world_plan(w);
-    revoke(w, victim);
-    assert_true(grant(w, victim)); /* it may stay beside them */
-    assert_false(grant(w, small));
+    revoke_job(w, victim);
+    assert_true(grant_job(w, victim)); /* it may stay beside them */
+    assert_false(grant_job(w, small));
 
     world_plan(w);
     assert_false(grant_beside(w, large, victim));
@@ -479,7 +479,7 @@ static void what_a_shrinking_job_gives_up_can_be_granted(void **state)
     job_id new = world_queued(&one, (struct job){ .gpus = 3 });
     world_plan(&one);
     assert_true(grant_gpus(&one, job, 1));
-    assert_true(grant(&one, new));
+    assert_true(grant_job(&one, new));
     assert_true(world_waits_for(&one, new, job));
     assert_int_equal(world_seat(&one, job, 0)->gpus & world_seat(&one, new, 0)->gpus,
                      0);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "model/free.h"
-#include "support/planning.h"
+#include "support/plan_fixture.h"
 
 static void two_share_equal_seats(void **state)
 {
@@ -14,7 +14,7 @@ static void two_share_equal_seats(void **state)
     assert_int_equal(world_seat(w, b, 0)->node, 1);
     assert_int_equal(world_seat(w, b, 0)->gpus, view_seats(&w->state.view, a)->gpus);
     world_carry_out(w);
-    start(w, b);
+    start_job(w, b);
     assert_int_equal(world_job(w, a)->partner, b);
     assert_int_equal(world_job(w, b)->partner, a);
     assert_int_equal(w->state.free.gpu_count, 6); /* two are taken, once */
@@ -35,7 +35,7 @@ static void not_three_and_not_unequal(void **state)
     assert_false(grant_beside(w, c, a)); /* in the same plan */
     assert_false(grant_beside(w, c, b));
     world_carry_out(w);
-    start(w, b);
+    start_job(w, b);
     world_plan(w);
     assert_false(grant_beside(w, c, a)); /* and later */
     assert_false(grant_beside(w, c, b));
@@ -52,7 +52,7 @@ static void when_one_leaves_the_other_keeps_the_seats(void **state)
         world_plan(&one);
         assert_true(grant_beside(&one, pair[1], pair[0]));
         world_carry_out(&one);
-        start(&one, pair[1]);
+        start_job(&one, pair[1]);
 
         world_apply(&one, (struct event){ .kind = EVENT_FINISHED, .job = pair[first] });
         assert_int_equal(one.state.free.gpu_count, 0);
@@ -74,10 +74,10 @@ static void revoking_one_of_two_vacates_nothing(void **state)
     world_plan(&one);
     grant_beside(&one, b, a);
     world_carry_out(&one);
-    start(&one, b);
+    start_job(&one, b);
     world_plan(&one);
-    revoke(&one, a);
-    assert_false(grant(&one, c));
+    revoke_job(&one, a);
+    assert_false(grant_job(&one, c));
     assert_true(plan_is_full(one.plan));
     world_release(&one);
 }
@@ -94,11 +94,11 @@ static void a_successor_of_two_who_shared_waits_for_both(void **state)
         world_plan(&one);
         grant_beside(&one, pair[1], pair[0]);
         world_carry_out(&one);
-        start(&one, pair[1]);
+        start_job(&one, pair[1]);
         world_plan(&one);
-        revoke(&one, pair[0]);
-        revoke(&one, pair[1]);
-        assert_true(grant(&one, next));
+        revoke_job(&one, pair[0]);
+        revoke_job(&one, pair[1]);
+        assert_true(grant_job(&one, next));
         assert_true(world_waits_for(&one, next, pair[0]));
         assert_true(world_waits_for(&one, next, pair[1]));
         world_carry_out(&one);
@@ -108,7 +108,7 @@ static void a_successor_of_two_who_shared_waits_for_both(void **state)
         assert_int_equal(one.state.free.gpu_count, 0);
         world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = pair[!first] });
         assert_int_equal(world_job(&one, next)->promised_by, UINT32_MAX);
-        start(&one, next);
+        start_job(&one, next);
         world_release(&one);
     }
 }
@@ -121,8 +121,8 @@ static void two_can_come_together(void **state)
     job_id a = world_queued(&one, (struct job){ .gpus = 3 });
     job_id b = world_queued(&one, (struct job){ .gpus = 3 });
     world_plan(&one);
-    revoke(&one, old);
-    assert_true(grant(&one, a));
+    revoke_job(&one, old);
+    assert_true(grant_job(&one, a));
     assert_true(grant_beside(&one, b, a));
     assert_true(world_waits_for(&one, b, old));
     world_carry_out(&one);
@@ -130,7 +130,7 @@ static void two_can_come_together(void **state)
     world_apply(&one, (struct event){ .kind = EVENT_LOST, .job = a }); /* gives up */
     world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = old });
     assert_int_equal(one.state.free.gpu_count, 1);
-    start(&one, b);
+    start_job(&one, b);
     assert_int_equal(world_job(&one, b)->gpus_now, 3);
     world_release(&one);
 }
@@ -144,7 +144,7 @@ static void two_share(struct world *w, job_id pair[2])
     world_plan(w);
     assert_true(grant_beside(w, pair[1], pair[0]));
     world_carry_out(w);
-    start(w, pair[1]);
+    start_job(w, pair[1]);
 }
 
 static void leave(struct world *w, job_id job)
@@ -164,7 +164,7 @@ static void a_job_that_runs_elsewhere_moves_beside_another(void **state)
     assert_int_equal(world_job(w, b)->state, JOB_STOPPING);
     assert_int_equal(world_job(w, b)->next_partner, a);
     leave(w, b);
-    start(w, b);
+    start_job(w, b);
     assert_int_equal(world_job(w, a)->partner, b);
     assert_int_equal(world_job(w, b)->partner, a);
     assert_int_equal(w->state.free.gpu_count, 6);
@@ -181,7 +181,7 @@ static void two_who_share_are_both_renewed_where_they_are(void **state)
         ask.steps_max = 10;
         for (int i = 0; i < 2; i++)
             if (revoked >> i & 1)
-                revoke(&w, pair[i]);
+                revoke_job(&w, pair[i]);
         assert_true(plan_grant(w.plan, pair[0], &ask));
         if (revoked == 1) { /* alone: its partner stays, so it moves */
             assert_int_equal(world_seat(&w, pair[0], 0)->node, 1);
@@ -208,27 +208,27 @@ static void two_who_share_move_together(void **state)
         two_share(&w, pair);
         job_id next = world_queued(&w, (struct job){ .gpus = 2 });
         world_plan(&w);
-        revoke(&w, pair[0]);
-        revoke(&w, pair[1]);
-        assert_true(grant(&w, pair[0])); /* stays: all is as it was */
+        revoke_job(&w, pair[0]);
+        revoke_job(&w, pair[1]);
+        assert_true(grant_job(&w, pair[0])); /* stays: all is as it was */
         assert_false(plan_changes(w.plan, pair[0]));
         assert_true(grant_beside(&w, pair[1], pair[0]));
         assert_false(plan_changes(w.plan, pair[1]));
 
         world_plan(&w);
-        revoke(&w, pair[0]);
-        revoke(&w, pair[1]);
-        assert_true(grant(&w, next)); /* free room first: node 1 */
+        revoke_job(&w, pair[0]);
+        revoke_job(&w, pair[1]);
+        assert_true(grant_job(&w, next)); /* free room first: node 1 */
         world_carry_out(&w);
         leave(&w, pair[0]);
         leave(&w, pair[1]);
-        start(&w, next);
+        start_job(&w, next);
         world_plan(&w);
-        assert_true(grant(&w, pair[0]));
+        assert_true(grant_job(&w, pair[0]));
         assert_true(grant_beside(&w, pair[1], pair[0]));
         world_carry_out(&w);
-        start(&w, pair[0]);
-        start(&w, pair[1]);
+        start_job(&w, pair[0]);
+        start_job(&w, pair[1]);
         world_apply(&w, (struct event){ .kind = EVENT_FINISHED, .job = next });
 
         struct bits avoid;
@@ -246,8 +246,8 @@ static void two_who_share_move_together(void **state)
         assert_int_equal(w.state.free.gpu_count, 0);
         leave(&w, pair[!first]);
         assert_int_equal(w.state.free.gpu_count, 2);
-        start(&w, pair[!first]);
-        start(&w, pair[first]);
+        start_job(&w, pair[!first]);
+        start_job(&w, pair[first]);
         assert_int_equal(world_job(&w, pair[0])->partner, pair[1]);
         world_release(&w);
     }
@@ -262,7 +262,7 @@ static void one_of_two_leaves_and_another_comes(void **state)
         job_id new = world_queued(&w, (struct job){ .gpus = 2 });
         world_plan(&w);
         assert_false(grant_beside(&w, new, pair[0])); /* nobody leaves */
-        revoke(&w, pair[1]);
+        revoke_job(&w, pair[1]);
         assert_true(grant_beside(&w, new, pair[0]));
         assert_true(world_waits_for(&w, new, pair[1]));
         world_carry_out(&w);
@@ -278,7 +278,7 @@ static void one_of_two_leaves_and_another_comes(void **state)
             assert_int_equal(world_job(&w, pair[0])->partner, new);
         }
         assert_int_equal(w.state.free.gpu_count, 2);
-        start(&w, new);
+        start_job(&w, new);
         world_release(&w);
     }
 }
@@ -295,18 +295,18 @@ static void pairs_exchange_partners(void **state)
         world_plan(w);
         assert_true(grant_beside(w, b[n], a[n]));
         world_carry_out(w);
-        start(w, b[n]);
+        start_job(w, b[n]);
     }
     world_plan(w);
-    revoke(w, b[0]);
-    revoke(w, b[1]);
+    revoke_job(w, b[0]);
+    revoke_job(w, b[1]);
     assert_true(grant_beside(w, b[0], a[1]));
     assert_true(grant_beside(w, b[1], a[0]));
     world_carry_out(w);
     leave(w, b[1]);
     leave(w, b[0]);
-    start(w, b[0]);
-    start(w, b[1]);
+    start_job(w, b[0]);
+    start_job(w, b[1]);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(world_job(w, a[i])->partner, b[!i]);
         assert_int_equal(world_job(w, b[!i])->partner, a[i]);

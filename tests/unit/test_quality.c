@@ -1,5 +1,5 @@
 /* Losses over time: reports of simulated jobs, when they come, and what is made of them. */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <math.h>
 #include <string.h>
@@ -237,15 +237,15 @@ static void a_run_says_when_a_job_gets_where(void **state)
         { .gpus = 1, .steps = 100, .step_s = 0.5, .curve = curve_of("exp:mu=0.8") },
         { .gpus = 1, .steps = 10, .load_ns = 5 * S, .curve = curve_of("acc:tau=3") },
     };
-    struct run_setup setup = {
+    struct engine_run_setup setup = {
         .cluster = &cluster, .policy = &policy_fifo, .specs = specs, .spec_count = 2
     };
-    struct run run;
+    struct engine_run run;
     struct quality heard;
     setup.listener = (struct listener){ .event = quality_event, .self = &heard };
     /* The listener needs a view before there is one: any of the same size will do. */
     quality_init(&heard, &place, &(struct view){ .job_max = 2 }, 0, UINT64_MAX);
-    run_play(&run, &setup);
+    engine_run_play(&run, &setup);
     assert_int_equal(run.ended, 2);
     assert_int_equal(heard.job_count, 2);
     /* 0.8^k <= 0.1 at k = 11, 5.5 s; the other waits 50 s, loads 5 s, needs 7 steps. */
@@ -253,7 +253,7 @@ static void a_run_says_when_a_job_gets_where(void **state)
     double k = ceil(-3 * log(1 - 0.9 * (1 - last)));
     assert_near(heard.level_s[3], 5.5 + 55 + k, 1e-6);
     quality_release(&heard);
-    run_release(&run);
+    engine_run_release(&run);
     arena_release(&place);
 }
 

@@ -1,5 +1,5 @@
 /* Jobs that use the network in whole runs: how long they take, and whom levels help. */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,18 +39,18 @@ static void begin(uint32_t nodes)
     memset(ends_s, 0, sizeof ends_s);
 }
 
-static void play(struct run *run, const struct job_spec *specs, uint32_t count,
+static void play(struct engine_run *run, const struct job_spec *specs, uint32_t count,
                  const struct policy *policy, const char *flow)
 {
-    static struct run_setup setup;
-    setup = (struct run_setup){ .cluster = &cluster,
-                                .policy = policy,
-                                .specs = specs,
-                                .spec_count = count,
-                                .flow = flow ? flow_find(flow) : NULL,
-                                .turns_max = 1000,
-                                .listener = { .event = watch } };
-    run_play(run, &setup);
+    static struct engine_run_setup setup;
+    setup = (struct engine_run_setup){ .cluster = &cluster,
+                                       .policy = policy,
+                                       .specs = specs,
+                                       .spec_count = count,
+                                       .flow = flow ? flow_find(flow) : NULL,
+                                       .turns_max = 1000,
+                                       .listener = { .event = watch } };
+    engine_run_play(run, &setup);
 }
 
 static void on_several_nodes_a_step_takes_its_sending_too(void **state)
@@ -59,11 +59,11 @@ static void on_several_nodes_a_step_takes_its_sending_too(void **state)
     const struct job_spec specs[] = {
         { .gpus = 2, .nodes = 2, .steps = 10, .step_s = 1.5, .bytes_per_step = 500000 },
     };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 1, &policy_fifo, NULL);
     assert_near(ends_s[1], 20, 1e-3);
     assert_near(run.sim.fluid->bytes_sent, 5e6, 100);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void on_one_node_it_does_not(void **state)
@@ -72,22 +72,22 @@ static void on_one_node_it_does_not(void **state)
     const struct job_spec specs[] = {
         { .gpus = 2, .steps = 10, .step_s = 1.5, .bytes_per_step = 500000 },
     };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 1, &policy_fifo, NULL);
     assert_near(ends_s[1], 15, 1e-6);
     assert_null(run.sim.fluid);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void jobs_without_bytes_or_curves_report_nothing(void **state)
 {
     begin(2);
     const struct job_spec specs[] = { { .gpus = 2, .nodes = 2, .steps = 1000 } };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 1, &policy_fifo, NULL);
     assert_near(ends_s[1], 1000, 1e-6);
     assert_int_equal(progress_count, 0);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void the_first_level_goes_as_if_alone(void **state)
@@ -98,14 +98,14 @@ static void the_first_level_goes_as_if_alone(void **state)
         { .gpus = 2, .nodes = 2, .steps = 50, .step_s = 1, .bytes_per_step = 200000 },
         { .gpus = 2, .nodes = 2, .steps = 50, .step_s = 0.2, .bytes_per_step = 900000 },
     };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 2, &policy_fifo, "crux");
     assert_near(ends_s[1], 60, 0.01);
     assert_true(ends_s[2] > 55.5); /* alone */
-    run_release(&run);
+    engine_run_release(&run);
     play(&run, specs, 2, &policy_fifo, "fair");
     assert_true(ends_s[1] > 62);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void a_preempted_job_goes_on_where_it_was(void **state)
@@ -120,11 +120,11 @@ static void a_preempted_job_goes_on_where_it_was(void **state)
           .step_s = 1,
           .bytes_per_step = 500000 },
     };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 2, &policy_las, NULL);
     assert_near(ends_s[2], 530, 1e-3);
     assert_near(ends_s[1], 930, 1e-3);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void without_bandwidth_a_job_never_ends_and_the_run_does(void **state)
@@ -136,11 +136,11 @@ static void without_bandwidth_a_job_never_ends_and_the_run_does(void **state)
     };
     static const char *const flows[] = { "fair", "jpas", "las-flow" };
     for (uint32_t i = 0; i < 3; i++) {
-        struct run run;
+        struct engine_run run;
         play(&run, specs, 1, &policy_fifo, flows[i]);
         assert_int_equal(run.ended, 0);
         assert_int_equal(run.engine.state.live_count, 1);
-        run_release(&run);
+        engine_run_release(&run);
     }
 }
 
@@ -159,12 +159,12 @@ static void a_job_tells_how_fast_it_really_is(void **state)
           .step_s = 0.5,
           .bytes_per_step = 500000 },
     };
-    struct run run;
+    struct engine_run run;
     play(&run, specs, 2, &policy_fifo, "smallest-first");
     assert_true(progress_count > 100);
     assert_true(progress_count < 250);
     assert_near(ends_s[1], 100, 1);
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 RUN_GROUP(setup, teardown, TEST(on_several_nodes_a_step_takes_its_sending_too),

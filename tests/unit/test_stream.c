@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "http/stream.h"
-#include "support/talk.h"
+#include "support/http_fixture.h"
 
 static struct scene {
-    struct talk talk;
+    struct http_fixture fixture;
     struct stream *stream;
     uint64_t stored; /* events 1 to this one are in the store */
     int reads;
@@ -52,8 +52,8 @@ static void serve(void *context, const struct http_request *request,
 static void open_scene(struct stream_setup setup)
 {
     scene = (struct scene){ .stored = setup.last_seq };
-    talk_open(&scene.talk, (struct http_setup){ .handler = serve });
-    setup.loop = &scene.talk.loop;
+    http_fixture_open(&scene.fixture, (struct http_setup){ .handler = serve });
+    setup.loop = &scene.fixture.loop;
     setup.may_see = may_see;
     stream_open(&scene.stream, &setup);
 }
@@ -67,10 +67,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    http_close(scene.talk.http);
-    scene.talk.http = NULL;
+    http_close(scene.fixture.http);
+    scene.fixture.http = NULL;
     stream_close(scene.stream);
-    talk_close(&scene.talk);
+    http_fixture_close(&scene.fixture);
     return 0;
 }
 
@@ -79,16 +79,16 @@ static int watch(const char *query)
     char request[200];
     snprintf(request, sizeof request, "GET /v1/events%s HTTP/1.1\r\nHost: x\r\n\r\n",
              query);
-    int fd = talk_connect(&scene.talk);
-    talk_say(&scene.talk, fd, request);
-    talk_turn(&scene.talk, 20);
+    int fd = http_fixture_connect(&scene.fixture);
+    http_fixture_send_text(&scene.fixture, fd, request);
+    http_fixture_run(&scene.fixture, 20);
     return fd;
 }
 
 /* What came, without the chunks' sizes. */
 static const char *heard(int fd, struct buf *got)
 {
-    talk_drain(&scene.talk, fd, got, 60);
+    http_fixture_read(&scene.fixture, fd, got, 60);
     return got->bytes;
 }
 
@@ -123,9 +123,10 @@ static void who_comes_back_goes_on_where_it_was(void **state)
     close(fd);
 
     buf_reset(&got);
-    fd = talk_connect(&scene.talk);
-    talk_say(&scene.talk, fd,
-             "GET /v1/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 104\r\n\r\n");
+    fd = http_fixture_connect(&scene.fixture);
+    http_fixture_send_text(
+        &scene.fixture, fd,
+        "GET /v1/events HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 104\r\n\r\n");
     assert_null(strstr(heard(fd, &got), "id: 104"));
     assert_non_null(strstr(got.bytes, "id: 105"));
     buf_release(&got);
@@ -204,7 +205,7 @@ static void a_quiet_stream_has_a_heartbeat(void **state)
     struct buf got;
     buf_init(&got, 100000);
     int fd = watch("");
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "\r\n:\n\n\r\n"));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "\r\n:\n\n\r\n"));
     buf_release(&got);
     close(fd);
 }
@@ -243,7 +244,7 @@ static void a_slow_reader_is_served_in_the_end(void **state)
         scene.stored = seq;
         add(seq, 5);
         if (seq % 100 == 0)
-            talk_turn(&scene.talk, 0);
+            http_fixture_run(&scene.fixture, 0);
     }
     struct buf got;
     buf_init(&got, 10000000);
@@ -265,7 +266,7 @@ static void nonsense_is_refused(void **state)
         char request[200];
         snprintf(request, sizeof request, "GET /e%s HTTP/1.1\r\nHost: x\r\n\r\n",
                  bad[i]);
-        assert_int_equal(talk_ask(&scene.talk, request, NULL), 400);
+        assert_int_equal(http_fixture_request(&scene.fixture, request, NULL), 400);
     }
 }
 
@@ -275,7 +276,8 @@ static void the_number_of_watchers_is_limited(void **state)
     open_scene((struct stream_setup){ .clients_max = 2 });
     int a = watch(""), b = watch("");
     assert_int_equal(stream_clients(scene.stream), 2);
-    assert_int_equal(talk_ask(&scene.talk, "GET /e HTTP/1.1\r\nHost: x\r\n\r\n", NULL),
+    assert_int_equal(http_fixture_request(&scene.fixture,
+                                          "GET /e HTTP/1.1\r\nHost: x\r\n\r\n", NULL),
                      503);
     close(a);
     close(b);

@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "http/tail.h"
 #include "support/cases.h"
-#include "support/talk.h"
+#include "support/http_fixture.h"
 
 static struct scene {
-    struct talk talk;
+    struct http_fixture fixture;
     struct tails *tails;
     char path[80];
     struct tail_setup asked;
@@ -38,18 +38,18 @@ static void serve(void *context, const struct http_request *request,
 static int setup(void **state)
 {
     scene = (struct scene){ .asked = { .uid = getuid(), .gid = getgid(), .job = 7 } };
-    talk_open(&scene.talk, (struct http_setup){ .handler = serve });
-    tails_open(&scene.tails, &scene.talk.loop, job_ended, NULL);
-    snprintf(scene.path, sizeof scene.path, "%s/7.out", scene.talk.folder);
+    http_fixture_open(&scene.fixture, (struct http_setup){ .handler = serve });
+    tails_open(&scene.tails, &scene.fixture.loop, job_ended, NULL);
+    snprintf(scene.path, sizeof scene.path, "%s/7.out", scene.fixture.folder);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    http_close(scene.talk.http);
-    scene.talk.http = NULL;
+    http_close(scene.fixture.http);
+    scene.fixture.http = NULL;
     tails_close(scene.tails);
-    talk_close(&scene.talk);
+    http_fixture_close(&scene.fixture);
     return 0;
 }
 
@@ -68,7 +68,7 @@ static void assert_reads(int64_t offset, const char *want)
     struct buf body;
     buf_init(&body, 1000000);
     scene.asked.offset = offset;
-    assert_int_equal(talk_ask(&scene.talk, REQUEST, &body), 200);
+    assert_int_equal(http_fixture_request(&scene.fixture, REQUEST, &body), 200);
     assert_string_equal(body.bytes ? body.bytes : "", want);
     buf_release(&body);
 }
@@ -91,22 +91,22 @@ static void a_follower_sees_what_is_added_until_the_job_ends(void **state)
 {
     write_file("one ", 0);
     scene.asked.follow = true;
-    int fd = talk_connect(&scene.talk);
+    int fd = http_fixture_connect(&scene.fixture);
     struct buf got;
     buf_init(&got, 100000);
-    talk_say(&scene.talk, fd, REQUEST);
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "one "));
+    http_fixture_send_text(&scene.fixture, fd, REQUEST);
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "one "));
 
     write_file("two ", O_APPEND);
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "two "));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "two "));
 
     write_file("three ", O_APPEND);
     scene.ended = true;
     tails_wake(scene.tails, 7);
     struct buf rest;
     buf_init(&rest, 100000);
-    assert_true(talk_drain_until(&scene.talk, fd, &rest, "three "));
-    assert_true(talk_drain_until(&scene.talk, fd, &rest, "0\r\n\r\n"));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &rest, "three "));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &rest, "0\r\n\r\n"));
     assert_int_equal(tails_count(scene.tails), 0);
     buf_release(&got);
     buf_release(&rest);
@@ -116,20 +116,20 @@ static void a_follower_sees_what_is_added_until_the_job_ends(void **state)
 static void a_follower_waits_for_a_file_that_is_not_there_yet(void **state)
 {
     scene.asked.follow = true;
-    int fd = talk_connect(&scene.talk);
+    int fd = http_fixture_connect(&scene.fixture);
     struct buf got;
     buf_init(&got, 100000);
-    talk_say(&scene.talk, fd, REQUEST);
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "200 OK"));
+    http_fixture_send_text(&scene.fixture, fd, REQUEST);
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "200 OK"));
     write_file("late", 0);
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "late"));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "late"));
     buf_release(&got);
     close(fd);
 
     /* Without following it is simply not there. */
     unlink(scene.path);
     scene.asked.follow = false;
-    assert_int_equal(talk_ask(&scene.talk, REQUEST, NULL), 404);
+    assert_int_equal(http_fixture_request(&scene.fixture, REQUEST, NULL), 404);
     assert_int_equal(scene.result, -ENOENT);
 
     /* A job that ended without one. */
@@ -141,13 +141,13 @@ static void a_file_that_was_cut_short_is_read_anew(void **state)
 {
     write_file("a long beginning", 0);
     scene.asked.follow = true;
-    int fd = talk_connect(&scene.talk);
+    int fd = http_fixture_connect(&scene.fixture);
     struct buf got;
     buf_init(&got, 100000);
-    talk_say(&scene.talk, fd, REQUEST);
-    talk_drain(&scene.talk, fd, &got, 50);
+    http_fixture_send_text(&scene.fixture, fd, REQUEST);
+    http_fixture_read(&scene.fixture, fd, &got, 50);
     write_file("anew", O_TRUNC);
-    assert_true(talk_drain_until(&scene.talk, fd, &got, "anew"));
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "anew"));
     buf_release(&got);
     close(fd);
 }
@@ -159,13 +159,13 @@ static void a_large_file_arrives_whole(void **state)
     for (int i = 0; i < 300000; i++)
         buf_print(&text, "%09d\n", i);
     write_file(text.bytes, 0);
-    int fd = talk_connect(&scene.talk);
-    talk_say(&scene.talk, fd, REQUEST);
-    struct answer answer;
-    talk_hear(&scene.talk, fd, &answer);
+    int fd = http_fixture_connect(&scene.fixture);
+    http_fixture_send_text(&scene.fixture, fd, REQUEST);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&scene.fixture, fd, &answer);
     assert_int_equal(answer.body_size, text.count);
     assert_memory_equal(answer.body, text.bytes, text.count);
-    answer_free(&answer);
+    fixture_reply_free(&answer);
     buf_release(&text);
     close(fd);
 }
@@ -174,13 +174,13 @@ static void a_follower_that_leaves_is_forgotten(void **state)
 {
     write_file("x", 0);
     scene.asked.follow = true;
-    int fd = talk_connect(&scene.talk);
-    talk_say(&scene.talk, fd, REQUEST);
-    talk_turn(&scene.talk, 30);
+    int fd = http_fixture_connect(&scene.fixture);
+    http_fixture_send_text(&scene.fixture, fd, REQUEST);
+    http_fixture_run(&scene.fixture, 30);
     assert_int_equal(tails_count(scene.tails), 1);
     close(fd);
     for (int i = 0; i < 100 && tails_count(scene.tails) > 0; i++)
-        talk_turn(&scene.talk, 50);
+        http_fixture_run(&scene.fixture, 50);
     assert_int_equal(tails_count(scene.tails), 0);
 }
 
@@ -188,10 +188,10 @@ static void only_regular_files_are_read(void **state)
 {
     struct error err;
     char path[120];
-    snprintf(path, sizeof path, "%s/pipe", scene.talk.folder);
+    snprintf(path, sizeof path, "%s/pipe", scene.fixture.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -EINVAL);
-    snprintf(path, sizeof path, "%s/link", scene.talk.folder);
+    snprintf(path, sizeof path, "%s/link", scene.fixture.folder);
     assert_int_equal(symlink("/etc/passwd", path), 0);
     assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -ELOOP);
     assert_int_equal(open_as_user("/tmp", getuid(), getgid(), &err), -EINVAL);
@@ -206,7 +206,7 @@ static void a_user_reads_nothing_that_is_not_theirs(void **state)
     enum { SOMEBODY = 54321, ANOTHER = 54322 };
     struct error err;
     write_file("secret", 0);
-    assert_int_equal(chmod(scene.talk.folder, 0755), 0);
+    assert_int_equal(chmod(scene.fixture.folder, 0755), 0);
     assert_int_equal(chown(scene.path, SOMEBODY, SOMEBODY), 0);
 
     int fd = open_as_user(scene.path, SOMEBODY, SOMEBODY, &err);
@@ -216,8 +216,8 @@ static void a_user_reads_nothing_that_is_not_theirs(void **state)
 
     /* A folder on the way that leads elsewhere changes nothing. */
     char way[120], path[160];
-    snprintf(way, sizeof way, "%s/way", scene.talk.folder);
-    assert_int_equal(symlink(scene.talk.folder, way), 0);
+    snprintf(way, sizeof way, "%s/way", scene.fixture.folder);
+    assert_int_equal(symlink(scene.fixture.folder, way), 0);
     snprintf(path, sizeof path, "%s/7.out", way);
     assert_int_equal(open_as_user(path, ANOTHER, ANOTHER, &err), -EACCES);
 

@@ -1,5 +1,5 @@
 /* A simulation's spans: the bars of the chart, and the trace as JSON. */
-#include "support/run.h"
+#include "support/engine_run.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,17 +34,17 @@ static void play(struct observer *observer)
         { .gpus = 2, .steps = 5, .submit_ns = SECONDS(10), .class = CLASS_TE },
     };
     struct cluster cluster;
-    struct run run;
+    struct engine_run run;
     arena_init(&observer->arena, 0);
     assert_int_equal(cluster_load(&cluster, &observer->arena, "1xv100:2", NULL), 0);
-    run_play(&run,
-             &(struct run_setup){ .cluster = &cluster,
-                                  .policy = policy_find("srtf"),
-                                  .specs = specs,
-                                  .spec_count = 2,
-                                  .listener = { .event = observe, .self = observer } });
+    engine_run_play(&run, &(struct engine_run_setup){
+                              .cluster = &cluster,
+                              .policy = policy_find("srtf"),
+                              .specs = specs,
+                              .spec_count = 2,
+                              .listener = { .event = observe, .self = observer } });
     timeline_end(&observer->timeline, SECONDS(35));
-    run_release(&run);
+    engine_run_release(&run);
 }
 
 static void release(struct observer *observer)

@@ -1,4 +1,4 @@
-/* same.h - is what was built again as it was?  States and ledgers compared. */
+/* compare.h - is what was built again as it was?  States and ledgers compared. */
 #pragma once
 
 struct error;
@@ -10,5 +10,6 @@ struct state;
  * counts and reports; what is free; the open entries of the ledger.  Jobs are found by their
  * public ids, since slots may differ.  -EPROTO with the first difference.
  */
-int same_state(const struct state *was, const struct state *is, struct error *err);
-int same_ledger(const struct ledger *was, const struct ledger *is, struct error *err);
+int compare_states(const struct state *was, const struct state *is, struct error *err);
+int compare_ledgers(const struct ledger *was, const struct ledger *is,
+                    struct error *err);

@@ -1,5 +1,5 @@
-/* run.c - a list of jobs through the real engine and the simulated cluster. */
-#include "support/run.h"
+/* engine_run.c - a list of jobs through the real engine and the simulated cluster. */
+#include "support/engine_run.h"
 
 #include <string.h>
 
@@ -14,8 +14,8 @@ static uint64_t mix_double(uint64_t hash, double number)
     return hash_word(hash, word);
 }
 
-uint64_t run_hash_event(uint64_t hash, const struct view *view,
-                        const struct event *event)
+uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
+                               const struct event *event)
 {
     hash = hash_word(hash, (uint64_t)event->at_ns);
     hash = hash_word(hash, event->kind);
@@ -59,7 +59,7 @@ uint64_t run_hash_event(uint64_t hash, const struct view *view,
 
 static void admit(void *self, const struct view *view, const struct event *event)
 {
-    struct run *run = self;
+    struct engine_run *run = self;
     if (event->kind != EVENT_SUBMITTED)
         return;
     const struct job_spec *spec = run->arrived[run->admitted_count++];
@@ -80,7 +80,8 @@ static bool is_of_job(const struct event *event)
            event->kind != EVENT_NODE_DOWN && event->kind != EVENT_NODE_UP;
 }
 
-static void count(struct run *run, const struct view *view, const struct event *event)
+static void count(struct engine_run *run, const struct view *view,
+                  const struct event *event)
 {
     run->accepted += event->kind == EVENT_SUBMITTED;
     run->rejected += event->kind == EVENT_REJECTED;
@@ -115,9 +116,9 @@ static bool shows(enum event_kind kind)
 
 static void watch(void *self, const struct view *view, const struct event *event)
 {
-    struct run *run = self;
+    struct engine_run *run = self;
     count(run, view, event);
-    run->hash = run_hash_event(run->hash, view, event);
+    run->hash = engine_run_hash_event(run->hash, view, event);
     if (shows(event->kind))
         run->outcome +=
             hash_word(hash_word(hash_word(0, (uint64_t)event->at_ns), event->kind),
@@ -132,7 +133,7 @@ static void watch(void *self, const struct view *view, const struct event *event
 
 /* --- what comes next --------------------------------------------------------------- */
 
-static void remember(struct run *run, const struct job_spec *spec, bool fits)
+static void remember(struct engine_run *run, const struct job_spec *spec, bool fits)
 {
     struct error err = { "" };
     struct store_job row = { .id = spec->id,
@@ -146,7 +147,8 @@ static void remember(struct run *run, const struct job_spec *spec, bool fits)
         fail_msg("%s", err.text);
 }
 
-struct event *run_say(struct run *run, enum event_kind kind, job_id job, int64_t now_ns)
+struct event *engine_run_add_event(struct engine_run *run, enum event_kind kind,
+                                   job_id job, int64_t now_ns)
 {
     struct event *event = outbox_add(&run->outboxes[run->reading]);
     event->at_ns = now_ns;
@@ -157,7 +159,8 @@ struct event *run_say(struct run *run, enum event_kind kind, job_id job, int64_t
     return event;
 }
 
-void run_set_policy(struct run *run, const struct policy *policy, const char *settings)
+void engine_run_set_policy(struct engine_run *run, const struct policy *policy,
+                           const char *settings)
 {
     struct error err = { "" };
     run->policy = policy;
@@ -166,7 +169,7 @@ void run_set_policy(struct run *run, const struct policy *policy, const char *se
         fail_msg("%s", err.text);
 }
 
-static void arrive(struct run *run, const struct job_spec *truth)
+static void arrive(struct engine_run *run, const struct job_spec *truth)
 {
     struct job_spec spec = *truth;
     if (run->setup->beliefs)
@@ -193,7 +196,7 @@ static void arrive(struct run *run, const struct job_spec *truth)
     }
 }
 
-static void close_list(struct run *run, int64_t now_ns)
+static void close_list(struct engine_run *run, int64_t now_ns)
 {
     struct event *event = outbox_add(&run->outboxes[run->reading]);
     *event = (struct event){ .at_ns = now_ns, .kind = EVENT_CLOSED, .job = JOB_NONE };
@@ -201,14 +204,15 @@ static void close_list(struct run *run, int64_t now_ns)
 }
 
 /* Outages are put into the simulated cluster's own future, one change at a time. */
-static void schedule_outage(struct run *run, const struct outage *outage, int64_t at_ns)
+static void schedule_outage(struct engine_run *run, const struct outage *outage,
+                            int64_t at_ns)
 {
     struct sim_cluster *sim = &run->sim;
     uint32_t id = sim->view->job_max + outage->node;
     heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
 }
 
-static void follow_outages(struct run *run, int64_t now_ns)
+static void follow_outages(struct engine_run *run, int64_t now_ns)
 {
     for (uint32_t i = 0; i < run->setup->outage_count; i++) {
         const struct outage *outage = &run->setup->outages[i];
@@ -223,7 +227,7 @@ static void follow_outages(struct run *run, int64_t now_ns)
     }
 }
 
-static int64_t earliest(struct run *run)
+static int64_t earliest(struct engine_run *run)
 {
     int64_t at_ns = engine_wake_ns(&run->engine);
     if (run->next < run->setup->spec_count &&
@@ -237,7 +241,7 @@ static int64_t earliest(struct run *run)
     return next_ns < at_ns ? next_ns : at_ns;
 }
 
-static bool is_over(const struct run *run)
+static bool is_over(const struct engine_run *run)
 {
     if (run->next < run->setup->spec_count)
         return false;
@@ -265,7 +269,7 @@ static void say_twice(struct outbox *outbox)
     *outbox = twice;
 }
 
-static void step(struct run *run, int64_t now_ns)
+static void step(struct engine_run *run, int64_t now_ns)
 {
     do {
         struct error err = { "" };
@@ -282,7 +286,7 @@ static void step(struct run *run, int64_t now_ns)
     arena_reset(&run->instant);
 }
 
-static void listen(struct run *run)
+static void listen(struct engine_run *run)
 {
     struct engine *engine = &run->engine;
     engine_listen(engine, (struct listener){ .event = admit, .self = run });
@@ -302,9 +306,9 @@ static void listen(struct run *run)
                                              .self = run->store });
 }
 
-void run_begin_life(struct run *run)
+void engine_run_open_engine(struct engine_run *run)
 {
-    const struct run_setup *setup = run->setup;
+    const struct engine_run_setup *setup = run->setup;
     struct error err = { "" };
     arena_init(&run->life, 0);
     struct engine_setup engine = { .cluster = setup->cluster,
@@ -329,7 +333,7 @@ void run_begin_life(struct run *run)
     run->ledger.context = run->store;
 }
 
-static void set_up(struct run *run, const struct run_setup *setup)
+static void set_up(struct engine_run *run, const struct engine_run_setup *setup)
 {
     struct error err = { "" };
     memset(run, 0, sizeof *run);
@@ -343,7 +347,7 @@ static void set_up(struct run *run, const struct run_setup *setup)
                 setup->rates ? setup->rates : &run->no_rates);
     if (setup->store_path && store_open(&run->store, setup->store_path, &err) < 0)
         fail_msg("%s", err.text);
-    run_begin_life(run);
+    engine_run_open_engine(run);
     const struct view *view = &run->engine.state.view;
     sim_cluster_init(&run->sim, &run->arena, view, &run->outboxes[0], &setup->faults,
                      setup->seed);
@@ -355,7 +359,7 @@ static void set_up(struct run *run, const struct run_setup *setup)
         schedule_outage(run, &setup->outages[i], setup->outages[i].down_ns);
 }
 
-void run_play(struct run *run, const struct run_setup *setup)
+void engine_run_play(struct engine_run *run, const struct engine_run_setup *setup)
 {
     set_up(run, setup);
     uint32_t turns_max = setup->turns_max ? setup->turns_max : 20000;
@@ -383,7 +387,7 @@ void run_play(struct run *run, const struct run_setup *setup)
     metrics_end(&run->metrics, &run->engine.state.view);
 }
 
-void run_release(struct run *run)
+void engine_run_release(struct engine_run *run)
 {
     engine_release(&run->engine);
     intake_release(&run->intake);

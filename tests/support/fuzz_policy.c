@@ -1,42 +1,42 @@
-/* wild.c - a policy that does everything at random. */
-#include "support/wild.h"
+/* fuzz_policy.c - a policy that does everything at random. */
+#include "support/fuzz_policy.h"
 
 #include "base/arena.h"
 #include "base/bits.h"
 #include "base/rng.h"
 #include "model/cluster.h"
 
-#define WILD_DECISIONS 300
+#define FUZZ_DECISIONS 300
 
-struct wild {
+struct fuzz_policy {
     struct rng rng;
     uint32_t decisions;
     struct bits avoid;
 };
 
-static int wild_init(void *self, const struct view *view, uint64_t seed,
-                     struct arena *run, struct error *err)
+static int fuzz_policy_init(void *self, const struct view *view, uint64_t seed,
+                            struct arena *run, struct error *err)
 {
-    struct wild *wild = self;
-    rng_init(&wild->rng, seed, "wild");
-    bits_init(&wild->avoid, run, view->cluster->node_count);
+    struct fuzz_policy *fuzz = self;
+    rng_init(&fuzz->rng, seed, "wild");
+    bits_init(&fuzz->avoid, run, view->cluster->node_count);
     return 0;
 }
 
-static job_id any_job(struct wild *wild, const struct view *view)
+static job_id any_job(struct fuzz_policy *fuzz, const struct view *view)
 {
     for (int i = 0; i < 8; i++) {
-        job_id job = rng_below(&wild->rng, view->job_max);
+        job_id job = rng_below(&fuzz->rng, view->job_max);
         if (view->jobs[job].state != JOB_FREE)
             return job;
     }
     return JOB_NONE;
 }
 
-static void grant_somehow(struct wild *wild, const struct view *view, struct plan *plan,
-                          job_id job)
+static void grant_somehow(struct fuzz_policy *fuzz, const struct view *view,
+                          struct plan *plan, job_id job)
 {
-    struct rng *rng = &wild->rng;
+    struct rng *rng = &fuzz->rng;
     const struct job *j = &view->jobs[job];
     struct ask ask = ASK_DEFAULT;
     if (job_is_elastic(j) && rng_below(rng, 2))
@@ -45,7 +45,7 @@ static void grant_somehow(struct wild *wild, const struct view *view, struct pla
         ask.types = (uint32_t)1 << rng_below(rng, view->cluster->type_count);
     ask.spread = rng_below(rng, 3) == 0;
     if (rng_below(rng, 3) == 0)
-        ask.beside = any_job(wild, view);
+        ask.beside = any_job(fuzz, view);
     if (rng_below(rng, 3) == 0)
         ask.steps_max = 1 + rng_below(rng, 50);
     ask.together = rng_below(rng, 2);
@@ -53,8 +53,8 @@ static void grant_somehow(struct wild *wild, const struct view *view, struct pla
 }
 
 /* Two who share move elsewhere together, if there is room. */
-static void move_two(struct wild *wild, const struct view *view, struct plan *plan,
-                     job_id job)
+static void move_two(struct fuzz_policy *fuzz, const struct view *view,
+                     struct plan *plan, job_id job)
 {
     job_id partner = view->jobs[job].partner;
     if (partner == JOB_NONE || !job_may_leave(&view->jobs[job]) ||
@@ -62,26 +62,27 @@ static void move_two(struct wild *wild, const struct view *view, struct plan *pl
         return;
     struct ask ask = ASK_DEFAULT;
     node_id here = view_seats(view, job)->node;
-    bits_set(&wild->avoid, here);
-    ask.avoid = &wild->avoid;
+    bits_set(&fuzz->avoid, here);
+    ask.avoid = &fuzz->avoid;
     size_t mark = plan_mark(plan);
     bool moved = plan_grant(plan, job, &ask);
     ask.beside = job;
     if (!moved || !plan_grant(plan, partner, &ask))
         plan_undo(plan, mark);
-    bits_clear(&wild->avoid, here);
+    bits_clear(&fuzz->avoid, here);
 }
 
 /*
  * As at the end of a round: everybody who runs is kept or told to leave, in any order;
  * then everybody is put somewhere, alone, beside whom he was, or beside another.
  */
-static void reshuffle(struct wild *wild, const struct view *view, struct plan *plan)
+static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
+                      struct plan *plan)
 {
-    struct rng *rng = &wild->rng;
+    struct rng *rng = &fuzz->rng;
     for (job_id job = 0; job < view->job_max; job++)
         if (rng_below(rng, 2) && !plan_changes(plan, job))
-            move_two(wild, view, plan, job);
+            move_two(fuzz, view, plan, job);
     for (job_id job = 0; job < view->job_max; job++)
         if (!plan_changes(plan, job) && job_may_leave(&view->jobs[job]) &&
             rng_below(rng, 2))
@@ -97,7 +98,7 @@ static void reshuffle(struct wild *wild, const struct view *view, struct plan *p
         uint32_t how = rng_below(rng, 4);
         ask.beside = how == 0                             ? last
                      : how == 1 && j->partner != JOB_NONE ? j->partner
-                     : how == 2                           ? any_job(wild, view)
+                     : how == 2                           ? any_job(fuzz, view)
                                                           : JOB_NONE;
         ask.together = rng_below(rng, 2);
         ask.steps_max = 1 + rng_below(rng, 50);
@@ -117,40 +118,40 @@ static void be_reasonable(const struct view *view, struct plan *plan)
             plan_grant(plan, job, NULL);
 }
 
-static int wild_decide(void *self, const struct view *view, struct plan *plan,
-                       struct arena *scratch, struct error *err)
+static int fuzz_policy_decide(void *self, const struct view *view, struct plan *plan,
+                              struct arena *scratch, struct error *err)
 {
-    struct wild *wild = self;
-    if (wild->decisions++ >= WILD_DECISIONS) {
+    struct fuzz_policy *fuzz = self;
+    if (fuzz->decisions++ >= FUZZ_DECISIONS) {
         be_reasonable(view, plan);
         return 0;
     }
-    if (rng_below(&wild->rng, 8) == 0) {
-        reshuffle(wild, view, plan);
-        plan_wake(plan, view->now_ns + 1 + rng_below(&wild->rng, 2000000000));
+    if (rng_below(&fuzz->rng, 8) == 0) {
+        reshuffle(fuzz, view, plan);
+        plan_wake(plan, view->now_ns + 1 + rng_below(&fuzz->rng, 2000000000));
         return 0;
     }
-    uint32_t tries = rng_below(&wild->rng, 6);
+    uint32_t tries = rng_below(&fuzz->rng, 6);
     for (uint32_t i = 0; i < tries; i++) {
-        job_id job = any_job(wild, view);
+        job_id job = any_job(fuzz, view);
         if (job == JOB_NONE)
             break;
         size_t mark = plan_mark(plan);
-        if (rng_below(&wild->rng, 3) == 0 && job_may_leave(&view->jobs[job]) &&
+        if (rng_below(&fuzz->rng, 3) == 0 && job_may_leave(&view->jobs[job]) &&
             !plan_changes(plan, job))
             plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
         else
-            grant_somehow(wild, view, plan, job);
-        if (rng_below(&wild->rng, 4) == 0)
+            grant_somehow(fuzz, view, plan, job);
+        if (rng_below(&fuzz->rng, 4) == 0)
             plan_undo(plan, mark);
     }
-    plan_wake(plan, view->now_ns + 1 + rng_below(&wild->rng, 2000000000));
+    plan_wake(plan, view->now_ns + 1 + rng_below(&fuzz->rng, 2000000000));
     return 0;
 }
 
-const struct policy policy_wild = {
+const struct policy policy_fuzz = {
     .name = "wild",
-    .self_size = sizeof(struct wild),
-    .init = wild_init,
-    .decide = wild_decide,
+    .self_size = sizeof(struct fuzz_policy),
+    .init = fuzz_policy_init,
+    .decide = fuzz_policy_decide,
 };

@@ -1,5 +1,5 @@
-/* same.c - is what was built again as it was? */
-#include "support/same.h"
+/* compare.c - is what was built again as it was? */
+#include "support/compare.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,8 +19,8 @@
     } while (0)
 
 /* Two numbers of something that has a number itself; NAN is as NAN. */
-static int same_number(double was, double is, const char *what, uint64_t id,
-                       struct error *err)
+static int compare_number(double was, double is, const char *what, uint64_t id,
+                          struct error *err)
 {
     if (was == is || (isnan(was) && isnan(is)))
         return 0;
@@ -33,11 +33,11 @@ static uint64_t id_of(const struct state *state, job_id job)
     return job == JOB_NONE ? 0 : state->jobs[job].id;
 }
 
-static int same_seats(const struct state *a, const struct seat_row *x,
-                      const struct state *b, const struct seat_row *y, const char *what,
-                      uint64_t id, struct error *err)
+static int compare_seats(const struct state *a, const struct seat_row *x,
+                         const struct state *b, const struct seat_row *y,
+                         const char *what, uint64_t id, struct error *err)
 {
-    TRY(same_number(x->count, y->count, what, id, err));
+    TRY(compare_number(x->count, y->count, what, id, err));
     for (uint32_t i = 0; i < x->count; i++)
         if (memcmp(&a->seats[x->first + i], &b->seats[y->first + i],
                    sizeof *a->seats) != 0)
@@ -47,7 +47,7 @@ static int same_seats(const struct state *a, const struct seat_row *x,
 }
 
 /* Field by field: what lies between them is anything. */
-static bool same_part(const struct room_part *a, const struct room_part *b)
+static bool is_same_part(const struct room_part *a, const struct room_part *b)
 {
     return a->node == b->node && a->cpu_milli == b->cpu_milli &&
            a->mem_mib == b->mem_mib && a->gpus == b->gpus;
@@ -59,7 +59,7 @@ static bool has_promise(const struct state *state, job_id id, uint64_t victim,
     for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
          p = state->promises[p].next_of_successor)
         if (state->jobs[state->promises[p].victim].id == victim &&
-            same_part(&state->promises[p].part, part))
+            is_same_part(&state->promises[p].part, part))
             return true;
     return false;
 }
@@ -73,11 +73,11 @@ static uint32_t promise_count(const struct state *state, job_id id)
     return count;
 }
 
-static int same_promises(const struct state *a, job_id x, const struct state *b,
-                         job_id y, struct error *err)
+static int compare_promises(const struct state *a, job_id x, const struct state *b,
+                            job_id y, struct error *err)
 {
     uint64_t id = a->jobs[x].id;
-    TRY(same_number(promise_count(a, x), promise_count(b, y), "promises", id, err));
+    TRY(compare_number(promise_count(a, x), promise_count(b, y), "promises", id, err));
     for (uint32_t p = a->jobs[x].promised_by; p != UINT32_MAX;
          p = a->promises[p].next_of_successor)
         if (!has_promise(b, y, a->jobs[a->promises[p].victim].id, &a->promises[p].part))
@@ -86,37 +86,37 @@ static int same_promises(const struct state *a, job_id x, const struct state *b,
     return 0;
 }
 
-static int same_losses(const struct state *a, const struct job *x,
-                       const struct state *b, const struct job *y, struct error *err)
+static int compare_losses(const struct state *a, const struct job *x,
+                          const struct state *b, const struct job *y, struct error *err)
 {
     bool none = x->loss_ring == UINT32_MAX;
-    TRY(same_number(none, y->loss_ring == UINT32_MAX, "no reports", x->id, err));
+    TRY(compare_number(none, y->loss_ring == UINT32_MAX, "no reports", x->id, err));
     if (none)
         return 0;
     const struct loss_ring *p = &a->losses[x->loss_ring];
     const struct loss_ring *q = &b->losses[y->loss_ring];
     uint32_t count = p->count < LOSS_POINTS ? p->count : LOSS_POINTS;
-    TRY(same_number(count, q->count < LOSS_POINTS ? q->count : LOSS_POINTS, "reports",
-                    x->id, err));
+    TRY(compare_number(count, q->count < LOSS_POINTS ? q->count : LOSS_POINTS,
+                       "reports", x->id, err));
     for (uint32_t i = 1; i <= count; i++) {
         uint32_t m = (p->count - i) % LOSS_POINTS;
         uint32_t n = (q->count - i) % LOSS_POINTS;
-        TRY(same_number(p->steps[m], q->steps[n], "a report's step", x->id, err));
-        TRY(same_number(p->losses[m], q->losses[n], "a report's loss", x->id, err));
+        TRY(compare_number(p->steps[m], q->steps[n], "a report's step", x->id, err));
+        TRY(compare_number(p->losses[m], q->losses[n], "a report's loss", x->id, err));
     }
     return 0;
 }
 
 #define SAME(field) \
-    TRY(same_number((double)x->field, (double)y->field, #field, x->id, err))
+    TRY(compare_number((double)x->field, (double)y->field, #field, x->id, err))
 
 /* Partners are slots, which may differ. */
 #define SAME_ONE(field) \
-    TRY(same_number((double)id_of(a, x->field), (double)id_of(b, y->field), #field, \
-                    x->id, err))
+    TRY(compare_number((double)id_of(a, x->field), (double)id_of(b, y->field), #field, \
+                       x->id, err))
 
-static int same_job(const struct state *a, job_id i, const struct state *b, job_id k,
-                    struct error *err)
+static int compare_job(const struct state *a, job_id i, const struct state *b, job_id k,
+                       struct error *err)
 {
     const struct job *x = &a->jobs[i];
     const struct job *y = &b->jobs[k];
@@ -167,38 +167,39 @@ static int same_job(const struct state *a, job_id i, const struct state *b, job_
     SAME_ONE(partner);
     SAME_ONE(coming);
     SAME_ONE(next_partner);
-    TRY(same_seats(a, &x->seats, b, &y->seats, "seats", x->id, err));
-    TRY(same_seats(a, &x->next, b, &y->next, "next seats", x->id, err));
-    TRY(same_promises(a, i, b, k, err));
-    TRY(same_losses(a, x, b, y, err));
+    TRY(compare_seats(a, &x->seats, b, &y->seats, "seats", x->id, err));
+    TRY(compare_seats(a, &x->next, b, &y->next, "next seats", x->id, err));
+    TRY(compare_promises(a, i, b, k, err));
+    TRY(compare_losses(a, x, b, y, err));
     uint32_t types = a->view.cluster->type_count;
     for (uint32_t t = 0; t < types; t++)
-        TRY(same_number((double)a->served_ns[(size_t)i * types + t],
-                        (double)b->served_ns[(size_t)k * types + t],
-                        "service on a type", x->id, err));
+        TRY(compare_number((double)a->served_ns[(size_t)i * types + t],
+                           (double)b->served_ns[(size_t)k * types + t],
+                           "service on a type", x->id, err));
     return 0;
 }
 
 #define ROOM(field) \
-    TRY(same_number((double)a->free.field, (double)b->free.field, #field, n, err))
+    TRY(compare_number((double)a->free.field, (double)b->free.field, #field, n, err))
 
-static int same_rooms(const struct state *a, const struct state *b, struct error *err)
+static int compare_rooms(const struct state *a, const struct state *b,
+                         struct error *err)
 {
     for (node_id n = 0; n < a->view.cluster->node_count; n++) {
         ROOM(rooms[n].gpus);
         ROOM(rooms[n].cpu_milli);
         ROOM(rooms[n].mem_mib);
         ROOM(listed[n]);
-        TRY(same_number((double)a->foreign[n], (double)b->foreign[n], "foreign", n,
-                        err));
+        TRY(compare_number((double)a->foreign[n], (double)b->foreign[n], "foreign", n,
+                           err));
     }
-    TRY(same_number(a->free.gpu_count, b->free.gpu_count, "free", 0, err));
-    TRY(same_number(a->live_count, b->live_count, "live jobs", 0, err));
-    TRY(same_number(a->waiting_count, b->waiting_count, "waiting jobs", 0, err));
-    return same_number(a->seated_count, b->seated_count, "seated jobs", 0, err);
+    TRY(compare_number(a->free.gpu_count, b->free.gpu_count, "free", 0, err));
+    TRY(compare_number(a->live_count, b->live_count, "live jobs", 0, err));
+    TRY(compare_number(a->waiting_count, b->waiting_count, "waiting jobs", 0, err));
+    return compare_number(a->seated_count, b->seated_count, "seated jobs", 0, err);
 }
 
-int same_state(const struct state *was, const struct state *is, struct error *err)
+int compare_states(const struct state *was, const struct state *is, struct error *err)
 {
     for (job_id id = 0; id < was->job_count; id++) {
         if (was->jobs[id].state == JOB_FREE)
@@ -207,9 +208,9 @@ int same_state(const struct state *was, const struct state *is, struct error *er
         if (slot == JOB_NONE)
             return error_set(err, -EPROTO, "job %llu is forgotten",
                              (unsigned long long)was->jobs[id].id);
-        TRY(same_job(was, id, is, slot, err));
+        TRY(compare_job(was, id, is, slot, err));
     }
-    return same_rooms(was, is, err);
+    return compare_rooms(was, is, err);
 }
 
 /* --- the ledger ------------------------------------------------------------------------ */
@@ -232,11 +233,11 @@ static uint32_t open_entries(const struct ledger *ledger, struct arena *arena,
 }
 
 #define ENTRY(field) \
-    TRY(same_number((double)x->field, (double)y->field, "the ledger, " #field, \
-                    x->victim, err))
+    TRY(compare_number((double)x->field, (double)y->field, "the ledger, " #field, \
+                       x->victim, err))
 
-static int same_entry(const struct ledger_entry *x, const struct ledger_entry *y,
-                      struct error *err)
+static int compare_entry(const struct ledger_entry *x, const struct ledger_entry *y,
+                         struct error *err)
 {
     ENTRY(at_ns);
     ENTRY(newcomer);
@@ -255,11 +256,11 @@ static int same_entry(const struct ledger_entry *x, const struct ledger_entry *y
     return 0;
 }
 
-static int same_entries(const struct ledger_entry **xs, uint32_t count,
-                        const struct ledger_entry **ys, uint32_t other,
-                        struct error *err)
+static int compare_entries(const struct ledger_entry **xs, uint32_t count,
+                           const struct ledger_entry **ys, uint32_t other,
+                           struct error *err)
 {
-    TRY(same_number(count, other, "open entries of the ledger", 0, err));
+    TRY(compare_number(count, other, "open entries of the ledger", 0, err));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t k = 0;
         while (k < count &&
@@ -268,12 +269,13 @@ static int same_entries(const struct ledger_entry **xs, uint32_t count,
         if (k == count)
             return error_set(err, -EPROTO, "the ledger: an entry of %llu is missing",
                              (unsigned long long)xs[i]->victim);
-        TRY(same_entry(xs[i], ys[k], err));
+        TRY(compare_entry(xs[i], ys[k], err));
     }
     return 0;
 }
 
-int same_ledger(const struct ledger *was, const struct ledger *is, struct error *err)
+int compare_ledgers(const struct ledger *was, const struct ledger *is,
+                    struct error *err)
 {
     struct arena arena;
     const struct ledger_entry **xs;
@@ -281,7 +283,7 @@ int same_ledger(const struct ledger *was, const struct ledger *is, struct error 
     arena_init(&arena, 0);
     uint32_t count = open_entries(was, &arena, &xs);
     uint32_t other = open_entries(is, &arena, &ys);
-    int r = same_entries(xs, count, ys, other, err);
+    int r = compare_entries(xs, count, ys, other, err);
     arena_release(&arena);
     return r;
 }

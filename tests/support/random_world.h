@@ -1,10 +1,10 @@
-/* worlds.h - random clusters and the jobs for them, from a seed. */
+/* random_world.h - random clusters and the jobs for them, from a seed. */
 #pragma once
 
-#include "support/run.h"
+#include "support/engine_run.h"
 
 /* What may turn up. */
-struct worlds_setup {
+struct random_world_setup {
     uint32_t jobs;  /* so many                                              */
     bool plain;     /* one type, one shape of node, no CPU or memory limits */
     bool one_speed; /* all types are equally fast */
@@ -18,18 +18,19 @@ struct worlds_setup {
     bool sets;           /* some jobs may run on some nodes only                 */
 };
 
-struct worlds {
+struct random_world {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
     struct job_spec *specs;
     double *beliefs;
-    struct run_setup setup; /* but for the policy */
+    struct engine_run_setup setup; /* but for the policy */
 };
 
 /* The same seed makes the same world. */
-void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed);
+void random_world_make(struct random_world *world,
+                       const struct random_world_setup *setup, uint64_t seed);
 
 /* Give all jobs kinds whose rates are known, alone and with each other: they may share. */
-void worlds_share(struct worlds *world, uint64_t seed);
-void worlds_release(struct worlds *world);
+void random_world_add_sharing(struct random_world *world, uint64_t seed);
+void random_world_release(struct random_world *world);

@@ -1,5 +1,5 @@
-/* bench.c - real processes in a test. */
-#include "support/bench.h"
+/* local_fixture.c - real processes in a test. */
+#include "support/local_fixture.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -24,7 +24,7 @@ static int64_t clock_ns(void *context)
 static int find_launch(void *context, uint64_t id, const struct launch **ret,
                        struct error *err)
 {
-    struct bench *b = context;
+    struct local_fixture *b = context;
     if (id == 0 || id > b->job_count)
         return error_set(err, -ENOENT, "no job %" PRIu64, id);
     *ret = &b->more[id - 1].launch;
@@ -33,16 +33,16 @@ static int find_launch(void *context, uint64_t id, const struct launch **ret,
 
 static void heard_total(void *context, job_id job, double steps)
 {
-    ((struct bench *)context)->total = steps;
+    ((struct local_fixture *)context)->total = steps;
 }
 
 /* There is something to be read before the loop sleeps. */
 static void wake(void *context)
 {
-    uv_stop(&((struct bench *)context)->loop);
+    uv_stop(&((struct local_fixture *)context)->loop);
 }
 
-static void open_local(struct bench *b)
+static void open_local(struct local_fixture *b)
 {
     struct error err;
     struct local_setup setup = { .loop = &b->loop,
@@ -73,9 +73,9 @@ static void find_program(char *path, size_t size)
     snprintf(path + used, size - used, "/berth-run");
 }
 
-static struct bench *make_bench(bool system)
+static struct local_fixture *make_bench(bool system)
 {
-    struct bench *b = calloc(1, sizeof *b);
+    struct local_fixture *b = calloc(1, sizeof *b);
     assert_non_null(b);
     snprintf(b->dir, sizeof b->dir, "/tmp/berth-test-XXXXXX");
     assert_non_null(mkdtemp(b->dir));
@@ -89,8 +89,9 @@ static struct bench *make_bench(bool system)
     b->cluster =
         (struct cluster){ .nodes = &b->node, .node_count = 1, .type_count = 1 };
     b->cluster.types[0].name = "fake";
-    b->view =
-        (struct view){ .jobs = b->jobs, .job_max = BENCH_JOBS, .cluster = &b->cluster };
+    b->view = (struct view){ .jobs = b->jobs,
+                             .job_max = FIXTURE_JOBS,
+                             .cluster = &b->cluster };
     b->outbox_now = &b->outbox;
     b->system = system;
     uv_loop_init(&b->loop);
@@ -99,12 +100,12 @@ static struct bench *make_bench(bool system)
     return b;
 }
 
-struct bench *bench_new(void)
+struct local_fixture *local_fixture_new(void)
 {
     return make_bench(false);
 }
 
-struct bench *bench_new_system(void)
+struct local_fixture *local_fixture_new_system(void)
 {
     return make_bench(true);
 }
@@ -115,20 +116,20 @@ static int remove_one(const char *path, const struct stat *stat, int kind,
     return remove(path);
 }
 
-static void close_local(struct bench *b)
+static void close_local(struct local_fixture *b)
 {
     local_close(b->local);
     uv_timer_stop(&b->watchdog);
     uv_run(&b->loop, UV_RUN_DEFAULT);
 }
 
-void bench_free(struct bench *b)
+void local_fixture_free(struct local_fixture *b)
 {
     local_sweep(b->local);
     for (job_id job = 0; job < b->job_count; job++)
         executor_local.cancel(b->local, job, NULL);
     for (int i = 0; i < 200 && local_count(b->local) > 0; i++)
-        bench_pass(b, 10);
+        local_fixture_sleep(b, 10);
     close_local(b);
     uv_close((uv_handle_t *)&b->watchdog, NULL);
     uv_run(&b->loop, UV_RUN_DEFAULT);
@@ -141,18 +142,18 @@ void bench_free(struct bench *b)
     free(b);
 }
 
-void bench_reopen(struct bench *b)
+void local_fixture_reopen(struct local_fixture *b)
 {
     close_local(b);
     b->outbox.count = 0;
     open_local(b);
 }
 
-job_id bench_job(struct bench *b, const char *command)
+job_id local_fixture_job(struct local_fixture *b, const char *command)
 {
     job_id id = b->job_count++;
-    assert_true(id < BENCH_JOBS);
-    struct bench_job *more = &b->more[id];
+    assert_true(id < FIXTURE_JOBS);
+    struct local_fixture_job *more = &b->more[id];
     snprintf(more->command, sizeof more->command, "%s", command);
     more->argv[0] = "sh";
     more->argv[1] = "-c";
@@ -173,14 +174,14 @@ job_id bench_job(struct bench *b, const char *command)
     return id;
 }
 
-struct launch *bench_launch(struct bench *b, job_id job)
+struct launch *local_fixture_launch(struct local_fixture *b, job_id job)
 {
     return &b->more[job].launch;
 }
 
-static struct lease lease_of(struct bench *b, job_id job)
+static struct lease lease_of(struct local_fixture *b, job_id job)
 {
-    struct bench_job *more = &b->more[job];
+    struct local_fixture_job *more = &b->more[job];
     return (struct lease){ .job = job,
                            .generation = b->jobs[job].generation,
                            .attempt = b->jobs[job].attempt,
@@ -193,13 +194,13 @@ static struct lease lease_of(struct bench *b, job_id job)
                            .steps_max = more->steps_max };
 }
 
-void bench_start(struct bench *b, job_id job)
+void local_fixture_start(struct local_fixture *b, job_id job)
 {
     struct lease lease = lease_of(b, job);
     assert_int_equal(executor_local.start(b->local, &lease, NULL), 0);
 }
 
-void bench_reattach(struct bench *b, job_id job, bool stopping)
+void local_fixture_reattach(struct local_fixture *b, job_id job, bool stopping)
 {
     struct lease lease = lease_of(b, job);
     assert_int_equal(
@@ -207,7 +208,7 @@ void bench_reattach(struct bench *b, job_id job, bool stopping)
 }
 
 /* What an engine would do: know it, write it down, collect. */
-static void take_events(struct bench *b)
+static void take_events(struct local_fixture *b)
 {
     for (uint32_t i = 0; i < b->outbox.count; i++) {
         struct event *event = &b->outbox.events[i];
@@ -228,16 +229,16 @@ static void take_events(struct bench *b)
 
 static void is_late(uv_timer_t *timer)
 {
-    ((struct bench *)timer->data)->late = true;
+    ((struct local_fixture *)timer->data)->late = true;
 }
 
-static void turn(struct bench *b)
+static void turn(struct local_fixture *b)
 {
     uv_run(&b->loop, UV_RUN_ONCE);
     take_events(b);
 }
 
-void bench_pass(struct bench *b, uint64_t ms)
+void local_fixture_sleep(struct local_fixture *b, uint64_t ms)
 {
     b->late = false;
     b->watchdog.data = b;
@@ -247,7 +248,7 @@ void bench_pass(struct bench *b, uint64_t ms)
         turn(b);
 }
 
-static const struct event *find_event(const struct bench *b, job_id job,
+static const struct event *find_event(const struct local_fixture *b, job_id job,
                                       enum event_kind kind)
 {
     for (uint32_t i = b->event_count; i-- > 0;)
@@ -257,7 +258,8 @@ static const struct event *find_event(const struct bench *b, job_id job,
     return NULL;
 }
 
-struct event bench_until(struct bench *b, job_id job, enum event_kind kind)
+struct event local_fixture_wait_event(struct local_fixture *b, job_id job,
+                                      enum event_kind kind)
 {
     static const enum event_kind ends[] = { EVENT_FINISHED, EVENT_FAILED, EVENT_STOPPED,
                                             EVENT_LOST };
@@ -282,7 +284,8 @@ struct event bench_until(struct bench *b, job_id job, enum event_kind kind)
     return *found;
 }
 
-uint32_t bench_count(const struct bench *b, job_id job, enum event_kind kind)
+uint32_t local_fixture_count_events(const struct local_fixture *b, job_id job,
+                                    enum event_kind kind)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < b->event_count; i++)
@@ -290,7 +293,7 @@ uint32_t bench_count(const struct bench *b, job_id job, enum event_kind kind)
     return count;
 }
 
-const char *bench_read(const char *path)
+const char *local_fixture_read_file(const char *path)
 {
     static char text[65536];
     FILE *file = fopen(path, "re");
@@ -301,36 +304,37 @@ const char *bench_read(const char *path)
     return text;
 }
 
-const char *bench_output(struct bench *b, job_id job)
+const char *local_fixture_output(struct local_fixture *b, job_id job)
 {
     char path[128];
     snprintf(path, sizeof path, "%s/log/%u.out", b->state_dir, job + 1);
-    return bench_read(path);
+    return local_fixture_read_file(path);
 }
 
-void bench_wait_for_output(struct bench *b, job_id job, const char *text)
+void local_fixture_wait_for_output(struct local_fixture *b, job_id job,
+                                   const char *text)
 {
     for (int i = 0; i < LATE_MS / 5; i++) {
-        if (strstr(bench_output(b, job), text))
+        if (strstr(local_fixture_output(b, job), text))
             return;
-        bench_pass(b, 5);
+        local_fixture_sleep(b, 5);
     }
     fail_msg("job %u never wrote '%s'", job, text);
 }
 
-int bench_number(struct bench *b, job_id job, const char *word)
+int local_fixture_read_number(struct local_fixture *b, job_id job, const char *word)
 {
-    const char *at = strstr(bench_output(b, job), word);
+    const char *at = strstr(local_fixture_output(b, job), word);
     if (!at)
         fail_msg("job %u did not write '%s'", job, word);
     return at ? atoi(at + strlen(word)) : -1;
 }
 
 /* Zombies that nobody has buried yet do not live. */
-bool bench_lives(int pid)
+bool local_fixture_is_alive(int pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    const char *text = bench_read(path), *state = strrchr(text, ')');
+    const char *text = local_fixture_read_file(path), *state = strrchr(text, ')');
     return state && state[2] != 'Z' && state[2] != 'X';
 }

@@ -1,17 +1,17 @@
-/* rebuild.c - an engine thrown away and built again from the store, compared. */
-#include "support/run.h"
+/* engine_run_restart.c - an engine thrown away and built again from the store, compared. */
+#include "support/engine_run.h"
 
 #include "base/error.h"
 #include "engine/recover.h"
 #include "store/rows.h"
-#include "support/same.h"
+#include "support/compare.h"
 
 /* --- what recovery asks for ------------------------------------------------------- */
 
 static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
                     const void **ret_tag, struct error *err)
 {
-    struct run *run = context;
+    struct engine_run *run = context;
     uint64_t at = kept->job.id - 1;
     struct job_spec spec = run->setup->specs[at];
     if (run->setup->beliefs)
@@ -23,7 +23,7 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
 static void back_for(void *context, const struct kept_job *kept, const void *tag,
                      job_id job)
 {
-    struct run *run = context;
+    struct engine_run *run = context;
     assert_true(run->engine.state.jobs[job].id == kept->job.id);
 }
 
@@ -34,7 +34,7 @@ static void gone_for(void *context, const struct kept_job *kept, const char *why
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-void run_rebuild(struct run *run, int64_t now_ns)
+void engine_run_restart(struct engine_run *run, int64_t now_ns)
 {
     struct error err = { "" };
     struct engine engine = run->engine; /* its arrays stay where they are */
@@ -42,7 +42,7 @@ void run_rebuild(struct run *run, int64_t now_ns)
     struct arena life = run->life;
     const struct state *old = &engine.state;
 
-    run_begin_life(run);
+    engine_run_open_engine(run);
     struct recover_setup setup = { .engine = &run->engine,
                                    .ledger = &run->ledger,
                                    .store = run->store,
@@ -66,7 +66,8 @@ void run_rebuild(struct run *run, int64_t now_ns)
             continue;
         slots[id] = state_find(new, old->jobs[id].id);
     }
-    if (same_state(old, new, &err) < 0 || same_ledger(&ledger, &run->ledger, &err) < 0)
+    if (compare_states(old, new, &err) < 0 ||
+        compare_ledgers(&ledger, &run->ledger, &err) < 0)
         fail_msg("%s", err.text);
     sim_cluster_move(&run->sim, slots);
 

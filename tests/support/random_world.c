@@ -1,5 +1,5 @@
-/* worlds.c - random clusters and the jobs for them, from a seed. */
-#include "support/worlds.h"
+/* random_world.c - random clusters and the jobs for them, from a seed. */
+#include "support/random_world.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@ static uint32_t between(struct rng *rng, uint32_t low, uint32_t high)
     return low + rng_below(rng, high - low + 1);
 }
 
-static void make_cluster(struct worlds *world, const struct worlds_setup *setup,
-                         struct rng *rng)
+static void make_cluster(struct random_world *world,
+                         const struct random_world_setup *setup, struct rng *rng)
 {
     static const char *const names[] = { "v100", "p100", "k80" };
     static const double speeds[] = { 1, 0.5, 0.25 };
@@ -54,13 +54,14 @@ static void make_cluster(struct worlds *world, const struct worlds_setup *setup,
     throughput_init(&world->rates, cluster);
 }
 
-static int64_t some_time(const struct worlds_setup *setup, struct rng *rng, uint32_t s)
+static int64_t some_time(const struct random_world_setup *setup, struct rng *rng,
+                         uint32_t s)
 {
     int64_t ns = (int64_t)rng_below(rng, s + 1) * SECOND;
     return setup->distinct_times ? ns + rng_below(rng, SECOND) : ns;
 }
 
-static uint32_t gang(struct worlds *world, struct rng *rng)
+static uint32_t gang(struct random_world *world, struct rng *rng)
 {
     uint32_t all = world->cluster.gpu_count;
     uint32_t gpus =
@@ -68,7 +69,7 @@ static uint32_t gang(struct worlds *world, struct rng *rng)
     return gpus < all ? gpus : all;
 }
 
-static void make_odd(struct worlds *world, const struct worlds_setup *setup,
+static void make_odd(struct random_world *world, const struct random_world_setup *setup,
                      struct rng *rng, struct job_spec *spec)
 {
     if (chance(rng, 10))
@@ -95,7 +96,7 @@ static void make_odd(struct worlds *world, const struct worlds_setup *setup,
         spec->gpus = world->cluster.gpu_count + 1;
 }
 
-static void make_job(struct worlds *world, const struct worlds_setup *setup,
+static void make_job(struct random_world *world, const struct random_world_setup *setup,
                      struct rng *rng, struct job_spec *spec, int64_t submit_ns)
 {
     *spec = (struct job_spec){ .submit_ns = submit_ns,
@@ -127,7 +128,8 @@ static void make_job(struct worlds *world, const struct worlds_setup *setup,
 }
 
 /* Names of so many nodes, each at random; some twice. */
-static const char *some_nodes(struct worlds *world, struct rng *rng, uint32_t count)
+static const char *some_nodes(struct random_world *world, struct rng *rng,
+                              uint32_t count)
 {
     struct buf text;
     buf_init(&text, 1 << 10);
@@ -140,8 +142,8 @@ static const char *some_nodes(struct worlds *world, struct rng *rng, uint32_t co
 }
 
 /* From numbers of its own, so that the other jobs are what they would be anyway. */
-static void restrict_some(struct worlds *world, const struct worlds_setup *setup,
-                          uint64_t seed)
+static void restrict_some(struct random_world *world,
+                          const struct random_world_setup *setup, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "sets");
@@ -161,8 +163,8 @@ static void restrict_some(struct worlds *world, const struct worlds_setup *setup
     }
 }
 
-static void settle_some(struct worlds *world, const struct worlds_setup *setup,
-                        uint64_t seed)
+static void settle_some(struct random_world *world,
+                        const struct random_world_setup *setup, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "stays");
@@ -170,11 +172,12 @@ static void settle_some(struct worlds *world, const struct worlds_setup *setup,
         world->specs[i].stays = chance(&rng, 30);
 }
 
-void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_t seed)
+void random_world_make(struct random_world *world,
+                       const struct random_world_setup *setup, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "worlds");
-    *world = (struct worlds){ 0 };
+    *world = (struct random_world){ 0 };
     arena_init(&world->arena, 0);
     make_cluster(world, setup, &rng);
     world->specs = arena_array(&world->arena, struct job_spec, setup->jobs);
@@ -195,12 +198,12 @@ void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_
         settle_some(world, setup, seed);
     if (setup->sets)
         restrict_some(world, setup, seed);
-    world->setup = (struct run_setup){ .cluster = &world->cluster,
-                                       .rates = &world->rates,
-                                       .specs = world->specs,
-                                       .spec_count = setup->jobs,
-                                       .beliefs = world->beliefs,
-                                       .seed = seed };
+    world->setup = (struct engine_run_setup){ .cluster = &world->cluster,
+                                              .rates = &world->rates,
+                                              .specs = world->specs,
+                                              .spec_count = setup->jobs,
+                                              .beliefs = world->beliefs,
+                                              .seed = seed };
     if (setup->faults) {
         world->setup.faults.mtbf_ns = (int64_t)between(&rng, 100, 5000) * SECOND;
         world->setup.faults.mttr_ns = (int64_t)between(&rng, 1, 200) * SECOND;
@@ -209,7 +212,7 @@ void worlds_make(struct worlds *world, const struct worlds_setup *setup, uint64_
 }
 
 /* Rates of all kinds on all types, alone and with each other; some do not fit. */
-void worlds_share(struct worlds *world, uint64_t seed)
+void random_world_add_sharing(struct random_world *world, uint64_t seed)
 {
     static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };
     struct rng all;
@@ -247,7 +250,7 @@ void worlds_share(struct worlds *world, uint64_t seed)
         world->specs[i].kind = names[rng_below(rng, NAMES)];
 }
 
-void worlds_release(struct worlds *world)
+void random_world_release(struct random_world *world)
 {
     arena_release(&world->arena);
 }

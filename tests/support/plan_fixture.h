@@ -1,9 +1,9 @@
-/* planning.h - a plan in a test, in few words. */
+/* plan_fixture.h - a plan in a test, in few words. */
 #pragma once
 
 #include "support/world.h"
 
-static inline struct bits only(struct world *w, node_id node)
+static inline struct bits nodes_but(struct world *w, node_id node)
 {
     struct bits avoid;
     bits_init(&avoid, &w->arena, w->cluster.node_count);
@@ -13,7 +13,7 @@ static inline struct bits only(struct world *w, node_id node)
     return avoid;
 }
 
-static inline bool grant(struct world *w, job_id job)
+static inline bool grant_job(struct world *w, job_id job)
 {
     return plan_grant(w->plan, job, NULL);
 }
@@ -32,7 +32,7 @@ static inline bool grant_beside(struct world *w, job_id job, job_id other)
     return plan_grant(w->plan, job, &ask);
 }
 
-static inline void revoke(struct world *w, job_id job)
+static inline void revoke_job(struct world *w, job_id job)
 {
     plan_revoke(w->plan, job, RULE_ORDER, JOB_NONE);
 }
@@ -48,7 +48,7 @@ static inline uint32_t gpus_on(const struct world *w, job_id job, uint32_t seat)
 }
 
 /* Start what the plan has granted, as far as nobody has to leave for it. */
-static inline void start(struct world *w, job_id job)
+static inline void start_job(struct world *w, job_id job)
 {
     assert_true(world_apply(
         w, (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = true }));

@@ -1,5 +1,5 @@
 /*
- * ground.h - the machines of a world as they are, whatever the scheduler believes.
+ * faulty.h - the machines of a world as they are, whatever the scheduler believes.
  *
  * An executor in virtual time that stands on its own feet: it knows jobs by their public ids
  * and attempts, keeps which process sits on which GPU, and goes on while nobody schedules.
@@ -22,9 +22,9 @@
 struct outbox;
 struct throughput;
 
-#define GROUND_NODES 8      /* of a world, at most     */
-#define GROUND_ATTEMPTS 128 /* under way, at most      */
-#define GROUND_WAITS 32     /* for so many, at most    */
+#define FAULTY_NODES 8      /* of a world, at most     */
+#define FAULTY_ATTEMPTS 128 /* under way, at most      */
+#define FAULTY_WAITS 32     /* for so many, at most    */
 
 /* What may go wrong, and is counted. */
 enum fault {
@@ -51,7 +51,7 @@ enum fault {
 extern const char *const fault_names[FAULT_COUNT];
 
 /* What is so of a job; 'said' is what was said of it at the door. */
-struct ground_truth {
+struct faulty_truth {
     struct job said;
     double steps;
     int64_t pause_ns, load_ns, ckpt_ns;
@@ -60,33 +60,33 @@ struct ground_truth {
     double kept; /* steps that are saved */
 };
 
-enum ground_phase {
-    GROUND_WAITS_FOR, /* ordered: others have to leave first; known to nobody but us */
-    GROUND_STARTING,
-    GROUND_LOADING,
-    GROUND_RUNNING,
-    GROUND_DONE, /* waits for its partner to be done as well */
-    GROUND_IDLE,
-    GROUND_RESIZING,
-    GROUND_LEAVING,
-    GROUND_OVER, /* its end is kept until it is durable */
+enum faulty_phase {
+    FAULTY_WAITS_FOR, /* ordered: others have to leave first; known to nobody but us */
+    FAULTY_STARTING,
+    FAULTY_LOADING,
+    FAULTY_RUNNING,
+    FAULTY_DONE, /* waits for its partner to be done as well */
+    FAULTY_IDLE,
+    FAULTY_RESIZING,
+    FAULTY_LEAVING,
+    FAULTY_OVER, /* its end is kept until it is durable */
 };
 
-struct ground_attempt {
+struct faulty_attempt {
     uint64_t id;
     uint32_t attempt;
     job_id slot; /* as the scheduler of this life names it */
     uint32_t generation;
-    enum ground_phase phase;
-    struct seat seats[GROUND_NODES], next[GROUND_NODES];
+    enum faulty_phase phase;
+    struct seat seats[FAULTY_NODES], next[FAULTY_NODES];
     uint32_t seat_count, next_count;
     uint32_t type;
     bool spread, together, resized;
     uint64_t beside;
-    struct ground_wait {
+    struct faulty_wait {
         uint64_t id;
         uint32_t attempt;
-    } after[GROUND_WAITS];
+    } after[FAULTY_WAITS];
     uint32_t after_count;
     double steps, rate_per_s;
     int64_t anchor_ns, ran_ns;
@@ -104,29 +104,29 @@ struct ground_attempt {
     double end_kept;
 };
 
-struct ground_message {
+struct faulty_message {
     struct event event;
     int64_t at_ns;
     uint64_t order;
 };
 
-struct ground {
+struct faulty {
     const struct cluster *cluster;
     const struct throughput *rates;
     const struct view *view;     /* of the present scheduler: names only */
-    struct ground_truth *truths; /* by public id */
+    struct faulty_truth *truths; /* by public id */
     uint32_t truth_count;
     struct rng rng;
-    bool faulty;      /* something may go wrong now       */
+    bool faults_on;   /* something may go wrong now       */
     uint32_t trouble; /* per mille of answers             */
     int64_t mtbf_ns, mttr_ns;
     int64_t now_ns;
-    bool node_down[GROUND_NODES];
-    int64_t node_due_ns[GROUND_NODES];
-    uint64_t foreign[GROUND_NODES];
-    struct ground_attempt attempts[GROUND_ATTEMPTS];
+    bool node_down[FAULTY_NODES];
+    int64_t node_due_ns[FAULTY_NODES];
+    uint64_t foreign[FAULTY_NODES];
+    struct faulty_attempt attempts[FAULTY_ATTEMPTS];
     uint32_t attempt_count;
-    struct ground_message *wire;
+    struct faulty_message *wire;
     uint32_t wire_count, wire_room;
     uint64_t order;
     uint64_t faults[FAULT_COUNT];
@@ -134,54 +134,54 @@ struct ground {
     /* On purpose, to see that it is noticed. */
     bool starts_early, starts_half;
 
-    /* The ground has seen something that must not be: does not return. */
+    /* The faulty has seen something that must not be: does not return. */
     void (*broken)(const char *fmt, ...)
         __attribute__((format(printf, 1, 2), noreturn));
 };
 
-extern const struct executor executor_ground;
+extern const struct executor executor_faulty;
 
-void ground_init(struct ground *ground, const struct cluster *cluster,
+void faulty_init(struct faulty *faulty, const struct cluster *cluster,
                  const struct throughput *rates, uint64_t seed);
-void ground_release(struct ground *ground);
+void faulty_release(struct faulty *faulty);
 
 /* When something happens next, or something that was said arrives. */
-int64_t ground_next_ns(const struct ground *ground);
-void ground_advance(struct ground *ground, int64_t now_ns);
+int64_t faulty_next_ns(const struct faulty *faulty);
+void faulty_advance(struct faulty *faulty, int64_t now_ns);
 
 /* What has arrived by now. */
-void ground_hear(struct ground *ground, struct outbox *inbox);
+void faulty_receive(struct faulty *faulty, struct outbox *inbox);
 
 /* From now on nothing goes wrong, and what is down comes back. */
-void ground_calm(struct ground *ground);
+void faulty_stop_faults(struct faulty *faulty);
 
 /* Others use these GPUs of a node now. */
-void ground_set_foreign(struct ground *ground, node_id node, uint64_t gpus);
+void faulty_set_foreign(struct faulty *faulty, node_id node, uint64_t gpus);
 
 /* An end is durable: its attempt may be forgotten. */
-void ground_recorded(struct ground *ground, uint64_t id, uint32_t attempt);
+void faulty_end_recorded(struct faulty *faulty, uint64_t id, uint32_t attempt);
 
 /* The scheduler is gone: what was said and not heard, and what only it knew. */
-void ground_cut(struct ground *ground);
+void faulty_disconnect(struct faulty *faulty);
 
 /*
  * A new scheduler, of this view: it names all it believes to be under way, then settles.
  * What has become of them is told again.
  */
-void ground_meet(struct ground *ground, const struct view *view);
-void ground_reattach(struct ground *ground, const struct lease *lease, bool stopping,
+void faulty_connect(struct faulty *faulty, const struct view *view);
+void faulty_reattach(struct faulty *faulty, const struct lease *lease, bool stopping,
                      int64_t grace_left_ns);
-void ground_settle(struct ground *ground, const bool *believed_down,
-                   const uint64_t *believed_foreign);
+void faulty_end_reattach(struct faulty *faulty, const bool *believed_down,
+                         const uint64_t *believed_foreign);
 
 /* It was to go on elsewhere, as the scheduler of this life knows it, and has. */
-bool ground_has_moved(const struct ground *ground,
-                      const struct ground_attempt *attempt);
+bool faulty_has_moved(const struct faulty *faulty,
+                      const struct faulty_attempt *attempt);
 
 /* The attempt of a job, or NULL. */
-const struct ground_attempt *ground_find(const struct ground *ground, uint64_t id,
+const struct faulty_attempt *faulty_find(const struct faulty *faulty, uint64_t id,
                                          uint32_t attempt);
-static inline bool ground_is_there(const struct ground_attempt *attempt)
+static inline bool faulty_is_present(const struct faulty_attempt *attempt)
 {
-    return attempt->phase >= GROUND_STARTING && attempt->phase <= GROUND_LEAVING;
+    return attempt->phase >= FAULTY_STARTING && attempt->phase <= FAULTY_LEAVING;
 }

@@ -1,10 +1,10 @@
-/* counting.c - how often memory is asked for or given back, while somebody counts. */
-#include "support/counting.h"
+/* alloc_count.c - how often memory is asked for or given back, while somebody counts. */
+#include "support/alloc_count.h"
 
 #include <stddef.h>
 
-bool counting_now;
-uint64_t counting_found;
+bool alloc_count_on;
+uint64_t alloc_count_calls;
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -17,24 +17,24 @@ void __wrap_free(void *old);
 
 void *__wrap_malloc(size_t bytes)
 {
-    counting_found += counting_now;
+    alloc_count_calls += alloc_count_on;
     return __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-    counting_found += counting_now;
+    alloc_count_calls += alloc_count_on;
     return __real_calloc(count, bytes);
 }
 
 void *__wrap_realloc(void *old, size_t bytes)
 {
-    counting_found += counting_now;
+    alloc_count_calls += alloc_count_on;
     return __real_realloc(old, bytes);
 }
 
 void __wrap_free(void *old)
 {
-    counting_found += counting_now;
+    alloc_count_calls += alloc_count_on;
     __real_free(old);
 }

@@ -1,5 +1,5 @@
 /*
- * wild.h - a policy that does everything at random: grants of any size and type, beside
+ * fuzz_policy.h - a policy that does everything at random: grants of any size and type, beside
  * others, with leases; revocations, moves, resizes.  After some hundred decisions it turns
  * reasonable, so that everything comes to its end.
  */
@@ -7,4 +7,4 @@
 
 #include "policy/policy.h"
 
-extern const struct policy policy_wild;
+extern const struct policy policy_fuzz;

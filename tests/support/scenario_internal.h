@@ -1,12 +1,12 @@
-/* ordeal_internal.h - what the files of ordeal.h share. */
+/* scenario_internal.h - what the files of ordeal.h share. */
 #pragma once
 
-#include "support/ordeal.h"
+#include "support/scenario.h"
 
 #include "engine/engine.h"
 #include "metrics/ledger.h"
 #include "model/outbox.h"
-#include "support/worlds.h"
+#include "support/random_world.h"
 
 struct flow_policy;
 struct store;
@@ -41,13 +41,13 @@ struct witnessed {
 
 enum crash { CRASH_NONE, CRASH_BEFORE, CRASH_AFTER, CRASH_AMID, CRASH_IDLE };
 
-struct ordeal {
-    const struct ordeal_setup *setup;
-    struct worlds world;
+struct scenario {
+    const struct scenario_setup *setup;
+    struct random_world world;
     struct rng rng, questions;
     struct arena arena, life, instant;
     struct intake intake;
-    struct ground ground;
+    struct faulty faulty;
     struct engine engine;
     struct ledger ledger;
     struct store *store;
@@ -84,7 +84,7 @@ struct ordeal {
     struct witnessed *entries;
     uint32_t entry_count, entry_room;
 
-    struct ordeal_counts counts;
+    struct scenario_counts counts;
     char lines[LINES][LINE_BYTES];
     uint64_t line_count;
 };
@@ -97,38 +97,38 @@ struct twin {
 };
 
 /* ordeal.c: what is shown of a world that breaks, and how it does */
-void ordeal_note(struct ordeal *o, const char *fmt, ...)
+void scenario_note(struct scenario *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-void ordeal_broken(const char *fmt, ...)
+void scenario_broken(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), noreturn));
-bool ordeal_chance(struct ordeal *o, uint32_t percent);
-struct event *ordeal_add_event(struct ordeal *o, enum event_kind kind, job_id job);
+bool scenario_chance(struct scenario *s, uint32_t percent);
+struct event *scenario_add_event(struct scenario *s, enum event_kind kind, job_id job);
 
 /* An event that speaks of a job in a slot; the public id of a slot, 0: of none. */
-bool ordeal_is_of_job(const struct event *event);
-uint64_t ordeal_id_at(const struct view *view, job_id job);
+bool scenario_is_of_job(const struct event *event);
+uint64_t scenario_id_at(const struct view *view, job_id job);
 
 /*
- * ordeal_life.c: the daemon from the store.  A twin is built beside the one in office and
+ * scenario_life.c: the daemon from the store.  A twin is built beside the one in office and
  * must be equal to it; what starts again must be equal to the twin, or to what it was.
  */
-void ordeal_begin_life(struct ordeal *o, struct engine *engine, struct ledger *ledger,
-                       struct arena *life, bool listens);
-void ordeal_make_twin(struct ordeal *o, struct twin *twin);
-void ordeal_end_life(struct ordeal *o, struct twin *life);
-void ordeal_start_again(struct ordeal *o, const struct twin *twin);
+void scenario_open_engine(struct scenario *s, struct engine *engine,
+                          struct ledger *ledger, struct arena *life, bool listens);
+void scenario_make_twin(struct scenario *s, struct twin *twin);
+void scenario_close_engine(struct scenario *s, struct twin *life);
+void scenario_restart(struct scenario *s, const struct twin *twin);
 
-/* ordeal_people.c: what they want */
-void ordeal_let_people_act(struct ordeal *o);
-const char *ordeal_some_settings(struct ordeal *o, const struct policy *policy);
-const struct flow_policy *ordeal_some_flow(struct ordeal *o);
+/* scenario_people.c: what they want */
+void scenario_act_as_users(struct scenario *s);
+const char *scenario_draw_settings(struct scenario *s, const struct policy *policy);
+const struct flow_policy *scenario_draw_flow(struct scenario *s);
 
-/* ordeal_check.c: accounts of what is durable, by somebody who never sleeps; and checks */
-void ordeal_account_for(struct ordeal *o, const struct told *told);
-void ordeal_witness(struct ordeal *o, const struct told *told);
-void ordeal_write_down(void *context, const struct ledger_entry *entry,
-                       double wait_saved_s, bool open);
-void ordeal_check_placed(struct ordeal *o, const struct view *view,
-                         const struct event *event);
-void ordeal_check_all(struct ordeal *o);
-void ordeal_check_end(struct ordeal *o);
+/* scenario_check.c: accounts of what is durable, by somebody who never sleeps; and checks */
+void scenario_account_for(struct scenario *s, const struct told *told);
+void scenario_witness(struct scenario *s, const struct told *told);
+void scenario_record_entry(void *context, const struct ledger_entry *entry,
+                           double wait_saved_s, bool open);
+void scenario_check_placed(struct scenario *s, const struct view *view,
+                           const struct event *event);
+void scenario_check_all(struct scenario *s);
+void scenario_check_end(struct scenario *s);

@@ -1,5 +1,5 @@
 /*
- * run.h - a list of jobs through the real engine and the simulated cluster.
+ * engine_run.h - a list of jobs through the real engine and the simulated cluster.
  *
  * Like 'berth sim', with what tests want besides: any policy table, nodes that go down
  * at a given time, an executor that says everything twice, the books checked after every
@@ -29,7 +29,7 @@ struct outage {
     int64_t down_ns, up_ns;
 };
 
-struct run;
+struct engine_run;
 
 /* Somebody who interferes: people, the machine, whoever runs the daemon. */
 struct interference {
@@ -39,14 +39,14 @@ struct interference {
     int64_t (*next_ns)(void *self);
 
     /* A job is about to arrive: what is said of it may be changed. */
-    void (*arrives)(void *self, struct run *run, struct job *job);
+    void (*arrives)(void *self, struct engine_run *run, struct job *job);
 
-    /* Before and after each step, with run_say() and run_rebuild() at hand. */
-    void (*before)(void *self, struct run *run, int64_t now_ns);
-    void (*after)(void *self, struct run *run, int64_t now_ns);
+    /* Before and after each step, with engine_run_add_event() and engine_run_restart() at hand. */
+    void (*before)(void *self, struct engine_run *run, int64_t now_ns);
+    void (*after)(void *self, struct engine_run *run, int64_t now_ns);
 };
 
-struct run_setup {
+struct engine_run_setup {
     const struct cluster *cluster;
     const struct throughput *rates; /* NULL: no rows */
     const struct policy *policy;
@@ -68,8 +68,8 @@ struct run_setup {
     const char *store_path; /* remember everything there, no figures then; or NULL    */
 };
 
-struct run {
-    const struct run_setup *setup;
+struct engine_run {
+    const struct engine_run_setup *setup;
     struct arena arena, instant;
     struct arena life; /* of the engine */
     struct throughput no_rates;
@@ -100,25 +100,26 @@ struct run {
 };
 
 /* Ids of the specs are 1 … spec_count; where one is 0 it is filled in. */
-void run_play(struct run *run, const struct run_setup *setup);
-void run_release(struct run *run);
+void engine_run_play(struct engine_run *run, const struct engine_run_setup *setup);
+void engine_run_release(struct engine_run *run);
 
 /* Something is said now, to be heard in the next step; job may be JOB_NONE. */
-struct event *run_say(struct run *run, enum event_kind kind, job_id job,
-                      int64_t now_ns);
+struct event *engine_run_add_event(struct engine_run *run, enum event_kind kind,
+                                   job_id job, int64_t now_ns);
 
 /* Another policy takes office. */
-void run_set_policy(struct run *run, const struct policy *policy, const char *settings);
+void engine_run_set_policy(struct engine_run *run, const struct policy *policy,
+                           const char *settings);
 
 /*
  * Throw the engine away and build it again from the store, as after a crash between two
  * steps.  Fails the test unless everything is as it was.
  */
-void run_rebuild(struct run *run, int64_t now_ns);
+void engine_run_restart(struct engine_run *run, int64_t now_ns);
 
-/* For run_rebuild(): a new engine with all who listen to it. */
-void run_begin_life(struct run *run);
+/* For engine_run_restart(): a new engine with all who listen to it. */
+void engine_run_open_engine(struct engine_run *run);
 
 /* Seats of all placements, steps, rules, for whom: a number for one event. */
-uint64_t run_hash_event(uint64_t hash, const struct view *view,
-                        const struct event *event);
+uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
+                               const struct event *event);

@@ -1,5 +1,5 @@
 /*
- * counted.c - an _exit() that leaves what gcov counted.
+ * gcov_exit.c - an _exit() that leaves what gcov counted.
  *
  * Counts are written by a handler of exit(), which _exit() passes over.  Linked with
  * --wrap=_exit into the programs that end so, and only in a tree that counts.

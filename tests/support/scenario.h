@@ -1,10 +1,10 @@
 /*
- * ordeal.h - one world with faults, from a seed, played to its end.
+ * scenario.h - one world with faults, from a seed, played to its end.
  *
  * The real engine with a real policy, the real store in SQLite, recovery as berthd does it,
  * and the machines of ground.h.  Everything that can go wrong is drawn from the seed, so the
  * same seed and policy play the same world.  After every event the books are checked; after
- * every step they are compared with what is so on the ground.  The daemon dies at any point
+ * every step they are compared with what is so on the faulty.  The daemon dies at any point
  * and is built again from the store: all that must survive has to be as it was.  In the end
  * the faults stop, and every job has to come to its own end.
  */
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "support/ground.h"
+#include "support/faulty.h"
 
 struct policy;
 
@@ -35,12 +35,12 @@ enum defect {
 
 extern const char *const defect_names[DEFECT_COUNT];
 
-struct ordeal_counts {
+struct scenario_counts {
     uint64_t worlds, events, decisions, commits, jobs, rebuildings, refused;
     uint64_t faults[FAULT_COUNT];
 };
 
-struct ordeal_setup {
+struct scenario_setup {
     uint64_t seed;
     const struct policy *policy;
     enum defect defect;
@@ -48,11 +48,11 @@ struct ordeal_setup {
     const char *folder; /* for the store: in memory, if there is one */
 };
 
-#define ORDEAL_REFUSED \
+#define SCENARIO_REFUSED \
     3 /* status of a process whose policy made a plan that was refused */
 
-/* Plays it.  What breaks ends the process by way of ordeal_report(). */
-void ordeal_play(const struct ordeal_setup *setup, struct ordeal_counts *counts);
+/* Plays it.  What breaks ends the process by way of scenario_report(). */
+void scenario_play(const struct scenario_setup *setup, struct scenario_counts *counts);
 
 /* What led to it, on standard error: for whoever ends the process, also by a signal. */
-void ordeal_report(const char *why);
+void scenario_report(const char *why);

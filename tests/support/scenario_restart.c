@@ -1,0 +1,363 @@
+/* scenario_restart.c - a life of the daemon in a world: from the store, to its death. */
+#include "support/scenario_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "engine/recover.h"
+#include "model/cluster.h"
+#include "store/rows.h"
+#include "store/store.h"
+#include "support/compare.h"
+
+/* --- listening to the engine ------------------------------------------------------------- */
+
+static void note_event(struct scenario *s, const struct view *view,
+                       const struct event *event)
+{
+    char more[120] = "";
+    size_t used = 0;
+    if (event->kind == EVENT_PLACED || event->kind == EVENT_RESIZING)
+        for (uint32_t i = 0; i < event->seat_count && used < sizeof more; i++)
+            used += (size_t)snprintf(more + used, sizeof more - used, " n%u:%" PRIx64,
+                                     event->seats[i].node, event->seats[i].gpus);
+    if (event->kind == EVENT_PLACED && event->beside != JOB_NONE && used < sizeof more)
+        snprintf(more + used, sizeof more - used, " beside %" PRIu64,
+                 scenario_id_at(view, event->beside));
+    if (event->kind == EVENT_RECALLED)
+        snprintf(more, sizeof more, " by %s for %" PRIu64, rule_name(event->rule),
+                 scenario_id_at(view, event->for_whom));
+    if (event->kind == EVENT_PROGRESS || event->kind == EVENT_STOPPED ||
+        event->kind == EVENT_LOST || event->kind == EVENT_LEASE_DONE)
+        snprintf(more, sizeof more, " %.6g steps at %.4g/s", event->steps,
+                 event->rate_per_s);
+    if (!scenario_is_of_job(event))
+        scenario_note(s, "%s n%u %" PRIx64, event_name(event->kind),
+                      event->kind >= EVENT_NODE_DOWN && event->kind <= EVENT_FOREIGN
+                          ? event->node
+                          : 0,
+                      event->kind == EVENT_FOREIGN ? event->gpus : 0);
+    else
+        scenario_note(s, "%s %" PRIu64 "/%d%s", event_name(event->kind),
+                      view->jobs[event->job].id, (int)view->jobs[event->job].attempt,
+                      more);
+}
+
+static void tamper(struct scenario *s, const struct view *view,
+                   const struct event *event)
+{
+    struct state *state = &s->engine.state;
+    struct job *job = &state->jobs[event->job];
+    if (s->setup->defect == DEFECT_FREED_TWICE && event->kind == EVENT_STARTED &&
+        job->gpus_now > 0 && !s->tampered) {
+        const struct seat *seat = view_seats(view, event->job);
+        state->free.rooms[seat->node].gpus |= seat->gpus;
+        s->tampered = true;
+    }
+    if (s->setup->defect == DEFECT_MISCOUNTED && event->kind == EVENT_STOPPED &&
+        job->state != JOB_FREE && !s->tampered) {
+        job->served_ns++;
+        s->tampered = true;
+    }
+}
+
+static void hear(void *self, const struct view *view, const struct event *event)
+{
+    struct scenario *s = self;
+    note_event(s, view, event);
+    s->counts.events++;
+    if (event->kind == EVENT_PLACED || event->kind == EVENT_RESIZING)
+        scenario_check_placed(s, view, event);
+    if (scenario_is_of_job(event) && s->setup->defect)
+        tamper(s, view, event);
+    state_check(&s->engine.state);
+    if (!scenario_is_of_job(event))
+        return;
+    if (s->told_count == s->told_room) {
+        s->told_room = s->told_room ? 2 * s->told_room : 64;
+        s->told = realloc(s->told, s->told_room * sizeof *s->told);
+        if (!s->told)
+            abort();
+    }
+    s->told[s->told_count++] = (struct told){
+        *event, view->jobs[event->job],
+        event->kind == EVENT_RECALLED ? scenario_id_at(view, event->for_whom) : 0
+    };
+}
+
+static int die(struct error *err)
+{
+    return error_set(err, -ECANCELED, "the daemon dies");
+}
+
+static int before_commit(void *self, struct error *err)
+{
+    struct scenario *s = self;
+    return s->crash == CRASH_BEFORE && s->commits == 0 ? die(err) : 0;
+}
+
+static int commit_store(void *self, struct error *err)
+{
+    struct scenario *s = self;
+    if (s->setup->defect == DEFECT_NO_COMMIT && !s->tampered && s->told_count > 2 &&
+        s->line_count > 30) {
+        store_rollback(s->store);
+        s->tampered = true;
+        return 0;
+    }
+    if (s->setup->defect == DEFECT_TOLD_EARLY && s->crash == CRASH_AMID)
+        return 0; /* and soon it is too late */
+    return store_commit(s->store, err);
+}
+
+/* Behind the store: what was told is durable. */
+static int after_commit(void *self, struct error *err)
+{
+    struct scenario *s = self;
+    s->commits++;
+    s->counts.commits++;
+    s->next_durable = s->next;
+    for (uint32_t i = 0; i < s->told_count; i++) {
+        scenario_account_for(s, &s->told[i]);
+        scenario_witness(s, &s->told[i]);
+    }
+    s->told_count = 0;
+    return s->crash == CRASH_AFTER ? die(err) : 0;
+}
+
+static void hear_nothing(void *self, const struct view *view, const struct event *event)
+{
+}
+
+static void store_hear(void *self, const struct view *view, const struct event *event)
+{
+    struct scenario *s = self;
+    store_event(s->store, view, event);
+}
+
+/* --- the executor, which may be the last to hear of anything -------------------------------- */
+
+static int one_order(struct scenario *s, struct error *err)
+{
+    return s->crash == CRASH_AMID && s->orders-- == 0 ? die(err) : 0;
+}
+
+static int tell_start(void *self, const struct lease *lease, struct error *err)
+{
+    struct scenario *s = self;
+    int r = one_order(s, err);
+    return r < 0 ? r : executor_faulty.start(&s->faulty, lease, err);
+}
+
+static int tell_stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+{
+    struct scenario *s = self;
+    int r = one_order(s, err);
+    return r < 0 ? r : executor_faulty.stop(&s->faulty, job, grace_ns, err);
+}
+
+static int tell_cancel(void *self, job_id job, struct error *err)
+{
+    struct scenario *s = self;
+    int r = one_order(s, err);
+    return r < 0 ? r : executor_faulty.cancel(&s->faulty, job, err);
+}
+
+static int tell_resize(void *self, const struct lease *lease, struct error *err)
+{
+    struct scenario *s = self;
+    int r = one_order(s, err);
+    return r < 0 ? r : executor_faulty.resize(&s->faulty, lease, err);
+}
+
+static int tell_renew(void *self, job_id job, uint64_t steps_max, bool together,
+                      struct error *err)
+{
+    struct scenario *s = self;
+    int r = one_order(s, err);
+    return r < 0 ? r : executor_faulty.renew(&s->faulty, job, steps_max, together, err);
+}
+
+static const struct executor resizing = { .name = "told",
+                                          .start = tell_start,
+                                          .stop = tell_stop,
+                                          .cancel = tell_cancel,
+                                          .resize = tell_resize,
+                                          .renew = tell_renew };
+static const struct executor restarting = { .name = "told",
+                                            .start = tell_start,
+                                            .stop = tell_stop,
+                                            .cancel = tell_cancel,
+                                            .renew = tell_renew };
+
+/* --- a life of the daemon --------------------------------------------------------------- */
+
+void scenario_open_engine(struct scenario *s, struct engine *engine,
+                          struct ledger *ledger, struct arena *life, bool listens)
+{
+    struct error err = { "" };
+    arena_init(life, 0);
+    struct engine_setup setup = { .cluster = &s->world.cluster,
+                                  .rates = &s->world.rates,
+                                  .policy = s->policy,
+                                  .settings = s->settings,
+                                  .flow = s->flow,
+                                  .executor = s->resizes ? &resizing : &restarting,
+                                  .executor_self = s,
+                                  .job_max = JOBS_MAX,
+                                  .seed = s->setup->seed };
+    if (engine_init(engine, life, &setup, &err) < 0)
+        scenario_broken("%s", err.text);
+    ledger_init(ledger, life, &engine->state.view, NULL);
+    if (!listens)
+        return;
+    ledger->note = store_entry;
+    ledger->context = s->store;
+    engine_listen(
+        engine, (struct listener){ .event = hear, .commit = before_commit, .self = s });
+    engine_listen(engine, (struct listener){ .event = ledger_event, .self = ledger });
+    engine_listen(engine, (struct listener){
+                              .event = store_hear, .commit = commit_store, .self = s });
+    engine_listen(engine, (struct listener){ .event = hear_nothing,
+                                             .commit = after_commit,
+                                             .self = s,
+                                             .kinds = 1u << EVENT_WAKE });
+    store_attach(s->store, &engine->state);
+}
+
+static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
+                    const void **ret_tag, struct error *err)
+{
+    struct scenario *s = context;
+    struct job_spec spec = s->world.specs[kept->job.id - 1];
+    if (s->setup->defect == DEFECT_FORGOTTEN)
+        return error_set(err, -ERANGE, "nobody wants it any more");
+    spec.steps *= s->world.beliefs[kept->job.id - 1];
+    spec.id = kept->job.id;
+    spec.submit_ns = kept->job.submit_ns;
+    return intake_job(&s->intake, &spec, ret_job, err);
+}
+
+static void back_for(void *context, const struct kept_job *kept, const void *tag,
+                     job_id job)
+{
+}
+
+static void gone_for(void *context, const struct kept_job *kept, const char *why)
+{
+    struct scenario *s = context;
+    store_give_up(s->store, kept->job.id, s->now_ns, why);
+}
+
+static void bring_back(struct scenario *s, struct engine *engine, struct ledger *ledger,
+                       const struct state *known)
+{
+    struct error err = { "" };
+    struct recover_setup setup = { .engine = engine,
+                                   .ledger = ledger,
+                                   .store = s->store,
+                                   .now_ns = s->now_ns,
+                                   .node_down = known->node_down,
+                                   .foreign = known->foreign,
+                                   .spec = spec_for,
+                                   .back = back_for,
+                                   .gone = gone_for,
+                                   .context = s };
+    if (recover(&setup, &err) < 0)
+        scenario_broken("as it starts again: %s", err.text);
+    engine->state.view.closed = known->view.closed;
+    state_check(&engine->state);
+}
+
+static void reattach(struct scenario *s, job_id id)
+{
+    const struct job *job = &s->engine.state.jobs[id];
+    struct lease lease =
+        engine_lease(&s->engine, id, job->state == JOB_PLACED, &s->instant);
+    int64_t left_ns = job->recalled_ns + job->grace_ns - s->now_ns;
+    left_ns = job->leaving || left_ns < 0 ? 0 : left_ns;
+    faulty_reattach(&s->faulty, &lease, job->state == JOB_STOPPING, left_ns);
+}
+
+/* Those who are to go elsewhere are told so once all are known; who is to die, then. */
+static void reattach_next(struct scenario *s, job_id id)
+{
+    const struct job *job = &s->engine.state.jobs[id];
+    if (job->leaving)
+        executor_faulty.cancel(&s->faulty, id, NULL);
+    else if (job->seats.count > 0 && job->next.count > 0) {
+        struct lease lease = engine_lease(&s->engine, id, true, &s->instant);
+        const struct faulty_attempt *there =
+            faulty_find(&s->faulty, job->id, job->attempt);
+        bool moved = there && faulty_has_moved(&s->faulty, there);
+        if (!job_runs(job))
+            executor_faulty.start(&s->faulty, &lease, NULL);
+        else if (!moved)
+            executor_faulty.resize(&s->faulty, &lease, NULL);
+    }
+}
+
+/* What is durable now, before a step that will not be. */
+void scenario_make_twin(struct scenario *s, struct twin *twin)
+{
+    struct error err = { "" };
+    scenario_open_engine(s, &twin->engine, &twin->ledger, &twin->life, false);
+    bring_back(s, &twin->engine, &twin->ledger, &s->engine.state);
+    if (compare_states(&s->engine.state, &twin->engine.state, &err) < 0 ||
+        compare_ledgers(&s->ledger, &twin->ledger, &err) < 0)
+        scenario_broken("built from the store: %s", err.text);
+}
+
+void scenario_close_engine(struct scenario *s, struct twin *life)
+{
+    s->counts.decisions += life->engine.decision_count;
+    engine_release(&life->engine);
+    ledger_release(&life->ledger);
+    arena_release(&life->life);
+}
+
+static void reopen_store(struct scenario *s)
+{
+    struct error err = { "" };
+    store_close(s->store);
+    s->store = NULL;
+    if (store_open(&s->store, s->path, &err) < 0)
+        scenario_broken("the store cannot be opened again: %s", err.text);
+}
+
+/* The daemon has died; 'twin': as it must be again, or NULL: as it was at the end. */
+void scenario_restart(struct scenario *s, const struct twin *twin)
+{
+    struct error err = { "" };
+    struct twin old = { s->engine, s->ledger,
+                        s->life }; /* their arrays stay in place */
+    const struct twin *was = twin ? twin : &old;
+    scenario_note(s, "the daemon dies, and starts again");
+    s->counts.rebuildings++;
+    faulty_disconnect(&s->faulty);
+    s->inbox.count = 0;
+    s->told_count = 0;
+    s->next = s->next_durable;
+    store_rollback(s->store);
+    if (scenario_chance(s, 25))
+        reopen_store(s);
+    scenario_open_engine(s, &s->engine, &s->ledger, &s->life, true);
+    bring_back(s, &s->engine, &s->ledger, &was->engine.state);
+    if (compare_states(&was->engine.state, &s->engine.state, &err) < 0 ||
+        compare_ledgers(&was->ledger, &s->ledger, &err) < 0)
+        scenario_broken("after the restart: %s", err.text);
+    scenario_close_engine(s, &old);
+
+    faulty_connect(&s->faulty, &s->engine.state.view);
+    const struct state *state = &s->engine.state;
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state >= JOB_PLACED)
+            reattach(s, id);
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state >= JOB_PLACED)
+            reattach_next(s, id);
+    faulty_end_reattach(&s->faulty, state->node_down, state->foreign);
+}
