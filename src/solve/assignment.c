@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 
-#define NOBODY UINT32_MAX
+#define NO_ROW UINT32_MAX
 
 struct assignment_search {
     const struct assignment *assignment;
@@ -45,7 +45,7 @@ static void assignment_search_init(struct assignment_search *s,
         .settled = arena_array(arena, uint32_t, count),
     };
     for (uint32_t c = 0; c < count; c++)
-        s->owner[c] = NOBODY;
+        s->owner[c] = NO_ROW;
 }
 
 /* Look at every waiting column from 'row', 'so_far' down the path; settle the nearest. */
@@ -62,7 +62,7 @@ static uint32_t settle_next(struct assignment_search *s, uint32_t row, double so
             s->distance[c] = distance;
             s->from[c] = row;
         }
-        bool free = s->owner[c] == NOBODY;
+        bool free = s->owner[c] == NO_ROW;
         if (s->distance[c] < nearest || (s->distance[c] == nearest && free)) {
             nearest = s->distance[c];
             place = i;
@@ -76,7 +76,7 @@ static uint32_t settle_next(struct assignment_search *s, uint32_t row, double so
 }
 
 /* The free column at the end of the cheapest chain that starts at 'row'. */
-static uint32_t find_free(struct assignment_search *s, uint32_t row)
+static uint32_t find_free_column(struct assignment_search *s, uint32_t row)
 {
     uint32_t count = s->assignment->column_count;
     s->waiting_count = count;
@@ -86,17 +86,17 @@ static uint32_t find_free(struct assignment_search *s, uint32_t row)
         s->distance[c] = INFINITY;
     }
     uint32_t column = settle_next(s, row, 0);
-    while (s->owner[column] != NOBODY)
+    while (s->owner[column] != NO_ROW)
         column = settle_next(s, s->owner[column], s->distance[column]);
     return column;
 }
 
-static void move_prices(struct assignment_search *s, uint32_t row, double total)
+static void update_prices(struct assignment_search *s, uint32_t row, double total)
 {
     s->row_price[row] += total;
     for (uint32_t i = 0; i < s->settled_count; i++) {
         uint32_t c = s->settled[i];
-        if (s->owner[c] != NOBODY)
+        if (s->owner[c] != NO_ROW)
             s->row_price[s->owner[c]] += total - s->distance[c];
         s->column_price[c] -= total - s->distance[c];
     }
@@ -109,12 +109,12 @@ double assignment_solve(const struct assignment *assignment, struct arena *scrat
     struct assignment_search s;
     assignment_search_init(&s, assignment, scratch);
     for (uint32_t row = 0; row < assignment->row_count; row++)
-        ret_columns[row] = NOBODY;
+        ret_columns[row] = NO_ROW;
     for (uint32_t row = 0; row < assignment->row_count; row++) {
-        uint32_t column = find_free(&s, row);
-        move_prices(&s, row, s.distance[column]);
+        uint32_t column = find_free_column(&s, row);
+        update_prices(&s, row, s.distance[column]);
         /* Walk the chain back: everybody takes the column it was looking at. */
-        for (uint32_t taker = NOBODY; taker != row;) {
+        for (uint32_t taker = NO_ROW; taker != row;) {
             taker = s.from[column];
             s.owner[column] = taker;
             uint32_t left = ret_columns[taker];

@@ -40,7 +40,7 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
 
 #define PAIR_WORTH 1.5 /* two beside each other do at least so much more than one */
 
-struct line_up {
+struct fifo_line {
     const struct fifo_shares *queue;
     double room[SOLVE_TYPES_MAX];
     uint32_t *on;                   /* [job] its type, or SHARES_NO_TYPE */
@@ -63,7 +63,7 @@ static bool could_ever_run(const struct fifo_shares *q, uint32_t job)
 }
 
 /* The type a job takes, or SHARES_NO_TYPE. */
-static uint32_t choose_type(const struct line_up *line, uint32_t job)
+static uint32_t choose_type(const struct fifo_line *line, uint32_t job)
 {
     const struct fifo_shares *q = line->queue;
     uint32_t best = SHARES_NO_TYPE;
@@ -79,7 +79,7 @@ static uint32_t choose_type(const struct line_up *line, uint32_t job)
 }
 
 /* The released system passes over who finds room, but only where it cannot run. */
-static bool has_room(const struct line_up *line, uint32_t job)
+static bool has_room(const struct fifo_line *line, uint32_t job)
 {
     for (uint32_t t = 0; t < line->queue->type_count; t++)
         if (line->room[t] > 0 && line->room[t] >= line->queue->gang[job])
@@ -88,7 +88,7 @@ static bool has_room(const struct line_up *line, uint32_t job)
 }
 
 /* The released system without rates; see the header. */
-static uint32_t choose_released(struct line_up *line, uint32_t job)
+static uint32_t choose_type_released(struct fifo_line *line, uint32_t job)
 {
     const struct fifo_shares *q = line->queue;
     uint32_t fitting[SOLVE_TYPES_MAX], count = 0;
@@ -108,7 +108,7 @@ static uint32_t choose_released(struct line_up *line, uint32_t job)
 }
 
 /* The pair in which 'job' does best beside one who has a place; or none. */
-static uint32_t choose_partner(const struct line_up *line, uint32_t job,
+static uint32_t choose_partner(const struct fifo_line *line, uint32_t job,
                                uint32_t *ret_pair)
 {
     const struct fifo_shares *q = line->queue;
@@ -138,7 +138,7 @@ static uint32_t choose_partner(const struct line_up *line, uint32_t job,
 }
 
 /* Let those who found no room join others, in order; returns at the first who cannot. */
-static void join_others(struct line_up *line, uint32_t from, double *x)
+static void join_partners(struct fifo_line *line, uint32_t from, double *x)
 {
     const struct fifo_shares *q = line->queue;
     for (uint32_t j = from; j < q->job_count && q->pair_count > 0; j++) {
@@ -156,11 +156,11 @@ static void join_others(struct line_up *line, uint32_t from, double *x)
     }
 }
 
-static void line_up_init(struct line_up *line, const struct fifo_shares *queue,
-                         struct arena *scratch, double *x)
+static void fifo_line_init(struct fifo_line *line, const struct fifo_shares *queue,
+                           struct arena *scratch, double *x)
 {
     const struct fifo_shares *q = queue;
-    *line = (struct line_up){
+    *line = (struct fifo_line){
         .queue = q,
         .on = arena_array(scratch, uint32_t, q->job_count),
         .joined = arena_array(scratch, bool, q->job_count),
@@ -183,19 +183,20 @@ static void line_up_init(struct line_up *line, const struct fifo_shares *queue,
 
 void shares_fifo(const struct fifo_shares *queue, struct arena *scratch, double *ret_x)
 {
-    struct line_up line;
+    struct fifo_line line;
     assert(queue->type_count <= SOLVE_TYPES_MAX);
-    line_up_init(&line, queue, scratch, ret_x);
+    fifo_line_init(&line, queue, scratch, ret_x);
     for (uint32_t j = 0; j < queue->job_count; j++) {
         if (line.on[j] != SHARES_NO_TYPE ||
             (!queue->released && !could_ever_run(queue, j)))
             continue;
-        uint32_t type = queue->released && !queue->aware ? choose_released(&line, j)
-                                                         : choose_type(&line, j);
+        uint32_t type = queue->released && !queue->aware
+                            ? choose_type_released(&line, j)
+                            : choose_type(&line, j);
         if (type == SHARES_NO_TYPE && queue->released && has_room(&line, j))
             continue;
         if (type == SHARES_NO_TYPE) {
-            join_others(&line, j, ret_x);
+            join_partners(&line, j, ret_x);
             return;
         }
         line.on[j] = type;
@@ -208,7 +209,7 @@ void shares_fifo(const struct fifo_shares *queue, struct arena *scratch, double 
 
 #define RATE_LEAST 1e-10 /* stands for a rate of 0 */
 
-struct seats {
+struct allox_places {
     const struct allox *allox;
     uint32_t *jobs; /* [row] oldest first          */
     uint32_t row_count;
@@ -217,9 +218,9 @@ struct seats {
 };
 
 /* Columns: all workers' last places, then all their last but one, and so on. */
-static double seat_cost(const void *context, uint32_t row, uint32_t column)
+static double place_cost(const void *context, uint32_t row, uint32_t column)
 {
-    const struct seats *seats = context;
+    const struct allox_places *seats = context;
     const struct allox *a = seats->allox;
     uint32_t job = seats->jobs[row];
     uint32_t type = seats->types[column % seats->worker_count];
@@ -237,10 +238,10 @@ static bool runs_somewhere(const struct allox *allox, uint32_t job)
     return false;
 }
 
-static void seats_init(struct seats *seats, const struct allox *allox,
-                       struct arena *scratch)
+static void allox_places_init(struct allox_places *seats, const struct allox *allox,
+                              struct arena *scratch)
 {
-    *seats = (struct seats){ .allox = allox };
+    *seats = (struct allox_places){ .allox = allox };
     /* More workers of a type than jobs are never needed. */
     seats->types = arena_array(scratch, uint32_t,
                                (size_t)allox->type_count * allox->job_count + 1);
@@ -262,8 +263,8 @@ static void seats_init(struct seats *seats, const struct allox *allox,
 
 double shares_allox(const struct allox *allox, struct arena *scratch, double *ret_x)
 {
-    struct seats seats;
-    seats_init(&seats, allox, scratch);
+    struct allox_places seats;
+    allox_places_init(&seats, allox, scratch);
     for (size_t i = 0; i < (size_t)allox->job_count * allox->type_count; i++)
         ret_x[i] = 0;
     const uint32_t workers = seats.worker_count;
@@ -273,7 +274,7 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
     const struct assignment assignment = {
         .row_count = seats.row_count,
         .column_count = seats.row_count * workers,
-        .cost = seat_cost,
+        .cost = place_cost,
         .context = &seats,
     };
     double total = assignment_solve(&assignment, scratch, columns);

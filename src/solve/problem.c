@@ -187,8 +187,8 @@ void problem_group_speeds(const struct problem *problem, const bool *done,
 }
 
 /* [line][type] sums of unit[member] * rate, on usable types. */
-static double *weighed(const struct problem *problem, const double *unit,
-                       const double *price)
+static double *weigh_rates(const struct problem *problem, const double *unit,
+                           const double *price)
 {
     const struct programme *p = problem->programme;
     double *values = arena_array(problem->arena, double,
@@ -211,7 +211,7 @@ static double *weighed(const struct problem *problem, const double *unit,
 double *problem_values(const struct problem *problem)
 {
     const struct programme *p = problem->programme;
-    return weighed(problem, NULL, p->goal == GOAL_SUM ? p->price : NULL);
+    return weigh_rates(problem, NULL, p->goal == GOAL_SUM ? p->price : NULL);
 }
 
 double *problem_normalised_values(const struct problem *problem)
@@ -220,7 +220,7 @@ double *problem_normalised_values(const struct problem *problem)
     double *unit = arena_array(problem->arena, double, count);
     for (uint32_t j = 0; j < count; j++)
         unit[j] = problem->even[j] > 0 ? 1 / problem->even[j] : 0;
-    return weighed(problem, unit, NULL);
+    return weigh_rates(problem, unit, NULL);
 }
 
 static double least_level(const struct problem *problem, const double *rates)
@@ -262,8 +262,8 @@ static double least_group(const struct problem *problem, const double *rates)
     return least < INFINITY ? least : 0;
 }
 
-static double total(const struct problem *problem, const double *x,
-                    const double *values)
+static double sum_values(const struct problem *problem, const double *x,
+                         const double *values)
 {
     size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     double sum = 0;
@@ -272,7 +272,7 @@ static double total(const struct problem *problem, const double *x,
     return sum;
 }
 
-static double ratio(const struct problem *problem, const double *x)
+static double cost_ratio(const struct problem *problem, const double *x)
 {
     const struct programme *p = problem->programme;
     double paid = 0;
@@ -280,7 +280,7 @@ static double ratio(const struct problem *problem, const double *x)
         for (uint32_t t = 0; t < p->type_count; t++)
             paid += problem_line_gang(problem, line) * p->price[t] *
                     x[(size_t)line * p->type_count + t];
-    return paid > 0 ? total(problem, x, problem_values(problem)) / paid : 0;
+    return paid > 0 ? sum_values(problem, x, problem_values(problem)) / paid : 0;
 }
 
 double problem_objective(const struct problem *problem, const double *x)
@@ -301,9 +301,9 @@ double problem_objective(const struct problem *problem, const double *x)
         least = least_finish(problem, rates);
         return least > 0 ? 1 / least : 0;
     case GOAL_SUM:
-        return total(problem, x, problem_values(problem));
+        return sum_values(problem, x, problem_values(problem));
     case GOAL_COST_RATIO:
-        return ratio(problem, x);
+        return cost_ratio(problem, x);
     }
     return 0;
 }

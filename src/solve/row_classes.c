@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 
-#define NOBODY UINT32_MAX
+#define NO_CLASS UINT32_MAX
 
 struct row_classes row_classes_find(const double *rows, uint32_t row_count,
                                     uint32_t width, struct arena *arena)
@@ -25,11 +25,11 @@ struct row_classes row_classes_find(const double *rows, uint32_t row_count,
     for (uint32_t i = 0; i < row_count; i++) {
         const double *row = &rows[(size_t)i * width];
         size_t at = hash_doubles(row, width) & (room - 1);
-        while (table[at] != NOBODY &&
+        while (table[at] != NO_CLASS &&
                memcmp(row, &rows[(size_t)alike.first[table[at]] * width],
                       width * sizeof *row) != 0)
             at = (at + 1) & (room - 1);
-        if (table[at] == NOBODY) {
+        if (table[at] == NO_CLASS) {
             table[at] = alike.class_count++;
             alike.first[table[at]] = i;
         }

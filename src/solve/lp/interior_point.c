@@ -35,7 +35,7 @@
  */
 #define CONE 0.5
 
-struct path {
+struct barrier_path {
     const struct interior_point *problem;
     uint32_t n, k;
     double *x, *step; /* [job][type]                   */
@@ -57,7 +57,8 @@ static double spare_time(const double *x, uint32_t k)
     return left;
 }
 
-static void spare_capacity(const struct path *path, const double *x, double *ret_left)
+static void spare_capacity(const struct barrier_path *path, const double *x,
+                           double *ret_left)
 {
     memcpy(ret_left, path->problem->capacity, path->k * sizeof *ret_left);
     for (uint32_t j = 0; j < path->n; j++)
@@ -66,7 +67,7 @@ static void spare_capacity(const struct path *path, const double *x, double *ret
                 path->count[j] * path->problem->gang[j] * x[(size_t)j * path->k + t];
 }
 
-static double spare_rate(const struct path *path, uint32_t j, const double *x,
+static double spare_rate(const struct barrier_path *path, uint32_t j, const double *x,
                          double level)
 {
     const double *rate = &path->problem->rate[(size_t)j * path->k];
@@ -76,13 +77,14 @@ static double spare_rate(const struct path *path, uint32_t j, const double *x,
     return spare;
 }
 
-static bool has_need(const struct path *path, uint32_t j)
+static bool has_need(const struct barrier_path *path, uint32_t j)
 {
     return path->problem->need && path->problem->need[j] > 0;
 }
 
 /* What is maximised, at a point; -INFINITY outside. */
-static double merit(const struct path *path, const double *x, double level)
+static double barrier_value(const struct barrier_path *path, const double *x,
+                            double level)
 {
     const struct interior_point *problem = path->problem;
     double sum = path->levels ? path->t * level : 0;
@@ -126,7 +128,7 @@ static double merit(const struct path *path, const double *x, double level)
 /* --- a Newton step -------------------------------------------------------------------- */
 
 /* Invert a symmetric positive definite matrix of order k in place, by Cholesky. */
-static bool invert(double *m, uint32_t k)
+static bool invert_block(double *m, uint32_t k)
 {
     double l[TYPES_MAX][TYPES_MAX] = { { 0 } };
     for (uint32_t i = 0; i < k; i++)
@@ -163,7 +165,7 @@ static bool invert(double *m, uint32_t k)
 }
 
 /* Solve a small dense system in place, by elimination with pivots. */
-static bool eliminate(double a[SHARED_MAX][SHARED_MAX], double *b, uint32_t size)
+static bool solve_dense(double a[SHARED_MAX][SHARED_MAX], double *b, uint32_t size)
 {
     for (uint32_t c = 0; c < size; c++) {
         uint32_t pivot = c;
@@ -196,14 +198,15 @@ static bool eliminate(double a[SHARED_MAX][SHARED_MAX], double *b, uint32_t size
 }
 
 /* A job's part of the gradient, and its coupling to the level. */
-struct part {
+struct newton_part {
     double gradient[TYPES_MAX];
     double pull[TYPES_MAX];
 };
 
 /* Fill a job's block, inverted, and its part; adds to the level's own entries. */
-static bool block_of(struct path *path, uint32_t j, const double *left,
-                     struct part *ret_part, double *level_gradient, double *level_curve)
+static bool fill_block(struct barrier_path *path, uint32_t j, const double *left,
+                       struct newton_part *ret_part, double *level_gradient,
+                       double *level_curve)
 {
     const struct interior_point *problem = path->problem;
     uint32_t k = path->k;
@@ -244,11 +247,11 @@ static bool block_of(struct path *path, uint32_t j, const double *left,
     }
     *level_gradient -= count * weight * need * spare;
     *level_curve += count * weight * need * need * spare * spare;
-    return invert(block, k);
+    return invert_block(block, k);
 }
 
-static void times(const double *matrix, const double *vector, uint32_t k,
-                  double *ret_product)
+static void multiply(const double *matrix, const double *vector, uint32_t k,
+                     double *ret_product)
 {
     for (uint32_t t = 0; t < k; t++) {
         ret_product[t] = 0;
@@ -262,7 +265,7 @@ static void times(const double *matrix, const double *vector, uint32_t k,
  *     B dx + G D y - w dz = g,   y = G' dx,   -w' dx + c dz = h.
  * Eliminate dx: a system in y and dz is left.  Returns the decrement squared, or -1.
  */
-static double newton_step(struct path *path, struct part *parts)
+static double newton_step(struct barrier_path *path, struct newton_part *parts)
 {
     const struct interior_point *problem = path->problem;
     uint32_t k = path->k;
@@ -277,15 +280,15 @@ static double newton_step(struct path *path, struct part *parts)
     for (uint32_t t = 0; t < k; t++)
         curve[t] = path->copies / (left[t] * left[t]);
     for (uint32_t j = 0; j < path->n; j++) {
-        struct part *part = &parts[j];
-        if (!block_of(path, j, left, part, &level_gradient, &level_curve))
+        struct newton_part *part = &parts[j];
+        if (!fill_block(path, j, left, part, &level_gradient, &level_curve))
             return -1;
         const double *inverse = &path->inverse[(size_t)j * k * k];
         double gang = path->count[j] * problem->gang[j];
         double solved[TYPES_MAX];
         double pulled[TYPES_MAX];
-        times(inverse, part->gradient, k, solved);
-        times(inverse, part->pull, k, pulled);
+        multiply(inverse, part->gradient, k, solved);
+        multiply(inverse, part->pull, k, pulled);
         for (uint32_t t = 0; t < k; t++) {
             for (uint32_t u = 0; u < k; u++)
                 a[t][u] += gang * gang * inverse[t * k + u] * curve[u];
@@ -304,7 +307,7 @@ static double newton_step(struct path *path, struct part *parts)
         a[k][k] += level_curve;
         b[k] += level_gradient;
     }
-    if (!eliminate(a, b, size))
+    if (!solve_dense(a, b, size))
         return -1;
     path->level_step = path->levels ? b[k] : 0;
     double decrement = path->levels ? level_gradient * path->level_step : 0;
@@ -315,7 +318,7 @@ static double newton_step(struct path *path, struct part *parts)
             right[t] = parts[j].gradient[t] -
                        path->count[j] * problem->gang[j] * b[t] * curve[t] +
                        parts[j].pull[t] * path->level_step;
-        times(&path->inverse[(size_t)j * k * k], right, k, step);
+        multiply(&path->inverse[(size_t)j * k * k], right, k, step);
         for (uint32_t t = 0; t < k; t++)
             decrement += parts[j].gradient[t] * step[t];
     }
@@ -323,7 +326,7 @@ static double newton_step(struct path *path, struct part *parts)
 }
 
 /* How far the step can go before it meets a wall, at most 1. */
-static double room_of(const struct path *path)
+static double step_room(const struct barrier_path *path)
 {
     double most = 1 / NEAR;
     double used[TYPES_MAX] = { 0 };
@@ -356,16 +359,16 @@ static double room_of(const struct path *path)
 }
 
 /* Go as far along the step as it helps; false: it does not help any more. */
-static bool advance(struct path *path, double decrement, double *trial)
+static bool take_step(struct barrier_path *path, double decrement, double *trial)
 {
     size_t count = (size_t)path->n * path->k;
-    double from = merit(path, path->x, path->level);
-    double length = room_of(path);
+    double from = barrier_value(path, path->x, path->level);
+    double length = step_room(path);
     for (int i = 0; i < HALVINGS_MAX; i++, length *= 0.5) {
         for (size_t c = 0; c < count; c++)
             trial[c] = path->x[c] + length * path->step[c];
         double level = path->level + length * path->level_step;
-        if (merit(path, trial, level) >= from + 0.01 * length * decrement) {
+        if (barrier_value(path, trial, level) >= from + 0.01 * length * decrement) {
             memcpy(path->x, trial, count * sizeof *trial);
             path->level = level;
             return true;
@@ -377,7 +380,7 @@ static bool advance(struct path *path, double decrement, double *trial)
 /* --- the path --------------------------------------------------------------------------- */
 
 /* Well inside: half of an equal part of everything. */
-static void start(struct path *path)
+static void start_inside(struct barrier_path *path)
 {
     const struct interior_point *problem = path->problem;
     double gangs = 0;
@@ -399,7 +402,7 @@ static void start(struct path *path)
 }
 
 /* What can be had at most: the scale on which the gap is measured. */
-static double scale_of(const struct path *path)
+static double objective_scale(const struct barrier_path *path)
 {
     const struct interior_point *problem = path->problem;
     double sum = 0;
@@ -411,37 +414,38 @@ static double scale_of(const struct path *path)
 }
 
 /* Follow the path from the start to its end. */
-static int follow(const struct interior_point *centre, const double *count,
-                  double copies, struct arena *scratch, double *ret_x,
-                  struct error *err)
+static int follow_path(const struct interior_point *centre, const double *count,
+                       double copies, struct arena *scratch, double *ret_x,
+                       struct error *err)
 {
     size_t shares = (size_t)centre->job_count * centre->type_count;
-    struct path path = { .problem = centre,
-                         .n = centre->job_count,
-                         .k = centre->type_count,
-                         .x = ret_x,
-                         .copies = copies,
-                         .count = count,
-                         .levels = centre->need != NULL };
+    struct barrier_path path = { .problem = centre,
+                                 .n = centre->job_count,
+                                 .k = centre->type_count,
+                                 .x = ret_x,
+                                 .copies = copies,
+                                 .count = count,
+                                 .levels = centre->need != NULL };
     path.step = arena_array(scratch, double, shares);
     path.inverse = arena_array(scratch, double, shares * centre->type_count);
     double *trial = arena_array(scratch, double, shares);
-    struct part *parts = arena_array(scratch, struct part, centre->job_count);
+    struct newton_part *parts =
+        arena_array(scratch, struct newton_part, centre->job_count);
     double jobs = 0;
     for (uint32_t j = 0; j < centre->job_count; j++)
         jobs += count[j];
     double walls = copies * (jobs + 1) * centre->type_count + 2 * jobs;
     uint32_t steps = 0;
-    start(&path);
-    path.t = 1 / fmax(scale_of(&path), 1e-300);
+    start_inside(&path);
+    path.t = 1 / fmax(objective_scale(&path), 1e-300);
     for (bool last = false; !last; path.t *= GROWTH) {
-        last = walls / path.t < GAP * scale_of(&path);
+        last = walls / path.t < GAP * objective_scale(&path);
         for (uint32_t i = 0; i < STEPS_PER_STAGE; i++) {
             if (++steps > STEPS_MAX)
                 return error_set(err, -EDOM, "no centre after %u steps", steps);
             double decrement = newton_step(&path, parts);
             if (!(decrement > (last ? CENTRED : ROUGHLY)) ||
-                !advance(&path, decrement, trial))
+                !take_step(&path, decrement, trial))
                 break;
             if (path.levels && centre->enough > 0 && path.level >= centre->enough) {
                 path.level = centre->enough; /* the rest is for the middle alone */
@@ -455,13 +459,13 @@ static int follow(const struct interior_point *centre, const double *count,
 
 /* --- what is alike has alike shares ----------------------------------------------------- */
 
-static const double *rows_of(const struct interior_point *centre)
+static const double *job_rows(const struct interior_point *centre)
 {
     return centre->need ? centre->rate : centre->value;
 }
 
 /* By gang, need and row; 0 for jobs that cannot be told apart. */
-static int compare(const void *a, const void *b, void *context)
+static int compare_jobs(const void *a, const void *b, void *context)
 {
     const struct interior_point *centre = context;
     uint32_t j = *(const uint32_t *)a;
@@ -470,7 +474,7 @@ static int compare(const void *a, const void *b, void *context)
         return centre->gang[j] < centre->gang[i] ? -1 : 1;
     if (centre->need && centre->need[j] != centre->need[i])
         return centre->need[j] < centre->need[i] ? -1 : 1;
-    const double *rows = rows_of(centre);
+    const double *rows = job_rows(centre);
     for (uint32_t t = 0; t < centre->type_count; t++) {
         double mine = rows[(size_t)j * centre->type_count + t];
         double other = rows[(size_t)i * centre->type_count + t];
@@ -484,7 +488,7 @@ static int compare(const void *a, const void *b, void *context)
 static bool types_are_alike(const struct interior_point *centre)
 {
     uint32_t k = centre->type_count;
-    const double *rows = rows_of(centre);
+    const double *rows = job_rows(centre);
     for (uint32_t t = 1; t < k; t++)
         if (centre->capacity[t] != centre->capacity[0])
             return false;
@@ -495,7 +499,7 @@ static bool types_are_alike(const struct interior_point *centre)
 }
 
 /* One row per class of jobs that are alike, and one column where all types are. */
-struct small {
+struct reduced_problem {
     struct interior_point centre;
     double capacity;
     double *gang, *need, *rows;
@@ -504,33 +508,34 @@ struct small {
     double copies;   /* types in one column */
 };
 
-static void make_small(struct small *small, const struct interior_point *centre,
-                       struct arena *scratch)
+static void reduce_problem(struct reduced_problem *small,
+                           const struct interior_point *centre, struct arena *scratch)
 {
     uint32_t n = centre->job_count;
     uint32_t k = centre->type_count;
     void *context = (void *)(uintptr_t)centre;
     uint32_t columns = types_are_alike(centre) ? 1 : k;
     uint32_t *order = arena_array(scratch, uint32_t, n);
-    *small = (struct small){ .centre = *centre,
-                             .capacity = centre->capacity[0] * k,
-                             .gang = arena_array(scratch, double, n),
-                             .need = arena_array(scratch, double, n),
-                             .rows = arena_array(scratch, double, (size_t)n *columns),
-                             .count = arena_array(scratch, double, n),
-                             .class = arena_array(scratch, uint32_t, n),
-                             .copies = k / columns };
+    *small = (struct reduced_problem){ .centre = *centre,
+                                       .capacity = centre->capacity[0] * k,
+                                       .gang = arena_array(scratch, double, n),
+                                       .need = arena_array(scratch, double, n),
+                                       .rows = arena_array(scratch, double,
+                                                           (size_t)n *columns),
+                                       .count = arena_array(scratch, double, n),
+                                       .class = arena_array(scratch, uint32_t, n),
+                                       .copies = k / columns };
     for (uint32_t j = 0; j < n; j++)
         order[j] = j;
-    qsort_r(order, n, sizeof *order, compare, context);
+    qsort_r(order, n, sizeof *order, compare_jobs, context);
     uint32_t classes = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t j = order[i];
-        if (i == 0 || compare(&order[i - 1], &j, context) != 0) {
+        if (i == 0 || compare_jobs(&order[i - 1], &j, context) != 0) {
             small->gang[classes] = centre->gang[j];
             small->need[classes] = centre->need ? centre->need[j] : 0;
             memcpy(&small->rows[(size_t)classes * columns],
-                   &rows_of(centre)[(size_t)j * k], columns * sizeof *small->rows);
+                   &job_rows(centre)[(size_t)j * k], columns * sizeof *small->rows);
             classes++;
         }
         small->count[classes - 1]++;
@@ -554,11 +559,11 @@ int interior_point_solve(const struct interior_point *centre, struct arena *scra
     uint32_t k = centre->type_count;
     if (centre->job_count == 0 || k == 0)
         return 0;
-    struct small small;
-    make_small(&small, centre, scratch);
+    struct reduced_problem small;
+    reduce_problem(&small, centre, scratch);
     uint32_t columns = small.centre.type_count;
     double *x = arena_array(scratch, double, (size_t)small.centre.job_count *columns);
-    int r = follow(&small.centre, small.count, small.copies, scratch, x, err);
+    int r = follow_path(&small.centre, small.count, small.copies, scratch, x, err);
     for (size_t i = 0; i < (size_t)centre->job_count * k; i++)
         ret_x[i] =
             x[(size_t)small.class[i / k] * columns + i % k % columns] / small.copies;

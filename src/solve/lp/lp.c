@@ -48,7 +48,7 @@ static struct {
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 static char *why_not; /* it is not there; NULL: it is */
 
-static void load(void)
+static void load_library(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     bool whole = library != NULL;
@@ -64,7 +64,7 @@ static void load(void)
 
 int lp_load(struct error *err)
 {
-    pthread_once(&loaded, load);
+    pthread_once(&loaded, load_library);
     if (!why_not)
         return 0;
     return error_set(err, -ELIBACC,
@@ -128,7 +128,7 @@ void lp_free(struct lp *lp)
     free(lp);
 }
 
-static double bound(double value)
+static double clp_bound(double value)
 {
     if (value >= LP_INFINITY)
         return DBL_MAX;
@@ -136,7 +136,7 @@ static double bound(double value)
 }
 
 /* Hand over what waits: rows first, since the columns may name them. */
-static void flush(struct lp *lp)
+static void flush_pending(struct lp *lp)
 {
     if (lp->fresh_count > 0) {
         const double none = 0;
@@ -160,7 +160,7 @@ static void flush(struct lp *lp)
 uint32_t lp_add_row(struct lp *lp, double low, double high)
 {
     if (lp->new_count > 0)
-        flush(lp);
+        flush_pending(lp);
     if (lp->fresh_count == lp->fresh_max) {
         lp->fresh_max = grow_room(lp->fresh_max, lp->fresh_count + 1);
         lp->fresh_lows =
@@ -168,18 +168,18 @@ uint32_t lp_add_row(struct lp *lp, double low, double high)
         lp->fresh_highs =
             memory_resize(lp->fresh_highs, lp->fresh_max, sizeof *lp->fresh_highs);
     }
-    lp->fresh_lows[lp->fresh_count] = bound(low);
-    lp->fresh_highs[lp->fresh_count++] = bound(high);
+    lp->fresh_lows[lp->fresh_count] = clp_bound(low);
+    lp->fresh_highs[lp->fresh_count++] = clp_bound(high);
     return lp->row_count++;
 }
 
 uint32_t lp_add_cut(struct lp *lp, double low, double high, uint32_t count,
                     const uint32_t *columns, const double *coefficients)
 {
-    flush(lp);
+    flush_pending(lp);
     const int starts[2] = { 0, (int)count };
-    low = bound(low);
-    high = bound(high);
+    low = clp_bound(low);
+    high = clp_bound(high);
     clp.addRows(lp->model, 1, &low, &high, starts, (const int *)columns, coefficients);
     return lp->row_count++;
 }
@@ -201,8 +201,8 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
             memory_resize(lp->coefficients, lp->entry_max, sizeof *lp->coefficients);
     }
     lp->gains[lp->new_count] = -gain;
-    lp->lows[lp->new_count] = bound(low);
-    lp->highs[lp->new_count] = bound(high);
+    lp->lows[lp->new_count] = clp_bound(low);
+    lp->highs[lp->new_count] = clp_bound(high);
     lp->starts[lp->new_count++] = (int)lp->entry_count;
     for (uint32_t i = 0; i < count; i++) {
         lp->rows[lp->entry_count] = (int)rows[i];
@@ -213,33 +213,33 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
 
 void lp_set_row(struct lp *lp, uint32_t row, double low, double high)
 {
-    flush(lp);
-    clp.rowLower(lp->model)[row] = bound(low);
-    clp.rowUpper(lp->model)[row] = bound(high);
+    flush_pending(lp);
+    clp.rowLower(lp->model)[row] = clp_bound(low);
+    clp.rowUpper(lp->model)[row] = clp_bound(high);
 }
 
 void lp_set_column(struct lp *lp, uint32_t column, double low, double high)
 {
-    flush(lp);
-    clp.columnLower(lp->model)[column] = bound(low);
-    clp.columnUpper(lp->model)[column] = bound(high);
+    flush_pending(lp);
+    clp.columnLower(lp->model)[column] = clp_bound(low);
+    clp.columnUpper(lp->model)[column] = clp_bound(high);
 }
 
 void lp_set_gain(struct lp *lp, uint32_t column, double gain)
 {
-    flush(lp);
+    flush_pending(lp);
     clp.objective(lp->model)[column] = -gain;
 }
 
 void lp_set_coefficient(struct lp *lp, uint32_t row, uint32_t column, double value)
 {
-    flush(lp);
+    flush_pending(lp);
     clp.modifyCoefficient(lp->model, (int)row, (int)column, value, true);
 }
 
 enum lp_status lp_maximise(struct lp *lp, enum lp_method method)
 {
-    flush(lp);
+    flush_pending(lp);
     double size = (double)lp->row_count + lp->column_count;
     clp.setMaximumIterations(lp->model, (int)fmin(PATIENCE * size + 1000, 1e9));
     if (method == LP_DUAL)

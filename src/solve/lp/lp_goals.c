@@ -49,8 +49,9 @@ double lp_level_scale(const struct problem *problem, const double *unit)
 }
 
 /* Take the new shares unless rounding broke somebody's floor. */
-static void take_if_kept(const struct problem *problem, const double *unit,
-                         const double *floor, const double *x, struct shares *shares)
+static void keep_if_floors_hold(const struct problem *problem, const double *unit,
+                                const double *floor, const double *x,
+                                struct shares *shares)
 {
     uint32_t count = problem->programme->job_count;
     double *rates = arena_array(problem->arena, double, count);
@@ -73,15 +74,15 @@ void lp_break_ties(const struct problem *problem, const double *unit,
     if (lp_model_maximise(&model) == LP_OPTIMAL) {
         double *x = new_shares(problem);
         lp_model_shares(&model, x);
-        take_if_kept(problem, unit, floor, x, shares);
+        keep_if_floors_hold(problem, unit, floor, x, shares);
     }
     shares->iterations += model.iterations;
     lp_model_release(&model);
 }
 
 /* One and the same floor for everybody who has a part in it. */
-static void tidy_level(const struct problem *problem, const double *unit,
-                       struct shares *shares)
+static void break_level_ties(const struct problem *problem, const double *unit,
+                             struct shares *shares)
 {
     uint32_t count = problem->programme->job_count;
     double *rates = arena_array(problem->arena, double, count);
@@ -125,7 +126,7 @@ int lp_solve_least(const struct problem *problem, struct shares *shares,
         return lp_gave_up(err);
 
     if (problem->programme->tidy)
-        tidy_level(problem, unit, shares);
+        break_level_ties(problem, unit, shares);
     shares->objective = problem_objective(problem, shares->x);
     double level = problem->programme->goal == GOAL_MAKESPAN ? 1 / shares->objective
                                                              : shares->objective;
@@ -135,7 +136,7 @@ int lp_solve_least(const struct problem *problem, struct shares *shares,
 
 /* --- finish times: a few model programmes, each at the last one's bound --- */
 
-struct finish {
+struct finish_search {
     const struct problem *problem;
     struct finish_terms terms;
     double low, high; /* z: reached, and proven not to be exceeded */
@@ -145,7 +146,8 @@ struct finish {
 };
 
 /* How much is asked for at z, at these prices per job; grows with z, faster and faster. */
-static double asked(const struct finish *finish, const struct lp_model *model, double z)
+static double demand_cost(const struct finish_search *finish,
+                          const struct lp_model *model, double z)
 {
     double sum = 0;
     for (uint32_t j = 0; j < finish->problem->programme->job_count; j++)
@@ -159,16 +161,16 @@ static double asked(const struct finish *finish, const struct lp_model *model, d
  * At the duals y of the programme for z, y . asked(z) is at most what the bound allows:
  * a z that asks for more is out of reach.
  */
-static double lowered(const struct finish *finish, const struct lp_model *model,
-                      double z)
+static double lower_bound(const struct finish_search *finish,
+                          const struct lp_model *model, double z)
 {
-    double budget = lp_model_bound(model) * asked(finish, model, z);
+    double budget = lp_model_bound(model) * demand_cost(finish, model, z);
     double low = finish->low, high = finish->high;
-    if (!(asked(finish, model, high) > budget))
+    if (!(demand_cost(finish, model, high) > budget))
         return high;
     for (int i = 0; i < 200 && high - low > 1e-15 * high; i++) {
         double middle = low + (high - low) / 2;
-        if (asked(finish, model, middle) > budget)
+        if (demand_cost(finish, model, middle) > budget)
             high = middle;
         else
             low = middle;
@@ -177,7 +179,7 @@ static double lowered(const struct finish *finish, const struct lp_model *model,
 }
 
 /* Take the shares if they are the best so far. */
-static void keep_better(struct finish *finish, const double *x)
+static void keep_better(struct finish_search *finish, const double *x)
 {
     const struct problem *problem = finish->problem;
     double reached = problem_objective(problem, x);
@@ -190,8 +192,8 @@ static void keep_better(struct finish *finish, const double *x)
 }
 
 /* One programme at z = high: better shares, or a lower bound. */
-static int finish_step(struct finish *finish, struct lp_model *model, double *scratch,
-                       struct error *err)
+static int step_finish_search(struct finish_search *finish, struct lp_model *model,
+                              double *scratch, struct error *err)
 {
     double z = finish->high;
     for (uint32_t j = 0; j < finish->problem->programme->job_count; j++)
@@ -203,16 +205,16 @@ static int finish_step(struct finish *finish, struct lp_model *model, double *sc
         return lp_gave_up(err);
     lp_model_shares(model, scratch);
     keep_better(finish, scratch);
-    finish->high = lowered(finish, model, z);
+    finish->high = lower_bound(finish, model, z);
     return 0;
 }
 
-static void finish_start(struct finish *finish, const struct problem *problem,
-                         double *scratch)
+static void start_finish_search(struct finish_search *finish,
+                                const struct problem *problem, double *scratch)
 {
     uint32_t count = problem->programme->job_count;
     uint32_t types = problem->programme->type_count;
-    *finish = (struct finish){
+    *finish = (struct finish_search){
         .problem = problem,
         .terms = problem_finish_terms(problem),
         .high = INFINITY,
@@ -240,16 +242,16 @@ static void finish_start(struct finish *finish, const struct problem *problem,
 int lp_solve_finish_time(const struct problem *problem, struct shares *shares,
                          struct error *err)
 {
-    struct finish finish;
+    struct finish_search finish;
     struct lp_model model;
-    finish_start(&finish, problem, shares->x);
+    start_finish_search(&finish, problem, shares->x);
     lp_model_init(&model, problem, finish.unit, NULL);
     lp_model_add_level(&model, LP_INFINITY, finish.need);
     int r = 0;
     for (int i = 0; i < SEARCH_MAX && r == 0; i++) {
         if (finish.high - finish.low <= CLOSE * finish.high)
             break;
-        r = finish_step(&finish, &model, shares->x, err);
+        r = step_finish_search(&finish, &model, shares->x, err);
     }
     shares->iterations = model.iterations;
     lp_model_release(&model);
@@ -308,8 +310,8 @@ static double scale_values(const struct problem *problem, double *values)
 }
 
 /* Start with the plain sum, with the floors if they can be kept. */
-static int sum_first(const struct problem *problem, struct lp_model *model,
-                     double *values, struct shares *shares, struct error *err)
+static int solve_first_sum(const struct problem *problem, struct lp_model *model,
+                           double *values, struct shares *shares, struct error *err)
 {
     lp_model_init(model, problem, floor_units(problem), values);
     if (add_floors(model)) {
@@ -331,7 +333,7 @@ int lp_solve_sum(const struct problem *problem, struct shares *shares,
     double *values = problem_values(problem);
     double scale = scale_values(problem, values);
     struct lp_model model;
-    int r = sum_first(problem, &model, values, shares, err);
+    int r = solve_first_sum(problem, &model, values, shares, err);
     if (r == 0) {
         lp_model_shares(&model, shares->x);
         shares->objective = problem_objective(problem, shares->x);
@@ -344,7 +346,7 @@ int lp_solve_sum(const struct problem *problem, struct shares *shares,
 }
 
 /* What each share costs. */
-static double *costs(const struct problem *problem)
+static double *share_costs(const struct problem *problem)
 {
     const struct programme *p = problem->programme;
     double *cost = new_shares(problem);
@@ -359,7 +361,7 @@ static double *costs(const struct problem *problem)
  * What the best shares cost at least.  They can be blown up until a type or a job's time
  * is used up without changing the ratio, and they pay for the floors.
  */
-static double least_cost(const struct problem *problem, bool floors)
+static double least_ratio_cost(const struct problem *problem, bool floors)
 {
     const struct programme *p = problem->programme;
     double blown_up = INFINITY, paid = 0;
@@ -383,8 +385,8 @@ static double least_cost(const struct problem *problem, bool floors)
 }
 
 /* Of all shares with that ratio, those with the largest sum of normalised rates. */
-static void tidy_ratio(const struct problem *problem, const double *net,
-                       struct shares *shares)
+static void break_ratio_ties(const struct problem *problem, const double *net,
+                             struct shares *shares)
 {
     struct lp_model model;
     lp_model_init(&model, problem, floor_units(problem),
@@ -408,12 +410,12 @@ int lp_solve_ratio(const struct problem *problem, struct shares *shares,
     size_t cells = (size_t)problem->line_count * problem->programme->type_count;
     double *values = problem_values(problem);
     double scale = scale_values(problem, values);
-    const double *cost = costs(problem);
+    const double *cost = share_costs(problem);
     double *net = new_shares(problem);
     double *x = new_shares(problem);
     double best = 0, excess = INFINITY;
     struct lp_model model;
-    int r = sum_first(problem, &model, values, shares, err);
+    int r = solve_first_sum(problem, &model, values, shares, err);
     for (int i = 0; r == 0 && i < SEARCH_MAX; i++) {
         lp_model_shares(&model, x);
         double reached = problem_objective(problem, x) / scale;
@@ -435,13 +437,13 @@ int lp_solve_ratio(const struct problem *problem, struct shares *shares,
     if (r < 0)
         return r;
     if (problem->programme->tidy)
-        tidy_ratio(problem, net, shares);
+        break_ratio_ties(problem, net, shares);
     double load = problem_load(problem, shares->x);
     for (size_t c = 0; c < cells && load > 0; c++)
         shares->x[c] /= load; /* the ratio stays, floors are kept the better */
     shares->objective = problem_objective(problem, shares->x);
     bool floors = shares->status != SHARES_FLOORS_DROPPED;
-    double bound = best + fmax(0, excess) / least_cost(problem, floors);
+    double bound = best + fmax(0, excess) / least_ratio_cost(problem, floors);
     shares->gap = problem_relative_gap(bound * scale, shares->objective);
     return 0;
 }

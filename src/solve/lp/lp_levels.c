@@ -26,7 +26,7 @@
 #define FULL 1e-10  /* so near to its job's best rate a level is at it           */
 #define SLACK 1e-12 /* what a level gives so that rounding does not make it fail */
 
-struct levels {
+struct level_search {
     const struct problem *problem;
     struct lp_model model;
     double *unit;  /* [job] scaled so that levels are near 1                  */
@@ -38,7 +38,7 @@ struct levels {
 };
 
 /* False when nobody rises any more. */
-static bool set_speeds(struct levels *levels)
+static bool set_speeds(struct level_search *levels)
 {
     const struct programme *p = levels->problem->programme;
     double *speed = arena_array(levels->problem->arena, double, p->job_count);
@@ -56,7 +56,7 @@ static bool set_speeds(struct levels *levels)
     return any;
 }
 
-static enum lp_status maximise(struct levels *levels)
+static enum lp_status maximise_levels(struct level_search *levels)
 {
     enum lp_status status = LP_INFEASIBLE;
     for (double slack = SLACK; status != LP_OPTIMAL && slack < 1e-6; slack *= 10) {
@@ -69,7 +69,7 @@ static enum lp_status maximise(struct levels *levels)
 }
 
 /* No level is above what the shares give: what comes next begins where this ended. */
-static void settle(struct levels *levels, double *x)
+static void lower_to_shares(struct level_search *levels, double *x)
 {
     uint32_t count = levels->problem->programme->job_count;
     double *rates = arena_array(levels->problem->arena, double, count);
@@ -80,7 +80,7 @@ static void settle(struct levels *levels, double *x)
 }
 
 /* How far levels can rise before one is at its job's best rate. */
-static double room(const struct levels *levels)
+static double room_to_rise(const struct level_search *levels)
 {
     double least = INFINITY;
     for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
@@ -92,12 +92,12 @@ static double room(const struct levels *levels)
 }
 
 /* Raise all that rise, and stop those whose dual says so. */
-static int rise(struct levels *levels, double *x, struct error *err)
+static int raise_levels(struct level_search *levels, double *x, struct error *err)
 {
     struct lp_model *model = &levels->model;
-    double most = room(levels);
+    double most = room_to_rise(levels);
     lp_model_set_level(model, 2 * most + 1);
-    if (maximise(levels) != LP_OPTIMAL)
+    if (maximise_levels(levels) != LP_OPTIMAL)
         return lp_gave_up(err);
     double step = fmin(lp_model_level(model), most);
     double bound = fmin(lp_model_bound(model), most);
@@ -123,19 +123,19 @@ static int rise(struct levels *levels, double *x, struct error *err)
         levels->done[j] = full || pulled || (j == held && strongest > 0);
         levels->asks[j] = !levels->done[j];
     }
-    settle(levels, x);
+    lower_to_shares(levels, x);
     return 0;
 }
 
 /* How much spare a job is asked about: as much again as it has, or as an equal part. */
-static double spare_most(const struct levels *levels, uint32_t job)
+static double spare_to_ask(const struct level_search *levels, uint32_t job)
 {
     double top = levels->unit[job] * levels->problem->top[job];
     return fmin(fmax(levels->level[job], 1), top - levels->level[job]);
 }
 
 /* Ask the others whether they can go on; those who cannot are done. */
-static int stop_held(struct levels *levels, struct error *err)
+static int stop_held(struct level_search *levels, struct error *err)
 {
     uint32_t count = levels->problem->programme->job_count;
     struct lp_model *model = &levels->model;
@@ -147,9 +147,9 @@ static int stop_held(struct levels *levels, struct error *err)
     lp_model_set_level(model, 0);
     for (uint32_t j = 0; j < count; j++)
         if (levels->asks[j])
-            lp_model_set_spare(model, j, spare_most(levels, j));
+            lp_model_set_spare(model, j, spare_to_ask(levels, j));
     while (asking && moved) {
-        if (maximise(levels) != LP_OPTIMAL)
+        if (maximise_levels(levels) != LP_OPTIMAL)
             return lp_gave_up(err);
         asking = moved = false;
         for (uint32_t j = 0; j < count; j++) {
@@ -174,10 +174,11 @@ static int stop_held(struct levels *levels, struct error *err)
     return 0;
 }
 
-static void levels_init(struct levels *levels, const struct problem *problem)
+static void level_search_init(struct level_search *levels,
+                              const struct problem *problem)
 {
     uint32_t count = problem->programme->job_count;
-    *levels = (struct levels){
+    *levels = (struct level_search){
         .problem = problem,
         .unit = problem_units(problem),
         .level = arena_array(problem->arena, double, count),
@@ -196,7 +197,7 @@ static void levels_init(struct levels *levels, const struct problem *problem)
 }
 
 /* Has somebody no part in it who could use what is left? */
-static bool leftovers(const struct levels *levels)
+static bool has_leftovers(const struct level_search *levels)
 {
     for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
         if (!(levels->unit[j] > 0) && levels->problem->even[j] > 0)
@@ -204,7 +205,7 @@ static bool leftovers(const struct levels *levels)
     return false;
 }
 
-static uint32_t done_count(const struct levels *levels)
+static uint32_t count_done(const struct level_search *levels)
 {
     uint32_t count = 0;
     for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
@@ -215,22 +216,22 @@ static uint32_t done_count(const struct levels *levels)
 int lp_solve_levels(const struct problem *problem, struct shares *shares,
                     struct error *err)
 {
-    struct levels levels;
+    struct level_search levels;
     int r = 0;
-    levels_init(&levels, problem);
+    level_search_init(&levels, problem);
     while (r == 0 && set_speeds(&levels)) {
-        uint32_t before = done_count(&levels);
-        r = rise(&levels, shares->x, err);
+        uint32_t before = count_done(&levels);
+        r = raise_levels(&levels, shares->x, err);
         if (r == 0)
             r = stop_held(&levels, err);
-        if (r == 0 && done_count(&levels) == before)
+        if (r == 0 && count_done(&levels) == before)
             r = lp_gave_up(err); /* somebody always has to stop, but for rounding */
     }
     shares->iterations = levels.model.iterations;
     lp_model_release(&levels.model);
     if (r < 0)
         return r;
-    if (problem->programme->tidy && leftovers(&levels))
+    if (problem->programme->tidy && has_leftovers(&levels))
         lp_break_ties(problem, levels.unit, levels.level, shares);
     shares->gap = levels.gap;
     shares->objective = problem_objective(problem, shares->x);

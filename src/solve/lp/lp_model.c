@@ -57,7 +57,7 @@ static void add_column(struct lp_model *model, uint32_t line, uint32_t type,
 }
 
 /* Has somebody in this line a use for it? */
-static bool wanted(const struct lp_model *model, uint32_t line, uint32_t type)
+static bool is_wanted(const struct lp_model *model, uint32_t line, uint32_t type)
 {
     uint32_t members[2];
     problem_line_members(model->problem, line, members);
@@ -88,7 +88,7 @@ void lp_model_init(struct lp_model *model, const struct problem *problem,
         for (uint32_t t = 0; t < p->type_count; t++) {
             size_t cell = (size_t)line * p->type_count + t;
             model->columns[cell] = LP_MODEL_NONE;
-            if (wanted(model, line, t))
+            if (is_wanted(model, line, t))
                 add_column(model, line, t, value ? value[cell] : 0);
         }
 }
@@ -222,8 +222,8 @@ double lp_model_job_price(const struct lp_model *model, uint32_t job)
 }
 
 /* What a line would still bring at these prices, at best. */
-static double line_excess(const struct lp_model *model, uint32_t line,
-                          const double *price, const double *time)
+static double find_line_excess(const struct lp_model *model, uint32_t line,
+                               const double *price, const double *time)
 {
     const struct problem *problem = model->problem;
     uint32_t type_count = problem->programme->type_count;
@@ -271,7 +271,7 @@ double lp_model_bound(const struct lp_model *model)
         scale += lp_model_job_price(model, j) * model->need[j];
     }
     for (uint32_t line = 0; line < model->problem->line_count; line++)
-        bound += line_excess(model, line, price, time);
+        bound += find_line_excess(model, line, price, time);
     if (model->level == LP_MODEL_NONE)
         return bound;
     return scale > 0 ? bound / scale : INFINITY;

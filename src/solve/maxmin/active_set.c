@@ -51,34 +51,35 @@ void active_set_take_all(struct active_set *set, enum batch_due due,
 }
 
 /* What a pinned job is due: at + by z. */
-struct line {
+struct affine {
     double at, by;
 };
 
-static struct line line_of(const struct active_set *set, double bend)
+static struct affine due_chord(const struct active_set *set, double bend)
 {
     if (set->due == DUE_LINEAR)
-        return (struct line){ 0, 1 };
+        return (struct affine){ 0, 1 };
     const struct price_box *box = &set->box;
     double low = batch_due(set->due, bend, box->z_low);
     double high = batch_due(set->due, bend, box->z_high);
     double by = (high - low) / (box->z_high - box->z_low);
-    return (struct line){ low - by * box->z_low, by };
+    return (struct affine){ low - by * box->z_low, by };
 }
 
 /* The shares of a pinned job as lines in z; the fast one is nothing for one type. */
-static void pinned_lines(const struct active_set *set, const double *at, uint32_t slow,
-                         uint32_t fast, struct line *ret_slow, struct line *ret_fast)
+static void pinned_shares(const struct active_set *set, const double *at, uint32_t slow,
+                          uint32_t fast, struct affine *ret_slow,
+                          struct affine *ret_fast)
 {
-    struct line due = line_of(set, batch_bend(set->jobs, at));
+    struct affine due = due_chord(set, batch_bend(set->jobs, at));
     double i = at[slow * BATCH_LANES];
-    *ret_slow = (struct line){ i * due.at, i * due.by };
-    *ret_fast = (struct line){ 0, 0 };
+    *ret_slow = (struct affine){ i * due.at, i * due.by };
+    *ret_fast = (struct affine){ 0, 0 };
     if (fast == slow)
         return;
     double j = at[fast * BATCH_LANES], part = j / (i - j);
-    *ret_fast = (struct line){ part * (i * due.at - 1), part * i * due.by };
-    *ret_slow = (struct line){ 1 - ret_fast->at, -ret_fast->by };
+    *ret_fast = (struct affine){ part * (i * due.at - 1), part * i * due.by };
+    *ret_slow = (struct affine){ 1 - ret_fast->at, -ret_fast->by };
 }
 
 static void count_pinned(struct active_set *set, const double *at, uint16_t pin,
@@ -86,8 +87,8 @@ static void count_pinned(struct active_set *set, const double *at, uint16_t pin,
 {
     uint32_t slow = pin & 0xff, fast = pin >> 8;
     double gang = sign * batch_gang(set->jobs, at);
-    struct line slow_line, fast_line;
-    pinned_lines(set, at, slow, fast, &slow_line, &fast_line);
+    struct affine slow_line, fast_line;
+    pinned_shares(set, at, slow, fast, &slow_line, &fast_line);
     set->pinned_base[slow] += gang * slow_line.at;
     set->pinned_slope[slow] += gang * slow_line.by;
     set->pinned_base[fast] += gang * fast_line.at;
@@ -157,7 +158,7 @@ static uint16_t pin_pair(const struct active_set *set, const double *at, double 
     return (uint16_t)(slow | fast << 8);
 }
 
-static uint16_t pin_of(const struct active_set *set, const double *at)
+static uint16_t choose_pin(const struct active_set *set, const double *at)
 {
     if (!set->has_box)
         return PIN_NONE;
@@ -173,7 +174,7 @@ static uint16_t pin_of(const struct active_set *set, const double *at)
     return pin_pair(set, at, due_low, due_high);
 }
 
-static void ask_slot(struct active_set *set, uint32_t slot)
+static void activate_slot(struct active_set *set, uint32_t slot)
 {
     set->place[slot] = set->active.count;
     set->slot[set->active.count] = slot;
@@ -181,7 +182,7 @@ static void ask_slot(struct active_set *set, uint32_t slot)
 }
 
 /* Is the slot in the sample?  A multiple of the golden ratio spreads them evenly. */
-static bool sampled(uint32_t slot, uint32_t shift)
+static bool is_sampled(uint32_t slot, uint32_t shift)
 {
     return shift == 0 || (slot * UINT32_C(2654435769)) >> (32 - shift) == 0;
 }
@@ -205,12 +206,12 @@ void active_set_build(struct active_set *set, enum batch_due due,
         const double *at = batch_at(jobs, slot);
         double gang = batch_gang(jobs, at);
         gangs += gang;
-        if (gang == 0 || !sampled(slot, shift))
+        if (gang == 0 || !is_sampled(slot, shift))
             continue;
         gangs_here += gang;
-        set->pin[slot] = pin_of(set, at);
+        set->pin[slot] = choose_pin(set, at);
         if (set->pin[slot] == PIN_NONE)
-            ask_slot(set, slot);
+            activate_slot(set, slot);
         else
             count_pinned(set, at, set->pin[slot], 1);
     }
@@ -231,7 +232,7 @@ void active_set_narrow(struct active_set *set, const double *capacity,
     for (uint32_t place = 0; place < active->count; place++) {
         uint32_t slot = set->slot[place];
         const double *at = batch_at(active, place);
-        set->pin[slot] = pin_of(set, at);
+        set->pin[slot] = choose_pin(set, at);
         if (set->pin[slot] != PIN_NONE) {
             count_pinned(set, at, set->pin[slot], 1);
             continue;
@@ -248,9 +249,9 @@ void active_set_add(struct active_set *set, uint32_t slot)
     if (set->all_active)
         return;
     const double *at = batch_at(set->jobs, slot);
-    set->pin[slot] = pin_of(set, at);
+    set->pin[slot] = choose_pin(set, at);
     if (set->pin[slot] == PIN_NONE)
-        ask_slot(set, slot);
+        activate_slot(set, slot);
     else
         count_pinned(set, at, set->pin[slot], 1);
 }
@@ -302,8 +303,8 @@ void active_set_share(const struct active_set *set, uint32_t slot,
         ret_x[t] = 0;
     if (!set->all_active && set->pin[slot] != PIN_NONE) {
         uint32_t slow = set->pin[slot] & 0xff, fast = set->pin[slot] >> 8;
-        struct line slow_line, fast_line;
-        pinned_lines(set, at, slow, fast, &slow_line, &fast_line);
+        struct affine slow_line, fast_line;
+        pinned_shares(set, at, slow, fast, &slow_line, &fast_line);
         for (uint32_t i = 0; i < point_count; i++) {
             const struct price_point *point = &points[i];
             ret_x[slow] += point->weight * (slow_line.at + slow_line.by * point->z);

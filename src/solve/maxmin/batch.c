@@ -13,10 +13,10 @@
 #include "base/arena.h"
 
 #define TILE_BLOCKS 32
-#define TINY \
+#define PRICE_LEAST \
     1e-40 /* of the largest price: the least one, so that free is not nothing */
 
-struct sums {
+struct batch_sums {
     _Alignas(64) double usage[BATCH_TYPES_MAX][BATCH_LANES];
     _Alignas(64) double slope[BATCH_LANES];
 };
@@ -90,7 +90,7 @@ struct sums {
 #include "solve/maxmin/batch_pass.h"
 #include "solve/maxmin/batch_undef.h"
 
-static enum vectors widest(void)
+static enum vectors widest_vectors(void)
 {
     if (__builtin_cpu_supports("avx512f"))
         return VECTORS_AVX512;
@@ -121,7 +121,7 @@ static enum vectors widest(void)
 #include "solve/maxmin/batch_pass.h"
 #include "solve/maxmin/batch_undef.h"
 
-static enum vectors widest(void)
+static enum vectors widest_vectors(void)
 {
     return VECTORS_PORTABLE;
 }
@@ -134,7 +134,7 @@ static _Atomic(enum vectors) vectors_allowed = VECTORS_WIDEST;
 static enum vectors vectors_to_use(void)
 {
     enum vectors allowed = atomic_load_explicit(&vectors_allowed, memory_order_relaxed);
-    enum vectors most = widest();
+    enum vectors most = widest_vectors();
     return allowed < most ? allowed : most;
 }
 
@@ -155,8 +155,8 @@ void batch_init(struct job_batch *batch, struct arena *arena, uint32_t type_coun
         arena_alloc(arena, blocks * batch_stride(type_count), sizeof(double), 64);
 }
 
-static void copy_place(struct job_batch *to, uint32_t to_place,
-                       const struct job_batch *from, uint32_t from_place)
+static void copy_slot(struct job_batch *to, uint32_t to_place,
+                      const struct job_batch *from, uint32_t from_place)
 {
     double *a = batch_at(to, to_place);
     const double *b = batch_at(from, from_place);
@@ -171,7 +171,7 @@ void batch_append(struct job_batch *batch, const struct job_batch *from, uint32_
     if (to % BATCH_LANES == 0) /* the neighbours to come use nothing yet */
         memset(batch_at(batch, to), 0,
                batch_stride(batch->type_count) * sizeof(double));
-    copy_place(batch, to, from, place);
+    copy_slot(batch, to, from, place);
 }
 
 void batch_trim(struct job_batch *batch, uint32_t count)
@@ -184,7 +184,7 @@ void batch_trim(struct job_batch *batch, uint32_t count)
 
 void batch_move(struct job_batch *batch, uint32_t to, uint32_t from)
 {
-    copy_place(batch, to, batch, from);
+    copy_slot(batch, to, batch, from);
 }
 
 void batch_clear_slot(struct job_batch *batch, uint32_t place)
@@ -209,10 +209,10 @@ static void raise_prices(uint32_t type_count, const double *price, double *ret_r
         if (price[t] < BATCH_CLOSED && price[t] > most)
             most = price[t];
     for (uint32_t t = 0; t < type_count; t++)
-        ret_raised[t] = price[t] > TINY * most ? price[t] : TINY * most;
+        ret_raised[t] = price[t] > PRICE_LEAST * most ? price[t] : PRICE_LEAST * most;
 }
 
-static double total(const double *lane)
+static double sum_lanes(const double *lane)
 {
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
            ((lane[4] + lane[5]) + (lane[6] + lane[7]));
@@ -221,7 +221,7 @@ static double total(const double *lane)
 void batch_pass(const struct job_batch *batch, enum batch_due due, const double *price,
                 double z, struct batch_demand *ret_demand)
 {
-    struct sums sums = { 0 };
+    struct batch_sums sums = { 0 };
     double raised[BATCH_TYPES_MAX];
     raise_prices(batch->type_count, price, raised);
     switch (vectors_to_use()) {
@@ -236,17 +236,17 @@ void batch_pass(const struct job_batch *batch, enum batch_due due, const double 
     default:
         pass_portable(batch, due, raised, z, &sums);
     }
-    *ret_demand = (struct batch_demand){ .slope = total(sums.slope) };
+    *ret_demand = (struct batch_demand){ .slope = sum_lanes(sums.slope) };
     for (uint32_t t = 0; t < batch->type_count; t++) {
-        ret_demand->usage[t] = total(sums.usage[t]);
+        ret_demand->usage[t] = sum_lanes(sums.usage[t]);
         if (price[t] < BATCH_CLOSED)
             ret_demand->cost += price[t] * ret_demand->usage[t];
     }
 }
 
 /* The next type along the hull from 'from', or 'from' itself where none is faster. */
-static uint32_t next_along(const double *at, uint32_t k, const double *price,
-                           uint32_t from, double *ret_along)
+static uint32_t next_on_hull(const double *at, uint32_t k, const double *price,
+                             uint32_t from, double *ret_along)
 {
     double up = 1, along = 0, inverse = at[from * BATCH_LANES];
     uint32_t next = from;
@@ -282,7 +282,7 @@ struct batch_choice batch_choose(const struct job_batch *batch, const double *at
     if (!(1 < x))
         return (struct batch_choice){ slow, slow, x, 0 };
     for (uint32_t step = 1; step < k; step++) {
-        uint32_t fast = next_along(at, k, raised, slow, &along);
+        uint32_t fast = next_on_hull(at, k, raised, slow, &along);
         if (fast == slow)
             break;
         double i = at[fast * BATCH_LANES];

@@ -79,7 +79,7 @@ TARGET static inline void NAME(walk_on)(struct NAME(walk) * walk,
 TARGET static inline void NAME(sweep)(const double *at, uint32_t blocks,
                                       const uint32_t k, const enum batch_due due,
                                       const struct NAME(prices) * prices, double level,
-                                      uint32_t lane, struct sums *sums)
+                                      uint32_t lane, struct batch_sums *sums)
 {
     vec usage[BATCH_TYPES_MAX], slope = load(sums->slope + lane);
     vec zero = same(0), one = same(1), z = same(level);
@@ -137,7 +137,7 @@ TARGET static inline void NAME(sweep)(const double *at, uint32_t blocks,
 TARGET static inline void NAME(tiles)(const struct job_batch *batch, const uint32_t k,
                                       const enum batch_due due,
                                       const struct NAME(prices) * prices, double level,
-                                      struct sums *sums)
+                                      struct batch_sums *sums)
 {
     uint32_t blocks = (batch->count + BATCH_LANES - 1) / BATCH_LANES;
     uint32_t tile = LANES == BATCH_LANES ? blocks : TILE_BLOCKS;
@@ -153,7 +153,7 @@ TARGET static inline void NAME(tiles)(const struct job_batch *batch, const uint3
 TARGET static inline void NAME(by_types)(const struct job_batch *batch,
                                          const enum batch_due due,
                                          const struct NAME(prices) * prices,
-                                         double level, struct sums *sums)
+                                         double level, struct batch_sums *sums)
 {
     switch (batch->type_count) {
     case 2:
@@ -171,7 +171,7 @@ TARGET static inline void NAME(by_types)(const struct job_batch *batch,
 }
 
 ENTRY static void NAME(pass)(const struct job_batch *batch, enum batch_due due,
-                             const double *price, double level, struct sums *sums)
+                             const double *price, double level, struct batch_sums *sums)
 {
     struct NAME(prices) prices;
     for (uint32_t t = 0; t < batch->type_count; t++) {

@@ -82,14 +82,14 @@ void market_free(struct market *market)
     free(market);
 }
 
-static bool occupied(const struct market *market, uint32_t slot)
+static bool is_occupied(const struct market *market, uint32_t slot)
 {
     return slot < market->jobs.count &&
            batch_gang(&market->jobs, batch_at(&market->jobs, slot)) > 0;
 }
 
 /* z at which need z / (1 - ahead z) is what the fastest open type gives. */
-static double own_level(const struct market *market, const double *at)
+static double find_own_level(const struct market *market, const double *at)
 {
     double least = BATCH_NEVER;
     for (uint32_t t = 0; t < market->type_count; t++)
@@ -115,11 +115,11 @@ void market_set_capacity(struct market *market, const double *capacity)
         return;
     market->own_stale = true;
     for (uint32_t slot = 0; slot < market->jobs.count; slot++)
-        if (occupied(market, slot))
-            market->own[slot] = own_level(market, batch_at(&market->jobs, slot));
+        if (is_occupied(market, slot))
+            market->own[slot] = find_own_level(market, batch_at(&market->jobs, slot));
 }
 
-static void write_buyer(struct market *market, double *at, const struct buyer *buyer)
+static void write_job(struct market *market, double *at, const struct buyer *buyer)
 {
     uint32_t k = market->type_count;
     assert(buyer->gang > 0);
@@ -144,7 +144,7 @@ static void count_change(struct market *market)
 void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
 {
     assert(slot < market->slot_max);
-    if (occupied(market, slot))
+    if (is_occupied(market, slot))
         market_drop(market, slot);
     if (slot >= market->jobs.count) {
         for (uint32_t s = market->jobs.count; s < slot; s++)
@@ -152,10 +152,10 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
         market->jobs.count = slot + 1; /* places in between use nothing */
     }
     double *at = batch_at(&market->jobs, slot);
-    write_buyer(market, at, buyer);
+    write_job(market, at, buyer);
     market->job_count++;
     market->bent_count += buyer->ahead > 0;
-    market->own[slot] = own_level(market, at);
+    market->own[slot] = find_own_level(market, at);
     market->since[slot] = market->solutions;
     count_change(market);
     market->own_least = fmin(market->own_least, market->own[slot]);
@@ -171,7 +171,7 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
 
 void market_drop(struct market *market, uint32_t slot)
 {
-    assert(occupied(market, slot));
+    assert(is_occupied(market, slot));
     count_change(market);
     if (market->own[slot] <= market->own_least)
         market->own_stale = true;
@@ -205,14 +205,14 @@ static void find_ceiling(struct market *market)
     market->ceiling = market->search.ceiling = ceiling;
 }
 
-static enum batch_due due_of(const struct market *market)
+static enum batch_due market_due(const struct market *market)
 {
     return market->bent_count > 0 ? DUE_CONVEX : DUE_LINEAR;
 }
 
 /* A box around the best prices, and a range of levels up to 'upper'. */
-static void box_around(const struct market *market, const double *price, double width,
-                       double level, double upper, struct price_box *ret_box)
+static void make_box(const struct market *market, const double *price, double width,
+                     double level, double upper, struct price_box *ret_box)
 {
     const struct price_search *search = &market->search;
     *ret_box = (struct price_box){ .z_low = level * (1 - width),
@@ -228,13 +228,13 @@ static void box_around(const struct market *market, const double *price, double 
 }
 
 /* Everybody is evaluated at the best prices: a bound that needs no box. */
-static double prove(struct market *market)
+static double prove_bound(struct market *market)
 {
     struct price_search *search = &market->search;
     struct batch_demand demand;
     double z = search->upper * (1 + 1e-11);
     for (uint32_t i = 0; i < 4 && z < market->ceiling; i++) {
-        batch_pass(&market->jobs, due_of(market), search->best, z, &demand);
+        batch_pass(&market->jobs, market_due(market), search->best, z, &demand);
         market->set.evaluated += market->jobs.count;
         if (!(demand.slope > 0))
             return market->ceiling;
@@ -247,7 +247,7 @@ static double prove(struct market *market)
 }
 
 /* Take what the search has found as the answer; is it good enough? */
-static bool settle(struct market *market, double bound, double tolerance)
+static bool accept_mixture(struct market *market, double bound, double tolerance)
 {
     struct price_search *search = &market->search;
     double level;
@@ -272,14 +272,15 @@ static bool solve_whole(struct market *market, double tolerance, bool narrow)
 {
     struct price_search *search = &market->search;
     bool seeded = search->master.column_count > 0;
-    active_set_take_all(&market->set, due_of(market), market->capacity);
+    active_set_take_all(&market->set, market_due(market), market->capacity);
     if (seeded)
         price_search_restart(search, market->ceiling, 2 * market->type_count);
     else
         price_search_begin(search, market->ceiling);
     price_search_run(search, tolerance * 0.5, narrow);
     bool all_active = market->set.all_active;
-    if (!settle(market, all_active ? search->upper : prove(market), tolerance))
+    if (!accept_mixture(market, all_active ? search->upper : prove_bound(market),
+                        tolerance))
         return false;
     market->capped = all_active && !search->priced;
     market->changes = 0;
@@ -294,11 +295,11 @@ static bool solve_capped(struct market *market, double tolerance)
     struct price_search *search = &market->search;
     price_search_refresh(search);
     return search->lower >= market->ceiling &&
-           settle(market, market->ceiling, tolerance);
+           accept_mixture(market, market->ceiling, tolerance);
 }
 
 /* Are these prices, times active factor, in the set's box? */
-static bool in_box(const struct market *market, const double *price)
+static bool is_in_box(const struct market *market, const double *price)
 {
     const struct price_search *search = &market->search;
     const struct price_box *box = &market->set.box;
@@ -329,18 +330,19 @@ static bool solve_warm(struct market *market, double level, double tolerance)
         struct price_box box;
         bool fresh = !market->warm;
         if (fresh) {
-            box_around(market, search->best, width, level, INFINITY, &box);
-            active_set_build(set, due_of(market), market->capacity, 0, &box);
+            make_box(market, search->best, width, level, INFINITY, &box);
+            active_set_build(set, market_due(market), market->capacity, 0, &box);
             market->warm = true;
             market->changes = 0;
         }
         price_search_restart(search, fmin(market->ceiling, set->box.z_high),
                              2 * search->row_count);
         price_search_run(search, tolerance * 0.5, false);
-        bool inside = search->upper > set->box.z_low && in_box(market, search->best);
+        bool inside = search->upper > set->box.z_low && is_in_box(market, search->best);
         bool proven = search->priced && inside && set->due == DUE_LINEAR;
         if (search->upper > set->box.z_low &&
-            settle(market, proven ? search->upper : prove(market), tolerance))
+            accept_mixture(market, proven ? search->upper : prove_bound(market),
+                           tolerance))
             return true;
         market->warm = false;
         if (!fresh)
@@ -359,14 +361,15 @@ static double solve_samples(struct market *market)
         uint32_t count = market->job_count >> shift;
         if (count < SAMPLE_MIN)
             continue;
-        active_set_build(&market->set, due_of(market), market->capacity, shift, known);
+        active_set_build(&market->set, market_due(market), market->capacity, shift,
+                         known);
         if (known)
             price_search_restart(search, known->z_high, 4 * search->row_count);
         else
             price_search_begin(search, market->ceiling);
         price_search_run(search, SAMPLE_GAP, true);
         width = fmin(0.3, SAMPLE_ERROR / sqrt(count));
-        box_around(market, search->best, width, search->lower, market->ceiling, &box);
+        make_box(market, search->best, width, search->lower, market->ceiling, &box);
         known = search->priced ? &box : NULL;
     }
     return width;
@@ -381,13 +384,13 @@ static bool solve_boxed(struct market *market, double width, double level,
     struct price_box box;
     double best[BATCH_TYPES_MAX];
     memcpy(best, search->best, sizeof best);
-    box_around(market, best, width, level, market->ceiling, &box);
-    active_set_build(set, due_of(market), market->capacity, 0, &box);
+    make_box(market, best, width, level, market->ceiling, &box);
+    active_set_build(set, market_due(market), market->capacity, 0, &box);
     price_search_restart(search, box.z_high, 4 * search->row_count);
     price_search_run(search, tolerance * 0.5, true);
     if (!(search->upper > set->box.z_low)) /* the range was wrong, shares are too */
         return false;
-    return settle(market, prove(market), tolerance);
+    return accept_mixture(market, prove_bound(market), tolerance);
 }
 
 static bool solve_cold(struct market *market, double tolerance)
@@ -406,7 +409,7 @@ static bool solve_cold(struct market *market, double tolerance)
            solve_whole(market, tolerance, false);
 }
 
-static bool solve_somehow(struct market *market, double tolerance)
+static bool solve_best_way(struct market *market, double tolerance)
 {
     double level = market->level;
     market->level = 0;
@@ -435,7 +438,7 @@ int market_solve(struct market *market, double tolerance,
     market->solutions++;
     find_ceiling(market);
     if (market->job_count > 0 && market->ceiling > 0) {
-        solved = solve_somehow(market, fmax(tolerance, 1e-10));
+        solved = solve_best_way(market, fmax(tolerance, 1e-10));
         market->known = solved;
     } else {
         market->level = market->bound = 0;
@@ -460,7 +463,7 @@ void market_share(const struct market *market, uint32_t slot, double *ret_x)
 {
     for (uint32_t t = 0; t < market->type_count; t++)
         ret_x[t] = 0;
-    if (market->mixture_count == 0 || !occupied(market, slot) ||
+    if (market->mixture_count == 0 || !is_occupied(market, slot) ||
         market->since[slot] == market->solutions)
         return;
     active_set_share(&market->set, slot, market->mixture, market->mixture_count, ret_x);

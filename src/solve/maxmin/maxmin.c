@@ -18,18 +18,20 @@
 #include "solve/sums/sums.h"
 
 #define LEVEL_TOLERANCE 1e-9
-#define HAIR (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
+#define START_MARGIN \
+    (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
 #define CHECK_MAX 2000   /* classes up to which stops are checked                     */
 #define CHECK_SLACK 1e-4 /* more than this much more is more                          */
-#define FLOOR_HAIR 1e-9  /* floors at the boundary count as reachable                 */
-#define FULL 1e-9        /* so near to its top a job is at it */
+#define FLOOR_MARGIN \
+    1e-9          /* floors at the boundary count as reachable                 */
+#define FULL 1e-9 /* so near to its top a job is at it */
 
 /* --- one level for all jobs ----------------------------------------------------- */
 
 /* The job as a buyer; 'rate' has room for its rates. */
-static struct buyer buyer_of(const struct problem *problem,
-                             const struct problem_demands *demands, uint32_t job,
-                             double *rate)
+static struct buyer make_buyer(const struct problem *problem,
+                               const struct problem_demands *demands, uint32_t job,
+                               double *rate)
 {
     const struct programme *p = problem->programme;
     const double *row = &p->rate[(size_t)job * p->type_count];
@@ -55,7 +57,7 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
     market_classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
     for (uint32_t j = 0; j < p->job_count; j++)
         if (demands.unit[j] > 0) {
-            struct buyer buyer = buyer_of(problem, &demands, j, rate);
+            struct buyer buyer = make_buyer(problem, &demands, j, rate);
             place[j] = market_classes_put(classes, &buyer);
         }
     struct market *market = market_classes_end(classes);
@@ -85,7 +87,7 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
 /* --- levels, one above the other ------------------------------------------------ */
 
 /* The jobs that have a part in it, those that are alike as one. */
-struct crew {
+struct filling_classes {
     struct water_filling filling;
     struct row_classes alike;
     uint32_t member_count;
@@ -100,17 +102,18 @@ struct crew {
  * Rows of what makes two jobs alike; 'group' adds to it where groups matter.  In a group
  * that serves one job after the other no two are alike: their place tells them apart.
  */
-static double *alike_rows(const struct problem *problem, const double *unit,
-                          bool grouped, struct crew *crew, uint32_t *ret_width)
+static double *class_rows(const struct problem *problem, const double *unit,
+                          bool grouped, struct filling_classes *classes,
+                          uint32_t *ret_width)
 {
     const struct programme *p = problem->programme;
     uint32_t width = p->type_count + (grouped ? 4 : 1);
     double *rows = arena_array(problem->arena, double, (size_t)p->job_count *width);
-    crew->members = arena_array(problem->arena, uint32_t, p->job_count);
+    classes->members = arena_array(problem->arena, uint32_t, p->job_count);
     for (uint32_t j = 0; j < p->job_count; j++) {
         if (!(unit[j] > 0))
             continue;
-        double *row = &rows[(size_t)crew->member_count * width];
+        double *row = &rows[(size_t)classes->member_count * width];
         for (uint32_t t = 0; t < p->type_count; t++)
             row[t] = p->capacity[t] > 0
                          ? unit[j] * p->rate[(size_t)j * p->type_count + t]
@@ -121,55 +124,58 @@ static double *alike_rows(const struct problem *problem, const double *unit,
             row[p->type_count + 2] = p->weight ? p->weight[j] : 1;
             row[p->type_count + 3] = p->groups[p->group[j]].fifo ? j + 1.0 : 0;
         }
-        crew->members[crew->member_count++] = j;
+        classes->members[classes->member_count++] = j;
     }
     *ret_width = width;
     return rows;
 }
 
-static void crew_init(struct crew *crew, const struct problem *problem,
-                      const double *unit, bool grouped)
+static void filling_classes_init(struct filling_classes *classes,
+                                 const struct problem *problem, const double *unit,
+                                 bool grouped)
 {
     const struct programme *p = problem->programme;
     uint32_t width;
-    *crew = (struct crew){ 0 };
-    const double *rows = alike_rows(problem, unit, grouped, crew, &width);
-    crew->alike = row_classes_find(rows, crew->member_count, width, problem->arena);
-    uint32_t count = crew->alike.class_count;
-    crew->rate = arena_array(problem->arena, double, (size_t)count * p->type_count);
-    crew->x = arena_array(problem->arena, double, (size_t)count * p->type_count);
-    crew->gang = arena_array(problem->arena, double, count);
-    crew->level = arena_array(problem->arena, double, count);
+    *classes = (struct filling_classes){ 0 };
+    const double *rows = class_rows(problem, unit, grouped, classes, &width);
+    classes->alike =
+        row_classes_find(rows, classes->member_count, width, problem->arena);
+    uint32_t count = classes->alike.class_count;
+    classes->rate = arena_array(problem->arena, double, (size_t)count * p->type_count);
+    classes->x = arena_array(problem->arena, double, (size_t)count * p->type_count);
+    classes->gang = arena_array(problem->arena, double, count);
+    classes->level = arena_array(problem->arena, double, count);
     for (uint32_t c = 0; c < count; c++) {
-        const double *row = &rows[(size_t)crew->alike.first[c] * width];
-        memcpy(&crew->rate[(size_t)c * p->type_count], row,
+        const double *row = &rows[(size_t)classes->alike.first[c] * width];
+        memcpy(&classes->rate[(size_t)c * p->type_count], row,
                p->type_count * sizeof *row);
-        crew->gang[c] = row[p->type_count] * crew->alike.count[c];
+        classes->gang[c] = row[p->type_count] * classes->alike.count[c];
     }
-    crew->filling = (struct water_filling){ .job_count = count,
-                                            .type_count = p->type_count,
-                                            .capacity = p->capacity,
-                                            .gang = crew->gang,
-                                            .rate = crew->rate };
+    classes->filling = (struct water_filling){ .job_count = count,
+                                               .type_count = p->type_count,
+                                               .capacity = p->capacity,
+                                               .gang = classes->gang,
+                                               .rate = classes->rate };
 }
 
 /* From classes to jobs; who has no part in it may have what is left. */
-static void hand_out(const struct problem *problem, const struct crew *crew,
-                     const double *unit, struct shares *shares)
+static void write_job_shares(const struct problem *problem,
+                             const struct filling_classes *classes, const double *unit,
+                             struct shares *shares)
 {
     const struct programme *p = problem->programme;
     double *floor = arena_array(problem->arena, double, p->job_count);
     double *rates = arena_array(problem->arena, double, p->job_count);
     bool leftovers = false;
-    for (uint32_t i = 0; i < crew->member_count; i++)
-        memcpy(&shares->x[(size_t)crew->members[i] * p->type_count],
-               &crew->x[(size_t)crew->alike.class_of[i] * p->type_count],
+    for (uint32_t i = 0; i < classes->member_count; i++)
+        memcpy(&shares->x[(size_t)classes->members[i] * p->type_count],
+               &classes->x[(size_t)classes->alike.class_of[i] * p->type_count],
                p->type_count * sizeof *shares->x);
     problem_drop_useless(problem, shares->x);
     problem_rates(problem, shares->x, rates);
-    for (uint32_t i = 0; i < crew->member_count; i++) {
-        uint32_t job = crew->members[i];
-        double level = crew->level[crew->alike.class_of[i]];
+    for (uint32_t i = 0; i < classes->member_count; i++) {
+        uint32_t job = classes->members[i];
+        double level = classes->level[classes->alike.class_of[i]];
         floor[job] = fmin(rates[job], level / unit[job]);
         if (level > 0)
             shares->gap =
@@ -184,9 +190,9 @@ static void hand_out(const struct problem *problem, const struct crew *crew,
 
 /* --- one rise at a time --- */
 
-struct climb {
+struct filling_climb {
     const struct problem *problem;
-    const struct crew *crew;
+    const struct filling_classes *classes;
     struct water_filler *filler;
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
@@ -197,9 +203,9 @@ struct climb {
 };
 
 /* False when nobody rises any more; otherwise how far until speeds change. */
-static bool set_speeds(struct climb *climb, double *ret_most)
+static bool set_class_speeds(struct filling_climb *climb, double *ret_most)
 {
-    const struct crew *crew = climb->crew;
+    const struct filling_classes *classes = climb->classes;
     const struct programme *p = climb->problem->programme;
     bool grouped = p->goal == GOAL_HIERARCHICAL;
     double least = INFINITY, largest = 0;
@@ -207,10 +213,10 @@ static bool set_speeds(struct climb *climb, double *ret_most)
         problem_group_speeds(climb->problem, climb->done, climb->job_speed);
     for (uint32_t j = 0; !grouped && j < p->job_count; j++)
         climb->job_speed[j] = climb->done[j] ? 0 : 1;
-    for (uint32_t c = 0; c < crew->alike.class_count; c++) {
-        climb->speed[c] = climb->job_speed[crew->members[crew->alike.first[c]]];
+    for (uint32_t c = 0; c < classes->alike.class_count; c++) {
+        climb->speed[c] = climb->job_speed[classes->members[classes->alike.first[c]]];
         climb->top[c] = water_filler_top(climb->filler, c);
-        climb->base[c] = crew->level[c] * (1 - HAIR);
+        climb->base[c] = classes->level[c] * (1 - START_MARGIN);
         if (!(climb->speed[c] > 0))
             continue;
         double height = (climb->top[c] - climb->base[c]) / climb->speed[c];
@@ -226,23 +232,23 @@ static bool set_speeds(struct climb *climb, double *ret_most)
  * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
  * its turn in a group and will find nothing left.
  */
-static bool go_up(struct climb *climb, const struct water_rise *rise)
+static bool raise_classes(struct filling_climb *climb, const struct water_rise *rise)
 {
-    const struct crew *crew = climb->crew;
+    const struct filling_classes *classes = climb->classes;
     bool stopped = false;
-    for (uint32_t c = 0; c < crew->alike.class_count; c++) {
+    for (uint32_t c = 0; c < classes->alike.class_count; c++) {
         climb->stuck[c] = rise->held && climb->stuck[c];
         if (!(climb->speed[c] > 0))
             continue;
-        crew->level[c] =
+        classes->level[c] =
             fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
-        if (crew->level[c] >= climb->top[c] * (1 - FULL))
+        if (classes->level[c] >= climb->top[c] * (1 - FULL))
             climb->stuck[c] = true;
         stopped = stopped || climb->stuck[c];
     }
-    for (uint32_t i = 0; i < crew->member_count; i++)
-        if (climb->stuck[crew->alike.class_of[i]])
-            climb->done[crew->members[i]] = true;
+    for (uint32_t i = 0; i < classes->member_count; i++)
+        if (climb->stuck[classes->alike.class_of[i]])
+            climb->done[classes->members[i]] = true;
     return stopped;
 }
 
@@ -250,32 +256,33 @@ static bool go_up(struct climb *climb, const struct water_rise *rise)
  * Do those who are said to have to stop have to?  Nearly equal prices can mislead, so
  * another solver is asked for as much as they can have while nobody's level falls.
  */
-static bool stops_are_right(const struct climb *climb, const struct water_rise *rise)
+static bool stops_are_right(const struct filling_climb *climb,
+                            const struct water_rise *rise)
 {
-    const struct crew *crew = climb->crew;
+    const struct filling_classes *classes = climb->classes;
     struct arena *arena = climb->problem->arena;
-    uint32_t count = crew->alike.class_count, types = crew->filling.type_count;
+    uint32_t count = classes->alike.class_count, types = classes->filling.type_count;
     double *value = arena_array(arena, double, (size_t)count *types);
     double *x = arena_array(arena, double, (size_t)count *types);
     double *floor = arena_array(arena, double, count);
     double stopped = 0;
     for (uint32_t c = 0; c < count; c++) {
         double level = fmin(climb->top[c], climb->base[c] + climb->speed[c] * rise->by);
-        floor[c] = level * (1 - FLOOR_HAIR);
+        floor[c] = level * (1 - FLOOR_MARGIN);
         if (!climb->stuck[c] || !(climb->speed[c] > 0) || !(level > 0) ||
             level >= climb->top[c] * (1 - FULL))
             continue;
         stopped++;
         for (uint32_t t = 0; t < types; t++)
-            value[(size_t)c * types + t] = crew->rate[(size_t)c * types + t] / level;
+            value[(size_t)c * types + t] = classes->rate[(size_t)c * types + t] / level;
     }
     const struct auction auction = {
         .job_count = count,
         .type_count = types,
-        .capacity = crew->filling.capacity,
-        .gang = crew->gang,
+        .capacity = classes->filling.capacity,
+        .gang = classes->gang,
         .value = value,
-        .rate = crew->rate,
+        .rate = classes->rate,
         .floor = floor,
     };
     struct auction_answer answer;
@@ -286,11 +293,11 @@ static bool stops_are_right(const struct climb *climb, const struct water_rise *
     return answer.objective <= stopped * (1 + CHECK_SLACK);
 }
 
-static int climb_all(struct climb *climb, struct error *err)
+static int climb_to_end(struct filling_climb *climb, struct error *err)
 {
     double most;
-    bool checks = climb->crew->alike.class_count <= CHECK_MAX;
-    while (set_speeds(climb, &most)) {
+    bool checks = climb->classes->alike.class_count <= CHECK_MAX;
+    while (set_class_speeds(climb, &most)) {
         struct water_rise rise;
         int r = water_filler_rise(climb->filler, climb->base, climb->speed,
                                   fmax(most, 0), &rise, climb->stuck, err);
@@ -298,7 +305,7 @@ static int climb_all(struct climb *climb, struct error *err)
             return r;
         if (checks && rise.held && !stops_are_right(climb, &rise))
             return error_set(err, -EDOM, "prices do not tell who has to stop");
-        if (!go_up(climb, &rise))
+        if (!raise_classes(climb, &rise))
             return error_set(err, -EDOM, "levels rise, but nobody has to stop");
     }
     return 0;
@@ -306,14 +313,15 @@ static int climb_all(struct climb *climb, struct error *err)
 
 /* Rise by rise; in groups, after every stop somebody else carries the weight. */
 static int climb_levels(const struct problem *problem, const double *unit,
-                        struct crew *crew, struct shares *shares, struct error *err)
+                        struct filling_classes *classes, struct shares *shares,
+                        struct error *err)
 {
     const struct programme *p = problem->programme;
-    uint32_t count = crew->alike.class_count;
-    struct climb climb = {
+    uint32_t count = classes->alike.class_count;
+    struct filling_climb climb = {
         .problem = problem,
-        .crew = crew,
-        .filler = water_filler_new(&crew->filling, LEVEL_TOLERANCE),
+        .classes = classes,
+        .filler = water_filler_new(&classes->filling, LEVEL_TOLERANCE),
         .done = arena_array(problem->arena, bool, p->job_count),
         .job_speed = arena_array(problem->arena, double, p->job_count),
         .top = arena_array(problem->arena, double, count),
@@ -323,9 +331,9 @@ static int climb_levels(const struct problem *problem, const double *unit,
     };
     for (uint32_t j = 0; j < p->job_count; j++)
         climb.done[j] = !(unit[j] > 0);
-    int r = climb_all(&climb, err);
+    int r = climb_to_end(&climb, err);
     if (r == 0)
-        r = water_filler_shares(climb.filler, crew->level, crew->x, err);
+        r = water_filler_shares(climb.filler, classes->level, classes->x, err);
     shares->iterations = water_filler_solves(climb.filler);
     water_filler_free(climb.filler);
     return r;
@@ -335,13 +343,13 @@ int maxmin_solve_hierarchical(const struct problem *problem, struct shares *shar
                               struct error *err)
 {
     const double *unit = problem_units(problem);
-    struct crew crew;
-    crew_init(&crew, problem, unit, /* grouped= */ true);
-    int r = climb_levels(problem, unit, &crew, shares, err);
+    struct filling_classes classes;
+    filling_classes_init(&classes, problem, unit, /* grouped= */ true);
+    int r = climb_levels(problem, unit, &classes, shares, err);
     if (r < 0)
         return r;
     shares->gap = LEVEL_TOLERANCE;
-    hand_out(problem, &crew, unit, shares);
+    write_job_shares(problem, &classes, unit, shares);
     return 0;
 }
 
@@ -349,20 +357,20 @@ int maxmin_solve_water_filling(const struct problem *problem, struct shares *sha
                                struct error *err)
 {
     const double *unit = problem_units(problem);
-    struct crew crew;
+    struct filling_classes classes;
     struct water_filling_answer answer;
-    crew_init(&crew, problem, unit, /* grouped= */ false);
+    filling_classes_init(&classes, problem, unit, /* grouped= */ false);
     int r;
-    if (crew.alike.class_count <= CHECK_MAX) {
-        r = climb_levels(problem, unit, &crew, shares, err);
+    if (classes.alike.class_count <= CHECK_MAX) {
+        r = climb_levels(problem, unit, &classes, shares, err);
     } else {
-        r = water_filling_solve(&crew.filling, LEVEL_TOLERANCE, crew.level, crew.x,
-                                &answer, err);
+        r = water_filling_solve(&classes.filling, LEVEL_TOLERANCE, classes.level,
+                                classes.x, &answer, err);
         shares->iterations = answer.solves;
     }
     if (r < 0)
         return r;
     shares->gap = LEVEL_TOLERANCE;
-    hand_out(problem, &crew, unit, shares);
+    write_job_shares(problem, &classes, unit, shares);
     return 0;
 }

@@ -18,8 +18,8 @@
 
 #define MARGIN 1e-7 /* for rounding: of the value, and of the sum of prices */
 
-static bool least(const struct simplex *master, double upper, uint32_t row,
-                  struct simplex *scratch, double *ret_value)
+static bool find_least(const struct simplex *master, double upper, uint32_t row,
+                       struct simplex *scratch, double *ret_value)
 {
     double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS] = { 0 };
     bound[row] = 1;
@@ -37,8 +37,8 @@ static bool least(const struct simplex *master, double upper, uint32_t row,
     return true;
 }
 
-static bool largest(const struct simplex *master, double upper, uint32_t row,
-                    struct simplex *scratch, double *ret_value)
+static bool find_largest(const struct simplex *master, double upper, uint32_t row,
+                         struct simplex *scratch, double *ret_value)
 {
     double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS];
     for (uint32_t j = 0; j < master->row_count; j++)
@@ -67,8 +67,8 @@ bool price_box_find(const struct simplex *master, double upper, struct simplex *
     upper *= 1 + MARGIN * MARGIN;
     for (uint32_t row = 0; row < master->row_count; row++) {
         double low, high;
-        if (!least(master, upper, row, scratch, &low) ||
-            !largest(master, upper, row, scratch, &high) || !(low <= high))
+        if (!find_least(master, upper, row, scratch, &low) ||
+            !find_largest(master, upper, row, scratch, &high) || !(low <= high))
             return false;
         low -= MARGIN * (low + upper * 1e-3);
         high += MARGIN * (high + upper * 1e-3);

@@ -51,7 +51,7 @@ static void set_rows(struct price_search *search)
 }
 
 /* Equal money to each open type. */
-static void equal_prices(const struct price_search *search, double *ret_price)
+static void set_equal_prices(const struct price_search *search, double *ret_price)
 {
     const struct active_set *set = search->set;
     for (uint32_t t = 0; t < set->type_count; t++)
@@ -70,12 +70,12 @@ void price_search_begin(struct price_search *search, double upper)
     search->held_level = 0;
     search->narrow_gap = FIRST_NARROW;
     search->box_width = INFINITY;
-    equal_prices(search, search->best);
+    set_equal_prices(search, search->best);
 }
 
 /* Prices at which all the room together costs 1. */
-static void fit_prices(const struct price_search *search, const double *price,
-                       double *ret_price)
+static void scale_prices(const struct price_search *search, const double *price,
+                         double *ret_price)
 {
     const struct active_set *set = search->set;
     double worth = 0;
@@ -83,7 +83,7 @@ static void fit_prices(const struct price_search *search, const double *price,
         if (set->open[t] && price[t] < BATCH_CLOSED)
             worth += price[t] * set->room[t];
     if (!(worth > 0)) {
-        equal_prices(search, ret_price);
+        set_equal_prices(search, ret_price);
         return;
     }
     for (uint32_t t = 0; t < set->type_count; t++) {
@@ -140,7 +140,7 @@ static bool try_prices(struct price_search *search, const double *price)
     double fitted[BATCH_TYPES_MAX] = { 0 }, z = search->upper;
     struct batch_demand demand;
     bool fell = false;
-    fit_prices(search, price, fitted);
+    scale_prices(search, price, fitted);
     for (uint32_t i = 0; i < NEWTON_MAX; i++) {
         z = search->upper;
         active_set_demand(search->set, fitted, z, &demand);
@@ -183,7 +183,7 @@ void price_search_restart(struct price_search *search, double upper, uint32_t ke
 }
 
 /* The best mixture of the columns so far. */
-static void mix(struct price_search *search)
+static void mix_columns(struct price_search *search)
 {
     simplex_solve(&search->master); /* if it gives up, what it has is a mixture too */
     search->lower = fmin(search->master.objective, search->upper);
@@ -212,12 +212,12 @@ void price_search_count_job(struct price_search *search, uint32_t slot, double s
 void price_search_refresh(struct price_search *search)
 {
     simplex_refresh(&search->master);
-    mix(search);
+    mix_columns(search);
 }
 
 /* Between the best prices so far and those of the master programme. */
-static void next_prices(const struct price_search *search, double towards_best,
-                        double *ret_price)
+static void choose_prices(const struct price_search *search, double towards_best,
+                          double *ret_price)
 {
     const struct simplex *master = &search->master;
     double worth = 0;
@@ -234,7 +234,7 @@ static void next_prices(const struct price_search *search, double towards_best,
 }
 
 /* Pin those for whom the prices that are pinned_base possible make no difference. */
-static void narrow(struct price_search *search)
+static void narrow_set(struct price_search *search)
 {
     struct price_box box = { 0 };
     double low[BATCH_TYPES_MAX], high[BATCH_TYPES_MAX], width = 0;
@@ -262,11 +262,11 @@ static void narrow(struct price_search *search)
     box.z_high = upper;
     active_set_narrow(set, search->capacity, &box);
     price_search_restart(search, upper, 2 * search->row_count + 2);
-    mix(search);
+    mix_columns(search);
 }
 
 /* Are the chords of bent dues as good as the dues themselves? */
-static bool straight(const struct price_search *search, double tolerance)
+static bool chords_are_tight(const struct price_search *search, double tolerance)
 {
     const struct active_set *set = search->set;
     if (set->due != DUE_CONVEX || !set->has_box)
@@ -281,15 +281,15 @@ static bool should_narrow(const struct price_search *search, double gap,
 {
     if (!search->priced || search->upper >= search->ceiling * (1 - 1e-9))
         return false;
-    if (!straight(search, tolerance))
+    if (!chords_are_tight(search, tolerance))
         return gap <= search->narrow_gap || gap <= tolerance;
     return gap > tolerance && gap <= search->narrow_gap &&
            active_set_count(search->set) > NARROW_MIN;
 }
 
 /* Ask at a level and at the prices of the best mixture: is it within reach? */
-static double reach(struct price_search *search, const struct price_point *points,
-                    uint32_t count, double z)
+static double mixture_reach(struct price_search *search,
+                            const struct price_point *points, uint32_t count, double z)
 {
     struct simplex *scratch = &search->scratch;
     double ones[BATCH_TYPES_MAX], coefficient[BATCH_TYPES_MAX];
@@ -329,7 +329,7 @@ static void look_below(struct price_search *search)
         z *= 1 - 1.1 * fmax(1 / part - 1, 1e-15) / search->steepness;
         if (!(z > search->lower))
             return;
-        part = reach(search, points, count, z) / z;
+        part = mixture_reach(search, points, count, z) / z;
         if (!(part >= 1))
             continue;
         search->held_level = search->lower = z;
@@ -353,20 +353,20 @@ bool price_search_run(struct price_search *search, double tolerance, bool may_na
     uint32_t stuck = 0;
     if (search->master.column_count == 0)
         try_prices(search, search->best);
-    mix(search);
+    mix_columns(search);
     for (uint32_t i = 0; i < ROUNDS_MAX; i++) {
         double gap = (search->upper - search->lower) / search->upper;
         if (may_narrow && should_narrow(search, gap, tolerance)) {
-            narrow(search);
+            narrow_set(search);
             continue;
         }
         if (gap <= tolerance)
             return true;
         double upper = search->upper, lower = search->lower;
         double mixed = search->master.objective;
-        next_prices(search, fell ? alpha : 0, price);
+        choose_prices(search, fell ? alpha : 0, price);
         fell = try_prices(search, price);
-        mix(search);
+        mix_columns(search);
         if (search->steepness > STEEP && i % BELOW_EVERY == 0)
             look_below(search);
         bool gained = search->upper < upper || search->lower > lower ||

@@ -106,7 +106,7 @@ static double gain_of(const struct simplex *simplex, uint32_t variable)
 }
 
 /* Element 'row' of a column or of a slack. */
-static double element(const struct simplex *simplex, uint32_t variable, uint32_t row)
+static double element_of(const struct simplex *simplex, uint32_t variable, uint32_t row)
 {
     if (variable < simplex->column_max)
         return simplex->coefficient[variable][row];
@@ -123,14 +123,14 @@ static void swap_rows(double a[][SIMPLEX_ROWS], uint32_t p, uint32_t q)
 }
 
 /* Make the inverse anew from the columns of the basis; false where there is none. */
-static bool invert(struct simplex *simplex)
+static bool invert_basis(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
     double a[SIMPLEX_ROWS][SIMPLEX_ROWS], b[SIMPLEX_ROWS][SIMPLEX_ROWS] = { { 0 } };
     for (uint32_t i = 0; i < rows; i++) {
         b[i][i] = 1;
         for (uint32_t j = 0; j < rows; j++)
-            a[i][j] = element(simplex, simplex->basis[j], i);
+            a[i][j] = element_of(simplex, simplex->basis[j], i);
     }
     for (uint32_t j = 0; j < rows; j++) {
         uint32_t best = j;
@@ -167,7 +167,7 @@ static bool invert(struct simplex *simplex)
  * Values of the basis from inverse and bounds; false where one is negative.  What should
  * be 0 comes out as the rounding of the other rows, hence the second tolerance.
  */
-static bool evaluate(struct simplex *simplex)
+static bool evaluate_basis(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
     double terms[SIMPLEX_ROWS] = { 0 }, terms_max = 0;
@@ -192,13 +192,13 @@ static bool evaluate(struct simplex *simplex)
 
 bool simplex_refresh(struct simplex *simplex)
 {
-    if (invert(simplex) && evaluate(simplex))
+    if (invert_basis(simplex) && evaluate_basis(simplex))
         return true;
     simplex_restart(simplex);
     return false;
 }
 
-static void price(struct simplex *simplex)
+static void price_rows(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
     for (uint32_t j = 0; j < rows; j++)
@@ -224,7 +224,8 @@ double simplex_reduced(const struct simplex *simplex, double gain,
 }
 
 /* The column or slack to enter, or none: UINT32_MAX. */
-static uint32_t entering(const struct simplex *simplex, bool first, double *ret_gain)
+static uint32_t choose_entering(const struct simplex *simplex, bool first,
+                                double *ret_gain)
 {
     uint32_t best = UINT32_MAX;
     double best_gain = 0, dual_max = 0;
@@ -272,8 +273,8 @@ static void direction_of(const struct simplex *simplex, uint32_t variable,
 }
 
 /* The row whose basic variable leaves, or none: UINT32_MAX. */
-static uint32_t leaving(const struct simplex *simplex, const double *direction,
-                        bool first)
+static uint32_t choose_leaving(const struct simplex *simplex, const double *direction,
+                               bool first)
 {
     double largest = 0, least = INFINITY;
     for (uint32_t i = 0; i < simplex->row_count; i++)
@@ -293,8 +294,8 @@ static uint32_t leaving(const struct simplex *simplex, const double *direction,
     return best;
 }
 
-static void pivot(struct simplex *simplex, uint32_t row, uint32_t variable,
-                  const double *direction)
+static void exchange_basis(struct simplex *simplex, uint32_t row, uint32_t variable,
+                           const double *direction)
 {
     uint32_t rows = simplex->row_count;
     double step = simplex->value[row] / direction[row];
@@ -323,42 +324,43 @@ static double objective_of(const struct simplex *simplex)
 }
 
 /* Step by step uphill.  False where the inverse got lost on the way. */
-static bool climb(struct simplex *simplex, uint32_t pivots_max,
-                  enum simplex_status *ret_status)
+static bool run_pivots(struct simplex *simplex, uint32_t pivots_max,
+                       enum simplex_status *ret_status)
 {
     double direction[SIMPLEX_ROWS];
     uint32_t since_inversion = 0, stuck = 0;
     for (;;) {
-        price(simplex);
+        price_rows(simplex);
         bool first = stuck > 2 * simplex->row_count;
         double gain = 0;
-        uint32_t variable = entering(simplex, first, &gain);
+        uint32_t variable = choose_entering(simplex, first, &gain);
         *ret_status = SIMPLEX_OPTIMAL;
         if (variable == UINT32_MAX)
-            return since_inversion == 0 || (invert(simplex) && evaluate(simplex));
+            return since_inversion == 0 ||
+                   (invert_basis(simplex) && evaluate_basis(simplex));
         *ret_status = SIMPLEX_GAVE_UP;
         if (simplex->pivots >= pivots_max)
-            return invert(simplex) && evaluate(simplex);
+            return invert_basis(simplex) && evaluate_basis(simplex);
         direction_of(simplex, variable, direction);
-        uint32_t row = leaving(simplex, direction, first);
+        uint32_t row = choose_leaving(simplex, direction, first);
         *ret_status = SIMPLEX_UNBOUNDED;
         if (row == UINT32_MAX)
             return true;
         double step = simplex->value[row] / direction[row];
         stuck = step * gain > STEP_EPS * objective_of(simplex) ? 0 : stuck + 1;
-        pivot(simplex, row, variable, direction);
+        exchange_basis(simplex, row, variable, direction);
         simplex->pivots++;
         if (++since_inversion < REFACTOR)
             continue;
         since_inversion = 0;
-        if (!invert(simplex) || !evaluate(simplex))
+        if (!invert_basis(simplex) || !evaluate_basis(simplex))
             return false;
     }
 }
 
-static void collect(struct simplex *simplex)
+static void collect_solution(struct simplex *simplex)
 {
-    price(simplex);
+    price_rows(simplex);
     for (uint32_t c = 0; c < simplex->column_count; c++)
         simplex->amount[c] = 0;
     simplex->objective = 0;
@@ -377,15 +379,15 @@ enum simplex_status simplex_solve(struct simplex *simplex)
     uint32_t pivots_max =
         PATIENCE * (simplex->row_count + simplex->column_count) + 1000;
     simplex->pivots = 0;
-    if (!climb(simplex, pivots_max, &status)) {
+    if (!run_pivots(simplex, pivots_max, &status)) {
         /* The basis turned out to be none: once more, from the slacks. */
         simplex_restart(simplex);
         simplex->pivots = 0;
-        if (!climb(simplex, pivots_max, &status)) {
+        if (!run_pivots(simplex, pivots_max, &status)) {
             simplex_restart(simplex);
             status = SIMPLEX_GAVE_UP;
         }
     }
-    collect(simplex);
+    collect_solution(simplex);
     return status;
 }

@@ -51,8 +51,8 @@ struct water_filler {
     double *top;   /* [job]                                                    */
     double *due;   /* [job] its need in the market; 0: it is not in it         */
     bool *changed; /* [job] its rates are not those in the market              */
-    bool *stays;   /* [job] was found stuck                                    */
-    bool *gone;    /* [job] and has left with the shares in x                  */
+    bool *stuck;   /* [job] was found stuck                                    */
+    bool *settled; /* [job] and has left with the shares in x                  */
     double *x;     /* [job][type]                                              */
     double
         price[BATCH_TYPES_MAX]; /* at which the last rise was held                   */
@@ -63,15 +63,15 @@ struct water_filler {
 };
 
 /* Dues as functions of the height h: the lesser of top and base + speed h. */
-struct dues {
+struct filling_dues {
     const double *base, *speed;
-    bool plain; /* whoever rises does so from 0 at speed 1: vectors can do it */
+    bool uniform; /* whoever rises does so from 0 at speed 1: vectors can do it */
 };
 
-static double due_at(const struct water_filler *filler, const struct dues *dues,
+static double due_at(const struct water_filler *filler, const struct filling_dues *dues,
                      uint32_t job, double height)
 {
-    if (filler->gone[job])
+    if (filler->settled[job])
         return 0;
     return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
 }
@@ -111,8 +111,8 @@ struct water_filler *water_filler_new(const struct water_filling *filling,
     filler->top = arena_array(&filler->arena, double, n);
     filler->due = arena_array(&filler->arena, double, n);
     filler->changed = arena_array(&filler->arena, bool, n);
-    filler->stays = arena_array(&filler->arena, bool, n);
-    filler->gone = arena_array(&filler->arena, bool, n);
+    filler->stuck = arena_array(&filler->arena, bool, n);
+    filler->settled = arena_array(&filler->arena, bool, n);
     filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
     batch_init(&filler->jobs, &filler->arena, k, n);
     filler->jobs.count = n;
@@ -166,7 +166,7 @@ static void set_due(struct water_filler *filler, uint32_t job, double due)
 }
 
 /* Solve the market no better than the question needs: is everybody's part 1 or less? */
-static int ask_market(struct water_filler *filler, struct error *err)
+static int solve_market(struct water_filler *filler, struct error *err)
 {
     double tolerance = COARSE;
     for (;;) {
@@ -182,8 +182,8 @@ static int ask_market(struct water_filler *filler, struct error *err)
 }
 
 /* Can all dues be met?  0, -EDOM, and in the answer the part of them that can be. */
-static int meet(struct water_filler *filler, const struct dues *dues, double height,
-                struct error *err)
+static int solve_at_height(struct water_filler *filler, const struct filling_dues *dues,
+                           double height, struct error *err)
 {
     bool any = false;
     for (uint32_t j = 0; j < filler->job_count; j++) {
@@ -191,15 +191,15 @@ static int meet(struct water_filler *filler, const struct dues *dues, double hei
         set_due(filler, j, due);
         any |= due > 0;
     }
-    int r = ask_market(filler, err);
+    int r = solve_market(filler, err);
     if (!any)
         filler->answer.level = 1;
     return r;
 }
 
 /* What a little more would cost: the slope of the edge on which the choice lies. */
-static double worth_of(const struct water_filler *filler, uint32_t job,
-                       const double *price, struct batch_choice choice)
+static double edge_slope(const struct water_filler *filler, uint32_t job,
+                         const double *price, struct batch_choice choice)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     uint32_t slow = choice.slow, fast = choice.fast;
@@ -209,10 +209,11 @@ static double worth_of(const struct water_filler *filler, uint32_t job,
 }
 
 /* What the dues cost at this height, at prices at which all there is costs 1. */
-static double spent(const struct water_filler *filler, const struct dues *dues,
-                    const double *price, double height, double *ret_slope)
+static double cost_at_height(const struct water_filler *filler,
+                             const struct filling_dues *dues, const double *price,
+                             double height, double *ret_slope)
 {
-    if (dues->plain) {
+    if (dues->uniform) {
         struct batch_demand demand;
         batch_pass(&filler->jobs, DUE_CAPPED, price, height, &demand);
         *ret_slope = demand.slope;
@@ -230,7 +231,7 @@ static double spent(const struct water_filler *filler, const struct dues *dues,
                                    choice.x_fast * price[choice.fast]);
         if (due < filler->top[j])
             *ret_slope +=
-                filler->gang[j] * dues->speed[j] * worth_of(filler, j, price, choice);
+                filler->gang[j] * dues->speed[j] * edge_slope(filler, j, price, choice);
     }
     return cost;
 }
@@ -239,12 +240,13 @@ static double spent(const struct water_filler *filler, const struct dues *dues,
  * The height at which all is spent, from above: Newton where it stays in the bracket,
  * halving where not.  Tops make the cost turn down again, so tangents may miss.
  */
-static double height_spent(const struct water_filler *filler, const struct dues *dues,
-                           const double *price, double low, double high)
+static double find_height_spent(const struct water_filler *filler,
+                                const struct filling_dues *dues, const double *price,
+                                double low, double high)
 {
     double slope, at = high;
     for (uint32_t i = 0; i < ROOT_MAX && high - low > 1e-13 * high; i++) {
-        double over = spent(filler, dues, price, at, &slope) - 1;
+        double over = cost_at_height(filler, dues, price, at, &slope) - 1;
         if (over > 0)
             high = at;
         else
@@ -270,8 +272,8 @@ static bool can_go_on(const struct water_filler *filler, uint32_t job, double du
 }
 
 /* What more of its due costs a job: the slope of its least cost. */
-static double pull(const struct water_filler *filler, const double *price, uint32_t job,
-                   double due)
+static double marginal_cost(const struct water_filler *filler, const double *price,
+                            uint32_t job, double due)
 {
     const double *at = batch_at(&filler->jobs, job);
     double more = due * (1 + 1e-6), cost[2];
@@ -285,26 +287,26 @@ static double pull(const struct water_filler *filler, const double *price, uint3
 }
 
 /* Nobody was found stuck although types ran out: take whom the prices press most. */
-static void hold_the_pressed(struct water_filler *filler, const struct dues *dues,
-                             double height)
+static void stop_most_pressed(struct water_filler *filler,
+                              const struct filling_dues *dues, double height)
 {
     double most = 0;
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t j = 0; j < filler->job_count; j++) {
             double due = due_at(filler, dues, j, height);
-            if (filler->stays[j] || !(dues->speed[j] > 0) || !(due > 0))
+            if (filler->stuck[j] || !(dues->speed[j] > 0) || !(due > 0))
                 continue;
-            double here = pull(filler, filler->price, j, due);
+            double here = marginal_cost(filler, filler->price, j, due);
             if (round == 0)
                 most = fmax(most, here);
             else
-                filler->stays[j] = here >= 1e-3 * most;
+                filler->stuck[j] = here >= 1e-3 * most;
         }
     }
 }
 
 /* Is another type as good for it at these prices, or so nearly that we cannot tell? */
-static bool indifferent(const struct water_filler *filler, uint32_t job, double due)
+static bool is_indifferent(const struct water_filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
     const double *price = filler->price;
@@ -313,7 +315,7 @@ static bool indifferent(const struct water_filler *filler, uint32_t job, double 
     struct batch_choice choice =
         batch_choose(&filler->jobs, batch_at(&filler->jobs, job), price, due);
     uint32_t slow = choice.slow, fast = choice.fast;
-    double worth = worth_of(filler, job, price, choice);
+    double worth = edge_slope(filler, job, price, choice);
     double budget = fast == slow ? 0 : worth * rate[slow] - price[slow];
     for (uint32_t t = 0; t < filler->type_count; t++) {
         if (t == slow || t == fast || !(rate[t] > 0) || !(filler->room[t] > 0))
@@ -327,16 +329,17 @@ static bool indifferent(const struct water_filler *filler, uint32_t job, double 
 }
 
 /* Those who stay and are not indifferent go with their shares. */
-static void let_go(struct water_filler *filler, const struct dues *dues, double height)
+static void release_settled(struct water_filler *filler,
+                            const struct filling_dues *dues, double height)
 {
     uint32_t k = filler->type_count;
     bool needed[BATCH_TYPES_MAX] = { false };
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         const double *x = filler->x + (uint64_t)j * k;
-        if (filler->gone[j] || !filler->stays[j])
+        if (filler->settled[j] || !filler->stuck[j])
             continue;
-        if (due > 0 && indifferent(filler, j, due)) {
+        if (due > 0 && is_indifferent(filler, j, due)) {
             for (uint32_t t = 0; t < k; t++)
                 needed[t] |= filler->rate[(uint64_t)j * k + t] > 0;
             continue;
@@ -345,7 +348,7 @@ static void let_go(struct water_filler *filler, const struct dues *dues, double 
             filler->room[t] -= filler->gang[j] * x[t];
         set_due(filler, j, 0);
         batch_clear_slot(&filler->jobs, j);
-        filler->gone[j] = true;
+        filler->settled[j] = true;
     }
     for (uint32_t t = 0; t < k; t++)
         if (filler->room[t] < 0 || (filler->scarce[t] && !needed[t]))
@@ -354,15 +357,16 @@ static void let_go(struct water_filler *filler, const struct dues *dues, double 
 }
 
 /* Who could go on if just these types were scarce?  The rest of each is written too. */
-static void spare(const struct water_filler *filler, const struct dues *dues,
-                  double height, double *ret_spare)
+static void find_spare(const struct water_filler *filler,
+                       const struct filling_dues *dues, double height,
+                       double *ret_spare)
 {
     uint32_t k = filler->type_count;
     for (uint32_t t = 0; t < k; t++)
         ret_spare[t] = filler->room[t];
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
-        if (!(due > 0) || (!filler->stays[j] && due < filler->top[j] * (1 - 1e-9) &&
+        if (!(due > 0) || (!filler->stuck[j] && due < filler->top[j] * (1 - 1e-9) &&
                            can_go_on(filler, j, due)))
             continue;
         for (uint32_t t = 0; t < k; t++)
@@ -374,7 +378,7 @@ static void spare(const struct water_filler *filler, const struct dues *dues,
  * Scarce is what has a price and is all used by those who stay.  Prices carry a little
  * noise: a type that is not all used goes from the list, the least used first.
  */
-static void find_scarce(struct water_filler *filler, const struct dues *dues,
+static void find_scarce(struct water_filler *filler, const struct filling_dues *dues,
                         double height)
 {
     uint32_t k = filler->type_count;
@@ -389,7 +393,7 @@ static void find_scarce(struct water_filler *filler, const struct dues *dues,
     for (uint32_t i = 0; i < k; i++) {
         uint32_t worst = k;
         double most = SPARE;
-        spare(filler, dues, height, left);
+        find_spare(filler, dues, height, left);
         for (uint32_t t = 0; t < k; t++) {
             if (before[t] || !filler->scarce[t] || left[t] <= most * filler->room[t])
                 continue;
@@ -402,77 +406,77 @@ static void find_scarce(struct water_filler *filler, const struct dues *dues,
     }
 }
 
-static void find_stuck(struct water_filler *filler, const struct dues *dues,
+static void find_stuck(struct water_filler *filler, const struct filling_dues *dues,
                        double height, bool *ret_stuck)
 {
     bool news = false;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double due = due_at(filler, dues, j, height);
         bool at_top = due >= filler->top[j] * (1 - 1e-9);
-        if (filler->stays[j] || (!at_top && can_go_on(filler, j, due)))
+        if (filler->stuck[j] || (!at_top && can_go_on(filler, j, due)))
             continue;
-        filler->stays[j] = true;
+        filler->stuck[j] = true;
         news |= dues->speed[j] > 0;
     }
     if (!news)
-        hold_the_pressed(filler, dues, height);
+        stop_most_pressed(filler, dues, height);
     for (uint32_t j = 0; j < filler->job_count; j++) {
-        ret_stuck[j] = filler->stays[j];
+        ret_stuck[j] = filler->stuck[j];
         if (!ret_stuck[j])
             set_rates(filler, j, filler->scarce);
     }
 }
 
-static void begin_rise(struct water_filler *filler, struct dues *dues)
+static void begin_rise(struct water_filler *filler, struct filling_dues *dues)
 {
-    dues->plain = true;
+    dues->uniform = true;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         bool rises = dues->speed[j] > 0;
-        if (filler->gone[j] || !(filler->top[j] > 0))
+        if (filler->settled[j] || !(filler->top[j] > 0))
             continue;
-        dues->plain &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
+        dues->uniform &= rises ? dues->speed[j] == 1 && dues->base[j] == 0 : true;
         batch_at(&filler->jobs, j)[(filler->type_count + 1) * BATCH_LANES] =
             rises ? filler->top[j] : fmin(dues->base[j], filler->top[j]);
     }
 }
 
 /* It cannot be met: remember by what it is held. */
-static void note_prices(struct water_filler *filler)
+static void keep_prices(struct water_filler *filler)
 {
     for (uint32_t t = 0; t < filler->type_count; t++)
         filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : BATCH_CLOSED;
 }
 
 /* The rise ends at this height: who stays, who goes on, who leaves. */
-static void end_rise(struct water_filler *filler, const struct dues *dues,
+static void end_rise(struct water_filler *filler, const struct filling_dues *dues,
                      double height, bool *ret_stuck)
 {
     for (uint32_t j = 0; j < filler->job_count; j++)
-        if (!filler->gone[j])
+        if (!filler->settled[j])
             market_share(filler->market, j,
                          filler->x + (uint64_t)j * filler->type_count);
     find_scarce(filler, dues, height);
     find_stuck(filler, dues, height, ret_stuck);
-    let_go(filler, dues, height);
+    release_settled(filler, dues, height);
 }
 
 int water_filler_rise(struct water_filler *filler, const double *base,
                       const double *speed, double most, struct water_rise *ret_rise,
                       bool *ret_stuck, struct error *err)
 {
-    struct dues dues = { .base = base, .speed = speed };
+    struct filling_dues dues = { .base = base, .speed = speed };
     *ret_rise = (struct water_rise){ .by = most };
     begin_rise(filler, &dues);
     for (uint32_t i = 0; i < STEPS_MAX; i++) {
         double height = ret_rise->by;
-        int r = meet(filler, &dues, height, err);
+        int r = solve_at_height(filler, &dues, height, err);
         if (r < 0)
             return r;
         double missed = 1 - filler->answer.level;
         if (missed > 2 * filler->tolerance) {
-            note_prices(filler);
+            keep_prices(filler);
             ret_rise->held = true;
-            ret_rise->by = height_spent(filler, &dues, filler->price, 0, height);
+            ret_rise->by = find_height_spent(filler, &dues, filler->price, 0, height);
             if (ret_rise->by < height * (1 - 1e-13))
                 continue;
             /* Prices can tell no more: near enough, or a little less. */
@@ -495,14 +499,14 @@ int water_filler_shares(struct water_filler *filler, const double *level, double
 {
     uint32_t k = filler->type_count;
     for (uint32_t j = 0; j < filler->job_count; j++)
-        if (!filler->gone[j])
+        if (!filler->settled[j])
             set_due(filler, j, fmin(level[j], filler->top[j]));
-    int r = ask_market(filler, err);
+    int r = solve_market(filler, err);
     if (r < 0)
         return r;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         double *x = ret_x + (uint64_t)j * k;
-        if (filler->gone[j])
+        if (filler->settled[j])
             memcpy(x, filler->x + (uint64_t)j * k, k * sizeof *x);
         else
             market_share(filler->market, j, x);
@@ -511,8 +515,8 @@ int water_filler_shares(struct water_filler *filler, const double *level, double
 }
 
 /* Rise until nobody can go on; levels stay a little below, so that all remain feasible. */
-static int fill(struct water_filler *filler, double *level,
-                struct water_filling_answer *answer, struct error *err)
+static int fill_levels(struct water_filler *filler, double *level,
+                       struct water_filling_answer *answer, struct error *err)
 {
     uint32_t n = filler->job_count;
     double *base = arena_array(&filler->arena, double, n);
@@ -543,8 +547,8 @@ static int fill(struct water_filler *filler, double *level,
 }
 
 /* What the shares give it. */
-static double level_of(const struct water_filling *filling, uint32_t job,
-                       const double *x)
+static double reached_level(const struct water_filling *filling, uint32_t job,
+                            const double *x)
 {
     double level = 0;
     for (uint32_t t = 0; t < filling->type_count; t++) {
@@ -562,11 +566,11 @@ int water_filling_solve(const struct water_filling *filling, double tolerance,
     *ret_answer = (struct water_filling_answer){ 0 };
     for (uint32_t j = 0; j < filling->job_count; j++)
         ret_level[j] = 0;
-    int r = fill(filler, ret_level, ret_answer, err);
+    int r = fill_levels(filler, ret_level, ret_answer, err);
     if (r == 0)
         r = water_filler_shares(filler, ret_level, ret_x, err);
     for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)
-        ret_level[j] = level_of(filling, j, ret_x);
+        ret_level[j] = reached_level(filling, j, ret_x);
     ret_answer->solves = filler->solves;
     water_filler_free(filler);
     return r;

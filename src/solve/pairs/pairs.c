@@ -70,7 +70,7 @@ static void add_column(struct pairs_solver *p, uint32_t line, uint32_t type)
         p->lp, value_of(p, line, type), 0, LP_INFINITY, entries, rows, coefficients);
 }
 
-static void *copied(struct arena *arena, const void *from, size_t bytes)
+static void *copy_array(struct arena *arena, const void *from, size_t bytes)
 {
     void *copy = arena_alloc(arena, bytes + 8, 1, alignof(double));
     if (bytes > 0)
@@ -78,7 +78,7 @@ static void *copied(struct arena *arena, const void *from, size_t bytes)
     return copy;
 }
 
-static bool is_same(const struct pairs_solver *p, const struct pairs_input *in)
+static bool is_same_input(const struct pairs_solver *p, const struct pairs_input *in)
 {
     size_t cells = (size_t)in->class_count * in->type_count;
     size_t pair_cells = (size_t)in->pair_count * in->type_count;
@@ -116,7 +116,7 @@ static void build_programme(struct pairs_solver *p)
         }
 }
 
-static void build(struct pairs_solver *p, const struct pairs_input *in)
+static void rebuild(struct pairs_solver *p, const struct pairs_input *in)
 {
     uint32_t n = in->class_count, k = in->type_count;
     lp_free(p->lp);
@@ -126,11 +126,11 @@ static void build(struct pairs_solver *p, const struct pairs_input *in)
     p->pair_count = in->pair_count;
     p->line_count = n + in->pair_count;
     struct arena *arena = &p->arena;
-    p->gang = copied(arena, in->gang, n * sizeof *p->gang);
-    p->rate = copied(arena, in->rate, (size_t)n * k * sizeof *p->rate);
-    p->ends = copied(arena, in->pairs, in->pair_count * sizeof *p->ends);
-    p->pair_rate = copied(arena, in->pair_rate,
-                          (size_t)in->pair_count * k * 2 * sizeof *p->pair_rate);
+    p->gang = copy_array(arena, in->gang, n * sizeof *p->gang);
+    p->rate = copy_array(arena, in->rate, (size_t)n * k * sizeof *p->rate);
+    p->ends = copy_array(arena, in->pairs, in->pair_count * sizeof *p->ends);
+    p->pair_rate = copy_array(arena, in->pair_rate,
+                              (size_t)in->pair_count * k * 2 * sizeof *p->pair_rate);
     p->column = arena_array(arena, uint32_t, (size_t)p->line_count * k + 1);
     p->in_force = arena_array(arena, bool, n + 1);
     p->due = arena_array(arena, double, n + 1);
@@ -245,7 +245,7 @@ void pairs_set_programme(struct pairs_solver *p)
 /* ---- shares ---------------------------------------------------------------------- */
 
 /* What x of each line gives and takes. */
-static void add_up(struct pairs_solver *p, const double *x, double *ret_usage)
+static void add_usage(struct pairs_solver *p, const double *x, double *ret_usage)
 {
     uint32_t n = p->class_count, k = p->type_count;
     memset(p->rates, 0, n * sizeof *p->rates);
@@ -268,7 +268,7 @@ static void add_up(struct pairs_solver *p, const double *x, double *ret_usage)
 }
 
 /* How much of the room or of a life is taken, where it is most: 1 is all of it. */
-static double load_of(const struct pairs_solver *p, const double *usage)
+static double find_load(const struct pairs_solver *p, const double *usage)
 {
     double load = 0;
     for (uint32_t t = 0; t < p->type_count; t++)
@@ -300,8 +300,8 @@ void pairs_read_shares(struct pairs_solver *p, double *ret_x)
     double usage[PAIRS_TYPES_MAX];
     size_t cells = (size_t)p->line_count * p->type_count;
     read_columns(p, ret_x);
-    add_up(p, ret_x, usage);
-    double load = load_of(p, usage);
+    add_usage(p, ret_x, usage);
+    double load = find_load(p, usage);
     if (p->value)
         load = fmax(load, 1);
     if (load <= 0)
@@ -338,8 +338,8 @@ struct line_price {
     double earns, room, time;
 };
 
-static struct line_price deal_of(const struct pairs_solver *p, uint32_t line,
-                                 uint32_t type)
+static struct line_price price_line(const struct pairs_solver *p, uint32_t line,
+                                    uint32_t type)
 {
     uint32_t members[2];
     uint32_t size = members_of(p, line, members);
@@ -359,7 +359,7 @@ void pairs_raise_time_prices(struct pairs_solver *p)
         uint32_t members[2];
         uint32_t size = members_of(p, line, members);
         for (uint32_t t = 0; t < p->type_count; t++) {
-            struct line_price deal = deal_of(p, line, t);
+            struct line_price deal = price_line(p, line, t);
             double lack = deal.earns - deal.room - deal.time;
             if (lack <= 0 || !can_run(p, line, t))
                 continue;
@@ -382,7 +382,7 @@ double pairs_worth_of_all(const struct pairs_solver *p)
 
 /* ---- columns that pay, lives that are too short ---------------------------------- */
 
-static bool put_in_force(struct pairs_solver *p)
+static bool enforce_lives(struct pairs_solver *p)
 {
     const double *columns = lp_columns(p->lp);
     double mu = columns[p->mu];
@@ -408,12 +408,12 @@ static bool put_in_force(struct pairs_solver *p)
 }
 
 /* What a pair that is not in the programme would gain; 0: nothing worth mentioning. */
-static double gain_of(const struct pairs_solver *p, uint32_t line, uint32_t type)
+static double reduced_gain(const struct pairs_solver *p, uint32_t line, uint32_t type)
 {
     if (p->column[(size_t)line * p->type_count + type] != NONE ||
         !can_run(p, line, type))
         return 0;
-    struct line_price deal = deal_of(p, line, type);
+    struct line_price deal = price_line(p, line, type);
     double gain = deal.earns - deal.room - deal.time;
     return gain > PAYS * (deal.room + deal.time) ? gain : 0;
 }
@@ -428,7 +428,7 @@ static bool add_paying(struct pairs_solver *p)
     for (uint32_t line = p->class_count; line < p->line_count; line++) {
         members_of(p, line, members);
         for (uint32_t t = 0; t < p->type_count; t++) {
-            double gain = gain_of(p, line, t);
+            double gain = reduced_gain(p, line, t);
             p->best[members[0]] = fmax(p->best[members[0]], gain);
             p->best[members[1]] = fmax(p->best[members[1]], gain);
         }
@@ -437,7 +437,7 @@ static bool add_paying(struct pairs_solver *p)
         members_of(p, line, members);
         double keen = KEEN * fmin(p->best[members[0]], p->best[members[1]]);
         for (uint32_t t = 0; t < p->type_count; t++) {
-            double gain = gain_of(p, line, t);
+            double gain = reduced_gain(p, line, t);
             if (gain <= 0 || gain < keen)
                 continue;
             add_column(p, line, t);
@@ -458,7 +458,7 @@ enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method met
         if (status != LP_OPTIMAL)
             return status;
         method = LP_DUAL;
-        if (!p->value && put_in_force(p))
+        if (!p->value && enforce_lives(p))
             continue;
         method = LP_PRIMAL;
         if (!add_paying(p))
@@ -469,7 +469,7 @@ enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method met
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-static int check(const struct pairs_input *in, struct error *err)
+static int check_input(const struct pairs_input *in, struct error *err)
 {
     if (in->type_count == 0 || in->type_count > PAIRS_TYPES_MAX)
         return error_set(err, -EINVAL, "%u types, want 1 to %d", in->type_count,
@@ -492,7 +492,7 @@ static int check(const struct pairs_input *in, struct error *err)
 int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
                 const double *value, struct pairs_answer *answer, struct error *err)
 {
-    int r = check(in, err);
+    int r = check_input(in, err);
     if (r == 0)
         r = lp_load(err);
     if (r < 0)
@@ -501,8 +501,8 @@ int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
     p->in = in;
     p->value = value;
     p->answer = answer;
-    if (!is_same(p, in))
-        build(p, in);
+    if (!is_same_input(p, in))
+        rebuild(p, in);
     memset(p->kept, 0, p->class_count * sizeof *p->kept);
     return 0;
 }

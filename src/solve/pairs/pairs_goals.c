@@ -87,13 +87,13 @@ static double level_reached(const struct pairs_solver *p, const double *need,
     return level;
 }
 
-static int gave_up(const struct pairs_solver *p, struct error *err)
+static int report_no_shares(const struct pairs_solver *p, struct error *err)
 {
     return error_set(err, -EDOM, "no shares were found for %u jobs and %u pairs",
                      p->class_count, p->pair_count);
 }
 
-static void no_shares(const struct pairs_solver *p, double *ret_x)
+static void clear_shares(const struct pairs_solver *p, double *ret_x)
 {
     memset(ret_x, 0, (size_t)p->line_count * p->type_count * sizeof *ret_x);
 }
@@ -114,7 +114,7 @@ static int find_level(struct pairs_solver *p, const double *need, const double *
             p->due[c] = need[c] > 0 ? due_at(need[c], ahead_of(ahead, c), level) : 0;
         pairs_set_programme(p);
         if (pairs_generate_columns(p, LP_DUAL) != LP_OPTIMAL)
-            return gave_up(p, err);
+            return report_no_shares(p, err);
         pairs_read_shares(p, ret_x);
         answer->reached = fmax(answer->reached, level_reached(p, need, ahead));
         pairs_read_prices(p);
@@ -148,7 +148,7 @@ int pairs_level(struct pairs_solver *p, const struct pairs_input *pairing,
     int r = pairs_begin(p, pairing, NULL, ret_answer, err);
     if (r < 0)
         return r;
-    no_shares(p, ret_x);
+    clear_shares(p, ret_x);
     if (!set_dues(p, need) || !pairs_add_needed_columns(p))
         return 0;
     r = find_level(p, need, ahead, tolerance, ret_x, err);
@@ -187,8 +187,8 @@ static double rise_reached(const struct pairs_solver *p, const double *need)
  * At least one does.  Those who cannot rise but have no price in this solution will have
  * one in the next, at the same level.  Returns how many still rise.
  */
-static uint32_t freeze(struct pairs_solver *p, const double *need, double level,
-                       double *ret_level)
+static uint32_t freeze_priced(struct pairs_solver *p, const double *need, double level,
+                              double *ret_level)
 {
     double most = 0;
     uint32_t rising = 0;
@@ -230,8 +230,8 @@ static enum lp_status settle_above(struct pairs_solver *p, const double *need,
     return status;
 }
 
-static int fill(struct pairs_solver *p, const double *need, double tolerance,
-                double *ret_x, double *ret_level, struct error *err)
+static int fill_levels(struct pairs_solver *p, const double *need, double tolerance,
+                       double *ret_x, double *ret_level, struct error *err)
 {
     enum lp_method method = LP_DUAL;
     double last = 0;
@@ -240,7 +240,7 @@ static int fill(struct pairs_solver *p, const double *need, double tolerance,
     for (uint32_t i = 0; rising > 0; i++) {
         assert(i <= p->class_count); /* somebody freezes every time */
         if (settle_above(p, need, ret_level, method) != LP_OPTIMAL)
-            return gave_up(p, err);
+            return report_no_shares(p, err);
         pairs_read_shares(p, ret_x);
         pairs_read_prices(p);
         double level = fmax(rise_reached(p, need), last);
@@ -256,7 +256,7 @@ static int fill(struct pairs_solver *p, const double *need, double tolerance,
             p->answer->reached = level;
             p->answer->bound = fmax(bound, level);
         }
-        rising = freeze(p, need, level, ret_level);
+        rising = freeze_priced(p, need, level, ret_level);
         last = level;
         method = LP_PRIMAL; /* what was found stays possible */
     }
@@ -271,11 +271,11 @@ int pairs_water_fill(struct pairs_solver *p, const struct pairs_input *pairing,
     int r = pairs_begin(p, pairing, NULL, ret_answer, err);
     if (r < 0)
         return r;
-    no_shares(p, ret_x);
+    clear_shares(p, ret_x);
     memset(ret_level, 0, p->class_count * sizeof *ret_level);
     if (!set_dues(p, need) || !pairs_add_needed_columns(p))
         return 0;
-    r = fill(p, need, tolerance, ret_x, ret_level, err);
+    r = fill_levels(p, need, tolerance, ret_x, ret_level, err);
     pairs_per_member(p, ret_x);
     return r;
 }
@@ -306,13 +306,13 @@ static int try_floors(struct pairs_solver *p, const double *floor, double *x,
     return r;
 }
 
-static int sum_up(struct pairs_solver *p, double tolerance, bool has_floors,
-                  double *ret_x, struct error *err)
+static int maximise_sum(struct pairs_solver *p, double tolerance, bool has_floors,
+                        double *ret_x, struct error *err)
 {
     struct pairs_answer *answer = p->answer;
     pairs_set_programme(p);
     if (pairs_generate_columns(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
-        return gave_up(p, err);
+        return report_no_shares(p, err);
     pairs_read_shares(p, ret_x);
     pairs_read_prices(p);
     pairs_raise_time_prices(p);
@@ -338,13 +338,13 @@ int pairs_sum(struct pairs_solver *p, const struct pairs_input *pairing,
     int r = pairs_begin(p, pairing, value, ret_answer, err);
     if (r < 0)
         return r;
-    no_shares(p, ret_x);
+    clear_shares(p, ret_x);
     bool has_floors = set_dues(p, floor);
     if (has_floors)
         r = try_floors(p, floor, ret_x, err);
     if (r < 0 || !ret_answer->feasible)
         return r;
-    r = sum_up(p, tolerance, has_floors, ret_x, err);
+    r = maximise_sum(p, tolerance, has_floors, ret_x, err);
     pairs_per_member(p, ret_x);
     return r;
 }

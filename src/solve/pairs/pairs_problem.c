@@ -9,7 +9,7 @@
 #include "solve/lp/lp_goals.h"
 
 /* The programme as one for pairs: every job a class of its own. */
-static struct pairs_input pairing_of(const struct problem *problem)
+static struct pairs_input make_input(const struct problem *problem)
 {
     const struct programme *p = problem->programme;
     return (struct pairs_input){ .class_count = p->job_count,
@@ -23,32 +23,32 @@ static struct pairs_input pairing_of(const struct problem *problem)
 }
 
 /* Of all shares that give every job its floor, the largest sum of normalised rates. */
-static void tidy(const struct problem *problem, struct pairs_solver *solver,
-                 const struct pairs_input *pairing, double *floor,
-                 struct shares *shares)
+static void break_ties(const struct problem *problem, struct pairs_solver *solver,
+                       const struct pairs_input *input, double *floor,
+                       struct shares *shares)
 {
-    size_t cells = (size_t)problem->line_count * pairing->type_count;
+    size_t cells = (size_t)problem->line_count * input->type_count;
     double *x = arena_array(problem->arena, double, cells);
-    double *rates = arena_array(problem->arena, double, pairing->class_count);
-    for (uint32_t j = 0; j < pairing->class_count; j++)
+    double *rates = arena_array(problem->arena, double, input->class_count);
+    for (uint32_t j = 0; j < input->class_count; j++)
         floor[j] *= 1 - PROBLEM_FLOOR_SLACK;
     struct pairs_answer answer;
-    int r = pairs_sum(solver, pairing, problem_normalised_values(problem), floor,
+    int r = pairs_sum(solver, input, problem_normalised_values(problem), floor,
                       PROBLEM_TOLERANCE, x, &answer, NULL);
     shares->iterations += answer.iterations;
     if (r < 0 || !answer.feasible)
         return;
     problem_make_feasible(problem, x);
     problem_rates(problem, x, rates);
-    for (uint32_t j = 0; j < pairing->class_count; j++)
+    for (uint32_t j = 0; j < input->class_count; j++)
         if (rates[j] < floor[j] * (1 - PROBLEM_KEPT))
             return;
     memcpy(shares->x, x, cells * sizeof *x);
 }
 
 /* What every job asks for per unit of the level: need, and ahead. */
-static double *needs_of(const struct problem *problem,
-                        const struct problem_demands *demands)
+static double *job_needs(const struct problem *problem,
+                         const struct problem_demands *demands)
 {
     uint32_t count = problem->programme->job_count;
     double *need = arena_array(problem->arena, double, count);
@@ -58,14 +58,14 @@ static double *needs_of(const struct problem *problem,
     return need;
 }
 
-static int pairs_least(const struct problem *problem, struct pairs_solver *solver,
+static int solve_level(const struct problem *problem, struct pairs_solver *solver,
                        struct shares *shares, struct error *err)
 {
     const struct programme *p = problem->programme;
     struct problem_demands demands = problem_demands(problem);
-    struct pairs_input pairing = pairing_of(problem);
+    struct pairs_input input = make_input(problem);
     struct pairs_answer answer;
-    int r = pairs_level(solver, &pairing, needs_of(problem, &demands), demands.ahead,
+    int r = pairs_level(solver, &input, job_needs(problem, &demands), demands.ahead,
                         PROBLEM_TOLERANCE, shares->x, &answer, err);
     if (r < 0)
         return r;
@@ -77,7 +77,7 @@ static int pairs_least(const struct problem *problem, struct pairs_solver *solve
         for (uint32_t j = 0; j < p->job_count; j++)
             floor[j] = problem_demand_rate(&demands, j,
                                            problem_level(problem, shares->objective));
-        tidy(problem, solver, &pairing, floor, shares);
+        break_ties(problem, solver, &input, floor, shares);
         shares->objective = problem_objective(problem, shares->x);
     }
     shares->gap =
@@ -85,16 +85,16 @@ static int pairs_least(const struct problem *problem, struct pairs_solver *solve
     return 0;
 }
 
-static int pairs_water_filling(const struct problem *problem,
+static int solve_water_filling(const struct problem *problem,
                                struct pairs_solver *solver, struct shares *shares,
                                struct error *err)
 {
     const struct programme *p = problem->programme;
     struct problem_demands demands = problem_demands(problem);
-    struct pairs_input pairing = pairing_of(problem);
+    struct pairs_input input = make_input(problem);
     struct pairs_answer answer;
     double *level = arena_array(problem->arena, double, p->job_count);
-    int r = pairs_water_fill(solver, &pairing, needs_of(problem, &demands),
+    int r = pairs_water_fill(solver, &input, job_needs(problem, &demands),
                              PROBLEM_TOLERANCE, shares->x, level, &answer, err);
     if (r < 0)
         return r;
@@ -108,26 +108,26 @@ static int pairs_water_filling(const struct problem *problem,
         }
     shares->iterations = answer.iterations;
     if (p->tidy && leftovers)
-        tidy(problem, solver, &pairing, level, shares);
+        break_ties(problem, solver, &input, level, shares);
     shares->objective = problem_objective(problem, shares->x);
     shares->gap = problem_relative_gap(answer.bound, answer.reached);
     return 0;
 }
 
-static int pairs_largest_sum(const struct problem *problem, struct pairs_solver *solver,
-                             struct shares *shares, struct error *err)
+static int solve_sum(const struct problem *problem, struct pairs_solver *solver,
+                     struct shares *shares, struct error *err)
 {
-    struct pairs_input pairing = pairing_of(problem);
+    struct pairs_input input = make_input(problem);
     const double *floors, *values = problem_values(problem);
     struct pairs_answer answer = { .feasible = false };
     int r = 0;
     if (problem_reachable_floors(problem, &floors))
-        r = pairs_sum(solver, &pairing, values, floors, PROBLEM_TOLERANCE, shares->x,
+        r = pairs_sum(solver, &input, values, floors, PROBLEM_TOLERANCE, shares->x,
                       &answer, err);
     shares->iterations = answer.iterations;
     if (r == 0 && !answer.feasible) {
         problem_drop_floors(problem, shares);
-        r = pairs_sum(solver, &pairing, values, NULL, PROBLEM_TOLERANCE, shares->x,
+        r = pairs_sum(solver, &input, values, NULL, PROBLEM_TOLERANCE, shares->x,
                       &answer, err);
         shares->iterations += answer.iterations;
     }
@@ -146,11 +146,11 @@ int pairs_solve_problem(const struct problem *problem, struct pairs_solver *solv
     case GOAL_MAX_MIN:
     case GOAL_MAKESPAN:
     case GOAL_FINISH_TIME:
-        return pairs_least(problem, solver, shares, err);
+        return solve_level(problem, solver, shares, err);
     case GOAL_WATER_FILLING:
-        return pairs_water_filling(problem, solver, shares, err);
+        return solve_water_filling(problem, solver, shares, err);
     case GOAL_SUM:
-        return pairs_largest_sum(problem, solver, shares, err);
+        return solve_sum(problem, solver, shares, err);
     default:
         return -ENOTSUP;
     }

@@ -8,7 +8,7 @@
  *   a box around them most jobs take the same bid at every price, so they are counted
  *   once and only the others go into the search.  Where the answer lies inside the box
  *   it is the answer, since g is convex; otherwise the box grows.
- * - Equal jobs would be torn at the same prices.  Every worth is moved by a hair (1e-10)
+ * - Equal jobs would be split at the same prices.  Every worth is moved by a hair (1e-10)
  *   of its own, so no two corners coincide.  The hair never enters the proof: shares
  *   and bound are judged by the true values.
  * - Floors that cannot be kept show as prices that rise without end, and g without end
@@ -29,20 +29,25 @@
 #include "base/hash.h"
 #include "solve/sums/descent.h"
 
-#define SMALL 2048       /* jobs; no sample is worth its while below that     */
-#define ONE_IN 8         /* jobs in the sample                                */
-#define BOX_TRIES 6      /* then without                                      */
-#define HAIR 1e-12       /* of each worth                                      */
-#define SPEED_HAIR 1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
-#define HAIR_TRIES 4     /* each hair a hundred times as long as the last   */
-#define FLOOR_SLACK 1e-9 /* floors may be missed by that, if they must        */
-#define NO_LIMIT 1e13    /* times the largest worth: no price is that high    */
-#define DOUBT 1e3        /* times the largest worth: are the floors too high?     */
-#define ROOM 0.02        /* more, where a sample's floors do not fit its part of it */
+#define SMALL 2048         /* jobs; no sample is worth its while below that     */
+#define ONE_IN 8           /* jobs in the sample                                */
+#define BOX_TRIES 6        /* then without                                      */
+#define PERTURBATION 1e-12 /* of each worth                                      */
+#define SPEED_PERTURBATION \
+    1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
+#define PERTURBATION_TRIES 4 /* each hair a hundred times as long as the last   */
+#define FLOOR_SLACK 1e-9     /* floors may be missed by that, if they must        */
+#define NO_LIMIT 1e13        /* times the largest worth: no price is that high    */
+#define DOUBT 1e3            /* times the largest worth: are the floors too high?     */
+#define ROOM 0.02 /* more, where a sample's floors do not fit its part of it */
 #define ROOM_TRIES 3
 #define RATIO_STEPS_MAX 60
 
-enum outcome { FOUND, TOO_HIGH, LOST }; /* TOO_HIGH: the floors cannot be kept */
+enum auction_outcome {
+    FOUND,
+    TOO_HIGH,
+    LOST
+}; /* TOO_HIGH: the floors cannot be kept */
 
 /* Prices and ratio that are nearly right. */
 struct price_guess {
@@ -65,8 +70,8 @@ struct auction_state {
     double ceiling[BID_TYPES_MAX];
     double largest, least; /* worth of one job; sum of all jobs' least worths */
     double price[BID_TYPES_MAX + 1];
-    struct split_bid torn[2 * BID_TYPES_MAX];
-    uint32_t torn_count;
+    struct split_bid split[2 * BID_TYPES_MAX];
+    uint32_t split_count;
     uint32_t steps;
 };
 
@@ -78,36 +83,36 @@ struct auction_verdict {
     double least;       /* any shares have at least that                    */
 };
 
-static double floor_of(const struct auction *auction, uint32_t job)
+static double job_floor(const struct auction *auction, uint32_t job)
 {
     return auction->floor ? auction->floor[job] : 0;
 }
 
-static double worth_of(const struct auction_state *sale, uint32_t job, uint32_t t,
-                       double ratio)
+static double job_worth(const struct auction_state *state, uint32_t job, uint32_t t,
+                        double ratio)
 {
-    const struct auction *a = sale->auction;
-    double value = a->value[(uint64_t)job * a->type_count + sale->type[t]];
-    return value / a->gang[job] - ratio * sale->cost[t];
+    const struct auction *a = state->auction;
+    double value = a->value[(uint64_t)job * a->type_count + state->type[t]];
+    return value / a->gang[job] - ratio * state->cost[t];
 }
 
 /* In -1..1, of its own for every job and type. */
-static double hair_of(uint64_t job, uint64_t type, uint64_t lot)
+static double perturbation_of(uint64_t job, uint64_t type, uint64_t lot)
 {
     uint64_t z = hash_mix((job * 16 + type + 1) * 0x9e3779b97f4a7c15u + lot);
     return (double)(int64_t)z * 0x1p-63;
 }
 
 /* The fastest type may miss the floor by the slack that it is given. */
-static bool set_speed(const struct auction_state *sale, uint32_t job, double slack,
+static bool set_speed(const struct auction_state *state, uint32_t job, double slack,
                       double *ret_speed)
 {
-    const struct auction *a = sale->auction;
+    const struct auction *a = state->auction;
     uint32_t best = 0;
-    for (uint32_t t = 0; t < sale->k; t++) {
-        double rate = a->rate[(uint64_t)job * a->type_count + sale->type[t]];
-        double hair = SPEED_HAIR * fabs(hair_of(job, t, 2));
-        ret_speed[t] = rate / floor_of(a, job) * (1 + slack + hair);
+    for (uint32_t t = 0; t < state->k; t++) {
+        double rate = a->rate[(uint64_t)job * a->type_count + state->type[t]];
+        double perturbation = SPEED_PERTURBATION * fabs(perturbation_of(job, t, 2));
+        ret_speed[t] = rate / job_floor(a, job) * (1 + slack + perturbation);
         best = ret_speed[t] > ret_speed[best] ? t : best;
     }
     if (ret_speed[best] < 1 && ret_speed[best] >= 1 - FLOOR_SLACK)
@@ -116,76 +121,78 @@ static bool set_speed(const struct auction_state *sale, uint32_t job, double sla
 }
 
 /* False when a job cannot keep its floor even alone. */
-static bool set_speeds(struct auction_state *sale, double slack)
+static bool set_speeds(struct auction_state *state, double slack)
 {
-    struct bidders *bidders = &sale->bidders;
+    struct bidders *bidders = &state->bidders;
     for (uint32_t b = bidders->free_count; b < bidders->count; b++)
-        if (!set_speed(sale, sale->job[b], slack,
-                       bidders->speed + (uint64_t)(b - bidders->free_count) * sale->k))
+        if (!set_speed(state, state->job[b], slack,
+                       bidders->speed + (uint64_t)(b - bidders->free_count) * state->k))
             return false;
     return true;
 }
 
-static void set_worths(struct auction_state *sale, double ratio, double hair)
+static void set_worths(struct auction_state *state, double ratio, double perturbation)
 {
-    struct bidders *bidders = &sale->bidders;
+    struct bidders *bidders = &state->bidders;
     double highest[BID_TYPES_MAX] = { 0 };
     double largest = 0;
-    sale->least = 0;
+    state->least = 0;
     for (uint32_t b = 0; b < bidders->count; b++) {
-        double *worth = bidders->worth + (uint64_t)b * sale->k;
+        double *worth = bidders->worth + (uint64_t)b * state->k;
         double most = 0;
         double least = 0;
-        for (uint32_t t = 0; t < sale->k; t++) {
-            worth[t] = worth_of(sale, sale->job[b], t, ratio);
+        for (uint32_t t = 0; t < state->k; t++) {
+            worth[t] = job_worth(state, state->job[b], t, ratio);
             most = fmax(most, fabs(worth[t]));
             least = fmin(least, worth[t]);
         }
-        sale->least += bidders->gang[b] * least;
-        for (uint32_t t = 0; t < sale->k; t++) {
-            worth[t] *= 1 + hair * hair_of(sale->job[b], t, (uint64_t)(hair * 1e15));
+        state->least += bidders->gang[b] * least;
+        for (uint32_t t = 0; t < state->k; t++) {
+            worth[t] *=
+                1 + perturbation * perturbation_of(state->job[b], t,
+                                                   (uint64_t)(perturbation * 1e15));
             highest[t] = fmax(highest[t], worth[t]);
         }
         largest = fmax(largest, most);
     }
-    sale->largest = largest > 0 ? largest : 1;
-    sale->least -= 1e-6 * fabs(sale->least) + 1e-6 * sale->largest;
-    for (uint32_t t = 0; t < sale->k; t++) {
-        sale->ceiling[t] = highest[t] + 0.1 * largest + 1e-300; /* nobody pays that */
+    state->largest = largest > 0 ? largest : 1;
+    state->least -= 1e-6 * fabs(state->least) + 1e-6 * state->largest;
+    for (uint32_t t = 0; t < state->k; t++) {
+        state->ceiling[t] = highest[t] + 0.1 * largest + 1e-300; /* nobody pays that */
         if (bidders->count > bidders->free_count)
-            sale->ceiling[t] = NO_LIMIT * sale->largest;
+            state->ceiling[t] = NO_LIMIT * state->largest;
     }
 }
 
 /* Leave out types without capacity; sort jobs with floors to the end. */
-static void sale_open(struct auction_state *sale, const struct auction *auction,
-                      struct arena *arena)
+static void auction_open(struct auction_state *state, const struct auction *auction,
+                         struct arena *arena)
 {
-    *sale = (struct auction_state){ .auction = auction, .arena = arena };
+    *state = (struct auction_state){ .auction = auction, .arena = arena };
     for (uint32_t t = 0; t < auction->type_count; t++) {
         if (auction->capacity[t] <= 0)
             continue;
-        sale->cost[sale->k] = auction->cost ? auction->cost[t] : 0;
-        sale->capacity[sale->k] = auction->capacity[t];
-        sale->type[sale->k++] = t;
+        state->cost[state->k] = auction->cost ? auction->cost[t] : 0;
+        state->capacity[state->k] = auction->capacity[t];
+        state->type[state->k++] = t;
     }
     uint32_t n = auction->job_count;
-    struct bidders *bidders = &sale->bidders;
-    sale->job = arena_array(arena, uint32_t, n + 1);
+    struct bidders *bidders = &state->bidders;
+    state->job = arena_array(arena, uint32_t, n + 1);
     for (uint32_t job = 0; job < n; job++)
-        if (floor_of(auction, job) <= 0)
-            sale->job[bidders->count++] = job;
+        if (job_floor(auction, job) <= 0)
+            state->job[bidders->count++] = job;
     bidders->free_count = bidders->count;
     for (uint32_t job = 0; job < n; job++)
-        if (floor_of(auction, job) > 0)
-            sale->job[bidders->count++] = job;
-    bidders->type_count = sale->k;
-    bidders->worth = arena_array(arena, double, (uint64_t)n * sale->k + 1);
+        if (job_floor(auction, job) > 0)
+            state->job[bidders->count++] = job;
+    bidders->type_count = state->k;
+    bidders->worth = arena_array(arena, double, (uint64_t)n * state->k + 1);
     bidders->speed = arena_array(
-        arena, double, (uint64_t)(bidders->count - bidders->free_count) * sale->k + 1);
+        arena, double, (uint64_t)(bidders->count - bidders->free_count) * state->k + 1);
     bidders->gang = arena_array(arena, double, n + 1);
     for (uint32_t b = 0; b < n; b++)
-        bidders->gang[b] = auction->gang[sale->job[b]];
+        bidders->gang[b] = auction->gang[state->job[b]];
 }
 
 /* ---- a box of prices ------------------------------------------------------------- */
@@ -223,8 +230,7 @@ static bool is_settled(const struct bidders *bidders, uint32_t bidder, struct bi
     return true;
 }
 
-static void bidders_copy(const struct bidders *from, uint32_t bidder,
-                         struct bidders *to)
+static void copy_bidder(const struct bidders *from, uint32_t bidder, struct bidders *to)
 {
     uint32_t k = from->type_count;
     memcpy(to->worth + (uint64_t)to->count * k, bidders_worth(from, bidder),
@@ -238,9 +244,9 @@ static void bidders_copy(const struct bidders *from, uint32_t bidder,
 }
 
 /* Those who may take one bid or another in the box; what the others take is theirs. */
-static void bidders_narrow(const struct bidders *all, const struct descent *d,
-                           struct arena *arena, struct bidders *ret_open,
-                           uint32_t *ret_bidder, double *ret_taken)
+static void select_open_bidders(const struct bidders *all, const struct descent *d,
+                                struct arena *arena, struct bidders *ret_open,
+                                uint32_t *ret_bidder, double *ret_taken)
 {
     uint32_t k = all->type_count;
     double low[BID_TYPES_MAX + 1] = { 0 }, high[BID_TYPES_MAX + 1] = { 0 };
@@ -258,129 +264,129 @@ static void bidders_narrow(const struct bidders *all, const struct descent *d,
             continue;
         }
         ret_bidder[ret_open->count] = b;
-        bidders_copy(all, b, ret_open);
+        copy_bidder(all, b, ret_open);
     }
 }
 
 /* ---- prices ---------------------------------------------------------------------- */
 
-static void sale_note(struct auction_state *sale, const struct descent *d,
-                      const uint32_t *bidder)
+static void note_prices(struct auction_state *state, const struct descent *d,
+                        const uint32_t *bidder)
 {
-    memcpy(sale->price, d->price, sizeof sale->price);
-    sale->torn_count = d->torn_count;
-    for (uint32_t i = 0; i < d->torn_count; i++) {
-        sale->torn[i] = d->torn[i];
+    memcpy(state->price, d->price, sizeof state->price);
+    state->split_count = d->split_count;
+    for (uint32_t i = 0; i < d->split_count; i++) {
+        state->split[i] = d->split[i];
         if (bidder)
-            sale->torn[i].bidder = bidder[d->torn[i].bidder];
+            state->split[i].bidder = bidder[d->split[i].bidder];
     }
 }
 
 /* With all jobs, at any price. */
-static enum outcome search_all(struct auction_state *sale)
+static enum auction_outcome search_all(struct auction_state *state)
 {
-    struct descent d = { .bidders = &sale->bidders };
-    memcpy(d.capacity, sale->capacity, sizeof d.capacity);
-    memcpy(d.high, sale->ceiling, sizeof d.high);
-    memcpy(d.price, sale->price, sizeof d.price);
-    d.doubt = DOUBT * sale->largest;
-    d.hopeless = sale->least;
-    enum descent_end end = descent_run(&d, sale->arena);
-    sale->steps += d.steps;
-    sale_note(sale, &d, NULL);
-    if (end == DESCENT_HOPELESS)
+    struct descent d = { .bidders = &state->bidders };
+    memcpy(d.capacity, state->capacity, sizeof d.capacity);
+    memcpy(d.high, state->ceiling, sizeof d.high);
+    memcpy(d.price, state->price, sizeof d.price);
+    d.check_price = DOUBT * state->largest;
+    d.infeasible_below = state->least;
+    enum descent_end end = descent_run(&d, state->arena);
+    state->steps += d.steps;
+    note_prices(state, &d, NULL);
+    if (end == DESCENT_INFEASIBLE)
         return TOO_HIGH;
     if (end == DESCENT_LOST)
         return LOST;
-    for (uint32_t t = 0; t < sale->k; t++)
-        if (sale->bidders.count > sale->bidders.free_count &&
-            d.price[t] >= sale->ceiling[t])
+    for (uint32_t t = 0; t < state->k; t++)
+        if (state->bidders.count > state->bidders.free_count &&
+            d.price[t] >= state->ceiling[t])
             return TOO_HIGH;
     return FOUND;
 }
 
 /* A box around the price; prices near 0 get one as wide as the others have. */
-static void set_box(const struct auction_state *sale, double width, struct descent *d)
+static void set_box(const struct auction_state *state, double width, struct descent *d)
 {
     double mean = 0;
-    for (uint32_t t = 0; t < sale->k; t++)
-        mean += sale->price[t] / sale->k;
-    for (uint32_t t = 0; t < sale->k; t++) {
-        double half = width * (sale->price[t] + 0.2 * mean);
+    for (uint32_t t = 0; t < state->k; t++)
+        mean += state->price[t] / state->k;
+    for (uint32_t t = 0; t < state->k; t++) {
+        double half = width * (state->price[t] + 0.2 * mean);
         if (mean == 0)
-            half = width * sale->ceiling[t];
-        d->price[t] = sale->price[t];
-        d->low[t] = fmax(sale->price[t] - half, 0);
-        d->high[t] = fmin(sale->price[t] + half, sale->ceiling[t]);
+            half = width * state->ceiling[t];
+        d->price[t] = state->price[t];
+        d->low[t] = fmax(state->price[t] - half, 0);
+        d->high[t] = fmin(state->price[t] + half, state->ceiling[t]);
     }
 }
 
-static bool is_inside(const struct auction_state *sale, const struct descent *d)
+static bool is_inside(const struct auction_state *state, const struct descent *d)
 {
-    for (uint32_t t = 0; t < sale->k; t++)
+    for (uint32_t t = 0; t < state->k; t++)
         if ((d->price[t] <= d->low[t] && d->low[t] > 0) ||
-            (d->price[t] >= d->high[t] && d->high[t] < sale->ceiling[t]))
+            (d->price[t] >= d->high[t] && d->high[t] < state->ceiling[t]))
             return false;
     return true;
 }
 
 /* In boxes that grow, beginning at the sale's prices; then without. */
-static enum outcome search_near(struct auction_state *sale, double width)
+static enum auction_outcome search_near(struct auction_state *state, double width)
 {
-    uint32_t *bidder = arena_array(sale->arena, uint32_t, sale->bidders.count + 1);
+    uint32_t *bidder = arena_array(state->arena, uint32_t, state->bidders.count + 1);
     for (uint32_t i = 0; i < BOX_TRIES; i++, width *= 2) {
         struct bidders open;
         struct descent d = { .bidders = &open };
         double taken[BID_TYPES_MAX + 1] = { 0 };
-        set_box(sale, width, &d);
-        bidders_narrow(&sale->bidders, &d, sale->arena, &open, bidder, taken);
-        for (uint32_t t = 0; t < sale->k; t++)
-            d.capacity[t] = sale->capacity[t] - taken[t];
-        d.doubt = INFINITY;
-        enum descent_end end = descent_run(&d, sale->arena);
-        sale->steps += d.steps;
+        set_box(state, width, &d);
+        select_open_bidders(&state->bidders, &d, state->arena, &open, bidder, taken);
+        for (uint32_t t = 0; t < state->k; t++)
+            d.capacity[t] = state->capacity[t] - taken[t];
+        d.check_price = INFINITY;
+        enum descent_end end = descent_run(&d, state->arena);
+        state->steps += d.steps;
         if (end == DESCENT_LOST)
             return LOST;
-        sale_note(sale, &d, bidder);
-        if (is_inside(sale, &d))
+        note_prices(state, &d, bidder);
+        if (is_inside(state, &d))
             return FOUND;
     }
-    return search_all(sale);
+    return search_all(state);
 }
 
 /* ---- the judge ------------------------------------------------------------------- */
 
 /* Add a bid to a job's shares. */
-static void share_add(const struct auction_state *sale, uint32_t bidder, struct bid bid,
-                      double times, double *x)
+static void add_share(const struct auction_state *state, uint32_t bidder,
+                      struct bid bid, double times, double *x)
 {
-    double part = bid_part(bidders_speed(&sale->bidders, bidder), bid, sale->k);
-    if (bid.high < sale->k)
-        x[sale->type[bid.high]] += times * part;
-    if (bid.low < sale->k)
-        x[sale->type[bid.low]] += times * (1 - part);
+    double part = bid_part(bidders_speed(&state->bidders, bidder), bid, state->k);
+    if (bid.high < state->k)
+        x[state->type[bid.high]] += times * part;
+    if (bid.low < state->k)
+        x[state->type[bid.low]] += times * (1 - part);
 }
 
-static void write_shares(const struct auction_state *sale, double *ret_x)
+static void write_shares(const struct auction_state *state, double *ret_x)
 {
-    const struct auction *a = sale->auction;
+    const struct auction *a = state->auction;
     memset(ret_x, 0, (uint64_t)a->job_count * a->type_count * sizeof *ret_x);
-    for (uint32_t b = 0; b < sale->bidders.count; b++)
-        share_add(sale, b, bidders_bid(&sale->bidders, b, sale->price), 1,
-                  ret_x + (uint64_t)sale->job[b] * a->type_count);
-    for (uint32_t i = 0; i < sale->torn_count; i++) {
-        const struct split_bid *torn = &sale->torn[i];
-        double *x = ret_x + (uint64_t)sale->job[torn->bidder] * a->type_count;
-        if (i == 0 || sale->torn[i - 1].bidder != torn->bidder)
+    for (uint32_t b = 0; b < state->bidders.count; b++)
+        add_share(state, b, bidders_bid(&state->bidders, b, state->price), 1,
+                  ret_x + (uint64_t)state->job[b] * a->type_count);
+    for (uint32_t i = 0; i < state->split_count; i++) {
+        const struct split_bid *split = &state->split[i];
+        double *x = ret_x + (uint64_t)state->job[split->bidder] * a->type_count;
+        if (i == 0 || state->split[i - 1].bidder != split->bidder)
             memset(x, 0, a->type_count * sizeof *x);
-        share_add(sale, torn->bidder, torn->bid, torn->part, x);
+        add_share(state, split->bidder, split->bid, split->part, x);
     }
 }
 
 /* Rounding may leave a type a little over; false where it is more than that. */
-static bool fit(const struct auction_state *sale, double *x)
+static bool fit_capacities(const struct auction_state *state, double *x)
 {
-    const struct auction *a = sale->auction;
+    const struct auction *a = state->auction;
     double usage[BID_TYPES_MAX] = { 0 };
     for (uint32_t job = 0; job < a->job_count; job++)
         for (uint32_t t = 0; t < a->type_count; t++)
@@ -397,42 +403,42 @@ static bool fit(const struct auction_state *sale, double *x)
 }
 
 /* The true net worth of a job's best bid, and its least worth. */
-static double best_net(const struct auction_state *sale, uint32_t bidder, double ratio,
+static double best_net(const struct auction_state *state, uint32_t bidder, double ratio,
                        double *ret_least)
 {
     double net[BID_TYPES_MAX + 1];
-    uint32_t k = sale->k;
+    uint32_t k = state->k;
     double least = 0;
     for (uint32_t t = 0; t < k; t++) {
-        net[t] = worth_of(sale, sale->job[bidder], t, ratio);
+        net[t] = job_worth(state, state->job[bidder], t, ratio);
         least = fmin(least, net[t]);
     }
     *ret_least = least;
-    const double *speed = bidders_speed(&sale->bidders, bidder);
-    struct bid bid =
-        speed ? bid_floored(net, speed, sale->price, k) : bid_free(net, sale->price, k);
+    const double *speed = bidders_speed(&state->bidders, bidder);
+    struct bid bid = speed ? bid_floored(net, speed, state->price, k)
+                           : bid_free(net, state->price, k);
     double part = bid_part(speed, bid, k);
-    return part * (bid_at(net, bid.high, k) - sale->price[bid.high]) +
-           (1 - part) * (bid_at(net, bid.low, k) - sale->price[bid.low]);
+    return part * (bid_at(net, bid.high, k) - state->price[bid.high]) +
+           (1 - part) * (bid_at(net, bid.low, k) - state->price[bid.low]);
 }
 
-static void judge_bound(const struct auction_state *sale, double ratio,
+static void judge_bound(const struct auction_state *state, double ratio,
                         struct auction_verdict *verdict)
 {
-    for (uint32_t t = 0; t < sale->k; t++)
-        verdict->bound += sale->price[t] * sale->capacity[t];
-    for (uint32_t b = 0; b < sale->bidders.count; b++) {
+    for (uint32_t t = 0; t < state->k; t++)
+        verdict->bound += state->price[t] * state->capacity[t];
+    for (uint32_t b = 0; b < state->bidders.count; b++) {
         double least;
-        double gang = sale->bidders.gang[b];
-        verdict->bound += gang * best_net(sale, b, ratio, &least);
+        double gang = state->bidders.gang[b];
+        verdict->bound += gang * best_net(state, b, ratio, &least);
         verdict->least += gang * least;
     }
 }
 
-static void judge_shares(const struct auction_state *sale, double ratio,
+static void judge_shares(const struct auction_state *state, double ratio,
                          const double *x, struct auction_verdict *verdict)
 {
-    const struct auction *a = sale->auction;
+    const struct auction *a = state->auction;
     for (uint32_t job = 0; job < a->job_count; job++) {
         double value = 0;
         double cost = 0;
@@ -453,38 +459,40 @@ static void judge_shares(const struct auction_state *sale, double ratio,
  * Prices, shares and their proof for "values less ratio times cost".  TOO_HIGH only
  * where it is proven that the floors cannot be kept.
  */
-static enum outcome sum_once(struct auction_state *sale,
-                             const struct price_guess *guess, double ratio, double hair,
-                             double *ret_x, struct auction_verdict *ret_verdict)
+static enum auction_outcome try_sum(struct auction_state *state,
+                                    const struct price_guess *guess, double ratio,
+                                    double perturbation, double *ret_x,
+                                    struct auction_verdict *ret_verdict)
 {
     *ret_verdict = (struct auction_verdict){ 0 };
-    set_worths(sale, ratio, hair);
-    memset(sale->price, 0, sizeof sale->price);
+    set_worths(state, ratio, perturbation);
+    memset(state->price, 0, sizeof state->price);
     if (guess->known)
-        memcpy(sale->price, guess->price, sizeof guess->price);
-    bool many = sale->bidders.count > SMALL;
-    enum outcome outcome =
-        many && guess->known ? search_near(sale, guess->width) : search_all(sale);
+        memcpy(state->price, guess->price, sizeof guess->price);
+    bool many = state->bidders.count > SMALL;
+    enum auction_outcome outcome =
+        many && guess->known ? search_near(state, guess->width) : search_all(state);
     if (outcome == LOST)
         return LOST;
-    judge_bound(sale, ratio, ret_verdict);
+    judge_bound(state, ratio, ret_verdict);
     if (outcome == TOO_HIGH)
         return ret_verdict->bound < ret_verdict->least ? TOO_HIGH : LOST;
-    write_shares(sale, ret_x);
-    if (!fit(sale, ret_x))
+    write_shares(state, ret_x);
+    if (!fit_capacities(state, ret_x))
         return LOST;
-    judge_shares(sale, ratio, ret_x, ret_verdict);
+    judge_shares(state, ratio, ret_x, ret_verdict);
     return FOUND;
 }
 
-static enum outcome sum_solve(struct auction_state *sale,
-                              const struct price_guess *guess, double ratio,
-                              double tolerance, double *ret_x,
-                              struct auction_verdict *ret_verdict)
+static enum auction_outcome solve_sum(struct auction_state *state,
+                                      const struct price_guess *guess, double ratio,
+                                      double tolerance, double *ret_x,
+                                      struct auction_verdict *ret_verdict)
 {
-    double hair = HAIR;
-    for (uint32_t i = 0; i < HAIR_TRIES; i++, hair *= 100) {
-        enum outcome outcome = sum_once(sale, guess, ratio, hair, ret_x, ret_verdict);
+    double perturbation = PERTURBATION;
+    for (uint32_t i = 0; i < PERTURBATION_TRIES; i++, perturbation *= 100) {
+        enum auction_outcome outcome =
+            try_sum(state, guess, ratio, perturbation, ret_x, ret_verdict);
         if (outcome == TOO_HIGH)
             return TOO_HIGH;
         double reached = ret_verdict->value - ratio * ret_verdict->cost;
@@ -499,30 +507,30 @@ static enum outcome sum_solve(struct auction_state *sale,
 /* ---- a ratio of two sums --------------------------------------------------------- */
 
 /* The least that keeping all floors can cost, were there room for it. */
-static double least_cost(const struct auction_state *sale)
+static double least_cost(const struct auction_state *state)
 {
     static const double nothing[BID_TYPES_MAX];
-    const struct bidders *bidders = &sale->bidders;
+    const struct bidders *bidders = &state->bidders;
     double price[BID_TYPES_MAX + 1] = { 0 };
     double sum = 0;
-    memcpy(price, sale->cost, sale->k * sizeof *price);
+    memcpy(price, state->cost, state->k * sizeof *price);
     for (uint32_t b = bidders->free_count; b < bidders->count; b++) {
         const double *speed = bidders_speed(bidders, b);
-        struct bid bid = bid_floored(nothing, speed, price, sale->k);
+        struct bid bid = bid_floored(nothing, speed, price, state->k);
         sum += bidders->gang[b] * bidders_dot(bidders, b, bid, price);
     }
     return sum;
 }
 
 /* The best ratio of one job on one type: nothing does better where there are no floors. */
-static double best_alone(const struct auction_state *sale)
+static double best_alone(const struct auction_state *state)
 {
     double best = 0;
-    for (uint32_t b = 0; b < sale->bidders.count; b++)
-        for (uint32_t t = 0; t < sale->k; t++) {
-            double worth = worth_of(sale, sale->job[b], t, 0);
-            if (worth > 0 && worth > best * sale->cost[t])
-                best = sale->cost[t] > 0 ? worth / sale->cost[t] : INFINITY;
+    for (uint32_t b = 0; b < state->bidders.count; b++)
+        for (uint32_t t = 0; t < state->k; t++) {
+            double worth = job_worth(state, state->job[b], t, 0);
+            if (worth > 0 && worth > best * state->cost[t])
+                best = state->cost[t] > 0 ? worth / state->cost[t] : INFINITY;
         }
     return best;
 }
@@ -535,39 +543,41 @@ static double ratio_of(const struct auction_verdict *verdict)
 }
 
 /* Without floors: of those who reach the best ratio, as many as there is room for. */
-static enum outcome ratio_free(struct auction_state *sale, double tolerance,
-                               double *ret_x, struct auction_answer *ret_answer)
+static enum auction_outcome solve_free_ratio(struct auction_state *state,
+                                             double tolerance, double *ret_x,
+                                             struct auction_answer *ret_answer)
 {
     struct auction_verdict verdict;
-    double best = best_alone(sale);
+    double best = best_alone(state);
     double charged = best * (1 - FLOOR_SLACK);
     if (isinf(best)) { /* something costs nothing: only that */
         charged = 0;
-        for (uint32_t b = 0; b < sale->bidders.count; b++)
-            for (uint32_t t = 0; t < sale->k; t++)
-                if (sale->cost[t] > 0)
-                    charged = fmax(charged,
-                                   worth_of(sale, sale->job[b], t, 0) / sale->cost[t]);
+        for (uint32_t b = 0; b < state->bidders.count; b++)
+            for (uint32_t t = 0; t < state->k; t++)
+                if (state->cost[t] > 0)
+                    charged = fmax(charged, job_worth(state, state->job[b], t, 0) /
+                                                state->cost[t]);
         charged *= 2;
     }
-    enum outcome outcome = sum_solve(sale, &(struct price_guess){ 0 }, charged,
-                                     tolerance, ret_x, &verdict);
+    enum auction_outcome outcome = solve_sum(state, &(struct price_guess){ 0 }, charged,
+                                             tolerance, ret_x, &verdict);
     ret_answer->objective = ratio_of(&verdict);
     ret_answer->bound = best;
     return outcome;
 }
 
-static enum outcome ratio_solve(struct auction_state *sale, struct price_guess *guess,
-                                double tolerance, double *ret_x,
-                                struct auction_answer *ret_answer)
+static enum auction_outcome solve_ratio(struct auction_state *state,
+                                        struct price_guess *guess, double tolerance,
+                                        double *ret_x,
+                                        struct auction_answer *ret_answer)
 {
-    if (sale->bidders.free_count == sale->bidders.count)
-        return ratio_free(sale, tolerance, ret_x, ret_answer);
-    double least = least_cost(sale);
+    if (state->bidders.free_count == state->bidders.count)
+        return solve_free_ratio(state, tolerance, ret_x, ret_answer);
+    double least = least_cost(state);
     for (uint32_t i = 0; i < RATIO_STEPS_MAX; i++) {
         struct auction_verdict verdict;
-        enum outcome outcome =
-            sum_solve(sale, guess, guess->ratio, tolerance, ret_x, &verdict);
+        enum auction_outcome outcome =
+            solve_sum(state, guess, guess->ratio, tolerance, ret_x, &verdict);
         if (outcome != FOUND)
             return outcome;
         double reached = ratio_of(&verdict);
@@ -585,21 +595,22 @@ static enum outcome ratio_solve(struct auction_state *sale, struct price_guess *
         guess->ratio = reached;
         guess->known = true;
         guess->width = i == 0 ? 0.2 : 0.02;
-        memcpy(guess->price, sale->price, sizeof guess->price);
+        memcpy(guess->price, state->price, sizeof guess->price);
     }
     return LOST;
 }
 
 /* ---- all of it ------------------------------------------------------------------- */
 
-static enum outcome run(const struct auction *auction, struct arena *arena,
-                        double slack, double tolerance, double *ret_x,
-                        struct auction_answer *ret_answer,
-                        struct price_guess *ret_guess);
+static enum auction_outcome run_auction(const struct auction *auction,
+                                        struct arena *arena, double slack,
+                                        double tolerance, double *ret_x,
+                                        struct auction_answer *ret_answer,
+                                        struct price_guess *ret_guess);
 
 /* One job of every few, and as much of the capacity as is theirs. */
-static void sample(const struct auction *all, struct arena *arena, double *capacity,
-                   struct auction *ret_some)
+static void draw_sample(const struct auction *all, struct arena *arena,
+                        double *capacity, struct auction *ret_some)
 {
     uint32_t k = all->type_count;
     uint32_t n = all->job_count / ONE_IN;
@@ -611,7 +622,7 @@ static void sample(const struct auction *all, struct arena *arena, double *capac
     for (uint32_t job = 0; job < all->job_count; job++)
         sum += all->gang[job];
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t skip = (uint32_t)(fabs(hair_of(i, 0, 1)) * ONE_IN);
+        uint32_t skip = (uint32_t)(fabs(perturbation_of(i, 0, 1)) * ONE_IN);
         uint32_t job = i * ONE_IN + (skip < ONE_IN ? skip : 0);
         gang[i] = all->gang[job];
         theirs += gang[i];
@@ -636,61 +647,64 @@ static void sample(const struct auction *all, struct arena *arena, double *capac
 }
 
 /* Where floors take all the room, those of a sample may need a little more. */
-static void guess_from_some(const struct auction *auction, struct arena *arena,
-                            double slack, struct price_guess *ret_guess)
+static void guess_from_sample(const struct auction *auction, struct arena *arena,
+                              double slack, struct price_guess *ret_guess)
 {
-    struct auction some;
+    struct auction sample;
     struct price_guess guess = { 0 };
     double *capacity = arena_array(arena, double, auction->type_count);
-    sample(auction, arena, capacity, &some);
-    double *x = arena_array(arena, double, (uint64_t)some.job_count *some.type_count);
+    draw_sample(auction, arena, capacity, &sample);
+    double *x =
+        arena_array(arena, double, (uint64_t)sample.job_count *sample.type_count);
     for (uint32_t i = 0; i <= ROOM_TRIES; i++) {
         struct auction_answer answer = { 0 };
-        enum outcome outcome = run(&some, arena, slack, 1e-3, x, &answer, &guess);
+        enum auction_outcome outcome =
+            run_auction(&sample, arena, slack, 1e-3, x, &answer, &guess);
         if (outcome != TOO_HIGH) {
             *ret_guess = guess;
             ret_guess->known = outcome == FOUND;
-            ret_guess->width = (i == 0 ? 4 : 8) / sqrt(some.job_count);
+            ret_guess->width = (i == 0 ? 4 : 8) / sqrt(sample.job_count);
             return;
         }
-        for (uint32_t t = 0; t < some.type_count; t++)
+        for (uint32_t t = 0; t < sample.type_count; t++)
             capacity[t] *= 1 + ROOM;
     }
 }
 
-static enum outcome run(const struct auction *auction, struct arena *arena,
-                        double slack, double tolerance, double *ret_x,
-                        struct auction_answer *ret_answer,
-                        struct price_guess *ret_guess)
+static enum auction_outcome run_auction(const struct auction *auction,
+                                        struct arena *arena, double slack,
+                                        double tolerance, double *ret_x,
+                                        struct auction_answer *ret_answer,
+                                        struct price_guess *ret_guess)
 {
-    struct auction_state sale;
+    struct auction_state state;
     struct auction_verdict verdict;
     struct price_guess guess = { 0 };
-    sale_open(&sale, auction, arena);
-    if (!set_speeds(&sale, slack))
+    auction_open(&state, auction, arena);
+    if (!set_speeds(&state, slack))
         return TOO_HIGH;
-    bool has_floors = sale.bidders.count > sale.bidders.free_count;
+    bool has_floors = state.bidders.count > state.bidders.free_count;
     if (auction->job_count > SMALL && (has_floors || !auction->cost))
-        guess_from_some(auction, arena, slack, &guess);
-    enum outcome outcome;
+        guess_from_sample(auction, arena, slack, &guess);
+    enum auction_outcome outcome;
     if (auction->cost) {
-        outcome = ratio_solve(&sale, &guess, tolerance, ret_x, ret_answer);
+        outcome = solve_ratio(&state, &guess, tolerance, ret_x, ret_answer);
     } else {
-        outcome = sum_solve(&sale, &guess, 0, tolerance, ret_x, &verdict);
+        outcome = solve_sum(&state, &guess, 0, tolerance, ret_x, &verdict);
         ret_answer->objective = verdict.value;
         ret_answer->bound = fmax(verdict.bound, verdict.value);
     }
-    ret_answer->passes += sale.steps;
+    ret_answer->passes += state.steps;
     *ret_guess = (struct price_guess){ .ratio = guess.ratio };
-    memcpy(ret_guess->price, sale.price, sizeof ret_guess->price);
-    for (uint32_t t = 0; t < sale.k; t++)
-        ret_answer->price[sale.type[t]] = sale.price[t];
+    memcpy(ret_guess->price, state.price, sizeof ret_guess->price);
+    for (uint32_t t = 0; t < state.k; t++)
+        ret_answer->price[state.type[t]] = state.price[t];
     return outcome;
 }
 
 static int check_job(const struct auction *a, uint32_t job, struct error *err)
 {
-    double floor = floor_of(a, job);
+    double floor = job_floor(a, job);
     if (!(a->gang[job] > 0) || !isfinite(a->gang[job]))
         return error_set(err, -EINVAL, "job %u: its gang is %g, want more than 0", job,
                          a->gang[job]);
@@ -710,7 +724,7 @@ static int check_job(const struct auction *a, uint32_t job, struct error *err)
     return 0;
 }
 
-static int check(const struct auction *a, struct error *err)
+static int check_auction(const struct auction *a, struct error *err)
 {
     if (a->type_count == 0 || a->type_count > BID_TYPES_MAX)
         return error_set(err, -EINVAL, "%u types, want 1 to %d", a->type_count,
@@ -733,19 +747,19 @@ static int check(const struct auction *a, struct error *err)
 int auction_solve(const struct auction *auction, double tolerance, double *ret_x,
                   struct auction_answer *ret_answer, struct error *err)
 {
-    int r = check(auction, err);
+    int r = check_auction(auction, err);
     if (r < 0)
         return r;
     struct arena arena;
     struct price_guess guess;
     arena_init(&arena, (size_t)auction->job_count * auction->type_count * 64);
     *ret_answer = (struct auction_answer){ 0 };
-    enum outcome outcome =
-        run(auction, &arena, 0, tolerance, ret_x, ret_answer, &guess);
+    enum auction_outcome outcome =
+        run_auction(auction, &arena, 0, tolerance, ret_x, ret_answer, &guess);
     if (outcome != FOUND && auction->floor) {
         bool proven = outcome == TOO_HIGH;
-        outcome =
-            run(auction, &arena, FLOOR_SLACK, tolerance, ret_x, ret_answer, &guess);
+        outcome = run_auction(auction, &arena, FLOOR_SLACK, tolerance, ret_x,
+                              ret_answer, &guess);
         if (outcome == LOST && proven)
             outcome = TOO_HIGH; /* without the slack they cannot be kept */
     }

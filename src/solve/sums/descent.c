@@ -3,9 +3,9 @@
  *
  * A corner is the meeting of as many planes as there are types.  Each is a row: either
  * the price of one type stands where it is (at a bound of the box, or where the search
- * began), or one bidder is torn between its home bid and another one, which is a linear
+ * began), or one bidder is split between its home bid and another one, which is a linear
  * equation in the prices.  With N the rows' normals, the gradient of g at the corner, all
- * torn bidders at home, is a combination of the rows:
+ * split bidders at home, is a combination of the rows:
  *
  *     capacity - usage = sum_i y_i n_i
  *
@@ -27,10 +27,10 @@
 #define PART_SLACK 1e-11  /* of a bidder's time: less is rounding */
 #define WALL 1e30         /* a rise that cannot be passed */
 
-struct row {
-    bool stands;     /* a price that stands; otherwise a bidder that is torn */
+struct active_row {
+    bool is_price;   /* a price that stands; otherwise a bidder that is split */
     uint32_t type;   /* that stands                                          */
-    uint32_t bidder; /* that is torn                                         */
+    uint32_t bidder; /* that is split                                         */
     struct bid home, other;
     double normal[BID_TYPES_MAX]; /* its largest entry is 1 or -1                  */
     double is;                    /* normal . price                                */
@@ -44,41 +44,43 @@ struct breakpoint {
     double near_slope, far_slope; /* of g by this bidder, at the two */
 };
 
-struct walk {
+struct descent_walk {
     struct descent *descent;
     const struct bidders *bidders;
     uint32_t k;
-    struct row rows[BID_TYPES_MAX];
+    struct active_row rows[BID_TYPES_MAX];
     double inverse[BID_TYPES_MAX][BID_TYPES_MAX]; /* of the normals as rows */
-    double gradient[BID_TYPES_MAX];               /* torn bidders at home   */
+    double gradient[BID_TYPES_MAX];               /* split bidders at home   */
     double pull[BID_TYPES_MAX];                   /* y                      */
     double heading[BID_TYPES_MAX + 1];            /* the edge               */
     double stride;                                /* its largest entry      */
     double rounding;                              /* of sums over bidders, in GPUs */
-    struct breakpoint *wavering;
+    struct breakpoint *breakpoints;
     struct bid *mid; /* [wavering]: what it takes at a cut, and the slope of that */
     double *mid_slope;
     struct bid *now; /* [bidder]: what it takes at the corner */
-    uint8_t *torn;   /* [bidder]: enum tearing                */
+    uint8_t *split;  /* [bidder]: enum tearing                */
 };
 
-enum tearing { WHOLE, TORN };
+enum split_state { WHOLE, SPLIT };
 
-static void row_stand(struct walk *walk, struct row *row, uint32_t type, double price)
+static void fix_price(struct descent_walk *walk, struct active_row *row, uint32_t type,
+                      double price)
 {
-    *row = (struct row){ .stands = true, .type = type, .is = price, .size = 1 };
+    *row =
+        (struct active_row){ .is_price = true, .type = type, .is = price, .size = 1 };
     row->normal[type] = 1;
 }
 
 /* Torn between home and other: both have the same net worth. */
-static void row_tear(struct walk *walk, struct row *row, uint32_t bidder,
-                     struct bid home, struct bid other)
+static void split_bidder(struct descent_walk *walk, struct active_row *row,
+                         uint32_t bidder, struct bid home, struct bid other)
 {
     static const double zero[BID_TYPES_MAX + 1];
     const struct bidders *bidders = walk->bidders;
     double parts[BID_TYPES_MAX + 1] = { 0 };
     double gang = bidders->gang[bidder];
-    *row = (struct row){ .bidder = bidder, .home = home, .other = other };
+    *row = (struct active_row){ .bidder = bidder, .home = home, .other = other };
     bidders_take(bidders, bidder, other, 1 / gang, parts);
     bidders_take(bidders, bidder, home, -1 / gang, parts);
     row->is = bidders_net(bidders, bidder, other, zero) -
@@ -93,7 +95,7 @@ static void row_tear(struct walk *walk, struct row *row, uint32_t bidder,
 }
 
 /* Gauss and Jordan with the largest pivot; false when the rows do not span. */
-static bool invert(struct walk *walk)
+static bool invert_rows(struct descent_walk *walk)
 {
     uint32_t k = walk->k;
     double m[BID_TYPES_MAX][2 * BID_TYPES_MAX] = { 0 };
@@ -130,7 +132,7 @@ static bool invert(struct walk *walk)
 }
 
 /* The corner where the rows meet. */
-static void find_corner(struct walk *walk)
+static void find_corner(struct descent_walk *walk)
 {
     struct descent *d = walk->descent;
     for (uint32_t t = 0; t < walk->k; t++) {
@@ -140,11 +142,11 @@ static void find_corner(struct walk *walk)
         d->price[t] = fmin(fmax(price, d->low[t]), d->high[t]);
     }
     for (uint32_t i = 0; i < walk->k; i++) /* exactly, not nearly */
-        if (walk->rows[i].stands)
+        if (walk->rows[i].is_price)
             d->price[walk->rows[i].type] = walk->rows[i].is;
 }
 
-static void find_gradient(struct walk *walk)
+static void find_gradient(struct descent_walk *walk)
 {
     struct descent *d = walk->descent;
     const struct bidders *bidders = walk->bidders;
@@ -158,8 +160,8 @@ static void find_gradient(struct walk *walk)
         bidders_take(bidders, b, walk->now[b], 1, usage);
     }
     for (uint32_t i = 0; i < walk->k; i++) {
-        const struct row *row = &walk->rows[i];
-        if (row->stands || bid_same(walk->now[row->bidder], row->home))
+        const struct active_row *row = &walk->rows[i];
+        if (row->is_price || bid_same(walk->now[row->bidder], row->home))
             continue;
         bidders_take(bidders, row->bidder, walk->now[row->bidder], -1, usage);
         bidders_take(bidders, row->bidder, row->home, 1, usage);
@@ -175,29 +177,29 @@ static void find_gradient(struct walk *walk)
 }
 
 /* What is left for the home bid of a row's bidder. */
-static double home_part(const struct walk *walk, const struct row *row)
+static double home_part(const struct descent_walk *walk, const struct active_row *row)
 {
     double part = 1;
     for (uint32_t i = 0; i < walk->k; i++)
-        if (!walk->rows[i].stands && walk->rows[i].bidder == row->bidder)
+        if (!walk->rows[i].is_price && walk->rows[i].bidder == row->bidder)
             part -= walk->pull[i] / walk->rows[i].size;
     return part;
 }
 
 /* Make the bid that a bidder takes most its home, in all its rows. */
-static void change_home(struct walk *walk, uint32_t bidder)
+static void change_home(struct descent_walk *walk, uint32_t bidder)
 {
     uint32_t most = walk->k;
     for (uint32_t i = 0; i < walk->k; i++)
-        if (!walk->rows[i].stands && walk->rows[i].bidder == bidder &&
+        if (!walk->rows[i].is_price && walk->rows[i].bidder == bidder &&
             (most == walk->k || walk->pull[i] / walk->rows[i].size >
                                     walk->pull[most] / walk->rows[most].size))
             most = i;
     struct bid left = walk->rows[most].home, home = walk->rows[most].other;
     for (uint32_t i = 0; i < walk->k; i++) {
-        struct row *row = &walk->rows[i];
-        if (!row->stands && row->bidder == bidder)
-            row_tear(walk, row, bidder, home, i == most ? left : row->other);
+        struct active_row *row = &walk->rows[i];
+        if (!row->is_price && row->bidder == bidder)
+            split_bidder(walk, row, bidder, home, i == most ? left : row->other);
     }
 }
 
@@ -205,13 +207,13 @@ static void change_home(struct walk *walk, uint32_t bidder)
  * How steeply g falls when this row is let go: < 0, or 0 where it does not.  'ret_sign'
  * is the way along its column of the inverse.
  */
-static double fall(const struct walk *walk, uint32_t i, double *ret_sign)
+static double edge_fall(const struct descent_walk *walk, uint32_t i, double *ret_sign)
 {
     const struct descent *d = walk->descent;
-    const struct row *row = &walk->rows[i];
+    const struct active_row *row = &walk->rows[i];
     double pull = walk->pull[i];
     *ret_sign = 1;
-    if (!row->stands) {
+    if (!row->is_price) {
         double slack = walk->rounding + PART_SLACK * row->size;
         return pull < -slack ? pull : 0;
     }
@@ -226,7 +228,8 @@ static double fall(const struct walk *walk, uint32_t i, double *ret_sign)
  * The row whose edge falls most steeply, or k at the lowest corner.  A home bid that is
  * taken less than never is made the other one first: then ret_away names its bidder.
  */
-static uint32_t choose(struct walk *walk, double *ret_sign, uint32_t *ret_away)
+static uint32_t choose_row(struct descent_walk *walk, double *ret_sign,
+                           uint32_t *ret_away)
 {
     uint32_t best = walk->k;
     double steepest = 0;
@@ -234,7 +237,7 @@ static uint32_t choose(struct walk *walk, double *ret_sign, uint32_t *ret_away)
     *ret_away = UINT32_MAX;
     for (uint32_t i = 0; i < walk->k; i++) {
         double sign;
-        double slope = fall(walk, i, &sign);
+        double slope = edge_fall(walk, i, &sign);
         double length = 0;
         for (uint32_t t = 0; t < walk->k; t++) {
             double part = walk->inverse[t][i] * walk->descent->capacity[t];
@@ -246,7 +249,7 @@ static uint32_t choose(struct walk *walk, double *ret_sign, uint32_t *ret_away)
             best = i;
             *ret_sign = sign;
         }
-        if (walk->rows[i].stands)
+        if (walk->rows[i].is_price)
             continue;
         double gang = walk->bidders->gang[walk->rows[i].bidder];
         double away = -home_part(walk, &walk->rows[i]) * gang;
@@ -259,25 +262,25 @@ static uint32_t choose(struct walk *walk, double *ret_sign, uint32_t *ret_away)
 }
 
 /* The edge of a row, cleared of rounding: prices that stand do not move. */
-static void set_heading(struct walk *walk, uint32_t let_go, double sign)
+static void set_heading(struct descent_walk *walk, uint32_t leaving, double sign)
 {
     double longest = 0;
     for (uint32_t t = 0; t < walk->k; t++) {
-        walk->heading[t] = sign * walk->inverse[t][let_go];
+        walk->heading[t] = sign * walk->inverse[t][leaving];
         longest = fmax(longest, fabs(walk->heading[t]));
     }
     for (uint32_t t = 0; t < walk->k; t++)
         if (fabs(walk->heading[t]) < 1e-13 * longest)
             walk->heading[t] = 0;
     for (uint32_t i = 0; i < walk->k; i++)
-        if (walk->rows[i].stands)
-            walk->heading[walk->rows[i].type] = i == let_go ? sign : 0;
+        if (walk->rows[i].is_price)
+            walk->heading[walk->rows[i].type] = i == leaving ? sign : 0;
     walk->heading[walk->k] = 0;
     walk->stride = longest;
 }
 
 /* How far the box reaches along the edge, and which price ends it. */
-static double reach(const struct walk *walk, uint32_t *ret_type)
+static double find_reach(const struct descent_walk *walk, uint32_t *ret_type)
 {
     const struct descent *d = walk->descent;
     double furthest = INFINITY;
@@ -295,7 +298,8 @@ static double reach(const struct walk *walk, uint32_t *ret_type)
     return fmax(furthest, 0);
 }
 
-static void go(const struct walk *walk, double distance, double *ret_price)
+static void move_along(const struct descent_walk *walk, double distance,
+                       double *ret_price)
 {
     const struct descent *d = walk->descent;
     for (uint32_t t = 0; t < walk->k; t++) {
@@ -305,25 +309,26 @@ static void go(const struct walk *walk, double distance, double *ret_price)
     ret_price[walk->k] = 0;
 }
 
-static double slope_of(const struct walk *walk, uint32_t bidder, struct bid bid)
+static double bid_slope(const struct descent_walk *walk, uint32_t bidder,
+                        struct bid bid)
 {
     return -walk->bidders->gang[bidder] *
            bidders_dot(walk->bidders, bidder, bid, walk->heading);
 }
 
 /* How much the slope of g rises when this bidder goes from one bid to another. */
-static double rise(const struct walk *walk, const struct breakpoint *w, double from,
-                   double to)
+static double slope_rise(const struct descent_walk *walk, const struct breakpoint *w,
+                         double from, double to)
 {
     double rises = to - from;
     double unit = walk->bidders->gang[w->bidder] * walk->stride;
-    if (walk->torn[w->bidder] == TORN) /* must not be passed, unless it is rounding */
+    if (walk->split[w->bidder] == SPLIT) /* must not be passed, unless it is rounding */
         return rises > 1e-9 * unit ? WALL : 0;
     return rises > 1e-12 * unit ? rises : 0;
 }
 
 /* Those whose bid at 'far' prices differs from the one they have now. */
-static uint32_t find_wavering(struct walk *walk, const double *far)
+static uint32_t find_breakpoints(struct descent_walk *walk, const double *far)
 {
     const struct bidders *bidders = walk->bidders;
     uint32_t count = 0;
@@ -331,28 +336,28 @@ static uint32_t find_wavering(struct walk *walk, const double *far)
         struct bid then = bidders_bid(bidders, b, far);
         if (bid_same(walk->now[b], then))
             continue;
-        walk->wavering[count++] =
+        walk->breakpoints[count++] =
             (struct breakpoint){ .bidder = b, .near = walk->now[b], .far = then };
     }
     return count;
 }
 
 /* Leave out whoever makes no difference to the slope. */
-static uint32_t settle(struct walk *walk, uint32_t count)
+static uint32_t drop_flat_breakpoints(struct descent_walk *walk, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct breakpoint *w = &walk->wavering[i];
-        w->near_slope = slope_of(walk, w->bidder, w->near);
-        w->far_slope = slope_of(walk, w->bidder, w->far);
-        if (rise(walk, w, w->near_slope, w->far_slope) > 0)
-            walk->wavering[kept++] = *w;
+        struct breakpoint *w = &walk->breakpoints[i];
+        w->near_slope = bid_slope(walk, w->bidder, w->near);
+        w->far_slope = bid_slope(walk, w->bidder, w->far);
+        if (slope_rise(walk, w, w->near_slope, w->far_slope) > 0)
+            walk->breakpoints[kept++] = *w;
     }
     return kept;
 }
 
 /* Where on the edge its near and far bids are worth the same. */
-static double crossing(const struct walk *walk, const struct breakpoint *w)
+static double find_crossing(const struct descent_walk *walk, const struct breakpoint *w)
 {
     const double *price = walk->descent->price;
     double lead = bidders_net(walk->bidders, w->bidder, w->near, price) -
@@ -361,26 +366,27 @@ static double crossing(const struct walk *walk, const struct breakpoint *w)
 }
 
 /* One cut of the piece of the edge in question, and who takes what there. */
-struct cut {
+struct edge_cut {
     double price[BID_TYPES_MAX + 1];
     uint32_t chosen;      /* the one at whose crossing it is                  */
     bool is_corner;       /* the chosen one goes from near to far right there */
     double before, after; /* slope of g on its two sides                  */
 };
 
-static void look_at(struct walk *walk, struct cut *cut, uint32_t count, double slope)
+static void evaluate_cut(struct descent_walk *walk, struct edge_cut *cut,
+                         uint32_t count, double slope)
 {
     struct bid *mid = walk->mid;
     double *mid_slope = walk->mid_slope;
     cut->before = slope;
     for (uint32_t i = 0; i < count; i++) {
-        const struct breakpoint *w = &walk->wavering[i];
+        const struct breakpoint *w = &walk->breakpoints[i];
         mid[i] = bidders_bid(walk->bidders, w->bidder, cut->price);
-        mid_slope[i] = slope_of(walk, w->bidder, mid[i]);
+        mid_slope[i] = bid_slope(walk, w->bidder, mid[i]);
         if (i != cut->chosen)
-            cut->before += rise(walk, w, w->near_slope, mid_slope[i]);
+            cut->before += slope_rise(walk, w, w->near_slope, mid_slope[i]);
     }
-    const struct breakpoint *w = &walk->wavering[cut->chosen];
+    const struct breakpoint *w = &walk->breakpoints[cut->chosen];
     double top = bidders_net(walk->bidders, w->bidder, mid[cut->chosen], cut->price);
     double line = bidders_net(walk->bidders, w->bidder, w->near, cut->price);
     double paid = bidders_dot(walk->bidders, w->bidder, w->near, cut->price);
@@ -389,21 +395,21 @@ static void look_at(struct walk *walk, struct cut *cut, uint32_t count, double s
                      top - line <= 1e-13 * (fabs(line) + paid);
     cut->after = cut->before;
     if (cut->is_corner)
-        cut->after += rise(walk, w, w->near_slope, w->far_slope);
+        cut->after += slope_rise(walk, w, w->near_slope, w->far_slope);
     else
         cut->after = cut->before +=
-            rise(walk, w, w->near_slope, mid_slope[cut->chosen]);
+            slope_rise(walk, w, w->near_slope, mid_slope[cut->chosen]);
 }
 
 /* Keep the nearer or the farther piece; returns how many still waver on it. */
-static uint32_t keep(struct walk *walk, const struct cut *cut, uint32_t count,
-                     bool nearer)
+static uint32_t keep_piece(struct descent_walk *walk, const struct edge_cut *cut,
+                           uint32_t count, bool nearer)
 {
     const struct bid *mid = walk->mid;
     const double *mid_slope = walk->mid_slope;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct breakpoint w = walk->wavering[i];
+        struct breakpoint w = walk->breakpoints[i];
         if (i == cut->chosen && cut->is_corner)
             continue;
         if (nearer) {
@@ -413,45 +419,48 @@ static uint32_t keep(struct walk *walk, const struct cut *cut, uint32_t count,
             w.near = mid[i];
             w.near_slope = mid_slope[i];
         }
-        if (rise(walk, &w, w.near_slope, w.far_slope) > 0)
-            walk->wavering[kept++] = w;
+        if (slope_rise(walk, &w, w.near_slope, w.far_slope) > 0)
+            walk->breakpoints[kept++] = w;
     }
     return kept;
 }
 
-/* The row in which a bidder is torn for the first time, or once more. */
-static void tear(struct walk *walk, uint32_t let_go, const struct breakpoint *w)
+/* The row in which a bidder is split for the first time, or once more. */
+static void split_at_breakpoint(struct descent_walk *walk, uint32_t leaving,
+                                const struct breakpoint *w)
 {
     struct bid home = w->near;
     for (uint32_t i = 0; i < walk->k; i++)
-        if (i != let_go && !walk->rows[i].stands && walk->rows[i].bidder == w->bidder)
+        if (i != leaving && !walk->rows[i].is_price &&
+            walk->rows[i].bidder == w->bidder)
             home = walk->rows[i].home;
-    row_tear(walk, &walk->rows[let_go], w->bidder, home, w->far);
-    walk->torn[w->bidder] = TORN;
+    split_bidder(walk, &walk->rows[leaving], w->bidder, home, w->far);
+    walk->split[w->bidder] = SPLIT;
 }
 
 /*
  * Of those who waver, who makes g rise?  The crossing of one of them cuts the edge in two,
  * and one of the pieces is done with: on average a few looks at each bidder.
  */
-static bool find_turn(struct walk *walk, uint32_t count, double slope, double length,
-                      struct breakpoint *ret_who)
+static bool find_minimum(struct descent_walk *walk, uint32_t count, double slope,
+                         double length, struct breakpoint *ret_who)
 {
     uint32_t lot = 12345;
     uint32_t cuts_left = 4 * count + 64;
     while (count > 0 && cuts_left-- > 0) {
-        struct cut cut;
+        struct edge_cut cut;
         lot = lot * 1664525 + 1013904223;
         cut.chosen = (uint32_t)((uint64_t)lot * count >> 32);
-        *ret_who = walk->wavering[cut.chosen];
-        go(walk, fmin(fmax(crossing(walk, ret_who), 0), length), cut.price);
-        look_at(walk, &cut, count, slope);
+        *ret_who = walk->breakpoints[cut.chosen];
+        move_along(walk, fmin(fmax(find_crossing(walk, ret_who), 0), length),
+                   cut.price);
+        evaluate_cut(walk, &cut, count, slope);
         if (cut.is_corner && cut.before < 0 && cut.after >= 0)
             return true;
         bool nearer = cut.before >= 0;
         if (!nearer)
             slope = cut.after;
-        count = keep(walk, &cut, count, nearer);
+        count = keep_piece(walk, &cut, count, nearer);
     }
     return count == 0; /* rounding: the last one is as good as any */
 }
@@ -460,100 +469,102 @@ static bool find_turn(struct walk *walk, uint32_t count, double slope, double le
  * Follow the edge until g rises, and put what stands there in the place of the row that
  * was let go.
  */
-static bool follow(struct walk *walk, uint32_t let_go, double slope)
+static bool follow_edge(struct descent_walk *walk, uint32_t leaving, double slope)
 {
     uint32_t end;
     double far[BID_TYPES_MAX + 1];
     struct breakpoint who = { 0 };
-    double length = reach(walk, &end);
+    double length = find_reach(walk, &end);
     assert(end < walk->k); /* the box is finite */
-    go(walk, length, far);
-    uint32_t count = settle(walk, find_wavering(walk, far));
+    move_along(walk, length, far);
+    uint32_t count = drop_flat_breakpoints(walk, find_breakpoints(walk, far));
     double total = slope;
     for (uint32_t i = 0; i < count; i++)
-        total += rise(walk, &walk->wavering[i], walk->wavering[i].near_slope,
-                      walk->wavering[i].far_slope);
+        total +=
+            slope_rise(walk, &walk->breakpoints[i], walk->breakpoints[i].near_slope,
+                       walk->breakpoints[i].far_slope);
     if (total < 0) {
         const struct descent *d = walk->descent;
-        row_stand(walk, &walk->rows[let_go], end,
+        fix_price(walk, &walk->rows[leaving], end,
                   walk->heading[end] > 0 ? d->high[end] : d->low[end]);
         return true;
     }
-    if (!find_turn(walk, count, slope, length, &who))
+    if (!find_minimum(walk, count, slope, length, &who))
         return false;
-    tear(walk, let_go, &who);
+    split_at_breakpoint(walk, leaving, &who);
     return true;
 }
 
-static void begin(struct walk *walk, struct descent *descent, struct arena *arena)
+static void start_walk(struct descent_walk *walk, struct descent *descent,
+                       struct arena *arena)
 {
     const struct bidders *bidders = descent->bidders;
     double total = 0;
-    *walk = (struct walk){ .descent = descent,
-                           .bidders = bidders,
-                           .k = bidders->type_count };
-    walk->wavering = arena_array(arena, struct breakpoint, bidders->count + 1);
+    *walk = (struct descent_walk){ .descent = descent,
+                                   .bidders = bidders,
+                                   .k = bidders->type_count };
+    walk->breakpoints = arena_array(arena, struct breakpoint, bidders->count + 1);
     walk->mid = arena_array(arena, struct bid, bidders->count + 1);
     walk->mid_slope = arena_array(arena, double, bidders->count + 1);
     walk->now = arena_array(arena, struct bid, bidders->count + 1);
-    walk->torn = arena_array(arena, uint8_t, bidders->count + 1);
+    walk->split = arena_array(arena, uint8_t, bidders->count + 1);
     descent->price[walk->k] = 0;
     for (uint32_t t = 0; t < walk->k; t++) {
         double price = fmin(fmax(descent->price[t], descent->low[t]), descent->high[t]);
-        row_stand(walk, &walk->rows[t], t, price);
+        fix_price(walk, &walk->rows[t], t, price);
         total += fabs(descent->capacity[t]);
     }
     for (uint32_t b = 0; b < bidders->count; b++)
         total += bidders->gang[b];
     walk->rounding = 1e-14 * total;
-    descent->torn_count = 0;
+    descent->split_count = 0;
     descent->steps = 0;
 }
 
-static void say(struct descent *d, uint32_t bidder, struct bid bid, double part)
+static void add_split(struct descent *d, uint32_t bidder, struct bid bid, double part)
 {
-    d->torn[d->torn_count++] = (struct split_bid){ bidder, bid, fmax(part, 0) };
+    d->split[d->split_count++] = (struct split_bid){ bidder, bid, fmax(part, 0) };
 }
 
 /* Who takes which bids in turns, and how often. */
-static void write_down(struct walk *walk)
+static void write_splits(struct descent_walk *walk)
 {
     struct descent *d = walk->descent;
     for (uint32_t i = 0; i < walk->k; i++) {
-        const struct row *row = &walk->rows[i];
-        if (row->stands || walk->torn[row->bidder] == WHOLE)
+        const struct active_row *row = &walk->rows[i];
+        if (row->is_price || walk->split[row->bidder] == WHOLE)
             continue;
-        walk->torn[row->bidder] = WHOLE; /* once for each bidder */
-        uint32_t first = d->torn_count;
-        say(d, row->bidder, row->home, home_part(walk, row));
+        walk->split[row->bidder] = WHOLE; /* once for each bidder */
+        uint32_t first = d->split_count;
+        add_split(d, row->bidder, row->home, home_part(walk, row));
         for (uint32_t l = i; l < walk->k; l++)
-            if (!walk->rows[l].stands && walk->rows[l].bidder == row->bidder)
-                say(d, row->bidder, walk->rows[l].other,
-                    walk->pull[l] / walk->rows[l].size);
+            if (!walk->rows[l].is_price && walk->rows[l].bidder == row->bidder)
+                add_split(d, row->bidder, walk->rows[l].other,
+                          walk->pull[l] / walk->rows[l].size);
         double sum = 0;
-        for (uint32_t l = first; l < d->torn_count; l++)
-            sum += d->torn[l].part;
-        for (uint32_t l = first; l < d->torn_count; l++)
-            d->torn[l].part /= sum;
+        for (uint32_t l = first; l < d->split_count; l++)
+            sum += d->split[l].part;
+        for (uint32_t l = first; l < d->split_count; l++)
+            d->split[l].part /= sum;
     }
 }
 
-static bool let_go_of(struct walk *walk, uint32_t i, double sign)
+static bool drop_row(struct descent_walk *walk, uint32_t i, double sign)
 {
     set_heading(walk, i, sign);
-    const struct row *row = &walk->rows[i];
-    if (!row->stands) {
+    const struct active_row *row = &walk->rows[i];
+    if (!row->is_price) {
         bool still = false;
         for (uint32_t l = 0; l < walk->k; l++)
-            still |=
-                l != i && !walk->rows[l].stands && walk->rows[l].bidder == row->bidder;
-        walk->torn[row->bidder] = still ? TORN : WHOLE;
+            still |= l != i && !walk->rows[l].is_price &&
+                     walk->rows[l].bidder == row->bidder;
+        walk->split[row->bidder] = still ? SPLIT : WHOLE;
     }
-    return follow(walk, i, sign * walk->pull[i]);
+    return follow_edge(walk, i, sign * walk->pull[i]);
 }
 
 /* Prices are very high, and even so nobody's shares could be worth so little. */
-static bool is_hopeless(const struct walk *walk)
+static bool is_infeasible(const struct descent_walk *walk)
 {
     const struct descent *d = walk->descent;
     double highest = 0;
@@ -562,31 +573,31 @@ static bool is_hopeless(const struct walk *walk)
         highest = fmax(highest, d->price[t]);
         sum += d->price[t] * d->capacity[t];
     }
-    if (highest < d->doubt)
+    if (highest < d->check_price)
         return false;
     for (uint32_t b = 0; b < walk->bidders->count; b++)
         sum += walk->bidders->gang[b] *
                bidders_net(walk->bidders, b, walk->now[b], d->price);
-    return sum < d->hopeless;
+    return sum < d->infeasible_below;
 }
 
 enum descent_end descent_run(struct descent *descent, struct arena *arena)
 {
-    struct walk walk;
-    begin(&walk, descent, arena);
+    struct descent_walk walk;
+    start_walk(&walk, descent, arena);
     uint32_t turns = 0;
     while (descent->steps < STEP_MAX * (walk.k + 1) && turns < HOME_AGAIN_MAX) {
-        if (!invert(&walk))
+        if (!invert_rows(&walk))
             return DESCENT_LOST;
         find_corner(&walk);
         find_gradient(&walk);
-        if (is_hopeless(&walk))
-            return DESCENT_HOPELESS;
+        if (is_infeasible(&walk))
+            return DESCENT_INFEASIBLE;
         double sign = 0;
         uint32_t away;
-        uint32_t i = choose(&walk, &sign, &away);
+        uint32_t i = choose_row(&walk, &sign, &away);
         if (i == walk.k && away == UINT32_MAX) {
-            write_down(&walk);
+            write_splits(&walk);
             return DESCENT_LOWEST;
         }
         if (i == walk.k) {
@@ -596,7 +607,7 @@ enum descent_end descent_run(struct descent *descent, struct arena *arena)
         }
         turns = 0;
         descent->steps++;
-        if (!let_go_of(&walk, i, sign))
+        if (!drop_row(&walk, i, sign))
             return DESCENT_LOST;
     }
     return DESCENT_LOST;

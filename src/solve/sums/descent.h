@@ -8,7 +8,7 @@
  * is convex and made of planes, and its least value is the largest total worth that the
  * capacities allow.  The search goes along edges from corner to corner, as a simplex
  * method does, but in as many dimensions as there are types: at a corner as many bidders
- * are torn between two bids as prices are free.  How often they take which follows from
+ * are split between two bids as prices are free.  How often they take which follows from
  * the capacities; where that is less than never or more than always, there is an edge
  * that goes down, and it is followed to where it goes up again, past any number of
  * bidders that change their mind on the way.
@@ -30,7 +30,7 @@ struct bidders {
     double *gang;  /* [bidder]                                   */
 };
 
-/* A bidder that is torn takes several bids in turns. */
+/* A bidder that is split takes several bids in turns. */
 struct split_bid {
     uint32_t bidder;
     struct bid bid;
@@ -42,17 +42,18 @@ struct descent {
     double capacity[BID_TYPES_MAX];
     double low[BID_TYPES_MAX], high[BID_TYPES_MAX]; /* prices are searched in here */
     double price[BID_TYPES_MAX + 1];                /* where to begin; the answer  */
-    double doubt; /* from that price on it is asked whether g is below 'hopeless' */
-    double hopeless;
+    double
+        check_price; /* from that price on it is asked whether g is below 'infeasible_below' */
+    double infeasible_below;
 
-    struct split_bid torn[2 * BID_TYPES_MAX]; /* by bidder; parts of one sum to 1 */
-    uint32_t torn_count;
+    struct split_bid split[2 * BID_TYPES_MAX]; /* by bidder; parts of one sum to 1 */
+    uint32_t split_count;
     uint32_t steps;
 };
 
 enum descent_end {
     DESCENT_LOWEST,
-    DESCENT_HOPELESS, /* g is below 'hopeless' at these prices                           */
+    DESCENT_INFEASIBLE, /* g is below 'infeasible_below' at these prices                           */
     DESCENT_LOST, /* no end in sight: corners so close that rounding hides them       */
 };
 

@@ -9,8 +9,8 @@
 #include "solve/sums/auction.h"
 
 /* Rows of all that an auction knows of a job. */
-static const double *bidders(const struct problem *problem,
-                             const struct auction *auction, uint32_t *ret_width)
+static const double *bidder_rows(const struct problem *problem,
+                                 const struct auction *auction, uint32_t *ret_width)
 {
     uint32_t types = auction->type_count, width = 2 * types + 2;
     double *rows =
@@ -30,10 +30,9 @@ static const double *bidders(const struct problem *problem,
  * Jobs that are alike bid as one, as many times as large and as worthy: some best answer
  * treats them alike.
  */
-static int auction_together(const struct problem *problem,
-                            const struct auction *auction,
-                            const struct row_classes *alike, double *ret_x,
-                            struct auction_answer *ret_answer, struct error *err)
+static int auction_classes(const struct problem *problem, const struct auction *auction,
+                           const struct row_classes *alike, double *ret_x,
+                           struct auction_answer *ret_answer, struct error *err)
 {
     struct arena *arena = problem->arena;
     uint32_t types = auction->type_count, count = alike->class_count;
@@ -65,17 +64,18 @@ static int auction_together(const struct problem *problem,
     return r;
 }
 
-static int auction_of(const struct problem *problem, const struct auction *auction,
-                      bool apart, double *ret_x, struct auction_answer *ret_answer,
-                      struct error *err)
+static int auction_solve_classes(const struct problem *problem,
+                                 const struct auction *auction, bool apart,
+                                 double *ret_x, struct auction_answer *ret_answer,
+                                 struct error *err)
 {
     if (!apart) {
         uint32_t width;
-        const double *rows = bidders(problem, auction, &width);
+        const double *rows = bidder_rows(problem, auction, &width);
         struct row_classes alike =
             row_classes_find(rows, auction->job_count, width, problem->arena);
         if (alike.class_count < auction->job_count)
-            return auction_together(problem, auction, &alike, ret_x, ret_answer, err);
+            return auction_classes(problem, auction, &alike, ret_x, ret_answer, err);
     }
     return auction_solve(auction, PROBLEM_TOLERANCE, ret_x, ret_answer, err);
 }
@@ -102,7 +102,8 @@ void sums_break_ties(const struct problem *problem, const double *floor,
     struct auction_answer answer;
     bool apart =
         problem_rows_differ(problem, &(struct problem_demands){ .unit = floor });
-    if (auction_of(problem, &auction, apart, x, &answer, NULL) < 0 || !answer.feasible)
+    if (auction_solve_classes(problem, &auction, apart, x, &answer, NULL) < 0 ||
+        !answer.feasible)
         return;
     shares->iterations += answer.passes;
     problem_drop_useless(problem, x);
@@ -133,13 +134,14 @@ int sums_solve(const struct problem *problem, struct shares *shares, struct erro
     struct auction_answer answer = { .feasible = false };
     bool apart =
         problem_rows_differ(problem, &(struct problem_demands){ .unit = p->gang });
-    int r =
-        reachable ? auction_of(problem, &auction, apart, shares->x, &answer, err) : 0;
+    int r = reachable ? auction_solve_classes(problem, &auction, apart, shares->x,
+                                              &answer, err)
+                      : 0;
     shares->iterations = answer.passes;
     if (r == 0 && !answer.feasible) {
         problem_drop_floors(problem, shares);
         auction.floor = NULL;
-        r = auction_of(problem, &auction, apart, shares->x, &answer, err);
+        r = auction_solve_classes(problem, &auction, apart, shares->x, &answer, err);
         shares->iterations += answer.passes;
     }
     if (r < 0)
