@@ -11,7 +11,7 @@
 #include "version.h"
 
 /* 97.5 % point of Student's t. */
-static double student(uint32_t degrees)
+static double student_t(uint32_t degrees)
 {
     static const double table[] = { 0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447,
                                     2.365, 2.306,  2.262, 2.228, 2.201, 2.179, 2.160,
@@ -61,10 +61,10 @@ void comparison_release(struct comparison *comparison)
     comparison->runs = NULL;
 }
 
-struct estimate comparison_estimate(const struct comparison *comparison,
-                                    uint32_t policy, uint32_t figure)
+struct comparison_interval comparison_estimate(const struct comparison *comparison,
+                                               uint32_t policy, uint32_t figure)
 {
-    struct estimate estimate = { .mean = NAN, .half = NAN };
+    struct comparison_interval estimate = { .mean = NAN, .half = NAN };
     double sum = 0;
     double squares = 0;
     for (uint32_t s = 0; s < comparison->seed_count; s++) {
@@ -83,7 +83,7 @@ struct estimate comparison_estimate(const struct comparison *comparison,
             squares += (value - estimate.mean) * (value - estimate.mean);
     }
     if (estimate.count > 1)
-        estimate.half = student(estimate.count - 1) *
+        estimate.half = student_t(estimate.count - 1) *
                         sqrt(squares / (estimate.count - 1) / estimate.count);
     return estimate;
 }
@@ -94,7 +94,8 @@ static struct json *estimates_json(const struct comparison *comparison, uint32_t
 {
     struct json *object = json_new_object();
     for (uint32_t f = 0; summary_figures[f].id; f++) {
-        struct estimate estimate = comparison_estimate(comparison, policy, f);
+        struct comparison_interval estimate =
+            comparison_estimate(comparison, policy, f);
         if (estimate.count == 0)
             continue;
         struct json *row = json_new_object();
@@ -148,7 +149,7 @@ struct json *comparison_json(const struct comparison *comparison)
 
 /* --- for the page ------------------------------------------------------------------ */
 
-static struct json *numbers(const double *values, uint32_t count)
+static struct json *make_number_array(const double *values, uint32_t count)
 {
     struct json *array = json_new_array();
     for (uint32_t i = 0; i < count; i++)
@@ -162,7 +163,8 @@ static struct json *figures_page(const struct comparison *comparison, uint32_t p
     struct json *array = json_new_array();
     for (uint32_t f = 0; summary_figures[f].id; f++) {
         const struct figure *figure = &summary_figures[f];
-        struct estimate estimate = comparison_estimate(comparison, policy, f);
+        struct comparison_interval estimate =
+            comparison_estimate(comparison, policy, f);
         if (estimate.count == 0)
             continue;
         double half = isnan(estimate.half) ? 0 : estimate.half;
@@ -192,8 +194,8 @@ static struct json *cdfs_page(const struct summary *summary)
             if (cdf->count == 0)
                 continue;
             struct json *points = json_new_object();
-            json_put(points, "x", numbers(cdf->x, cdf->count));
-            json_put(points, "y", numbers(cdf->y, cdf->count));
+            json_put(points, "x", make_number_array(cdf->x, cdf->count));
+            json_put(points, "y", make_number_array(cdf->y, cdf->count));
             json_put(kind, classes[c], points);
         }
         json_put(object, kinds[k], kind);
@@ -205,10 +207,10 @@ static struct json *series_page(const struct summary *summary)
 {
     struct json *object = json_new_object();
     uint32_t count = summary->series.count;
-    json_put(object, "t_s", numbers(summary->series.t_s, count));
-    json_put(object, "gpus_held", numbers(summary->series.gpus_held, count));
-    json_put(object, "jobs_waiting", numbers(summary->series.waiting, count));
-    json_put(object, "jobs_running", numbers(summary->series.running, count));
+    json_put(object, "t_s", make_number_array(summary->series.t_s, count));
+    json_put(object, "gpus_held", make_number_array(summary->series.gpus_held, count));
+    json_put(object, "jobs_waiting", make_number_array(summary->series.waiting, count));
+    json_put(object, "jobs_running", make_number_array(summary->series.running, count));
     return object;
 }
 
@@ -216,11 +218,13 @@ static struct json *ledger_page(const struct summary *summary)
 {
     struct json *object = json_new_object();
     uint32_t count = summary->ledger.count;
-    json_put(object, "t_s", numbers(summary->ledger.t_s, count));
-    json_put(object, "preemptions", numbers(summary->ledger.preemptions, count));
+    json_put(object, "t_s", make_number_array(summary->ledger.t_s, count));
+    json_put(object, "preemptions",
+             make_number_array(summary->ledger.preemptions, count));
     json_put(object, "predicted_gpu_s",
-             numbers(summary->ledger.predicted_gpu_s, count));
-    json_put(object, "actual_gpu_s", numbers(summary->ledger.actual_gpu_s, count));
+             make_number_array(summary->ledger.predicted_gpu_s, count));
+    json_put(object, "actual_gpu_s",
+             make_number_array(summary->ledger.actual_gpu_s, count));
     return object;
 }
 
@@ -228,8 +232,8 @@ static struct json *quality_page(const struct summary *summary)
 {
     struct json *object = json_new_object();
     uint32_t count = summary->quality.count;
-    json_put(object, "t_s", numbers(summary->quality.t_s, count));
-    json_put(object, "loss", numbers(summary->quality.loss, count));
+    json_put(object, "t_s", make_number_array(summary->quality.t_s, count));
+    json_put(object, "loss", make_number_array(summary->quality.loss, count));
     return object;
 }
 

@@ -20,11 +20,11 @@ struct json;
 struct comparison {
     const char *cluster_text;
     const char *workload_text;
-    const char *command; /* that makes it again */
+    const char *command; /* that repeats it */
     const struct cluster *cluster;
     const char *policies[COMPARISON_POLICIES_MAX];
     const char *flows[COMPARISON_POLICIES_MAX]; /* beside each, or NULL */
-    const char *names[COMPARISON_POLICIES_MAX]; /* for people; NULL: as the policy */
+    const char *names[COMPARISON_POLICIES_MAX]; /* shown; NULL: the policy */
     uint32_t policy_count;
     uint64_t first_seed;
     uint32_t seed_count;
@@ -32,13 +32,13 @@ struct comparison {
 };
 
 /* A figure over the seeds of one policy. */
-struct estimate {
+struct comparison_interval {
     double mean;
     double half;    /* of the interval; NAN with one seed */
     uint32_t count; /* of seeds for which it applies      */
 };
 
-/* Run them; 'like' gives all that policies and seeds have in common. */
+/* Run all; 'like' is the setup but for policy, flow and seed. */
 int comparison_run(struct comparison *comparison, const struct sim_setup *like,
                    void (*progress)(void *context, double share), void *context,
                    struct error *err);
@@ -47,8 +47,8 @@ void comparison_release(struct comparison *comparison);
 /* "fifo", or "fifo + jpas" where flow policies are compared. */
 const char *comparison_name(const struct comparison *comparison, uint32_t policy);
 
-struct estimate comparison_estimate(const struct comparison *comparison,
-                                    uint32_t policy, uint32_t figure);
+struct comparison_interval comparison_estimate(const struct comparison *comparison,
+                                               uint32_t policy, uint32_t figure);
 
 /* For programs: figures of every run and over the seeds.  json_free() it. */
 struct json *comparison_json(const struct comparison *comparison);

@@ -10,8 +10,8 @@
 #include "model/throughput.h"
 #include "workload/workload.h"
 
-static void put(struct gavel_jobs *jobs, uint32_t at, const struct throughput *rates,
-                const struct job *job)
+static void put_job(struct gavel_jobs *jobs, uint32_t at,
+                    const struct throughput *rates, const struct job *job)
 {
     uint32_t types = rates->cluster->type_count;
     jobs->gang[at] = job->gpus;
@@ -52,7 +52,7 @@ int gavel_jobs_draw(struct gavel_jobs *jobs, const struct throughput *rates,
         if (r == 1)
             r = intake_job(&intake, &spec, &job, err);
         if (r == 0)
-            put(jobs, j, rates, &job);
+            put_job(jobs, j, rates, &job);
     }
     intake_release(&intake);
     workload_close(workload);

@@ -13,7 +13,7 @@ struct gavel_jobs {
     double *steps;         /* [job]                                          */
     double *rate;          /* [job][type of the cluster]                     */
     uint32_t *kind;        /* [job] row of the table                         */
-    uint32_t *group;       /* [job] all 0: for the caller                    */
+    uint32_t *group;       /* [job] all 0: the caller sets it                */
 };
 
 /* The first 'count' jobs of a seed; 'settings' as ",multi=true".  They live in 'arena'. */

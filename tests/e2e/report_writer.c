@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/output.h"
-#include "study/report.h"
+#include "study/report_page.h"
 
 #define DATA_MAX ((size_t)256 << 20)
 
@@ -27,9 +27,9 @@ int main(int argc, char **argv)
     struct output output = { 0 };
     int r = json_parse(buf.bytes ? buf.bytes : "", buf.count, &data, &err);
     if (r == 0)
-        r = report_open(&output, argv[1], &err);
+        r = report_page_open(&output, argv[1], &err);
     if (r == 0)
-        r = report_write(&output, data, &err);
+        r = report_page_write(&output, data, &err);
     output_release(&output);
     if (r < 0)
         fprintf(stderr, "report_writer: %s\n", err.text);

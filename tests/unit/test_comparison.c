@@ -11,14 +11,14 @@
 #include "study/comparison.h"
 
 /* Runs with these values of the first figure, one policy. */
-static struct estimate estimate_of(const double *values, uint32_t count)
+static struct comparison_interval estimate_of(const double *values, uint32_t count)
 {
     struct comparison comparison = { .policy_count = 1, .seed_count = count };
     comparison.runs = calloc(count, sizeof *comparison.runs);
     assert_non_null(comparison.runs);
     for (uint32_t i = 0; i < count; i++)
         comparison.runs[i].result.summary.values[0] = values[i];
-    struct estimate estimate = comparison_estimate(&comparison, 0, 0);
+    struct comparison_interval estimate = comparison_estimate(&comparison, 0, 0);
     free(comparison.runs);
     return estimate;
 }
@@ -26,7 +26,7 @@ static struct estimate estimate_of(const double *values, uint32_t count)
 static void the_interval_is_students(void **state)
 {
     /* Mean 4, deviation 2, of 3: 4.303 x 2 / sqrt(3). */
-    struct estimate estimate = estimate_of((double[]){ 2, 4, 6 }, 3);
+    struct comparison_interval estimate = estimate_of((double[]){ 2, 4, 6 }, 3);
     assert_near(estimate.mean, 4, 1e-12);
     assert_near(estimate.half, 4.303 * 2 / sqrt(3), 1e-9);
     assert_int_equal(estimate.count, 3);
@@ -34,14 +34,14 @@ static void the_interval_is_students(void **state)
 
 static void one_seed_has_no_interval(void **state)
 {
-    struct estimate estimate = estimate_of((double[]){ 7 }, 1);
+    struct comparison_interval estimate = estimate_of((double[]){ 7 }, 1);
     assert_near(estimate.mean, 7, 0);
     assert_true(isnan(estimate.half));
 }
 
 static void seeds_for_which_it_does_not_apply_are_left_out(void **state)
 {
-    struct estimate estimate = estimate_of((double[]){ 1, NAN, 3 }, 3);
+    struct comparison_interval estimate = estimate_of((double[]){ 1, NAN, 3 }, 3);
     assert_near(estimate.mean, 2, 1e-12);
     assert_int_equal(estimate.count, 2);
     assert_near(estimate.half, 12.706 * sqrt(2) / sqrt(2), 1e-9);

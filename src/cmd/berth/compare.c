@@ -12,7 +12,7 @@
 #include "flow/flow.h"
 #include "policy/policy.h"
 #include "study/comparison.h"
-#include "study/report.h"
+#include "study/report_page.h"
 
 static const struct flag compare_flags[] = {
     SIM_OPTIONS_FLAGS,
@@ -72,7 +72,7 @@ static int write_page(struct output *output, const struct comparison *comparison
                       struct error *err)
 {
     struct json *page = comparison_page(comparison);
-    int r = report_write(output, page, err);
+    int r = report_page_write(output, page, err);
     json_free(page);
     return r;
 }
@@ -108,7 +108,7 @@ static int run_comparison(const struct flags *flags, struct sim_options *options
     comparison->seed_count =
         (uint32_t)flags_count(flags, "seeds", 1, COMPARISON_SEEDS_MAX, 1);
     options->sim.chart = report != NULL;
-    int r = report ? report_open(&page, report, &err) : 0;
+    int r = report ? report_page_open(&page, report, &err) : 0;
     if (r == 0)
         r = comparison_run(comparison, &options->sim, terminal_progress, NULL, &err);
     terminal_progress_end();

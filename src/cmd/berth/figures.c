@@ -74,7 +74,8 @@ static uint32_t find_best(const struct comparison *comparison, uint32_t figure)
 static void print_cell(const struct comparison *comparison, uint32_t policy,
                        uint32_t figure, bool best, bool colour, int width, FILE *file)
 {
-    struct estimate estimate = comparison_estimate(comparison, policy, figure);
+    struct comparison_interval estimate =
+        comparison_estimate(comparison, policy, figure);
     char value[48];
     char cell[96];
     format_value(value, sizeof value, &summary_figures[figure], estimate.mean);
@@ -105,7 +106,8 @@ static bool is_hidden(const struct comparison *comparison, uint32_t figure)
         !has_both_classes(comparison))
         return true;
     for (uint32_t p = 0; p < comparison->policy_count; p++) {
-        struct estimate estimate = comparison_estimate(comparison, p, figure);
+        struct comparison_interval estimate =
+            comparison_estimate(comparison, p, figure);
         if (estimate.count > 0 && estimate.mean != 0)
             return false;
     }

@@ -10,8 +10,8 @@
 #include "cmd/berth/command.h"
 #include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
-#include "study/report.h"
-#include "study/reproduce.h"
+#include "study/report_page.h"
+#include "study/reproduction.h"
 
 #define STUDIES_MAX 16
 
@@ -77,7 +77,7 @@ static int write_page(struct output *output, const struct reproduction *reproduc
     snprintf(command, sizeof command, "berth reproduce %s%s", reproduction->study->name,
              reproduction->quick ? " --quick" : "");
     struct json *page = reproduction_page(reproduction, command);
-    int r = report_write(output, page, err);
+    int r = report_page_write(output, page, err);
     json_free(page);
     return r;
 }
@@ -106,7 +106,7 @@ static int run_study(const struct flags *flags, const struct study *study)
     struct output page = { 0 };
     struct error err;
     reproduction = (struct reproduction){ .progress = terminal_progress };
-    int r = report ? report_open(&page, report, &err) : 0;
+    int r = report ? report_page_open(&page, report, &err) : 0;
     if (r == 0)
         r = reproduction_run(&reproduction, study, flags_get(flags, "quick") != NULL,
                              seeds, &err);

@@ -12,7 +12,7 @@
 #include "cmd/berth/sim_options.h"
 #include "cmd/berth/terminal.h"
 #include "study/comparison.h"
-#include "study/report.h"
+#include "study/report_page.h"
 
 static const struct flag sim_flags[] = {
     SIM_OPTIONS_FLAGS,
@@ -139,7 +139,7 @@ static int open_outputs(const struct flags *flags, struct output *outputs,
     for (int i = 0; i < OUT_COUNT; i++) {
         const char *path = flags_get(flags, out_flags[i]);
         int r = !path             ? 0
-                : i == OUT_REPORT ? report_open(&outputs[i], path, err)
+                : i == OUT_REPORT ? report_page_open(&outputs[i], path, err)
                                   : output_open(&outputs[i], path, err);
         if (r < 0)
             return r;
@@ -156,7 +156,7 @@ static int commit_outputs(struct output *outputs, const struct comparison *compa
     if (r < 0 || !outputs[OUT_REPORT].file)
         return r;
     struct json *page = comparison_page(comparison);
-    r = report_write(&outputs[OUT_REPORT], page, err);
+    r = report_page_write(&outputs[OUT_REPORT], page, err);
     json_free(page);
     return r;
 }

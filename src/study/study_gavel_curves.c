@@ -1,5 +1,5 @@
 /*
- * gavel_curves.c - completion time over load, makespan over the number of jobs, fairness,
+ * study_gavel_curves.c - completion time over load, makespan over the number of jobs, fairness,
  * priorities, and the length of a round.
  */
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "study/gavel.h"
+#include "study/study_gavel.h"
 #include "workload/workload.h"
 
 #define POINTS_MAX 8
@@ -19,7 +19,7 @@
 #define NO NAN
 
 /* One line of a plot: a policy over the x axis, with what was published. */
-struct line {
+struct gavel_curve_line {
     const char *id;
     const char *name;
     const char *policy;
@@ -27,9 +27,9 @@ struct line {
     uint32_t quick; /* points that the quick study has, as bits */
 };
 
-/* Released average completion times in hours; NO: none, or it ran away. */
+/* Published average completion times in hours; NO: none, or the queue grew without end. */
 static const double single_rates[] = { 0.4, 2.0, 4.0, 4.8, 5.2, 5.6, 6.0 };
-static const struct line single_lines[] = {
+static const struct gavel_curve_line single_lines[] = {
     { "las_single",
       "LAS",
       "gavel-las,aware=false,compat=released",
@@ -88,7 +88,7 @@ static const struct line single_lines[] = {
 };
 
 static const double multiple_rates[] = { 0.2, 1.0, 2.0, 2.4, 2.6, 2.8 };
-static const struct line multiple_lines[] = {
+static const struct gavel_curve_line multiple_lines[] = {
     { "las_multiple",
       "LAS",
       "gavel-las,aware=false,compat=released",
@@ -136,9 +136,9 @@ static const struct line multiple_lines[] = {
       0 },
 };
 
-/* Makespan in hours over the number of jobs, all there at the start. */
+/* Makespan in hours over the number of jobs, all submitted at the start. */
 static const double static_jobs[] = { 100, 300, 500, 700 };
-static const struct line static_lines[] = {
+static const struct gavel_curve_line static_lines[] = {
     { "makespan_fifo",
       "FIFO",
       "gavel-fifo,compat=released",
@@ -168,7 +168,7 @@ static const struct line static_lines[] = {
 
 /* Longer rounds: Gavel LAS on single-GPU jobs. */
 static const double round_rates[] = { 4.8, 5.6, 6.0 };
-static const struct line round_lines[] = {
+static const struct gavel_curve_line round_lines[] = {
     { "round_360", "360 s", "gavel-las,compat=released", { 18.02, 26.42, 37.64 }, 0 },
     { "round_720",
       "720 s",
@@ -189,7 +189,7 @@ static const struct line round_lines[] = {
 
 /* Rates of pairs from a few trials: 4 GPUs of each type, single-GPU jobs. */
 static const double small_rates[] = { 0.6, 0.7, 0.75 };
-static const struct line small_lines[] = {
+static const struct gavel_curve_line small_lines[] = {
     { "estimator_none", "no sharing", "gavel-las", { 33.9, NO, NO }, 0 },
     { "estimator_true",
       "sharing, true rates",
@@ -203,14 +203,14 @@ static const struct line small_lines[] = {
       0 },
 };
 
-enum axis { RATES_SINGLE, RATES_MULTIPLE, RATES_SMALL, JOBS_STATIC };
+enum gavel_axis { RATES_SINGLE, RATES_MULTIPLE, RATES_SMALL, JOBS_STATIC };
 
-static const struct plot {
+static const struct gavel_plot {
     const char *title, *x_label, *y_label, *figure;
-    enum axis axis;
+    enum gavel_axis axis;
     const double *x;
     uint32_t x_count;
-    const struct line *lines;
+    const struct gavel_curve_line *lines;
     uint32_t line_count;
 } plots[] = {
     { "Completion time, single-GPU jobs", "jobs per hour", "mean completion time, h",
@@ -234,16 +234,16 @@ static const struct plot {
 #define LINES_MAX 16
 #define NONE UINT32_MAX
 
-/* Which points of the study they are; NONE: not run. */
+/* Indices of the study's points; NONE: not run. */
 struct gavel_curves {
     uint32_t place[PLOT_COUNT][LINES_MAX][POINTS_MAX];
     uint32_t isolated[2]; /* equal shares: single, multiple */
     uint32_t weighted[2]; /* with priorities: LAS, Gavel    */
 };
 
-/* Pairs are many, and fairness of finish times has a programme that is solved again and
- * again; beyond that it is the load. */
-static double effort_of(const char *policy, enum axis axis, double x)
+/* Effort grows with the load.  Sharing has many pairs, and finish-time fairness solves its
+ * programme repeatedly: both take longer. */
+static double estimate_effort(const char *policy, enum gavel_axis axis, double x)
 {
     bool hard = strstr(policy, "sharing=true") || strstr(policy, "ftf");
     double load = x / (axis == RATES_SINGLE ? 6 : axis == RATES_MULTIPLE ? 3 : 700);
@@ -251,15 +251,16 @@ static double effort_of(const char *policy, enum axis axis, double x)
 }
 
 static struct gavel_point *add_point(struct gavel_study *study, const char *policy,
-                                     enum axis axis, double x, const char *more)
+                                     enum gavel_axis axis, double x, const char *more)
 {
-    struct gavel_point *point = gavel_point(study);
+    struct gavel_point *point = gavel_study_add_point(study);
     snprintf(point->policy, sizeof point->policy, "%s", policy);
-    point->effort = effort_of(policy, axis, x);
+    point->effort = estimate_effort(policy, axis, x);
     if (axis == JOBS_STATIC) {
         snprintf(point->workload, sizeof point->workload, "gavel:static=%g,multi=true",
                  x);
-        if (strncmp(policy, "gavel-fifo", 10) == 0) { /* see the notes in gavel.c */
+        if (strncmp(policy, "gavel-fifo", 10) ==
+            0) { /* see the notes in study_gavel.c */
             point->cluster = &study->v100;
             point->rates = &study->v100_rates;
         }
@@ -278,9 +279,9 @@ static struct gavel_point *add_point(struct gavel_study *study, const char *poli
     return point;
 }
 
-/* What ran away when it was published is not run. */
-static bool is_wanted(const struct gavel_study *study, const struct line *line,
-                      uint32_t x, uint32_t x_count)
+/* Points without a published value are not run, unless the whole line has none. */
+static bool is_wanted(const struct gavel_study *study,
+                      const struct gavel_curve_line *line, uint32_t x, uint32_t x_count)
 {
     if (study->quick)
         return line->quick >> x & 1;
@@ -290,28 +291,28 @@ static bool is_wanted(const struct gavel_study *study, const struct line *line,
     return !any || !isnan(line->published[x]);
 }
 
-void gavel_curves_plan(struct gavel_study *study)
+static void plan_curves(struct gavel_study *study)
 {
     struct gavel_curves *curves = arena_new(&study->arena, struct gavel_curves);
     study->curves = curves;
     for (uint32_t p = 0; p < PLOT_COUNT; p++)
         for (uint32_t l = 0; l < plots[p].line_count; l++)
             for (uint32_t x = 0; x < plots[p].x_count; x++) {
-                const struct line *line = &plots[p].lines[l];
+                const struct gavel_curve_line *line = &plots[p].lines[l];
                 curves->place[p][l][x] = NONE;
                 if (!is_wanted(study, line, x, plots[p].x_count))
                     continue;
                 add_point(study, line->policy, plots[p].axis, plots[p].x[x], "")
                     ->by_job = strstr(line->id, "ftf") != NULL;
-                curves->place[p][l][x] = gavel_last(study);
+                curves->place[p][l][x] = study->point_count - 1;
             }
     for (uint32_t multi = 0; multi < 2; multi++) {
         if (study->quick && multi)
             break;
-        enum axis axis = multi ? RATES_MULTIPLE : RATES_SINGLE;
+        enum gavel_axis axis = multi ? RATES_MULTIPLE : RATES_SINGLE;
         add_point(study, "isolated,compat=released", axis, multi ? 2.6 : 5.6, "")
             ->by_job = true;
-        curves->isolated[multi] = gavel_last(study);
+        curves->isolated[multi] = study->point_count - 1;
     }
     for (uint32_t aware = 0; aware < 2 && !study->quick; aware++) {
         add_point(study,
@@ -319,18 +320,18 @@ void gavel_curves_plan(struct gavel_study *study)
                         : "gavel-las,water_filling=true,aware=false,compat=released",
                   RATES_MULTIPLE, 2.4, ",priorities=true")
             ->by_job = true;
-        curves->weighted[aware] = gavel_last(study);
+        curves->weighted[aware] = study->point_count - 1;
     }
 }
 
-/* --- what came of it -------------------------------------------------------------- */
+/* --- figures -------------------------------------------------------------- */
 
 static void report_plot(struct gavel_study *study, uint32_t p)
 {
-    const struct plot *plot = &plots[p];
+    const struct gavel_plot *plot = &plots[p];
     struct json *chart = NULL;
     for (uint32_t l = 0; l < plot->line_count; l++) {
-        const struct line *line = &plot->lines[l];
+        const struct gavel_curve_line *line = &plot->lines[l];
         double values[POINTS_MAX * SEEDS_MAX];
         double x[POINTS_MAX];
         double published[POINTS_MAX];
@@ -345,15 +346,15 @@ static void report_plot(struct gavel_study *study, uint32_t p)
             if (study->curves->place[p][l][i] == NONE)
                 continue;
             double *here = &values[count * study->seeds];
-            gavel_figures(study, study->curves->place[p][l][i], plot->figure,
-                          1 / 3600.0, here);
+            gavel_study_figures(study, study->curves->place[p][l][i], plot->figure,
+                                1 / 3600.0, here);
             char id[64];
             char what[128];
             snprintf(id, sizeof id, "%s@%g", line->id, plot->x[i]);
             snprintf(what, sizeof what, "%s at %g %s: %s", line->name, plot->x[i],
                      plot->x_label, plot->y_label);
-            gavel_row(study, id, what, "h", line->published[i],
-                      0.1 * line->published[i], here);
+            gavel_study_row(study, id, what, "h", line->published[i],
+                            0.1 * line->published[i], here);
             x[count++] = plot->x[i];
         }
         if (count < 2)
@@ -361,17 +362,18 @@ static void report_plot(struct gavel_study *study, uint32_t p)
         if (!chart)
             chart = reproduction_chart(study->r, "lines", plot->title, plot->x_label,
                                        plot->y_label);
-        chart_series(chart, line->name, x, values, count, study->seeds);
+        reproduction_chart_series(chart, line->name, x, values, count, study->seeds);
         if (published_count > 1) {
             char name[96];
             snprintf(name, sizeof name, "%s, published", line->name);
-            chart_series(chart, name, published_x, published, published_count, 1);
+            reproduction_chart_series(chart, name, published_x, published,
+                                      published_count, 1);
         }
     }
 }
 
-/* The point of a line by its id. */
-static uint32_t find(const struct gavel_study *study, const char *id, double x)
+/* The point of a line, by the line's id. */
+static uint32_t find_point(const struct gavel_study *study, const char *id, double x)
 {
     for (uint32_t p = 0; p < PLOT_COUNT; p++)
         for (uint32_t l = 0; l < plots[p].line_count; l++)
@@ -385,25 +387,63 @@ static void report_ratio(struct gavel_study *study, const char *id, const char *
                          const char *over, const char *under, double x,
                          const char *figure, double published)
 {
-    uint32_t above = find(study, over, x);
-    uint32_t below = find(study, under, x);
+    uint32_t above = find_point(study, over, x);
+    uint32_t below = find_point(study, under, x);
     if (above == NONE || below == NONE)
         return;
     double values[SEEDS_MAX];
     for (uint32_t s = 0; s < study->seeds; s++)
-        values[s] = gavel_figure(study, above, s, figure) /
-                    gavel_figure(study, below, s, figure);
-    gavel_row(study, id, what, "ratio", published, 0.15 * published, values);
+        values[s] = gavel_study_figure(study, above, s, figure) /
+                    gavel_study_figure(study, below, s, figure);
+    gavel_study_row(study, id, what, "ratio", published, 0.15 * published, values);
+}
+
+/* The text of field 'index' of a line of comma-separated values. */
+static const char *csv_field(const char *line, uint32_t index)
+{
+    while (index-- > 0 && line)
+        line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
+    return line;
+}
+
+static uint32_t find_csv_column(const char *header, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0;; i++) {
+        const char *field = csv_field(header, i);
+        if (!field)
+            return UINT32_MAX;
+        if (strncmp(field, name, length) == 0 &&
+            (field[length] == ',' || field[length] == '\n'))
+            return i;
+    }
+}
+
+/* Completion times by job number into an array of 'count'; NAN: not known. */
+static void read_jcts(const struct gavel_study *study, uint32_t point, uint32_t seed,
+                      double *ret_jct_s, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ret_jct_s[i] = NAN;
+    const char *text = study->texts[point * study->seeds + seed];
+    uint32_t column = find_csv_column(text, "jct_s");
+    for (const char *line = strchr(text, '\n'); line && line[1];
+         line = strchr(line + 1, '\n')) {
+        unsigned long id = strtoul(line + 1, NULL, 10); /* jobs count from 1 */
+        const char *field = csv_field(line + 1, column);
+        if (id >= 1 && id <= count && field && *field != ',')
+            ret_jct_s[id - 1] = strtod(field, NULL);
+    }
 }
 
 /* Mean over the window's jobs of the completion time over that under equal shares. */
-static double fairness(struct gavel_study *study, uint32_t point, uint32_t isolated,
-                       uint32_t seed)
+static double mean_fairness(struct gavel_study *study, uint32_t point,
+                            uint32_t isolated, uint32_t seed)
 {
     double *mine = arena_array(&study->arena, double, WINDOW_TO);
     double *even = arena_array(&study->arena, double, WINDOW_TO);
-    gavel_jcts(study, point, seed, mine, WINDOW_TO);
-    gavel_jcts(study, isolated, seed, even, WINDOW_TO);
+    read_jcts(study, point, seed, mine, WINDOW_TO);
+    read_jcts(study, isolated, seed, even, WINDOW_TO);
     double sum = 0;
     uint32_t count = 0;
     for (uint32_t j = WINDOW_FROM; j < WINDOW_TO; j++)
@@ -424,27 +464,27 @@ static void report_fairness(struct gavel_study *study, bool multi)
     char what[128];
     for (uint32_t aware = 0; aware < 2; aware++) {
         snprintf(id, sizeof id, "%s%s", aware ? "gavel_ftf_" : "ftf_", suffix);
-        uint32_t point = find(study, id, rate);
+        uint32_t point = find_point(study, id, rate);
         if (point == NONE)
             return;
         for (uint32_t s = 0; s < study->seeds; s++)
             values[aware][s] =
-                fairness(study, point, study->curves->isolated[multi], s);
+                mean_fairness(study, point, study->curves->isolated[multi], s);
         snprintf(id, sizeof id, "%s_%s@%g", aware ? "gavel_ftf_rho" : "ftf_rho", suffix,
                  rate);
         snprintf(what, sizeof what,
                  "%s: completion time over that under equal shares, mean",
                  aware ? "Gavel FTF" : "FTF");
-        gavel_row(study, id, what, "ratio", published[multi][aware],
-                  0.15 * published[multi][aware], values[aware]);
+        gavel_study_row(study, id, what, "ratio", published[multi][aware],
+                        0.15 * published[multi][aware], values[aware]);
     }
     for (uint32_t s = 0; s < study->seeds; s++)
         values[0][s] /= values[1][s];
     snprintf(id, sizeof id, "ftf_ratio_%s", suffix);
     snprintf(what, sizeof what,
              "finish-time fairness, FTF over Gavel FTF, at %g jobs/h", rate);
-    gavel_row(study, id, what, "ratio", multi ? 1.8 : 2.8, multi ? 0.3 : 0.4,
-              values[0]);
+    gavel_study_row(study, id, what, "ratio", multi ? 1.8 : 2.8, multi ? 0.3 : 0.4,
+                    values[0]);
 }
 
 /* Weights of the first jobs of a workload. */
@@ -476,7 +516,7 @@ static void report_priorities(struct gavel_study *study)
         for (uint32_t s = 0; s < study->seeds; s++) {
             double sum[2] = { 0, 0 };
             uint32_t count[2] = { 0, 0 };
-            gavel_jcts(study, study->curves->weighted[aware], s, jct_s, WINDOW_TO);
+            read_jcts(study, study->curves->weighted[aware], s, jct_s, WINDOW_TO);
             read_weights(study, study->curves->weighted[aware], s, weight);
             for (uint32_t j = WINDOW_FROM; j < WINDOW_TO; j++)
                 if (!isnan(jct_s[j])) {
@@ -496,19 +536,19 @@ static void report_priorities(struct gavel_study *study)
             snprintf(what, sizeof what,
                      "%s, 20 %% of jobs with weight 5: completion time of %s, h",
                      aware ? "Gavel LAS" : "LAS", high ? "these" : "the others");
-            gavel_row(study, id, what, "h", published[aware][high],
-                      0.1 * published[aware][high], means[aware][high]);
+            gavel_study_row(study, id, what, "h", published[aware][high],
+                            0.1 * published[aware][high], means[aware][high]);
         }
         for (uint32_t s = 0; s < study->seeds; s++)
             means[0][high][s] /= means[1][high][s];
         snprintf(id, sizeof id, "priority_ratio_%s", class);
         snprintf(what, sizeof what, "weighted LAS over Gavel LAS, %s weight", class);
-        gavel_row(study, id, what, "ratio", high ? 1.5 : 2.7, high ? 0.25 : 0.4,
-                  means[0][high]);
+        gavel_study_row(study, id, what, "ratio", high ? 1.5 : 2.7, high ? 0.25 : 0.4,
+                        means[0][high]);
     }
 }
 
-void gavel_curves_report(struct gavel_study *study)
+static int report_curves(struct gavel_study *study, struct error *err)
 {
     const char *jct = "jct_s.mean";
     report_ratio(study, "las_jct_ratio_single",
@@ -544,4 +584,8 @@ void gavel_curves_report(struct gavel_study *study)
     }
     for (uint32_t p = 0; p < PLOT_COUNT; p++)
         report_plot(study, p);
+    return 0;
 }
+
+const struct gavel_part gavel_part_curves = { .plan = plan_curves,
+                                              .report = report_curves };

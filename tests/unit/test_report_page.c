@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/output.h"
 #include "study/page.h"
-#include "study/report.h"
+#include "study/report_page.h"
 
 static const char *page; /* what this program has in place of the built one */
 
@@ -54,9 +54,9 @@ static int files_in(const char *path)
 static int write_to(struct scratch *s, const char *path)
 {
     struct output output;
-    int r = report_open(&output, path, &s->err);
+    int r = report_page_open(&output, path, &s->err);
     if (r == 0)
-        r = report_write(&output, s->data, &s->err);
+        r = report_page_write(&output, s->data, &s->err);
     output_release(&output);
     return r;
 }

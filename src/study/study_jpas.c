@@ -1,15 +1,16 @@
 /*
- * jpas.c - JPAS' question: how much sooner are models good if early jobs' packets go first?
+ * study_jpas.c - JPAS' evaluation: how much sooner are models good if the packets of jobs in
+ * their early stage go first?
  *
  * Jobs that learn share 13 hosts on one switch, under fair sharing and under priorities,
  * over several loads (mean gaps between arrivals) and numbers of levels.  The paper gives
  * one figure, "up to 38 %" less time to 90 or 95 % of the converged accuracy, over
- * settings that are not all known to us; what late jobs pay for it is not in it.  Both
- * are measured, and so is our own variant, which is to pay less.
+ * settings that are not all published, and does not say by how much late jobs are delayed.
+ * Both are measured, and so is our own variant, which is meant to delay them less.
  *
- * The workload, aging and our variant were chosen with an eye on what came out for seeds 1
- * to 4.  So the figures are of seeds from 11 on, which nobody looked at then; those of the
- * first four stand beside them, and so do figures with noise in what jobs report.
+ * The workload, aging and our variant were chosen after seeing results for seeds 1 to 4.  The
+ * figures are therefore of seeds from 11 on, which were not used then.  Those of the first
+ * four are reported as well, and so are figures with noise in the jobs' reports.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,18 +20,18 @@
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "study/reproduce.h"
+#include "study/reproduction.h"
 
 #define LEVELS 8 /* of a common switch */
 #define BERTH "jpas,early=nearest,late=shortest"
 
-/* What is compared; fair first. */
-struct contender {
+/* The flow policies that are compared; fair first. */
+struct jpas_contender {
     const char *id, *flow;
     uint32_t levels; /* 0: has none */
 };
 
-static const struct contender full_contenders[] = {
+static const struct jpas_contender full_contenders[] = {
     { "fair", "fair", 0 },
     { "", "jpas,levels=8", 8 },
     { "", "jpas,levels=2", 2 },
@@ -44,7 +45,7 @@ static const struct contender full_contenders[] = {
 };
 static const double full_gaps[] = { 70, 90, 110, 130, 150 };
 
-static const struct contender quick_contenders[] = {
+static const struct jpas_contender quick_contenders[] = {
     { "fair", "fair", 0 },
     { "", "jpas,levels=8", 8 },
     { "", "jpas,levels=4", 4 },
@@ -53,14 +54,14 @@ static const struct contender quick_contenders[] = {
 static const double quick_gaps[] = { 90, 120 };
 
 /* Beside the main experiment: the paper's order and our variant. */
-static const struct contender core_contenders[] = {
+static const struct jpas_contender core_contenders[] = {
     { "fair", "fair", 0 },
     { "", "jpas,levels=8", 8 },
     { "_berth", BERTH ",levels=8", 8 },
 };
 static const double noise_gaps[] = { 90, 130 };
 
-#define SEED_SEEN 1 /* the first of those that settings were chosen by */
+#define SEED_SEEN 1 /* the first of the seeds that settings were chosen with */
 #define SEEDS_SEEN 4
 #define SEED_UNSEEN 11
 
@@ -78,11 +79,11 @@ static const char *const figure_names[FIGURES] = { "time to 90 % of the last acc
                                                    "completion time",
                                                    "loss over time" };
 
-struct experiment {
+struct jpas_experiment {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
-    const struct contender *contenders;
+    const struct jpas_contender *contenders;
     const double *gaps;
     uint32_t contender_count, gap_count, seeds;
     uint64_t seed_first;
@@ -92,23 +93,23 @@ struct experiment {
     struct sweep_run *runs; /* [gap][contender][seed] */
 };
 
-static const struct sweep_run *run_of(const struct experiment *e, uint32_t gap,
+static const struct sweep_run *run_of(const struct jpas_experiment *e, uint32_t gap,
                                       uint32_t contender, uint32_t seed)
 {
     return &e->runs[(gap * e->contender_count + contender) * e->seeds + seed];
 }
 
-/* Against fair sharing of the same jobs. */
-static double change(const struct experiment *e, uint32_t figure, uint32_t gap,
-                     uint32_t contender, uint32_t seed)
+/* The change against fair sharing for the same jobs. */
+static double change_against_fair(const struct jpas_experiment *e, uint32_t figure,
+                                  uint32_t gap, uint32_t contender, uint32_t seed)
 {
     return reproduction_figure(run_of(e, gap, contender, seed), figures[figure]) /
                reproduction_figure(run_of(e, gap, 0, seed), figures[figure]) -
            1;
 }
 
-static int run_all(struct experiment *e, const struct reproduction *r,
-                   struct error *err)
+static int run_experiment(struct jpas_experiment *e, const struct reproduction *r,
+                          struct error *err)
 {
     uint32_t count = e->gap_count * e->contender_count * e->seeds;
     e->runs = memory_checked(calloc(count, sizeof *e->runs));
@@ -133,14 +134,14 @@ static int run_all(struct experiment *e, const struct reproduction *r,
 
 /* --- rows ------------------------------------------------------------------------------ */
 
-/* Per seed, in the mean over loads. */
-static void add_mean(struct reproduction *r, const struct experiment *e,
+/* The change of each seed, as a mean over loads. */
+static void add_mean(struct reproduction *r, const struct jpas_experiment *e,
                      uint32_t contender, uint32_t figure)
 {
     double values[SEEDS_MAX] = { 0 };
     for (uint32_t s = 0; s < e->seeds; s++)
         for (uint32_t g = 0; g < e->gap_count; g++)
-            values[s] += change(e, figure, g, contender, s) / e->gap_count;
+            values[s] += change_against_fair(e, figure, g, contender, s) / e->gap_count;
     char id[64];
     char what[160];
     snprintf(id, sizeof id, "%s%s%s", figure_ids[figure], e->contenders[contender].id,
@@ -150,8 +151,8 @@ static void add_mean(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "change", NAN, 0, values, e->seeds);
 }
 
-/* The load and number of levels where most is gained, as "up to" says. */
-static void add_best(struct reproduction *r, const struct experiment *e,
+/* The load and number of levels with the largest gain: the paper says "up to". */
+static void add_best(struct reproduction *r, const struct jpas_experiment *e,
                      const char *kind, uint32_t figure)
 {
     double best[SEEDS_MAX] = { 0 };
@@ -164,14 +165,14 @@ static void add_best(struct reproduction *r, const struct experiment *e,
         for (uint32_t g = 0; g < e->gap_count; g++) {
             double mean = 0;
             for (uint32_t s = 0; s < e->seeds; s++)
-                mean += change(e, figure, g, c, s) / e->seeds;
+                mean += change_against_fair(e, figure, g, c, s) / e->seeds;
             if (mean >= best_mean)
                 continue;
             best_mean = mean;
             best_gap = g;
             best_levels = e->contenders[c].levels;
             for (uint32_t s = 0; s < e->seeds; s++)
-                best[s] = change(e, figure, g, c, s);
+                best[s] = change_against_fair(e, figure, g, c, s);
         }
     }
     char id[64];
@@ -182,15 +183,15 @@ static void add_best(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "change", *kind ? NAN : -0.38, 0.05, best, e->seeds);
 }
 
-/* Every load and number of levels. */
-static void add_cells(struct reproduction *r, const struct experiment *e)
+/* A row for every load and number of levels. */
+static void add_cells(struct reproduction *r, const struct jpas_experiment *e)
 {
     for (uint32_t c = 1; c < e->contender_count; c++)
         for (uint32_t g = 0; g < e->gap_count; g++)
             for (uint32_t f = T90; f <= JCT; f += JCT - T90) {
                 double values[SEEDS_MAX];
                 for (uint32_t s = 0; s < e->seeds; s++)
-                    values[s] = change(e, f, g, c, s);
+                    values[s] = change_against_fair(e, f, g, c, s);
                 char id[64];
                 char what[160];
                 snprintf(id, sizeof id, "%s%s@%g_%u", figure_ids[f],
@@ -201,14 +202,14 @@ static void add_cells(struct reproduction *r, const struct experiment *e)
             }
 }
 
-static void add_rows(struct reproduction *r, const struct experiment *e)
+static void add_rows(struct reproduction *r, const struct jpas_experiment *e)
 {
     const char *paper = e->contenders[1].id;
     const char *ours = NULL;
     add_best(r, e, paper, T90);
     add_best(r, e, paper, T95);
     for (uint32_t c = 1; c < e->contender_count; c++) {
-        const struct contender *contender = &e->contenders[c];
+        const struct jpas_contender *contender = &e->contenders[c];
         bool standard = contender->levels == LEVELS;
         for (uint32_t f = 0; f < FIGURES && standard; f++)
             add_mean(r, e, c, f);
@@ -224,7 +225,7 @@ static void add_rows(struct reproduction *r, const struct experiment *e)
 
 /* --- charts ---------------------------------------------------------------------------- */
 
-static void add_chart(struct reproduction *r, const struct experiment *e,
+static void add_chart(struct reproduction *r, const struct jpas_experiment *e,
                       uint32_t figure)
 {
     char title[96];
@@ -238,13 +239,13 @@ static void add_chart(struct reproduction *r, const struct experiment *e,
         double values[GAPS_MAX * SEEDS_MAX];
         for (uint32_t g = 0; g < e->gap_count; g++)
             for (uint32_t s = 0; s < e->seeds; s++)
-                values[g * e->seeds + s] = change(e, figure, g, c, s);
-        chart_series(chart, e->contenders[c].flow, e->gaps, values, e->gap_count,
-                     e->seeds);
+                values[g * e->seeds + s] = change_against_fair(e, figure, g, c, s);
+        reproduction_chart_series(chart, e->contenders[c].flow, e->gaps, values,
+                                  e->gap_count, e->seeds);
     }
 }
 
-static void describe(struct reproduction *r)
+static void describe_setup(struct reproduction *r)
 {
     reproduction_setup(r,
                        "13 hosts on one switch; jobs in their early stage go first; "
@@ -282,15 +283,15 @@ static void describe(struct reproduction *r)
            "than here.");
 }
 
-/* Run one, and add rows of it; 'main' is the one with charts and a row for everything. */
-static int experiment_run(struct experiment *e, struct reproduction *r, bool main,
+/* Run one experiment and add its rows; the main one has charts and a row for every cell. */
+static int experiment_run(struct jpas_experiment *e, struct reproduction *r, bool main,
                           struct error *err)
 {
     arena_init(&e->arena, 0);
     int status = cluster_load(&e->cluster, &e->arena, "jpas-13", err);
     if (status == 0) {
         throughput_init(&e->rates, &e->cluster);
-        status = run_all(e, r, err);
+        status = run_experiment(e, r, err);
     }
     if (status == 0 && main) {
         add_rows(r, e);
@@ -309,7 +310,7 @@ static int experiment_run(struct experiment *e, struct reproduction *r, bool mai
 
 static int jpas_run(struct reproduction *r, struct error *err)
 {
-    struct experiment main = {
+    struct jpas_experiment main = {
         .contenders = r->quick ? quick_contenders : full_contenders,
         .contender_count = r->quick ? COUNT(quick_contenders) : COUNT(full_contenders),
         .gaps = r->quick ? quick_gaps : full_gaps,
@@ -319,7 +320,7 @@ static int jpas_run(struct reproduction *r, struct error *err)
         .id_end = "",
         .what_end = "",
     };
-    struct experiment seen = {
+    struct jpas_experiment seen = {
         .contenders = core_contenders,
         .contender_count = COUNT(core_contenders),
         .gaps = full_gaps,
@@ -329,7 +330,7 @@ static int jpas_run(struct reproduction *r, struct error *err)
         .id_end = "_seen",
         .what_end = ", seeds that settings were chosen by",
     };
-    struct experiment noisy = {
+    struct jpas_experiment noisy = {
         .contenders = core_contenders,
         .contender_count = COUNT(core_contenders),
         .gaps = noise_gaps,
@@ -340,12 +341,12 @@ static int jpas_run(struct reproduction *r, struct error *err)
         .id_end = "_noise_2",
         .what_end = ", 2 % noise in reports",
     };
-    struct experiment noisier = noisy;
+    struct jpas_experiment noisier = noisy;
     noisier.noise = 0.05;
     noisier.id_end = "_noise_5";
     noisier.what_end = ", 5 % noise in reports";
 
-    describe(r);
+    describe_setup(r);
     int status = experiment_run(&main, r, true, err);
     if (r->quick)
         return status;

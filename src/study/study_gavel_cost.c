@@ -1,14 +1,15 @@
 /*
- * gavel_cost.c - money and deadlines: half the jobs gain much from a dear GPU, half little.
+ * study_gavel_cost.c - cost and deadlines: half of the jobs gain much from an expensive GPU,
+ * half of them little.
  *
- * The paper gives kinds, durations and deadlines of the 500 jobs, not how they arrive:
- * here one by one at random, slowly enough that all deadlines can be kept.
+ * The paper gives kinds, durations and deadlines of the 500 jobs, but not their arrivals:
+ * here these are random, and slow enough that all deadlines can be kept.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "study/gavel.h"
+#include "study/study_gavel.h"
 
 #define JOBS 500
 #define QUICK_JOBS 150
@@ -29,8 +30,8 @@ static const char *const kinds[] = { "ResNet-50 (batch size 64)", "A3C" };
 static const double days[] = { 0.5, 1, 2, 4, 8 };
 static const double factors[] = { 1.2, 2, 10 };
 
-static void draw(const struct gavel_study *study, uint64_t seed, struct job_spec *jobs,
-                 uint32_t count)
+static void draw_jobs(const struct gavel_study *study, uint64_t seed,
+                      struct job_spec *jobs, uint32_t count)
 {
     struct rng rng;
     rng_init(&rng, seed, "gavel-cost");
@@ -51,23 +52,23 @@ static void draw(const struct gavel_study *study, uint64_t seed, struct job_spec
     }
 }
 
-void gavel_cost_plan(struct gavel_study *study)
+static void plan_cost(struct gavel_study *study)
 {
     uint32_t count = study->quick ? QUICK_JOBS : JOBS;
     struct job_spec *jobs =
         arena_array(&study->arena, struct job_spec, study->seeds * count);
     for (uint32_t s = 0; s < study->seeds; s++)
-        draw(study, s, &jobs[s * count], count);
+        draw_jobs(study, s, &jobs[s * count], count);
     study->cost_first = study->point_count;
     for (uint32_t p = 0; p < POLICY_COUNT; p++) {
-        struct gavel_point *point = gavel_point(study);
+        struct gavel_point *point = gavel_study_add_point(study);
         snprintf(point->policy, sizeof point->policy, "%s", policies[p].policy);
         point->jobs = jobs;
         point->job_count = count;
     }
 }
 
-void gavel_cost_report(struct gavel_study *study)
+static int report_cost(struct gavel_study *study, struct error *err)
 {
     double dollars[POLICY_COUNT][SEEDS_MAX];
     double values[SEEDS_MAX];
@@ -75,26 +76,30 @@ void gavel_cost_report(struct gavel_study *study)
     char what[160];
     for (uint32_t p = 0; p < POLICY_COUNT; p++) {
         uint32_t point = study->cost_first + p;
-        gavel_figures(study, point, "cost_usd", 1, dollars[p]);
+        gavel_study_figures(study, point, "cost_usd", 1, dollars[p]);
         snprintf(what, sizeof what, "%s: cost of all jobs", policies[p].name);
-        gavel_row(study, policies[p].id, what, "USD", NAN, 0, dollars[p]);
+        gavel_study_row(study, policies[p].id, what, "USD", NAN, 0, dollars[p]);
         for (uint32_t s = 0; s < study->seeds; s++)
-            values[s] = gavel_figure(study, point, s, "slo_violations") /
-                        gavel_figure(study, point, s, "jobs.total");
+            values[s] = gavel_study_figure(study, point, s, "slo_violations") /
+                        gavel_study_figure(study, point, s, "jobs.total");
         if (p == COST)
             snprintf(id, sizeof id, "slo_miss_share");
         else
             snprintf(id, sizeof id, "slo_miss_share_%s", policies[p].id);
         snprintf(what, sizeof what, "%s: share of deadlines missed", policies[p].name);
-        gavel_row(study, id, what, "share", policies[p].miss_published, 0.1, values);
+        gavel_study_row(study, id, what, "share", policies[p].miss_published, 0.1,
+                        values);
     }
     for (uint32_t s = 0; s < study->seeds; s++)
         values[s] = dollars[THROUGHPUT][s] / dollars[COST][s];
-    gavel_row(study, "cost_ratio", "cost, maximum throughput over minimum cost",
-              "ratio", 1.4, 0.2, values);
+    gavel_study_row(study, "cost_ratio", "cost, maximum throughput over minimum cost",
+                    "ratio", 1.4, 0.2, values);
     for (uint32_t s = 0; s < study->seeds; s++)
         values[s] = dollars[THROUGHPUT][s] / dollars[COST_SLO][s];
-    gavel_row(study, "cost_ratio_slo",
-              "cost, maximum throughput over minimum cost with deadlines kept", "ratio",
-              1.2, 0.15, values);
+    gavel_study_row(study, "cost_ratio_slo",
+                    "cost, maximum throughput over minimum cost with deadlines kept",
+                    "ratio", 1.2, 0.15, values);
+    return 0;
 }
+
+const struct gavel_part gavel_part_cost = { .plan = plan_cost, .report = report_cost };

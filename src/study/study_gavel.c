@@ -1,12 +1,12 @@
 /*
- * gavel.c - Gavel's evaluation: completion times over load, makespan, fairness, money,
+ * study_gavel.c - Gavel's evaluation: completion times over load, makespan, fairness, cost,
  * groups, mechanism, estimator and solver.
  *
- * The rounds follow the published system's rules (compat=released), on its cluster, its
- * jobs bit for bit and its window of jobs 4000 to 4999; our own rounds stand beside
- * them.  Each part of the evaluation is a file of its own.
+ * The rounds follow the published system's rules (compat=released), on its cluster, with its
+ * jobs bit for bit and its window of jobs 4000 to 4999; our own rounds are measured as well.
+ * Each part of the evaluation has a file.
  */
-#include "study/gavel.h"
+#include "study/study_gavel.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,13 @@
 #include "base/grow.h"
 #include "base/memory.h"
 
-struct gavel_point *gavel_point(struct gavel_study *study)
+static const struct gavel_part *const parts[] = { &gavel_part_curves, &gavel_part_cost,
+                                                  &gavel_part_shares,
+                                                  &gavel_part_ideal };
+
+#define PART_COUNT (sizeof parts / sizeof *parts)
+
+struct gavel_point *gavel_study_add_point(struct gavel_study *study)
 {
     study->points = grow_array(study->points, &study->point_max, study->point_count + 1,
                                sizeof *study->points);
@@ -26,12 +32,7 @@ struct gavel_point *gavel_point(struct gavel_study *study)
     return point;
 }
 
-uint32_t gavel_last(const struct gavel_study *study)
-{
-    return study->point_count - 1;
-}
-
-static int gavel_run_points(struct gavel_study *study, struct error *err)
+static int run_points(struct gavel_study *study, struct error *err)
 {
     uint32_t count = study->point_count * study->seeds;
     study->runs = memory_checked(calloc(count + 1, sizeof *study->runs));
@@ -65,66 +66,29 @@ static int gavel_run_points(struct gavel_study *study, struct error *err)
     return status;
 }
 
-double gavel_figure(const struct gavel_study *study, uint32_t point, uint32_t seed,
-                    const char *id)
+double gavel_study_figure(const struct gavel_study *study, uint32_t point,
+                          uint32_t seed, const char *id)
 {
     return reproduction_figure(&study->runs[point * study->seeds + seed], id);
 }
 
-void gavel_figures(const struct gavel_study *study, uint32_t point, const char *id,
-                   double scale, double *ret_values)
+void gavel_study_figures(const struct gavel_study *study, uint32_t point,
+                         const char *id, double scale, double *ret_values)
 {
     for (uint32_t s = 0; s < study->seeds; s++)
-        ret_values[s] = gavel_figure(study, point, s, id) * scale;
+        ret_values[s] = gavel_study_figure(study, point, s, id) * scale;
 }
 
-/* The text of field 'index' of a line of comma-separated values. */
-static const char *field_of(const char *line, uint32_t index)
-{
-    while (index-- > 0 && line)
-        line = strchr(line, ',') ? strchr(line, ',') + 1 : NULL;
-    return line;
-}
-
-static uint32_t column_named(const char *header, const char *name)
-{
-    size_t length = strlen(name);
-    for (uint32_t i = 0;; i++) {
-        const char *field = field_of(header, i);
-        if (!field)
-            return UINT32_MAX;
-        if (strncmp(field, name, length) == 0 &&
-            (field[length] == ',' || field[length] == '\n'))
-            return i;
-    }
-}
-
-void gavel_jcts(const struct gavel_study *study, uint32_t point, uint32_t seed,
-                double *ret_jct_s, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        ret_jct_s[i] = NAN;
-    const char *text = study->texts[point * study->seeds + seed];
-    uint32_t column = column_named(text, "jct_s");
-    for (const char *line = strchr(text, '\n'); line && line[1];
-         line = strchr(line + 1, '\n')) {
-        unsigned long id = strtoul(line + 1, NULL, 10); /* jobs count from 1 */
-        const char *field = field_of(line + 1, column);
-        if (id >= 1 && id <= count && field && *field != ',')
-            ret_jct_s[id - 1] = strtod(field, NULL);
-    }
-}
-
-void gavel_row(struct gavel_study *study, const char *id, const char *what,
-               const char *unit, double published, double tolerance,
-               const double *values)
+void gavel_study_row(struct gavel_study *study, const char *id, const char *what,
+                     const char *unit, double published, double tolerance,
+                     const double *values)
 {
     reproduction_row(study->r, id, what, unit, published, tolerance, values,
                      study->seeds);
 }
 
-/* The two clusters, and the rates of pairs if the published table is at hand. */
-static int load(struct gavel_study *study, struct error *err)
+/* Load the clusters, and the rates of pairs if BERTH_DATA has the published table. */
+static int load_clusters(struct gavel_study *study, struct error *err)
 {
     int status = cluster_load(&study->big, &study->arena, "gavel-36", err);
     if (status == 0)
@@ -157,7 +121,7 @@ static int load(struct gavel_study *study, struct error *err)
     return status;
 }
 
-static void describe(const struct gavel_study *study)
+static void describe_setup(const struct gavel_study *study)
 {
     struct reproduction *r = study->r;
     reproduction_setup(r, "36 V100, 36 P100, 36 K80, one GPU per server", "published");
@@ -191,7 +155,7 @@ static void describe(const struct gavel_study *study)
                          "completion times, by up to 5 %, from the same optimum.");
 }
 
-static void release(struct gavel_study *study)
+static void release_study(struct gavel_study *study)
 {
     for (uint32_t i = 0; study->texts && i < study->point_count * study->seeds; i++)
         free(study->texts[i]);
@@ -208,21 +172,17 @@ static int gavel_run(struct reproduction *r, struct error *err)
 {
     struct gavel_study study = { .r = r, .seeds = r->seed_count, .quick = r->quick };
     arena_init(&study.arena, 0);
-    int status = load(&study, err);
+    int status = load_clusters(&study, err);
     if (status == 0) {
-        describe(&study);
-        gavel_curves_plan(&study);
-        gavel_cost_plan(&study);
-        status = gavel_run_points(&study, err);
+        describe_setup(&study);
+        for (uint32_t i = 0; i < PART_COUNT; i++)
+            if (parts[i]->plan)
+                parts[i]->plan(&study);
+        status = run_points(&study, err);
     }
-    if (status == 0) {
-        gavel_curves_report(&study);
-        gavel_cost_report(&study);
-        status = gavel_shares_report(&study, err);
-    }
-    if (status == 0)
-        status = gavel_ideal_report(&study, err);
-    release(&study);
+    for (uint32_t i = 0; i < PART_COUNT && status == 0; i++)
+        status = parts[i]->report(&study, err);
+    release_study(&study);
     return status;
 }
 

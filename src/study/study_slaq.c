@@ -1,13 +1,13 @@
 /*
- * slaq.c - SLAQ's question: how much better are models if GPUs go to those that learn?
+ * study_slaq.c - SLAQ's evaluation: how much better are models if GPUs go to jobs that learn?
  *
- * 160 jobs that learn share 640 units, equally or by what they gain.  The paper shows the
- * mean loss of the jobs that run, the time to 90 and 95 % of a model, and which part of
- * the units goes to jobs with much to learn.  Jobs that are nearly done and hardly get
- * anything stay long, and their low losses make that mean better, so the loss over time
- * per job and the time to the end are measured as well; and how these go with the floor,
- * below which no job's share falls, with better forecasts, with resizes that take time,
- * with curves of real training, and on jobs that nobody saw when settings were chosen.
+ * 160 training jobs share 640 units, equally or by their gain.  The paper shows the mean loss
+ * of running jobs, the time to 90 and 95 % of a model, and the share of units of the jobs
+ * with much to learn.  Jobs that are nearly done get few units and run long, and their low
+ * losses improve that mean.  Loss over time per job and the time to completion are therefore
+ * measured as well, and how they depend on the floor (the smallest share of a job), on better
+ * forecasts, on resizes that take time, on curves of real training, and on jobs that were not
+ * used when the settings were chosen.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,15 +20,15 @@
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "study/reproduce.h"
+#include "study/reproduction.h"
 
-/* What is compared; equal shares first, then the paper, then ours. */
-struct contender {
+/* The policies that are compared: equal shares, the paper's, then ours. */
+struct slaq_contender {
     const char *id, *policy;
     double floor; /* of the chart; NAN: not in it */
 };
 
-static const struct contender contenders[] = {
+static const struct slaq_contender contenders[] = {
     { "", "fair", 1 },
     { "", "slaq,floor=0,horizon=0", NAN },
     { "_berth", "slaq", 0.7 },
@@ -41,13 +41,13 @@ static const struct contender contenders[] = {
 };
 enum { FAIR, PAPER, BERTH, MAIN, QUICK = 4, FULL = 9 };
 
-/* On which jobs.  All contenders play on the first, the main ones on the others. */
-struct setting {
+/* The workloads.  All contenders run on the first, the main ones on the others. */
+struct slaq_setting {
     const char *workload, *id, *name;
     uint64_t seed_first;
 };
 
-static const struct setting settings[] = {
+static const struct slaq_setting settings[] = {
     { "slaq", "", "", 1 },
     { "slaq:curves=real", "_real", ", curves of real training", 1 },
     { "slaq", "_new", ", other jobs", 1001 },
@@ -85,17 +85,17 @@ static const struct {
     { "low", "the other half", 0.18 },
 };
 
-struct experiment {
+struct slaq_experiment {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
-    const struct setting *settings[SETTINGS]; /* those there is data for */
+    const struct slaq_setting *settings[SETTINGS]; /* those there is data for */
     uint32_t contender_count, setting_count, seeds;
     struct sweep_run *runs; /* of the first setting, then of the others */
     bool has_real;
 };
 
-static struct sweep_run *run_of(const struct experiment *e, uint32_t setting,
+static struct sweep_run *run_of(const struct slaq_experiment *e, uint32_t setting,
                                 uint32_t contender, uint32_t seed)
 {
     uint32_t before =
@@ -103,14 +103,14 @@ static struct sweep_run *run_of(const struct experiment *e, uint32_t setting,
     return &e->runs[(before + contender) * e->seeds + seed];
 }
 
-static uint32_t contenders_in(const struct experiment *e, uint32_t setting)
+static uint32_t count_contenders(const struct slaq_experiment *e, uint32_t setting)
 {
     return setting == 0 ? e->contender_count : MAIN;
 }
 
-/* Against equal shares for the same jobs. */
-static double change(const struct experiment *e, uint32_t figure, uint32_t setting,
-                     uint32_t contender, uint32_t seed)
+/* The change against equal shares for the same jobs. */
+static double change_against_fair(const struct slaq_experiment *e, uint32_t figure,
+                                  uint32_t setting, uint32_t contender, uint32_t seed)
 {
     const char *id = figures[figure].figure;
     return reproduction_figure(run_of(e, setting, contender, seed), id) /
@@ -118,7 +118,7 @@ static double change(const struct experiment *e, uint32_t figure, uint32_t setti
            1;
 }
 
-static bool is_real(const struct setting *setting)
+static bool is_real(const struct slaq_setting *setting)
 {
     return strstr(setting->workload, "curves=real") != NULL;
 }
@@ -134,7 +134,7 @@ static bool has_curves(void)
     return access(path, R_OK) == 0;
 }
 
-static void choose_settings(struct experiment *e, bool quick)
+static void choose_settings(struct slaq_experiment *e, bool quick)
 {
     e->has_real = has_curves();
     for (uint32_t i = 0; i < (quick ? SETTINGS_QUICK : SETTINGS); i++)
@@ -142,21 +142,21 @@ static void choose_settings(struct experiment *e, bool quick)
             e->settings[e->setting_count++] = &settings[i];
 }
 
-static int run_all(struct experiment *e, const struct reproduction *r,
-                   struct error *err)
+static int run_experiment(struct slaq_experiment *e, const struct reproduction *r,
+                          struct error *err)
 {
     uint32_t count =
         (e->contender_count + (e->setting_count - 1) * (uint32_t)MAIN) * e->seeds;
     e->runs = memory_checked(calloc(count, sizeof *e->runs));
     for (uint32_t w = 0; w < e->setting_count; w++)
-        for (uint32_t c = 0; c < contenders_in(e, w); c++)
+        for (uint32_t c = 0; c < count_contenders(e, w); c++)
             for (uint32_t s = 0; s < e->seeds; s++)
                 run_of(e, w, c, s)->setup = (struct sim_setup){
                     .cluster = &e->cluster,
                     .rates = &e->rates,
                     .workload = e->settings[w]->workload,
                     .policy = contenders[c].policy,
-                    .declare_curves = true, /* to those who ask for it */
+                    .declare_curves = true, /* to policies that use them */
                     .seed = e->settings[w]->seed_first + s,
                 };
     return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
@@ -164,13 +164,13 @@ static int run_all(struct experiment *e, const struct reproduction *r,
 
 /* --- findings ------------------------------------------------------------------------- */
 
-static void add_change(struct reproduction *r, const struct experiment *e,
+static void add_change(struct reproduction *r, const struct slaq_experiment *e,
                        uint32_t setting, uint32_t contender, uint32_t figure)
 {
     bool paper = setting == 0 && contender == PAPER;
     double values[SEEDS_MAX];
     for (uint32_t s = 0; s < e->seeds; s++)
-        values[s] = change(e, figure, setting, contender, s);
+        values[s] = change_against_fair(e, figure, setting, contender, s);
     char id[64];
     char what[160];
     snprintf(id, sizeof id, "%s%s%s", figures[figure].id, contenders[contender].id,
@@ -182,7 +182,7 @@ static void add_change(struct reproduction *r, const struct experiment *e,
 }
 
 /* The times themselves, which the paper gives as well. */
-static void add_time(struct reproduction *r, const struct experiment *e,
+static void add_time(struct reproduction *r, const struct slaq_experiment *e,
                      uint32_t contender, const char *id, double published)
 {
     double values[SEEDS_MAX];
@@ -195,20 +195,20 @@ static void add_time(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "s", published, 0.15 * published, values, e->seeds);
 }
 
-static double unit_share(const struct experiment *e, uint32_t contender, uint32_t group,
-                         uint32_t seed)
+static double unit_share(const struct slaq_experiment *e, uint32_t contender,
+                         uint32_t group, uint32_t seed)
 {
     char id[64];
     snprintf(id, sizeof id, "quality.unit_share.%s", groups[group].id);
     return reproduction_figure(run_of(e, 0, contender, seed), id);
 }
 
-static void add_unit_shares(struct reproduction *r, const struct experiment *e)
+static void add_unit_shares(struct reproduction *r, const struct slaq_experiment *e)
 {
     struct json *chart = reproduction_chart(r, "bars", "who holds the units", NULL,
                                             "share of all units");
     for (uint32_t g = 0; g < GROUPS; g++)
-        chart_group(chart, groups[g].name);
+        reproduction_chart_group(chart, groups[g].name);
     for (uint32_t c = FAIR; c < MAIN; c++) {
         double values[GROUPS * SEEDS_MAX];
         for (uint32_t g = 0; g < GROUPS; g++) {
@@ -225,14 +225,15 @@ static void add_unit_shares(struct reproduction *r, const struct experiment *e)
                              c == PAPER ? groups[g].published : NAN, 0.05, row,
                              e->seeds);
         }
-        chart_series(chart, contenders[c].policy, NULL, values, GROUPS, e->seeds);
+        reproduction_chart_series(chart, contenders[c].policy, NULL, values, GROUPS,
+                                  e->seeds);
     }
 }
 
-static void add_rows(struct reproduction *r, const struct experiment *e)
+static void add_rows(struct reproduction *r, const struct slaq_experiment *e)
 {
     for (uint32_t w = 0; w < e->setting_count; w++)
-        for (uint32_t c = PAPER; c < contenders_in(e, w); c++)
+        for (uint32_t c = PAPER; c < count_contenders(e, w); c++)
             for (uint32_t f = 0; f < FIGURES; f++)
                 add_change(r, e, w, c, f);
     add_time(r, e, FAIR, "t90_fair", 71);
@@ -240,8 +241,8 @@ static void add_rows(struct reproduction *r, const struct experiment *e)
     add_unit_shares(r, e);
 }
 
-/* What each floor does, from none to equal shares. */
-static void add_floors(struct reproduction *r, const struct experiment *e)
+/* The effect of each floor, from none to equal shares. */
+static void add_floors(struct reproduction *r, const struct slaq_experiment *e)
 {
     static const uint32_t order[] = { 5, 6, 7, BERTH, 8, FAIR };
     enum { POINTS = sizeof order / sizeof *order };
@@ -257,32 +258,35 @@ static void add_floors(struct reproduction *r, const struct experiment *e)
                 continue;
             floors[points] = contenders[order[i]].floor;
             for (uint32_t s = 0; s < e->seeds; s++)
-                values[points * e->seeds + s] = change(e, f, 0, order[i], s);
+                values[points * e->seeds + s] =
+                    change_against_fair(e, f, 0, order[i], s);
             points++;
         }
-        chart_series(chart, figures[f].name, floors, values, points, e->seeds);
+        reproduction_chart_series(chart, figures[f].name, floors, values, points,
+                                  e->seeds);
     }
 }
 
-/* What is left of the gain elsewhere. */
-static void add_settings(struct reproduction *r, const struct experiment *e)
+/* The gain on the other workloads. */
+static void add_settings(struct reproduction *r, const struct slaq_experiment *e)
 {
     struct json *chart =
         reproduction_chart(r, "bars", "time to 90 % of a model elsewhere", NULL,
                            "change against equal shares");
     double values[SETTINGS * SEEDS_MAX];
     for (uint32_t w = 0; w < e->setting_count; w++)
-        chart_group(chart, w == 0 ? "as above" : e->settings[w]->name + strlen(", "));
+        reproduction_chart_group(chart, w == 0 ? "as above"
+                                               : e->settings[w]->name + strlen(", "));
     for (uint32_t c = PAPER; c <= BERTH; c++) {
         for (uint32_t w = 0; w < e->setting_count; w++)
             for (uint32_t s = 0; s < e->seeds; s++)
-                values[w * e->seeds + s] = change(e, T90, w, c, s);
-        chart_series(chart, contenders[c].policy, NULL, values, e->setting_count,
-                     e->seeds);
+                values[w * e->seeds + s] = change_against_fair(e, T90, w, c, s);
+        reproduction_chart_series(chart, contenders[c].policy, NULL, values,
+                                  e->setting_count, e->seeds);
     }
 }
 
-static void describe(struct reproduction *r, const struct experiment *e)
+static void describe_setup(struct reproduction *r, const struct slaq_experiment *e)
 {
     reproduction_setup(r,
                        "20 machines of 32 cores; 160 jobs, one in 15 s; epochs of 3 s; "
@@ -333,7 +337,7 @@ static void describe(struct reproduction *r, const struct experiment *e)
 
 static int slaq_run(struct reproduction *r, struct error *err)
 {
-    struct experiment e = {
+    struct slaq_experiment e = {
         .contender_count = r->quick ? QUICK : FULL,
         .seeds = r->seed_count,
     };
@@ -342,10 +346,10 @@ static int slaq_run(struct reproduction *r, struct error *err)
     int status = cluster_load(&e.cluster, &e.arena, "slaq-20", err);
     if (status == 0) {
         throughput_init(&e.rates, &e.cluster);
-        status = run_all(&e, r, err);
+        status = run_experiment(&e, r, err);
     }
     if (status == 0) {
-        describe(r, &e);
+        describe_setup(r, &e);
         add_rows(r, &e);
         add_floors(r, &e);
         add_settings(r, &e);

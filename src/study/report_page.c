@@ -1,11 +1,11 @@
 /*
- * report.c - data into the page, the page into a file.
+ * report_page.c - writing data into the page, and the page into a file.
  *
  * The data stand in a script element of type application/json.  A "</script>" in a job's
  * name would end that element and what follows would be markup, so every '<' is written
  * as \u003c: the same text to a JSON reader, and no text to an HTML reader.
  */
-#include "study/report.h"
+#include "study/report_page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static void put_escaped(const char *text, FILE *file)
     }
 }
 
-/* The page around its marker, the data in its place. */
+/* Write the page, with the data in place of its marker. */
 static void put_page(const char *page, size_t page_count, const struct json *data,
                      FILE *file)
 {
@@ -49,7 +49,7 @@ static void put_page(const char *page, size_t page_count, const struct json *dat
     fwrite(page + after, 1, page_count - after, file);
 }
 
-int report_open(struct output *output, const char *path, struct error *err)
+int report_page_open(struct output *output, const char *path, struct error *err)
 {
     size_t page_count;
     *output = (struct output){ 0 };
@@ -61,7 +61,7 @@ int report_open(struct output *output, const char *path, struct error *err)
     return output_open(output, path, err);
 }
 
-int report_write(struct output *output, const struct json *data, struct error *err)
+int report_page_write(struct output *output, const struct json *data, struct error *err)
 {
     size_t page_count;
     const char *page = page_get(&page_count);

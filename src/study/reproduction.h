@@ -1,8 +1,8 @@
 /*
- * reproduce.h - a paper's figures, measured again: rows, charts and what they rest on.
+ * reproduction.h - a paper's figures, measured again: rows, charts and their setup.
  *
- * A study runs its experiment over several seeds and says what came out, row by row,
- * beside what was published.  The same findings become the table, the JSON and the page.
+ * A study runs its experiment over several seeds and reports measured and published values
+ * row by row.  The table, the JSON and the page are made from the same findings.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct finding {
     const char *what;
     const char *unit; /* "change", "ratio", "share", "s", …               */
     double published; /* NAN: no figure was published                     */
-    double tolerance; /* so far off is still as published                 */
+    double tolerance; /* a difference that still counts as published      */
     double measured;  /* mean over seeds                                  */
     double low, high; /* smallest and largest over seeds                  */
     uint32_t seeds;
@@ -55,7 +55,7 @@ struct study {
 /* All of them, ended by NULL. */
 extern const struct study *const study_list[];
 
-/* Run one; 'seeds' 0: as many as the study wants.  reproduction_release() it. */
+/* Run a study; with 0 seeds as many as its default.  reproduction_release() it. */
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err);
 void reproduction_release(struct reproduction *reproduction);
@@ -68,27 +68,29 @@ struct json *reproduction_page(const struct reproduction *reproduction,
 /* --- for the studies --- */
 
 /*
- * A row: one value per seed.  The verdict compares the mean with what was published:
- * within the spread or within 'tolerance' of it is "as published".
+ * Add a row, with one value per seed.  The verdict is "as published" if the published value
+ * is within the spread over seeds, or within 'tolerance' of the mean.
  */
 void reproduction_row(struct reproduction *reproduction, const char *id,
                       const char *what, const char *unit, double published,
                       double tolerance, const double *values, uint32_t count);
 
-/* A part of the set-up; 'origin' is "published", "reconstructed" or "ours". */
+/* A part of the setup; 'origin' is "published", "reconstructed" or "ours". */
 void reproduction_setup(struct reproduction *reproduction, const char *what,
                         const char *origin);
 void reproduction_note(struct reproduction *reproduction, const char *text);
 
-/* A chart: begin, add series, and it is there.  Kinds: "bars" and "lines". */
+/* Begin a chart, to which series are added.  Kinds: "bars" and "lines". */
 struct json *reproduction_chart(struct reproduction *reproduction, const char *kind,
                                 const char *title, const char *x_label,
                                 const char *y_label);
-void chart_group(struct json *chart, const char *name); /* bars: names of the groups */
+void reproduction_chart_group(struct json *chart,
+                              const char *name); /* bars: names of the groups */
 
 /* A series over seeds: values[point * seeds + seed]; 'x' is NULL for bars. */
-void chart_series(struct json *chart, const char *name, const double *x,
-                  const double *values, uint32_t point_count, uint32_t seed_count);
+void reproduction_chart_series(struct json *chart, const char *name, const double *x,
+                               const double *values, uint32_t point_count,
+                               uint32_t seed_count);
 
-/* A figure of a run that has been made. */
+/* A figure of a finished run. */
 double reproduction_figure(const struct sweep_run *run, const char *id);

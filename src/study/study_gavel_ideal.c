@@ -1,8 +1,8 @@
 /*
- * gavel_ideal.c - what rounds cost: shares handed out exactly, as if time were a fluid.
+ * study_gavel_ideal.c - the cost of rounds: exact shares, as if time were a fluid.
  *
- * Between two events every job runs at its effective rate; nobody fills what the shares
- * leave idle.  That is the ideal the paper measures its rounds against.
+ * Between two events every job runs at its effective rate; GPU time that the shares leave
+ * idle stays idle.  The paper measures its rounds against this ideal.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,26 +14,26 @@
 #include "base/memory.h"
 #include "model/intake.h"
 #include "solve/solve.h"
-#include "study/gavel.h"
+#include "study/study_gavel.h"
 #include "workload/workload.h"
 
 #define WINDOW_FROM 4000
 #define WINDOW_TO 5000
 
-struct fluid {
+struct gavel_fluid {
     const struct cluster *cluster;
     const struct throughput *rates;
     uint32_t count, max; /* active jobs, in order of arrival */
     uint64_t *number;
     double *submit_s, *steps;
-    double *gang, *weight, *rate; /* as the programme wants them */
+    double *gang, *weight, *rate; /* as the programme needs them */
     double *speed;                /* effective rate              */
     struct solver *solver;
     struct arena scratch;
 };
 
-static void add(struct fluid *fluid, const struct job *job, uint64_t number,
-                double submit_s)
+static void add_job(struct gavel_fluid *fluid, const struct job *job, uint64_t number,
+                    double submit_s)
 {
     uint32_t types = fluid->cluster->type_count;
     if (fluid->count == fluid->max) {
@@ -59,7 +59,7 @@ static void add(struct fluid *fluid, const struct job *job, uint64_t number,
             throughput_rate(fluid->rates, job, t, job->gpus, false);
 }
 
-static void take_away(struct fluid *fluid, uint32_t at)
+static void remove_job(struct gavel_fluid *fluid, uint32_t at)
 {
     uint32_t types = fluid->cluster->type_count;
     uint32_t after = --fluid->count - at;
@@ -72,8 +72,8 @@ static void take_away(struct fluid *fluid, uint32_t at)
             (size_t)after * types * sizeof(double));
 }
 
-/* New shares, hence new speeds. */
-static int share_out(struct fluid *fluid, struct error *err)
+/* Solve for new shares, which give new speeds. */
+static int solve_shares(struct gavel_fluid *fluid, struct error *err)
 {
     uint32_t types = fluid->cluster->type_count;
     double capacity[TYPES_MAX];
@@ -100,9 +100,9 @@ static int share_out(struct fluid *fluid, struct error *err)
     return r;
 }
 
-/* Let time pass; whoever is done is taken away.  Returns the sum over the window. */
-static void pass(struct fluid *fluid, double now_s, double seconds, double *sum_s,
-                 uint32_t *done)
+/* Advance time and remove completed jobs; adds up those of the window. */
+static void advance_time(struct gavel_fluid *fluid, double now_s, double seconds,
+                         double *sum_s, uint32_t *done)
 {
     for (uint32_t j = 0; j < fluid->count; j++)
         fluid->steps[j] -= fluid->speed[j] * seconds;
@@ -115,11 +115,11 @@ static void pass(struct fluid *fluid, double now_s, double seconds, double *sum_
             *sum_s += now_s + seconds - fluid->submit_s[j];
             (*done)++;
         }
-        take_away(fluid, j);
+        remove_job(fluid, j);
     }
 }
 
-static double until_done(const struct fluid *fluid)
+static double time_to_completion_s(const struct gavel_fluid *fluid)
 {
     double least_s = INFINITY;
     for (uint32_t j = 0; j < fluid->count; j++)
@@ -136,7 +136,7 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
     int r = workload_open(&workload, text, NULL, seed, study->big.gpu_count, err);
     if (r < 0)
         return r;
-    struct fluid fluid = { .cluster = &study->big, .rates = &study->big_rates };
+    struct gavel_fluid fluid = { .cluster = &study->big, .rates = &study->big_rates };
     struct intake intake;
     intake_init(&intake, &study->big, &study->big_rates);
     arena_init(&fluid.scratch, 0);
@@ -150,20 +150,20 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
     bool more = workload_next(workload, &spec, err) == 1;
     while (r == 0 && done < WINDOW_TO - WINDOW_FROM && (more || fluid.count > 0)) {
         double next_s = more ? (double)spec.submit_ns * 1e-9 : INFINITY;
-        double step_s = fmin(next_s - now_s, until_done(&fluid));
+        double step_s = fmin(next_s - now_s, time_to_completion_s(&fluid));
         if (!isfinite(step_s))
             break;
-        pass(&fluid, now_s, step_s, &sum_s, &done);
+        advance_time(&fluid, now_s, step_s, &sum_s, &done);
         now_s += step_s;
         while (more && (double)spec.submit_ns * 1e-9 <= now_s) {
             r = intake_job(&intake, &spec, &job, err);
             if (r == 0)
-                add(&fluid, &job, number, (double)spec.submit_ns * 1e-9);
+                add_job(&fluid, &job, number, (double)spec.submit_ns * 1e-9);
             number++;
             more = workload_next(workload, &spec, err) == 1;
         }
         if (r == 0)
-            r = share_out(&fluid, err);
+            r = solve_shares(&fluid, err);
     }
     *ret_hours = done ? sum_s / done / 3600 : NAN;
     solver_free(fluid.solver);
@@ -180,7 +180,7 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
     return r;
 }
 
-int gavel_ideal_report(struct gavel_study *study, struct error *err)
+static int report_ideal(struct gavel_study *study, struct error *err)
 {
     static const struct {
         const char *id;
@@ -205,8 +205,10 @@ int gavel_ideal_report(struct gavel_study *study, struct error *err)
         snprintf(what, sizeof what,
                  "Gavel LAS handed out exactly, %g jobs/h: mean completion time, h",
                  points[p].rate);
-        gavel_row(study, points[p].id, what, "h", points[p].published,
-                  0.1 * points[p].published, values);
+        gavel_study_row(study, points[p].id, what, "h", points[p].published,
+                        0.1 * points[p].published, values);
     }
     return 0;
 }
+
+const struct gavel_part gavel_part_ideal = { .report = report_ideal };

@@ -1,9 +1,9 @@
 /*
- * xion.c - Xion's question, swept: is preempting worth its cost?
+ * study_xion.c - Xion's evaluation as a sweep: is preempting worth its cost?
  *
  * Clusters of several sizes, loads and cost factors, each cell over several seeds, under
- * fifo, sjf, srtf and xion.  The paper gives two figures without their set-up; the sweep
- * is a reconstruction, and asks more than the paper: that xion is never worse than the
+ * fifo, sjf, srtf and xion.  The paper gives two figures without their setup.  The sweep
+ * is a reconstruction, and checks more than the paper: that xion is never worse than the
  * best of the others.
  */
 #include <math.h>
@@ -14,16 +14,17 @@
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "study/reproduce.h"
+#include "study/reproduction.h"
 
 enum { FIFO, SJF, SRTF, XION, POLICY_COUNT };
 
 static const char *const policies[POLICY_COUNT] = { "fifo", "sjf", "srtf", "xion" };
 
-/* A swap is a pause and two loads: 170 s in the mean at factor 1, 345 at 2, 520 at 3. */
+/* A preemption costs a checkpoint and two resumes: 170 s on average at factor 1, 345 at 2,
+ * 520 at 3. */
 #define DEAR_COST 3.0
 
-struct axes {
+struct xion_axes {
     const uint32_t *gpus;
     const double *loads;
     const double *costs;
@@ -33,14 +34,14 @@ struct axes {
 static const uint32_t full_gpus[] = { 8, 16, 32, 64 };
 static const double full_loads[] = { 0.75, 0.80, 0.85 };
 static const double full_costs[] = { 0, 0.5, 1, 2, 3 };
-static const struct axes full = { full_gpus, full_loads, full_costs, 4, 3, 5 };
+static const struct xion_axes full = { full_gpus, full_loads, full_costs, 4, 3, 5 };
 
 static const uint32_t quick_gpus[] = { 8, 16, 32, 64 };
 static const double quick_loads[] = { 0.80 };
 static const double quick_costs[] = { 0, 1, 3 };
-static const struct axes quick = { quick_gpus, quick_loads, quick_costs, 4, 1, 3 };
+static const struct xion_axes quick = { quick_gpus, quick_loads, quick_costs, 4, 1, 3 };
 
-/* What policies believe may be wrong: every cell again, with such errors. */
+/* Every cell runs again with errors in the costs or run times that policies see. */
 static const struct {
     const char *id, *what;
     double cost, estimate;
@@ -52,7 +53,7 @@ static const struct {
 
 #define BELIEF_COUNT (sizeof beliefs / sizeof *beliefs)
 
-struct cell {
+struct xion_cell {
     uint32_t gpus;
     double load, cost;
     struct cluster cluster;
@@ -60,45 +61,46 @@ struct cell {
     char workload[96];
 };
 
-struct experiment {
+struct xion_experiment {
     struct arena arena;
-    const struct axes *axes;
-    struct cell *cells;
+    const struct xion_axes *axes;
+    struct xion_cell *cells;
     uint32_t cell_count;
     struct sweep_run *runs; /* [belief][cell][policy][seed] */
     uint32_t seeds;
-    uint32_t belief; /* that is looked at */
+    uint32_t belief; /* the one that is read */
 };
 
-static const struct sweep_run *run_of(const struct experiment *e, uint32_t cell,
+static const struct sweep_run *run_of(const struct xion_experiment *e, uint32_t cell,
                                       uint32_t policy, uint32_t seed)
 {
     uint32_t at = e->belief * e->cell_count + cell;
     return &e->runs[(at * POLICY_COUNT + policy) * e->seeds + seed];
 }
 
-static double figure(const struct experiment *e, uint32_t cell, uint32_t policy,
-                     uint32_t seed, const char *id)
+static double cell_figure(const struct xion_experiment *e, uint32_t cell,
+                          uint32_t policy, uint32_t seed, const char *id)
 {
     return reproduction_figure(run_of(e, cell, policy, seed), id);
 }
 
 /* Mean over seeds of the mean completion time. */
-static double jct(const struct experiment *e, uint32_t cell, uint32_t policy)
+static double mean_jct_s(const struct xion_experiment *e, uint32_t cell,
+                         uint32_t policy)
 {
     double sum = 0;
     for (uint32_t s = 0; s < e->seeds; s++)
-        sum += figure(e, cell, policy, s, "jct_s.mean");
+        sum += cell_figure(e, cell, policy, s, "jct_s.mean");
     return sum / e->seeds;
 }
 
-static int make_cells(struct experiment *e, struct error *err)
+static int make_cells(struct xion_experiment *e, struct error *err)
 {
-    const struct axes *axes = e->axes;
+    const struct xion_axes *axes = e->axes;
     e->cell_count = axes->gpus_count * axes->load_count * axes->cost_count;
-    e->cells = arena_array(&e->arena, struct cell, e->cell_count);
+    e->cells = arena_array(&e->arena, struct xion_cell, e->cell_count);
     for (uint32_t i = 0; i < e->cell_count; i++) {
-        struct cell *cell = &e->cells[i];
+        struct xion_cell *cell = &e->cells[i];
         cell->cost = axes->costs[i % axes->cost_count];
         cell->load = axes->loads[i / axes->cost_count % axes->load_count];
         cell->gpus = axes->gpus[i / axes->cost_count / axes->load_count];
@@ -114,14 +116,14 @@ static int make_cells(struct experiment *e, struct error *err)
     return 0;
 }
 
-static int run_all(struct experiment *e, const struct reproduction *r,
-                   struct error *err)
+static int run_experiment(struct xion_experiment *e, const struct reproduction *r,
+                          struct error *err)
 {
     uint32_t count = (uint32_t)BELIEF_COUNT * e->cell_count * POLICY_COUNT * e->seeds;
     e->runs = memory_checked(calloc(count + 1, sizeof *e->runs));
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = i / e->seeds / POLICY_COUNT;
-        const struct cell *cell = &e->cells[at % e->cell_count];
+        const struct xion_cell *cell = &e->cells[at % e->cell_count];
         e->runs[i].setup =
             (struct sim_setup){ .cluster = &cell->cluster,
                                 .rates = &cell->rates,
@@ -134,8 +136,8 @@ static int run_all(struct experiment *e, const struct reproduction *r,
     return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
 }
 
-/* Over the cells of one cost factor, per seed: the mean change or ratio against srtf. */
-static void add_against_srtf(struct reproduction *r, const struct experiment *e,
+/* For each seed the mean change or ratio against srtf, over the cells of a cost factor. */
+static void add_against_srtf(struct reproduction *r, const struct xion_experiment *e,
                              double cost)
 {
     double change[SEEDS_MAX] = { 0 };
@@ -146,11 +148,11 @@ static void add_against_srtf(struct reproduction *r, const struct experiment *e,
             continue;
         count++;
         for (uint32_t s = 0; s < e->seeds; s++) {
-            change[s] += figure(e, c, XION, s, "jct_s.mean") /
-                             figure(e, c, SRTF, s, "jct_s.mean") -
+            change[s] += cell_figure(e, c, XION, s, "jct_s.mean") /
+                             cell_figure(e, c, SRTF, s, "jct_s.mean") -
                          1;
-            ratio[s] += figure(e, c, SRTF, s, "wait_s.mean") /
-                        figure(e, c, XION, s, "wait_s.mean");
+            ratio[s] += cell_figure(e, c, SRTF, s, "wait_s.mean") /
+                        cell_figure(e, c, XION, s, "wait_s.mean");
         }
     }
     for (uint32_t s = 0; s < e->seeds; s++) {
@@ -172,17 +174,18 @@ static void add_against_srtf(struct reproduction *r, const struct experiment *e,
     reproduction_row(r, id, what, "ratio", dear ? 1.64 : NAN, 0.2, ratio, e->seeds);
 }
 
-/* By means over seeds: how much longer than under the best of the others. */
-static double regret_of(const struct experiment *e, uint32_t cell)
+/* How much longer jobs take than under the best of the others, by means over seeds. */
+static double compute_regret(const struct xion_experiment *e, uint32_t cell)
 {
-    double best = fmin(jct(e, cell, FIFO), fmin(jct(e, cell, SJF), jct(e, cell, SRTF)));
-    return jct(e, cell, XION) / best - 1;
+    double best = fmin(mean_jct_s(e, cell, FIFO),
+                       fmin(mean_jct_s(e, cell, SJF), mean_jct_s(e, cell, SRTF)));
+    return mean_jct_s(e, cell, XION) / best - 1;
 }
 
-static void add_cells(struct reproduction *r, const struct experiment *e)
+static void add_cells(struct reproduction *r, const struct xion_experiment *e)
 {
     for (uint32_t c = 0; c < e->cell_count; c++) {
-        double regret = regret_of(e, c);
+        double regret = compute_regret(e, c);
         char id[64];
         char what[128];
         snprintf(id, sizeof id, "regret@%u_%g_%g", e->cells[c].gpus, e->cells[c].load,
@@ -195,13 +198,13 @@ static void add_cells(struct reproduction *r, const struct experiment *e)
 }
 
 /* The worst cell, and the gain over sjf in all of them. */
-static void add_regret(struct reproduction *r, const struct experiment *e)
+static void add_regret(struct reproduction *r, const struct xion_experiment *e)
 {
     double worst = -INFINITY;
     double gain = 0;
     for (uint32_t c = 0; c < e->cell_count; c++) {
-        worst = fmax(worst, regret_of(e, c));
-        gain += (jct(e, c, XION) / jct(e, c, SJF) - 1) / e->cell_count;
+        worst = fmax(worst, compute_regret(e, c));
+        gain += (mean_jct_s(e, c, XION) / mean_jct_s(e, c, SJF) - 1) / e->cell_count;
     }
     char id[64];
     char what[160];
@@ -217,10 +220,10 @@ static void add_regret(struct reproduction *r, const struct experiment *e)
 }
 
 /* One figure over the cost factor, for one size of cluster at the middle load. */
-static void add_chart(struct reproduction *r, const struct experiment *e, uint32_t size,
-                      const char *id, const char *label)
+static void add_chart(struct reproduction *r, const struct xion_experiment *e,
+                      uint32_t size, const char *id, const char *label)
 {
-    const struct axes *axes = e->axes;
+    const struct xion_axes *axes = e->axes;
     uint32_t load = axes->load_count / 2;
     uint32_t first = (size * axes->load_count + load) * axes->cost_count;
     char title[96];
@@ -233,13 +236,13 @@ static void add_chart(struct reproduction *r, const struct experiment *e, uint32
         double values[16 * SEEDS_MAX];
         for (uint32_t k = 0; k < axes->cost_count; k++)
             for (uint32_t s = 0; s < e->seeds; s++)
-                values[k * e->seeds + s] = figure(e, first + k, p, s, id);
-        chart_series(chart, policies[p], axes->costs, values, axes->cost_count,
-                     e->seeds);
+                values[k * e->seeds + s] = cell_figure(e, first + k, p, s, id);
+        reproduction_chart_series(chart, policies[p], axes->costs, values,
+                                  axes->cost_count, e->seeds);
     }
 }
 
-static void add_charts(struct reproduction *r, const struct experiment *e)
+static void add_charts(struct reproduction *r, const struct xion_experiment *e)
 {
     for (uint32_t g = 0; g < e->axes->gpus_count; g++) {
         add_chart(r, e, g, "jct_s.mean", "mean completion time");
@@ -247,7 +250,7 @@ static void add_charts(struct reproduction *r, const struct experiment *e)
     }
 }
 
-static void describe(struct reproduction *r)
+static void describe_setup(struct reproduction *r)
 {
     reproduction_setup(r, "shortest remaining time first, preempting only when it pays",
                        "published");
@@ -267,13 +270,14 @@ static void describe(struct reproduction *r)
 
 static int xion_run(struct reproduction *r, struct error *err)
 {
-    struct experiment e = { .seeds = r->seed_count, .axes = r->quick ? &quick : &full };
+    struct xion_experiment e = { .seeds = r->seed_count,
+                                 .axes = r->quick ? &quick : &full };
     arena_init(&e.arena, 0);
     int status = make_cells(&e, err);
     if (status == 0)
-        status = run_all(&e, r, err);
+        status = run_experiment(&e, r, err);
     if (status == 0) {
-        describe(r);
+        describe_setup(r);
         for (uint32_t k = 0; k < e.axes->cost_count; k++)
             add_against_srtf(r, &e, e.axes->costs[e.axes->cost_count - 1 - k]);
         for (e.belief = 0; e.belief < BELIEF_COUNT; e.belief++)

@@ -1,6 +1,6 @@
 /*
- * gavel_shares.c - shares without a simulation: groups as their jobs come, and how long
- * a solution takes.
+ * study_gavel_shares.c - shares without a simulation: groups, as their jobs arrive, and
+ * the time of a solution.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "solve/solve.h"
-#include "study/gavel.h"
+#include "study/study_gavel.h"
 #include "study/gavel_jobs.h"
 
 #define DEMO_GROUPS 3
@@ -20,7 +20,7 @@
 
 /* --- groups -------------------------------------------------------------------------- */
 
-/* Normalised rates of the groups with the first 'count' jobs there. */
+/* Normalised rates of the groups with the first 'count' jobs. */
 static int demo_levels(const struct gavel_jobs *jobs, uint32_t types, uint32_t count,
                        struct arena *arena, double *ret_levels, struct error *err)
 {
@@ -50,8 +50,8 @@ static int demo_levels(const struct gavel_jobs *jobs, uint32_t types, uint32_t c
 }
 
 /*
- * Nine GPUs, three groups of weight 1, 2, 3, a job more at every step, group by group.
- * A policy that does not know the types gets nine GPUs' worth in the end.
+ * Nine GPUs, three groups of weight 1, 2, 3, one more job at every step, group by group.
+ * A policy that does not know the types reaches a rate of nine GPUs in the end.
  */
 static int report_groups(struct gavel_study *study, struct error *err)
 {
@@ -90,12 +90,12 @@ static int report_groups(struct gavel_study *study, struct error *err)
     for (uint32_t g = 0; g < DEMO_GROUPS; g++) {
         char name[32];
         snprintf(name, sizeof name, "weight %u", g + 1);
-        chart_series(chart, name, at, levels[g], DEMO_JOBS, DEMO_DRAWS);
+        reproduction_chart_series(chart, name, at, levels[g], DEMO_JOBS, DEMO_DRAWS);
     }
     return 0;
 }
 
-/* --- how long a solution takes ------------------------------------------------------- */
+/* --- time of a solution ------------------------------------------------------- */
 
 /* Published, in seconds: LAS and hierarchical, 32 to 2048 jobs, jobs/4 GPUs per type. */
 static const double solver_jobs[] = { 32, 64, 128, 256, 512, 1024, 2048 };
@@ -166,18 +166,21 @@ static int report_solver(struct gavel_study *study, struct error *err)
                      solver_jobs[i]);
             snprintf(what, sizeof what, "one solution for %g jobs, %s", solver_jobs[i],
                      name);
-            gavel_row(study, id, what, "s", solver_published[groups][i], 0, here);
+            gavel_study_row(study, id, what, "s", solver_published[groups][i], 0, here);
         }
         char published[64];
         snprintf(published, sizeof published, "%s, published", name);
-        chart_series(chart, name, solver_jobs, values, 7, study->seeds);
-        chart_series(chart, published, solver_jobs, solver_published[groups], 7, 1);
+        reproduction_chart_series(chart, name, solver_jobs, values, 7, study->seeds);
+        reproduction_chart_series(chart, published, solver_jobs,
+                                  solver_published[groups], 7, 1);
     }
     return 0;
 }
 
-int gavel_shares_report(struct gavel_study *study, struct error *err)
+static int report_shares(struct gavel_study *study, struct error *err)
 {
     int r = report_groups(study, err);
     return r < 0 ? r : report_solver(study, err);
 }
+
+const struct gavel_part gavel_part_shares = { .report = report_shares };

@@ -1,7 +1,7 @@
 /*
- * fitgpp.c - FitGpp's evaluation: slowdown by class under FIFO, FitGpp, LRTP and RAND.
+ * study_fitgpp.c - FitGpp's evaluation: slowdown by class under FIFO, FitGpp, LRTP and RAND.
  *
- * Every seed is a workload of its own; the four policies replay the same arrival stamps.
+ * Every seed is another workload; the four policies replay the same arrival times.
  * Changes are against one-queue FIFO, per seed, then averaged.
  */
 #include <math.h>
@@ -12,14 +12,14 @@
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
-#include "study/reproduce.h"
+#include "study/reproduction.h"
 
 enum { FIFO, FITGPP, LRTP, RAND, POLICY_COUNT };
 
 static const char *const policies[POLICY_COUNT] = { "fifo", "fitgpp", "lrtp", "rand" };
 static const char *const suffixes[POLICY_COUNT] = { "", "", "_lrtp", "_rand" };
 
-/* What is compared, where it comes from, and what the paper says of FitGpp. */
+/* What is compared, the figure it is read from, and the published value of FitGpp. */
 static const struct {
     const char *id, *figure, *what;
     double published;
@@ -35,7 +35,7 @@ static const struct {
 
 #define CHANGE_COUNT (sizeof changes / sizeof *changes)
 
-struct experiment {
+struct fitgpp_experiment {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
@@ -43,14 +43,14 @@ struct experiment {
     uint32_t seeds;
 };
 
-static const struct sweep_run *run_of(const struct experiment *e, uint32_t policy,
-                                      uint32_t seed)
+static const struct sweep_run *run_of(const struct fitgpp_experiment *e,
+                                      uint32_t policy, uint32_t seed)
 {
     return &e->runs[policy * e->seeds + seed];
 }
 
-static int run_all(struct experiment *e, const struct reproduction *r,
-                   struct error *err)
+static int run_experiment(struct fitgpp_experiment *e, const struct reproduction *r,
+                          struct error *err)
 {
     const char *workload = r->quick ? "fitgpp:jobs=16384" : "fitgpp";
     int status = cluster_load(&e->cluster, &e->arena, "fitgpp-84", err);
@@ -67,7 +67,7 @@ static int run_all(struct experiment *e, const struct reproduction *r,
                  r->context, err);
 }
 
-static void add_changes(struct reproduction *r, const struct experiment *e,
+static void add_changes(struct reproduction *r, const struct fitgpp_experiment *e,
                         uint32_t policy)
 {
     double values[SEEDS_MAX];
@@ -86,7 +86,7 @@ static void add_changes(struct reproduction *r, const struct experiment *e,
     }
 }
 
-static void add_preempted(struct reproduction *r, const struct experiment *e,
+static void add_preempted(struct reproduction *r, const struct fitgpp_experiment *e,
                           uint32_t policy)
 {
     double values[SEEDS_MAX];
@@ -104,14 +104,14 @@ static void add_preempted(struct reproduction *r, const struct experiment *e,
 }
 
 /* Slowdown percentiles by policy, as the paper's figures show them. */
-static void add_chart(struct reproduction *r, const struct experiment *e,
+static void add_chart(struct reproduction *r, const struct fitgpp_experiment *e,
                       const char *class, const char *title)
 {
     static const char *const points[] = { "p50", "p95", "p99" };
     static const char *const names[] = { "median", "95 %", "99 %" };
     struct json *chart = reproduction_chart(r, "bars", title, NULL, "slowdown");
     for (uint32_t p = 0; p < 3; p++)
-        chart_group(chart, names[p]);
+        reproduction_chart_group(chart, names[p]);
     for (uint32_t policy = 0; policy < POLICY_COUNT; policy++) {
         double values[3 * SEEDS_MAX];
         for (uint32_t p = 0; p < 3; p++) {
@@ -121,11 +121,11 @@ static void add_chart(struct reproduction *r, const struct experiment *e,
                 values[p * e->seeds + s] =
                     reproduction_figure(run_of(e, policy, s), id);
         }
-        chart_series(chart, policies[policy], NULL, values, 3, e->seeds);
+        reproduction_chart_series(chart, policies[policy], NULL, values, 3, e->seeds);
     }
 }
 
-static void describe(struct reproduction *r)
+static void describe_setup(struct reproduction *r)
 {
     reproduction_setup(r, "84 nodes of 32 CPUs, 256 GB and 8 GPUs", "published");
     reproduction_setup(r,
@@ -149,12 +149,12 @@ static void describe(struct reproduction *r)
 
 static int fitgpp_run(struct reproduction *r, struct error *err)
 {
-    struct experiment e = { .seeds = r->seed_count };
+    struct fitgpp_experiment e = { .seeds = r->seed_count };
     arena_init(&e.arena, 0);
     e.runs = memory_checked(calloc(POLICY_COUNT * e.seeds, sizeof *e.runs));
-    int status = run_all(&e, r, err);
+    int status = run_experiment(&e, r, err);
     if (status == 0) {
-        describe(r);
+        describe_setup(r);
         for (uint32_t policy = FITGPP; policy < POLICY_COUNT; policy++) {
             add_changes(r, &e, policy);
             add_preempted(r, &e, policy);

@@ -1,5 +1,5 @@
-/* reproduce.c - a paper's figures, measured again. */
-#include "study/reproduce.h"
+/* reproduction.c - a paper's figures, measured again. */
+#include "study/reproduction.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ void reproduction_release(struct reproduction *reproduction)
 
 /* --- findings --------------------------------------------------------------------- */
 
-static const char *verdict_of(const struct finding *finding)
+static const char *choose_verdict(const struct finding *finding)
 {
     double tolerance = finding->tolerance;
     if (isnan(finding->published))
@@ -78,7 +78,7 @@ void reproduction_row(struct reproduction *reproduction, const char *id,
         finding->low = fmin(finding->low, values[i]);
         finding->high = fmax(finding->high, values[i]);
     }
-    finding->verdict = verdict_of(finding);
+    finding->verdict = choose_verdict(finding);
 }
 
 void reproduction_setup(struct reproduction *reproduction, const char *what,
@@ -118,18 +118,19 @@ struct json *reproduction_chart(struct reproduction *reproduction, const char *k
     return chart;
 }
 
-static struct json *inside(struct json *chart, const char *key)
+static struct json *find_member(struct json *chart, const char *key)
 {
     return (struct json *)(uintptr_t)json_get(chart, key);
 }
 
-void chart_group(struct json *chart, const char *name)
+void reproduction_chart_group(struct json *chart, const char *name)
 {
-    json_add_text(inside(chart, "groups"), name);
+    json_add_text(find_member(chart, "groups"), name);
 }
 
-void chart_series(struct json *chart, const char *name, const double *x,
-                  const double *values, uint32_t point_count, uint32_t seed_count)
+void reproduction_chart_series(struct json *chart, const char *name, const double *x,
+                               const double *values, uint32_t point_count,
+                               uint32_t seed_count)
 {
     struct json *series = json_new_object();
     struct json *xs = json_new_array();
@@ -160,7 +161,7 @@ void chart_series(struct json *chart, const char *name, const double *x,
     json_put(series, "y", ys);
     json_put(series, "low", lows);
     json_put(series, "high", highs);
-    json_add(inside(chart, "series"), series);
+    json_add(find_member(chart, "series"), series);
 }
 
 /* --- output ------------------------------------------------------------------------ */
@@ -190,7 +191,7 @@ static struct json *rows_json(const struct reproduction *reproduction)
     return rows;
 }
 
-/* What the JSON and the page say in the same words: all but who asked and how. */
+/* What the JSON and the page have in common: all but the title and the command. */
 static void put_findings(struct json *root, const struct reproduction *reproduction)
 {
     json_put_flag(root, "quick", reproduction->quick);
