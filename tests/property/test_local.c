@@ -39,7 +39,7 @@ static void take_up_again(struct local_fixture *b)
     for (job_id job = 0; job < b->job_count; job++)
         if (end_count(b, job) == 0)
             local_fixture_reattach(b, job, false);
-    local_sweep(b->local);
+    local_remove_orphans(b->local);
 }
 
 static uint32_t occurrences(const char *text, const char *word)

@@ -125,7 +125,7 @@ static void close_local(struct local_fixture *b)
 
 void local_fixture_free(struct local_fixture *b)
 {
-    local_sweep(b->local);
+    local_remove_orphans(b->local);
     for (job_id job = 0; job < b->job_count; job++)
         executor_local.cancel(b->local, job, NULL);
     for (int i = 0; i < 200 && local_count(b->local) > 0; i++)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "executor/reports.h"
+#include "executor/sim/reports.h"
 #include "metrics/quality.h"
 
 extern const struct policy policy_fifo;

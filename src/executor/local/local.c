@@ -1,17 +1,18 @@
 /*
- * local.c - jobs as processes on this machine: orders, and looking after what runs.
+ * local.c - jobs as processes on this machine: orders, and attempts from start to end.
  *
- * Every attempt is a struct local_run, from the order to start it until its end is durable
- * in the log.  Orders become words to its supervisor; its words become events.  A live
- * process cannot be frozen between two rounds, so that a job whose lease is done keeps
- * computing in its seats until it is renewed or stopped.
+ * Every attempt is a struct local_run, from the order to start it until its end is
+ * durable in the log.  Orders become messages to its supervisor, and the supervisor's
+ * reports become events.  A live process cannot be frozen between two rounds, so a job
+ * with a lease that is over keeps computing on its GPUs until the lease is renewed or
+ * the job is stopped.
  */
 #include "executor/local/local.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@
 #include "base/units.h"
 #include "host/cgroup.h"
 #include "host/leftovers.h"
-#include "executor/local/local_run.h"
+#include "executor/local/local_internal.h"
+#include "model/cluster.h"
 #include "model/launch.h"
 
 #define MS INT64_C(1000000)
@@ -44,9 +46,9 @@ int64_t local_now(const struct local *local)
     return local->setup.now_ns(local->setup.context);
 }
 
-/* --- time -------------------------------------------------------------------------- */
+/* --- timers ----------------------------------------------------------------------- */
 
-static void time_passed(uv_timer_t *timer);
+static void handle_timer(uv_timer_t *timer);
 
 static void set_timer(struct local *local, int64_t at_ns)
 {
@@ -56,17 +58,17 @@ static void set_timer(struct local *local, int64_t at_ns)
     int64_t left_ns = at_ns - local_now(local);
     uint64_t left_ms = left_ns <= 0 ? 0 : (uint64_t)(left_ns / MS + 1);
     uv_update_time(local->setup.loop);
-    uv_timer_start(&local->timer, time_passed, left_ms, 0);
+    uv_timer_start(&local->timer, handle_timer, left_ms, 0);
 }
 
-void local_due(struct local_run *run, int64_t at_ns)
+void local_set_due(struct local_run *run, int64_t at_ns)
 {
     run->due_ns = at_ns;
     if (at_ns < INT64_MAX)
         set_timer(run->local, at_ns);
 }
 
-void local_reap_later(struct local *local, pid_t pid)
+static void reap_later(struct local *local, pid_t pid)
 {
     if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
         return;
@@ -76,19 +78,140 @@ void local_reap_later(struct local *local, pid_t pid)
     set_timer(local, local_now(local) + REAP_NS);
 }
 
-/* --- its end ----------------------------------------------------------------------------- */
+/* --- attempts ---------------------------------------------------------------------- */
 
-static void begin(struct local_run *run);
+struct local_run *local_active_run(const struct local *local, job_id job)
+{
+    struct local_run *run = job == JOB_NONE ? NULL : local->slots[job];
+    while (run && (run->phase == LOCAL_WAITING || run->phase >= LOCAL_ENDED))
+        run = run->same_slot;
+    return run;
+}
 
-/* It is out of its seats: whoever waited for nobody else starts. */
-static void depart(struct local *local, job_id job)
+static void copy_predecessors(struct local_run *run, const struct lease *lease)
+{
+    if (lease->after_count == 0)
+        return;
+    run->after = memory_checked(calloc(lease->after_count, sizeof *run->after));
+    memcpy(run->after, lease->after, lease->after_count * sizeof *run->after);
+    run->after_count = lease->after_count;
+}
+
+/* Remove predecessors that have left already. */
+static void drop_departed(struct local_run *run)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < run->after_count; i++) {
+        struct local_run *other = run->local->slots[run->after[i]];
+        bool itself =
+            run->after[i] == run->job; /* it waits until its own end is recorded */
+        while (other && (other == run || (!itself && other->phase >= LOCAL_ENDED)))
+            other = other->same_slot;
+        if (other)
+            run->after[kept++] = run->after[i];
+    }
+    run->after_count = kept;
+}
+
+static void describe_gpus(struct local_run *run, const struct lease *lease)
+{
+    const uint32_t *index = run->local->setup.gpu_index;
+    size_t used = 0;
+    for (uint32_t s = 0; s < lease->seat_count; s++) {
+        const struct seat *seat = &lease->seats[s];
+        run->cpu_milli += seat->cpu_milli;
+        run->mem_mib += seat->mem_mib;
+        for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
+            if (!(seat->gpus >> g & 1))
+                continue;
+            uint32_t told = index ? index[seat->node * NODE_GPUS_MAX + g] : g;
+            run->gpu_count++;
+            used += (size_t)snprintf(run->gpus + used, sizeof run->gpus - used,
+                                     "%s%" PRIu32, used ? "," : "", told);
+            if (used >= sizeof run->gpus)
+                used = sizeof run->gpus - 1;
+        }
+    }
+}
+
+static struct local_run *add_run(struct local *local, const struct lease *lease)
+{
+    const struct job *job = &local->setup.view->jobs[lease->job];
+    struct local_run *run = memory_checked(calloc(1, sizeof *run));
+    run->local = local;
+    run->job = lease->job;
+    run->generation = lease->generation;
+    run->attempt = lease->attempt;
+    run->id = job->id;
+    run->type = lease->type;
+    run->steps = run->saved = run->steps_kept = job->steps;
+    run->loss = NAN;
+    run->beside = lease->beside;
+    run->together = lease->together;
+    run->leased = lease->steps_max > 0;
+    run->lease_end = run->steps_kept + (double)lease->steps_max;
+    run->due_ns = INT64_MAX;
+    run->fd = -1;
+    describe_gpus(run, lease);
+    copy_predecessors(run, lease);
+    struct local_run *partner = local_active_run(local, lease->beside);
+    if (partner)
+        partner->beside = lease->job;
+
+    run->next = local->runs;
+    if (run->next)
+        run->next->prev = run;
+    local->runs = run;
+    run->same_slot = local->slots[lease->job];
+    local->slots[lease->job] = run;
+    local->count++;
+    return run;
+}
+
+static struct local_run *find_run(const struct local *local, job_id job,
+                                  uint32_t generation, uint32_t attempt)
+{
+    struct local_run *run = local->slots[job];
+    while (run && (run->generation != generation || run->attempt != attempt))
+        run = run->same_slot;
+    return run;
+}
+
+static void forget_run(struct local_run *run)
+{
+    struct local *local = run->local;
+    struct local_run **link = &local->slots[run->job];
+    while (*link != run)
+        link = &(*link)->same_slot;
+    *link = run->same_slot;
+    if (run->prev)
+        run->prev->next = run->next;
+    else
+        local->runs = run->next;
+    if (run->next)
+        run->next->prev = run->prev;
+    local->count--;
+    reap_later(local, run->supervisor);
+    local_link_close(run);
+    free(run->after);
+    run->local = NULL;
+    if (!run->polled)
+        free(run); /* otherwise freed when the loop has closed the handle */
+}
+
+/* --- the end of an attempt -------------------------------------------------------- */
+
+static void start_attempt(struct local_run *run);
+
+/* The job has left its GPUs: start attempts that waited for it alone. */
+static void start_successors(struct local *local, job_id job)
 {
     struct local_run *next;
-    if (local_run_in(local, job))
-        return; /* that was a later attempt, which had no seats yet */
+    if (local_active_run(local, job))
+        return; /* the end was of a later attempt, which had no GPUs yet */
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
-        if (run->phase != PHASE_WAITS)
+        if (run->phase != LOCAL_WAITING)
             continue;
         uint32_t kept = 0;
         for (uint32_t i = 0; i < run->after_count; i++)
@@ -97,18 +220,18 @@ static void depart(struct local *local, job_id job)
         bool was_last = kept == 0 && run->after_count > 0;
         run->after_count = kept;
         if (was_last)
-            begin(run);
+            start_attempt(run);
     }
 }
 
-static void local_lose(struct local_run *run, const char *why)
+static void report_lost(struct local_run *run, const char *why)
 {
     snprintf(run->why, sizeof run->why, "%s", why);
-    local_tell_end(run, EVENT_LOST);
-    depart(run->local, run->job);
+    local_report_end(run, EVENT_LOST);
+    start_successors(run->local, run->job);
 }
 
-void local_ended(struct local_run *run, const struct run_end *end)
+void local_handle_end(struct local_run *run, const struct run_end *end)
 {
     static const enum event_kind kinds[RUN_HOW_COUNT] = {
         [RUN_FINISHED] = EVENT_FINISHED,
@@ -116,22 +239,22 @@ void local_ended(struct local_run *run, const struct run_end *end)
         [RUN_FAILED] = EVENT_FAILED,
         [RUN_CANCELLED] = EVENT_FAILED,
     };
-    if (run->phase >= PHASE_OVER)
+    if (run->phase >= LOCAL_ENDED)
         return;
-    local_started(run, 0);
+    local_handle_started(run, 0);
     run->steps = end->steps;
     run->saved = end->saved;
     snprintf(run->why, sizeof run->why, "%s", end->why);
-    struct event *event = local_tell_end(run, kinds[end->how]);
+    struct event *event = local_report_end(run, kinds[end->how]);
     event->exit_code = end->code;
     event->clean = end->clean;
-    depart(run->local, run->job);
+    start_successors(run->local, run->job);
 }
 
-/* --- finding its supervisor -------------------------------------------------------------- */
+/* --- finding a supervisor --------------------------------------------------------- */
 
-/* SIGKILL to what is left of it; true: nothing is. */
-static bool clear_all(const struct local_run *run)
+/* Send SIGKILL to the remaining processes of an attempt; true: there are none. */
+static bool kill_leftovers(const struct local_run *run)
 {
     char mark[JOB_DIR_MAX + 32], dir[JOB_DIR_MAX], cgroup[CGROUP_MAX];
     local_dir(run, dir);
@@ -140,134 +263,135 @@ static bool clear_all(const struct local_run *run)
     return leftovers_kill(grouped ? cgroup : NULL, mark) == 0;
 }
 
-/* An order that came to nothing is told late, so that it is not repeated in a spin. */
-static void lose_later(struct local_run *run, const char *why)
+/* Report a failed start only later, so that it is not repeated in a tight loop. */
+static void report_lost_later(struct local_run *run, const char *why)
 {
-    run->phase = PHASE_WAITS; /* until it is due */
+    run->phase = LOCAL_WAITING; /* until the report is due */
     snprintf(run->why, sizeof run->why, "%.*s", RUN_WHY_MAX - 1, why);
-    local_due(run, local_now(run->local) + START_AGAIN_NS);
+    local_set_due(run, local_now(run->local) + START_AGAIN_NS);
 }
 
-static void clear(struct local_run *run)
+static void finish_clearing(struct local_run *run)
 {
-    if (!clear_all(run))
-        local_due(run, local_now(run->local) + CLEAR_NS);
+    if (!kill_leftovers(run))
+        local_set_due(run, local_now(run->local) + CLEAR_NS);
     else if (run->started)
-        local_lose(run, "its supervisor was killed");
+        report_lost(run, "its supervisor was killed");
     else
-        lose_later(run, "its supervisor is not there");
+        report_lost_later(run, "its supervisor is not there");
 }
 
-/* Its supervisor is gone: it has left word how the job ended, or it has not. */
-static void read_end(struct local_run *run)
+/* The supervisor is gone: read from its status file how the job ended, or clean up. */
+static void handle_dead_supervisor(struct local_run *run)
 {
     struct run_end end;
     if (local_read_status(run, &end)) {
-        local_ended(run, &end);
+        local_handle_end(run, &end);
         return;
     }
-    run->phase = PHASE_CLEARING;
-    clear(run);
+    run->phase = LOCAL_CLEARING;
+    finish_clearing(run);
 }
 
-static void say_again(struct local_run *run)
+static void repeat_order(struct local_run *run)
 {
     if (run->cancelled)
-        local_say(run, "cancel %" PRId64 "\n", run->grace_ns / MS);
+        local_send(run, "cancel %" PRId64 "\n", run->grace_ns / MS);
     else if (run->stopping)
-        local_say(run, "stop %" PRId64 "\n", run->grace_ns / MS);
+        local_send(run, "stop %" PRId64 "\n", run->grace_ns / MS);
 }
 
-static void look_for(struct local_run *run)
+static void find_supervisor(struct local_run *run)
 {
     bool alive;
     if (local_link_connect(run)) {
-        local_due(run, INT64_MAX);
-        say_again(run);
+        local_set_due(run, INT64_MAX);
+        repeat_order(run);
         return;
     }
-    bool begun = local_was_begun(run, &alive);
+    bool begun = local_was_claimed(run, &alive);
     if (begun && !alive && !run->polled) {
-        read_end(run);
+        handle_dead_supervisor(run);
         return;
     }
     if (run->tries++ == CONNECT_TRIES || (!begun && !run->polled)) {
-        run->phase = PHASE_CLEARING;
-        clear(run);
+        run->phase = LOCAL_CLEARING;
+        finish_clearing(run);
         return;
     }
-    local_due(run, local_now(run->local) + CONNECT_NS);
+    local_set_due(run, local_now(run->local) + CONNECT_NS);
 }
 
-/* --- starting ---------------------------------------------------------------------------- */
+/* --- starting --------------------------------------------------------------------- */
 
-static void begin(struct local_run *run)
+static void start_attempt(struct local_run *run)
 {
     struct error err;
-    run->phase = PHASE_ASKED;
-    int r = local_spawn(run, &err);
+    run->phase = LOCAL_STARTING;
+    int r = local_start_supervisor(run, &err);
     if (r == 0)
         return;
-    if (r == -EEXIST) { /* an earlier berthd began it */
-        look_for(run);
+    if (r == -EEXIST) { /* started by an earlier berthd */
+        find_supervisor(run);
         return;
     }
-    lose_later(run, err.text);
+    report_lost_later(run, err.text);
 }
 
 /* --- orders ------------------------------------------------------------------------------ */
 
-static int start(void *self, const struct lease *lease, struct error *err)
+static int local_start(void *self, const struct lease *lease, struct error *err)
 {
     struct local *local = self;
-    if (local_find_run(local, lease->job, lease->generation, lease->attempt))
-        return 0; /* told twice */
-    struct local_run *run = local_add_run(local, lease);
-    local_drop_absent(run);
+    if (find_run(local, lease->job, lease->generation, lease->attempt))
+        return 0; /* ordered twice */
+    struct local_run *run = add_run(local, lease);
+    drop_departed(run);
     if (run->after_count == 0)
-        begin(run);
+        start_attempt(run);
     return 0;
 }
 
-static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+static int local_stop(void *self, job_id job, int64_t grace_ns, struct error *err)
 {
     struct local *local = self;
-    struct local_run *run = local_run_in(local, job);
+    struct local_run *run = local_active_run(local, job);
     if (!run)
-        return 0; /* it has left, and that is on its way */
+        return 0; /* it has left already, and its event is on its way */
     run->stopping = true;
     run->grace_ns = grace_ns;
-    local_say(run, "stop %" PRId64 "\n", grace_ns / MS);
+    local_send(run, "stop %" PRId64 "\n", grace_ns / MS);
     return 0;
 }
 
-/* What has not begun is gone at once. */
-static int cancel(void *self, job_id job, struct error *err)
+/* Attempts that have not started end at once. */
+static int local_cancel(void *self, job_id job, struct error *err)
 {
     struct local *local = self;
-    struct local_run *run = local_run_in(local, job), *next;
+    struct local_run *run = local_active_run(local, job), *next;
     for (struct local_run *waits = local->slots[job]; waits; waits = next) {
         next = waits->same_slot;
-        if (waits->phase != PHASE_WAITS)
+        if (waits->phase != LOCAL_WAITING)
             continue;
         if (run)
-            local_forget(waits); /* it is not even in its seats: the other one tells */
+            forget_run(
+                waits); /* it holds no GPUs yet: the running attempt reports the end */
         else
-            local_lose(waits, "cancelled");
+            report_lost(waits, "cancelled");
     }
     if (!run)
         return 0;
     int64_t grace_ns = local->setup.view->jobs[job].grace_ns;
     run->cancelled = true;
     run->grace_ns = grace_ns < CANCEL_GRACE_NS ? grace_ns : CANCEL_GRACE_NS;
-    say_again(run);
+    repeat_order(run);
     return 0;
 }
 
-static int renew(void *self, job_id job, uint64_t steps_max, bool together,
-                 struct error *err)
+static int local_renew(void *self, job_id job, uint64_t steps_max, bool together,
+                       struct error *err)
 {
-    struct local_run *run = local_run_in(self, job);
+    struct local_run *run = local_active_run(self, job);
     if (!run)
         return 0;
     run->together = together;
@@ -275,7 +399,7 @@ static int renew(void *self, job_id job, uint64_t steps_max, bool together,
     run->lease_done = false;
     run->lease_end = local_steps_now(run) + (double)steps_max;
     if (run->started)
-        local_plan_ahead(run);
+        local_schedule_check(run);
     return 0;
 }
 
@@ -283,9 +407,9 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err)
 {
     struct local *local = self;
-    if (local_find_run(local, lease->job, lease->generation, lease->attempt))
+    if (find_run(local, lease->job, lease->generation, lease->attempt))
         return 0;
-    struct local_run *run = local_add_run(local, lease);
+    struct local_run *run = add_run(local, lease);
     const struct launch *launch;
     struct error unused;
     if (local->setup.launch(local->setup.context, run->id, &launch, &unused) == 0) {
@@ -294,97 +418,100 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
     }
     run->stopping = stopping;
     run->grace_ns = grace_left_ns > 0 ? grace_left_ns : 0;
-    /* Whether those it waits for are there is known when all have been named. */
+    /* Predecessors are known only when all jobs have been reattached. */
     bool placed = local->setup.view->jobs[lease->job].state == JOB_PLACED ||
                   lease->after_count > 0;
-    run->phase = placed ? PHASE_WAITS : PHASE_ASKED;
-    local_due(run, local_now(local));
+    run->phase = placed ? LOCAL_WAITING : LOCAL_STARTING;
+    local_set_due(run, local_now(local));
     return 0;
 }
 
-/* --- later -------------------------------------------------------------------------------- */
+/* --- after the end ---------------------------------------------------------------- */
 
 /*
- * A job that was to go on elsewhere does so once it is on record how it left: one that
- * has come to its own end meanwhile does not.
+ * Start the job's next attempt once the end of this one is recorded, unless the job
+ * has finished meanwhile.
  */
-static void let_go_on(struct local *local, job_id job, uint32_t generation)
+static void start_next_attempt(struct local *local, job_id job, uint32_t generation)
 {
     const struct job *known = &local->setup.view->jobs[job];
     bool over = known->state == JOB_FREE || known->generation != generation;
     for (struct local_run *run = local->slots[job]; run; run = run->same_slot) {
-        if (run->phase != PHASE_WAITS || run->generation != generation || run->why[0])
+        if (run->phase != LOCAL_WAITING || run->generation != generation || run->why[0])
             continue;
         if (over) {
-            run->phase = PHASE_RECORDED; /* the next commit clears it away */
+            run->phase = LOCAL_RECORDED; /* the next commit removes it */
             run->due_ns = INT64_MAX;
             local->recorded_count++;
             continue;
         }
         bool waited = run->after_count > 0;
-        local_drop_absent(run);
+        drop_departed(run);
         if (waited && run->after_count == 0)
-            begin(run);
+            start_attempt(run);
     }
 }
 
-static void collect(struct local_run *run)
+static void forget_recorded(struct local_run *run)
 {
     struct local *local = run->local;
     job_id job = run->job;
     uint32_t generation = run->generation;
-    local_say(run, "collected\n");
-    local_remove(run);
-    local_forget(run);
-    let_go_on(local, job, generation);
+    local_send(run, "collected\n");
+    local_remove_dir(run);
+    forget_run(run);
+    start_next_attempt(local, job, generation);
 }
 
-/* The engine has not taken note of its end: it was of an attempt it knows nothing of. */
-static void end_unheard(struct local_run *run)
+/*
+ * The engine has not applied this end: it was of an attempt that the engine does not
+ * know.
+ */
+static void handle_ignored_end(struct local_run *run)
 {
     const struct job *job = &run->local->setup.view->jobs[run->job];
     if (job->generation != run->generation || job->attempt != run->attempt ||
         job->state < JOB_PLACED)
-        collect(run);
+        forget_recorded(run);
     else
-        local_due(run, local_now(run->local) + LOCAL_UNHEARD_NS);
+        local_set_due(run, local_now(run->local) + LOCAL_IGNORED_NS);
 }
 
-static void look_after(struct local_run *run)
+static void handle_due_run(struct local_run *run)
 {
     run->due_ns = INT64_MAX;
     switch (run->phase) {
-    case PHASE_WAITS:
+    case LOCAL_WAITING:
         if (run->why[0]) {
             char why[RUN_WHY_MAX];
             memcpy(why, run->why, sizeof why);
-            local_lose(run, why);
+            report_lost(run, why);
             return;
         }
-        local_drop_absent(run);
+        drop_departed(run);
         if (run->after_count == 0)
-            begin(run);
+            start_attempt(run);
         break;
-    case PHASE_ASKED:
-        look_for(run);
+    case LOCAL_STARTING:
+        find_supervisor(run);
         break;
-    case PHASE_RUNS:
+    case LOCAL_RUNNING:
         if (run->fd < 0) {
-            look_for(run);
+            find_supervisor(run);
             return;
         }
         if (!run->loaded && local_now(run->local) >= run->loaded_at_ns)
-            local_tell_loaded(run);
+            local_report_loaded(run);
         local_check_lease(run);
-        local_plan_ahead(run);
+        local_schedule_check(run);
         break;
-    case PHASE_CLEARING:
-        clear(run);
+    case LOCAL_CLEARING:
+        finish_clearing(run);
         break;
-    case PHASE_OVER:
-        end_unheard(run);
+    case LOCAL_ENDED:
+        handle_ignored_end(run);
         break;
-    case PHASE_RECORDED:
+    case LOCAL_RECORDED:
         break;
     }
 }
@@ -398,7 +525,7 @@ static void reap_zombies(struct local *local)
     local->zombie_count = kept;
 }
 
-static void time_passed(uv_timer_t *timer)
+static void handle_timer(uv_timer_t *timer)
 {
     struct local *local = timer->data;
     int64_t at_ns = local_now(local), next_ns = INT64_MAX;
@@ -407,7 +534,7 @@ static void time_passed(uv_timer_t *timer)
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
         if (run->due_ns <= at_ns)
-            look_after(run);
+            handle_due_run(run);
     }
     for (struct local_run *run = local->runs; run; run = run->next)
         next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
@@ -425,12 +552,12 @@ void local_event(void *self, const struct view *view, const struct event *event)
         event->kind != EVENT_STOPPED && event->kind != EVENT_LOST)
         return;
     struct local_run *run = local->slots[event->job];
-    while (run && (run->attempt != event->attempt || run->phase != PHASE_OVER ||
+    while (run && (run->attempt != event->attempt || run->phase != LOCAL_ENDED ||
                    run->generation != event->generation))
         run = run->same_slot;
     if (!run)
         return;
-    run->phase = PHASE_RECORDED;
+    run->phase = LOCAL_RECORDED;
     run->due_ns = INT64_MAX;
     local->recorded_count++;
 }
@@ -444,15 +571,15 @@ int local_commit(void *self, struct error *err)
     local->recorded_count = 0;
     for (struct local_run *run = local->runs; run; run = next) {
         next = run->next;
-        if (run->phase == PHASE_RECORDED)
-            collect(run);
+        if (run->phase == LOCAL_RECORDED)
+            forget_recorded(run);
     }
     return 0;
 }
 
-/* --- what nobody named ---------------------------------------------------------------- */
+/* --- orphaned attempts ------------------------------------------------------------ */
 
-static bool is_known(const struct local *local, const char *name)
+static bool is_known_attempt(const struct local *local, const char *name)
 {
     char known[64];
     for (const struct local_run *run = local->runs; run; run = run->next) {
@@ -463,7 +590,10 @@ static bool is_known(const struct local *local, const char *name)
     return false;
 }
 
-/* Whoever listens at its socket is its supervisor, or as good as it: the kernel says who. */
+/*
+ * Kill the process that listens on the attempt's socket: it is the supervisor, or has
+ * its rights.  SO_PEERCRED tells its process id.
+ */
 static void kill_listener(struct local_run *run)
 {
     struct ucred who = { 0 };
@@ -476,7 +606,7 @@ static void kill_listener(struct local_run *run)
     local_link_close(run);
 }
 
-void local_sweep(void *self)
+void local_remove_orphans(void *self)
 {
     struct local *local = self;
     char path[JOB_DIR_MAX];
@@ -488,18 +618,18 @@ void local_sweep(void *self)
         uint64_t id;
         uint32_t attempt;
         if (sscanf(entry->d_name, "%" SCNu64 ".%" SCNu32, &id, &attempt) != 2 ||
-            is_known(local, entry->d_name))
+            is_known_attempt(local, entry->d_name))
             continue;
         struct lease nobody = { .beside = JOB_NONE };
-        struct local_run *run = local_add_run(local, &nobody);
+        struct local_run *run = add_run(local, &nobody);
         run->id = id;
         run->attempt = attempt;
-        run->generation = UINT32_MAX; /* nobody's: its end is not told */
-        run->phase = PHASE_RECORDED;
+        run->generation = UINT32_MAX; /* of no job: its end is not reported */
+        run->phase = LOCAL_RECORDED;
         kill_listener(run);
-        clear_all(run);
-        local_remove(run);
-        local_forget(run);
+        kill_leftovers(run);
+        local_remove_dir(run);
+        forget_run(run);
     }
     closedir(dir);
 }
@@ -523,7 +653,9 @@ static int make_folder(const char *at, const char *name, mode_t mode, struct err
     return 0;
 }
 
-/* Where jobs of others run they come through these folders, and see nothing in them. */
+/*
+ * Where jobs of other users run, they pass through these folders but cannot list them.
+ */
 static int make_folders(const struct local *local, struct error *err)
 {
     mode_t mode = local->setup.system ? 0711 : 0700;
@@ -540,9 +672,9 @@ static int make_folders(const struct local *local, struct error *err)
 }
 
 /*
- * Groups of jobs stand together in one of ours, named after the runtime folder: several
- * berthds may have the same place.  It is written down, since after a restart we may be
- * in another group ourselves while jobs are in the old one.
+ * The cgroups of jobs are children of one named after the runtime folder, since
+ * several berthds may share a parent.  Its path is saved, since after a restart berthd
+ * may be in another cgroup while jobs are in the old one.
  */
 static void find_cgroup(struct local *local)
 {
@@ -590,7 +722,7 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
         free(local);
         return r;
     }
-    local_drop_spares(local);
+    local_remove_spares(local);
     find_cgroup(local);
     local->slots =
         memory_checked(calloc(setup->view->job_max, sizeof(struct local_run *)));
@@ -616,14 +748,14 @@ void local_close(void *self)
         return;
     local->closing = true;
     while (local->runs)
-        local_forget(local->runs);
-    local_drop_spares(local);
+        forget_run(local->runs);
+    local_remove_spares(local);
     if (local->cgroup[0])
         cgroup_remove(local->cgroup); /* only if no job is left in it */
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
 
-/* Its supervisor: our child, or whoever answered when we looked for it after a restart. */
+/* The supervisor: our child, or the process that answered after a restart. */
 static pid_t supervisor_of(const struct local_run *run)
 {
     struct ucred peer = { .pid = 0 };
@@ -637,8 +769,8 @@ static pid_t supervisor_of(const struct local_run *run)
 
 static bool find_processes(const void *self, job_id job, struct job_processes *ret)
 {
-    const struct local_run *run = local_run_in(self, job);
-    if (!run || run->phase != PHASE_RUNS)
+    const struct local_run *run = local_active_run(self, job);
+    if (!run || run->phase != LOCAL_RUNNING)
         return false;
     *ret = (struct job_processes){ .attempt = run->attempt, .pid = supervisor_of(run) };
     if (!local_cgroup(run, ret->cgroup) || access(ret->cgroup, F_OK) < 0)
@@ -648,13 +780,13 @@ static bool find_processes(const void *self, job_id job, struct job_processes *r
 
 const struct executor executor_local = {
     .name = "local",
-    .start = start,
-    .stop = stop,
-    .cancel = cancel,
-    .renew = renew,
+    .start = local_start,
+    .stop = local_stop,
+    .cancel = local_cancel,
+    .renew = local_renew,
     .close = local_close,
     .reattach = local_reattach,
-    .settle = local_sweep,
+    .settle = local_remove_orphans,
     .event = local_event,
     .commit = local_commit,
     .count = local_count,

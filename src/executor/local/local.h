@@ -1,9 +1,11 @@
 /*
- * local.h - jobs as processes on this machine, each under a berth-run of its own.
+ * local.h - jobs as processes on this machine, each with its own supervisor
+ * (berth-run).
  *
- * A supervisor outlives us: local_close() lets go of the jobs, local_reattach() takes them
- * up again.  Every attempt has a folder <run_dir>/jobs/ID.ATTEMPT, which goes when its end
- * is durable in the log: that is what local_event() and local_commit() are for.
+ * Supervisors outlive berthd: local_close() leaves the jobs running, local_reattach()
+ * connects to them again.  Every attempt has a folder <run_dir>/jobs/ID.ATTEMPT, which
+ * is removed when its end is durable in the log: that is what local_event() and
+ * local_commit() are for.
  */
 #pragma once
 
@@ -19,62 +21,65 @@ struct local;
 struct outbox;
 struct uv_loop_s;
 
-#define LOCAL_RUN_DIR_MAX 62 /* bytes: sockets below it must have a name that fits */
+#define LOCAL_RUN_DIR_MAX 62 /* bytes: paths of sockets below it are limited */
 
 struct local_setup {
     struct uv_loop_s *loop;
-    const char *state_dir;   /* absolute, and there                             */
-    const char *run_dir;     /* the same                                        */
-    const char *run_program; /* path of berth-run                               */
-    bool system;             /* we are root: jobs run as their users            */
-    const struct view *view; /* jobs by slot                                    */
-    struct outbox **outbox;  /* who feeds the engine swaps them: add to *outbox */
+    const char *state_dir;   /* absolute and existing */
+    const char *run_dir;     /* absolute and existing */
+    const char *run_program; /* path of berth-run */
+    bool system;             /* berthd is root: jobs run as their users */
+    const struct view *view; /* jobs by slot */
+    struct outbox **outbox;  /* the owner exchanges outboxes: add to *outbox */
 
-    /* Something was put into the outbox: have the loop turn, and read it there. */
+    /* An event was added to the outbox: wake the loop, which reads it. */
     void (*wake)(void *context);
 
-    /* What it takes to run this job; valid until the next call.  Negative: it is gone. */
+    /*
+     * What is needed to run this job; valid until the next call.  Negative: the job is
+     * gone.
+     */
     int (*launch)(void *context, uint64_t id, const struct launch **ret,
                   struct error *err);
     int64_t (*now_ns)(void *context);
 
-    /* Optional.  The code point that its packets are to have; -1: none. */
+    /* Optional.  The DSCP of the job's packets; -1: none. */
     int (*mark)(void *context, job_id job);
 
-    /* Optional.  A job said how many steps there will be. */
+    /* Optional.  A job reported its total number of steps. */
     void (*total)(void *context, job_id job, double steps);
 
-    /* By node * NODE_GPUS_MAX + bit: what a job is told; NULL: the bit. */
+    /* By node * NODE_GPUS_MAX + bit: the GPU number given to jobs; NULL: the bit. */
     const uint32_t *gpu_index;
     void *context;
 };
 
 int local_open(struct local **ret, const struct local_setup *setup, struct error *err);
 
-/* Jobs go on.  Run the loop until it has nothing more to do before you close it. */
+/* Jobs run on.  Run the loop until it is idle before you close it. */
 void local_close(void *self);
 
-/* Its self is the struct local.  Resizing is stop and start. */
+/* Its self is the struct local.  A resize is a stop and a start. */
 extern const struct executor executor_local;
 
 /*
- * After a restart, for every job that the state says is placed, in its seats or stopping:
- * connect to its supervisor again; where there is none read how it ended, or report it
- * lost.  A placed job that was never begun is started, once those in lease->after have
- * left; so all jobs are named before the loop runs again.
+ * Call it after a restart for every job that is placed, running or stopping: connects
+ * to its supervisor again; without a supervisor reads how the job ended, or reports it
+ * lost.  A placed job that was never started is started once the jobs in lease->after
+ * have left; so reattach all jobs before the loop runs again.
  */
 int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err);
 
 /*
- * For engine_listen(), behind the store: ends that were told and are durable now are
- * collected.  Without these no supervisor ever goes.
+ * For engine_listen(), behind the store: forget attempts when their ends are durable.
+ * Without these no supervisor ever exits.
  */
 void local_event(void *self, const struct view *view, const struct event *event);
 int local_commit(void *self, struct error *err);
 
-/* Folders of attempts that nobody named: removed, and what runs in them is ended. */
-void local_sweep(void *self);
+/* Remove folders of attempts that were not reattached, and kill their processes. */
+void local_remove_orphans(void *self);
 
-/* Attempts that are under way, for tests and metrics. */
+/* Attempts under way, for tests and metrics. */
 uint32_t local_count(const void *self);

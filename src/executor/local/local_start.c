@@ -1,5 +1,5 @@
-/* local_start.c - the folder of an attempt, and its supervisor. */
-#include "executor/local/local_run.h"
+/* local_start.c - the folder of an attempt, and starting its supervisor. */
+#include "executor/local/local_internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "model/cluster.h"
 
 #define LINK_FD 3
-#define DEPTH_MAX 8 /* of folders that a job may have made in ours */
+#define DEPTH_MAX 8 /* of folders that a job may have created in its own */
 
 void local_dir(const struct local_run *run, char path[JOB_DIR_MAX])
 {
@@ -34,7 +34,7 @@ void local_dir(const struct local_run *run, char path[JOB_DIR_MAX])
              run->id, run->attempt);
 }
 
-/* berthds side by side have the same group: theirs are told apart by who made them. */
+/* Several berthds may share a parent cgroup, so each uses a child of its own. */
 bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX])
 {
     if (run->local->cgroup[0] == '\0')
@@ -44,10 +44,10 @@ bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX])
     return length > 0 && length < CGROUP_MAX;
 }
 
-/* --- what it is given --------------------------------------------------------------- */
+/* --- the launch order ------------------------------------------------------------- */
 
-/* Texts that an order points into while it is written. */
-struct texts {
+/* Texts that an order points to while it is written. */
+struct order_texts {
     char out[PATH_MAX], err[PATH_MAX], ckpt_dir[PATH_MAX], cgroup[CGROUP_MAX], user[64];
 };
 
@@ -67,7 +67,7 @@ static bool names_user(const char *pattern)
     return pattern && strstr(pattern, "%u");
 }
 
-/* The groups that its owner is in, as when they log in. */
+/* The owner's groups, as after a login. */
 static void find_groups(struct order *order, const char *user)
 {
     gid_t groups[ORDER_GROUPS_MAX];
@@ -80,12 +80,11 @@ static void find_groups(struct order *order, const char *user)
         order->groups[order->group_count++] = groups[i];
 }
 
-/* Where it keeps its state across attempts, unless it has a place of its own. */
 /*
- * Most short jobs leave nothing in their checkpoint folder, and making and removing one
- * for each is dear on some file systems (ext4 passes over what was removed within
- * seconds, one by one).  So a few empty ones are kept and handed on.  Not where jobs have
- * different owners.
+ * The checkpoint folder holds a job's state across attempts, unless the user named
+ * another.  Most short jobs leave it empty, and creating and removing one for each is
+ * slow on some file systems (ext4 scans past entries removed within seconds one by
+ * one).  So a few empty folders are kept and reused, unless jobs have different owners.
  */
 #define SPARES_MAX 64
 
@@ -94,7 +93,7 @@ static void spare_path(const struct local *local, uint32_t number, char *path)
     snprintf(path, PATH_MAX, "%s/ckpt/.spare-%" PRIu32, local->state_dir, number);
 }
 
-void local_drop_spares(struct local *local)
+void local_remove_spares(struct local *local)
 {
     char path[PATH_MAX];
     local->spare_count = 0;
@@ -113,10 +112,10 @@ static bool is_empty(const char *path)
     while (count < 3 && readdir(dir))
         count++;
     closedir(dir);
-    return count == 2; /* itself and the one above */
+    return count == 2; /* "." and ".." */
 }
 
-/* True: there is an empty one of that name now. */
+/* True: an empty folder of that name exists now. */
 static bool take_spare(struct local *local, const char *path)
 {
     char spare[PATH_MAX];
@@ -127,8 +126,8 @@ static bool take_spare(struct local *local, const char *path)
            renameat2(AT_FDCWD, spare, AT_FDCWD, path, RENAME_NOREPLACE) == 0;
 }
 
-/* It has ended: its folder goes if there is nothing in it. */
-static void give_up_ckpt_dir(struct local *local, const char *path)
+/* The job has ended: keep its folder as a spare or remove it, if empty. */
+static void release_ckpt_dir(struct local *local, const char *path)
 {
     char spare[PATH_MAX];
     spare_path(local, local->spare_count, spare);
@@ -159,7 +158,7 @@ static int make_ckpt_dir(struct local *local, const struct launch *launch, char 
 }
 
 static int make_order(struct local_run *run, const struct launch *launch,
-                      struct order *order, struct texts *texts, struct error *err)
+                      struct order *order, struct order_texts *texts, struct error *err)
 {
     struct local *local = run->local;
     const struct job *job = &local->setup.view->jobs[run->job];
@@ -203,7 +202,7 @@ static int make_order(struct local_run *run, const struct launch *launch,
     return r;
 }
 
-/* Whole or not at all: a supervisor of an earlier order may be reading. */
+/* Atomically: a supervisor of an earlier order may be reading. */
 static int write_launch(const struct order *order, const char *dir, struct error *err)
 {
     struct buf buf;
@@ -225,9 +224,10 @@ static int write_launch(const struct order *order, const char *dir, struct error
     return r;
 }
 
-/* --- its supervisor ------------------------------------------------------------------- */
+/* --- the supervisor --------------------------------------------------------------- */
 
-static int spawn(struct local_run *run, const char *dir, int fd, struct error *err)
+static int spawn_supervisor(struct local_run *run, const char *dir, int fd,
+                            struct error *err)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -259,7 +259,7 @@ static int spawn(struct local_run *run, const char *dir, int fd, struct error *e
     return 0;
 }
 
-/* -EEXIST: it was begun before. */
+/* -EEXIST: a supervisor was started before. */
 static int make_dir(struct local_run *run, const char *dir, struct error *err)
 {
     bool alive;
@@ -267,17 +267,17 @@ static int make_dir(struct local_run *run, const char *dir, struct error *err)
         return 0;
     if (errno != EEXIST)
         return error_set(err, -errno, "%s: %s", dir, strerror(errno));
-    if (local_was_begun(run, &alive))
+    if (local_was_claimed(run, &alive))
         return error_set(err, -EEXIST, "%s: was begun before", dir);
     return 0;
 }
 
-int local_spawn(struct local_run *run, struct error *err)
+int local_start_supervisor(struct local_run *run, struct error *err)
 {
     const struct launch *launch;
     const struct local_setup *setup = &run->local->setup;
     struct order order;
-    struct texts texts = { .user = "" };
+    struct order_texts texts = { .user = "" };
     char dir[JOB_DIR_MAX];
     local_dir(run, dir);
     int r = setup->launch(setup->context, run->id, &launch, err);
@@ -295,7 +295,7 @@ int local_spawn(struct local_run *run, struct error *err)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         return error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
-    r = spawn(run, dir, pair[1], err);
+    r = spawn_supervisor(run, dir, pair[1], err);
     close(pair[1]);
     if (r < 0)
         close(pair[0]);
@@ -304,7 +304,7 @@ int local_spawn(struct local_run *run, struct error *err)
     return r;
 }
 
-/* --- its folder ----------------------------------------------------------------------- */
+/* --- the folder ------------------------------------------------------------------- */
 
 static int open_in_dir(const struct local_run *run, const char *name)
 {
@@ -316,10 +316,10 @@ static int open_in_dir(const struct local_run *run, const char *name)
 }
 
 /*
- * The lock is tried only once there is something in the file: before that it belongs to
- * the supervisor that is about to write it.
+ * The lock is tried only when the file has content: until then it belongs to the
+ * supervisor that is about to write it.
  */
-bool local_was_begun(const struct local_run *run, bool *ret_alive)
+bool local_was_claimed(const struct local_run *run, bool *ret_alive)
 {
     int fd = open_in_dir(run, "claim");
     struct stat stat;
@@ -344,7 +344,7 @@ bool local_read_status(const struct local_run *run, struct run_end *end)
     return count > 0 && run_end_read(end, text);
 }
 
-/* Never through a link: what stands in the folder may be its owner's. */
+/* Follows no symbolic links: the folder's content may belong to the job's owner. */
 static void empty_folder(int at, const char *name, int depth)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -363,7 +363,7 @@ static void empty_folder(int at, const char *name, int depth)
     closedir(dir);
 }
 
-void local_remove(struct local_run *run)
+void local_remove_dir(struct local_run *run)
 {
     char path[JOB_DIR_MAX], cgroup[CGROUP_MAX], ckpt[PATH_MAX];
     local_dir(run, path);
@@ -374,5 +374,5 @@ void local_remove(struct local_run *run)
     int length =
         snprintf(ckpt, sizeof ckpt, "%s/ckpt/%" PRIu64, run->local->state_dir, run->id);
     if (length > 0 && (size_t)length < sizeof ckpt)
-        give_up_ckpt_dir(run->local, ckpt);
+        release_ckpt_dir(run->local, ckpt);
 }

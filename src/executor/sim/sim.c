@@ -1,9 +1,9 @@
 /*
  * sim.c - a cluster in virtual time.
  *
- * Each job has at most one thing that will happen to it next - it has loaded, its lease
- * or its work is done, it has left - so the future is a heap with one entry per running
- * job, and one per node where nodes fail.
+ * Each job has at most one next occurrence - it has loaded, its lease or its work is
+ * done, it has stopped - so the future is a heap with one entry per running job, and
+ * one per node where nodes fail.
  */
 #include "executor/sim/sim.h"
 
@@ -22,7 +22,8 @@
 struct sim_wait {
     job_id successor;
     uint32_t next;
-    uint64_t order; /* which it was given: others of the same attempt came to nothing */
+    uint64_t
+        order; /* the order that waits: earlier ones of the attempt were cancelled */
 };
 
 void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
@@ -51,53 +52,54 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
 void sim_cluster_release(struct sim_cluster *sim)
 {
     free(sim->waits);
-    free(sim->mores);
+    free(sim->extras);
     free(sim->senders);
     if (sim->fluid)
         fluid_release(sim->fluid);
 }
 
-/* Most jobs have no more to them, and pay for none. */
-static void admit_more(struct sim_cluster *sim, job_id id, const struct learning *curve)
+/* Most jobs neither report losses nor use the network, and need no extra data. */
+static void admit_extra(struct sim_cluster *sim, job_id id,
+                        const struct learning *curve)
 {
     struct sim_job *job = &sim->jobs[id];
-    if (job->more == 0) {
-        job->more = ++sim->more_used;
-        sim->mores =
-            grow_array(sim->mores, &sim->more_room, sim->more_used, sizeof *sim->mores);
+    if (job->extra == 0) {
+        job->extra = ++sim->extra_used;
+        sim->extras = grow_array(sim->extras, &sim->extra_room, sim->extra_used,
+                                 sizeof *sim->extras);
     }
-    job->has_more = true;
-    struct sim_more *more = &sim->mores[job->more - 1];
-    *more = (struct sim_more){ .sender = FLUID_NONE };
-    reports_init(&more->reports, curve, job->truth.steps);
+    job->has_extra = true;
+    struct sim_extra *extra = &sim->extras[job->extra - 1];
+    *extra = (struct sim_extra){ .sender = FLUID_NONE };
+    reports_init(&extra->reports, curve, job->truth.steps);
 }
 
 void sim_cluster_admit(struct sim_cluster *sim, job_id id,
                        const struct sim_truth *truth)
 {
-    uint32_t more = sim->jobs[id].more;
+    uint32_t extra = sim->jobs[id].extra;
     sim->jobs[id] = (struct sim_job){ .truth = *truth,
-                                      .more = more,
+                                      .extra = extra,
                                       .generation = sim->view->jobs[id].generation,
                                       .partner = JOB_NONE,
                                       .coming = JOB_NONE,
                                       .next_with = JOB_NONE,
                                       .first_wait = NONE };
     if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
-        admit_more(sim, id, truth->curve);
+        admit_extra(sim, id, truth->curve);
     sim->jobs[id].truth.curve = NULL;
     if (id >= sim->job_top)
         sim->job_top = id + 1;
 }
 
-/* --- another engine, the same jobs ------------------------------------------------- */
+/* --- a rebuilt engine with the same jobs ------------------------------------------ */
 
-static job_id moved(const job_id *slots, job_id id)
+static job_id moved_slot(const job_id *slots, job_id id)
 {
     return id == JOB_NONE ? JOB_NONE : slots[id];
 }
 
-/* The same future in the same order, under other numbers. */
+/* The same occurrences in the same order, with new slots. */
 static void move_future(struct sim_cluster *sim, const job_id *slots)
 {
     struct heap_pool pool;
@@ -128,19 +130,19 @@ void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
         struct sim_job *job = &sim->jobs[slots[id]];
         *job = old[id];
         job->generation = sim->view->jobs[slots[id]].generation;
-        job->partner = moved(slots, job->partner);
-        job->coming = moved(slots, job->coming);
-        job->next_with = moved(slots, job->next_with);
+        job->partner = moved_slot(slots, job->partner);
+        job->coming = moved_slot(slots, job->coming);
+        job->next_with = moved_slot(slots, job->next_with);
         if (slots[id] >= sim->job_top)
             sim->job_top = slots[id] + 1;
-        struct sim_more *more = more_of(sim, job);
-        if (more && more->sender != FLUID_NONE)
-            sim->senders[more->sender] = slots[id];
+        struct sim_extra *extra = extra_of(sim, job);
+        if (extra && extra->sender != FLUID_NONE)
+            sim->senders[extra->sender] = slots[id];
     }
     for (uint32_t i = 0; i < sim->wait_used; i++) {
-        job_id successor = moved(slots, sim->waits[i].successor);
+        job_id successor = moved_slot(slots, sim->waits[i].successor);
         if (successor == JOB_NONE)
-            sim->waits[i].order = 0; /* of nobody */
+            sim->waits[i].order = 0; /* of no job */
         else
             sim->waits[i].successor = successor;
     }
@@ -160,10 +162,10 @@ bool sim_cluster_is_quiet(const struct sim_cluster *sim)
     return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
 }
 
-/* --- coming ------------------------------------------------------------------------ */
+/* --- starting --------------------------------------------------------------------- */
 
-/* It is there now: whichever of two comes second finds the other. */
-static void meet(struct sim_cluster *sim, job_id id)
+/* Of two jobs that will share GPUs, the second to start finds the other there. */
+static void join_partner(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job_id other = job->next_with;
@@ -177,11 +179,11 @@ static void meet(struct sim_cluster *sim, job_id id)
     sim->jobs[other].coming = JOB_NONE;
     job->partner = other;
     sim->jobs[other].partner = id;
-    sim_rerate(sim, other);
+    sim_change_rate(sim, other);
 }
 
-/* It goes: who was to come there will be alone. */
-static void forsake(struct sim_cluster *sim, job_id id)
+/* The job leaves: the partner it expected will be alone. */
+static void cancel_expected_partner(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->coming != JOB_NONE)
@@ -189,8 +191,8 @@ static void forsake(struct sim_cluster *sim, job_id id)
     job->coming = JOB_NONE;
 }
 
-/* It does not come where it was to. */
-static void decline(struct sim_cluster *sim, job_id id)
+/* The job does not start or continue where it was placed. */
+static void cancel_pending_start(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job->pending = false;
@@ -204,7 +206,7 @@ static void decline(struct sim_cluster *sim, job_id id)
         other->next_with = JOB_NONE;
 }
 
-static void come(struct sim_cluster *sim, job_id id)
+static void start_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job->now = job->next;
@@ -212,8 +214,8 @@ static void come(struct sim_cluster *sim, job_id id)
     job->lease_end = job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
     job->steps_kept = job->steps;
     job->ran_ns = 0;
-    meet(sim, id);
-    struct event *event = emit(sim, id, EVENT_STARTED);
+    join_partner(sim, id);
+    struct event *event = sim_emit(sim, id, EVENT_STARTED);
     event->loaded = job->truth.load_ns == 0;
     event->rate_per_s = sim_true_rate(sim, id);
     if (job->truth.load_ns == 0) {
@@ -222,22 +224,22 @@ static void come(struct sim_cluster *sim, job_id id)
         sim_report_first(sim, id);
         return;
     }
-    job->phase = PHASE_LOADING;
+    job->phase = SIM_LOADING;
     job->anchor_ns = sim->now_ns;
-    schedule(sim, id, sim->now_ns + job->truth.load_ns);
+    sim_schedule(sim, id, sim->now_ns + job->truth.load_ns);
 }
 
-/* Everybody who had to leave has left. */
-static void proceed(struct sim_cluster *sim, job_id id)
+/* All jobs that had to vacate its GPUs have done so. */
+static void continue_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    if (job->phase == PHASE_RESIZING)
-        schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+    if (job->phase == SIM_RESIZING)
+        sim_schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
     else
-        come(sim, id);
+        start_job(sim, id);
 }
 
-static uint32_t wait_new(struct sim_cluster *sim)
+static uint32_t new_wait(struct sim_cluster *sim)
 {
     uint32_t at = sim->wait_free;
     if (at != NONE) {
@@ -249,18 +251,18 @@ static uint32_t wait_new(struct sim_cluster *sim)
     return sim->wait_used++;
 }
 
-/* Note where it is to go, and after whom. */
-static void prepare(struct sim_cluster *sim, const struct lease *lease)
+/* Record the job's next placement, and the jobs it has to wait for. */
+static void set_pending(struct sim_cluster *sim, const struct lease *lease)
 {
     struct sim_job *job = &sim->jobs[lease->job];
     assert(!job->pending);
     job->pending = true;
-    job->next = (struct stand){ .attempt = lease->attempt,
-                                .type = lease->type,
-                                .gpus = lease->gpus,
-                                .spread = lease->spread,
-                                .together = lease->together,
-                                .steps_max = lease->steps_max };
+    job->next = (struct sim_placement){ .attempt = lease->attempt,
+                                        .type = lease->type,
+                                        .gpus = lease->gpus,
+                                        .spread = lease->spread,
+                                        .together = lease->together,
+                                        .steps_max = lease->steps_max };
     if (lease->beside != JOB_NONE) {
         struct sim_job *other = &sim->jobs[lease->beside];
         job->next_with = lease->beside;
@@ -272,7 +274,7 @@ static void prepare(struct sim_cluster *sim, const struct lease *lease)
     job->order = ++sim->order;
     job->waits_for = lease->after_count;
     for (uint32_t i = 0; i < lease->after_count; i++) {
-        uint32_t at = wait_new(sim);
+        uint32_t at = new_wait(sim);
         struct sim_job *first = &sim->jobs[lease->after[i]];
         sim->waits[at] = (struct sim_wait){ .successor = lease->job,
                                             .order = job->order,
@@ -284,9 +286,9 @@ static void prepare(struct sim_cluster *sim, const struct lease *lease)
 static int sim_start(void *self, const struct lease *lease, struct error *err)
 {
     struct sim_cluster *sim = self;
-    prepare(sim, lease);
+    set_pending(sim, lease);
     if (lease->after_count == 0)
-        come(sim, lease->job);
+        start_job(sim, lease->job);
     return 0;
 }
 
@@ -296,27 +298,26 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
     struct sim_job *job = &sim->jobs[lease->job];
     struct lease others = *lease;
     others.after_count = 0;
-    job_id *after =
-        (job_id *)(uintptr_t)lease->after; /* its own name is not waited for */
+    job_id *after = (job_id *)(uintptr_t)lease->after; /* it does not wait for itself */
     for (uint32_t i = 0; i < lease->after_count; i++)
         if (lease->after[i] != lease->job)
             after[others.after_count++] = lease->after[i];
     sim_settle(sim, job);
     sim_leave_network(sim, job);
-    unschedule(sim, lease->job);
-    job->phase = PHASE_RESIZING;
-    prepare(sim, &others);
+    sim_unschedule(sim, lease->job);
+    job->phase = SIM_RESIZING;
+    set_pending(sim, &others);
     if (others.after_count == 0)
-        proceed(sim, lease->job);
+        continue_job(sim, lease->job);
     return 0;
 }
 
-/* --- going ------------------------------------------------------------------------- */
+/* --- stopping --------------------------------------------------------------------- */
 
 static void report_done(struct sim_cluster *sim, job_id id);
 
-/* Nobody shares its accelerators any more; who has waited for it need not any longer. */
-static void part(struct sim_cluster *sim, job_id id)
+/* End the sharing; a partner that waited for this job to be done is done as well. */
+static void separate_pair(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job_id partner = job->partner;
@@ -324,14 +325,14 @@ static void part(struct sim_cluster *sim, job_id id)
         return;
     sim->jobs[partner].partner = JOB_NONE;
     job->partner = JOB_NONE;
-    if (sim->jobs[partner].phase == PHASE_DONE)
+    if (sim->jobs[partner].phase == SIM_DONE)
         report_done(sim, partner);
     else
-        sim_rerate(sim, partner);
+        sim_change_rate(sim, partner);
 }
 
-/* It has left seats that others waited for. */
-static void let_others_come(struct sim_cluster *sim, job_id id)
+/* The job has vacated GPUs that others wait for. */
+static void start_successors(struct sim_cluster *sim, job_id id)
 {
     uint32_t at = sim->jobs[id].first_wait;
     sim->jobs[id].first_wait = NONE;
@@ -343,50 +344,51 @@ static void let_others_come(struct sim_cluster *sim, job_id id)
         struct sim_job *successor = &sim->jobs[wait.successor];
         if (successor->pending && successor->order == wait.order &&
             --successor->waits_for == 0)
-            proceed(sim, wait.successor);
+            continue_job(sim, wait.successor);
     }
 }
 
-static void depart(struct sim_cluster *sim, job_id id)
+static void vacate_gpus(struct sim_cluster *sim, job_id id)
 {
-    unschedule(sim, id);
+    sim_unschedule(sim, id);
     sim_leave_network(sim, &sim->jobs[id]);
-    sim->jobs[id].phase = PHASE_AWAY;
-    forsake(sim, id);
-    part(sim, id);
-    let_others_come(sim, id);
+    sim->jobs[id].phase = SIM_AWAY;
+    cancel_expected_partner(sim, id);
+    separate_pair(sim, id);
+    start_successors(sim, id);
 }
 
-/* What survives if it is killed now. */
+/* Steps that survive if the job is killed now. */
 static double kept_if_killed(const struct sim_job *job)
 {
     return job->steps_kept < job->steps ? job->steps_kept : job->steps;
 }
 
-static void leave(struct sim_cluster *sim, job_id id, enum event_kind kind, bool clean)
+static void end_attempt(struct sim_cluster *sim, job_id id, enum event_kind kind,
+                        bool clean)
 {
     struct sim_job *job = &sim->jobs[id];
     double kept = clean ? job->steps : kept_if_killed(job);
-    struct event *event = emit(sim, id, kind);
+    struct event *event = sim_emit(sim, id, kind);
     event->steps = kept;
     event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
     event->clean = event->measured = clean;
     job->steps = kept;
-    depart(sim, id);
+    vacate_gpus(sim, id);
 }
 
 static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
 {
     struct sim_cluster *sim = self;
     struct sim_job *job = &sim->jobs[id];
-    /* Nothing is to be saved before the first step. */
-    int64_t pause_ns = job->phase == PHASE_LOADING ? 0 : job->truth.pause_ns;
+    /* Before the first step there is nothing to save. */
+    int64_t pause_ns = job->phase == SIM_LOADING ? 0 : job->truth.pause_ns;
     sim_settle(sim, job);
     sim_leave_network(sim, job);
-    job->phase = PHASE_LEAVING;
+    job->phase = SIM_LEAVING;
     job->clean = pause_ns <= grace_ns;
-    schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    sim_schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
     return 0;
 }
 
@@ -395,14 +397,14 @@ static int sim_cancel(void *self, job_id id, struct error *err)
     struct sim_cluster *sim = self;
     struct sim_job *job = &sim->jobs[id];
     sim_settle(sim, job);
-    if (job->pending && job->phase == PHASE_AWAY) {
-        decline(sim, id);
+    if (job->pending && job->phase == SIM_AWAY) {
+        cancel_pending_start(sim, id);
         job->now.attempt = job->next.attempt;
-        emit(sim, id, EVENT_LOST);
+        sim_emit(sim, id, EVENT_LOST);
         return 0;
     }
-    decline(sim, id);
-    leave(sim, id, EVENT_STOPPED, false);
+    cancel_pending_start(sim, id);
+    end_attempt(sim, id, EVENT_STOPPED, false);
     return 0;
 }
 
@@ -414,47 +416,47 @@ static int sim_renew(void *self, job_id id, uint64_t steps_max, bool together,
     sim_settle(sim, job);
     job->lease_end = steps_max ? job->steps + (double)steps_max : 0;
     job->now.together = together;
-    if (job->phase == PHASE_IDLE || job->phase == PHASE_RUNNING ||
-        job->phase == PHASE_DONE)
+    if (job->phase == SIM_IDLE || job->phase == SIM_RUNNING || job->phase == SIM_DONE)
         sim_make_steps(sim, id);
     return 0;
 }
 
-/* --- things happen ------------------------------------------------------------------ */
+/* --- occurrences ------------------------------------------------------------------ */
 
-/* Its lease or its work is done, and it says so. */
+/* The lease or the work is done: emit the event. */
 static void report_done(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->steps < job->truth.steps) {
-        job->steps_kept = job->steps; /* the end of a lease is known: it saves there */
-        job->phase = PHASE_IDLE;
-        struct event *event = emit(sim, id, EVENT_LEASE_DONE);
+        job->steps_kept =
+            job->steps; /* it checkpoints at the end of a lease, which it knows */
+        job->phase = SIM_IDLE;
+        struct event *event = sim_emit(sim, id, EVENT_LEASE_DONE);
         event->steps = job->steps;
         event->rate_per_s = job->rate_per_s;
         return;
     }
     struct event *event =
-        emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
+        sim_emit(sim, id, job->truth.fails ? EVENT_FAILED : EVENT_FINISHED);
     event->steps = event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
-    if (job->has_more)
-        event->loss = reports_loss(&more_of(sim, job)->reports, job->steps);
-    decline(sim, id); /* it need not go on elsewhere */
-    depart(sim, id);
+    if (job->has_extra)
+        event->loss = reports_loss(&extra_of(sim, job)->reports, job->steps);
+    cancel_pending_start(sim, id); /* it does not continue elsewhere */
+    vacate_gpus(sim, id);
 }
 
-/* Two whose leases end together: the partner has still to be done. */
+/* The leases of a pair end together, and the partner is not done yet. */
 static bool waits_for_partner(const struct sim_cluster *sim, const struct sim_job *job)
 {
     if (job->partner == JOB_NONE || !job->now.together)
         return false;
     const struct sim_job *partner = &sim->jobs[job->partner];
     return partner->now.together &&
-           (partner->phase == PHASE_LOADING || partner->phase == PHASE_RUNNING);
+           (partner->phase == SIM_LOADING || partner->phase == SIM_RUNNING);
 }
 
-static void work_done(struct sim_cluster *sim, job_id id)
+static void end_lease_or_work(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job_id partner = job->partner;
@@ -462,52 +464,52 @@ static void work_done(struct sim_cluster *sim, job_id id)
     sim_leave_network(sim, job);
     bool lease = job->lease_end > 0 && job->lease_end < job->truth.steps;
     job->steps = lease ? job->lease_end : job->truth.steps;
-    job->phase = PHASE_DONE;
+    job->phase = SIM_DONE;
     if (waits_for_partner(sim, job))
         return;
     report_done(sim, id);
-    if (partner != JOB_NONE && sim->jobs[partner].phase == PHASE_DONE)
+    if (partner != JOB_NONE && sim->jobs[partner].phase == SIM_DONE)
         report_done(sim, partner);
 }
 
-static void job_due(struct sim_cluster *sim, job_id id)
+static void handle_due_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     struct event *event;
     switch (job->phase) {
-    case PHASE_LOADING:
+    case SIM_LOADING:
         sim_make_steps(sim, id);
-        event = emit(sim, id, EVENT_LOADED);
+        event = sim_emit(sim, id, EVENT_LOADED);
         event->measured = true;
         event->rate_per_s = job->rate_per_s;
         sim_report_first(sim, id);
         return;
-    case PHASE_RUNNING:
-        if (!sim_only_reports(sim, id))
-            work_done(sim, id);
+    case SIM_RUNNING:
+        if (!sim_report_if_due(sim, id))
+            end_lease_or_work(sim, id);
         return;
-    case PHASE_RESIZING:
+    case SIM_RESIZING:
         job->next.attempt = job->now.attempt;
         job->now = job->next;
         job->pending = false;
         job->lease_end =
             job->now.steps_max ? job->steps + (double)job->now.steps_max : 0;
-        job->steps_kept = job->steps; /* it had to save to go on */
+        job->steps_kept = job->steps; /* it saved a checkpoint to be resized */
         job->ran_ns = 0;
-        forsake(sim, id);
-        part(sim, id);
+        cancel_expected_partner(sim, id);
+        separate_pair(sim, id);
         sim_make_steps(sim, id);
-        event = emit(sim, id, EVENT_RESIZED);
+        event = sim_emit(sim, id, EVENT_RESIZED);
         event->steps = job->steps;
         event->rate_per_s = job->rate_per_s;
-        let_others_come(sim, id);
+        start_successors(sim, id);
         return;
-    case PHASE_LEAVING:
-        leave(sim, id, EVENT_STOPPED, job->clean);
+    case SIM_LEAVING:
+        end_attempt(sim, id, EVENT_STOPPED, job->clean);
         return;
-    case PHASE_AWAY:
-    case PHASE_DONE:
-    case PHASE_IDLE:
+    case SIM_AWAY:
+    case SIM_DONE:
+    case SIM_IDLE:
         assert(false);
     }
 }
@@ -521,12 +523,15 @@ static bool row_has_node(const struct view *view, const struct seat_row *row,
     return false;
 }
 
-/* One that does not leave and has seats to go to is there already: nobody knows yet. */
+/*
+ * A job that is not stopping and has a next allocation uses that already, though its
+ * event is not applied yet.
+ */
 static bool is_on(const struct sim_cluster *sim, job_id id, node_id node)
 {
     const struct job *known = &sim->view->jobs[id];
     return row_has_node(sim->view, &known->seats, node) ||
-           (sim->jobs[id].phase != PHASE_LEAVING &&
+           (sim->jobs[id].phase != SIM_LEAVING &&
             row_has_node(sim->view, &known->next, node));
 }
 
@@ -537,33 +542,34 @@ static bool is_live(const struct sim_cluster *sim, job_id id)
 }
 
 /*
- * A node dies: whoever was to come does not, and then everybody with a seat there loses
- * what was not saved.  In this order, or a job could come as another is killed.
+ * A node fails.  First jobs about to start there are cancelled, then jobs on it are
+ * lost with what they had not saved; in the other order a job could start when another
+ * is killed.
  */
-static void node_dies(struct sim_cluster *sim, node_id node)
+static void kill_node(struct sim_cluster *sim, node_id node)
 {
     for (job_id id = 0; id < sim->job_top; id++) {
         struct sim_job *job = &sim->jobs[id];
-        if (!is_live(sim, id) || !job->pending || job->phase == PHASE_RESIZING ||
+        if (!is_live(sim, id) || !job->pending || job->phase == SIM_RESIZING ||
             !row_has_node(sim->view, &sim->view->jobs[id].next, node))
             continue;
-        decline(sim, id);
-        struct event *event = emit(sim, id, EVENT_LOST);
+        cancel_pending_start(sim, id);
+        struct event *event = sim_emit(sim, id, EVENT_LOST);
         event->attempt = job->next.attempt;
         event->steps = event->steps_reached = job->steps;
     }
     for (job_id id = 0; id < sim->job_top; id++) {
         struct sim_job *job = &sim->jobs[id];
-        if (!is_live(sim, id) || job->phase == PHASE_AWAY || !is_on(sim, id, node))
+        if (!is_live(sim, id) || job->phase == SIM_AWAY || !is_on(sim, id, node))
             continue;
         sim_settle(sim, job);
-        if (job->phase == PHASE_RESIZING)
-            decline(sim, id);
-        leave(sim, id, EVENT_LOST, false);
+        if (job->phase == SIM_RESIZING)
+            cancel_pending_start(sim, id);
+        end_attempt(sim, id, EVENT_LOST, false);
     }
 }
 
-static void node_due(struct sim_cluster *sim, node_id node)
+static void handle_due_node(struct sim_cluster *sim, node_id node)
 {
     bool dies = !sim->node_down[node];
     struct event *event = outbox_add(sim->outbox);
@@ -574,7 +580,7 @@ static void node_due(struct sim_cluster *sim, node_id node)
     sim->node_down[node] = dies;
     sim->down_count += dies ? 1 : UINT32_MAX;
     if (dies)
-        node_dies(sim, node);
+        kill_node(sim, node);
     double mean_ns = (double)(dies ? sim->faults.mttr_ns : sim->faults.mtbf_ns);
     heap_push(&sim->pool, &sim->due, sim->view->job_max + node,
               sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns),
@@ -590,12 +596,12 @@ void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
             break;
         uint32_t id = heap_pop(&sim->pool, &sim->due);
         if (id >= sim->view->job_max) {
-            node_due(sim, id - sim->view->job_max);
+            handle_due_node(sim, id - sim->view->job_max);
             continue;
         }
         sim->jobs[id].queued = false;
         sim->job_due_count--;
-        job_due(sim, id);
+        handle_due_job(sim, id);
     }
 }
 

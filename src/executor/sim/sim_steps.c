@@ -1,6 +1,6 @@
 /*
- * sim_steps.c - how far a simulated job gets: at the speed that its accelerators allow, or the
- * network; and what it says of it.
+ * sim_steps.c - progress of a simulated job, at the rate its GPUs or the network
+ * allow, and its reports.
  */
 #include <assert.h>
 #include <math.h>
@@ -16,15 +16,15 @@
 #include "net/fluid.h"
 
 /*
- * A lease is over no later than its steps are made, and a hair before: leases in a row must
- * not add up to more than their steps take, also by the clock of who counts in doubles.
+ * Leases end a little before their steps are made: consecutive leases must not add up
+ * to more time than their steps take, also for a policy that counts in doubles.
  */
 #define LEASE_SLACK (1 - 1e-11)
 
 /* --- the network ------------------------------------------------------------------- */
 
-/* Seats it is in, or about to be in: of where it has come nobody knows yet. */
-static const struct seat_row *row_of(const struct sim_cluster *sim, job_id id)
+/* The job's allocation, or the next one: its start may not be applied yet. */
+static const struct seat_row *seats_now(const struct sim_cluster *sim, job_id id)
 {
     const struct job *known = &sim->view->jobs[id];
     return known->next.count > 0 ? &known->next : &known->seats;
@@ -34,8 +34,8 @@ static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
 {
     struct sim_job *job = &sim->jobs[id];
     const struct job *known = &sim->view->jobs[id];
-    const struct seat_row *row = row_of(sim, id);
-    struct sim_more *more = more_of(sim, job);
+    const struct seat_row *row = seats_now(sim, id);
+    struct sim_extra *extra = extra_of(sim, job);
     if (!sim->fluid) {
         sim->fluid = arena_new(sim->run, struct fluid);
         fluid_init(sim->fluid, sim->run, sim->view->cluster, &sim->network, sim->seed);
@@ -52,50 +52,52 @@ static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
                                .level = known->level,
                                .hosts = hosts,
                                .host_count = row->count };
-    more->sender = fluid_join(sim->fluid, &spec, sim->now_ns);
+    extra->sender = fluid_join(sim->fluid, &spec, sim->now_ns);
     free(hosts);
-    more->base = more->told = job->steps;
-    more->told_ns = sim->now_ns;
-    more->rate_per_s = fluid_alone_per_s(sim->fluid, more->sender);
-    sim->senders = grow_array(sim->senders, &sim->sender_room, more->sender + 1,
+    extra->base = extra->reported = job->steps;
+    extra->reported_ns = sim->now_ns;
+    extra->rate_per_s = fluid_alone_per_s(sim->fluid, extra->sender);
+    sim->senders = grow_array(sim->senders, &sim->sender_room, extra->sender + 1,
                               sizeof *sim->senders);
-    sim->senders[more->sender] = id;
+    sim->senders[extra->sender] = id;
 }
 
-/* It stops making steps. */
 void sim_leave_network(struct sim_cluster *sim, struct sim_job *job)
 {
-    struct sim_more *more = more_of(sim, job);
-    if (!more || more->sender == FLUID_NONE)
+    struct sim_extra *extra = extra_of(sim, job);
+    if (!extra || extra->sender == FLUID_NONE)
         return;
-    fluid_leave(sim->fluid, more->sender, sim->now_ns);
-    more->sender = FLUID_NONE;
+    fluid_leave(sim->fluid, extra->sender, sim->now_ns);
+    extra->sender = FLUID_NONE;
 }
 
-/* Steps it has made by now, if that is for the network to say. */
+/* Steps made until now, by its rate or by the network. */
 static double steps_made(const struct sim_cluster *sim, const struct sim_job *job)
 {
-    const struct sim_more *more = more_of(sim, job);
-    if (!more || more->sender == FLUID_NONE)
+    const struct sim_extra *extra = extra_of(sim, job);
+    if (!extra || extra->sender == FLUID_NONE)
         return job->steps +
                (double)(sim->now_ns - job->anchor_ns) * 1e-9 * job->rate_per_s;
-    return more->base + fluid_steps(sim->fluid, more->sender, sim->now_ns);
+    return extra->base + fluid_steps(sim->fluid, extra->sender, sim->now_ns);
 }
 
-/* Make steps to 'end' at this rate, as far as the network lets it; false: it has no say. */
+/*
+ * Make steps to 'end' at this rate, as far as the network allows; false: it does not
+ * use it.
+ */
 static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end)
 {
     struct sim_job *job = &sim->jobs[id];
-    struct sim_more *more = more_of(sim, job);
-    if (sim->view->jobs[id].bytes_per_step == 0 || row_of(sim, id)->count < 2)
+    struct sim_extra *extra = extra_of(sim, job);
+    if (sim->view->jobs[id].bytes_per_step == 0 || seats_now(sim, id)->count < 2)
         return false;
-    if (more->sender == FLUID_NONE)
+    if (extra->sender == FLUID_NONE)
         enter_network(sim, id, 1 / job->rate_per_s);
     else
-        fluid_set_step(sim->fluid, more->sender, 1 / job->rate_per_s, sim->now_ns);
-    fluid_set_target(sim->fluid, more->sender, end - more->base, sim->now_ns);
-    job->rate_per_s = more->rate_per_s;
-    unschedule(sim, id);
+        fluid_set_step(sim->fluid, extra->sender, 1 / job->rate_per_s, sim->now_ns);
+    fluid_set_target(sim->fluid, extra->sender, end - extra->base, sim->now_ns);
+    job->rate_per_s = extra->rate_per_s;
+    sim_unschedule(sim, id);
     return true;
 }
 
@@ -108,7 +110,7 @@ void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
                         at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
         uint32_t sender = fluid_happen(fluid);
         if (sender != FLUID_NONE)
-            schedule(sim, sim->senders[sender], at_ns);
+            sim_schedule(sim, sim->senders[sender], at_ns);
     }
 }
 
@@ -116,17 +118,16 @@ void sim_cluster_levelled(void *self, const struct view *view,
                           const struct event *event)
 {
     struct sim_cluster *sim = self;
-    const struct sim_more *more = more_of(sim, &sim->jobs[event->job]);
-    if (more && more->sender != FLUID_NONE)
-        fluid_set_level(sim->fluid, more->sender, event->level, view->now_ns);
+    const struct sim_extra *extra = extra_of(sim, &sim->jobs[event->job]);
+    if (extra && extra->sender != FLUID_NONE)
+        fluid_set_level(sim->fluid, extra->sender, event->level, view->now_ns);
 }
 
 /* --- making steps ------------------------------------------------------------------ */
 
-/* Move the anchor to now. */
 void sim_settle(struct sim_cluster *sim, struct sim_job *job)
 {
-    if (job->phase == PHASE_RUNNING) {
+    if (job->phase == SIM_RUNNING) {
         int64_t ran_ns = sim->now_ns - job->anchor_ns;
         double made = steps_made(sim, job) - job->steps;
         double rate_per_s = ran_ns > 0 ? made / ((double)ran_ns * 1e-9) : 0;
@@ -155,24 +156,23 @@ double sim_true_rate(const struct sim_cluster *sim, job_id id)
     double rates[2];
     bool shares = sharing_rates(sim->view->rates, known, &sim->view->jobs[job->partner],
                                 job->now.type, job->now.gpus, job->now.spread, rates);
-    assert(shares); /* no plan has others share */
+    assert(shares); /* plans pair only jobs that can share */
     return rates[0];
 }
 
-/* From now on it makes steps, until its lease or its work is done. */
 void sim_make_steps(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    job->phase = PHASE_RUNNING;
+    job->phase = SIM_RUNNING;
     job->anchor_ns = sim->now_ns;
     job->rate_per_s = sim_true_rate(sim, id);
     double end = job->truth.steps;
     if (job->lease_end > 0 && job->lease_end < end)
         end = job->lease_end;
-    struct sim_more *more = more_of(sim, job);
-    if (more) {
-        more->report_at = reports_next(&more->reports, job->steps);
-        end = fmin(end, more->report_at);
+    struct sim_extra *extra = extra_of(sim, job);
+    if (extra) {
+        extra->report_at = reports_next(&extra->reports, job->steps);
+        end = fmin(end, extra->report_at);
         if (make_steps_by_network(sim, id, end))
             return;
     }
@@ -180,61 +180,58 @@ void sim_make_steps(struct sim_cluster *sim, job_id id)
     double ns = left / job->rate_per_s * 1e9;
     double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
     if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
+        sim_schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
     else
-        unschedule(sim, id);
+        sim_unschedule(sim, id);
 }
 
-/* It says how far it is, how fast it has got there and what its loss is. */
-static void report(struct sim_cluster *sim, job_id id)
+/* Report steps, speed and loss. */
+static void report_progress(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    struct sim_more *more = more_of(sim, job);
-    if (more->sender != FLUID_NONE && sim->now_ns > more->told_ns) {
-        more->rate_per_s =
-            (job->steps - more->told) / ((double)(sim->now_ns - more->told_ns) * 1e-9);
-        more->told = job->steps;
-        more->told_ns = sim->now_ns;
-        job->rate_per_s = more->rate_per_s;
+    struct sim_extra *extra = extra_of(sim, job);
+    if (extra->sender != FLUID_NONE && sim->now_ns > extra->reported_ns) {
+        extra->rate_per_s = (job->steps - extra->reported) /
+                            ((double)(sim->now_ns - extra->reported_ns) * 1e-9);
+        extra->reported = job->steps;
+        extra->reported_ns = sim->now_ns;
+        job->rate_per_s = extra->rate_per_s;
     }
-    struct event *event = emit(sim, id, EVENT_PROGRESS);
+    struct event *event = sim_emit(sim, id, EVENT_PROGRESS);
     event->steps = job->steps;
     event->rate_per_s = job->rate_per_s;
-    event->loss = reports_loss(&more->reports, job->steps);
+    event->loss = reports_loss(&extra->reports, job->steps);
 }
 
-/* As it begins to make steps: where it begins. */
 void sim_report_first(struct sim_cluster *sim, job_id id)
 {
-    const struct sim_more *more = more_of(sim, &sim->jobs[id]);
-    if (more && more->reports.curve.family != LEARNING_NONE)
-        report(sim, id);
+    const struct sim_extra *extra = extra_of(sim, &sim->jobs[id]);
+    if (extra && extra->reports.curve.family != LEARNING_NONE)
+        report_progress(sim, id);
 }
 
-/* A report is due, and neither its lease nor its work is done with it. */
-bool sim_only_reports(struct sim_cluster *sim, job_id id)
+bool sim_report_if_due(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    const struct sim_more *more = more_of(sim, job);
+    const struct sim_extra *extra = extra_of(sim, job);
     bool leased = job->lease_end > 0 && job->lease_end < job->truth.steps;
-    if (!more || more->report_at >= (leased ? job->lease_end : job->truth.steps))
+    if (!extra || extra->report_at >= (leased ? job->lease_end : job->truth.steps))
         return false;
     sim_settle(sim, job);
-    job->steps = more->report_at;
-    report(sim, id);
+    job->steps = extra->report_at;
+    report_progress(sim, id);
     sim_make_steps(sim, id);
     return true;
 }
 
-/* Somebody came to or went from the accelerators it uses. */
-void sim_rerate(struct sim_cluster *sim, job_id id)
+void sim_change_rate(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
-    if (job->phase != PHASE_RUNNING)
+    if (job->phase != SIM_RUNNING)
         return;
     sim_settle(sim, job);
     sim_make_steps(sim, id);
-    struct event *event = emit(sim, id, EVENT_PROGRESS);
+    struct event *event = sim_emit(sim, id, EVENT_PROGRESS);
     event->steps = job->steps;
     event->rate_per_s = job->rate_per_s;
 }

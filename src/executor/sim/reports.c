@@ -1,12 +1,12 @@
-/* reports.c - when a simulated job says how far it is, and what loss it reports. */
-#include "executor/reports.h"
+/* reports.c - when a simulated job reports progress, and with what loss. */
+#include "executor/sim/reports.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
 
-#define REPORTS 100 /* in its life, besides those at its beginning and at marks */
+#define REPORTS 100 /* per job, besides those at its beginning and at marks */
 #define MARKS (LEARNING_LEVELS + LEARNING_ACCURACIES)
 
 static void sort_marks(double *marks)
@@ -19,8 +19,8 @@ static void sort_marks(double *marks)
         }
 }
 
-/* Bits of a number, mixed into others. */
-static uint64_t stir(uint64_t salt, double number)
+/* Mix the bits of a number into a salt. */
+static uint64_t mix_salt(uint64_t salt, double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof bits);
@@ -34,7 +34,7 @@ static uint64_t salt_of(const struct learning *curve, double steps)
                                curve->tau, curve->first, curve->last, steps };
     uint64_t salt = curve->family;
     for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        salt = stir(salt, numbers[i]);
+        salt = mix_salt(salt, numbers[i]);
     return salt;
 }
 
@@ -47,7 +47,7 @@ void reports_init(struct reports *reports, const struct learning *curve, double 
     if (!curve || curve->family == LEARNING_NONE)
         return;
     reports->curve = *curve;
-    reports->curve.points = NULL; /* they may be moved: see reports_loss() */
+    reports->curve.points = NULL; /* jobs may move in memory: see reports_loss() */
     for (uint32_t i = 0; i < curve->point_count; i++)
         reports->points[i] = curve->points[i];
     reports->salt = salt_of(curve, steps);
@@ -65,7 +65,7 @@ void reports_init(struct reports *reports, const struct learning *curve, double 
 
 double reports_next(const struct reports *reports, double steps)
 {
-    double now = steps + 1e-6; /* a mark that was reached is not reached again */
+    double now = steps + 1e-6; /* a mark reached before is not reached again */
     double next = (floor(now / reports->every) + 1) * reports->every;
     if (reports->curve.family == LEARNING_NONE)
         return next;
@@ -83,7 +83,7 @@ static double noise_at(const struct reports *reports, double steps)
     if (curve->noise == 0 || steps <= 0 || steps >= reports->total)
         return 0;
     struct rng rng;
-    rng_init(&rng, stir(reports->salt, steps), "reports");
+    rng_init(&rng, mix_salt(reports->salt, steps), "reports");
     return curve->noise * fabs(curve->first - curve->last) * rng_normal(&rng);
 }
 

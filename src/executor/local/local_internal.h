@@ -1,0 +1,115 @@
+/* local_internal.h - an attempt of a job, shared by the files of executor/local. */
+#pragma once
+
+#include <uv.h>
+
+#include "base/units.h"
+#include "executor/local/local.h"
+#include "host/run_words.h"
+#include "model/event.h"
+
+#define JOB_DIR_MAX 108 /* limit of a socket's path */
+#define GPU_TEXT_MAX 512
+#define CGROUP_MAX JOB_CGROUP_MAX
+#define LOCAL_IGNORED_NS \
+    (10 * NS_PER_S) /* then an end that the engine ignored is dropped */
+
+enum local_phase {
+    LOCAL_WAITING,  /* for other jobs to vacate its GPUs */
+    LOCAL_STARTING, /* its supervisor was started, or is searched */
+    LOCAL_RUNNING,  /* its processes run */
+    LOCAL_CLEARING, /* the supervisor is gone: kill the remaining processes */
+    LOCAL_ENDED,    /* its end is in the outbox */
+    LOCAL_RECORDED, /* the engine has applied it */
+};
+
+/* One attempt of a job. */
+struct local_run {
+    struct local *local;
+    struct local_run *next, *prev; /* list of all attempts */
+    struct local_run *same_slot;   /* older attempts in this slot */
+    enum local_phase phase;
+    job_id job;
+    uint32_t generation, attempt;
+    uint64_t id;
+    pid_t supervisor; /* our child, until reaped; 0: none */
+
+    job_id *after; /* jobs that have to leave first */
+    uint32_t after_count;
+
+    /* its allocation */
+    char gpus[GPU_TEXT_MAX];
+    uint32_t type, gpu_count, cpu_milli, mem_mib;
+
+    /* orders */
+    bool stopping, cancelled;
+    int64_t grace_ns;
+
+    /* reports */
+    bool started, loaded, own_steps, expects_reports;
+    double steps_kept, steps, saved, rate_per_s, loss;
+    int64_t started_ns, loaded_at_ns; /* when a silent job counts as loaded */
+
+    /* the lease */
+    bool leased, together, lease_done;
+    job_id beside;
+    double lease_end;
+
+    int64_t due_ns; /* when to examine it; INT64_MAX: never */
+    uint32_t tries; /* failed connections */
+    char why[RUN_WHY_MAX];
+
+    /* the connection to its supervisor */
+    uv_poll_t link;
+    int fd; /* -1: none */
+    bool polled, closing;
+    struct run_lines lines;
+};
+
+struct local {
+    struct local_setup setup;
+    char state_dir[512], run_dir[LOCAL_RUN_DIR_MAX + 1], run_program[512];
+    char cgroup[CGROUP_MAX]; /* parent of the jobs' cgroups; "": none */
+    struct local_run *runs;
+    struct local_run **slots; /* by job */
+    uint32_t count;
+    uint32_t recorded_count; /* ends recorded since the last commit */
+    uv_timer_t timer;
+    int64_t timer_ns;
+    pid_t *zombies; /* supervisors still to be reaped */
+    uint32_t zombie_count, zombie_room;
+    uint32_t open_handles;
+    uint32_t spare_count; /* empty checkpoint folders kept for reuse */
+    bool closing;
+};
+
+/* local.c: orders and attempts */
+int64_t local_now(const struct local *local);
+/* Have the attempt examined at this time; INT64_MAX: never. */
+void local_set_due(struct local_run *run, int64_t at_ns);
+/* The attempt that holds the job's GPUs, or NULL. */
+struct local_run *local_active_run(const struct local *local, job_id job);
+void local_handle_end(struct local_run *run, const struct run_end *end);
+
+/* local_start.c: the folder of an attempt, and starting its supervisor */
+void local_dir(const struct local_run *run, char path[JOB_DIR_MAX]);
+bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX]);
+int local_start_supervisor(struct local_run *run, struct error *err);
+/* A supervisor has taken the attempt; ret_alive: it still runs. */
+bool local_was_claimed(const struct local_run *run, bool *ret_alive);
+bool local_read_status(const struct local_run *run, struct run_end *end);
+void local_remove_dir(struct local_run *run);
+void local_remove_spares(struct local *local);
+
+/* local_supervisor.c: the connection to a supervisor, and events made of its reports */
+void local_link_open(struct local_run *run, int fd);
+bool local_link_connect(struct local_run *run);
+void local_link_close(struct local_run *run);
+void local_send(struct local_run *run, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+double local_steps_now(const struct local_run *run);
+void local_check_lease(struct local_run *run);
+void local_schedule_check(struct local_run *run);
+void local_report_loaded(struct local_run *run);
+void local_handle_started(struct local_run *run, double ago_s);
+struct event *local_report_end(struct local_run *run, enum event_kind kind);
