@@ -1,8 +1,12 @@
-/* daemon.c - the engine, fed from the real world: the loop and its passes. */
+/*
+ * daemon.c - berthd: its services, its loop and passes, startup and shutdown.
+ *
+ * Nothing is decided inside a callback.  At the end of a turn of the loop one pass applies
+ * everything that has come in.
+ */
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,109 +14,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
-#include "daemon/notes.h"
+#include "daemon/flows.h"
+#include "daemon/progress.h"
 #include "daemon/routes.h"
-#include "daemon/sent.h"
 #include "executor/executor.h"
 #include "http/http.h"
 #include "model/cluster.h"
-#include "store/db.h"
+#include "policy/policy.h"
 #include "store/store.h"
 
 #define STANDARD_POLICY "fitgpp,worth=xion"
-#define STEPS_AT_ONCE_MAX 64
 #define RETRY_STORE_MS 1000
-#define LOST_MAX 10 /* times in a row that a job may be lost soon after its start */
-#define LOST_SOON_NS (60 * NS_PER_S)
 #define FOREIGN_EVERY_MS 5000
 #define PRUNE_EVERY_MS (3600 * 1000)
 #define PRUNE_SOON_MS 100
-
-/* --- time ------------------------------------------------------------------------- */
-
-/* The wall clock at the start, carried on by one that never goes back. */
-int64_t daemon_now_ns(const struct daemon *daemon)
-{
-    return daemon->wall_ns + clock_now_ns() - daemon->steady_ns;
-}
-
-static void start_clock(struct daemon *daemon)
-{
-    daemon->steady_ns = clock_now_ns();
-    daemon->wall_ns = clock_read_ns(CLOCK_REALTIME);
-    struct db_query *query =
-        db_prepare(store_reader(daemon->store),
-                   "SELECT at_ns FROM event ORDER BY seq DESC LIMIT 1");
-    if (db_next(query, NULL) == 1 && db_get_int(query, 0) > daemon->wall_ns)
-        daemon->wall_ns = db_get_int(query, 0); /* the log never goes back either */
-    db_finish(query);
-    daemon->started_ns = daemon->wall_ns;
-}
-
-/* --- passes ------------------------------------------------------------------------- */
-
-static void on_due(uv_idle_t *handle)
-{
-    (void)handle; /* it is there so that the loop does not sleep */
-}
-
-void daemon_want_pass(struct daemon *daemon)
-{
-    if (daemon->wanted)
-        return;
-    daemon->wanted = true;
-    uv_idle_start(&daemon->due, on_due);
-}
-
-struct event *daemon_add_event(struct daemon *daemon, enum event_kind kind, job_id job)
-{
-    struct event *event = outbox_add(daemon->outbox);
-    event->at_ns = daemon_now_ns(daemon);
-    event->kind = kind;
-    event->job = job;
-    if (job != JOB_NONE)
-        event->generation = daemon->engine.state.jobs[job].generation;
-    daemon_want_pass(daemon);
-    return event;
-}
-
-/* --- a pass ----------------------------------------------------------------------------- */
-
-/*
- * What an executor does not know.  A failed job may be started again if its owner said so,
- * a lost one may not, and one that is lost again and again has failed.
- */
-static void amend(struct daemon *daemon, struct event *event)
-{
-    if (event->kind == EVENT_PROGRESS) {
-        event->steps_total = daemon->residents[event->job].total;
-        event->measured = event->rate_per_s > 0;
-    }
-    if (event->kind != EVENT_FAILED && event->kind != EVENT_LOST)
-        return;
-    const struct job *job = &daemon->engine.state.jobs[event->job];
-    struct resident *resident = &daemon->residents[event->job];
-    if (event->attempt != job->attempt || event->generation != job->generation)
-        return; /* of an attempt that is over: nobody will hear of it */
-    if (event->kind == EVENT_FAILED && job->failures < resident->retries &&
-        !job->leaving) {
-        event->kind = EVENT_LOST;
-        event->steps = job->steps;
-        event->steps_reached = job->steps;
-    } else if (event->kind == EVENT_LOST && job_seated(job)) {
-        bool soon = event->at_ns - job->since_ns < LOST_SOON_NS;
-        resident->losses = soon ? resident->losses + 1 : 0;
-        if (resident->requeue && resident->losses <= LOST_MAX)
-            return;
-        event->kind = EVENT_FAILED;
-        event->exit_code = -1;
-    }
-}
 
 static void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -126,275 +45,10 @@ static void log_line(const char *fmt, ...)
     va_end(args);
 }
 
-static void on_retry(uv_timer_t *handle);
-static int find_cluster(struct daemon *daemon, struct error *err);
-static int read_rates(struct daemon *daemon, struct error *err);
-
-/* What has not been written never happened; begin again from what is on disk. */
-static void begin_again(struct daemon *daemon, uint64_t in_ms)
-{
-    store_rollback(daemon->store);
-    routes_flush(daemon->routes, false);
-    http_flush(daemon->http, false);
-    life_end(daemon);
-    uv_timer_start(&daemon->retry, on_retry, in_ms, 0);
-}
-
-void daemon_fall_back(struct daemon *daemon, const struct error *err)
-{
-    log_line("%s; nothing was changed", err->text);
-    daemon->failures++;
-    begin_again(daemon, RETRY_STORE_MS);
-}
-
-static void on_retry(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    struct error err = { "" };
-    int r = 0;
-    if (daemon->stopping && !daemon->killing) {
-        uv_stop(&daemon->loop); /* what is on disk is all there is to keep */
-        return;
-    }
-    if (daemon->outgrown) {
-        daemon->outgrown = false;
-        r = find_cluster(daemon, &err);
-        if (r == 0)
-            r = read_rates(daemon, &err);
-    }
-    if (r < 0 || life_begin(daemon, &err) < 0) {
-        log_line("%s", err.text);
-        life_end(daemon);
-        uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
-    }
-}
-
-static int step(struct daemon *daemon, struct error *err)
-{
-    struct outbox *inbox = daemon->outbox;
-    daemon->outbox =
-        inbox == daemon->outboxes ? daemon->outboxes + 1 : daemon->outboxes;
-    daemon->coming = 0;
-    int64_t at_ns = daemon_now_ns(daemon);
-    for (uint32_t i = 0; i < inbox->count; i++)
-        amend(daemon, &inbox->events[i]);
-    int r = engine_step(&daemon->engine, at_ns, inbox->events, inbox->count, err);
-    inbox->count = 0;
-    return r;
-}
-
-static void on_wake(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    daemon->ask_gates = daemon->ask_gates || daemon_now_ns(daemon) >= daemon->gates_ns;
-    daemon_want_pass(daemon);
-}
-
-static void set_wake(struct daemon *daemon)
-{
-    int64_t at_ns = engine_wake_ns(&daemon->engine);
-    if (daemon->gates_ns < at_ns)
-        at_ns = daemon->gates_ns;
-    if (at_ns == INT64_MAX) {
-        uv_timer_stop(&daemon->wake);
-        return;
-    }
-    int64_t in_ns = at_ns - daemon_now_ns(daemon);
-    uint64_t in_ms = in_ns > 0 ? (uint64_t)(in_ns / 1000000 + 1) : 1;
-    uv_timer_start(&daemon->wake, on_wake, in_ms, 0);
-}
-
-static void end_if_told(struct daemon *daemon)
-{
-    if (daemon->stopping && (!daemon->killing || daemon->engine.state.live_count == 0))
-        uv_stop(&daemon->loop);
-    else if (daemon->killing)
-        desk_kill_all(
-            daemon); /* those who came in the same pass, or are back from disk */
-}
-
-static void run_pass(struct daemon *daemon)
-{
-    struct error err = { "" };
-    uint32_t steps = 0;
-    int r = 0;
-    do {
-        if (daemon->ask_gates)
-            life_ask_gates(daemon);
-        r = step(daemon, &err);
-    } while (r == 0 && (daemon->outbox->count > 0 || daemon->ask_gates) &&
-             ++steps < STEPS_AT_ONCE_MAX);
-    daemon->pass_count++;
-    if (r < 0) {
-        daemon_fall_back(daemon, &err);
-        return;
-    }
-    /* Reset before replying: a client may send its next request at once. */
-    if (daemon->outbox->count > 0)
-        daemon_want_pass(daemon);
-    else
-        arena_reset(&daemon->pass);
-    routes_flush(daemon->routes, true);
-    http_flush(daemon->http, true);
-    set_wake(daemon);
-    end_if_told(daemon);
-}
-
-static void on_check(uv_check_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    if (!daemon->wanted)
-        return;
-    daemon->wanted = false;
-    uv_idle_stop(&daemon->due);
-    if (daemon->alive && daemon->outgrown) {
-        log_line("Slurm has other nodes than before");
-        begin_again(daemon, 0);
-    } else if (daemon->alive)
-        run_pass(daemon);
-}
-
-/* --- what there is to see ------------------------------------------------------------------ */
-
-void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
-{
-    *facts = (struct daemon_facts){ .setup = &daemon->setup,
-                                    .machine = &daemon->machine,
-                                    .engine = daemon->alive ? &daemon->engine : NULL,
-                                    .store = daemon->store,
-                                    .gates = &daemon->gates,
-                                    .http = daemon->http,
-                                    .executor = daemon->backend->executor,
-                                    .executor_self = daemon->executor_self,
-                                    .sent = daemon->sent,
-                                    .policy = daemon->policy_text,
-                                    .flow = daemon->flow_text,
-                                    .started_ns = daemon->started_ns,
-                                    .now_ns = daemon_now_ns(daemon),
-                                    .pass_count = daemon->pass_count,
-                                    .failures = daemon->failures };
-    if (!daemon->executor_self)
-        return;
-    facts->attempts = facts->executor->count(facts->executor_self);
-    if (facts->executor->trouble)
-        facts->trouble = facts->executor->trouble(facts->executor_self);
-    if (facts->trouble && !*facts->trouble)
-        facts->trouble = NULL;
-}
-
-job_id daemon_find(const struct daemon *daemon, uint64_t id)
-{
-    return daemon->alive ? state_find(&daemon->engine.state, id) : JOB_NONE;
-}
-
-uint32_t daemon_owner(const struct daemon *daemon, job_id job)
-{
-    return daemon->residents[job].uid;
-}
-
-struct notes *daemon_notes(const struct daemon *daemon)
-{
-    return daemon->notes;
-}
-
-/* --- beginning and end ----------------------------------------------------------------------- */
-
-static void on_signal(uv_signal_t *handle, int number)
-{
-    struct daemon *daemon = handle->data;
-    (void)number;
-    daemon->stopping = true;
-    daemon->killing = false; /* who was told to end the jobs waits for them no longer */
-    daemon_want_pass(daemon);
-    if (!daemon->alive)
-        uv_stop(&daemon->loop);
-}
-
-/* GPUs that somebody else uses: looked at now and then, told when it changes. */
-static void on_foreign(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    const struct cluster *cluster = &daemon->machine.cluster;
-    if (!daemon->alive)
-        return;
-    machine_look(&daemon->machine, daemon->setup.run_dir);
-    for (node_id node = 0; node < cluster->node_count; node++) {
-        uint64_t gpus = machine_foreign(&daemon->machine, node);
-        if (gpus == daemon->engine.state.foreign[node])
-            continue;
-        struct event *event = daemon_add_event(daemon, EVENT_FOREIGN, JOB_NONE);
-        event->node = node;
-        event->gpus = gpus;
-    }
-}
-
-/* Old reports go, a few at a time; goes to disk with whatever is written next. */
-static void on_prune(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    struct error err = { "" };
-    if (!daemon->alive)
-        return;
-    int64_t before_ns =
-        daemon_now_ns(daemon) - daemon->setup.keep_days * INT64_C(86400) * NS_PER_S;
-    int64_t count = store_prune(daemon->store, before_ns, &err);
-    if (count < 0)
-        daemon_fall_back(daemon, &err);
-    else if (count > 0)
-        daemon_want_pass(daemon);
-    uv_timer_start(&daemon->prune, on_prune, count > 0 ? PRUNE_SOON_MS : PRUNE_EVERY_MS,
-                   0);
-}
-
-static void start_handles(struct daemon *daemon)
-{
-    uv_loop_init(&daemon->loop);
-    uv_check_init(&daemon->loop, &daemon->check);
-    uv_idle_init(&daemon->loop, &daemon->due);
-    uv_timer_init(&daemon->loop, &daemon->wake);
-    uv_timer_init(&daemon->loop, &daemon->retry);
-    uv_timer_init(&daemon->loop, &daemon->foreign);
-    uv_timer_init(&daemon->loop, &daemon->prune);
-    daemon->check.data = daemon->due.data = daemon->wake.data = daemon;
-    daemon->retry.data = daemon->foreign.data = daemon->prune.data = daemon;
-    uv_check_start(&daemon->check, on_check);
-    static const int numbers[2] = { SIGTERM, SIGINT };
-    for (int i = 0; i < 2; i++) {
-        uv_signal_init(&daemon->loop, &daemon->signals[i]);
-        daemon->signals[i].data = daemon;
-        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
-    }
-}
-
-static int open_http(struct daemon *daemon, struct error *err)
-{
-    int r = routes_new(&daemon->routes, daemon, &daemon->loop, err);
-    if (r < 0)
-        return r;
-    struct http_setup setup = { .loop = &daemon->loop,
-                                .socket = daemon->setup.socket,
-                                .everyone = daemon->setup.system,
-                                .listen = daemon->setup.listen,
-                                .token = routes_token(daemon->routes),
-                                .handler = routes_handle,
-                                .open_to_strangers = routes_open_to,
-                                .knows = routes_knows,
-                                .open = routes_open_to_all,
-                                .context = daemon->routes };
-    r = http_open(&daemon->http, &setup, err);
-    if (r == 0)
-        routes_resume(daemon->routes, daemon->http);
-    return r;
-}
-
-/* What it is told now, or was told the last time; a copy, or NULL. */
-static char *told(struct daemon *daemon, const char *said, const char *name)
-{
-    return said ? memory_text(said) : store_fact(daemon->store, name);
-}
+/* --- starting the scheduler, and again after the store could not be written -------------- */
 
 /* Prices and speeds of the types that there are. */
-static int say_of_types(struct daemon *daemon, struct error *err)
+static int set_types(struct daemon *daemon, struct error *err)
 {
     struct cluster *cluster = &daemon->machine.cluster;
     for (uint32_t i = 0; i < daemon->setup.type_count; i++) {
@@ -417,10 +71,10 @@ static int say_of_types(struct daemon *daemon, struct error *err)
 static int find_cluster(struct daemon *daemon, struct error *err)
 {
     int r = daemon->backend->find_cluster(daemon, err);
-    return r < 0 ? r : say_of_types(daemon, err);
+    return r < 0 ? r : set_types(daemon, err);
 }
 
-/* How fast each kind of job runs on each type, where somebody has measured it. */
+/* How fast each kind of job runs on each type, where that was measured. */
 static int read_rates(struct daemon *daemon, struct error *err)
 {
     throughput_init(&daemon->rates, &daemon->machine.cluster);
@@ -430,12 +84,367 @@ static int read_rates(struct daemon *daemon, struct error *err)
                            err);
 }
 
+static int open_executor(void *context, void **ret_self, struct error *err)
+{
+    struct daemon *daemon = context;
+    return daemon->backend->open(daemon, ret_self, err);
+}
+
+/* GPUs that other processes use, as bits by node; to be freed. */
+static uint64_t *find_foreign(struct daemon *daemon)
+{
+    uint64_t *foreign =
+        memory_checked(calloc(daemon->machine.cluster.node_count + 1, sizeof *foreign));
+    machine_find_foreign(&daemon->machine, daemon->setup.run_dir, foreign);
+    return foreign;
+}
+
+static int start_scheduler(struct daemon *daemon, struct error *err)
+{
+    uint64_t *foreign = find_foreign(daemon);
+    daemon->submission.id_next = store_last_id(daemon->store) + 1;
+    int r = scheduler_start(&daemon->scheduler, foreign, err);
+    free(foreign);
+    return r;
+}
+
+static void on_retry(uv_timer_t *handle);
+
+/* What has not been written never happened: start again from what is on disk. */
+static void start_again(struct daemon *daemon, uint64_t in_ms)
+{
+    store_rollback(daemon->store);
+    routes_flush(daemon->routes, false);
+    http_flush(daemon->http, false);
+    scheduler_stop(&daemon->scheduler);
+    uv_timer_start(&daemon->retry, on_retry, in_ms, 0);
+}
+
+static void on_store_failed(void *context, const struct error *err)
+{
+    struct daemon *daemon = context;
+    log_line("%s; nothing was changed", err->text);
+    daemon->failures++;
+    start_again(daemon, RETRY_STORE_MS);
+}
+
+static void on_retry(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct error err = { "" };
+    int r = 0;
+    if (daemon->scheduler.stopping && !daemon->killing) {
+        uv_stop(&daemon->loop); /* what is on disk is all there is to keep */
+        return;
+    }
+    if (daemon->outgrown) {
+        daemon->outgrown = false;
+        r = find_cluster(daemon, &err);
+        if (r == 0)
+            r = read_rates(daemon, &err);
+    }
+    if (r < 0 || start_scheduler(daemon, &err) < 0) {
+        log_line("%s", err.text);
+        scheduler_stop(&daemon->scheduler);
+        uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
+    }
+}
+
+/* --- passes ------------------------------------------------------------------------------- */
+
+static void on_wake(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    scheduler_want_pass(&daemon->scheduler);
+}
+
+static void set_wake(struct daemon *daemon)
+{
+    int64_t at_ns = scheduler_wake_ns(&daemon->scheduler);
+    if (at_ns == INT64_MAX) {
+        uv_timer_stop(&daemon->wake);
+        return;
+    }
+    int64_t in_ns = at_ns - scheduler_now_ns(&daemon->scheduler);
+    uint64_t in_ms = in_ns > 0 ? (uint64_t)(in_ns / 1000000 + 1) : 1;
+    uv_timer_start(&daemon->wake, on_wake, in_ms, 0);
+}
+
+/* Cancel all jobs that are not on their way out yet. */
+static void cancel_jobs(struct daemon *daemon)
+{
+    const struct state *state = &daemon->scheduler.engine.state;
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE && !state->jobs[id].leaving)
+            scheduler_add_event(&daemon->scheduler, EVENT_CANCELLED, id)->why =
+                "berthd was told to end all";
+}
+
+static void end_if_told(struct daemon *daemon)
+{
+    const struct scheduler *scheduler = &daemon->scheduler;
+    if (scheduler->stopping &&
+        (!daemon->killing || scheduler->engine.state.live_count == 0))
+        uv_stop(&daemon->loop);
+    else if (daemon->killing)
+        cancel_jobs(daemon); /* jobs of the same pass, or back from disk */
+}
+
+static void run_pass(struct daemon *daemon)
+{
+    struct error err = { "" };
+    int r = scheduler_run(&daemon->scheduler, &err);
+    daemon->pass_count++;
+    if (r < 0) {
+        on_store_failed(daemon, &err);
+        return;
+    }
+    routes_flush(daemon->routes, true);
+    http_flush(daemon->http, true);
+    set_wake(daemon);
+    end_if_told(daemon);
+}
+
+static void on_check(uv_check_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct scheduler *scheduler = &daemon->scheduler;
+    if (!scheduler->wanted)
+        return;
+    scheduler->wanted = false;
+    uv_idle_stop(&scheduler->due);
+    if (scheduler->alive && daemon->outgrown) {
+        log_line("Slurm has other nodes than before");
+        start_again(daemon, 0);
+    } else if (scheduler->alive)
+        run_pass(daemon);
+}
+
+/* --- callers and queries -------------------------------------------------------------------- */
+
+bool caller_may(const struct caller *caller, uint32_t owner)
+{
+    return caller->uid == 0 || caller->uid == geteuid() || caller->uid == owner;
+}
+
+int caller_check_admin(const struct caller *caller, struct error *err)
+{
+    if (caller->uid == 0 || caller->uid == geteuid())
+        return 0;
+    return error_set(err, -EPERM, "only who runs berthd may do that");
+}
+
+void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
+{
+    struct scheduler *scheduler = &daemon->scheduler;
+    *facts =
+        (struct daemon_facts){ .setup = &daemon->setup,
+                               .machine = &daemon->machine,
+                               .engine = scheduler->alive ? &scheduler->engine : NULL,
+                               .store = daemon->store,
+                               .conditions = &scheduler->conditions,
+                               .scheduler = scheduler,
+                               .submission = &daemon->submission,
+                               .flows = daemon->flows,
+                               .progress = daemon->progress,
+                               .http = daemon->http,
+                               .executor = daemon->backend->executor,
+                               .executor_self = scheduler->executor_self,
+                               .policy = scheduler->policy,
+                               .flow = flows_policy_text(daemon->flows),
+                               .started_ns = daemon->started_ns,
+                               .now_ns = scheduler_now_ns(scheduler),
+                               .pass_count = daemon->pass_count,
+                               .failures = daemon->failures };
+    if (!facts->executor_self)
+        return;
+    facts->attempts = facts->executor->count(facts->executor_self);
+    if (facts->executor->trouble)
+        facts->trouble = facts->executor->trouble(facts->executor_self);
+    if (facts->trouble && !*facts->trouble)
+        facts->trouble = NULL;
+}
+
+job_id daemon_find(const struct daemon *daemon, uint64_t id)
+{
+    return scheduler_find(&daemon->scheduler, id);
+}
+
+uint32_t daemon_owner(const struct daemon *daemon, job_id job)
+{
+    return daemon->scheduler.jobs[job].uid;
+}
+
+/* --- for administrators --------------------------------------------------------------------- */
+
+int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
+                      const char *text, struct error *err)
+{
+    struct scheduler *scheduler = &daemon->scheduler;
+    const struct policy *policy;
+    const char *settings;
+    int r = caller_check_admin(caller, err);
+    if (r == 0)
+        r = scheduler_check_open(scheduler, err);
+    if (r == 0)
+        r = policy_parse(text, &policy, &settings, err);
+    char *copy = r == 0 ? memory_text(text) : NULL;
+    if (r == 0)
+        r = store_set_fact(daemon->store, "policy", text, err);
+    if (r == 0)
+        r = engine_set_policy(&scheduler->engine, policy, settings, err);
+    if (r < 0) {
+        free(copy);
+        return r;
+    }
+    free(scheduler->policy);
+    scheduler->policy = copy;
+    scheduler_want_pass(scheduler);
+    return 0;
+}
+
+int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
+                struct error *err)
+{
+    struct scheduler *scheduler = &daemon->scheduler;
+    int r = caller_check_admin(caller, err);
+    if (r < 0)
+        return r;
+    if (kill && !scheduler->alive)
+        return error_set(err, -EAGAIN,
+                         "the store cannot be written, so no job can be ended now; "
+                         "without --kill berthd alone stops");
+    if (kill)
+        cancel_jobs(daemon);
+    scheduler->stopping = true;
+    daemon->killing = kill;
+    scheduler_want_pass(scheduler);
+    if (!scheduler->alive)
+        uv_stop(&daemon->loop);
+    return 0;
+}
+
+/* --- signals and timers ------------------------------------------------------------------------ */
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct daemon *daemon = handle->data;
+    (void)number;
+    daemon->scheduler.stopping = true;
+    daemon->killing = false; /* a signal ends berthd without waiting for its jobs */
+    scheduler_want_pass(&daemon->scheduler);
+    if (!daemon->scheduler.alive)
+        uv_stop(&daemon->loop);
+}
+
+/* GPUs that other processes use: looked at now and then, an event when that changes. */
+static void on_foreign(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct scheduler *scheduler = &daemon->scheduler;
+    const struct cluster *cluster = &daemon->machine.cluster;
+    if (!scheduler->alive)
+        return;
+    uint64_t *foreign = find_foreign(daemon);
+    for (node_id node = 0; node < cluster->node_count; node++) {
+        if (foreign[node] == scheduler->engine.state.foreign[node])
+            continue;
+        struct event *event = scheduler_add_event(scheduler, EVENT_FOREIGN, JOB_NONE);
+        event->node = node;
+        event->gpus = foreign[node];
+    }
+    free(foreign);
+}
+
+/* Delete old reports, a few at a time; written with the next pass. */
+static void on_prune(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct error err = { "" };
+    if (!daemon->scheduler.alive)
+        return;
+    int64_t before_ns = scheduler_now_ns(&daemon->scheduler) -
+                        daemon->setup.keep_days * INT64_C(86400) * NS_PER_S;
+    int64_t count = store_prune(daemon->store, before_ns, &err);
+    if (count < 0)
+        on_store_failed(daemon, &err);
+    else if (count > 0)
+        scheduler_want_pass(&daemon->scheduler);
+    uv_timer_start(&daemon->prune, on_prune, count > 0 ? PRUNE_SOON_MS : PRUNE_EVERY_MS,
+                   0);
+}
+
+/* --- startup and shutdown --------------------------------------------------------------------- */
+
+static void start_handles(struct daemon *daemon)
+{
+    static const int numbers[2] = { SIGTERM, SIGINT };
+    uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->foreign,
+                             &daemon->prune };
+    uv_loop_init(&daemon->loop);
+    uv_check_init(&daemon->loop, &daemon->check);
+    daemon->check.data = daemon;
+    uv_check_start(&daemon->check, on_check);
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+        uv_timer_init(&daemon->loop, timers[i]);
+        timers[i]->data = daemon;
+    }
+    for (int i = 0; i < 2; i++) {
+        uv_signal_init(&daemon->loop, &daemon->signals[i]);
+        daemon->signals[i].data = daemon;
+        uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static void open_services(struct daemon *daemon)
+{
+    struct scheduler *scheduler = &daemon->scheduler;
+    *scheduler = (struct scheduler){ .loop = &daemon->loop,
+                                     .store = daemon->store,
+                                     .executor = daemon->backend->executor,
+                                     .cluster = &daemon->machine.cluster,
+                                     .rates = &daemon->rates,
+                                     .job_max = daemon->setup.job_max,
+                                     .open_executor = open_executor,
+                                     .context = daemon };
+    scheduler_init(scheduler);
+    daemon->started_ns = scheduler->wall_ns;
+    daemon->submission = (struct submission){ .scheduler = scheduler,
+                                              .failed = on_store_failed,
+                                              .context = daemon };
+    daemon->flows = scheduler->flows = flows_new(scheduler);
+    daemon->progress = scheduler->progress =
+        progress_new(scheduler, daemon->setup.munge_socket);
+}
+
+/* The policy of this start, or of the last one. */
 static int choose_policy(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.policy;
-    char *text = told(daemon, said, "policy");
-    daemon->policy_text = text ? text : memory_text(STANDARD_POLICY);
+    char *text = said ? memory_text(said) : store_fact(daemon->store, "policy");
+    daemon->scheduler.policy = text ? text : memory_text(STANDARD_POLICY);
     return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
+}
+
+static int open_http(struct daemon *daemon, struct error *err)
+{
+    int r = routes_new(&daemon->routes, daemon, &daemon->loop, err);
+    if (r < 0)
+        return r;
+    struct http_setup setup = { .loop = &daemon->loop,
+                                .socket = daemon->setup.socket,
+                                .everyone = daemon->setup.system,
+                                .listen = daemon->setup.listen,
+                                .token = routes_token(daemon->routes),
+                                .handler = routes_handle,
+                                .open_to_strangers = progress_open_to_strangers,
+                                .knows = routes_knows,
+                                .open = routes_open_to_all,
+                                .context = daemon->routes };
+    r = http_open(&daemon->http, &setup, err);
+    if (r == 0)
+        routes_resume(daemon->routes, daemon->http);
+    return r;
 }
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
@@ -445,27 +454,24 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     daemon->setup = *setup;
     daemon->backend = setup->slurm ? &backend_slurm : &backend_local;
     arena_init(&daemon->fixed, 0);
-    arena_init(&daemon->pass, 0);
-    arena_init(&daemon->launch, 0);
     start_handles(daemon);
-    daemon->notes = notes_new(daemon);
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = store_open(&daemon->store, path, err);
-    if (r == 0)
+    if (r == 0) {
+        open_services(daemon);
         r = find_cluster(daemon, err);
+    }
     if (r == 0)
         r = choose_policy(daemon, err);
     if (r == 0)
-        r = desk_choose_flow(daemon, err);
-    if (r == 0) {
+        r = flows_choose_policy(daemon->flows, setup->flow, err);
+    if (r == 0)
         r = read_rates(daemon, err);
-        start_clock(daemon);
-    }
     if (r == 0)
         r = open_http(daemon, err);
     if (r == 0)
-        r = life_begin(daemon, err);
+        r = start_scheduler(daemon, err);
     if (r == 0 && machine_is_shared(&daemon->machine))
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
     if (r == 0)
@@ -485,19 +491,11 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-void daemon_free(struct daemon *daemon)
+static void close_handles(struct daemon *daemon)
 {
-    if (!daemon)
-        return;
-    life_end(daemon);
-    if (daemon->http)
-        http_close(daemon->http);
-    routes_free(daemon->routes);
-    notes_free(daemon->notes);
-    uv_check_stop(&daemon->check);
-    uv_idle_stop(&daemon->due);
+    if (daemon->scheduler.loop)
+        uv_close((uv_handle_t *)&daemon->scheduler.due, NULL);
     uv_close((uv_handle_t *)&daemon->check, NULL);
-    uv_close((uv_handle_t *)&daemon->due, NULL);
     uv_close((uv_handle_t *)&daemon->wake, NULL);
     uv_close((uv_handle_t *)&daemon->retry, NULL);
     uv_close((uv_handle_t *)&daemon->foreign, NULL);
@@ -508,15 +506,24 @@ void daemon_free(struct daemon *daemon)
     uv_walk(&daemon->loop, close_handle, NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
     uv_loop_close(&daemon->loop);
+}
+
+void daemon_free(struct daemon *daemon)
+{
+    if (!daemon)
+        return;
+    if (daemon->store)
+        scheduler_stop(&daemon->scheduler);
+    if (daemon->http)
+        http_close(daemon->http);
+    routes_free(daemon->routes);
+    flows_free(daemon->flows);
+    progress_free(daemon->progress);
+    close_handles(daemon);
     store_close(daemon->store);
-    outbox_release(&daemon->outboxes[0]);
-    outbox_release(&daemon->outboxes[1]);
     machine_release(&daemon->machine);
-    free(daemon->policy_text);
-    free(daemon->flow_text);
-    sent_free(daemon->sent);
-    arena_release(&daemon->launch);
-    arena_release(&daemon->pass);
+    if (daemon->scheduler.loop)
+        scheduler_release(&daemon->scheduler);
     arena_release(&daemon->fixed);
     free(daemon);
 }

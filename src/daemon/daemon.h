@@ -1,9 +1,9 @@
 /*
  * daemon.h - the engine, fed from the real world.
  *
- * Whatever comes in, a request or the end of a process, becomes an event in the outbox and
- * asks for a pass.  A pass takes all of them at once: the engine applies them, decides,
- * writes everything down, and only then are orders carried out and requests answered.
+ * What comes in, a request or the end of a process, becomes an event and asks for a pass.  A
+ * pass applies all of them at once (scheduler.h); when they are durable, orders are carried
+ * out and requests answered.
  *
  * If the store cannot be written, nothing of the pass is acknowledged; the engine is thrown
  * away and built again from what is on disk, as after a crash.  Jobs go on meanwhile.
@@ -20,14 +20,15 @@ struct engine;
 struct error;
 struct executor;
 struct http;
-struct gates;
+struct flows;
 struct machine;
-struct notes;
-struct request;
-struct sent;
+struct progress;
+struct scheduler;
+struct start_conditions;
 struct store;
+struct submission;
 
-/* What is said of a type of accelerator; 0: nothing. */
+/* What the configuration says of a type of GPU; 0: nothing. */
 struct daemon_type {
     const char *name;
     double usd_per_hour;
@@ -52,7 +53,7 @@ struct daemon_setup {
     const char *const *partitions; /* up to a NULL: all                             */
     bool slurm;
     uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
-    bool system;        /* root: everybody's jobs, each as himself */
+    bool system;        /* root: jobs of all users, each as its user */
     uint32_t job_max;   /* waiting and running at once                  */
     uint32_t keep_days; /* how long reports of ended jobs stay in the log */
     struct daemon_type types[TYPES_MAX];
@@ -66,92 +67,53 @@ void daemon_free(struct daemon *daemon);
 /* Until it is told to stop. */
 int daemon_run(struct daemon *daemon, struct error *err);
 
-/* --- what people may ask for ------------------------------------------------------ */
+/* --- callers -------------------------------------------------------------------------- */
 
-/* Whose word it is: the kernel's (SO_PEERCRED), or whoever holds the token. */
+/* Authenticated by the kernel (SO_PEERCRED), by the token or by a session. */
 struct caller {
     uint32_t uid;
     uint32_t gid;
 };
 
-/* One's own jobs; everybody's for root and for the user whom berthd runs as. */
-bool daemon_may(const struct daemon *daemon, const struct caller *caller,
-                uint32_t owner);
+/* One's own jobs; all jobs for root and for the user that berthd runs as. */
+bool caller_may(const struct caller *caller, uint32_t owner);
 
-/*
- * Take these in, all or none.  'texts' are the requests as JSON.  Ids are given at once and
- * are good when the pass has been committed: reply after_commit.  One that can never run is
- * recorded as rejected, and 'ret_rejected', if it is the only one, says why ("" else).
- */
-int daemon_submit(struct daemon *daemon, const struct caller *caller,
-                  struct request *requests, const char *const *texts, uint32_t count,
-                  uint64_t *ret_ids, struct error *ret_rejected, struct error *err);
+/* -EPERM unless it is one of those two. */
+int caller_check_admin(const struct caller *caller, struct error *err);
 
-/* -ENOENT: no such live job; -EPERM: somebody else's; -EALREADY: not in this state. */
-int daemon_cancel(struct daemon *daemon, const struct caller *caller, uint64_t id,
-                  struct error *err);
-int daemon_hold(struct daemon *daemon, const struct caller *caller, uint64_t id,
-                bool held, struct error *err);
+/* --- for administrators --------------------------------------------------------------- */
 
-/* What may be said anew of a waiting job; NULL or NAN: as it is. */
-struct daemon_change {
-    const char *class; /* "te", "be" */
-    double weight, deadline_s, grace_s, steps;
-};
-int daemon_change(struct daemon *daemon, const struct caller *caller, uint64_t id,
-                  const struct daemon_change *change, struct error *err);
-
-/* For whoever runs berthd. */
 int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
                       const char *text, struct error *err);
-int daemon_set_flow(struct daemon *daemon, const struct caller *caller,
-                    const char *text, struct error *err);
-int daemon_check_flow(const char *text, struct error *err);
 int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
                 struct error *err);
 
-/* So many bytes has a job sent since it began, as a host counts them. */
-struct daemon_bytes {
-    uint64_t job; /* public id */
-    int64_t bytes;
-};
-
-/* For agents, who have the rights of whoever runs berthd.  Unknown jobs are passed over. */
-int daemon_count(struct daemon *daemon, const struct caller *caller, const char *host,
-                 const struct daemon_bytes *list, uint32_t count, struct error *err);
-
-/* --- what there is to see ------------------------------------------------------------ */
+/* --- for queries ---------------------------------------------------------------------- */
 
 struct daemon_facts {
     const struct daemon_setup *setup;
     const struct machine *machine;
-    struct engine *engine;
+    struct engine *engine; /* NULL: the store cannot be written just now */
     struct store *store;
-    struct gates *gates;
+    struct start_conditions *conditions;
+    struct scheduler *scheduler;
+    struct submission *submission;
+    struct flows *flows;
+    struct progress *progress;
     struct http *http;
     const struct executor *executor;
-    void *executor_self; /* NULL: it is not open */
-    struct sent *sent;   /* what hosts have counted         */
-    const char *policy;  /* as it was written, settings included */
-    const char *flow;    /* the same, or NULL: none              */
+    void *executor_self; /* NULL: it is not open                                */
+    const char *policy;  /* as it was written, settings included                */
+    const char *flow;    /* the same, or NULL: none                             */
     int64_t started_ns;
     int64_t now_ns;
-    uint32_t attempts;   /* processes under way           */
-    uint64_t pass_count; /* since the start               */
-    const char *trouble; /* why the cluster manager does not answer, or NULL */
-    uint64_t failures;   /* times the store could not be written             */
+    uint32_t attempts;   /* of jobs, under way                                  */
+    uint64_t pass_count; /* since the start                                     */
+    const char *trouble; /* why the cluster manager does not answer, or NULL    */
+    uint64_t failures;   /* times the store could not be written                */
 };
 void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
 
-/* The live job of that id, or JOB_NONE; and whose it is. */
+/* The live job of that id, or JOB_NONE; and its owner. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);
 uint32_t daemon_owner(const struct daemon *daemon, job_id job);
-
-/*
- * Is this job on a host of that name?  Jobs that are processes here are on this machine,
- * and so is whoever asks, by whatever name: a network namespace may have its own.
- */
-bool daemon_on_host(const struct daemon *daemon, job_id job, const char *host);
-
-/* What jobs on other hosts say. */
-struct notes *daemon_notes(const struct daemon *daemon);

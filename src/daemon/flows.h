@@ -1,50 +1,45 @@
 /*
- * flows.h - whose packets go first, to the agents that mark them: server-sent events.
- *
- * Each event is the whole truth about a host, so that an agent that missed some needs none
- * of them.  One is sent soon after a change, changes that come together in one, and again
- * when nothing was said for a while: an agent that hears nothing any more lets its marks go.
- *
- *   event: flows
- *   data: {"flow":"jpas","levels":6,"host":"a","valid_s":45,"jobs":[{"id":12,"level":0,…}]}
+ * flows.h - whose packets go first: the flow policy, what hosts count of each job's traffic,
+ * and what agents on the hosts are told.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
-struct buf;
+#include "model/job.h"
+
+struct caller;
+struct engine;
+struct error;
+struct flow_policy;
 struct flows;
-struct http_reply;
-struct uv_loop_s;
+struct prometheus;
+struct scheduler;
 
-#define FLOWS_JOBS_MAX 4096      /* in one event */
-#define FLOWS_EVENT_MAX 1000000  /* bytes        */
-#define FLOWS_HOST_MAX 256       /* of a name, with its end */
-#define FLOWS_HEARTBEAT_MS 15000 /* it is said again at least so often */
-#define FLOWS_VALID_S 45         /* and good for so long               */
+#define FLOWS_SETTINGS_MAX 1024
 
-struct flows_setup {
-    struct uv_loop_s *loop;
-    uint32_t clients_max;  /* [64]: 503                           */
-    uint32_t heartbeat_ms; /* [FLOWS_HEARTBEAT_MS]                */
+struct flows *flows_new(struct scheduler *scheduler);
 
-    /* Write how things stand on a host ("": on all); false: nobody can say just now. */
-    bool (*write)(void *context, const char *host, struct buf *buf);
-    void *context;
-};
+/* After http_close(), which ends the streams to agents.  Memory goes when the loop has run. */
+void flows_free(struct flows *flows);
 
-void flows_open(struct flows **ret_flows, const struct flows_setup *setup);
+/* The policy of this start, NAME[,setting=value…]; NULL: that of the last one, or none. */
+int flows_choose_policy(struct flows *flows, const char *said, struct error *err);
 
-/* After http_close(), which sends its clients away.  Freed when the loop has run. */
-void flows_close(struct flows *flows);
+/* The policy and its settings, or NULL for none. */
+int flows_policy(const struct flows *flows, const struct flow_policy **ret_policy,
+                 char settings[FLOWS_SETTINGS_MAX], struct error *err);
+const char *flows_policy_text(const struct flows *flows);
 
-/* Something may have changed: all who follow are told within milliseconds. */
-void flows_changed(struct flows *flows);
+/* For administrators: switch to another flow policy; and check its name and settings only. */
+int flows_set_policy(struct flows *flows, const struct caller *caller, const char *text,
+                     struct error *err);
+int flows_check_policy(const char *text, struct error *err);
 
-/* Answer GET /v1/flows?follow=true. */
-void flows_reply(struct flows *flows, const char *host, struct http_reply *reply);
+/* Observe a new engine: counts begin again. */
+void flows_observe(struct flows *flows, struct engine *engine);
 
-/* Agents that follow now: how many, and the host of one of them ("": it did not say). */
-uint32_t flows_clients(const struct flows *flows);
-const char *flows_client_host(const struct flows *flows, uint32_t index);
+/* The code point that a job's packets are to have; -1: none. */
+int flows_mark(const struct flows *flows, job_id job);
+
+void flows_write_metrics(const struct flows *flows, struct prometheus *out);

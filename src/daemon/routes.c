@@ -14,8 +14,6 @@
 #include "base/grow.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/flows.h"
-#include "daemon/munge.h"
 #include "daemon/records.h"
 #include "daemon/routes_internal.h"
 #include "daemon/watch.h"
@@ -35,39 +33,17 @@ static void show_events(struct routes *routes, const struct http_request *reques
     stream_reply(routes->stream, request, reply);
 }
 
-/* One row per operation of docs/api/openapi.yaml; 'keys' are those its query may have. */
-static const struct route {
-    const char *method, *path, *keys;
-    route_fn *answer;
-} table[] = {
-    { "GET", "/v1/jobs", "state user since until name limit before history ids",
-      list_jobs },
-    { "POST", "/v1/jobs", "", submit_jobs },
-    { "GET", "/v1/jobs/{id}", "", show_job },
-    { "PATCH", "/v1/jobs/{id}", "", change_job },
-    { "DELETE", "/v1/jobs/{id}", "", cancel_job },
-    { "GET", "/v1/jobs/{id}/why", "", explain_job },
-    { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
-    { "POST", "/v1/jobs/{id}/token", "", make_badge },
-    { "POST", "/v1/jobs/{id}/progress", "", take_progress },
-    { "GET", "/v1/jobs/{id}/story", "", show_story },
-    { "GET", "/v1/nodes", "", show_nodes },
-    { "GET", "/v1/ledger", "job since limit", show_ledger },
-    { "GET", "/v1/flows", "follow host", show_flows },
-    { "POST", "/v1/flows", "", count_flows },
+static const struct route event_routes[] = {
     { "GET", "/v1/events", "since", show_events },
-    { "GET", "/v1/server", "", show_server },
-    { "PATCH", "/v1/server", "", change_server },
-    { "DELETE", "/v1/server", "kill", stop_server },
-    { "GET", "/v1/snapshot", "since", show_snapshot },
-    { "GET", "/v1/trends", "since", show_trends },
-    { "POST", "/v1/ui", "", open_page },
-    { "POST", "/v1/session", "", begin_session },
-    { "DELETE", "/v1/session", "", end_session },
-    { "GET", "/metrics", "", show_metrics },
+    { 0 },
 };
 
-#define ROUTES (sizeof table / sizeof table[0])
+static const struct route *const tables[] = {
+    job_routes,   server_routes, page_routes,     snapshot_routes,
+    story_routes, flow_routes,   progress_routes, event_routes,
+};
+
+#define TABLES (sizeof tables / sizeof tables[0])
 
 /* ---- finding the row ---- */
 
@@ -89,8 +65,8 @@ static bool read_id(const struct routes *routes, const char *text, size_t count,
     return true;
 }
 
-static enum match matches(const struct routes *routes, const char *pattern,
-                          const char *path, uint64_t *ret_id)
+static enum match match_path(const struct routes *routes, const char *pattern,
+                             const char *path, uint64_t *ret_id)
 {
     static const char hole[] = "{id}";
     const char *at = strstr(pattern, hole);
@@ -135,13 +111,14 @@ static void refuse_method(const struct routes *routes, const char *path,
                           struct http_reply *reply)
 {
     char allowed[64] = "";
-    for (size_t i = 0; i < ROUTES; i++) {
-        uint64_t id;
-        size_t used = strlen(allowed);
-        if (matches(routes, table[i].path, path, &id) == MATCH_YES)
-            snprintf(allowed + used, sizeof allowed - used, "%s%s", used ? ", " : "",
-                     table[i].method);
-    }
+    for (size_t i = 0; i < TABLES; i++)
+        for (const struct route *route = tables[i]; route->path; route++) {
+            uint64_t id;
+            size_t used = strlen(allowed);
+            if (match_path(routes, route->path, path, &id) == MATCH_YES)
+                snprintf(allowed + used, sizeof allowed - used, "%s%s",
+                         used ? ", " : "", route->method);
+        }
     http_reply_error(reply, 405, NULL, "this cannot be done here");
     http_reply_header(reply, "Allow", allowed);
 }
@@ -155,27 +132,36 @@ static void refuse_task(const char *path, struct http_reply *reply)
     reply_failure(reply, r, &err);
 }
 
+/* The row for a request, or NULL; '*ret_best' says how near one came. */
+static const struct route *find_route(const struct routes *routes,
+                                      const struct http_request *request,
+                                      uint64_t *ret_id, enum match *ret_best)
+{
+    *ret_best = MATCH_NOT;
+    for (size_t i = 0; i < TABLES; i++)
+        for (const struct route *route = tables[i]; route->path; route++) {
+            enum match match = match_path(routes, route->path, request->path, ret_id);
+            *ret_best = match > *ret_best ? match : *ret_best;
+            if (match == MATCH_YES && strcmp(route->method, request->method) == 0)
+                return route;
+        }
+    return NULL;
+}
+
 void routes_handle(void *context, const struct http_request *request,
                    struct http_reply *reply)
 {
-    enum match best = MATCH_NOT;
+    enum match best;
+    uint64_t id;
     if (show_page(request, reply))
         return;
-    for (size_t i = 0; i < ROUTES; i++) {
-        uint64_t id;
-        enum match match = matches(context, table[i].path, request->path, &id);
-        best = match > best ? match : best;
-        if (match != MATCH_YES || strcmp(table[i].method, request->method) != 0)
-            continue;
-        if (id == 0 && strchr(table[i].path, '{')) {
-            refuse_task(request->path, reply);
-            return;
-        }
-        if (query_is_known(&table[i], request, reply))
-            table[i].answer(context, request, id, reply);
-        return;
-    }
-    if (best == MATCH_YES)
+    const struct route *route = find_route(context, request, &id, &best);
+    if (route && id == 0 && strchr(route->path, '{'))
+        refuse_task(request->path, reply);
+    else if (route) {
+        if (query_is_known(route, request, reply))
+            route->answer(context, request, id, reply);
+    } else if (best == MATCH_YES)
         refuse_method(context, request->path, reply);
     else if (best == MATCH_BAD_ID)
         http_reply_error(reply, 400, "id", "id: want a job's number");
@@ -355,9 +341,9 @@ static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put
 
 static bool may_see(void *context, uint32_t uid, uint32_t owner)
 {
-    const struct routes *routes = context;
+    (void)context;
     const struct caller caller = { .uid = uid };
-    return daemon_may(routes->daemon, &caller, owner);
+    return caller_may(&caller, owner);
 }
 
 /* Will this job write no more? */
@@ -391,9 +377,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                   .may_see = may_see,
                                   .context = routes };
     stream_open(&routes->stream, &setup);
-    routes_flows_open(routes, loop);
     tails_open(&routes->tails, loop, has_ended, routes);
-    routes->munge = munge_new(loop, facts.setup->munge_socket);
     watch_open(&routes->watch, daemon, loop);
     store_observe(facts.store, on_event, routes);
     *ret_routes = routes;
@@ -406,19 +390,12 @@ void routes_free(struct routes *routes)
         return;
     stream_close(routes->stream);
     tails_close(routes->tails);
-    flows_close(routes->flows);
-    munge_free(routes->munge);
     watch_close(routes->watch);
     buf_release(&routes->uncommitted_lines);
     free(routes->uncommitted);
     free(routes->uncommitted_seats);
     map_release(&routes->owners);
     free(routes);
-}
-
-void routes_flows_changed(struct routes *routes)
-{
-    flows_changed(routes->flows);
 }
 
 const char *routes_token(const struct routes *routes)

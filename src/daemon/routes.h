@@ -28,11 +28,5 @@ bool routes_open_to_all(void *context, const char *method, const char *target);
 /* When the server is open: pages from before a restart find it again. */
 void routes_resume(struct routes *routes, struct http *http);
 
-/* Somebody's packets may have another level now, or somebody has come or gone. */
-void routes_flows_changed(struct routes *routes);
-
-/* What a job on another host may ask without our token: its own progress. */
-bool routes_open_to(void *context, const char *method, const char *target);
-
 /* What was written since the last call is on disk, or is not: the stream may tell. */
 void routes_flush(struct routes *routes, bool durable);

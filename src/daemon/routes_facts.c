@@ -12,7 +12,8 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "base/json.h"
-#include "daemon/machine.h"
+#include "daemon/backend.h"
+#include "daemon/flows.h"
 #include "daemon/records.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
@@ -61,8 +62,8 @@ void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *
     words_nodes(body, key, &facts->engine->state, &asked);
 }
 
-void show_nodes(struct routes *routes, const struct http_request *request, uint64_t id,
-                struct http_reply *reply)
+static void show_nodes(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
 {
     (void)request;
     (void)id;
@@ -92,8 +93,8 @@ void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t 
     json_write_close(body, ']');
 }
 
-void show_ledger(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void show_ledger(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)id;
     int64_t job = 0, limit = 1000, since_ns = 0;
@@ -166,8 +167,8 @@ void write_server(struct routes *routes, const char *key, struct buf *body)
     json_write_close(body, '}');
 }
 
-void show_server(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void show_server(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)request;
     (void)id;
@@ -182,9 +183,9 @@ static void finish_server(void *context, uint64_t id, struct http_reply *reply)
     buf_text(&reply->body, "\n");
 }
 
-/* What is to be in office: borrowed from 'json', or NULL. */
-static int read_office(const struct json *json, const char **ret_policy,
-                       const char **ret_flow, struct error *err)
+/* The policies to switch to: borrowed from 'json', or NULL. */
+static int read_policies(const struct json *json, const char **ret_policy,
+                         const char **ret_flow, struct error *err)
 {
     const char *key;
     const struct json *value;
@@ -203,8 +204,16 @@ static int read_office(const struct json *json, const char **ret_policy,
     return *ret_policy || *ret_flow ? 0 : error_set(err, -EINVAL, "policy: is missing");
 }
 
-void change_server(struct routes *routes, const struct http_request *request,
-                   uint64_t id, struct http_reply *reply)
+static int set_flow_policy(struct routes *routes, const struct caller *caller,
+                           const char *text, struct error *err)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return flows_set_policy(facts.flows, caller, text, err);
+}
+
+static void change_server(struct routes *routes, const struct http_request *request,
+                          uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct error err = { "" };
@@ -213,13 +222,13 @@ void change_server(struct routes *routes, const struct http_request *request,
     struct caller caller = caller_of(request);
     int r = json_parse(request->body, request->body_size, &json, &err);
     if (r == 0)
-        r = read_office(json, &policy, &flow, &err);
+        r = read_policies(json, &policy, &flow, &err);
     if (r == 0 && flow)
-        r = daemon_check_flow(flow, &err); /* both are put into office, or none */
+        r = flows_check_policy(flow, &err); /* both are switched, or none */
     if (r == 0 && policy)
         r = daemon_set_policy(routes->daemon, &caller, policy, &err);
     if (r == 0 && flow)
-        r = daemon_set_flow(routes->daemon, &caller, flow, &err);
+        r = set_flow_policy(routes, &caller, flow, &err);
     json_free(json);
     if (r < 0) {
         reply_failure(reply, r, &err);
@@ -229,8 +238,8 @@ void change_server(struct routes *routes, const struct http_request *request,
     reply->finish = finish_server;
 }
 
-void stop_server(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void stop_server(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)id;
     bool kill = false;
@@ -358,8 +367,8 @@ static void put_daemon(struct prometheus *out, const struct daemon_facts *facts)
     prometheus_count(out, NULL, facts->failures);
 }
 
-void show_metrics(struct routes *routes, const struct http_request *request,
-                  uint64_t id, struct http_reply *reply)
+static void show_metrics(struct routes *routes, const struct http_request *request,
+                         uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct daemon_facts facts;
@@ -370,7 +379,7 @@ void show_metrics(struct routes *routes, const struct http_request *request,
     put_daemon(&out, &facts);
     if (facts.engine) {
         put_engine(&out, facts.engine);
-        put_flow_figures(&out, routes, facts.engine);
+        flows_write_metrics(facts.flows, &out);
     }
     if (facts.executor_self && facts.executor->trouble) {
         prometheus_gauge(&out, "berth_slurm_up", NULL,
@@ -382,3 +391,13 @@ void show_metrics(struct routes *routes, const struct http_request *request,
     prometheus_end(&out);
     reply->type = open ? OPENMETRICS_TYPE : PROMETHEUS_TYPE;
 }
+
+const struct route server_routes[] = {
+    { "GET", "/v1/nodes", "", show_nodes },
+    { "GET", "/v1/ledger", "job since limit", show_ledger },
+    { "GET", "/v1/server", "", show_server },
+    { "PATCH", "/v1/server", "", change_server },
+    { "DELETE", "/v1/server", "kill", stop_server },
+    { "GET", "/metrics", "", show_metrics },
+    { 0 },
+};

@@ -12,9 +12,6 @@
 
 struct engine;
 struct error;
-struct flows;
-struct prometheus;
-struct munge;
 struct stream;
 struct tails;
 struct uv_loop_s;
@@ -37,8 +34,6 @@ struct routes {
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
-    struct flows *flows;
-    struct munge *munge;
     struct sessions sessions;
     struct watch *watch;
 
@@ -56,18 +51,15 @@ struct routes {
 typedef void route_fn(struct routes *routes, const struct http_request *request,
                       uint64_t id, struct http_reply *reply);
 
-route_fn list_jobs, submit_jobs, show_job, change_job, cancel_job, explain_job,
-    read_log;
-route_fn show_nodes, show_ledger, show_flows, count_flows, show_server, change_server,
-    stop_server, show_metrics;
-route_fn make_badge, take_progress;
+/* One operation of docs/api/openapi.yaml; 'keys' are those its query may have. */
+struct route {
+    const char *method, *path, *keys;
+    route_fn *answer;
+};
 
-/* routes_flows.c */
-void routes_flows_open(struct routes *routes, struct uv_loop_s *loop);
-void put_flow_figures(struct prometheus *out, const struct routes *routes,
-                      const struct engine *engine);
-route_fn open_page, begin_session, end_session;
-route_fn show_snapshot, show_trends, show_story;
+/* The routes of each file, up to a row without a path. */
+extern const struct route job_routes[], server_routes[], page_routes[],
+    snapshot_routes[], story_routes[], flow_routes[], progress_routes[];
 
 /* Answer with one of the page's own files; false if it is none. */
 bool show_page(const struct http_request *request, struct http_reply *reply);

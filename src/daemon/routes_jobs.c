@@ -16,6 +16,7 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/records.h"
+#include "daemon/submission.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "host/output_path.h"
@@ -51,7 +52,7 @@ static void bring_up_to_date(struct routes *routes, const struct daemon_facts *f
                              const struct caller *caller, struct record *record,
                              struct texts *texts)
 {
-    record->words.private = !daemon_may(routes->daemon, caller, record->uid);
+    record->words.private = !caller_may(caller, record->uid);
     job_id job = daemon_find(routes->daemon, record->words.id);
     if (job == JOB_NONE)
         return;
@@ -59,7 +60,7 @@ static void bring_up_to_date(struct routes *routes, const struct daemon_facts *f
     if (job_seated(&facts->engine->state.jobs[job]) || record->words.private)
         return;
     struct why_scene scene = { .engine = facts->engine,
-                               .gates = facts->gates,
+                               .conditions = facts->conditions,
                                .now_ns = facts->now_ns };
     const char *token;
     char reason[240];
@@ -152,8 +153,8 @@ void write_jobs(struct routes *routes, const struct http_request *request,
     texts_release(&texts);
 }
 
-void list_jobs(struct routes *routes, const struct http_request *request, uint64_t id,
-               struct http_reply *reply)
+static void list_jobs(struct routes *routes, const struct http_request *request,
+                      uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct record_filter filter;
@@ -180,7 +181,7 @@ struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
                       &err);
         return NULL;
     }
-    if (!daemon_may(routes->daemon, caller, record->uid)) {
+    if (!caller_may(caller, record->uid)) {
         db_finish(query);
         reply_failure(reply,
                       error_set(&err, -EPERM, "job %" PRIu64 " is somebody else's", id),
@@ -280,15 +281,15 @@ static void write_job(struct routes *routes, const struct caller *caller, uint64
     db_finish(query);
 }
 
-void show_job(struct routes *routes, const struct http_request *request, uint64_t id,
-              struct http_reply *reply)
+static void show_job(struct routes *routes, const struct http_request *request,
+                     uint64_t id, struct http_reply *reply)
 {
     struct caller caller = caller_of(request);
     write_job(routes, &caller, id, reply);
 }
 
-void explain_job(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void explain_job(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     struct daemon_facts facts;
     struct record record;
@@ -313,7 +314,14 @@ void explain_job(struct routes *routes, const struct http_request *request, uint
 
 /* ---- submitting ---- */
 
-/* A job's request, and as it is kept. */
+static struct submission *submission_of(struct routes *routes)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return facts.submission;
+}
+
+/* Requests that came together, and as they are kept. */
 struct batch {
     struct request *requests;
     const char **texts;
@@ -399,8 +407,8 @@ static int read_batch(struct batch *batch, const struct http_request *request,
     return r;
 }
 
-void submit_jobs(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void submit_jobs(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct batch batch;
@@ -408,8 +416,8 @@ void submit_jobs(struct routes *routes, const struct http_request *request, uint
     struct caller caller = caller_of(request);
     int r = read_batch(&batch, request, &err);
     if (r == 0)
-        r = daemon_submit(routes->daemon, &caller, batch.requests, batch.texts,
-                          batch.count, batch.ids, &rejected, &err);
+        r = submission_submit(submission_of(routes), &caller, batch.requests,
+                              batch.texts, batch.count, batch.ids, &rejected, &err);
     if (r < 0) {
         reply_failure(reply, r, &err);
         return;
@@ -467,12 +475,12 @@ static void finish_cancel(void *context, uint64_t id, struct http_reply *reply)
     db_finish(query);
 }
 
-void cancel_job(struct routes *routes, const struct http_request *request, uint64_t id,
-                struct http_reply *reply)
+static void cancel_job(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
 {
     struct error err = { "" };
     struct caller caller = caller_of(request);
-    int r = daemon_cancel(routes->daemon, &caller, id, &err);
+    int r = submission_cancel(submission_of(routes), &caller, id, &err);
     if (r < 0) {
         r = say_ended(routes, id, r, &err);
         reply_failure(reply, r, &err);
@@ -484,7 +492,7 @@ void cancel_job(struct routes *routes, const struct http_request *request, uint6
 }
 
 struct wish {
-    struct daemon_change change;
+    struct submission_change change;
     bool changes;
     bool says_hold, hold;
 };
@@ -502,7 +510,7 @@ static int want_number(const char *key, const struct json *value, double min,
 static int read_wish_key(struct wish *wish, const char *key, const struct json *value,
                          struct error *err)
 {
-    struct daemon_change *change = &wish->change;
+    struct submission_change *change = &wish->change;
     if (strcmp(key, "hold") == 0) {
         wish->says_hold = true;
         return json_as_flag(value, &wish->hold)
@@ -555,17 +563,17 @@ static void finish_change(void *context, uint64_t id, struct http_reply *reply)
     write_job(context, &root, id, reply);
 }
 
-void change_job(struct routes *routes, const struct http_request *request, uint64_t id,
-                struct http_reply *reply)
+static void change_job(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
 {
     struct wish wish;
     struct error err = { "" };
     struct caller caller = caller_of(request);
     int r = read_wish(&wish, request, &err);
     if (r == 0 && wish.says_hold)
-        r = daemon_hold(routes->daemon, &caller, id, wish.hold, &err);
+        r = submission_hold(submission_of(routes), &caller, id, wish.hold, &err);
     if (r == 0 && wish.changes)
-        r = daemon_change(routes->daemon, &caller, id, &wish.change, &err);
+        r = submission_change(submission_of(routes), &caller, id, &wish.change, &err);
     if (r < 0) {
         r = say_ended(routes, id, r, &err);
         reply_failure(reply, r, &err);
@@ -589,8 +597,8 @@ static bool read_which(const struct http_request *request, bool *ret_errors,
     return false;
 }
 
-void read_log(struct routes *routes, const struct http_request *request, uint64_t id,
-              struct http_reply *reply)
+static void read_log(struct routes *routes, const struct http_request *request,
+                     uint64_t id, struct http_reply *reply)
 {
     bool errors, follow = false;
     int64_t offset = 0;
@@ -622,3 +630,15 @@ void read_log(struct routes *routes, const struct http_request *request, uint64_
         reply_failure(reply, r == -EINVAL ? -EACCES : r, &err);
     db_finish(query);
 }
+
+const struct route job_routes[] = {
+    { "GET", "/v1/jobs", "state user since until name limit before history ids",
+      list_jobs },
+    { "POST", "/v1/jobs", "", submit_jobs },
+    { "GET", "/v1/jobs/{id}", "", show_job },
+    { "PATCH", "/v1/jobs/{id}", "", change_job },
+    { "DELETE", "/v1/jobs/{id}", "", cancel_job },
+    { "GET", "/v1/jobs/{id}/why", "", explain_job },
+    { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
+    { 0 },
+};

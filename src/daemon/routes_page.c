@@ -128,8 +128,8 @@ static const char *host_for_pages(const struct http *http)
     return any ? "127.0.0.1" : host;
 }
 
-void open_page(struct routes *routes, const struct http_request *request, uint64_t id,
-               struct http_reply *reply)
+static void open_page(struct routes *routes, const struct http_request *request,
+                      uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct daemon_facts facts;
@@ -162,8 +162,8 @@ void open_page(struct routes *routes, const struct http_request *request, uint64
     reply->status = 201;
 }
 
-void begin_session(struct routes *routes, const struct http_request *request,
-                   uint64_t id, struct http_reply *reply)
+static void begin_session(struct routes *routes, const struct http_request *request,
+                          uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct json *json = NULL;
@@ -187,8 +187,8 @@ void begin_session(struct routes *routes, const struct http_request *request,
     reply->status = 201;
 }
 
-void end_session(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void end_session(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)id;
     static const char scheme[] = "Bearer ";
@@ -197,3 +197,10 @@ void end_session(struct routes *routes, const struct http_request *request, uint
         sessions_end(&routes->sessions, bearer + strlen(scheme));
     buf_text(&reply->body, "{}\n");
 }
+
+const struct route page_routes[] = {
+    { "POST", "/v1/ui", "", open_page },
+    { "POST", "/v1/session", "", begin_session },
+    { "DELETE", "/v1/session", "", end_session },
+    { 0 },
+};

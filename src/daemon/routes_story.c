@@ -368,8 +368,8 @@ static void write_story(struct buf *body, const struct story *story, uint64_t id
     buf_text(body, "\n");
 }
 
-void show_story(struct routes *routes, const struct http_request *request, uint64_t id,
-                struct http_reply *reply)
+static void show_story(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
 {
     struct daemon_facts facts;
     struct record record;
@@ -393,3 +393,8 @@ void show_story(struct routes *routes, const struct http_request *request, uint6
     db_finish(query);
     write_story(&reply->body, &story, id);
 }
+
+const struct route story_routes[] = {
+    { "GET", "/v1/jobs/{id}/story", "", show_story },
+    { 0 },
+};

@@ -28,7 +28,7 @@ static void put_me(struct routes *routes, const struct http_request *request,
     json_write_open(body, "me", '{');
     if (user)
         json_write_text(body, "user", user->pw_name);
-    json_write_flag(body, "all", daemon_may(routes->daemon, &caller, UINT32_MAX - 1));
+    json_write_flag(body, "all", caller_may(&caller, UINT32_MAX - 1));
     json_write_close(body, '}');
 }
 
@@ -76,8 +76,8 @@ static void put_jobs(struct routes *routes, const struct http_request *request,
     write_jobs(routes, request, &ended, "ended", body);
 }
 
-void show_snapshot(struct routes *routes, const struct http_request *request,
-                   uint64_t id, struct http_reply *reply)
+static void show_snapshot(struct routes *routes, const struct http_request *request,
+                          uint64_t id, struct http_reply *reply)
 {
     (void)id;
     struct daemon_facts facts;
@@ -99,8 +99,8 @@ void show_snapshot(struct routes *routes, const struct http_request *request,
     buf_text(body, "\n");
 }
 
-void show_trends(struct routes *routes, const struct http_request *request, uint64_t id,
-                 struct http_reply *reply)
+static void show_trends(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
     (void)id;
     int64_t since_ns = 0;
@@ -111,3 +111,9 @@ void show_trends(struct routes *routes, const struct http_request *request, uint
     json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }
+
+const struct route snapshot_routes[] = {
+    { "GET", "/v1/snapshot", "since", show_snapshot },
+    { "GET", "/v1/trends", "since", show_trends },
+    { 0 },
+};

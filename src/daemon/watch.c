@@ -88,7 +88,7 @@ static void count_gpus(struct look *look)
 static void count_reason(struct look *look, job_id id)
 {
     struct why_scene scene = { .engine = look->facts.engine,
-                               .gates = look->facts.gates,
+                               .conditions = look->facts.conditions,
                                .now_ns = look->facts.now_ns };
     const char *token = "";
     char text[240];

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
-#include "daemon/gates.h"
+#include "daemon/start_conditions.h"
 #include "daemon/why_change.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
@@ -24,51 +24,57 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
-/* --- gates ----------------------------------------------------------------------------- */
+/* --- start conditions ----------------------------------------------------------------------------- */
 
-static void add_gate(struct reasons *reasons, const char *token,
-                     const struct gate *part, int64_t now_ns)
+static void add_condition(struct reasons *reasons, const char *token,
+                          const struct start_condition *part, int64_t now_ns)
 {
     struct buf text;
     buf_init(&text, WORDS_MAX);
-    gates_explain(part, now_ns, &text);
+    conditions_explain(part, now_ns, &text);
     if (text.count > 0)
         reasons_add(reasons, token, "%s", text.bytes);
     buf_release(&text);
 }
 
-/* What it stands at, one reason for each; the gate's own words. */
-static void explain_gate(struct why *why, const struct why_scene *scene,
-                         const struct gate *gate)
+/* What the job waits for, one reason for each condition. */
+static void explain_condition(struct why *why, const struct why_scene *scene,
+                              const struct start_condition *condition)
 {
     struct reasons *reasons = &why->reasons;
     int64_t now_ns = scene->now_ns;
-    if (gate->held)
-        add_gate(reasons, "held", &(struct gate){ .held = true }, now_ns);
-    if (gate->begin_ns > now_ns)
-        add_gate(reasons, "begin", &(struct gate){ .begin_ns = gate->begin_ns },
-                 now_ns);
-    if (gate->outside)
-        add_gate(reasons, "dependency", &(struct gate){ .outside = gate->outside },
-                 now_ns);
-    if (gate->dependency_count > 0)
-        add_gate(reasons, gate->never ? "never" : "dependency",
-                 &(struct gate){ .dependencies = gate->dependencies,
-                                 .dependency_count = gate->dependency_count },
-                 now_ns);
-    if (gate->array_limit && reasons->count == 0)
-        add_gate(reasons, "array_limit",
-                 &(struct gate){ .array_limit = gate->array_limit }, now_ns);
-    why->can_ever_run = !gate->never;
+    if (condition->held)
+        add_condition(reasons, "held", &(struct start_condition){ .held = true },
+                      now_ns);
+    if (condition->begin_ns > now_ns)
+        add_condition(reasons, "begin",
+                      &(struct start_condition){ .begin_ns = condition->begin_ns },
+                      now_ns);
+    if (condition->outside)
+        add_condition(reasons, "dependency",
+                      &(struct start_condition){ .outside = condition->outside },
+                      now_ns);
+    if (condition->dependency_count > 0)
+        add_condition(reasons, condition->never ? "never" : "dependency",
+                      &(struct start_condition){
+                          .dependencies = condition->dependencies,
+                          .dependency_count = condition->dependency_count },
+                      now_ns);
+    if (condition->array_limit && reasons->count == 0)
+        add_condition(
+            reasons, "array_limit",
+            &(struct start_condition){ .array_limit = condition->array_limit }, now_ns);
+    why->can_ever_run = !condition->never;
 }
 
 static void explain_held(struct why *why, const struct why_scene *scene, job_id job)
 {
     const struct job *known = &scene->engine->state.jobs[job];
-    const struct gate *gate = scene->gates ? gates_find(scene->gates, known->id) : NULL;
-    if (gate)
-        explain_gate(why, scene, gate);
-    if (gate && gate->held && why->reasons.count == 1)
+    const struct start_condition *condition =
+        scene->conditions ? conditions_find(scene->conditions, known->id) : NULL;
+    if (condition)
+        explain_condition(why, scene, condition);
+    if (condition && condition->held && why->reasons.count == 1)
         snprintf(why->change, sizeof why->change, "berth release %" PRIu64, known->id);
     if (why->reasons.count == 0)
         reasons_add(&why->reasons, "held", "it is held");
@@ -355,26 +361,28 @@ void why_find(struct why *why, const struct why_scene *scene, job_id id)
 
 static const char *held_token(const struct why_scene *scene, uint64_t id)
 {
-    const struct gate *gate = scene->gates ? gates_find(scene->gates, id) : NULL;
-    if (!gate || gate->held)
+    const struct start_condition *condition =
+        scene->conditions ? conditions_find(scene->conditions, id) : NULL;
+    if (!condition || condition->held)
         return "held";
-    if (gate->begin_ns > scene->now_ns)
+    if (condition->begin_ns > scene->now_ns)
         return "begin";
-    if (gate->dependency_count > 0)
-        return gate->never ? "never" : "dependency";
-    if (gate->outside)
+    if (condition->dependency_count > 0)
+        return condition->never ? "never" : "dependency";
+    if (condition->outside)
         return "dependency";
-    return gate->array_limit ? "array_limit" : "held";
+    return condition->array_limit ? "array_limit" : "held";
 }
 
-static void brief_gate(const struct why_scene *scene, uint64_t id, char *text,
-                       size_t size)
+static void brief_condition(const struct why_scene *scene, uint64_t id, char *text,
+                            size_t size)
 {
-    const struct gate *gate = scene->gates ? gates_find(scene->gates, id) : NULL;
+    const struct start_condition *condition =
+        scene->conditions ? conditions_find(scene->conditions, id) : NULL;
     struct buf words;
     buf_init(&words, WORDS_MAX);
-    if (gate)
-        gates_explain(gate, scene->now_ns, &words);
+    if (condition)
+        conditions_explain(condition, scene->now_ns, &words);
     snprintf(text, size, "%s", words.count ? words.bytes : "it is held");
     buf_release(&words);
 }
@@ -414,7 +422,7 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
     *ret_token = "";
     if (job->state == JOB_HELD) {
         *ret_token = held_token(scene, job->id);
-        brief_gate(scene, job->id, text, size);
+        brief_condition(scene, job->id, text, size);
     } else if (job->state == JOB_PLACED) {
         bool waits = job->promised_by != UINT32_MAX;
         *ret_token = waits ? "victim_leaving" : "starting";

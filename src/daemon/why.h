@@ -18,14 +18,15 @@ struct daemon;
 struct db;
 struct engine;
 struct error;
-struct gates;
+struct start_conditions;
 struct json;
 
 /* What there is to look at. */
 struct why_scene {
     struct engine *engine;
-    const struct gates *gates; /* or NULL                                    */
-    struct db *reader;         /* for the ledger, or NULL                    */
+    const struct start_conditions
+        *conditions;   /* or NULL                                    */
+    struct db *reader; /* for the ledger, or NULL                    */
     int64_t now_ns;
 };
 

@@ -18,7 +18,7 @@ static struct why_scene scene_of(struct daemon *daemon)
     struct daemon_facts facts;
     daemon_look(daemon, &facts);
     return (struct why_scene){ .engine = facts.engine,
-                               .gates = facts.gates,
+                               .conditions = facts.conditions,
                                .reader = store_reader(facts.store),
                                .now_ns = facts.now_ns };
 }

@@ -1,4 +1,5 @@
 """What berthd answers: every route, hostile input to each of them, and other people."""
+import glob
 import json
 import os
 import re
@@ -326,8 +327,10 @@ class Api(unittest.TestCase):
                 names = re.findall(r"name: (\w+), in: query", part)
                 names += re.findall(r"name: (\w+), in: query", shared)
                 told[method.upper(), path] = set(names)
-        with open(f"{root}/src/daemon/routes.c", encoding="utf-8") as file:
-            rows = re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
+        rows = []
+        for name in glob.glob(f"{root}/src/daemon/*.c"):
+            with open(name, encoding="utf-8") as file:
+                rows += re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
         self.assertEqual({(method, path): set(keys.split()) for method, path, keys in rows},
                          told)
 

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "daemon/gates.h"
+#include "daemon/start_conditions.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "executor/sim/sim.h"
@@ -37,7 +37,7 @@ struct stage {
     uint32_t reading;
     int64_t now_ns;
     uint64_t id_next;
-    struct gates gates;
+    struct start_conditions conditions;
     struct store *store; /* or NULL */
     struct ledger ledger;
     char settings[64];
@@ -94,7 +94,7 @@ static void tear_down(struct stage *stage)
     sim_cluster_release(&stage->sim);
     outbox_release(&stage->outboxes[0]);
     outbox_release(&stage->outboxes[1]);
-    gates_release(&stage->gates);
+    conditions_release(&stage->conditions);
     arena_release(&stage->arena);
 }
 
@@ -172,7 +172,7 @@ static const struct job *job_of(const struct stage *stage, job_id job)
 static struct why_scene scene_of(struct stage *stage)
 {
     return (struct why_scene){ .engine = &stage->engine,
-                               .gates = &stage->gates,
+                               .conditions = &stage->conditions,
                                .reader =
                                    stage->store ? store_reader(stage->store) : NULL,
                                .now_ns = stage->now_ns };
@@ -406,15 +406,17 @@ static void what_stands_before_the_queue(void **state)
                                .begin_ns = stage->now_ns + 90 * SECOND,
                                .dependencies = &after,
                                .dependency_count = 1 };
-    gates_add(&stage->gates, &request, id, 0);
+    conditions_add(&stage->conditions, &request, id);
     ask(stage, id);
     assert_says(stage, "held", "its owner holds it");
     assert_says(stage, "begin", "90.0 s");
     assert_says(stage, "dependency", "job 1 has completed");
     assert_int_equal(stage->why.reasons.count, 3);
 
-    gates_drop(&stage->gates, request.spec.id);
-    gates_add(&stage->gates, &(struct request){ .spec.id = request.spec.id }, id, 2);
+    conditions_drop(&stage->conditions, request.spec.id);
+    conditions_add(&stage->conditions,
+                   &(struct request){ .spec.id = request.spec.id, .array_limit = 2 },
+                   id);
     ask(stage, id);
     assert_says(stage, "array_limit", "2 jobs of its array");
     assert_brief(stage, id, "array_limit");

@@ -1,8 +1,8 @@
 /*
- * slurm_desk.c - where jobs come from when they are submitted with sbatch.
+ * backend_slurm.c - a Slurm cluster, whose jobs are submitted with sbatch.
  *
- * What Slurm says of a job becomes the same request that somebody would have sent us, and is
- * kept like that one: from there on nobody knows the difference.  Its number is Slurm's.
+ * What Slurm says of a job becomes the same request that a user would have sent to berthd, and
+ * is kept like one: from there on there is no difference.  A job's number is Slurm's.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 /* --- the program ---------------------------------------------------------------------- */
 
 /* How berth-slurm is started; lives as long as the daemon. */
-static struct slurm_program program_of(struct daemon *daemon)
+static struct slurm_program slurm_program(struct daemon *daemon)
 {
     const struct daemon_setup *setup = &daemon->setup;
     const char **words = arena_array(&daemon->fixed, const char *, WORDS_MAX + 1);
@@ -54,12 +54,12 @@ static struct slurm_program program_of(struct daemon *daemon)
 
 static int find_cluster(struct daemon *daemon, struct error *err)
 {
-    struct slurm_program program = program_of(daemon);
+    struct slurm_program program = slurm_program(daemon);
     char *known = store_fact(daemon->store, "slurm_nodes");
     char *found = NULL;
     daemon->machine = (struct machine){ .source = "Slurm" };
     int r = slurm_nodes_find(&daemon->machine.cluster, &daemon->fixed, &daemon->loop,
-                             &program, known, &daemon->stopping, &found, err);
+                             &program, known, &daemon->scheduler.stopping, &found, err);
     if (r == 0)
         r = store_set_fact(daemon->store, "slurm_nodes", found, err);
     free(known);
@@ -397,14 +397,15 @@ static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcom
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
 }
 
-static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
-                struct json *json, struct error *err)
+static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcomer,
+                      struct json *json, struct error *err)
 {
+    struct scheduler *scheduler = &daemon->scheduler;
     const struct json *job = newcomer->job;
     struct request request;
     struct error rejected = { "" };
-    arena_reset(&daemon->launch);
-    int r = request_read(&request, &daemon->launch, json, err);
+    arena_reset(&scheduler->lookup);
+    int r = request_read(&request, &scheduler->lookup, json, err);
     if (r < 0)
         return error_set(err, -EBADMSG, "%.150s", err->text);
     request.spec.id = request.launch.id = (uint64_t)json_count_at(job, "id");
@@ -417,8 +418,9 @@ static int take(struct daemon *daemon, const struct slurm_newcomer *newcomer,
     snprintf(number, sizeof number, "%u", request.launch.uid);
     const char *user = *json_text_at(job, "user") ? json_text_at(job, "user") : number;
     char *text = json_text_exact(json);
-    r = desk_take(daemon, arena_text(&daemon->pass, user), &request,
-                  arena_text(&daemon->pass, text), newcomer->runs, &rejected, err);
+    r = submission_accept(&daemon->submission, arena_text(&scheduler->pass, user),
+                          &request, arena_text(&scheduler->pass, text), newcomer->runs,
+                          &rejected, err);
     free(text);
     if (r == 0 && rejected.text[0])
         fprintf(stderr, "berthd: job %" PRIu64 " stays held: %s\n", request.spec.id,
@@ -439,14 +441,15 @@ static void forget_unknown_kind(struct daemon *daemon, struct json *request,
     json_remove(request, "kind");
 }
 
-static int arrive(void *context, const struct slurm_newcomer *newcomer,
-                  struct error *err)
+static int submit_job(void *context, const struct slurm_newcomer *newcomer,
+                      struct error *err)
 {
-    struct daemon *daemon = context;
+    struct scheduler *scheduler = context;
+    struct daemon *daemon = scheduler->context;
     const struct json *job = newcomer->job;
-    if (!daemon->alive || daemon->stopping)
+    if (!scheduler->alive || scheduler->stopping)
         return error_set(err, -EAGAIN, "not now");
-    if (daemon->engine.state.live_count + daemon->coming >= daemon->setup.job_max)
+    if (scheduler->engine.state.live_count + scheduler->coming >= scheduler->job_max)
         return error_set(err, -ENOBUFS, "no more jobs fit");
     int r = check_kind(job, err);
     if (r == 0)
@@ -455,79 +458,63 @@ static int arrive(void *context, const struct slurm_newcomer *newcomer,
         return r;
     struct json *request = request_of(newcomer);
     forget_unknown_kind(daemon, request, (uint64_t)json_count_at(job, "id"));
-    r = take(daemon, newcomer, request, err);
+    r = accept_job(daemon, newcomer, request, err);
     json_free(request);
     return r;
 }
 
 /* --- for the executor ------------------------------------------------------------------------ */
 
-/* What it depends on, in Slurm's words; or that this is over. */
-static void gate(void *context, uint64_t id, const char *dependency)
+/* What the job depends on, in Slurm's words; NULL: on nothing any more. */
+static void wait_for_slurm(void *context, uint64_t id, const char *dependency)
 {
-    struct daemon *daemon = context;
-    job_id job = state_find(&daemon->engine.state, id);
-    if (job == JOB_NONE)
-        return;
-    if (!gates_outside(&daemon->gates, id, dependency) && dependency &&
-        daemon->engine.state.jobs[job].state == JOB_WAITING) {
-        struct request request = { .spec.id = id,
-                                   .outside = dependency,
-                                   .launch.uid = daemon->residents[job].uid };
-        daemon_add_event(daemon, EVENT_HELD, job);
-        gates_add(&daemon->gates, &request, job, 0);
-    }
-    daemon->ask_gates = true;
-    daemon_want_pass(daemon);
+    struct scheduler *scheduler = context;
+    job_id job = state_find(&scheduler->engine.state, id);
+    if (job != JOB_NONE)
+        scheduler_wait_outside(scheduler, job, dependency);
 }
 
-/* As if its owner had held it: he can release it. */
-static void set_aside(void *context, uint64_t id)
+/* As if its owner had held it, who can release it. */
+static void hold_job(void *context, uint64_t id)
 {
-    struct daemon *daemon = context;
-    job_id job = state_find(&daemon->engine.state, id);
+    struct scheduler *scheduler = context;
+    job_id job = state_find(&scheduler->engine.state, id);
     struct error err = { "" };
     if (job == JOB_NONE)
         return;
-    if (store_hold(daemon->store, id, true, &err) < 0) {
+    if (store_hold(scheduler->store, id, true, &err) < 0) {
         fprintf(stderr, "berthd: job %" PRIu64 ": %s\n", id, err.text);
         return; /* it is tried again, then */
     }
-    if (!gates_hold(&daemon->gates, id, true)) {
-        struct request request = { .spec.id = id,
-                                   .hold = true,
-                                   .launch.uid = daemon->residents[job].uid };
-        daemon_add_event(daemon, EVENT_HELD, job);
-        gates_add(&daemon->gates, &request, job, 0);
-    }
-    daemon_want_pass(daemon);
+    scheduler_hold(scheduler, job, true);
 }
 
-static void outgrown(void *context)
+static void on_outgrown(void *context)
 {
-    struct daemon *daemon = context;
+    struct scheduler *scheduler = context;
+    struct daemon *daemon = scheduler->context;
     daemon->outgrown = true;
-    daemon_want_pass(daemon);
+    scheduler_want_pass(scheduler);
 }
 
-static int open_slurm(struct daemon *daemon, struct error *err)
+static int open_slurm(struct daemon *daemon, void **ret_self, struct error *err)
 {
     struct slurm_setup setup = { .loop = &daemon->loop,
-                                 .program = program_of(daemon),
-                                 .view = &daemon->engine.state.view,
-                                 .outbox = &daemon->outbox,
+                                 .program = slurm_program(daemon),
+                                 .view = &daemon->scheduler.engine.state.view,
+                                 .outbox = &daemon->scheduler.outbox,
                                  .fence_ns = daemon->setup.fence_s * NS_PER_S,
-                                 .wake = life_wake,
-                                 .now_ns = life_now,
-                                 .launch = life_launch,
-                                 .arrive = arrive,
-                                 .gate = gate,
-                                 .set_aside = set_aside,
-                                 .outgrown = outgrown,
-                                 .context = daemon };
+                                 .wake = scheduler_executor_wake,
+                                 .now_ns = scheduler_executor_now,
+                                 .launch = scheduler_executor_launch,
+                                 .arrive = submit_job,
+                                 .gate = wait_for_slurm,
+                                 .set_aside = hold_job,
+                                 .outgrown = on_outgrown,
+                                 .context = &daemon->scheduler };
     struct slurm *slurm = NULL;
     int r = slurm_open(&slurm, &setup, err);
-    daemon->executor_self = slurm;
+    *ret_self = slurm;
     return r;
 }
 

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/flows.h"
+#include "daemon/flow_stream.h"
 #include "support/http_fixture.h"
 
 static struct scene {
     struct http_fixture fixture;
-    struct flows *flows;
+    struct flow_stream *flows;
     uint32_t truth;
     uint32_t writes;
     bool dumb; /* nobody can say just now */
@@ -32,21 +32,21 @@ static void serve(void *context, const struct http_request *request,
                   struct http_reply *reply)
 {
     const char *host = http_query(request, "host");
-    flows_reply(scene.flows, host ? host : "", reply);
+    flow_stream_reply(scene.flows, host ? host : "", reply);
 }
 
-static void open_scene(struct flows_setup setup)
+static void open_scene(struct flow_stream_setup setup)
 {
     scene = (struct scene){ .truth = 1 };
     http_fixture_open(&scene.fixture, (struct http_setup){ .handler = serve });
     setup.loop = &scene.fixture.loop;
     setup.write = write_truth;
-    flows_open(&scene.flows, &setup);
+    flow_stream_open(&scene.flows, &setup);
 }
 
 static int setup(void **state)
 {
-    open_scene((struct flows_setup){ .clients_max = 3 });
+    open_scene((struct flow_stream_setup){ .clients_max = 3 });
     return 0;
 }
 
@@ -54,7 +54,7 @@ static int teardown(void **state)
 {
     http_close(scene.fixture.http);
     scene.fixture.http = NULL;
-    flows_close(scene.flows);
+    flow_stream_close(scene.flows);
     http_fixture_close(&scene.fixture);
     return 0;
 }
@@ -94,13 +94,13 @@ static void who_comes_is_told_how_things_stand(void **state)
     assert_non_null(strstr(got.bytes, "text/event-stream"));
     assert_non_null(
         strstr(got.bytes, "event: flows\ndata: {\"host\":\"a\",\"truth\":1}\n\n"));
-    assert_int_equal(flows_clients(scene.flows), 1);
-    assert_string_equal(flows_client_host(scene.flows, 0), "a");
+    assert_int_equal(flow_stream_clients(scene.flows), 1);
+    assert_string_equal(flow_stream_client_host(scene.flows, 0), "a");
     assert_string_equal(heard(fd, &got), "");
     buf_release(&got);
     close(fd);
     http_fixture_run(&scene.fixture, 1500);
-    assert_int_equal(flows_clients(scene.flows), 0);
+    assert_int_equal(flow_stream_clients(scene.flows), 0);
 }
 
 static void changes_that_come_together_are_one_event(void **state)
@@ -112,7 +112,7 @@ static void changes_that_come_together_are_one_event(void **state)
     heard(one, &got);
     heard(other, &got);
     for (scene.truth = 2; scene.truth < 500; scene.truth++)
-        flows_changed(scene.flows);
+        flow_stream_changed(scene.flows);
     assert_int_equal(times(heard(one, &got), "event: flows"), 1);
     assert_non_null(strstr(got.bytes, "\"truth\":500"));
     assert_non_null(strstr(heard(other, &got), "{\"host\":\"b\",\"truth\":500}"));
@@ -128,10 +128,10 @@ static void who_reads_slowly_gets_the_newest(void **state)
     scene.padding = 900000; /* more than a socket holds */
     int fd = follow("");
     for (scene.truth = 2; scene.truth < 50; scene.truth++) {
-        flows_changed(scene.flows);
+        flow_stream_changed(scene.flows);
         http_fixture_run(&scene.fixture, 12);
     }
-    flows_changed(scene.flows);
+    flow_stream_changed(scene.flows);
     for (int i = 0; i < 20; i++)
         http_fixture_read(&scene.fixture, fd, &got, 30);
     assert_in_range(times(got.bytes, "event: flows"), 2, 10);
@@ -143,7 +143,7 @@ static void who_reads_slowly_gets_the_newest(void **state)
 static void it_is_said_again_when_nothing_happens(void **state)
 {
     teardown(state);
-    open_scene((struct flows_setup){ .heartbeat_ms = 60 });
+    open_scene((struct flow_stream_setup){ .heartbeat_ms = 60 });
     struct buf got;
     buf_init(&got, 1 << 20);
     int fd = follow("");
@@ -161,10 +161,10 @@ static void while_nobody_can_say_nothing_is_said(void **state)
     int fd = follow("");
     heard(fd, &got);
     scene.dumb = true;
-    flows_changed(scene.flows);
+    flow_stream_changed(scene.flows);
     assert_string_equal(heard(fd, &got), "");
     scene.dumb = false;
-    flows_changed(scene.flows);
+    flow_stream_changed(scene.flows);
     assert_int_equal(times(heard(fd, &got), "event: flows"), 1);
     buf_release(&got);
     close(fd);

@@ -1,0 +1,135 @@
+/* flow_stream.c - whose packets go first, to the agents that mark them. */
+#include "daemon/flow_stream.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "base/memory.h"
+#include "http/audience.h"
+
+#define GATHER_MS 10 /* changes within that are one event */
+
+struct flow_client {
+    struct hearer hearer;
+    struct flow_stream *stream;
+    char host[FLOW_STREAM_HOST_MAX];
+    uint64_t version; /* that it was given */
+};
+
+struct flow_stream {
+    struct flow_stream_setup setup;
+    struct audience audience;
+    uv_timer_t gather;
+    uint32_t handles;
+    uint64_t version; /* grows with every change */
+    struct buf text;  /* as it is written        */
+};
+
+/* ---- what a client gets ---- */
+
+/* How things stand now, unless it knows. */
+static void write_client(struct hearer *hearer)
+{
+    struct flow_client *client = (struct flow_client *)hearer; /* it begins with it */
+    struct flow_stream *stream = client->stream;
+    if (client->version == stream->version && !hearer->beat)
+        return;
+    buf_reset(&stream->text);
+    if (!stream->setup.write(stream->setup.context, client->host, &stream->text))
+        return;
+    buf_text(&hearer->pending, "event: flows\ndata: ");
+    buf_add(&hearer->pending, stream->text.bytes, stream->text.count);
+    buf_text(&hearer->pending, "\n\n");
+    assert(!stream->text.full && !hearer->pending.full);
+    client->version = stream->version;
+    hearer->beat = false;
+}
+
+/* ---- when ---- */
+
+static void on_gathered(uv_timer_t *timer)
+{
+    struct flow_stream *stream = timer->data;
+    stream->version++;
+    audience_wake(&stream->audience);
+}
+
+void flow_stream_changed(struct flow_stream *stream)
+{
+    if (!stream->audience.first || uv_is_active((uv_handle_t *)&stream->gather))
+        return;
+    uv_update_time(stream->setup.loop);
+    uv_timer_start(&stream->gather, on_gathered, GATHER_MS, 0);
+}
+
+/* ---- coming and going ---- */
+
+void flow_stream_reply(struct flow_stream *stream, const char *host,
+                       struct http_reply *reply)
+{
+    if (!audience_has_room(&stream->audience, "too many follow already", reply))
+        return;
+    struct flow_client *client = memory_checked(calloc(1, sizeof *client));
+    client->stream = stream;
+    client->hearer.beat = true;
+    assert(strlen(host) < sizeof client->host);
+    snprintf(client->host, sizeof client->host, "%s", host);
+    audience_join(&stream->audience, &client->hearer, FLOW_STREAM_EVENT_MAX + 64,
+                  reply);
+}
+
+uint32_t flow_stream_clients(const struct flow_stream *stream)
+{
+    return stream->audience.count;
+}
+
+const char *flow_stream_client_host(const struct flow_stream *stream, uint32_t index)
+{
+    const struct hearer *hearer = stream->audience.first;
+    while (hearer && index-- > 0)
+        hearer = hearer->next;
+    return hearer ? ((const struct flow_client *)hearer)->host : "";
+}
+
+void flow_stream_open(struct flow_stream **ret_stream,
+                      const struct flow_stream_setup *setup)
+{
+    struct flow_stream *stream = memory_checked(calloc(1, sizeof *stream));
+    stream->setup = *setup;
+    if (!stream->setup.clients_max)
+        stream->setup.clients_max = 64;
+    if (!stream->setup.heartbeat_ms)
+        stream->setup.heartbeat_ms = FLOW_STREAM_HEARTBEAT_MS;
+    uv_timer_init(setup->loop, &stream->gather);
+    stream->gather.data = stream;
+    /* Looked at three times in a beat, so that nobody waits for longer than one. */
+    stream->audience =
+        (struct audience){ .loop = setup->loop,
+                           .count_max = stream->setup.clients_max,
+                           .look_ms = stream->setup.heartbeat_ms / 3,
+                           .quiet_ms = stream->setup.heartbeat_ms * 6 / 10,
+                           .fill = write_client };
+    audience_open(&stream->audience);
+    stream->handles = 2;
+    buf_init(&stream->text, FLOW_STREAM_EVENT_MAX);
+    *ret_stream = stream;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct flow_stream *stream = handle->data;
+    if (--stream->handles > 0)
+        return;
+    buf_release(&stream->text);
+    free(stream);
+}
+
+void flow_stream_close(struct flow_stream *stream)
+{
+    uv_close((uv_handle_t *)&stream->gather, on_closed);
+    audience_close(&stream->audience, on_closed, stream);
+}
