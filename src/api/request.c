@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/field.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/suggest.h"
@@ -25,87 +26,61 @@
 #define SECONDS_MAX ((double)(TIME_MAX_NS / NS_PER_S))
 #define LISTED_MAX 4096 /* bytes of a list of types, and of a pattern */
 
-enum req_type {
-    REQ_TEXT,   /* const char *: any bytes but none at all   */
-    REQ_WORD,   /* the same, of visible characters           */
-    REQ_PATH,   /* the same; made absolute                   */
-    REQ_COUNT,  /* uint32_t                                  */
-    REQ_NUMBER, /* double                                    */
-    REQ_TIME,   /* int64_t nanoseconds; seconds in JSON      */
-    REQ_FLAG,   /* bool                                      */
-    REQ_CPUS,   /* uint32_t thousandths                      */
-    REQ_BYTES,  /* uint32_t MiB                              */
-    REQ_CLASS,  /* enum job_class                            */
-    REQ_SIGNAL, /* int                                       */
-    REQ_ARGS,   /* const char *const *                       */
-    REQ_ENV,    /* the same, of NAME=value                   */
-    REQ_DEPENDENCIES,
-};
-
-struct req_field {
-    const char *key;
-    enum req_type type;
-    size_t offset;
-    double min, max; /* of numbers; of texts: bytes */
-};
-
 #define SPEC(member) offsetof(struct request, spec.member)
 #define LAUNCH(member) offsetof(struct request, launch.member)
 #define OWN(member) offsetof(struct request, member)
 
 /* In the order in which they are written. */
-static const struct req_field fields[] = {
-    { "command", REQ_ARGS, LAUNCH(argv), 0, REQUEST_ARGS_MAX },
-    { "script", REQ_TEXT, LAUNCH(script), 1, REQUEST_SCRIPT_MAX },
-    { "name", REQ_WORD, SPEC(name), 1, REQUEST_NAME_MAX },
-    { "cwd", REQ_PATH, LAUNCH(cwd), 1, REQUEST_PATH_MAX },
-    { "env", REQ_ENV, LAUNCH(env), 0, REQUEST_ENV_MAX },
-    { "gpus", REQ_COUNT, SPEC(gpus), 0, REQUEST_GPUS_MAX },
-    { "types", REQ_WORD, SPEC(types), 1, LISTED_MAX },
-    { "min_gpus", REQ_COUNT, SPEC(gpus_min), 1, REQUEST_GPUS_MAX },
-    { "max_gpus", REQ_COUNT, SPEC(gpus_max), 1, REQUEST_GPUS_MAX },
-    { "nodes", REQ_COUNT, SPEC(nodes), 1, REQUEST_GPUS_MAX },
-    { "nodelist", REQ_WORD, SPEC(nodelist), 1, NODE_WORDS_MAX },
-    { "exclude", REQ_WORD, SPEC(exclude), 1, NODE_WORDS_MAX },
-    { "within", REQ_WORD, SPEC(within), 1, NODE_WORDS_MAX },
-    { "cpus", REQ_CPUS, SPEC(cpu_milli), 0, 1e6 },
-    { "mem_bytes", REQ_BYTES, SPEC(mem_mib), 0, 0x1p50 },
-    { "class", REQ_CLASS, SPEC(class) },
-    { "grace_s", REQ_TIME, SPEC(grace_ns), 0, 7 * 86400 },
-    { "pause_s", REQ_TIME, SPEC(pause_ns), 0, 7 * 86400 },
-    { "load_s", REQ_TIME, SPEC(load_ns), 0, 7 * 86400 },
-    { "ckpt_s", REQ_TIME, SPEC(ckpt_ns), 0, SECONDS_MAX },
-    { "steps", REQ_NUMBER, SPEC(steps), 0, 1e15 },
-    { "time_limit_s", REQ_TIME, LAUNCH(limit_ns), 0, SECONDS_MAX },
-    { "warn_s", REQ_TIME, LAUNCH(warn_ns), 0, SECONDS_MAX },
-    { "signal", REQ_SIGNAL, LAUNCH(signal) },
-    { "signal_to", REQ_WORD, LAUNCH(signal_to), 1, 16 },
-    { "weight", REQ_NUMBER, SPEC(weight), 1e-6, 1e6 },
-    { "entity", REQ_WORD, SPEC(entity), 1, REQUEST_NAME_MAX },
-    { "deadline", REQ_TIME, SPEC(deadline_ns), 0, SECONDS_MAX },
-    { "kind", REQ_WORD, SPEC(kind), 1, REQUEST_NAME_MAX },
-    { "output", REQ_PATH, LAUNCH(out), 1, REQUEST_PATH_MAX },
-    { "error", REQ_PATH, LAUNCH(err), 1, REQUEST_PATH_MAX },
-    { "ckpt_dir", REQ_PATH, LAUNCH(ckpt_dir), 1, REQUEST_PATH_MAX },
-    { "progress_file", REQ_PATH, LAUNCH(progress), 1, REQUEST_PATH_MAX },
-    { "pattern", REQ_WORD, LAUNCH(pattern), 1, LISTED_MAX },
-    { "stays", REQ_FLAG, SPEC(stays) },
-    { "submitted", REQ_TIME, LAUNCH(submitted_ns), 0, SECONDS_MAX },
-    { "requeue", REQ_FLAG, OWN(requeue) },
-    { "retries", REQ_COUNT, OWN(retries), 0, 100 },
-    { "hold", REQ_FLAG, OWN(hold) },
-    { "begin", REQ_TIME, OWN(begin_ns), 0, SECONDS_MAX },
-    { "dependency", REQ_DEPENDENCIES, OWN(dependencies) },
-    { "waits_for", REQ_WORD, OWN(outside), 1, LISTED_MAX },
-    { "array_index", REQ_COUNT, LAUNCH(array_index), 0, 4e9 },
-    { "array_limit", REQ_COUNT, OWN(array_limit), 0, 1e6 },
-    { "slurm_names", REQ_FLAG, LAUNCH(slurm_names) },
-    { "tasks_per_node", REQ_COUNT, LAUNCH(tasks_per_node), 1, 1024 },
+static const struct field fields[] = {
+    { "command", FIELD_OTHER, LAUNCH(argv) },
+    { "script", FIELD_TEXT, LAUNCH(script), .max = REQUEST_SCRIPT_MAX },
+    { "name", FIELD_WORD, SPEC(name), .max = REQUEST_NAME_MAX },
+    { "cwd", FIELD_WORD, LAUNCH(cwd), .max = REQUEST_PATH_MAX },
+    { "env", FIELD_OTHER, LAUNCH(env) },
+    { "gpus", FIELD_COUNT, SPEC(gpus), .max = REQUEST_GPUS_MAX },
+    { "types", FIELD_WORD, SPEC(types), .max = LISTED_MAX },
+    { "min_gpus", FIELD_COUNT, SPEC(gpus_min), .min = 1, .max = REQUEST_GPUS_MAX },
+    { "max_gpus", FIELD_COUNT, SPEC(gpus_max), .min = 1, .max = REQUEST_GPUS_MAX },
+    { "nodes", FIELD_COUNT, SPEC(nodes), .min = 1, .max = REQUEST_GPUS_MAX },
+    { "nodelist", FIELD_WORD, SPEC(nodelist), .max = NODE_WORDS_MAX },
+    { "exclude", FIELD_WORD, SPEC(exclude), .max = NODE_WORDS_MAX },
+    { "within", FIELD_WORD, SPEC(within), .max = NODE_WORDS_MAX },
+    { "cpus", FIELD_CPUS, SPEC(cpu_milli), .max = 1e6 },
+    { "mem_bytes", FIELD_MEMORY, SPEC(mem_mib), .max = 0x1p50 },
+    { "class", FIELD_CHOICE, SPEC(class), .choices = job_classes },
+    { "grace_s", FIELD_TIME, SPEC(grace_ns), .max = 7 * 86400 },
+    { "pause_s", FIELD_TIME, SPEC(pause_ns), .max = 7 * 86400 },
+    { "load_s", FIELD_TIME, SPEC(load_ns), .max = 7 * 86400 },
+    { "ckpt_s", FIELD_TIME, SPEC(ckpt_ns), .max = SECONDS_MAX },
+    { "steps", FIELD_NUMBER, SPEC(steps), .max = 1e15 },
+    { "time_limit_s", FIELD_TIME, LAUNCH(limit_ns), .max = SECONDS_MAX },
+    { "warn_s", FIELD_TIME, LAUNCH(warn_ns), .max = SECONDS_MAX },
+    { "signal", FIELD_OTHER, LAUNCH(signal) },
+    { "signal_to", FIELD_WORD, LAUNCH(signal_to), .max = 16 },
+    { "weight", FIELD_NUMBER, SPEC(weight), .min = 1e-6, .max = 1e6 },
+    { "entity", FIELD_WORD, SPEC(entity), .max = REQUEST_NAME_MAX },
+    { "deadline", FIELD_TIME, SPEC(deadline_ns), .max = SECONDS_MAX },
+    { "kind", FIELD_WORD, SPEC(kind), .max = REQUEST_NAME_MAX },
+    { "output", FIELD_WORD, LAUNCH(out), .max = REQUEST_PATH_MAX },
+    { "error", FIELD_WORD, LAUNCH(err), .max = REQUEST_PATH_MAX },
+    { "ckpt_dir", FIELD_WORD, LAUNCH(ckpt_dir), .max = REQUEST_PATH_MAX },
+    { "progress_file", FIELD_WORD, LAUNCH(progress), .max = REQUEST_PATH_MAX },
+    { "pattern", FIELD_WORD, LAUNCH(pattern), .max = LISTED_MAX },
+    { "stays", FIELD_FLAG, SPEC(stays) },
+    { "submitted", FIELD_TIME, LAUNCH(submitted_ns), .max = SECONDS_MAX },
+    { "requeue", FIELD_FLAG, OWN(requeue) },
+    { "retries", FIELD_COUNT, OWN(retries), .max = 100 },
+    { "hold", FIELD_FLAG, OWN(hold) },
+    { "begin", FIELD_TIME, OWN(begin_ns), .max = SECONDS_MAX },
+    { "dependency", FIELD_OTHER, OWN(dependencies) },
+    { "waits_for", FIELD_WORD, OWN(outside), .max = LISTED_MAX },
+    { "array_index", FIELD_COUNT, LAUNCH(array_index), .max = 4e9 },
+    { "array_limit", FIELD_COUNT, OWN(array_limit), .max = 1e6 },
+    { "slurm_names", FIELD_FLAG, LAUNCH(slurm_names) },
+    { "tasks_per_node", FIELD_COUNT, LAUNCH(tasks_per_node), .min = 1, .max = 1024 },
 };
 
-#define FIELD_COUNT_ALL (sizeof fields / sizeof *fields)
-
-static const char *const classes[] = { [CLASS_BE] = "be", [CLASS_TE] = "te" };
+#define FIELD_TOTAL (sizeof fields / sizeof *fields)
 
 static const char *const dependency_kinds[] = {
     [DEPENDS_AFTER] = "after",         [DEPENDS_OK] = "afterok",
@@ -181,72 +156,72 @@ static bool visible(const char *text)
     return true;
 }
 
-static int read_text(struct reading *reading, const struct req_field *field,
+static int read_text(struct reading *reading, const struct field *field,
                      const struct json *value, const char **ret_text)
 {
     const char *text = json_as_text(value);
     if (!text)
-        return wrong(reading, field->key, "a text");
+        return wrong(reading, field->name, "a text");
     size_t length = strlen(text);
     if (length == 0)
-        return error_set(reading->err, -EINVAL, "%s: is empty", field->key);
+        return error_set(reading->err, -EINVAL, "%s: is empty", field->name);
     if (length > (size_t)field->max)
         return error_set(reading->err, -EINVAL, "%s: has %zu bytes, %.0f are the most",
-                         field->key, length, field->max);
-    if (field->type != REQ_TEXT && !visible(text))
+                         field->name, length, field->max);
+    if (field->type == FIELD_WORD && !visible(text))
         return error_set(reading->err, -EINVAL, "%s: has a control character in it",
-                         field->key);
+                         field->name);
     *ret_text = keep(reading, text);
     return 0;
 }
 
-static int read_number(struct reading *reading, const struct req_field *field,
+static int read_number(struct reading *reading, const struct field *field,
                        const struct json *value, double *ret_number)
 {
     if (!json_as_number(value, ret_number))
-        return wrong(reading, field->key, "a number");
+        return wrong(reading, field->name, "a number");
     if (!(*ret_number >= field->min && *ret_number <= field->max))
         return error_set(reading->err, -EINVAL, "%s: is %g, want %.10g to %.10g",
-                         field->key, *ret_number, field->min, field->max);
+                         field->name, *ret_number, field->min, field->max);
     return 0;
 }
 
-static int read_count(struct reading *reading, const struct req_field *field,
+static int read_count(struct reading *reading, const struct field *field,
                       const struct json *value, int64_t *ret_count)
 {
     if (!json_as_count(value, ret_count))
-        return wrong(reading, field->key, "a whole number");
+        return wrong(reading, field->name, "a whole number");
     if ((double)*ret_count < field->min || (double)*ret_count > field->max)
         return error_set(reading->err, -EINVAL, "%s: is %lld, want %.0f to %.0f",
-                         field->key, (long long)*ret_count, field->min, field->max);
+                         field->name, (long long)*ret_count, field->min, field->max);
     return 0;
 }
 
-static int read_args(struct reading *reading, const struct req_field *field,
+static int read_args(struct reading *reading, const struct field *field,
                      const struct json *value, const char *const **ret_words)
 {
     if (!json_is_array(value))
-        return wrong(reading, field->key, "an array of texts");
+        return wrong(reading, field->name, "an array of texts");
     size_t count = json_count(value);
     if (count > REQUEST_ARGS_MAX)
         return error_set(reading->err, -EINVAL, "%s: has %zu words, %d are the most",
-                         field->key, count, REQUEST_ARGS_MAX);
+                         field->name, count, REQUEST_ARGS_MAX);
     const char **words = arena_array(reading->arena, const char *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const char *text = json_as_text(json_item(value, i));
         if (!text)
-            return wrong(reading, field->key, "an array of texts");
+            return wrong(reading, field->name, "an array of texts");
         words[i] = keep(reading, text);
     }
     *ret_words = words;
     return 0;
 }
 
-static int read_env(struct reading *reading, const struct req_field *field,
+static int read_env(struct reading *reading, const struct field *field,
                     const struct json *value, const char *const **ret_words)
 {
     if (!json_is_object(value))
-        return wrong(reading, field->key, "an object of texts");
+        return wrong(reading, field->name, "an object of texts");
     const char *key;
     const struct json *item;
     uint32_t count = 0;
@@ -304,15 +279,15 @@ static int read_dependency(struct reading *reading, const struct json *item,
     return 0;
 }
 
-static int read_dependencies(struct reading *reading, const struct req_field *field,
+static int read_dependencies(struct reading *reading, const struct field *field,
                              const struct json *value)
 {
     if (!json_is_array(value))
-        return wrong(reading, field->key, "an array of {kind, id}");
+        return wrong(reading, field->name, "an array of {kind, id}");
     size_t count = json_count(value);
     if (count > REQUEST_DEPENDENCIES_MAX)
         return error_set(reading->err, -EINVAL, "%s: has %zu, %d are the most",
-                         field->key, count, REQUEST_DEPENDENCIES_MAX);
+                         field->name, count, REQUEST_DEPENDENCIES_MAX);
     struct request *request = reading->request;
     request->dependencies = arena_array(reading->arena, struct dependency, count);
     request->dependency_count = (uint32_t)count;
@@ -325,22 +300,42 @@ static int read_dependencies(struct reading *reading, const struct req_field *fi
     return 0;
 }
 
-static int read_named(struct reading *reading, const struct req_field *field,
-                      const struct json *value, void *at)
+static int read_choice(struct reading *reading, const struct field *field,
+                       const struct json *value)
 {
     const char *text = json_as_text(value);
-    if (field->type == REQ_CLASS) {
-        bool te = text && strcmp(text, "te") == 0;
-        if (!te && (!text || strcmp(text, "be") != 0))
-            return wrong(reading, field->key, "te or be");
-        *(enum job_class *)at = te ? CLASS_TE : CLASS_BE;
-        return 0;
-    }
+    char want[100];
+    return text && field_read(field, reading->request, text, "", NULL, NULL) == 0
+               ? 0
+               : wrong(reading, field->name, field_describe(field, want, sizeof want));
+}
+
+static int read_signal(struct reading *reading, const struct field *field,
+                       const struct json *value)
+{
+    const char *text = json_as_text(value);
     int number = text ? request_signal(text) : 0;
     if (number == 0 || number == SIGKILL || number == SIGSTOP)
-        return wrong(reading, field->key, "the name of a signal that can be caught");
-    *(int *)at = number;
+        return wrong(reading, field->name, "the name of a signal that can be caught");
+    reading->request->launch.signal = number;
     return 0;
+}
+
+/* Fields that no other table has. */
+static int read_other(struct reading *reading, const struct field *field,
+                      const struct json *value)
+{
+    struct launch *launch = &reading->request->launch;
+    switch (field->offset) {
+    case LAUNCH(argv):
+        return read_args(reading, field, value, &launch->argv);
+    case LAUNCH(env):
+        return read_env(reading, field, value, &launch->env);
+    case LAUNCH(signal):
+        return read_signal(reading, field, value);
+    default:
+        return read_dependencies(reading, field, value);
+    }
 }
 
 /* Seconds to nanoseconds, in whole microseconds: that much survives being written. */
@@ -349,23 +344,23 @@ static int64_t time_of(double seconds)
     return (int64_t)llround(seconds * 1e6) * 1000;
 }
 
-static int read_quantity(struct reading *reading, const struct req_field *field,
+static int read_quantity(struct reading *reading, const struct field *field,
                          const struct json *value, void *at)
 {
     double number;
     int r = read_number(reading, field, value, &number);
     if (r < 0)
         return r;
-    if (field->type == REQ_NUMBER)
+    if (field->type == FIELD_NUMBER)
         *(double *)at = number;
-    else if (field->type == REQ_TIME)
+    else if (field->type == FIELD_TIME)
         *(int64_t *)at = time_of(number);
     else
         *(uint32_t *)at = (uint32_t)ceil(number * 1000 - 1e-6);
     return 0;
 }
 
-static int read_field(struct reading *reading, const struct req_field *field,
+static int read_field(struct reading *reading, const struct field *field,
                       const struct json *value)
 {
     void *at = (char *)reading->request + field->offset;
@@ -373,53 +368,44 @@ static int read_field(struct reading *reading, const struct req_field *field,
     int r = 0;
 
     switch (field->type) {
-    case REQ_TEXT:
-    case REQ_WORD:
-    case REQ_PATH:
+    case FIELD_TEXT:
+    case FIELD_WORD:
         return read_text(reading, field, value, at);
-    case REQ_ARGS:
-        return read_args(reading, field, value, at);
-    case REQ_ENV:
-        return read_env(reading, field, value, at);
-    case REQ_DEPENDENCIES:
-        return read_dependencies(reading, field, value);
-    case REQ_CLASS:
-    case REQ_SIGNAL:
-        return read_named(reading, field, value, at);
-    case REQ_FLAG:
+    case FIELD_CHOICE:
+        return read_choice(reading, field, value);
+    case FIELD_FLAG:
         return json_as_flag(value, at) ? 0
-                                       : wrong(reading, field->key, "true or false");
-    case REQ_COUNT:
+                                       : wrong(reading, field->name, "true or false");
+    case FIELD_COUNT:
+    case FIELD_MEMORY:
         r = read_count(reading, field, value, &count);
         if (r == 0)
-            *(uint32_t *)at = (uint32_t)count;
+            *(uint32_t *)at =
+                (uint32_t)(field->type == FIELD_COUNT ? count
+                                                      : (count + (1 << 20) - 1) >> 20);
         return r;
-    case REQ_BYTES:
-        r = read_count(reading, field, value, &count);
-        if (r == 0)
-            *(uint32_t *)at = (uint32_t)((count + (1 << 20) - 1) >> 20);
-        return r;
-    case REQ_NUMBER:
-    case REQ_TIME:
-    case REQ_CPUS:
+    case FIELD_NUMBER:
+    case FIELD_TIME:
+    case FIELD_CPUS:
         return read_quantity(reading, field, value, at);
+    default:
+        return read_other(reading, field, value);
     }
-    return 0;
 }
 
-static const struct req_field *field_of(const char *key)
+static const struct field *field_of(const char *key)
 {
-    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
-        if (strcmp(fields[i].key, key) == 0)
+    for (size_t i = 0; i < FIELD_TOTAL; i++)
+        if (strcmp(fields[i].name, key) == 0)
             return &fields[i];
     return NULL;
 }
 
 static int no_field(struct reading *reading, const char *key)
 {
-    const char *names[FIELD_COUNT_ALL + 1] = { NULL };
-    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
-        names[i] = fields[i].key;
+    const char *names[FIELD_TOTAL + 1] = { NULL };
+    for (size_t i = 0; i < FIELD_TOTAL; i++)
+        names[i] = fields[i].name;
     char hint[160];
     return error_set(reading->err, -EINVAL, "%.60s: there is no such field%s", key,
                      suggest(hint, sizeof hint, key, names));
@@ -527,7 +513,7 @@ int request_read(struct request *request, struct arena *arena, const struct json
     const char *key;
     const struct json *value;
     for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
-        const struct req_field *field = field_of(key);
+        const struct field *field = field_of(key);
         int r = field ? read_field(&reading, field, value) : no_field(&reading, key);
         if (r < 0)
             return r;
@@ -575,54 +561,54 @@ static void write_dependencies(struct json *object, const struct request *reques
     json_put(object, "dependency", array);
 }
 
-/* A field whose value is not what holds where nothing is said. */
-static void write_field(struct json *object, const struct req_field *field,
-                        const void *at, const void *standard)
+static double seconds_of(int64_t ns)
 {
-    const char *text = NULL;
+    return (double)(ns / 1000) / 1e6;
+}
+
+/* A field whose value is not the standard one. */
+static void write_field(struct json *object, const struct field *field,
+                        const struct request *request, const struct request *standard)
+{
+    const void *at = (const char *)request + field->offset;
+    const void *usual = (const char *)standard + field->offset;
+    int64_t whole = field_is_whole(field) ? field_get_whole(field, request) : 0;
+    if (field_is_whole(field) && whole == field_get_whole(field, standard))
+        return;
     switch (field->type) {
-    case REQ_TEXT:
-    case REQ_WORD:
-    case REQ_PATH:
-        text = *(const char *const *)at;
-        if (text && (!*(const char *const *)standard ||
-                     strcmp(text, *(const char *const *)standard) != 0))
-            json_put_text(object, field->key, text);
+    case FIELD_TEXT:
+    case FIELD_WORD: {
+        const char *text = *(const char *const *)at;
+        const char *other = *(const char *const *)usual;
+        if (text && (!other || strcmp(text, other) != 0))
+            json_put_text(object, field->name, text);
         break;
-    case REQ_COUNT:
-        if (*(const uint32_t *)at != *(const uint32_t *)standard)
-            json_put_count(object, field->key, *(const uint32_t *)at);
+    }
+    case FIELD_COUNT:
+        json_put_count(object, field->name, whole);
         break;
-    case REQ_BYTES:
-        if (*(const uint32_t *)at != 0)
-            json_put_count(object, field->key, (int64_t) * (const uint32_t *)at << 20);
+    case FIELD_MEMORY:
+        json_put_count(object, field->name, whole << 20);
         break;
-    case REQ_NUMBER:
-        if (*(const double *)at != *(const double *)standard)
-            json_put_number(object, field->key, *(const double *)at);
+    case FIELD_NUMBER:
+        if (*(const double *)at != *(const double *)usual)
+            json_put_number(object, field->name, *(const double *)at);
         break;
-    case REQ_TIME:
-        if (*(const int64_t *)at != *(const int64_t *)standard)
-            json_put_number(object, field->key,
-                            (double)(*(const int64_t *)at / 1000) / 1e6);
+    case FIELD_TIME:
+        json_put_number(object, field->name, seconds_of(whole));
         break;
-    case REQ_FLAG:
-        if (*(const bool *)at != *(const bool *)standard)
-            json_put_flag(object, field->key, *(const bool *)at);
+    case FIELD_FLAG:
+        json_put_flag(object, field->name, whole);
         break;
-    case REQ_CLASS:
-        if (*(const enum job_class *)at != *(const enum job_class *)standard)
-            json_put_text(object, field->key, classes[*(const enum job_class *)at]);
+    case FIELD_CHOICE:
+        json_put_text(object, field->name, field->choices[whole]);
         break;
-    case REQ_SIGNAL:
-        if (*(const int *)at != 0 && *(const int *)at != *(const int *)standard)
-            json_put_text(object, field->key, request_signal_name(*(const int *)at));
+    default: /* the others: see request_write() */
+        if (field->offset == LAUNCH(signal) && request->launch.signal != 0 &&
+            request->launch.signal != standard->launch.signal)
+            json_put_text(object, field->name,
+                          request_signal_name(request->launch.signal));
         break;
-    case REQ_ARGS:
-    case REQ_ENV:
-    case REQ_CPUS:
-    case REQ_DEPENDENCIES:
-        break; /* not by themselves: see request_write() */
     }
 }
 
@@ -632,15 +618,13 @@ struct json *request_write(const struct request *request)
     request_defaults(&standard);
     struct json *object = json_new_object();
     write_words(object, "command", request->launch.argv);
-    for (size_t i = 0; i < FIELD_COUNT_ALL; i++)
-        write_field(object, &fields[i], (const char *)request + fields[i].offset,
-                    (const char *)&standard + fields[i].offset);
+    for (size_t i = 0; i < FIELD_TOTAL; i++)
+        write_field(object, &fields[i], request, &standard);
     write_env(object, request->launch.env);
     if (request->spec.cpu_milli != cpus_unless_said(&request->spec))
         json_put_number(object, "cpus", (double)request->spec.cpu_milli / 1000);
     if (request->launch.limit_warns)
-        json_put_number(object, "warn_s",
-                        (double)(request->launch.warn_ns / 1000) / 1e6);
+        json_put_number(object, "warn_s", seconds_of(request->launch.warn_ns));
     if (request->in_array)
         json_put_count(object, "array_index", request->launch.array_index);
     write_dependencies(object, request);

@@ -68,11 +68,9 @@ static bool read_member(const struct field *field, void *at, const char *text,
             return false;
         *(const char **)at = arena ? arena_text(arena, text) : NULL;
         return true;
-    case FIELD_ID:
-    case FIELD_INT:
-        break; /* in files only */
+    default:
+        return false; /* in files only */
     }
-    return false;
 }
 
 /* As people write it: 1e8, not 1e+08. */
@@ -87,8 +85,7 @@ const char *field_show_number(char *text, size_t size, double value)
     return text;
 }
 
-/* What a value has to be, for a sentence. */
-static const char *describe(const struct field *field, char *text, size_t size)
+const char *field_describe(const struct field *field, char *text, size_t size)
 {
     static const char *const types[] = {
         [FIELD_COUNT] = "a whole number",
@@ -134,13 +131,14 @@ int field_read(const struct field *field, void *self, const char *text,
     char want[200];
     return error_set(err, -EINVAL, "%s: %s is \"%.40s%s\", want %s", owner, field->name,
                      text, strlen(text) > 40 ? "…" : "",
-                     describe(field, want, sizeof want));
+                     field_describe(field, want, sizeof want));
 }
 
 bool field_is_whole(const struct field *field)
 {
-    return field->type != FIELD_NUMBER && field->type != FIELD_TEXT &&
-           field->type != FIELD_BUFFER;
+    return field->type != FIELD_NUMBER && field->type != FIELD_BUFFER &&
+           field->type != FIELD_TEXT && field->type != FIELD_WORD &&
+           field->type != FIELD_OTHER;
 }
 
 int64_t field_get_whole(const struct field *field, const void *self)
@@ -151,11 +149,11 @@ int64_t field_get_whole(const struct field *field, const void *self)
         return *(const bool *)at;
     case FIELD_INT:
         return *(const int *)at;
-    case FIELD_COUNT:
-    case FIELD_CHOICE:
-        return *(const uint32_t *)at;
-    default:
+    case FIELD_ID:
+    case FIELD_TIME:
         return *(const int64_t *)at;
+    default:
+        return *(const uint32_t *)at;
     }
 }
 
@@ -169,12 +167,12 @@ bool field_set_whole(const struct field *field, void *self, int64_t value)
     case FIELD_INT:
         *(int *)at = (int)value;
         return value >= INT32_MIN && value <= INT32_MAX;
-    case FIELD_COUNT:
-    case FIELD_CHOICE:
-        *(uint32_t *)at = (uint32_t)value;
-        return value >= 0 && value <= UINT32_MAX;
-    default:
+    case FIELD_ID:
+    case FIELD_TIME:
         *(int64_t *)at = value;
         return true;
+    default:
+        *(uint32_t *)at = (uint32_t)value;
+        return value >= 0 && value <= UINT32_MAX;
     }
 }

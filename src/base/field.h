@@ -23,8 +23,12 @@ enum field_type {
     FIELD_CHOICE, /* uint32_t or an enum: place in 'choices'             */
     FIELD_BUFFER, /* struct field_buffer                                 */
     FIELD_TEXT,   /* const char *                                        */
+    FIELD_WORD,   /* const char * without control characters             */
     FIELD_ID,     /* uint64_t                                            */
     FIELD_INT,    /* int                                                 */
+    FIELD_CPUS,   /* uint32_t, thousandths of a CPU                      */
+    FIELD_MEMORY, /* uint32_t, MiB                                       */
+    FIELD_OTHER,  /* only its user knows how it is read and written      */
 };
 
 #define FIELD_BUFFER_MAX 512
@@ -47,6 +51,9 @@ struct field {
 
 /* A bound or a value as people write it: 1e8, not 1e+08. */
 const char *field_show_number(char *text, size_t size, double value);
+
+/* What a value has to be, for a sentence: "a whole number from 1 to 8". */
+const char *field_describe(const struct field *field, char *text, size_t size);
 
 /*
  * Read 'text' as people write it (10, 0.5, true, 90s, a choice) into the member, or only check

@@ -40,6 +40,10 @@ enum sync {
     SYNC_SERVER, /* a parameter server on one of its hosts, workers on the others */
 };
 
+/* Their names, ended by NULL. */
+extern const char *const job_classes[];
+extern const char *const job_syncs[];
+
 /*
  * What is said of a job when it is submitted, in words; what a workload yields, a user
  * writes and a trace holds.  In a simulation it is also the truth, known to the

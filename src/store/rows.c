@@ -26,13 +26,12 @@ static const char *const phases[] = {
     [JOB_PLACED] = "placed", [JOB_LOADING] = "loading",   [JOB_RUNNING] = "running",
     [JOB_IDLE] = "idle",     [JOB_STOPPING] = "stopping", NULL,
 };
-static const char *const classes[] = { [CLASS_BE] = "be", [CLASS_TE] = "te", NULL };
 
 /* Columns of 'live' that are members of a job; the others depend on the state around it. */
 static const struct field live_fields[] = {
     { "id", FIELD_ID, AT(id) },
     { "phase", FIELD_CHOICE, AT(state), .choices = phases },
-    { "class", FIELD_CHOICE, AT(class), .choices = classes },
+    { "class", FIELD_CHOICE, AT(class), .choices = job_classes },
     { "attempt", FIELD_INT, AT(attempt) }, /* UINT32_MAX is -1 there */
     { "leaving", FIELD_FLAG, AT(leaving) },
     { "steps", FIELD_NUMBER, AT(steps) },

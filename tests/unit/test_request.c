@@ -228,7 +228,8 @@ static void values_that_make_no_sense_are_refused(void **state)
     assert_refused("{\"script\":\"\"}", "script: is empty");
     assert_refused("{\"command\":[\"x\"],\"cwd\":\"here\"}", "cwd: want an absolute");
     assert_refused("{\"command\":[\"x\"],\"name\":\"a\\nb\"}", "name: has a control");
-    assert_refused("{\"command\":[\"x\"],\"class\":\"TE\"}", "class: want te or be");
+    assert_refused("{\"command\":[\"x\"],\"class\":\"TE\"}",
+                   "class: want one of: be, te");
     assert_refused("{\"command\":[\"x\"],\"signal\":\"KILL\"}", "signal: want");
     assert_refused("{\"command\":[\"x\"],\"signal\":\"NONE\"}", "signal: want");
     assert_refused("{\"command\":[\"x\"],\"env\":{\"A=B\":\"\"}}", "env: \"A=B\"");

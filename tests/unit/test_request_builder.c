@@ -157,7 +157,7 @@ static void wrong_values_name_their_flag(void **state)
 {
     assert_wrong(READ("-G", "many", "true"), "--gpus: ");
     assert_wrong(READ("-t", "soon", "true"), "--time: ");
-    assert_wrong(READ("--class", "gold", "true"), "class: want te or be");
+    assert_wrong(READ("--class", "gold", "true"), "class: want one of: be, te");
     assert_wrong(READ("--grace", "-1", "true"), "--grace: ");
     assert_wrong(READ("--pattern", "(", "true"), "--pattern: ");
     assert_wrong(READ("-d", "sometime:4", "true"), "dependency: kind");
