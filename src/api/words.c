@@ -96,7 +96,7 @@ static void put_holders(struct buf *buf, const struct state *state, node_id node
 {
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
-        if (job->state == JOB_FREE || !job_seated(job))
+        if (job->state == JOB_FREE || !job_holds_seats(job))
             continue;
         const struct seat *seats = view_seats(&state->view, id);
         for (uint32_t i = 0; i < job->seats.count; i++)

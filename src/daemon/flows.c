@@ -245,7 +245,8 @@ static int count_bytes(struct flows *flows, const struct caller *caller,
     for (uint32_t i = 0; i < count && r == 0; i++) {
         job_id id = state_find(&flows->scheduler->engine.state, list[i].job);
         struct traffic_total facts;
-        if (id == JOB_NONE || !job_seated(&flows->scheduler->engine.state.jobs[id]))
+        if (id == JOB_NONE ||
+            !job_holds_seats(&flows->scheduler->engine.state.jobs[id]))
             continue; /* it has ended meanwhile */
         r = traffic_count(flows->traffic, list[i].job, host, list[i].bytes, now_ns,
                           err);
@@ -271,7 +272,7 @@ static uint32_t level_count(const struct engine *engine)
 
 static bool is_seated(const struct state *state, job_id id)
 {
-    return state->jobs[id].state != JOB_FREE && job_seated(&state->jobs[id]);
+    return state->jobs[id].state != JOB_FREE && job_holds_seats(&state->jobs[id]);
 }
 
 static bool is_admin(const struct http_request *request, struct http_reply *reply)

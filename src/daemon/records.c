@@ -187,7 +187,8 @@ void record_enliven(struct record *record, const struct daemon_facts *facts, job
     words->attempt = job->attempt == UINT32_MAX ? -1 : (int64_t)job->attempt;
     words->preemptions = job->preemptions;
     words->start_ns = job->first_start_ns;
-    words->waited_ns = job->waited_ns + (job_seated(job) ? 0 : now_ns - job->since_ns);
+    words->waited_ns =
+        job->waited_ns + (job_holds_seats(job) ? 0 : now_ns - job->since_ns);
     words->served_ns = job_served_ns(job, now_ns);
     words->step = job_steps(job, now_ns);
     words->steps = job->steps_total;

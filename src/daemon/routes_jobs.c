@@ -57,7 +57,7 @@ static void bring_up_to_date(struct routes *routes, const struct daemon_facts *f
     if (job == JOB_NONE)
         return;
     record_enliven(record, facts, job, &texts->placement);
-    if (job_seated(&facts->engine->state.jobs[job]) || record->words.private)
+    if (job_holds_seats(&facts->engine->state.jobs[job]) || record->words.private)
         return;
     struct why_scene scene = { .engine = facts->engine,
                                .conditions = facts->conditions,

@@ -327,7 +327,7 @@ static int reattach_job(struct scheduler *scheduler, job_id id, struct error *er
     struct lease lease = engine_lease(&scheduler->engine, id, job->state == JOB_PLACED,
                                       &scheduler->pass);
     const struct executor *executor = scheduler->executor;
-    if (job_seated(job))
+    if (job_holds_seats(job))
         follow_progress(scheduler, job->id);
     int r =
         executor->reattach(scheduler->executor_self, &lease, stopping, left_ns, err);
@@ -484,7 +484,7 @@ static void complete_event(struct scheduler *scheduler, struct event *event)
         event->kind = EVENT_LOST;
         event->steps = job->steps;
         event->steps_reached = job->steps;
-    } else if (event->kind == EVENT_LOST && job_seated(job)) {
+    } else if (event->kind == EVENT_LOST && job_holds_seats(job)) {
         bool soon = event->at_ns - job->since_ns < LOST_SOON_NS;
         known->losses = soon ? known->losses + 1 : 0;
         if (known->requeue && known->losses <= LOST_MAX)

@@ -105,7 +105,7 @@ static void count_job(struct look *look, job_id id)
     uint32_t group = trends_group(&watch->trends, group_key(watch, id, job), &is_new);
     if (is_new)
         name_group(watch, store_reader(look->facts.store), group, job);
-    if (job_seated(job)) {
+    if (job_holds_seats(job)) {
         look->sample->running++;
         look->sample->got[group] += (float)job->gpus_now;
         look->wanted[group] += job->gpus_now;

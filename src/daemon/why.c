@@ -263,9 +263,9 @@ static void explain_placed(struct why *why, const struct why_scene *scene, job_i
     buf_init(&text, WORDS_MAX);
     uint32_t count = 0;
     uint64_t last = 0;
-    for (uint32_t p = job->promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor) {
-        uint64_t victim = state->jobs[state->promises[p].victim].id;
+    for (uint32_t p = job->pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor) {
+        uint64_t victim = state->jobs[state->pending_shares[p].victim].id;
         if (victim != last && count++ < NAMED_MAX)
             buf_print(&text, "%s%" PRIu64, count > 1 ? ", " : "", victim);
         last = victim;
@@ -424,7 +424,7 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
         *ret_token = held_token(scene, job->id);
         brief_condition(scene, job->id, text, size);
     } else if (job->state == JOB_PLACED) {
-        bool waits = job->promised_by != UINT32_MAX;
+        bool waits = job->pending_from != UINT32_MAX;
         *ret_token = waits ? "victim_leaving" : "starting";
         snprintf(text, size, waits ? "others are leaving" : "is being started");
     } else if (job->state == JOB_WAITING) {

@@ -34,7 +34,7 @@ static bool works_in_rounds(const struct policy *policy)
 
 static void revoke(struct plan *plan, const struct state *state, job_id gone)
 {
-    if (gone != JOB_NONE && job_can_leave(&state->jobs[gone]))
+    if (gone != JOB_NONE && job_can_be_stopped(&state->jobs[gone]))
         plan_revoke(plan, gone, RULE_CANCEL, JOB_NONE);
 }
 
@@ -206,7 +206,7 @@ static bool try_without_runner(const struct search *s)
     uint32_t tried = 0;
     uint32_t asked = 0;
     for (job_id id = 0; id < state->job_count && tried < LEAVERS_MAX; id++) {
-        if (!job_can_leave(&state->jobs[id]))
+        if (!job_can_be_stopped(&state->jobs[id]))
             continue;
         tried++;
         if (!change_fits(s->scene, s->id, self_of(s), id))

@@ -237,10 +237,10 @@ static bool can_resize(const struct engine *engine, const struct change *revoke)
     const struct change *grant = plan_change(plan, course->grant - 1);
     if (grant->beside != JOB_NONE || grant->shared)
         return false;
-    const struct promise_part *promises = plan_promises(plan, grant);
-    for (uint32_t p = 0; p < grant->promise_count; p++)
-        if (promises[p].victim != grant->job &&
-            engine->courses[promises[p].victim].goes_on)
+    const struct pending_part *pending_shares = plan_pending(plan, grant);
+    for (uint32_t p = 0; p < grant->pending_count; p++)
+        if (pending_shares[p].victim != grant->job &&
+            engine->courses[pending_shares[p].victim].goes_on)
             return false;
     return true;
 }
@@ -253,7 +253,7 @@ static void order_recall(struct engine *engine, const struct change *change)
                            .rule = change->rule,
                            .grace_ns = engine->state.jobs[change->job].grace_ns,
                            .wait_saved_ns = change->wait_saved_ns,
-                           .for_whom = change->for_whom };
+                           .beneficiary = change->beneficiary };
     take_note(engine, &event);
 }
 
@@ -265,8 +265,8 @@ static void order_seats(struct engine *engine, const struct change *change,
                            .job = change->job,
                            .seats = plan_seats(engine->plan, change),
                            .seat_count = change->seat_count,
-                           .promises = plan_promises(engine->plan, change),
-                           .promise_count = change->promise_count,
+                           .pending_shares = plan_pending(engine->plan, change),
+                           .pending_count = change->pending_count,
                            .steps_max = change->steps_max,
                            .beside = change->beside,
                            .spread = change->spread };
@@ -284,14 +284,14 @@ static void order_drop(struct engine *engine, const struct change *change)
 /* Its owner wants it gone: whoever runs is told to leave at once. */
 static void order_leave(struct engine *engine, job_id job)
 {
-    if (!job_can_leave(&engine->state.jobs[job]))
+    if (!job_can_be_stopped(&engine->state.jobs[job]))
         return; /* it waited and is gone, or leaves already, or has not come yet */
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,
                            .job = job,
                            .rule = RULE_CANCEL,
                            .wait_saved_ns = -1,
-                           .for_whom = JOB_NONE };
+                           .beneficiary = JOB_NONE };
     take_note(engine, &event);
 }
 
@@ -335,16 +335,16 @@ static int commit(struct engine *engine, struct error *err)
 static uint32_t list_victims(const struct state *state, job_id id, struct arena *arena,
                              job_id **ret_after)
 {
-    uint32_t promises = 0, count = 0;
-    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor)
-        promises++;
-    job_id *after = arena_array(arena, job_id, promises + 1);
-    uint32_t at = promises; /* the newest promise is the first of its list */
-    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor)
-        after[--at] = state->promises[p].victim;
-    for (uint32_t i = 0; i < promises; i++) {
+    uint32_t pending_shares = 0, count = 0;
+    for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor)
+        pending_shares++;
+    job_id *after = arena_array(arena, job_id, pending_shares + 1);
+    uint32_t at = pending_shares; /* the newest promise is the first of its list */
+    for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor)
+        after[--at] = state->pending_shares[p].victim;
+    for (uint32_t i = 0; i < pending_shares; i++) {
         bool known = false;
         for (uint32_t k = 0; k < count; k++)
             known = known || after[k] == after[i];

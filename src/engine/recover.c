@@ -86,7 +86,8 @@ static job_id submit(struct recovery *rec, const struct kept_job *kept)
 static job_id seated(const struct recovery *rec, uint64_t id)
 {
     job_id slot = id ? state_find(rec->state, id) : JOB_NONE;
-    return slot != JOB_NONE && job_seated(&rec->state->jobs[slot]) ? slot : JOB_NONE;
+    return slot != JOB_NONE && job_holds_seats(&rec->state->jobs[slot]) ? slot
+                                                                        : JOB_NONE;
 }
 
 static const struct kept_job *kept_find(const struct recovery *rec, uint64_t id)
@@ -147,8 +148,8 @@ static bool there_is_room(const struct recovery *rec, const struct event *event)
         gpus &= ~books_vacated(rec->state, event, seat->node);
         uint64_t cpu_milli = room.cpu_milli;
         uint64_t mem_mib = room.mem_mib;
-        for (uint32_t p = 0; p < event->promise_count; p++) {
-            const struct room_part *part = &event->promises[p].part;
+        for (uint32_t p = 0; p < event->pending_count; p++) {
+            const struct room_part *part = &event->pending_shares[p].part;
             if (part->node != seat->node)
                 continue;
             cpu_milli += part->cpu_milli;
@@ -190,7 +191,7 @@ static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
                                .job = id,
                                .rule = kept->job.leaving ? RULE_CANCEL : RULE_ORDER,
                                .wait_saved_ns = -1,
-                               .for_whom = JOB_NONE });
+                               .beneficiary = JOB_NONE });
     return true;
 }
 
@@ -214,15 +215,16 @@ static bool is_open(const struct recovery *rec, job_id victim,
 }
 
 /* The seats it was promised are promised again. */
-static bool promise(struct recovery *rec, job_id id, const struct kept_job *kept)
+static bool pending_share(struct recovery *rec, job_id id, const struct kept_job *kept)
 {
-    struct promise_part *promises =
-        arena_array(&rec->arena, struct promise_part, kept->promise_count + 1);
+    struct pending_part *pending_shares =
+        arena_array(&rec->arena, struct pending_part, kept->pending_count + 1);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < kept->promise_count; i++) {
-        job_id victim = seated(rec, kept->promises[i].victim);
-        if (victim != JOB_NONE && is_open(rec, victim, &kept->promises[i].part))
-            promises[count++] = (struct promise_part){ victim, kept->promises[i].part };
+    for (uint32_t i = 0; i < kept->pending_count; i++) {
+        job_id victim = seated(rec, kept->pending_shares[i].victim);
+        if (victim != JOB_NONE && is_open(rec, victim, &kept->pending_shares[i].part))
+            pending_shares[count++] =
+                (struct pending_part){ victim, kept->pending_shares[i].part };
     }
     bool runs = job_runs(&rec->state->jobs[id]);
     struct event event = { .at_ns = kept->job.since_ns,
@@ -230,8 +232,8 @@ static bool promise(struct recovery *rec, job_id id, const struct kept_job *kept
                            .job = id,
                            .seats = kept->next,
                            .seat_count = kept->next_count,
-                           .promises = promises,
-                           .promise_count = count,
+                           .pending_shares = pending_shares,
+                           .pending_count = count,
                            .steps_max = kept->job.steps_max,
                            .beside = beside_next(rec, kept),
                            .spread = kept->job.spread_now };
@@ -297,7 +299,7 @@ static void bring_back(struct recovery *rec)
         for (uint32_t i = 0; i < rec->count; i++)
             if (rec->slots[i] != JOB_NONE && rec->jobs[i].next_count > 0 &&
                 joins_seated(rec, &rec->jobs[i]) == staying)
-                promise(rec, rec->slots[i], &rec->jobs[i]);
+                pending_share(rec, rec->slots[i], &rec->jobs[i]);
     for (uint32_t i = 0; i < rec->count; i++) {
         if (rec->slots[i] == JOB_NONE)
             continue;
@@ -320,7 +322,7 @@ static int bring_ledger(struct recovery *rec, struct error *err)
         if (victim == JOB_NONE)
             continue;
         if (entry.newcomer && entry.started_ns < 0 && entry.with > 0)
-            entry.for_whom = state_find(rec->state, entry.newcomer);
+            entry.beneficiary = state_find(rec->state, entry.newcomer);
         ledger_restore_entry(rec->setup->ledger, &rec->state->view, victim, &entry);
     }
     db_finish(query);

@@ -116,9 +116,9 @@ static void tell(const struct ledger *ledger, const struct ledger_entry *entry)
 static void unlink_of_newcomer(struct ledger *ledger, uint32_t at)
 {
     const struct ledger_entry *entry = &ledger->entries[at];
-    if (entry->for_whom == JOB_NONE || entry->started_ns >= 0)
+    if (entry->beneficiary == JOB_NONE || entry->started_ns >= 0)
         return;
-    uint32_t *link = &ledger->jobs[entry->for_whom].awaits;
+    uint32_t *link = &ledger->jobs[entry->beneficiary].awaits;
     while (*link != NONE && *link != at)
         link = &ledger->entries[*link].next_of_newcomer;
     if (*link == at)
@@ -240,9 +240,9 @@ static void append(struct ledger *ledger, struct ledger_job *job, uint32_t at)
     job->open_count++;
     entry->next_of_victim = NONE;
     entry->next_of_newcomer = NONE;
-    if (entry->for_whom != JOB_NONE && entry->started_ns < 0) {
-        entry->next_of_newcomer = ledger->jobs[entry->for_whom].awaits;
-        ledger->jobs[entry->for_whom].awaits = at;
+    if (entry->beneficiary != JOB_NONE && entry->started_ns < 0) {
+        entry->next_of_newcomer = ledger->jobs[entry->beneficiary].awaits;
+        ledger->jobs[entry->beneficiary].awaits = at;
     }
 }
 
@@ -262,12 +262,13 @@ static void recalled(struct ledger *ledger, const struct view *view,
 
     uint32_t at = entry_new(ledger);
     struct ledger_entry *entry = &ledger->entries[at];
-    bool for_somebody = event->for_whom != JOB_NONE && event->for_whom != event->job;
+    bool for_somebody =
+        event->beneficiary != JOB_NONE && event->beneficiary != event->job;
     *entry = (struct ledger_entry){
         .at_ns = event->at_ns,
         .victim = victim->id,
         .number = victim->preemptions,
-        .newcomer = for_somebody ? view->jobs[event->for_whom].id : 0,
+        .newcomer = for_somebody ? view->jobs[event->beneficiary].id : 0,
         .rule = event->rule,
         .gpus = victim->gpus_now,
         .predicted_cost_ns = expected_cost_ns(victim, was_loading),
@@ -276,7 +277,7 @@ static void recalled(struct ledger *ledger, const struct view *view,
         .rate_per_s = job->rate_per_s,
         .started_ns = -1,
         .with = 1,
-        .for_whom = for_somebody ? event->for_whom : JOB_NONE,
+        .beneficiary = for_somebody ? event->beneficiary : JOB_NONE,
     };
     append(ledger, job, at);
     tell(ledger, entry);
@@ -320,7 +321,7 @@ static void gave_up(struct ledger *ledger, job_id id)
     while (at != NONE) {
         struct ledger_entry *entry = &ledger->entries[at];
         at = entry->next_of_newcomer;
-        entry->for_whom = JOB_NONE;
+        entry->beneficiary = JOB_NONE;
         entry->with = 0;
         tell(ledger, entry);
     }
@@ -363,7 +364,8 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         break;
     case EVENT_LOST:
         gave_up(ledger, event->job);
-        if (ledger->jobs[event->job].seated && !job_seated(&view->jobs[event->job])) {
+        if (ledger->jobs[event->job].seated &&
+            !job_holds_seats(&view->jobs[event->job])) {
             left(ledger, view, event);
             end_due(ledger, &ledger->jobs[event->job]); /* because of the fault */
         } /* else it had not come yet: its loading is still due to who sent it away */
@@ -401,7 +403,7 @@ void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id i
         .awaits = NONE,
         .loads = NONE,
         .gpus = job->gpus_now,
-        .seated = job_seated(job),
+        .seated = job_holds_seats(job),
         .loading = job->state == JOB_LOADING && job->next.count == 0,
         .since_ns = job->state == JOB_STOPPING ? job->recalled_ns : job->since_ns,
         .rate_per_s = job->rate_per_s,

@@ -42,7 +42,7 @@ struct ledger_entry {
     int64_t started_ns;                 /* the newcomer; -1: not yet */
     uint32_t with;                      /* how many left for it; 0: it gave up */
     bool due;                           /* its victim's next loading belongs to it */
-    job_id for_whom;                    /* slot of the newcomer      */
+    job_id beneficiary;                 /* slot of the newcomer      */
     uint32_t next_of_victim;
     uint32_t next_of_newcomer;
 };
@@ -78,7 +78,7 @@ void ledger_event(void *self, const struct view *view, const struct event *event
 
 /*
  * After a restart: what is known of a live job, then its entries that were open, oldest
- * first; 'for_whom' is the newcomer's slot while it has not started, else JOB_NONE.
+ * first; 'beneficiary' is the newcomer's slot while it has not started, else JOB_NONE.
  */
 void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id job);
 void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id victim,

@@ -332,7 +332,7 @@ void metrics_event(void *self, const struct view *view, const struct event *even
         break;
     case EVENT_STOPPED:
     case EVENT_LOST:
-        if (job_seated(&view->jobs[event->job]))
+        if (job_holds_seats(&view->jobs[event->job]))
             break; /* only where it was to go is lost */
         if (metrics->open[event->job].seated)
             metrics->waiting++;

@@ -159,49 +159,50 @@ static void touch(struct state *state, job_id id)
 
 /* --- promises ------------------------------------------------------------------ */
 
-static void promise_add(struct state *state, job_id victim, job_id successor,
+static void add_pending(struct state *state, job_id victim, job_id successor,
                         const struct room_part *part)
 {
-    uint32_t p = state->promise_free;
+    uint32_t p = state->pending_free;
     if (p != NONE)
-        state->promise_free = state->promises[p].next_of_victim;
+        state->pending_free = state->pending_shares[p].next_of_victim;
     else
-        p = state->promise_used++;
-    assert(p < state->promise_max);
-    state->promises[p] =
-        (struct promise){ .victim = victim,
-                          .successor = successor,
-                          .part = *part,
-                          .next_of_victim = state->jobs[victim].promised_to,
-                          .next_of_successor = state->jobs[successor].promised_by };
-    state->jobs[victim].promised_to = p;
-    state->jobs[successor].promised_by = p;
+        p = state->pending_used++;
+    assert(p < state->pending_max);
+    state->pending_shares[p] =
+        (struct pending_share){ .victim = victim,
+                                .successor = successor,
+                                .part = *part,
+                                .next_of_victim = state->jobs[victim].pending_to,
+                                .next_of_successor =
+                                    state->jobs[successor].pending_from };
+    state->jobs[victim].pending_to = p;
+    state->jobs[successor].pending_from = p;
 }
 
 static void unlink_of_victim(struct state *state, uint32_t p)
 {
-    uint32_t *link = &state->jobs[state->promises[p].victim].promised_to;
+    uint32_t *link = &state->jobs[state->pending_shares[p].victim].pending_to;
     while (*link != p)
-        link = &state->promises[*link].next_of_victim;
-    *link = state->promises[p].next_of_victim;
+        link = &state->pending_shares[*link].next_of_victim;
+    *link = state->pending_shares[p].next_of_victim;
 }
 
 static void unlink_of_successor(struct state *state, uint32_t p)
 {
-    uint32_t *link = &state->jobs[state->promises[p].successor].promised_by;
+    uint32_t *link = &state->jobs[state->pending_shares[p].successor].pending_from;
     while (*link != p)
-        link = &state->promises[*link].next_of_successor;
-    *link = state->promises[p].next_of_successor;
+        link = &state->pending_shares[*link].next_of_successor;
+    *link = state->pending_shares[p].next_of_successor;
 }
 
-static void promise_drop(struct state *state, uint32_t p)
+static void drop_pending(struct state *state, uint32_t p)
 {
-    touch(state, state->promises[p].victim);
-    touch(state, state->promises[p].successor);
+    touch(state, state->pending_shares[p].victim);
+    touch(state, state->pending_shares[p].successor);
     unlink_of_victim(state, p);
     unlink_of_successor(state, p);
-    state->promises[p].next_of_victim = state->promise_free;
-    state->promise_free = p;
+    state->pending_shares[p].next_of_victim = state->pending_free;
+    state->pending_free = p;
 }
 
 /* --- who shares with whom --------------------------------------------------------- */
@@ -278,14 +279,14 @@ void books_vacate(struct state *state, job_id id)
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &state->seats[job->seats.first + i];
         struct room_part part = part_of(seat);
-        for (uint32_t p = job->promised_to; p != NONE;
-             p = state->promises[p].next_of_victim)
-            if (state->promises[p].part.node == part.node)
-                part_less(&part, &state->promises[p].part);
+        for (uint32_t p = job->pending_to; p != NONE;
+             p = state->pending_shares[p].next_of_victim)
+            if (state->pending_shares[p].part.node == part.node)
+                part_less(&part, &state->pending_shares[p].part);
         give(state, seat, &part);
     }
-    while (job->promised_to != NONE)
-        promise_drop(state, job->promised_to);
+    while (job->pending_to != NONE)
+        drop_pending(state, job->pending_to);
     row_free(state, &job->seats);
     leave_partner(state, id);
 }
@@ -297,14 +298,14 @@ void books_decline(struct state *state, job_id id)
     for (uint32_t i = 0; i < job->next.count; i++) {
         const struct seat *seat = &state->seats[job->next.first + i];
         struct room_part part = part_of(seat);
-        for (uint32_t p = job->promised_by; p != NONE;
-             p = state->promises[p].next_of_successor)
-            if (state->promises[p].part.node == part.node)
-                part_less(&part, &state->promises[p].part);
+        for (uint32_t p = job->pending_from; p != NONE;
+             p = state->pending_shares[p].next_of_successor)
+            if (state->pending_shares[p].part.node == part.node)
+                part_less(&part, &state->pending_shares[p].part);
         give(state, seat, &part);
     }
-    while (job->promised_by != NONE)
-        promise_drop(state, job->promised_by);
+    while (job->pending_from != NONE)
+        drop_pending(state, job->pending_from);
     decline_partner(state, id);
     row_free(state, &job->next);
 }
@@ -313,11 +314,11 @@ uint64_t books_vacated(const struct state *state, const struct event *event,
                        node_id node)
 {
     uint64_t gpus = 0;
-    for (uint32_t p = 0; p < event->promise_count; p++) {
-        const struct promise_part *promise = &event->promises[p];
-        if (promise->part.node == node)
-            gpus |= promise->part.gpus;
-        const struct seat_row *row = &state->jobs[promise->victim].seats;
+    for (uint32_t p = 0; p < event->pending_count; p++) {
+        const struct pending_part *pending_share = &event->pending_shares[p];
+        if (pending_share->part.node == node)
+            gpus |= pending_share->part.gpus;
+        const struct seat_row *row = &state->jobs[pending_share->victim].seats;
         for (uint32_t i = 0; i < row->count; i++)
             if (state->seats[row->first + i].node == node)
                 gpus |= state->seats[row->first + i].gpus;
@@ -334,17 +335,17 @@ void books_reserve(struct state *state, const struct event *event)
         struct room_part part = part_of(&event->seats[i]);
         if (event->beside != JOB_NONE)
             part.gpus = 0; /* they are the other's as well */
-        for (uint32_t p = 0; p < event->promise_count; p++)
-            if (event->promises[p].part.node == part.node)
-                part_less(&part, &event->promises[p].part);
+        for (uint32_t p = 0; p < event->pending_count; p++)
+            if (event->pending_shares[p].part.node == part.node)
+                part_less(&part, &event->pending_shares[p].part);
         if (part.gpus & ~state->free.rooms[part.node].gpus)
             part.gpus &= ~books_vacated(state, event, part.node);
         take(state, &event->seats[i], &part);
     }
-    for (uint32_t p = 0; p < event->promise_count; p++) {
-        assert(job_seated(&state->jobs[event->promises[p].victim]));
-        promise_add(state, event->promises[p].victim, event->job,
-                    &event->promises[p].part);
+    for (uint32_t p = 0; p < event->pending_count; p++) {
+        assert(job_holds_seats(&state->jobs[event->pending_shares[p].victim]));
+        add_pending(state, event->pending_shares[p].victim, event->job,
+                    &event->pending_shares[p].part);
     }
     job->next = row_new(state, event->seats, event->seat_count);
     if (event->beside != JOB_NONE) {

@@ -91,7 +91,7 @@ bool event_makes_running(const struct event *event, const struct view *view)
     case EVENT_STARTED:
     case EVENT_RESIZED:
     case EVENT_ADOPTED:
-        return job_may_leave(&view->jobs[event->job]);
+        return job_is_preemptible(&view->jobs[event->job]);
     default:
         return false;
     }

@@ -34,7 +34,7 @@ enum event_kind {
 
     /* from the engine: orders */
     EVENT_PLACED,   /* 'seats' are its own as soon as the promises are kept  */
-    EVENT_RECALLED, /* told to leave, by 'rule' for 'for_whom'               */
+    EVENT_RECALLED, /* told to leave, by 'rule' for 'beneficiary'               */
     EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
     EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
@@ -61,7 +61,7 @@ enum rule {
 };
 
 /* Room on one of a leaving job's nodes that goes to another job. */
-struct promise_part {
+struct pending_part {
     job_id victim;
     struct room_part {
         node_id node;
@@ -100,9 +100,9 @@ struct event {
         };
         struct { /* PLACED, RESIZING, RENEWED */
             const struct seat *seats;
-            const struct promise_part *promises;
+            const struct pending_part *pending_shares;
             uint32_t seat_count;
-            uint32_t promise_count;
+            uint32_t pending_count;
             uint64_t steps_max;
             job_id beside;
             bool spread;
@@ -116,8 +116,9 @@ struct event {
         };
         struct { /* RECALLED */
             int64_t grace_ns;
-            int64_t wait_saved_ns; /* expected, for 'for_whom'; -1: nothing was said */
-            job_id for_whom;
+            int64_t
+                wait_saved_ns; /* expected, for 'beneficiary'; -1: nothing was said */
+            job_id beneficiary;
         };
         struct { /* NODE_DOWN, NODE_UP, FOREIGN */
             node_id node;

@@ -24,12 +24,12 @@ struct event_record event_record_make(uint64_t seq, const struct view *view,
         const struct job *job = &view->jobs[event->job];
         record.job = job->id;
         record.class = job->class;
-        record.is_seated = job_seated(job);
+        record.is_seated = job_holds_seats(job);
         record.is_placed = job->next.count > 0;
         record.event.attempt = job->attempt;
     }
-    if (event->kind == EVENT_RECALLED && event->for_whom != JOB_NONE)
-        record.beneficiary = view->jobs[event->for_whom].id;
+    if (event->kind == EVENT_RECALLED && event->beneficiary != JOB_NONE)
+        record.beneficiary = view->jobs[event->beneficiary].id;
     return record;
 }
 
@@ -60,14 +60,14 @@ static void write_placement(struct buf *buf, const struct view *view,
                             const struct event *event)
 {
     event_record_write_seats(buf, event->seats, event->seat_count);
-    if (event->promise_count > 0) {
+    if (event->pending_count > 0) {
         json_write_open(buf, "after", '[');
-        for (uint32_t i = 0; i < event->promise_count; i++) {
-            const struct promise_part *promise = &event->promises[i];
+        for (uint32_t i = 0; i < event->pending_count; i++) {
+            const struct pending_part *pending_share = &event->pending_shares[i];
             json_write_open(buf, NULL, '{');
-            json_write_count(buf, "job", (int64_t)view->jobs[promise->victim].id);
-            write_part(buf, promise->part.node, promise->part.gpus,
-                       promise->part.cpu_milli, promise->part.mem_mib);
+            json_write_count(buf, "job", (int64_t)view->jobs[pending_share->victim].id);
+            write_part(buf, pending_share->part.node, pending_share->part.gpus,
+                       pending_share->part.cpu_milli, pending_share->part.mem_mib);
             json_write_close(buf, '}');
         }
         json_write_close(buf, ']');
@@ -96,8 +96,8 @@ static void write_preemption(struct buf *buf, const struct view *view,
 {
     json_write_text(buf, "rule", rule_name(event->rule));
     json_write_exact(buf, "grace_s", (double)event->grace_ns * 1e-9);
-    if (event->for_whom != JOB_NONE)
-        json_write_count(buf, "for", (int64_t)view->jobs[event->for_whom].id);
+    if (event->beneficiary != JOB_NONE)
+        json_write_count(buf, "for", (int64_t)view->jobs[event->beneficiary].id);
     if (event->wait_saved_ns >= 0)
         json_write_exact(buf, "wait_saved_s", (double)event->wait_saved_ns * 1e-9);
 }
@@ -233,7 +233,7 @@ static int read_details(const struct json *line, struct arena *arena,
         return read_seats(json_get(line, "seats"), arena, event);
     case EVENT_RECALLED:
         record->beneficiary = (uint64_t)json_count_at(line, "for");
-        event->for_whom = JOB_NONE;
+        event->beneficiary = JOB_NONE;
         rule_find(json_text_at(line, "rule"), &event->rule);
         return 0;
     case EVENT_STARTED:

@@ -135,11 +135,11 @@ struct job {
     struct seat_row next;  /* promised, while it leaves or before it starts  */
     uint32_t gpus_now;     /* size of 'seats', or of 'next' while PLACED     */
     uint32_t type_now;
-    job_id partner;       /* shares its accelerators, or JOB_NONE           */
-    job_id coming;        /* will share them when its partner has left      */
-    job_id next_partner;  /* will share those it moves to                   */
-    uint32_t promised_by; /* first promise others made to this job          */
-    uint32_t promised_to; /* first promise this job makes by leaving        */
+    job_id partner;        /* shares its accelerators, or JOB_NONE           */
+    job_id coming;         /* will share them when its partner has left      */
+    job_id next_partner;   /* will share those it moves to                   */
+    uint32_t pending_from; /* first promise others made to this job          */
+    uint32_t pending_to;   /* first promise this job makes by leaving        */
 
     /* work */
     double steps_total; /* 0: unknown                                     */
@@ -187,7 +187,7 @@ static inline bool job_is_elastic(const struct job *job)
 }
 
 /* In its seats: they are taken, whether it makes steps or not. */
-static inline bool job_seated(const struct job *job)
+static inline bool job_holds_seats(const struct job *job)
 {
     return job->state >= JOB_LOADING;
 }
@@ -199,15 +199,15 @@ static inline bool job_runs(const struct job *job)
 }
 
 /* What can be told to leave: one that runs and is not about to go on elsewhere. */
-static inline bool job_can_leave(const struct job *job)
+static inline bool job_can_be_stopped(const struct job *job)
 {
     return job_runs(job) && job->next.count == 0;
 }
 
 /* What a policy may tell so. */
-static inline bool job_may_leave(const struct job *job)
+static inline bool job_is_preemptible(const struct job *job)
 {
-    return job_can_leave(job) && !job->stays;
+    return job_can_be_stopped(job) && !job->stays;
 }
 
 /* Steps done by 'now_ns'. */
@@ -223,7 +223,7 @@ static inline double job_steps(const struct job *job, int64_t now_ns)
 static inline int64_t job_served_ns(const struct job *job, int64_t now_ns)
 {
     int64_t served_ns = job->served_ns;
-    if (job_seated(job))
+    if (job_holds_seats(job))
         served_ns += (now_ns - job->since_ns) * job->gpus_now;
     return served_ns;
 }

@@ -42,7 +42,7 @@ struct plan *plan_new(struct state *state, struct arena *run)
     plan->changes = arena_array(run, struct change, plan->change_max);
     plan->steps = arena_array(run, struct step, 2 * (size_t)plan->change_max);
     plan->seats = arena_array(run, struct seat, plan->seat_max);
-    plan->promises = arena_array(run, struct promise_part, plan->seat_max);
+    plan->pending_shares = arena_array(run, struct pending_part, plan->seat_max);
     plan->vacancies = arena_array(run, struct vacancy, plan->seat_max);
     plan->of_job = arena_array(run, uint32_t, state->job_max);
     plan->revoked = arena_array(run, bool, state->job_max);
@@ -186,11 +186,11 @@ struct change *plan_change_add(struct plan *plan, enum change_kind kind, job_id 
     struct change *change = &plan->changes[plan->change_count++];
     *change = (struct change){ .kind = kind,
                                .job = job,
-                               .for_whom = JOB_NONE,
+                               .beneficiary = JOB_NONE,
                                .beside = JOB_NONE,
                                .wait_saved_ns = -1,
                                .seat_first = plan->seat_count,
-                               .promise_first = plan->promise_count };
+                               .pending_first = plan->pending_count };
     return change;
 }
 
@@ -244,12 +244,12 @@ void plan_vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool ta
     }
 }
 
-void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
+void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id beneficiary)
 {
     /* To see what room it would leave is one thing, to send it away another. */
     bool what_if = rule == RULE_CANCEL || rule == RULE_NONE;
-    bool may =
-        what_if ? job_can_leave(&plan->jobs[job]) : job_may_leave(&plan->jobs[job]);
+    bool may = what_if ? job_can_be_stopped(&plan->jobs[job])
+                       : job_is_preemptible(&plan->jobs[job]);
     if (!may || plan_changes(plan, job)) {
         if (plan->wrong == JOB_NONE)
             plan->wrong = job;
@@ -257,7 +257,7 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom)
     }
     struct change *change = plan_change_add(plan, CHANGE_REVOKE, job);
     change->rule = rule;
-    change->for_whom = for_whom;
+    change->beneficiary = beneficiary;
     plan_step_add(plan, STEP_REVOKE, plan->change_count - 1);
     open_vacancies(plan, job);
 }
@@ -285,26 +285,27 @@ void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
 
 static void undo_grant(struct plan *plan, const struct change *change)
 {
-    const struct promise_part *promises = plan_promises(plan, change);
+    const struct pending_part *pending_shares = plan_pending(plan, change);
     for (uint32_t i = change->seat_count; i-- > 0;) {
         const struct seat *seat = &plan->seats[change->seat_first + i];
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
                                   seat->gpus };
         if (change->beside != JOB_NONE)
             part.gpus = 0;
-        for (uint32_t p = change->promise_count; p-- > 0;) {
-            if (promises[p].part.node != seat->node)
+        for (uint32_t p = change->pending_count; p-- > 0;) {
+            if (pending_shares[p].part.node != seat->node)
                 continue;
-            part.gpus &= ~promises[p].part.gpus;
-            part.cpu_milli -= promises[p].part.cpu_milli;
-            part.mem_mib -= promises[p].part.mem_mib;
-            if (!promises[p].part.gpus && !promises[p].part.cpu_milli &&
-                !promises[p].part.mem_mib)
+            part.gpus &= ~pending_shares[p].part.gpus;
+            part.cpu_milli -= pending_shares[p].part.cpu_milli;
+            part.mem_mib -= pending_shares[p].part.mem_mib;
+            if (!pending_shares[p].part.gpus && !pending_shares[p].part.cpu_milli &&
+                !pending_shares[p].part.mem_mib)
                 continue;
             uint32_t v = plan->of_node[seat->node];
-            while (plan->vacancies[v].victim != promises[p].victim)
+            while (plan->vacancies[v].victim != pending_shares[p].victim)
                 v = plan->vacancies[v].next;
-            plan_vacancy_change(plan, &plan->vacancies[v], &promises[p].part, false);
+            plan_vacancy_change(plan, &plan->vacancies[v], &pending_shares[p].part,
+                                false);
         }
         plan_free_change(plan, &part, false);
     }
@@ -352,7 +353,7 @@ void plan_undo(struct plan *plan, size_t mark)
         if (change->beside != JOB_NONE && plan->of_job[change->beside])
             plan->changes[plan->of_job[change->beside] - 1].shared = false;
         plan->seat_count = change->seat_first;
-        plan->promise_count = change->promise_first;
+        plan->pending_count = change->pending_first;
         plan->change_count = step->change;
     }
 }
@@ -418,7 +419,7 @@ int plan_check(const struct plan *plan, struct error *err)
 void plan_begin(struct plan *plan)
 {
     assert(plan->step_count == 0);
-    plan->change_count = plan->seat_count = plan->promise_count = 0;
+    plan->change_count = plan->seat_count = plan->pending_count = 0;
     assert(plan->vacancy_count == 0);
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
@@ -452,10 +453,10 @@ const struct seat *plan_seats(const struct plan *plan, const struct change *chan
     return &plan->seats[change->seat_first];
 }
 
-const struct promise_part *plan_promises(const struct plan *plan,
-                                         const struct change *change)
+const struct pending_part *plan_pending(const struct plan *plan,
+                                        const struct change *change)
 {
-    return &plan->promises[change->promise_first];
+    return &plan->pending_shares[change->pending_first];
 }
 
 int64_t plan_next_wake(const struct plan *plan)

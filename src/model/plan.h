@@ -56,7 +56,7 @@ bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
  * It must run, not be about to change its size, and not be changed by this plan yet; a
  * plan that revokes another is thrown away.
  */
-void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id for_whom);
+void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id beneficiary);
 
 /*
  * Give up on a job that waits: it is over, and counts as failed.  A plan that drops
@@ -109,14 +109,14 @@ struct change {
     enum change_kind kind;
     enum rule rule;
     job_id job;
-    job_id for_whom;
+    job_id beneficiary;
     job_id beside;
     bool spread;
     bool together;
     bool shared; /* somebody is granted these seats beside it */
     bool undone; /* a revocation that a later grant took back */
     uint32_t seat_first, seat_count;
-    uint32_t promise_first, promise_count;
+    uint32_t pending_first, pending_count;
     uint64_t steps_max;
     int64_t wait_saved_ns; /* expected of a revocation; -1: nothing was said */
 };
@@ -133,6 +133,6 @@ void plan_end(struct plan *plan);
 const struct change *plan_change(const struct plan *plan, size_t index);
 size_t plan_change_count(const struct plan *plan);
 const struct seat *plan_seats(const struct plan *plan, const struct change *change);
-const struct promise_part *plan_promises(const struct plan *plan,
-                                         const struct change *change);
+const struct pending_part *plan_pending(const struct plan *plan,
+                                        const struct change *change);
 int64_t plan_next_wake(const struct plan *plan); /* INT64_MAX: none */

@@ -28,11 +28,12 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void promise(struct plan *plan, job_id victim, const struct room_part *part)
+static void pending_share(struct plan *plan, job_id victim,
+                          const struct room_part *part)
 {
-    assert(plan->promise_count < plan->seat_max);
-    plan->promises[plan->promise_count++] =
-        (struct promise_part){ .victim = victim, .part = *part };
+    assert(plan->pending_count < plan->seat_max);
+    plan->pending_shares[plan->pending_count++] =
+        (struct pending_part){ .victim = victim, .part = *part };
 }
 
 /* Take what 'seat' needs from a vacancy, as far as it goes; returns the GPUs taken. */
@@ -49,7 +50,7 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
     if (!part.gpus && !part.cpu_milli && !part.mem_mib)
         return 0;
     plan_vacancy_change(plan, vacancy, &part, true);
-    promise(plan, vacancy->victim, &part);
+    pending_share(plan, vacancy->victim, &part);
     seat->gpus |= part.gpus;
     need->cpu_milli -= part.cpu_milli;
     need->mem_mib -= part.mem_mib;
@@ -58,7 +59,7 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
     job_id partner = plan->jobs[vacancy->victim].partner;
     if (part.gpus && partner != JOB_NONE) {
         struct room_part nothing = { .node = seat->node };
-        promise(plan, partner, &nothing);
+        pending_share(plan, partner, &nothing);
     }
     return bits_count(part.gpus);
 }
@@ -125,7 +126,7 @@ static bool grant_found(struct plan *plan, job_id job, const struct place_want *
     change->together = ask->together;
     for (uint32_t i = 0; i < seat_count; i++)
         occupy(plan, &plan->seats[seat_first + i]);
-    change->promise_count = plan->promise_count - change->promise_first;
+    change->pending_count = plan->pending_count - change->pending_first;
     change->spread = !ask->anywhere &&
                      is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
     plan_step_add(plan, STEP_GRANT, plan->change_count - 1);
@@ -147,7 +148,7 @@ bool plan_find_stand(const struct plan *plan, job_id id, struct stand *ret_stand
     }
     *ret_stand =
         (struct stand){ NULL, &plan->state->seats[job->seats.first], job->seats.count };
-    return job_can_leave(job);
+    return job_can_be_stopped(job);
 }
 
 /* Nobody will be beside 'host' where it stays or goes. */
@@ -208,9 +209,9 @@ static void wait_as(struct plan *plan, job_id host, const struct stand *stand)
     struct room_part nothing = { .node = stand->seats[0].node };
     job_id partner = plan->jobs[host].partner;
     if (!stand->granted && partner != JOB_NONE)
-        promise(plan, partner, &nothing);
-    for (uint32_t i = 0; stand->granted && i < stand->granted->promise_count; i++)
-        promise(plan, plan_promises(plan, stand->granted)[i].victim, &nothing);
+        pending_share(plan, partner, &nothing);
+    for (uint32_t i = 0; stand->granted && i < stand->granted->pending_count; i++)
+        pending_share(plan, plan_pending(plan, stand->granted)[i].victim, &nothing);
 }
 
 static bool grant_beside(struct plan *plan, job_id id, const struct place_want *want,
@@ -239,7 +240,7 @@ static bool grant_beside(struct plan *plan, job_id id, const struct place_want *
         occupy_beside(plan, seat);
     }
     wait_as(plan, host, &stand);
-    change->promise_count = plan->promise_count - change->promise_first;
+    change->pending_count = plan->pending_count - change->pending_first;
     plan_step_add(plan, STEP_GRANT, plan->change_count - 1);
     plan->guest[host] = 1 + id;
     if (stand.granted)
@@ -321,7 +322,7 @@ static bool stay(struct plan *plan, job_id job, const struct ask *ask)
 /* It shares with the job it is to be beside, and that one stays. */
 static bool is_beside(const struct plan *plan, job_id id, job_id other)
 {
-    return plan->jobs[id].partner == other && job_can_leave(&plan->jobs[other]) &&
+    return plan->jobs[id].partner == other && job_can_be_stopped(&plan->jobs[other]) &&
            !leaves(plan, other) && !plan->guest[other];
 }
 

@@ -41,8 +41,8 @@ struct plan {
     uint32_t step_count;
     struct seat *seats;
     uint32_t seat_count;
-    struct promise_part *promises;
-    uint32_t promise_count;
+    struct pending_part *pending_shares;
+    uint32_t pending_count;
     struct vacancy *vacancies;
     uint32_t vacancy_count;
     uint32_t seat_max;

@@ -41,9 +41,9 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->seats = arena_array(run, struct seat, state->seat_max);
     for (uint32_t i = 0; i < SEAT_CLASSES; i++)
         state->seat_free[i] = NONE;
-    state->promise_max = state->seat_max;
-    state->promises = arena_array(run, struct promise, state->promise_max);
-    state->promise_free = NONE;
+    state->pending_max = state->seat_max;
+    state->pending_shares = arena_array(run, struct pending_share, state->pending_max);
+    state->pending_free = NONE;
     state->losses = arena_array(run, struct loss_ring, job_max);
     state->loss_free = NONE;
     state->served_ns = arena_array(run, int64_t, (size_t)job_max * cluster->type_count);
@@ -97,7 +97,7 @@ static double expected_rate(const struct state *state, const struct job *job)
     const struct job *partner =
         job->partner != JOB_NONE ? &state->jobs[job->partner] : NULL;
     double rates[2];
-    if (partner && job_seated(partner) && partner->partner == job - state->jobs &&
+    if (partner && job_holds_seats(partner) && partner->partner == job - state->jobs &&
         sharing_rates(state->view.rates, job, partner, job->type_now, job->gpus_now,
                       job->spread_now, rates))
         return rates[0];
@@ -149,7 +149,7 @@ static void submitted(struct state *state, struct event *event)
 {
     job_id id = state->free_slot;
     if (id != NONE)
-        state->free_slot = state->jobs[id].promised_by;
+        state->free_slot = state->jobs[id].pending_from;
     else
         id = state->job_count++;
     assert(id < state->job_max);
@@ -164,7 +164,7 @@ static void submitted(struct state *state, struct event *event)
     job->gpus_now = 0;
     job->type_now = TYPE_NONE;
     job->partner = job->coming = job->next_partner = JOB_NONE;
-    job->promised_by = job->promised_to = NONE;
+    job->pending_from = job->pending_to = NONE;
     job->loss = NAN;
     job->loss_ring = NONE;
     job->submit_ns = job->since_ns = event->at_ns;
@@ -201,7 +201,7 @@ static void forget(struct state *state, job_id id)
     job->set = NULL; /* it may be another's by the time somebody looks */
     map_remove(&state->slots, job->id);
     state->live_count--;
-    job->promised_by = state->free_slot;
+    job->pending_from = state->free_slot;
     state->free_slot = id;
 }
 
@@ -295,7 +295,8 @@ static void placed(struct state *state, job_id id, const struct event *event)
 
 static void recalled(struct job *job, const struct event *event)
 {
-    assert(event->rule == RULE_CANCEL ? job_can_leave(job) : job_may_leave(job));
+    assert(event->rule == RULE_CANCEL ? job_can_be_stopped(job)
+                                      : job_is_preemptible(job));
     anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -327,7 +328,7 @@ static void cancelled(struct state *state, job_id id)
     if (job->state == JOB_WAITING || job->state == JOB_HELD) {
         state->waiting_count -= job->state == JOB_WAITING;
         forget(state, id);
-    } else if (job_seated(job) && job->next.count) {
+    } else if (job_holds_seats(job) && job->next.count) {
         books_decline(state, id); /* it goes nowhere else */
     }
 }
@@ -435,15 +436,15 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_LEASE_DONE:
         return job->state == JOB_RUNNING;
     case EVENT_SENT:
-        return job_seated(job);
+        return job_holds_seats(job);
     case EVENT_RESIZED:
         return job_runs(job) && job->next.count;
     case EVENT_STOPPED:
     case EVENT_FINISHED:
     case EVENT_FAILED:
-        return job_seated(job);
+        return job_holds_seats(job);
     case EVENT_LOST:
-        return job_seated(job) || job->state == JOB_PLACED;
+        return job_holds_seats(job) || job->state == JOB_PLACED;
     case EVENT_HELD:
     case EVENT_DROPPED:
         return job->state == JOB_WAITING;

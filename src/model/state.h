@@ -14,7 +14,7 @@ struct arena;
 #define SEAT_CLASSES 21 /* rows of 1, 2, 4, … 2^20 seats */
 
 /* Room that 'victim' leaves to 'successor' on one node. */
-struct promise {
+struct pending_share {
     job_id victim, successor;
     struct room_part part;
     uint32_t next_of_victim;
@@ -32,7 +32,7 @@ struct state {
     struct job *jobs;
     uint32_t job_max;
     uint32_t job_count; /* slots ever used       */
-    uint32_t free_slot; /* first of a list, by job.promised_by */
+    uint32_t free_slot; /* first of a list, by job.pending_from */
     struct map slots;   /* public id to slot     */
     uint64_t id_next;   /* next public id        */
 
@@ -41,10 +41,10 @@ struct state {
     uint32_t seat_max;
     uint32_t seat_free[SEAT_CLASSES]; /* lists of free rows, by seat.node */
 
-    struct promise *promises;
-    uint32_t promise_used;
-    uint32_t promise_max;
-    uint32_t promise_free;
+    struct pending_share *pending_shares;
+    uint32_t pending_used;
+    uint32_t pending_max;
+    uint32_t pending_free;
 
     struct loss_ring *losses;
     uint32_t loss_used;

@@ -49,9 +49,10 @@ static void add_one_of_two(job_id two[2], job_id id)
 static uint64_t promised_gpus(const struct state *state, job_id id, node_id node)
 {
     uint64_t gpus = 0;
-    for (uint32_t p = state->jobs[id].promised_to; p != UINT32_MAX;
-         p = state->promises[p].next_of_victim) {
-        const struct seat_row *next = &state->jobs[state->promises[p].successor].next;
+    for (uint32_t p = state->jobs[id].pending_to; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_victim) {
+        const struct seat_row *next =
+            &state->jobs[state->pending_shares[p].successor].next;
         for (uint32_t i = 0; i < next->count; i++)
             if (state->seats[next->first + i].node == node)
                 gpus |= state->seats[next->first + i].gpus;
@@ -76,7 +77,7 @@ static void count_who(const struct state *state, job_id id, const struct seat_ro
     }
 }
 
-static void uncount_promise(struct tally *tally, const struct room_part *part)
+static void uncount_pending_share(struct tally *tally, const struct room_part *part)
 {
     assert(tally->cpu_milli >= part->cpu_milli);
     assert(tally->mem_mib >= part->mem_mib);
@@ -122,7 +123,7 @@ static void check_two(const struct state *state, const job_id two[2], bool seate
 static void count_job(const struct state *state, job_id id, struct tally *tallies)
 {
     const struct job *job = &state->jobs[id];
-    bool seated = job_seated(job);
+    bool seated = job_holds_seats(job);
     uint32_t gpus = 0;
 
     assert(map_find(&state->slots, job->id) == id);
@@ -153,19 +154,19 @@ static void count_job(const struct state *state, job_id id, struct tally *tallie
             node_set_keeps(job->set, &state->seats[job->next.first], job->next.count));
 }
 
-static void uncount_promises(const struct state *state, job_id id,
-                             struct tally *tallies)
+static void uncount_pending_shares(const struct state *state, job_id id,
+                                   struct tally *tallies)
 {
-    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor) {
-        const struct promise *promise = &state->promises[p];
-        assert(promise->successor == id);
-        assert(job_seated(&state->jobs[promise->victim]));
-        uncount_promise(&tallies[promise->part.node], &promise->part);
+    for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor) {
+        const struct pending_share *pending_share = &state->pending_shares[p];
+        assert(pending_share->successor == id);
+        assert(job_holds_seats(&state->jobs[pending_share->victim]));
+        uncount_pending_share(&tallies[pending_share->part.node], &pending_share->part);
     }
-    for (uint32_t p = state->jobs[id].promised_to; p != UINT32_MAX;
-         p = state->promises[p].next_of_victim)
-        assert(state->promises[p].victim == id);
+    for (uint32_t p = state->jobs[id].pending_to; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_victim)
+        assert(state->pending_shares[p].victim == id);
 }
 
 static void check_node(const struct state *state, node_id n, const struct tally *tally)
@@ -206,7 +207,7 @@ void state_check(const struct state *state)
             continue;
         live++;
         waiting += job->state == JOB_WAITING;
-        seated += job_seated(job);
+        seated += job_holds_seats(job);
         count_job(state, id, tallies);
     }
     assert(live == state->live_count);
@@ -216,7 +217,7 @@ void state_check(const struct state *state)
     /* Who leaves may wait for others himself: all seats are counted before this. */
     for (job_id id = 0; id < state->job_count; id++)
         if (state->jobs[id].state != JOB_FREE)
-            uncount_promises(state, id, tallies);
+            uncount_pending_shares(state, id, tallies);
     for (node_id n = 0; n < node_count; n++)
         check_node(state, n, &tallies[n]);
     free(tallies);

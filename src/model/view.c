@@ -47,7 +47,7 @@ int64_t view_work_left_at_most_ns(const struct view *view, job_id id)
 int64_t view_remaining_ns(const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
-    bool running = job_seated(job) && job->rate_per_s > 0;
+    bool running = job_holds_seats(job) && job->rate_per_s > 0;
     int64_t left_ns =
         left_at(view, job, running ? job->rate_per_s : job->rate_best_per_s);
     int64_t loaded_ns = job->anchor_ns + job->load_ns;

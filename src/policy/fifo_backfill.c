@@ -68,7 +68,7 @@ static int64_t done_ns(const struct view *view, job_id job)
 
 static void enter_running(struct backfill *b, const struct view *view, job_id job)
 {
-    if (!job_can_leave(&view->jobs[job]))
+    if (!job_can_be_stopped(&view->jobs[job]))
         return; /* it is about to continue with another size */
     int64_t at_ns = done_ns(view, job);
     if (b->runs[job] && b->pool.nodes[job].key == at_ns)

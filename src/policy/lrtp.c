@@ -43,7 +43,7 @@ static void enter_running(struct lrtp *lrtp, const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
     leave_running(lrtp, id);
-    if (job->class != CLASS_BE || !job_may_leave(job) ||
+    if (job->class != CLASS_BE || !job_is_preemptible(job) ||
         trial_is_safe(&lrtp->trial, job))
         return;
     int64_t left_ns = view_remaining_ns(view, id);

@@ -43,7 +43,7 @@ static void leave_running(struct srtf *srtf, job_id job)
 
 static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
 {
-    if (!job_may_leave(&view->jobs[job]))
+    if (!job_is_preemptible(&view->jobs[job]))
         return; /* it is about to continue with another size */
     int64_t left_ns = view_work_left_ns(view, job);
     int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;

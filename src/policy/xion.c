@@ -46,7 +46,7 @@ static int64_t remaining_ns(const struct xion_policy *xion, job_id job)
 static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 {
     const struct xion_policy *xion = self;
-    return job_may_leave(&xion->view->jobs[job]) &&
+    return job_is_preemptible(&xion->view->jobs[job]) &&
            cost_model_key_ns(&xion->cost_test.model, xion->view, job) > claim_ns;
 }
 

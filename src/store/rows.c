@@ -188,17 +188,18 @@ static void write_seats(struct buf *buf, const struct state *state,
     }
 }
 
-static void write_promises(struct buf *buf, const struct state *state,
-                           const struct job *job)
+static void write_pending_shares(struct buf *buf, const struct state *state,
+                                 const struct job *job)
 {
     buf_reset(buf);
     const char *space = "";
-    for (uint32_t p = job->promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor) {
-        const struct promise *promise = &state->promises[p];
+    for (uint32_t p = job->pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor) {
+        const struct pending_share *pending_share = &state->pending_shares[p];
         buf_print(buf, "%s%" PRIu64 ":%u:%" PRIx64 ":%u:%u", space,
-                  state->jobs[promise->victim].id, promise->part.node,
-                  promise->part.gpus, promise->part.cpu_milli, promise->part.mem_mib);
+                  state->jobs[pending_share->victim].id, pending_share->part.node,
+                  pending_share->part.gpus, pending_share->part.cpu_milli,
+                  pending_share->part.mem_mib);
         space = " ";
     }
 }
@@ -239,13 +240,13 @@ static void id_or_null(struct db_query *query, int parameter, const struct state
 }
 
 void rows_write_live(struct db_query *query, const struct state *state, job_id id,
-                     struct buf *seats, struct buf *next, struct buf *promises,
+                     struct buf *seats, struct buf *next, struct buf *pending_shares,
                      struct buf *served)
 {
     const struct job *job = &state->jobs[id];
     write_seats(seats, state, &job->seats);
     write_seats(next, state, &job->next);
-    write_promises(promises, state, job);
+    write_pending_shares(pending_shares, state, job);
     write_served(served, state, id);
     bool placed = job->state == JOB_PLACED;
     int n = LIVE_FIELDS;
@@ -254,7 +255,7 @@ void rows_write_live(struct db_query *query, const struct state *state, job_id i
     id_or_null(query, ++n, state, placed ? job->partner : job->next_partner);
     text_or_null(query, ++n, seats);
     text_or_null(query, ++n, next);
-    text_or_null(query, ++n, promises);
+    text_or_null(query, ++n, pending_shares);
     text_or_null(query, ++n, served);
 }
 
@@ -295,14 +296,16 @@ static int read_seats(const char *text, struct arena *arena, struct seat **ret_s
     return 0;
 }
 
-static int read_promises(const char *text, struct arena *arena, struct kept_job *kept)
+static int read_pending_shares(const char *text, struct arena *arena,
+                               struct kept_job *kept)
 {
-    kept->promise_count = words_in(text);
-    kept->promises = arena_array(arena, struct kept_promise, kept->promise_count + 1);
-    for (uint32_t i = 0; i < kept->promise_count; i++) {
-        struct kept_promise *promise = &kept->promises[i];
-        struct room_part *part = &promise->part;
-        if (sscanf(text, "%" SCNu64 ":%u:%" SCNx64 ":%u:%u", &promise->victim,
+    kept->pending_count = words_in(text);
+    kept->pending_shares =
+        arena_array(arena, struct kept_pending, kept->pending_count + 1);
+    for (uint32_t i = 0; i < kept->pending_count; i++) {
+        struct kept_pending *pending_share = &kept->pending_shares[i];
+        struct room_part *part = &pending_share->part;
+        if (sscanf(text, "%" SCNu64 ":%u:%" SCNx64 ":%u:%u", &pending_share->victim,
                    &part->node, &part->gpus, &part->cpu_milli, &part->mem_mib) != 5)
             return -EBADMSG;
         text = strchr(text, ' ');
@@ -347,7 +350,7 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     if (r == 0)
         r = read_seats(db_get_text(query, n++), arena, &kept->next, &kept->next_count);
     if (r == 0)
-        r = read_promises(db_get_text(query, n++), arena, kept);
+        r = read_pending_shares(db_get_text(query, n++), arena, kept);
     if (r < 0)
         return error_set(err, r, "the store: job %" PRIu64 " has unreadable seats",
                          job->id);
@@ -435,7 +438,7 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
         .rule = rule_of(db_get_text(query, n + 1)),
         .started_ns = db_is_null(query, n + 2) ? -1 : db_get_int(query, n + 2),
         .due = db_get_int(query, n + 3) > 1,
-        .for_whom = JOB_NONE,
+        .beneficiary = JOB_NONE,
     };
     read_fields(query, entry_fields, ENTRY_FIELDS, entry);
     return 1;

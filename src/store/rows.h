@@ -29,13 +29,13 @@ struct db_query *rows_prepare_entry(struct db *db);
 
 /* Fill in the parameters; the buffers hold what belongs together with them. */
 void rows_write_live(struct db_query *query, const struct state *state, job_id job,
-                     struct buf *seats, struct buf *next, struct buf *promises,
+                     struct buf *seats, struct buf *next, struct buf *pending_shares,
                      struct buf *served);
 void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
                       double wait_saved_s, bool open);
 
 /* A promise by public id. */
-struct kept_promise {
+struct kept_pending {
     uint64_t victim;
     struct room_part part;
 };
@@ -49,8 +49,8 @@ struct kept_job {
     const char *request; /* JSON                                   */
     struct seat *seats, *next;
     uint32_t seat_count, next_count;
-    struct kept_promise *promises;
-    uint32_t promise_count;
+    struct kept_pending *pending_shares;
+    uint32_t pending_count;
     int64_t served_ns[TYPES_MAX];
     uint64_t beside, next_beside; /* public ids; 0: nobody            */
     uint64_t array_id;

@@ -31,7 +31,7 @@ struct store {
     struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
         *set_entry, *set_hold, *set_fact, *get_fact, *get_request;
     uint64_t seq;
-    struct buf text, seats, next, promises, served;
+    struct buf text, seats, next, pending_shares, served;
 
     job_id *dirty; /* slots whose rows are to be written */
     uint32_t dirty_count, dirty_room;
@@ -100,7 +100,7 @@ int store_open(struct store **ret_store, const char *path, struct error *err)
     buf_init(&store->text, TEXT_MAX);
     buf_init(&store->seats, TEXT_MAX);
     buf_init(&store->next, TEXT_MAX);
-    buf_init(&store->promises, TEXT_MAX);
+    buf_init(&store->pending_shares, TEXT_MAX);
     buf_init(&store->served, TEXT_MAX);
     int r = open_both(store, path, err);
     if (r < 0) {
@@ -128,7 +128,7 @@ void store_close(struct store *store)
     buf_release(&store->text);
     buf_release(&store->seats);
     buf_release(&store->next);
-    buf_release(&store->promises);
+    buf_release(&store->pending_shares);
     buf_release(&store->served);
     free(store->dirty);
     free(store->is_dirty);
@@ -221,7 +221,7 @@ static void write_job(struct store *store, job_id id)
     const struct job *job = &view->jobs[id];
     int64_t now_ns = view->now_ns;
     int64_t waited_ns = job->waited_ns;
-    if (!job_seated(job))
+    if (!job_holds_seats(job))
         waited_ns += now_ns - job->since_ns;
     buf_reset(&store->text);
     if (job->seats.count || job->next.count)
@@ -247,7 +247,7 @@ static void write_job(struct store *store, job_id id)
 static void write_live(struct store *store, job_id id)
 {
     rows_write_live(store->set_live, store->state, id, &store->seats, &store->next,
-                    &store->promises, &store->served);
+                    &store->pending_shares, &store->served);
     run(store, store->set_live);
 }
 

@@ -39,11 +39,11 @@ static uint32_t gpus_held(const struct view *view)
     uint32_t held = 0;
     for (job_id id = 0; id < view->job_max; id++) {
         const struct job *job = &view->jobs[id];
-        if (job->state == JOB_FREE || !job_seated(job))
+        if (job->state == JOB_FREE || !job_holds_seats(job))
             continue;
         const struct job *partner =
             job->partner != JOB_NONE ? &view->jobs[job->partner] : NULL;
-        bool counted = partner && partner->partner == id && job_seated(partner) &&
+        bool counted = partner && partner->partner == id && job_holds_seats(partner) &&
                        job->partner < id;
         held += counted ? 0 : job->gpus_now;
     }

@@ -119,9 +119,9 @@ static bool grant_without(struct plan *plan, job_id job, const job_id *victims,
 static bool is_used(const struct plan *plan, job_id victim)
 {
     const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
-    const struct promise_part *promises = plan_promises(plan, grant);
-    for (uint32_t i = 0; i < grant->promise_count; i++)
-        if (promises[i].victim == victim)
+    const struct pending_part *pending_shares = plan_pending(plan, grant);
+    for (uint32_t i = 0; i < grant->pending_count; i++)
+        if (pending_shares[i].victim == victim)
             return true;
     return false;
 }

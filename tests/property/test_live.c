@@ -95,7 +95,7 @@ static void cancel(struct people *people, struct engine_run *run, job_id id,
         return;
     const struct job *job = &run->engine.state.jobs[id];
     people->cancelled[job->state]++;
-    people->moving += job_seated(job) && job->next.count > 0;
+    people->moving += job_holds_seats(job) && job->next.count > 0;
     engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
     if (rng_below(&people->rng, 4) == 0) /* they are impatient */
         engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
@@ -190,7 +190,7 @@ static void act(struct people *people, struct engine_run *run, int64_t now_ns)
 static bool is_on_its_way(const struct job *job)
 {
     return job->state == JOB_PLACED || job->state == JOB_LOADING ||
-           job->state == JOB_STOPPING || (job_seated(job) && job->next.count > 0);
+           job->state == JOB_STOPPING || (job_holds_seats(job) && job->next.count > 0);
 }
 
 /* A wish crosses with what happens: it is heard of in the same step. */

@@ -331,7 +331,7 @@ static void something_happens(struct world *w, struct rng *rng)
             world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = id });
         else if (job_runs(job) && rng_below(rng, 8) == 0)
             world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = id });
-        else if (job->state == JOB_PLACED && job->promised_by == UINT32_MAX)
+        else if (job->state == JOB_PLACED && job->pending_from == UINT32_MAX)
             world_apply(
                 w, (struct event){ .kind = EVENT_STARTED, .job = id, .loaded = true });
     }

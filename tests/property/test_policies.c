@@ -310,7 +310,7 @@ static int errs_decide(void *self, const struct view *view, struct plan *plan,
             plan_grant(plan, job, &half);
     }
     for (job_id job = 0; job < view->job_max; job++)
-        if (job_may_leave(&view->jobs[job]) && !plan_changes(plan, job))
+        if (job_is_preemptible(&view->jobs[job]) && !plan_changes(plan, job))
             plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
     plan_wake(plan, view->now_ns + 1); /* call again */
     return decisions % 4 == 0 ? -EINVAL : -EDOM;

@@ -53,34 +53,35 @@ static bool is_same_part(const struct room_part *a, const struct room_part *b)
            a->mem_mib == b->mem_mib && a->gpus == b->gpus;
 }
 
-static bool has_promise(const struct state *state, job_id id, uint64_t victim,
-                        const struct room_part *part)
+static bool has_pending_share(const struct state *state, job_id id, uint64_t victim,
+                              const struct room_part *part)
 {
-    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor)
-        if (state->jobs[state->promises[p].victim].id == victim &&
-            is_same_part(&state->promises[p].part, part))
+    for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor)
+        if (state->jobs[state->pending_shares[p].victim].id == victim &&
+            is_same_part(&state->pending_shares[p].part, part))
             return true;
     return false;
 }
 
-static uint32_t promise_count(const struct state *state, job_id id)
+static uint32_t pending_count(const struct state *state, job_id id)
 {
     uint32_t count = 0;
-    for (uint32_t p = state->jobs[id].promised_by; p != UINT32_MAX;
-         p = state->promises[p].next_of_successor)
+    for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
+         p = state->pending_shares[p].next_of_successor)
         count++;
     return count;
 }
 
-static int compare_promises(const struct state *a, job_id x, const struct state *b,
-                            job_id y, struct error *err)
+static int compare_pending_shares(const struct state *a, job_id x,
+                                  const struct state *b, job_id y, struct error *err)
 {
     uint64_t id = a->jobs[x].id;
-    TRY(compare_number(promise_count(a, x), promise_count(b, y), "promises", id, err));
-    for (uint32_t p = a->jobs[x].promised_by; p != UINT32_MAX;
-         p = a->promises[p].next_of_successor)
-        if (!has_promise(b, y, a->jobs[a->promises[p].victim].id, &a->promises[p].part))
+    TRY(compare_number(pending_count(a, x), pending_count(b, y), "promises", id, err));
+    for (uint32_t p = a->jobs[x].pending_from; p != UINT32_MAX;
+         p = a->pending_shares[p].next_of_successor)
+        if (!has_pending_share(b, y, a->jobs[a->pending_shares[p].victim].id,
+                               &a->pending_shares[p].part))
             return error_set(err, -EPROTO, "promises of %llu: others than before",
                              (unsigned long long)id);
     return 0;
@@ -169,7 +170,7 @@ static int compare_job(const struct state *a, job_id i, const struct state *b, j
     SAME_ONE(next_partner);
     TRY(compare_seats(a, &x->seats, b, &y->seats, "seats", x->id, err));
     TRY(compare_seats(a, &x->next, b, &y->next, "next seats", x->id, err));
-    TRY(compare_promises(a, i, b, k, err));
+    TRY(compare_pending_shares(a, i, b, k, err));
     TRY(compare_losses(a, x, b, y, err));
     uint32_t types = a->view.cluster->type_count;
     for (uint32_t t = 0; t < types; t++)

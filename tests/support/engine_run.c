@@ -39,11 +39,11 @@ uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
             hash = hash_word(hash, event->seats[i].node);
             hash = hash_word(hash, event->seats[i].gpus);
         }
-        return hash_word(hash, event->promise_count);
+        return hash_word(hash, event->pending_count);
     case EVENT_RECALLED:
-        return hash_word(hash_word(hash, event->rule),
-                         event->for_whom == JOB_NONE ? 0
-                                                     : view->jobs[event->for_whom].id);
+        return hash_word(
+            hash_word(hash, event->rule),
+            event->beneficiary == JOB_NONE ? 0 : view->jobs[event->beneficiary].id);
     case EVENT_STOPPED:
     case EVENT_LOST:
     case EVENT_FINISHED:
@@ -102,8 +102,8 @@ static void print_event(const struct view *view, const struct event *event)
         for (uint32_t i = 0; i < event->seat_count; i++)
             printf(" n%u:%llx", event->seats[i].node,
                    (unsigned long long)event->seats[i].gpus);
-    if (event->kind == EVENT_RECALLED && event->for_whom != JOB_NONE)
-        printf(" for %llu", (unsigned long long)view->jobs[event->for_whom].id);
+    if (event->kind == EVENT_RECALLED && event->beneficiary != JOB_NONE)
+        printf(" for %llu", (unsigned long long)view->jobs[event->beneficiary].id);
     puts("");
 }
 

@@ -57,8 +57,8 @@ static void move_two(struct fuzz_policy *fuzz, const struct view *view,
                      struct plan *plan, job_id job)
 {
     job_id partner = view->jobs[job].partner;
-    if (partner == JOB_NONE || !job_may_leave(&view->jobs[job]) ||
-        !job_may_leave(&view->jobs[partner]))
+    if (partner == JOB_NONE || !job_is_preemptible(&view->jobs[job]) ||
+        !job_is_preemptible(&view->jobs[partner]))
         return;
     struct ask ask = ASK_DEFAULT;
     node_id here = view_seats(view, job)->node;
@@ -84,7 +84,7 @@ static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
         if (rng_below(rng, 2) && !plan_changes(plan, job))
             move_two(fuzz, view, plan, job);
     for (job_id job = 0; job < view->job_max; job++)
-        if (!plan_changes(plan, job) && job_may_leave(&view->jobs[job]) &&
+        if (!plan_changes(plan, job) && job_is_preemptible(&view->jobs[job]) &&
             rng_below(rng, 2))
             plan_revoke(plan, job, RULE_ROUND, JOB_NONE);
     job_id last = JOB_NONE; /* who was put somewhere just now */
@@ -137,7 +137,7 @@ static int fuzz_policy_decide(void *self, const struct view *view, struct plan *
         if (job == JOB_NONE)
             break;
         size_t mark = plan_mark(plan);
-        if (rng_below(&fuzz->rng, 3) == 0 && job_may_leave(&view->jobs[job]) &&
+        if (rng_below(&fuzz->rng, 3) == 0 && job_is_preemptible(&view->jobs[job]) &&
             !plan_changes(plan, job))
             plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
         else

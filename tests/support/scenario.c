@@ -166,7 +166,7 @@ static void mishear(struct scenario *s)
         const struct job *job = &s->engine.state.jobs[event->job];
         bool stale =
             event->attempt != job->attempt || event->generation != job->generation;
-        if (s->setup->defect == DEFECT_STALE && stale && job_seated(job)) {
+        if (s->setup->defect == DEFECT_STALE && stale && job_holds_seats(job)) {
             event->attempt = job->attempt;
             event->generation = job->generation;
         }
@@ -184,7 +184,7 @@ static bool is_busy(const struct state *state)
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
         if (job->state == JOB_PLACED || job->state == JOB_LOADING ||
-            job->state == JOB_STOPPING || (job_seated(job) && job->next.count > 0))
+            job->state == JOB_STOPPING || (job_holds_seats(job) && job->next.count > 0))
             return true;
     }
     return false;

@@ -41,11 +41,11 @@ void scenario_witness(struct scenario *s, const struct told *told)
     s->witness_jobs[told->job.id] = told->job;
     event.job = (job_id)told->job.id;
     if (event.kind == EVENT_RECALLED) {
-        event.for_whom = told->for_whom ? (job_id)told->for_whom : JOB_NONE;
+        event.beneficiary = told->beneficiary ? (job_id)told->beneficiary : JOB_NONE;
         if (event.wait_saved_ns < 0)
             event.wait_saved_ns = 0; /* what is hoped for is not compared */
-        if (told->for_whom)
-            s->witness_jobs[told->for_whom].id = told->for_whom;
+        if (told->beneficiary)
+            s->witness_jobs[told->beneficiary].id = told->beneficiary;
     }
     ledger_event(&s->witness, &s->witness_view, &event);
 }
@@ -54,7 +54,7 @@ void scenario_account_for(struct scenario *s, const struct told *told)
 {
     struct account *account = &s->accounts[told->job.id];
     const struct event *event = &told->event;
-    bool seated = told->job.state != JOB_FREE && job_seated(&told->job);
+    bool seated = told->job.state != JOB_FREE && job_holds_seats(&told->job);
     if (event->kind == EVENT_SUBMITTED)
         account->accepted = true;
     if (seated != account->seated || told->job.gpus_now != account->gpus) {
@@ -131,7 +131,7 @@ static void check_attempt(const struct scenario *s,
                         attempt->id);
     if (!faulty_is_present(attempt))
         return;
-    bool here = job_seated(job) && same_places(state, &job->seats, attempt);
+    bool here = job_holds_seats(job) && same_places(state, &job->seats, attempt);
     bool there = job->next.count > 0 && same_places(state, &job->next, attempt);
     if (!here && !there)
         scenario_broken("job %" PRIu64 " sits elsewhere than the books say",

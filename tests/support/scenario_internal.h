@@ -30,7 +30,7 @@ struct account {
 struct told {
     struct event event;
     struct job job;
-    uint64_t for_whom;
+    uint64_t beneficiary;
 };
 
 /* An entry of the ledger as a witness has it who was there all the time. */

@@ -29,7 +29,7 @@ static void note_event(struct scenario *s, const struct view *view,
                  scenario_id_at(view, event->beside));
     if (event->kind == EVENT_RECALLED)
         snprintf(more, sizeof more, " by %s for %" PRIu64, rule_name(event->rule),
-                 scenario_id_at(view, event->for_whom));
+                 scenario_id_at(view, event->beneficiary));
     if (event->kind == EVENT_PROGRESS || event->kind == EVENT_STOPPED ||
         event->kind == EVENT_LOST || event->kind == EVENT_LEASE_DONE)
         snprintf(more, sizeof more, " %.6g steps at %.4g/s", event->steps,
@@ -84,7 +84,7 @@ static void hear(void *self, const struct view *view, const struct event *event)
     }
     s->told[s->told_count++] = (struct told){
         *event, view->jobs[event->job],
-        event->kind == EVENT_RECALLED ? scenario_id_at(view, event->for_whom) : 0
+        event->kind == EVENT_RECALLED ? scenario_id_at(view, event->beneficiary) : 0
     };
 }
 

@@ -193,14 +193,14 @@ static struct event order_of(struct world *w, const struct change *change)
                                .job = change->job,
                                .rule = change->rule,
                                .grace_ns = world_job(w, change->job)->grace_ns,
-                               .for_whom = change->for_whom };
+                               .beneficiary = change->beneficiary };
     return (struct event){ .kind = change->kind == CHANGE_GRANT ? EVENT_PLACED
                                                                 : EVENT_RENEWED,
                            .job = change->job,
                            .seats = plan_seats(w->plan, change),
                            .seat_count = change->seat_count,
-                           .promises = plan_promises(w->plan, change),
-                           .promise_count = change->promise_count,
+                           .pending_shares = plan_pending(w->plan, change),
+                           .pending_count = change->pending_count,
                            .steps_max = change->steps_max,
                            .beside = change->beside,
                            .spread = change->spread };
@@ -293,9 +293,9 @@ bool world_waits_for(const struct world *w, job_id job, job_id victim)
 {
     const struct change *grant = world_grant(w, job);
     assert_non_null(grant);
-    const struct promise_part *promises = plan_promises(w->plan, grant);
-    for (uint32_t i = 0; i < grant->promise_count; i++)
-        if (promises[i].victim == victim)
+    const struct pending_part *pending_shares = plan_pending(w->plan, grant);
+    for (uint32_t i = 0; i < grant->pending_count; i++)
+        if (pending_shares[i].victim == victim)
             return true;
     return false;
 }

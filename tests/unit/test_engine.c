@@ -143,7 +143,7 @@ static void grant_0(const struct view *view, struct plan *plan)
 
 static void swap_0_for_1(const struct view *view, struct plan *plan)
 {
-    if (!job_may_leave(&view->jobs[0]))
+    if (!job_is_preemptible(&view->jobs[0]))
         return;
     plan_revoke(plan, 0, RULE_ORDER, 1);
     plan_grant(plan, 1, NULL);
@@ -260,7 +260,8 @@ static int trade_decide(void *self, const struct view *view, struct plan *plan,
 {
     bool later = view->now_ns >= SECONDS(10);
     for (job_id job = 0; job < 2; job++)
-        if (later && job_may_leave(&view->jobs[job]) && view->jobs[job].type_now == job)
+        if (later && job_is_preemptible(&view->jobs[job]) &&
+            view->jobs[job].type_now == job)
             plan_revoke(plan, job, RULE_RESIZE, job);
     for (job_id job = 0; job < 2; job++) {
         struct ask ask = ASK_DEFAULT;

@@ -63,7 +63,7 @@ static void a_preemption_names_its_beneficiary(void **state)
     struct event_record read = write_and_read(&(struct event){ .kind = EVENT_RECALLED,
                                                                .job = victim,
                                                                .rule = RULE_TRIAL,
-                                                               .for_whom = waiting,
+                                                               .beneficiary = waiting,
                                                                .wait_saved_ns = -1 });
     assert_int_equal(read.beneficiary, w.state.jobs[waiting].id);
     assert_int_equal(read.event.rule, RULE_TRIAL);

@@ -260,7 +260,7 @@ static void a_victim_that_ends_in_its_grace_makes_room_as_well(void **state)
     job_id next = world_queued(w, te(6));
     world_decide_again(w);
     assert_true(plan_holds(w->plan, next)); /* and the rest is free */
-    assert_int_equal(world_grant(w, next)->promise_count, 0);
+    assert_int_equal(world_grant(w, next)->pending_count, 0);
 }
 
 static void two_trial_jobs_of_one_instant_take_a_victim_each(void **state)
@@ -378,7 +378,7 @@ static void by_the_paper_all_jobs_drawn_are_preempted(void **state)
     assert_true(plan_holds(w->plan, trial));
     assert_true(revoked_count(w) >
                 2); /* eight pairs: that the first two match is rare */
-    assert_int_equal(world_grant(w, trial)->promise_count, 2);
+    assert_int_equal(world_grant(w, trial)->pending_count, 2);
 }
 
 static void a_trial_gang_takes_victims_on_several_nodes(void **state)

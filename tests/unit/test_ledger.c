@@ -51,7 +51,7 @@ static void recall(struct books *books, struct world *w, job_id victim, enum rul
                            .job = victim,
                            .rule = rule,
                            .wait_saved_ns = -1,
-                           .for_whom = newcomer });
+                           .beneficiary = newcomer });
 }
 
 static void leave(struct books *books, struct world *w, job_id job)

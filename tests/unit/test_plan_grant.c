@@ -314,7 +314,7 @@ static void free_room_comes_before_vacated_room(void **state)
     revoke_job(w, old);
     assert_true(grant_job(w, new));
     assert_int_equal(world_seat(w, new, 0)->node, 1);
-    assert_int_equal(world_grant(w, new)->promise_count, 0);
+    assert_int_equal(world_grant(w, new)->pending_count, 0);
 }
 
 static void also_on_the_node_where_somebody_leaves(void **state)
@@ -326,7 +326,7 @@ static void also_on_the_node_where_somebody_leaves(void **state)
     world_plan(&one);
     revoke_job(&one, old);
     assert_true(grant_job(&one, new));
-    assert_int_equal(world_grant(&one, new)->promise_count, 0);
+    assert_int_equal(world_grant(&one, new)->pending_count, 0);
     world_release(&one);
 }
 
@@ -342,7 +342,7 @@ static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
     assert_true(grant_job(&one, new)); /* both of old's, and one that is free */
     assert_true(world_waits_for(&one, new, old));
     assert_true(grant_job(&one, small));
-    assert_int_equal(world_grant(&one, small)->promise_count, 0); /* can start now */
+    assert_int_equal(world_grant(&one, small)->pending_count, 0); /* can start now */
     world_release(&one);
 }
 

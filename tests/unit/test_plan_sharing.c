@@ -104,10 +104,10 @@ static void a_successor_of_two_who_shared_waits_for_both(void **state)
         world_carry_out(&one);
 
         world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = pair[first] });
-        assert_int_not_equal(world_job(&one, next)->promised_by, UINT32_MAX);
+        assert_int_not_equal(world_job(&one, next)->pending_from, UINT32_MAX);
         assert_int_equal(one.state.free.gpu_count, 0);
         world_apply(&one, (struct event){ .kind = EVENT_STOPPED, .job = pair[!first] });
-        assert_int_equal(world_job(&one, next)->promised_by, UINT32_MAX);
+        assert_int_equal(world_job(&one, next)->pending_from, UINT32_MAX);
         start_job(&one, next);
         world_release(&one);
     }

@@ -11,7 +11,7 @@ static job_id next_by_work(const void *self, job_id last, int64_t claim)
     for (job_id job = 0; job < w->state.job_count; job++) {
         const struct job *j = &w->state.jobs[job];
         double limit = last == JOB_NONE ? 1e18 : w->state.jobs[last].steps_total;
-        if (job_may_leave(j) && j->steps_total > (double)claim &&
+        if (job_is_preemptible(j) && j->steps_total > (double)claim &&
             j->steps_total < limit &&
             (best == JOB_NONE || j->steps_total > w->state.jobs[best].steps_total))
             best = job;
@@ -22,7 +22,7 @@ static job_id next_by_work(const void *self, job_id last, int64_t claim)
 static bool has_more_work(const void *self, job_id job, int64_t claim)
 {
     const struct world *w = self;
-    return job_may_leave(&w->state.jobs[job]) &&
+    return job_is_preemptible(&w->state.jobs[job]) &&
            w->state.jobs[job].steps_total > (double)claim;
 }
 

@@ -104,7 +104,7 @@ static job_id waiting(struct job job)
 }
 
 /* 'job' gets the seats of 'victim', who is told to leave. */
-static void promise_seats(job_id job, job_id victim)
+static void place_pending(job_id job, job_id victim)
 {
     struct plan *plan = world_plan(&w);
     plan_revoke(plan, victim, RULE_ORDER, job);
@@ -191,7 +191,7 @@ static void everybody_is_where_he_was(void **state)
     running_on(0, (struct job){ .gpus = 4 });
     job_id leaves = running_on(1, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
     job_id next = waiting((struct job){ .gpus = 4 });
-    promise_seats(next, leaves);
+    place_pending(next, leaves);
     works(start_again(SAME_MACHINE));
     assert_int_equal(back_count, 3);
     assert_int_equal(state_of(1), JOB_RUNNING);
@@ -229,7 +229,7 @@ static void a_promise_of_one_who_is_not_back_is_void(void **state)
     running_on(0, (struct job){ .gpus = 4 });
     job_id leaves = running_on(1, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
     job_id next = waiting((struct job){ .gpus = 4 });
-    promise_seats(next, leaves);
+    place_pending(next, leaves);
     works(start_again("1xv100:4", 64000, 65536, NULL, NULL));
     assert_int_equal(state_of(1), JOB_RUNNING);
     assert_int_equal(state_of(2), JOB_WAITING);
@@ -241,7 +241,7 @@ static void who_can_never_run_any_more_is_told_apart(void **state)
     job_id leaves = running_on(0, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
     running_on(1, (struct job){ .gpus = 4 });
     job_id next = waiting((struct job){ .gpus = 4 });
-    promise_seats(next, leaves);
+    place_pending(next, leaves);
     unfit = 1;
     works(start_again(SAME_MACHINE));
     assert_int_equal(gone_count, 1);
@@ -270,7 +270,7 @@ static void a_cancelled_job_still_leaves(void **state)
     world_apply(&w, (struct event){ .kind = EVENT_RECALLED,
                                     .job = job,
                                     .rule = RULE_CANCEL,
-                                    .for_whom = JOB_NONE,
+                                    .beneficiary = JOB_NONE,
                                     .wait_saved_ns = -1 });
     tell((struct event){ .kind = EVENT_CANCELLED, .job = job });
     works(start_again(SAME_MACHINE));

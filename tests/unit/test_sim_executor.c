@@ -54,7 +54,7 @@ static void tell(struct bench *b, job_id job, bool resize)
 {
     const struct change *grant = world_grant(&b->w, job);
     const struct seat *seats = plan_seats(b->w.plan, grant);
-    const struct promise_part *promises = plan_promises(b->w.plan, grant);
+    const struct pending_part *pending_shares = plan_pending(b->w.plan, grant);
     job_id after[8];
     struct lease lease = { .job = job,
                            .generation = world_job(&b->w, job)->generation,
@@ -65,13 +65,13 @@ static void tell(struct bench *b, job_id job, bool resize)
                            .seats = seats,
                            .seat_count = grant->seat_count,
                            .after = after,
-                           .after_count = grant->promise_count,
+                           .after_count = grant->pending_count,
                            .steps_max = grant->steps_max,
                            .together = grant->together };
     for (uint32_t i = 0; i < grant->seat_count; i++)
         lease.gpus += seat_gpu_count(&seats[i]);
-    for (uint32_t i = 0; i < grant->promise_count; i++)
-        after[i] = promises[i].victim;
+    for (uint32_t i = 0; i < grant->pending_count; i++)
+        after[i] = pending_shares[i].victim;
     b->outbox.count = 0;
     assert_int_equal(
         (resize ? executor_sim.resize : executor_sim.start)(&b->sim, &lease, NULL), 0);
@@ -395,8 +395,8 @@ static void a_resize_costs_a_pause_and_a_load(void **state)
                            .job = job,
                            .seats = plan_seats(plan, grant),
                            .seat_count = grant->seat_count,
-                           .promises = plan_promises(plan, grant),
-                           .promise_count = grant->promise_count,
+                           .pending_shares = plan_pending(plan, grant),
+                           .pending_count = grant->pending_count,
                            .beside = JOB_NONE };
     assert_true(state_apply(&b.w.state, &order));
     tell(&b, job, true);

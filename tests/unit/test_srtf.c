@@ -16,7 +16,7 @@ static void a_shorter_new_job_preempts(void **state)
     assert_false(plan_holds(w->plan, old));
     assert_true(world_waits_for(w, new, old));
     assert_int_equal(plan_change(w->plan, 0)->rule, RULE_ORDER);
-    assert_int_equal(plan_change(w->plan, 0)->for_whom, new);
+    assert_int_equal(plan_change(w->plan, 0)->beneficiary, new);
 }
 
 static void equals_do_not_trade_places(void **state)

@@ -369,7 +369,7 @@ static void a_promise_is_kept_when_the_victim_finishes_first(void **state)
     world_apply(w, (struct event){ .kind = EVENT_FINISHED, .job = old, .steps = 1 });
 
     assert_int_equal(w->state.free.gpu_count, 0);
-    assert_int_equal(world_job(w, new)->promised_by, UINT32_MAX);
+    assert_int_equal(world_job(w, new)->pending_from, UINT32_MAX);
     assert_true(world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = new }));
 }
 
@@ -385,7 +385,7 @@ static void a_successor_that_gives_up_leaves_the_seats_to_the_victim(void **stat
 
     assert_int_equal(world_job(w, new)->state, JOB_WAITING);
     assert_int_equal(w->state.free.gpu_count, 1);
-    assert_int_equal(world_job(w, old)->promised_to, UINT32_MAX);
+    assert_int_equal(world_job(w, old)->pending_to, UINT32_MAX);
     world_apply(w, stopped(old, 0));
     assert_int_equal(w->state.free.gpu_count, 4);
 }
@@ -460,8 +460,8 @@ static void a_resized_job_goes_on_in_its_next_seats(void **state)
                            .job = job,
                            .seats = plan_seats(plan, grant),
                            .seat_count = grant->seat_count,
-                           .promises = plan_promises(plan, grant),
-                           .promise_count = grant->promise_count,
+                           .pending_shares = plan_pending(plan, grant),
+                           .pending_count = grant->pending_count,
                            .beside = JOB_NONE };
     world_apply(w, order);
     assert_int_equal(w->state.free.gpu_count, 0);
@@ -698,7 +698,7 @@ static void nobody_is_granted_seats_whose_owner_wants_him_gone(void **state)
     world_apply(w, (struct event){ .kind = EVENT_RECALLED,
                                    .job = id,
                                    .rule = RULE_CANCEL,
-                                   .for_whom = JOB_NONE });
+                                   .beneficiary = JOB_NONE });
     assert_false(plan_grant(world_plan(w), id, NULL));
     assert_int_equal(world_job(w, id)->preemptions, 0);
 }

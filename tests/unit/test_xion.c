@@ -25,7 +25,7 @@ static void a_swap_that_pays_is_made_and_announced(void **state)
     const struct change *revoke = plan_change(w->plan, 0);
     assert_int_equal(revoke->kind, CHANGE_REVOKE);
     assert_int_equal(revoke->rule, RULE_ORDER);
-    assert_int_equal(revoke->for_whom, new);
+    assert_int_equal(revoke->beneficiary, new);
     assert_int_equal(revoke->wait_saved_ns, SECONDS(990));
 }
 

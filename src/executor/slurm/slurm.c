@@ -253,7 +253,7 @@ static int reattach(void *self, const struct lease *lease, bool stopping,
     struct slurm_entry *entry = tie(slurm, lease->job);
     entry->now = copy_lease(slurm, lease);
     take_lease(entry);
-    entry->told_started = job_seated(job);
+    entry->told_started = job_holds_seats(job);
     entry->loaded = job->state != JOB_LOADING;
     entry->started_ns = job->since_ns;
     entry->loaded_at_ns = slurm_now(slurm);

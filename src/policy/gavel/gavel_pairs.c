@@ -104,7 +104,7 @@ void gavel_pairs_observe(struct gavel_common *common, const struct view *view,
     const struct job *job = &view->jobs[event->job];
     job_id other = job->partner;
     if (other == JOB_NONE || job->gpus != 1 || !(event->rate_per_s > 0) ||
-        !job_seated(job) || !job_seated(&view->jobs[other]) ||
+        !job_holds_seats(job) || !job_holds_seats(&view->jobs[other]) ||
         view->jobs[other].partner != event->job)
         return;
     double alone = throughput_rate(view->rates, job, job->type_now, 1, false);

@@ -86,9 +86,9 @@ static bool stays_in_place(const struct gavel_common *common, const struct view 
     uint32_t type = common->types[task->column];
     for (uint32_t side = 0; side < 1u + unit_is_pair(&task->unit); side++) {
         const struct job *job = &view->jobs[task->unit.jobs[side]];
-        if (job->stays && job_can_leave(job))
+        if (job->stays && job_can_be_stopped(job))
             continue;
-        if (!job_may_leave(job) || job->type_now != type ||
+        if (!job_is_preemptible(job) || job->type_now != type ||
             job->gpus_now != job->gpus || job->partner != task->unit.jobs[!side])
             return false;
     }
@@ -102,7 +102,7 @@ static void send_away(struct gavel_common *common, const struct view *view,
     struct gavel_released *r = common->released;
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
-        if (!job_may_leave(&view->jobs[id]))
+        if (!job_is_preemptible(&view->jobs[id]))
             continue;
         uint32_t at = r->pages[id].task;
         const struct task *task = at != NONE ? &r->tasks[at] : NULL;
@@ -309,7 +309,7 @@ static void drop_hopeless(const struct gavel_released *r, const struct view *vie
         const struct job *job = &view->jobs[r->hopeless[i]];
         if (job->state == JOB_WAITING)
             plan_drop(plan, r->hopeless[i]);
-        else if (job_may_leave(job))
+        else if (job_is_preemptible(job))
             plan_revoke(plan, r->hopeless[i], RULE_ROUND, JOB_NONE);
     }
 }

@@ -109,9 +109,9 @@ static uint32_t send_away(struct gavel_common *common, const struct view *view,
         if (keeps_seats(common, view, id) ||
             (want == NONE && gavel_column_now(common, view, job) == NONE))
             continue;
-        if (job_may_leave(job) && want == NONE)
+        if (job_is_preemptible(job) && want == NONE)
             plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
-        else if (job_may_leave(job))
+        else if (job_is_preemptible(job))
             plan_revoke(plan, id, RULE_RESIZE, id);
         if (want != NONE)
             rounds->order[count++] = id;
@@ -144,7 +144,7 @@ static void keep_unreplaced_jobs(struct gavel_common *common, const struct view 
     for (uint32_t i = 0; i < common->job_count; i++) {
         job_id id = common->jobs[i];
         if (plan_changes(plan, id) && !plan_holds(plan, id) &&
-            job_may_leave(&view->jobs[id]) && !common->gavel->rule->strict)
+            job_is_preemptible(&view->jobs[id]) && !common->gavel->rule->strict)
             grant_alone(common, plan, id,
                         gavel_column_now(common, view, &view->jobs[id]));
     }
@@ -237,7 +237,7 @@ static bool swap_in(struct gavel_common *common, const struct view *view,
     for (uint32_t i = common->job_count; i-- > 0 && victims < COST_TEST_VICTIMS_MAX;) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
-        if (!job_may_leave(job) || plan_changes(plan, id) ||
+        if (!job_is_preemptible(job) || plan_changes(plan, id) ||
             gavel_column_now(common, view, job) != column ||
             rounds->pages[id].want == column ||
             !node_set_touches(view->jobs[newcomer].set, view_seats(view, id),

@@ -109,7 +109,7 @@ static void note_arrival(struct gavel_common *common, const struct view *view,
     rounds->pages[id] = (struct round_job){
         .seated_ns = -1, .want = NONE, .with = JOB_NONE, .duos = NONE
     };
-    if (job_seated(job)) {
+    if (job_holds_seats(job)) {
         rounds->pages[id].seated_ns = view->now_ns;
         rounds->pages[id].column = common->column_of[job->type_now];
     }
@@ -123,7 +123,7 @@ static void follow_seats(struct gavel_common *common, const struct view *view,
     struct gavel_rounds *rounds = common->rounds;
     struct round_job *page = &rounds->pages[event->job];
     const struct job *job = &view->jobs[event->job];
-    bool seated = job->state != JOB_FREE && job_seated(job);
+    bool seated = job->state != JOB_FREE && job_holds_seats(job);
     if (page->seated_ns >= 0 && (!seated || event->kind == EVENT_RESIZED)) {
         book_seat(common, view, event->job, event->at_ns);
         page->seated_ns = -1;

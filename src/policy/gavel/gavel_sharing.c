@@ -100,11 +100,12 @@ static void update_account(struct gavel_common *common, const struct view *view,
         gavel_classes_pay(s->classes, &page->line,
                           (double)(view->now_ns - page->since_ns) * 1e-9 * page->part);
     page->since_ns = -1;
-    if (job->state == JOB_FREE || !job_seated(job) || page->class == NONE)
+    if (job->state == JOB_FREE || !job_holds_seats(job) || page->class == NONE)
         return;
     job_id partner = job->partner;
     bool shared = partner != JOB_NONE && view->jobs[partner].partner == id &&
-                  job_seated(&view->jobs[partner]) && s->pages[partner].class != NONE;
+                  job_holds_seats(&view->jobs[partner]) &&
+                  s->pages[partner].class != NONE;
     page->since_ns = view->now_ns;
     page->part = shared ? 0.5 : 1;
     page->line = gavel_line_name(common->column_of[job->type_now], page->class,
@@ -176,7 +177,7 @@ static void sharing_observe(struct gavel_common *common, const struct view *view
     /* Jobs that share with it, or did, have another line from now on. */
     struct sharing_job *page = &s->pages[event->job];
     bool was_seated = page->since_ns >= 0;
-    bool is_seated = state != JOB_FREE && job_seated(&view->jobs[event->job]);
+    bool is_seated = state != JOB_FREE && job_holds_seats(&view->jobs[event->job]);
     if (was_seated != is_seated || event->kind == EVENT_RESIZED) {
         job_id mate = page->mate;
         update_account(common, view, event->job);
@@ -398,7 +399,7 @@ static bool may_keep(const struct gavel_common *common, const struct view *view,
 {
     const struct job *job = &view->jobs[id];
     const struct sharing_job *pages = common->sharing->pages;
-    if (id == JOB_NONE || !job_may_leave(job) ||
+    if (id == JOB_NONE || !job_is_preemptible(job) ||
         gavel_column_now(common, view, job) != column)
         return false;
     return job->partner == JOB_NONE || job->partner == pages[id].mate ||
@@ -418,7 +419,7 @@ static void settle_hosts(struct gavel_common *common, const struct view *view)
         if (may_keep(common, view, a, unit->column)) {
             s->pages[a].keeps = true;
             if (b != JOB_NONE && view->jobs[a].partner == b &&
-                job_may_leave(&view->jobs[b]))
+                job_is_preemptible(&view->jobs[b]))
                 s->pages[b].keeps = true;
         } else if (b != JOB_NONE && may_keep(common, view, b, unit->column)) {
             s->pages[b].keeps = true;
@@ -436,7 +437,7 @@ static void send_away(struct gavel_common *common, const struct view *view,
         job_id id = common->jobs[i];
         const struct sharing_job *page = &s->pages[id];
         const struct job *job = &view->jobs[id];
-        if (page->keeps || is_fixed(common, view, job) || !job_may_leave(job))
+        if (page->keeps || is_fixed(common, view, job) || !job_is_preemptible(job))
             continue;
         if (page->want == NONE)
             plan_revoke(plan, id, RULE_ROUND, JOB_NONE);
@@ -516,7 +517,7 @@ static void seat_all(struct gavel_common *common, const struct view *view,
     for (uint32_t i = 0; i < common->job_count && !common->gavel->rule->strict; i++) {
         job_id id = common->jobs[i];
         const struct job *job = &view->jobs[id];
-        if (job_may_leave(job) && plan_changes(plan, id) && !plan_holds(plan, id))
+        if (job_is_preemptible(job) && plan_changes(plan, id) && !plan_holds(plan, id))
             grant_on_type(common, plan, id, gavel_column_now(common, view, job),
                           JOB_NONE);
     }

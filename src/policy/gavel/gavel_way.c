@@ -33,7 +33,7 @@ static bool may_move(const struct gavel_common *common, const struct view *view,
                      const struct plan *plan, job_id id)
 {
     const struct job *job = &view->jobs[id];
-    return job_may_leave(job) && !job->leaving && job->coming == JOB_NONE &&
+    return job_is_preemptible(job) && !job->leaving && job->coming == JOB_NONE &&
            !plan_changes(plan, id) && !gavel_is_spared(common, view, job);
 }
 

@@ -148,8 +148,9 @@ static void note_pending_victims(struct cost_model *model, const struct view *vi
                                  const struct event *event)
 {
     double due_s = 0;
-    for (uint32_t i = 0; i < event->promise_count; i++)
-        due_s = fmax(due_s, cost_model_pause_s(model, view, event->promises[i].victim));
+    for (uint32_t i = 0; i < event->pending_count; i++)
+        due_s = fmax(due_s,
+                     cost_model_pause_s(model, view, event->pending_shares[i].victim));
     model->start_delay_s[event->job] = due_s;
 }
 
@@ -309,10 +310,11 @@ static void add_planned_changes(struct cost_model *model, const struct view *vie
         if (change->undone || view_work_left_ns(view, change->job) == INT64_MAX)
             continue;
         struct lookahead_job job = make_waiting_job(model, view, change->job, 1);
-        const struct promise_part *promises = plan_promises(plan, change);
+        const struct pending_part *pending_shares = plan_pending(plan, change);
         double due_s = 0;
-        for (uint32_t p = 0; p < change->promise_count; p++)
-            due_s = fmax(due_s, cost_model_pause_s(model, view, promises[p].victim));
+        for (uint32_t p = 0; p < change->pending_count; p++)
+            due_s =
+                fmax(due_s, cost_model_pause_s(model, view, pending_shares[p].victim));
         if (change->kind == CHANGE_GRANT)
             add_releases(model, view, plan, model->base, plan_seats(plan, change),
                          change->seat_count, due_s + job.run_s);

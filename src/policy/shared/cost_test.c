@@ -41,7 +41,7 @@ static bool read_swap(const struct plan *plan, job_id beneficiary,
     swap->count = 0;
     for (size_t i = 0; i < plan_change_count(plan); i++) {
         const struct change *change = plan_change(plan, i);
-        if (change->kind != CHANGE_REVOKE || change->for_whom != beneficiary)
+        if (change->kind != CHANGE_REVOKE || change->beneficiary != beneficiary)
             continue;
         if (swap->count == COST_TEST_VICTIMS_MAX)
             return false;

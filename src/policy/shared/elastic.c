@@ -147,8 +147,9 @@ static int64_t resize_ns(const struct job *job)
 /* The job's size can be set now. */
 static bool can_resize(const struct job *job)
 {
-    return job_is_elastic(job) && job_may_leave(job) && job->state != JOB_LOADING &&
-           job->partner == JOB_NONE && job->coming == JOB_NONE && job->gpus_now > 0;
+    return job_is_elastic(job) && job_is_preemptible(job) &&
+           job->state != JOB_LOADING && job->partner == JOB_NONE &&
+           job->coming == JOB_NONE && job->gpus_now > 0;
 }
 
 /* The job can be resized at the next epoch, perhaps without an event until then. */
@@ -262,9 +263,9 @@ static bool grant_gpus(struct plan *plan, job_id job, uint32_t gpus)
 static bool has_pending_gpus(const struct plan *plan, job_id job)
 {
     const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
-    const struct promise_part *promises = plan_promises(plan, change);
-    for (uint32_t i = 0; i < change->promise_count; i++)
-        if (promises[i].victim != job)
+    const struct pending_part *pending_shares = plan_pending(plan, change);
+    for (uint32_t i = 0; i < change->pending_count; i++)
+        if (pending_shares[i].victim != job)
             return true;
     return false;
 }

@@ -123,11 +123,11 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
         break;
     case EVENT_ADOPTED:
         preempt->of_job[event->job] = NONE;
-        if (job_seated(&view->jobs[event->job]))
+        if (job_holds_seats(&view->jobs[event->job]))
             add_shares(preempt, view, event->job);
         break;
     case EVENT_PLACED:
-        preempt->was_pending[event->job] = event->promise_count > 0;
+        preempt->was_pending[event->job] = event->pending_count > 0;
         break;
     case EVENT_STARTED:
         add_shares(preempt, view, event->job);
@@ -286,12 +286,12 @@ static bool revoke_and_grant(struct preempt *preempt, struct plan *plan, job_id 
     }
     for (uint32_t i = 0; i < preempt->victim_count; i++) {
         const struct change *grant = plan_change(plan, plan_change_count(plan) - 1);
-        const struct promise_part *promises = plan_promises(plan, grant);
+        const struct pending_part *pending_shares = plan_pending(plan, grant);
         uint32_t used = 0;
         for (uint32_t v = 0; v < preempt->victim_count; v++) {
             bool needed = false;
-            for (uint32_t p = 0; p < grant->promise_count && !needed; p++)
-                needed = promises[p].victim == preempt->victims[v];
+            for (uint32_t p = 0; p < grant->pending_count && !needed; p++)
+                needed = pending_shares[p].victim == preempt->victims[v];
             if (needed)
                 preempt->victims[used++] = preempt->victims[v];
         }

@@ -158,7 +158,7 @@ static bool start_now(struct plan *plan, job_id job)
     if (!plan_grant(plan, job, NULL))
         return false;
     size_t count = plan_change_count(plan);
-    if (count == 0 || plan_change(plan, count - 1)->promise_count == 0)
+    if (count == 0 || plan_change(plan, count - 1)->pending_count == 0)
         return true;
     plan_undo(plan, mark);
     return false;

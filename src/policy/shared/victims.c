@@ -313,7 +313,7 @@ void victims_observe(struct victims *v, const struct view *view,
         return;
     const struct job *job = &view->jobs[event->job];
     bool runs = job->class == CLASS_BE && job_runs(job);
-    bool may_preempt = runs && job_may_leave(job) &&
+    bool may_preempt = runs && job_is_preemptible(job) &&
                        !(v->preempt_max && job->preemptions >= v->preempt_max);
     update_shares(v, view, event->job, may_preempt);
     drop_from_order(v, event->job);
