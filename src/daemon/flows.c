@@ -168,8 +168,9 @@ void flows_observe(struct flows *flows, struct engine *engine)
     uint32_t kinds = 1u << EVENT_STARTED | 1u << EVENT_RESIZED | 1u << EVENT_STOPPED |
                      1u << EVENT_FINISHED | 1u << EVENT_FAILED | 1u << EVENT_LOST |
                      1u << EVENT_LEVELLED | 1u << EVENT_CANCELLED | 1u << EVENT_DROPPED;
-    engine_listen(engine, (struct listener){
-                              .event = observe_event, .self = flows, .kinds = kinds });
+    engine_add_observer(engine, (struct engine_observer){ .event = observe_event,
+                                                          .self = flows,
+                                                          .kinds = kinds });
     flow_stream_changed(flows->stream);
 }
 

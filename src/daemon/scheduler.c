@@ -296,7 +296,7 @@ static int read_spec(void *context, const struct kept_job *kept, struct job *ret
     request->launch.array_id = kept->array_id;
     request->hold = kept->held;
     *ret_tag = request;
-    return intake_job(&scheduler->intake, &request->spec, ret_job, err);
+    return admission_make_job(&scheduler->admission, &request->spec, ret_job, err);
 }
 
 static void add_recovered(void *context, const struct kept_job *kept, const void *tag,
@@ -356,16 +356,17 @@ static void add_observers(struct scheduler *scheduler)
 {
     struct engine *engine = &scheduler->engine;
     const struct executor *executor = scheduler->executor;
-    engine_listen(engine,
-                  (struct listener){ .event = observe_event, .self = scheduler });
-    engine_listen(
-        engine, (struct listener){ .event = ledger_event, .self = &scheduler->ledger });
-    engine_listen(engine, (struct listener){ .event = store_event,
-                                             .commit = store_commit,
-                                             .self = scheduler->store });
-    engine_listen(engine, (struct listener){ .event = executor->event,
-                                             .commit = executor->commit,
-                                             .self = scheduler->executor_self });
+    engine_add_observer(
+        engine, (struct engine_observer){ .event = observe_event, .self = scheduler });
+    engine_add_observer(engine, (struct engine_observer){ .event = ledger_event,
+                                                          .self = &scheduler->ledger });
+    engine_add_observer(engine, (struct engine_observer){ .event = store_event,
+                                                          .commit = store_commit,
+                                                          .self = scheduler->store });
+    engine_add_observer(engine,
+                        (struct engine_observer){ .event = executor->event,
+                                                  .commit = executor->commit,
+                                                  .self = scheduler->executor_self });
     flows_observe(scheduler->flows, engine);
 }
 
@@ -423,7 +424,7 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
     scheduler->conditions_ns = INT64_MAX;
     scheduler->jobs =
         arena_array(&scheduler->life, struct scheduler_job, scheduler->job_max);
-    intake_init(&scheduler->intake, scheduler->cluster, scheduler->rates);
+    admission_init(&scheduler->admission, scheduler->cluster, scheduler->rates);
     int r = init_engine(scheduler, err);
     if (r < 0)
         return r;
@@ -456,7 +457,7 @@ void scheduler_stop(struct scheduler *scheduler)
     }
     scheduler->alive = false;
     conditions_release(&scheduler->conditions);
-    intake_release(&scheduler->intake);
+    admission_release(&scheduler->admission);
     arena_release(&scheduler->life);
     arena_reset(&scheduler->pass);
 }

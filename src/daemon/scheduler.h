@@ -15,7 +15,7 @@
 #include "daemon/start_conditions.h"
 #include "engine/engine.h"
 #include "metrics/ledger.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/outbox.h"
 
 struct cluster;
@@ -65,7 +65,7 @@ struct scheduler {
     struct arena life;
     struct engine engine;
     struct ledger ledger;
-    struct intake intake;
+    struct admission admission;
     void *executor_self;        /* NULL: not open */
     struct scheduler_job *jobs; /* by slot        */
     struct start_conditions conditions;

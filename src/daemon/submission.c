@@ -41,7 +41,8 @@ int submission_accept(struct submission *submission, const char *user,
     struct job *job = arena_new(&scheduler->pass, struct job);
     request->spec.submit_ns = at_ns;
     ret_rejected->text[0] = '\0';
-    bool fits = intake_job(&scheduler->intake, &request->spec, job, ret_rejected) == 0;
+    bool fits = admission_make_job(&scheduler->admission, &request->spec, job,
+                                   ret_rejected) == 0;
     bool waits = fits && (held || conditions_needed(request, at_ns));
     struct store_job row = { .id = request->spec.id,
                              .uid = request->launch.uid,

@@ -85,7 +85,7 @@ static void explain_held(struct why *why, const struct why_scene *scene, job_id 
 /* Accelerators of one type that a job may use, by what has become of them. */
 struct tally {
     uint32_t total, down, foreign, held, promised, free;
-    uint32_t free_most; /* on one node */
+    uint32_t free_index_most; /* on one node */
     uint64_t holders[NAMED_MAX], heirs[NAMED_MAX];
     uint32_t holder_count, heir_count;
 };
@@ -128,7 +128,8 @@ static void count_type(const struct state *state, uint32_t type,
         tally->total += node->gpu_count;
         tally->down += state->node_down[n] ? node->gpu_count : 0;
         tally->free += free;
-        tally->free_most = free > tally->free_most ? free : tally->free_most;
+        tally->free_index_most =
+            free > tally->free_index_most ? free : tally->free_index_most;
         tally->foreign += bits_count(state->foreign[n]);
     }
     for (job_id id = 0; id < state->job_count; id++) {
@@ -182,7 +183,7 @@ static void explain_type(struct reasons *reasons, const struct state *state,
     if (tally.free >= job->gpus)
         reasons_add(reasons, "resources",
                     "%u %s are free, but at most %u on one node, and it %s be spread",
-                    tally.free, type_name, tally.free_most,
+                    tally.free, type_name, tally.free_index_most,
                     job->spread ? "cannot otherwise" : "must not");
 }
 

@@ -83,10 +83,11 @@ static bool plays_well(struct play *play, job_id gone)
     struct error err;
     bool runs = gone != JOB_NONE && job_runs(&jobs[gone]);
     engine->executor = &nobody;
-    engine->listener_count = 0;
+    engine->observer_count = 0;
     if (memcmp(&jobs[play->id], play->as, sizeof *play->as) != 0) {
-        engine_listen(
-            engine, (struct listener){ .event = ask_for_something_else, .self = play });
+        engine_add_observer(
+            engine,
+            (struct engine_observer){ .event = ask_for_something_else, .self = play });
         events[count++] = event_of(play, EVENT_HELD, play->id);
         events[count++] = event_of(play, EVENT_RELEASED, play->id);
     }

@@ -15,14 +15,14 @@
 #define TIMED_EVERY 4 /* decisions: asking the clock takes longer than many of them */
 
 /* What a plan has in mind with a job; noted for all of its jobs, and wiped when done. */
-struct course {
+struct planned_job {
     uint32_t grant; /* 1 + the first change that gives it seats; 0: none */
     bool goes_on;   /* elsewhere or with another size                    */
 };
 
 /* A policy with its settings, in an arena of its own; the present one stays if it fails. */
-static int put_in_office(struct engine *engine, const struct policy *policy,
-                         const char *settings, struct error *err)
+static int install_policy(struct engine *engine, const struct policy *policy,
+                          const char *settings, struct error *err)
 {
     struct arena own;
     arena_init(&own, 0);
@@ -45,8 +45,8 @@ static int put_in_office(struct engine *engine, const struct policy *policy,
 }
 
 /* The same for a flow policy. */
-static int put_flow_in_office(struct engine *engine, const struct flow_policy *flow,
-                              const char *settings, struct error *err)
+static int install_flow_policy(struct engine *engine, const struct flow_policy *flow,
+                               const char *settings, struct error *err)
 {
     const struct view *view = &engine->state.view;
     struct arena own;
@@ -81,14 +81,14 @@ int engine_init(struct engine *engine, struct arena *run,
                                .flow_wake_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
     engine->plan = plan_new(&engine->state, run);
-    engine->courses = arena_array(run, struct course, setup->job_max);
+    engine->planned_jobs = arena_array(run, struct planned_job, setup->job_max);
     engine->refusal = arena_new(run, struct error);
     arena_init(&engine->round, ROUND_BYTES);
 
     engine->seed = setup->seed;
-    int r = put_in_office(engine, setup->policy, setup->settings, err);
+    int r = install_policy(engine, setup->policy, setup->settings, err);
     if (r == 0 && setup->flow)
-        r = put_flow_in_office(engine, setup->flow, setup->flow_settings, err);
+        r = install_flow_policy(engine, setup->flow, setup->flow_settings, err);
     if (r < 0)
         engine_release(engine);
     return r;
@@ -108,14 +108,14 @@ void engine_release(struct engine *engine)
     state_release(&engine->state);
 }
 
-void engine_listen(struct engine *engine, struct listener listener)
+void engine_add_observer(struct engine *engine, struct engine_observer observer)
 {
-    assert(engine->listener_count < LISTENERS_MAX);
-    engine->listeners[engine->listener_count++] = listener;
+    assert(engine->observer_count < OBSERVERS_MAX);
+    engine->observers[engine->observer_count++] = observer;
 }
 
 /* Something happened: know it, and let everybody know who wants to. */
-static void take_note(struct engine *engine, struct event *event)
+static void apply_event(struct engine *engine, struct event *event)
 {
     if (!state_apply(&engine->state, event))
         return; /* of an attempt that is over */
@@ -125,10 +125,10 @@ static void take_note(struct engine *engine, struct event *event)
         engine->policy->observe(engine->policy_self, view, event);
     if (engine->flow && engine->flow->observe)
         engine->flow->observe(engine->flow_self, view, event);
-    for (uint32_t i = 0; i < engine->listener_count; i++) {
-        const struct listener *listener = &engine->listeners[i];
-        if (listener->kinds == 0 || listener->kinds >> event->kind & 1)
-            listener->event(listener->self, view, event);
+    for (uint32_t i = 0; i < engine->observer_count; i++) {
+        const struct engine_observer *observer = &engine->observers[i];
+        if (observer->kinds == 0 || observer->kinds >> event->kind & 1)
+            observer->event(observer->self, view, event);
     }
 }
 
@@ -149,7 +149,7 @@ static const struct sort_item *live_jobs(struct engine *engine)
 }
 
 /* A policy learns who is there. */
-static void introduce(struct engine *engine, bool to_policy, bool to_flow)
+static void adopt_jobs(struct engine *engine, bool to_policy, bool to_flow)
 {
     const struct view *view = &engine->state.view;
     const struct sort_item *items = live_jobs(engine);
@@ -174,26 +174,26 @@ static void introduce(struct engine *engine, bool to_policy, bool to_flow)
 int engine_set_policy(struct engine *engine, const struct policy *policy,
                       const char *settings, struct error *err)
 {
-    int r = put_in_office(engine, policy, settings, err);
+    int r = install_policy(engine, policy, settings, err);
     if (r == 0)
-        introduce(engine, true, false);
+        adopt_jobs(engine, true, false);
     return r;
 }
 
 int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
                     const char *settings, struct error *err)
 {
-    int r = put_flow_in_office(engine, flow, settings, err);
+    int r = install_flow_policy(engine, flow, settings, err);
     if (r < 0)
         return r;
     engine->flatten = !flow->decide;
-    introduce(engine, false, true);
+    adopt_jobs(engine, false, true);
     return 0;
 }
 
 void engine_adopt(struct engine *engine)
 {
-    introduce(engine, true, true);
+    adopt_jobs(engine, true, true);
 }
 
 bool engine_replay(struct engine *engine, struct event *event)
@@ -203,24 +203,24 @@ bool engine_replay(struct engine *engine, struct event *event)
 }
 
 /* One pass, so that asking about a job does not take another one. */
-static void note_courses(struct engine *engine)
+static void index_plan(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
     for (size_t i = 0; i < plan_change_count(plan); i++) {
         const struct change *change = plan_change(plan, i);
-        struct course *course = &engine->courses[change->job];
+        struct planned_job *planned = &engine->planned_jobs[change->job];
         if (change->kind == CHANGE_REVOKE)
-            course->goes_on = change->rule == RULE_RESIZE && !change->undone;
-        else if (change->kind == CHANGE_GRANT && course->grant == 0)
-            course->grant = (uint32_t)i + 1;
+            planned->goes_on = change->rule == RULE_RESIZE && !change->undone;
+        else if (change->kind == CHANGE_GRANT && planned->grant == 0)
+            planned->grant = (uint32_t)i + 1;
     }
 }
 
-static void wipe_courses(struct engine *engine)
+static void clear_plan_index(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
     for (size_t i = 0; i < plan_change_count(plan); i++)
-        engine->courses[plan_change(plan, i)->job] = (struct course){ 0 };
+        engine->planned_jobs[plan_change(plan, i)->job] = (struct planned_job){ 0 };
 }
 
 /*
@@ -230,22 +230,22 @@ static void wipe_courses(struct engine *engine)
 static bool can_resize(const struct engine *engine, const struct change *revoke)
 {
     const struct plan *plan = engine->plan;
-    const struct course *course = &engine->courses[revoke->job];
+    const struct planned_job *planned = &engine->planned_jobs[revoke->job];
     if (!engine->executor->resize || revoke->rule != RULE_RESIZE ||
-        !job_is_elastic(&engine->state.jobs[revoke->job]) || course->grant == 0)
+        !job_is_elastic(&engine->state.jobs[revoke->job]) || planned->grant == 0)
         return false;
-    const struct change *grant = plan_change(plan, course->grant - 1);
+    const struct change *grant = plan_change(plan, planned->grant - 1);
     if (grant->beside != JOB_NONE || grant->shared)
         return false;
     const struct pending_part *pending_shares = plan_pending(plan, grant);
     for (uint32_t p = 0; p < grant->pending_count; p++)
         if (pending_shares[p].victim != grant->job &&
-            engine->courses[pending_shares[p].victim].goes_on)
+            engine->planned_jobs[pending_shares[p].victim].goes_on)
             return false;
     return true;
 }
 
-static void order_recall(struct engine *engine, const struct change *change)
+static void order_stop(struct engine *engine, const struct change *change)
 {
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,
@@ -254,7 +254,7 @@ static void order_recall(struct engine *engine, const struct change *change)
                            .grace_ns = engine->state.jobs[change->job].grace_ns,
                            .wait_saved_ns = change->wait_saved_ns,
                            .beneficiary = change->beneficiary };
-    take_note(engine, &event);
+    apply_event(engine, &event);
 }
 
 static void order_seats(struct engine *engine, const struct change *change,
@@ -270,7 +270,7 @@ static void order_seats(struct engine *engine, const struct change *change,
                            .steps_max = change->steps_max,
                            .beside = change->beside,
                            .spread = change->spread };
-    take_note(engine, &event);
+    apply_event(engine, &event);
 }
 
 static void order_drop(struct engine *engine, const struct change *change)
@@ -278,7 +278,7 @@ static void order_drop(struct engine *engine, const struct change *change)
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_DROPPED,
                            .job = change->job };
-    take_note(engine, &event);
+    apply_event(engine, &event);
 }
 
 /* Its owner wants it gone: whoever runs is told to leave at once. */
@@ -292,7 +292,7 @@ static void order_leave(struct engine *engine, job_id job)
                            .rule = RULE_CANCEL,
                            .wait_saved_ns = -1,
                            .beneficiary = JOB_NONE };
-    take_note(engine, &event);
+    apply_event(engine, &event);
 }
 
 /* The plan becomes orders, and orders are events: recalls first, they make the room. */
@@ -300,15 +300,15 @@ static void record_orders(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
     size_t count = plan_change_count(plan);
-    note_courses(engine);
+    index_plan(engine);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind != CHANGE_REVOKE || change->undone)
             continue;
         if (!can_resize(engine, change))
-            order_recall(engine, change);
+            order_stop(engine, change);
     }
-    wipe_courses(engine);
+    clear_plan_index(engine);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind == CHANGE_GRANT)
@@ -325,9 +325,9 @@ static void record_orders(struct engine *engine)
 static int commit(struct engine *engine, struct error *err)
 {
     int r = 0;
-    for (uint32_t i = 0; i < engine->listener_count && r == 0; i++)
-        if (engine->listeners[i].commit)
-            r = engine->listeners[i].commit(engine->listeners[i].self, err);
+    for (uint32_t i = 0; i < engine->observer_count && r == 0; i++)
+        if (engine->observers[i].commit)
+            r = engine->observers[i].commit(engine->observers[i].self, err);
     return r;
 }
 
@@ -497,7 +497,7 @@ static int ask_flow(struct engine *engine, struct error *err)
                                .kind = EVENT_LEVELLED,
                                .job = plan->changes[i].job,
                                .level = plan->changes[i].level };
-        take_note(engine, &event);
+        apply_event(engine, &event);
     }
     engine->level_count += plan->change_count;
     return plan->change_count > 0 ? commit(engine, err) : 0;
@@ -540,7 +540,7 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
 {
     engine->state.view.now_ns = now_ns;
     for (uint32_t i = 0; i < count; i++) {
-        take_note(engine, &events[i]);
+        apply_event(engine, &events[i]);
         if (events[i].kind == EVENT_CANCELLED)
             order_leave(engine, events[i].job);
     }

@@ -17,7 +17,7 @@ struct executor;
 struct lease;
 struct flow_plan;
 struct flow_policy;
-struct course;
+struct planned_job;
 struct plan;
 struct policy;
 
@@ -25,7 +25,7 @@ struct policy;
  * Somebody who wants to know: metrics, the ledger, a trace, the store.  Told of every
  * event after it was applied, our own orders included.
  */
-struct listener {
+struct engine_observer {
     void (*event)(void *self, const struct view *view, const struct event *event);
 
     /* Optional.  What was told so far must be durable when this returns. */
@@ -34,15 +34,16 @@ struct listener {
     uint32_t kinds; /* of events it is told, as bits; 0: all */
 };
 
-#define LISTENERS_MAX 8
+#define OBSERVERS_MAX 8
 
 struct engine {
     struct state state;
     struct plan *plan;
-    struct arena round;     /* emptied after every step                          */
-    struct arena own;       /* of the policy in office                           */
-    struct arena flow_own;  /* of the flow policy                                */
-    struct course *courses; /* by slot, while a plan becomes orders: what it says */
+    struct arena round;    /* emptied after every step                          */
+    struct arena own;      /* of the policy in office                           */
+    struct arena flow_own; /* of the flow policy                                */
+    struct planned_job
+        *planned_jobs; /* by slot, while a plan becomes orders: what it says */
 
     const struct policy *policy;
     void *policy_self;
@@ -52,8 +53,8 @@ struct engine {
     struct flow_plan *flow_plan;
     const struct executor *executor;
     void *executor_self;
-    struct listener listeners[LISTENERS_MAX];
-    uint32_t listener_count;
+    struct engine_observer observers[OBSERVERS_MAX];
+    uint32_t observer_count;
 
     uint64_t event_count;
     uint64_t decision_count;
@@ -88,7 +89,7 @@ struct engine_setup {
 int engine_init(struct engine *engine, struct arena *run,
                 const struct engine_setup *setup, struct error *err);
 void engine_release(struct engine *engine);
-void engine_listen(struct engine *engine, struct listener listener);
+void engine_add_observer(struct engine *engine, struct engine_observer observer);
 
 /*
  * Put another policy into office.  It is told of every live job (adopted) and decides at

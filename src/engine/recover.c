@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "metrics/ledger.h"
-#include "model/books.h"
+#include "model/allocation.h"
 #include "model/cluster.h"
 #include "store/db.h"
 #include "store/rows.h"
@@ -135,7 +135,7 @@ static job_id beside_next(const struct recovery *rec, const struct kept_job *kep
     return there ? slot : JOB_NONE;
 }
 
-/* Room that is free there, or promised, or shared: as books_reserve() will count it. */
+/* Room that is free there, or promised, or shared: as allocation_reserve() will count it. */
 static bool there_is_room(const struct recovery *rec, const struct event *event)
 {
     const struct cluster *cluster = rec->state->view.cluster;
@@ -145,7 +145,7 @@ static bool there_is_room(const struct recovery *rec, const struct event *event)
             return false;
         struct room room = rec->state->free.rooms[seat->node];
         uint64_t gpus = event->beside == JOB_NONE ? seat->gpus : 0;
-        gpus &= ~books_vacated(rec->state, event, seat->node);
+        gpus &= ~allocation_vacated_gpus(rec->state, event, seat->node);
         uint64_t cpu_milli = room.cpu_milli;
         uint64_t mem_mib = room.mem_mib;
         for (uint32_t p = 0; p < event->pending_count; p++) {

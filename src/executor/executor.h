@@ -83,7 +83,7 @@ struct executor {
                     int64_t grace_left_ns, struct error *err);
     void (*settle)(void *self);
 
-    /* For engine_listen(), behind the store: an event was applied; it is durable. */
+    /* For engine_add_observer(), behind the store: an event was applied; it is durable. */
     void (*event)(void *self, const struct view *view, const struct event *event);
     int (*commit)(void *self, struct error *err);
 

@@ -73,7 +73,7 @@ void ledger_init(struct ledger *ledger, struct arena *run, const struct view *vi
                  FILE *file);
 void ledger_release(struct ledger *ledger);
 
-/* For engine_listen(). */
+/* For engine_add_observer(). */
 void ledger_event(void *self, const struct view *view, const struct event *event);
 
 /*

@@ -72,7 +72,7 @@ void metrics_init(struct metrics *metrics, struct arena *run, const struct view 
                   uint64_t window_from, uint64_t window_to);
 void metrics_release(struct metrics *metrics);
 
-/* For engine_listen(). */
+/* For engine_add_observer(). */
 void metrics_event(void *self, const struct view *view, const struct event *event);
 
 /* Close the books at the end of a run: whoever is still there is unfinished. */

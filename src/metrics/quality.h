@@ -50,7 +50,7 @@ void quality_init(struct quality *quality, struct arena *run, const struct view 
                   uint64_t window_from, uint64_t window_to);
 void quality_release(struct quality *quality);
 
-/* For engine_listen(). */
+/* For engine_add_observer(). */
 void quality_event(void *self, const struct view *view, const struct event *event);
 
 /* Mean over time of the mean loss of jobs on their way; NAN: none. */

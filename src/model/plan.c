@@ -38,7 +38,7 @@ struct plan *plan_new(struct state *state, struct arena *run)
     plan->free = &state->free;
     plan->change_max = 2 * state->job_max + 64;
     plan->seat_max = state->seat_max;
-    free_init(&plan->vacated, run, plan->cluster);
+    free_index_init(&plan->vacated, run, plan->cluster);
     plan->changes = arena_array(run, struct change, plan->change_max);
     plan->steps = arena_array(run, struct step, 2 * (size_t)plan->change_max);
     plan->seats = arena_array(run, struct seat, plan->seat_max);
@@ -59,14 +59,14 @@ struct plan *plan_new(struct state *state, struct arena *run)
 static void relist(struct plan *plan, node_id node)
 {
     if (plan->of_node[node] == NONE || plan->state->node_down[node]) {
-        free_drop(&plan->vacated, node);
+        free_index_drop(&plan->vacated, node);
         return;
     }
     const struct room *f = &plan->free->rooms[node];
     const struct room *v = &plan->on_node[node];
     struct room both = { f->gpus | v->gpus, f->cpu_milli + v->cpu_milli,
                          f->mem_mib + v->mem_mib };
-    free_put(&plan->vacated, node, &both);
+    free_index_put(&plan->vacated, node, &both);
 }
 
 static void room_take(struct room *room, const struct room_part *part)
@@ -94,7 +94,7 @@ void plan_free_change(struct plan *plan, const struct room_part *part, bool take
         room_take(&room, part);
     else
         room_give(&room, part);
-    free_put(plan->free, part->node, &room);
+    free_index_put(plan->free, part->node, &room);
     if (plan->of_node[part->node] != NONE)
         relist(plan, part->node);
 }

@@ -6,7 +6,7 @@
 
 #include "base/bits.h"
 #include "model/node_set.h"
-#include "model/place.h"
+#include "model/placement.h"
 #include "model/plan_internal.h"
 #include "model/sharing.h"
 
@@ -85,17 +85,19 @@ static void occupy(struct plan *plan, struct seat *seat)
 }
 
 /* Append the nodes it can have to the plan's seats. */
-static bool find_nodes(struct plan *plan, const struct place_want *want)
+static bool find_nodes(struct plan *plan, const struct placement_request *want)
 {
-    struct place place = { .cluster = plan->cluster,
-                           .rates = plan->state->view.rates,
-                           .free = plan->free,
-                           .vacated = plan->vacancy_count > 0 ? &plan->vacated : NULL,
-                           .vacated_gpu_count = plan->vacated_gpu_count,
-                           .seats = plan->seats,
-                           .seat_count = plan->seat_count,
-                           .seat_max = plan->seat_max };
-    if (!place_find(&place, want))
+    struct placement_search place = { .cluster = plan->cluster,
+                                      .rates = plan->state->view.rates,
+                                      .free = plan->free,
+                                      .vacated = plan->vacancy_count > 0
+                                                     ? &plan->vacated
+                                                     : NULL,
+                                      .vacated_gpu_count = plan->vacated_gpu_count,
+                                      .seats = plan->seats,
+                                      .seat_count = plan->seat_count,
+                                      .seat_max = plan->seat_max };
+    if (!placement_find(&place, want))
         return false;
     plan->seat_count = place.seat_count;
     return true;
@@ -112,8 +114,8 @@ static bool is_spread(const struct plan *plan, const struct seat *seats, uint32_
     return count > (gpus + node_max - 1) / node_max;
 }
 
-static bool grant_found(struct plan *plan, job_id job, const struct place_want *want,
-                        const struct ask *ask)
+static bool grant_found(struct plan *plan, job_id job,
+                        const struct placement_request *want, const struct ask *ask)
 {
     uint32_t seat_first = plan->seat_count;
     if (!find_nodes(plan, want))
@@ -162,7 +164,7 @@ static bool is_alone(const struct plan *plan, job_id host, const struct stand *s
 
 /* On these seats, beside that job: the right ones, and CPU and memory for it. */
 static bool fits_beside(const struct plan *plan, const struct stand *stand,
-                        const struct place_want *want, const struct ask *ask,
+                        const struct placement_request *want, const struct ask *ask,
                         job_id host)
 {
     uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
@@ -171,7 +173,7 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
         return false;
     for (uint32_t i = 0; i < stand->count; i++) {
         const struct seat *seat = &stand->seats[i];
-        struct room_part need = place_need(want->job, seat_gpu_count(seat));
+        struct room_part need = placement_need(want->job, seat_gpu_count(seat));
         struct room room;
         plan_room(plan, seat->node, &room);
         gpus += seat_gpu_count(seat);
@@ -214,8 +216,8 @@ static void wait_as(struct plan *plan, job_id host, const struct stand *stand)
         pending_share(plan, plan_pending(plan, stand->granted)[i].victim, &nothing);
 }
 
-static bool grant_beside(struct plan *plan, job_id id, const struct place_want *want,
-                         const struct ask *ask)
+static bool grant_beside(struct plan *plan, job_id id,
+                         const struct placement_request *want, const struct ask *ask)
 {
     job_id host = ask->beside;
     struct stand stand;
@@ -230,7 +232,8 @@ static bool grant_beside(struct plan *plan, job_id id, const struct place_want *
     change->spread =
         !ask->anywhere && is_spread(plan, stand.seats, stand.count, want->gpus);
     for (uint32_t i = 0; i < stand.count; i++) {
-        struct room_part need = place_need(want->job, seat_gpu_count(&stand.seats[i]));
+        struct room_part need =
+            placement_need(want->job, seat_gpu_count(&stand.seats[i]));
         assert(plan->seat_count < plan->seat_max);
         struct seat *seat = &plan->seats[plan->seat_count++];
         *seat = (struct seat){ .node = stand.seats[i].node,
@@ -298,7 +301,7 @@ static bool unrevoke(struct plan *plan, job_id id, job_id beside)
 
 /* Its present seats are what is asked for. */
 static bool is_content(const struct plan *plan, const struct job *job,
-                       const struct place_want *want)
+                       const struct placement_request *want)
 {
     for (uint32_t i = 0; want->avoid && i < job->seats.count; i++)
         if (bits_test(want->avoid, plan->state->seats[job->seats.first + i].node))
@@ -326,8 +329,8 @@ static bool is_beside(const struct plan *plan, job_id id, job_id other)
            !leaves(plan, other) && !plan->guest[other];
 }
 
-static bool grant_somewhere(struct plan *plan, job_id id, const struct place_want *want,
-                            const struct ask *ask)
+static bool grant_somewhere(struct plan *plan, job_id id,
+                            const struct placement_request *want, const struct ask *ask)
 {
     return ask->beside != JOB_NONE ? grant_beside(plan, id, want, ask)
                                    : grant_found(plan, id, want, ask);
@@ -339,13 +342,14 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     if (!ask)
         ask = &as_it_says;
     const struct job *job = &plan->jobs[id];
-    struct place_want want = { .job = job,
-                               .gpus = ask->gpus ? ask->gpus : job->gpus,
-                               .types =
-                                   ask->types ? ask->types & job->types : job->types,
-                               .nodes = job->nodes,
-                               .spread = ask->spread || ask->anywhere || job->spread,
-                               .avoid = ask->avoid };
+    struct placement_request want = {
+        .job = job,
+        .gpus = ask->gpus ? ask->gpus : job->gpus,
+        .types = ask->types ? ask->types & job->types : job->types,
+        .nodes = job->nodes,
+        .spread = ask->spread || ask->anywhere || job->spread,
+        .avoid = ask->avoid
+    };
     const struct change *change = last_change(plan, id);
 
     if (change && change->kind != CHANGE_REVOKE)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/plan.h"
 #include "model/state.h"
 

@@ -2,7 +2,7 @@
  * state.c - the cluster as we know it; changed by events only.
  *
  * What each event means for a job: its state, its progress, the time it has waited and
- * been served.  Who holds what on which node is kept in books.c.
+ * been served.  Who holds what on which node is kept in allocation.c.
  */
 #include "model/state.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/arena.h"
-#include "model/books.h"
+#include "model/allocation.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/sharing.h"
@@ -53,13 +53,13 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
     state->foreign = arena_array(run, uint64_t, cluster->node_count);
     state->holds = arena_array(run, struct holds, cluster->node_count);
 
-    free_init(&state->free, run, cluster);
+    free_index_init(&state->free, run, cluster);
     for (node_id n = 0; n < cluster->node_count; n++) {
         const struct node *node = &cluster->nodes[n];
         uint64_t all =
             node->gpu_count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << node->gpu_count) - 1;
         struct room room = { all, node->cpu_milli, node->mem_mib };
-        free_put(&state->free, n, &room);
+        free_index_put(&state->free, n, &room);
     }
     state->view = (struct view){ .jobs = state->jobs,
                                  .job_max = job_max,
@@ -211,12 +211,12 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
     struct job *job = &state->jobs[id];
     book_service(state, id, now_ns);
     state->seated_count--;
-    books_vacate(state, id);
+    allocation_release(state, id);
     job->rate_per_s = 0;
     if (job->next.count) {
         job->state = JOB_PLACED;
         job->attempt++;
-        books_count_seats(state, job, &job->next);
+        allocation_count_seats(state, job, &job->next);
     } else if (job->leaving) {
         forget(state, id);
     } else {
@@ -236,8 +236,8 @@ static void ended(struct state *state, job_id id, const struct event *event)
     book_service(state, id, event->at_ns);
     state->seated_count--;
     if (job->next.count)
-        books_decline(state, id);
-    books_vacate(state, id);
+        allocation_drop_pending(state, id);
+    allocation_release(state, id);
     forget(state, id);
 }
 
@@ -260,7 +260,7 @@ static void lost(struct state *state, job_id id, const struct event *event)
     struct job *job = &state->jobs[id];
     job->failures++;
     if (job->state == JOB_PLACED) {
-        books_decline(state, id);
+        allocation_drop_pending(state, id);
         job->gpus_now = 0;
         job->type_now = TYPE_NONE;
         if (job->leaving) {
@@ -272,7 +272,8 @@ static void lost(struct state *state, job_id id, const struct event *event)
         return;
     }
     if (job_runs(job) && job->next.count)
-        books_decline(state, id); /* it was about to go on with another size */
+        allocation_drop_pending(state,
+                                id); /* it was about to go on with another size */
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
     left_seats(state, id, event->at_ns);
@@ -282,13 +283,13 @@ static void placed(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     assert(job->state == JOB_WAITING || job->state == JOB_STOPPING);
-    books_reserve(state, event);
+    allocation_reserve(state, event);
     job->steps_max = event->steps_max;
     job->spread_now = event->spread;
     if (job->state == JOB_WAITING) {
         job->state = JOB_PLACED;
         job->attempt++;
-        books_count_seats(state, job, &job->next);
+        allocation_count_seats(state, job, &job->next);
         state->waiting_count--;
     }
 }
@@ -311,10 +312,10 @@ static void resized(struct state *state, job_id id, const struct event *event)
     struct seat_row next = job->next;
     book_service(state, id, event->at_ns);
     job->next = (struct seat_row){ 0, 0 };
-    books_vacate(state, id);
+    allocation_release(state, id);
     job->seats = next;
     job->state = JOB_RUNNING; /* it has loaded on the way */
-    books_count_seats(state, job, &job->seats);
+    allocation_count_seats(state, job, &job->seats);
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
     job->rate_per_s =
@@ -329,7 +330,7 @@ static void cancelled(struct state *state, job_id id)
         state->waiting_count -= job->state == JOB_WAITING;
         forget(state, id);
     } else if (job_holds_seats(job) && job->next.count) {
-        books_decline(state, id); /* it goes nowhere else */
+        allocation_drop_pending(state, id); /* it goes nowhere else */
     }
 }
 
@@ -490,9 +491,9 @@ static void node_changed(struct state *state, const struct event *event)
     struct room room = state->free.rooms[event->node];
     state->node_down[event->node] = down;
     if (down)
-        free_drop(&state->free, event->node);
+        free_index_drop(&state->free, event->node);
     else
-        free_put(&state->free, event->node, &room);
+        free_index_put(&state->free, event->node, &room);
 }
 
 bool state_apply(struct state *state, struct event *event)
@@ -513,7 +514,7 @@ bool state_apply(struct state *state, struct event *event)
         return true;
     }
     if (event->kind == EVENT_FOREIGN) {
-        books_set_foreign(state, event->node, event->gpus);
+        allocation_set_foreign(state, event->node, event->gpus);
         return true;
     }
     if (event->kind == EVENT_WAKE || event->kind == EVENT_REJECTED)
@@ -523,8 +524,8 @@ bool state_apply(struct state *state, struct event *event)
     struct job *job = &state->jobs[id];
     if (event->kind == EVENT_LOST && job->state == JOB_STOPPING && job->next.count &&
         event->attempt == job->attempt + 1 && event->generation == job->generation) {
-        books_decline(state,
-                      id); /* where it was to go is gone; it still has to leave */
+        allocation_drop_pending(
+            state, id); /* where it was to go is gone; it still has to leave */
         return true;
     }
     if (is_late(state, event) || !is_expected(job, event->kind))
@@ -588,7 +589,7 @@ bool state_apply(struct state *state, struct event *event)
     case EVENT_RESIZING:
         assert(job_runs(job));
         anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
-        books_reserve(state, event);
+        allocation_reserve(state, event);
         job->steps_max = event->steps_max;
         job->spread_now = event->spread;
         break;

@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "model/event.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/view.h"
 
 struct arena;

@@ -26,7 +26,7 @@
 #include "metrics/metrics.h"
 #include "metrics/quality.h"
 #include "model/cluster.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/outbox.h"
 #include "model/throughput.h"
 #include "net/fluid.h"
@@ -62,7 +62,7 @@ struct sim {
     struct quality quality;
     struct joblog joblog;
     struct timeline timeline;
-    struct intake intake;
+    struct admission admission;
 
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
@@ -155,7 +155,7 @@ static int arrive(struct sim *sim, struct error *err)
     event->job = JOB_NONE;
     event->spec = job;
     struct error why;
-    if (intake_job(&sim->intake, &spec, job, &why) == 0) {
+    if (admission_make_job(&sim->admission, &spec, job, &why) == 0) {
         event->kind = EVENT_SUBMITTED;
         struct sim_submission *submission =
             arena_new(&sim->instant, struct sim_submission);
@@ -384,7 +384,7 @@ static int set_up(struct sim *sim, struct error *err)
         return r;
     if (sim->workload && setup->window_to > 0)
         workload_go_on(sim->workload);
-    intake_init(&sim->intake, setup->cluster, setup->rates);
+    admission_init(&sim->admission, setup->cluster, setup->rates);
     uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
         .cluster = setup->cluster,
@@ -409,35 +409,42 @@ static int set_up(struct sim *sim, struct error *err)
     sim->cluster.network = setup->network;
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
-    engine_listen(&sim->engine, (struct listener){ .event = admit,
-                                                   .self = sim,
-                                                   .kinds = 1u << EVENT_SUBMITTED });
-    engine_listen(&sim->engine, (struct listener){ .event = count_turn,
-                                                   .self = sim,
-                                                   .kinds = 1u << EVENT_STARTED |
-                                                            1u << EVENT_NODE_DOWN });
-    engine_listen(&sim->engine,
-                  (struct listener){ .event = metrics_event, .self = &sim->metrics });
+    engine_add_observer(&sim->engine,
+                        (struct engine_observer){ .event = admit,
+                                                  .self = sim,
+                                                  .kinds = 1u << EVENT_SUBMITTED });
+    engine_add_observer(&sim->engine,
+                        (struct engine_observer){ .event = count_turn,
+                                                  .self = sim,
+                                                  .kinds = 1u << EVENT_STARTED |
+                                                           1u << EVENT_NODE_DOWN });
+    engine_add_observer(
+        &sim->engine,
+        (struct engine_observer){ .event = metrics_event, .self = &sim->metrics });
     ledger_init(&sim->ledger, &sim->run, view, setup->ledger_out);
-    engine_listen(&sim->engine,
-                  (struct listener){ .event = ledger_event, .self = &sim->ledger });
+    engine_add_observer(&sim->engine, (struct engine_observer){ .event = ledger_event,
+                                                                .self = &sim->ledger });
     quality_init(&sim->quality, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
-    engine_listen(&sim->engine, (struct listener){ .event = quality_event,
-                                                   .self = &sim->quality,
-                                                   .kinds = QUALITY_KINDS });
-    engine_listen(&sim->engine, (struct listener){ .event = sim_cluster_levelled,
-                                                   .self = &sim->cluster,
-                                                   .kinds = 1u << EVENT_LEVELLED });
+    engine_add_observer(&sim->engine,
+                        (struct engine_observer){ .event = quality_event,
+                                                  .self = &sim->quality,
+                                                  .kinds = QUALITY_KINDS });
+    engine_add_observer(&sim->engine,
+                        (struct engine_observer){ .event = sim_cluster_levelled,
+                                                  .self = &sim->cluster,
+                                                  .kinds = 1u << EVENT_LEVELLED });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
-        engine_listen(&sim->engine,
-                      (struct listener){ .event = joblog_event, .self = &sim->joblog });
+        engine_add_observer(
+            &sim->engine,
+            (struct engine_observer){ .event = joblog_event, .self = &sim->joblog });
     }
     if (setup->trace_out || setup->chart) {
         timeline_init(&sim->timeline, &sim->run, view, setup->trace_out, setup->chart);
-        engine_listen(&sim->engine, (struct listener){ .event = timeline_event,
-                                                       .self = &sim->timeline });
+        engine_add_observer(&sim->engine,
+                            (struct engine_observer){ .event = timeline_event,
+                                                      .self = &sim->timeline });
     }
     rng_init(&sim->cost_rng, setup->seed, "cost error");
     rng_init(&sim->estimate_rng, setup->seed, "estimate error");
@@ -512,8 +519,8 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
 
     if (sim->engine.policy)
         engine_release(&sim->engine);
-    if (sim->intake.cluster)
-        intake_release(&sim->intake);
+    if (sim->admission.cluster)
+        admission_release(&sim->admission);
     if (sim->workload)
         workload_close(sim->workload);
     sim_cluster_release(&sim->cluster);

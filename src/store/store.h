@@ -48,7 +48,7 @@ int store_accept(struct store *store, const struct store_job *job, struct error 
 /* The number of a job that has ended is given out again: the old one gets another. */
 int store_retire(struct store *store, uint64_t id, struct error *err);
 
-/* For engine_listen().  What goes wrong is kept and told by the next commit. */
+/* For engine_add_observer().  What goes wrong is kept and told by the next commit. */
 void store_event(void *self, const struct view *view, const struct event *event);
 int store_commit(void *self, struct error *err);
 

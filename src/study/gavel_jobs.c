@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/throughput.h"
 #include "workload/workload.h"
 
@@ -43,18 +43,18 @@ int gavel_jobs_draw(struct gavel_jobs *jobs, const struct throughput *rates,
     int r = workload_open(&workload, text, NULL, seed, cluster->gpu_count, err);
     if (r < 0)
         return r;
-    struct intake intake;
-    intake_init(&intake, cluster, rates);
+    struct admission admission;
+    admission_init(&admission, cluster, rates);
     struct job_spec spec;
     struct job job;
     for (uint32_t j = 0; r == 0 && j < count; j++) {
         r = workload_next(workload, &spec, err);
         if (r == 1)
-            r = intake_job(&intake, &spec, &job, err);
+            r = admission_make_job(&admission, &spec, &job, err);
         if (r == 0)
             put_job(jobs, j, rates, &job);
     }
-    intake_release(&intake);
+    admission_release(&admission);
     workload_close(workload);
     return r;
 }

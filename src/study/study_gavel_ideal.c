@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/memory.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "solve/solve.h"
 #include "study/study_gavel.h"
 #include "workload/workload.h"
@@ -137,8 +137,8 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
     if (r < 0)
         return r;
     struct gavel_fluid fluid = { .cluster = &study->big, .rates = &study->big_rates };
-    struct intake intake;
-    intake_init(&intake, &study->big, &study->big_rates);
+    struct admission admission;
+    admission_init(&admission, &study->big, &study->big_rates);
     arena_init(&fluid.scratch, 0);
     fluid.solver = solver_new();
     struct job_spec spec;
@@ -156,7 +156,7 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
         advance_time(&fluid, now_s, step_s, &sum_s, &done);
         now_s += step_s;
         while (more && (double)spec.submit_ns * 1e-9 <= now_s) {
-            r = intake_job(&intake, &spec, &job, err);
+            r = admission_make_job(&admission, &spec, &job, err);
             if (r == 0)
                 add_job(&fluid, &job, number, (double)spec.submit_ns * 1e-9);
             number++;
@@ -168,7 +168,7 @@ static int run_fluid(const struct gavel_study *study, const char *text, uint64_t
     *ret_hours = done ? sum_s / done / 3600 : NAN;
     solver_free(fluid.solver);
     arena_release(&fluid.scratch);
-    intake_release(&intake);
+    admission_release(&admission);
     workload_close(workload);
     free(fluid.number);
     free(fluid.submit_s);

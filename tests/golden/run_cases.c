@@ -252,7 +252,7 @@ static void play(void **state)
                               .beliefs = golden->beliefs,
                               .outages = golden->outages,
                               .outage_count = golden->outage_count,
-                              .listener = { .event = note, .self = golden } });
+                              .observer = { .event = note, .self = golden } });
 
     if (strcmp(golden->happened.bytes, golden->expected.bytes) != 0)
         fail_msg("%s: expected\n%sbut it was\n%s", golden->path, golden->expected.bytes,

@@ -94,7 +94,7 @@ static void whatever_is_ordered_the_books_add_up(void **state)
         seen.run = &run;
         random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = &policy_fuzz;
-        world.setup.listener = (struct listener){ .event = see, .self = &seen };
+        world.setup.observer = (struct engine_observer){ .event = see, .self = &seen };
         engine_run_play(&run, &world.setup);
         seen.refused += run.engine.refused_count;
         seen.decided += run.engine.decision_count;

@@ -104,7 +104,7 @@ static struct outcome play(uint64_t seed, const struct flow_policy *flow,
     world.setup.policy = policy;
     world.setup.flow = flow;
     world.setup.flow_settings = settings;
-    world.setup.listener = (struct listener){ .event = check_network };
+    world.setup.observer = (struct engine_observer){ .event = check_network };
     engine_run_play(&run, &world.setup);
     struct outcome outcome = { .hash = run.hash,
                                .ended = run.ended,

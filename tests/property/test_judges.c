@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/plan.h"
 

@@ -45,7 +45,8 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
         random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = *p;
         world.setup.unchecked = true;
-        world.setup.listener = (struct listener){ .event = write_down, .self = &pen };
+        world.setup.observer =
+            (struct engine_observer){ .event = write_down, .self = &pen };
         engine_run_play(&run, &world.setup);
         ledger_end(&pen.ledger, &run.engine.state.view, run.engine.state.job_count);
 

@@ -399,7 +399,8 @@ static uint64_t play(struct people *people, const struct policy *policy,
     struct pen pen = { 0 };
     arena_init(&pen.arena, 0);
     if (!path)
-        world.setup.listener = (struct listener){ .event = write_down, .self = &pen };
+        world.setup.observer =
+            (struct engine_observer){ .event = write_down, .self = &pen };
     engine_run_play(&run, &world.setup); /* state_check() after every event */
 
     assert_int_equal(run.accepted + run.rejected, run.next);

@@ -42,15 +42,15 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
     {
         struct random_world worlds;
         struct world w;
-        struct intake intake;
+        struct admission admission;
         open_world(&w, &worlds, false, seed.now);
-        intake_init(&intake, &w.cluster, &w.rates);
+        admission_init(&admission, &w.cluster, &w.rates);
         for (uint32_t i = 0; i < worlds.setup.spec_count; i++) {
             struct job_spec spec = worlds.specs[i];
             struct job job;
             struct error err = { "" };
             spec.id = i + 1;
-            bool accepted = intake_job(&intake, &spec, &job, &err) == 0;
+            bool accepted = admission_make_job(&admission, &spec, &job, &err) == 0;
             if (!accepted) {
                 /* Whatever the types: would it fit? */
                 uint32_t types = spec.types
@@ -78,7 +78,7 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
             world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
         }
         close_world(&w, &worlds);
-        intake_release(&intake); /* whose sets the jobs hold */
+        admission_release(&admission); /* whose sets the jobs hold */
     }
 }
 
@@ -164,7 +164,7 @@ static bool fits_somewhere(const struct world *w, const struct job *job)
 }
 
 /* One that was turned away, and names no nodes that must be its own. */
-static bool would_fit(const struct world *w, struct intake *intake,
+static bool would_fit(const struct world *w, struct admission *admission,
                       const struct job_spec *spec)
 {
     const char *words[WORDS_COUNT] = { NULL, spec->exclude, spec->within };
@@ -175,7 +175,7 @@ static bool would_fit(const struct world *w, struct intake *intake,
                        .mem_mib = spec->mem_mib,
                        .types = ((uint32_t)1 << w->cluster.type_count) - 1 };
     if (spec->nodelist || !(spec->exclude || spec->within) ||
-        node_sets_take(&intake->sets, words, false, &job.set, NULL) < 0)
+        node_sets_take(&admission->sets, words, false, &job.set, NULL) < 0)
         return false;
     node_set_drop(job.set);
     return (job.gpus > 0 || job.nodes <= 1) && fits_somewhere(w, &job);
@@ -188,19 +188,19 @@ static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
     {
         struct random_world worlds;
         struct world w;
-        struct intake intake;
+        struct admission admission;
         open_world(&w, &worlds, true, seed.now);
-        intake_init(&intake, &w.cluster, &w.rates);
+        admission_init(&admission, &w.cluster, &w.rates);
         for (uint32_t i = 0; i < worlds.setup.spec_count; i++) {
             struct job_spec spec = worlds.specs[i];
             struct job job;
             struct error err = { "" };
             spec.id = i + 1;
             spec.types = NULL;
-            bool accepted = intake_job(&intake, &spec, &job, &err) == 0;
+            bool accepted = admission_make_job(&admission, &spec, &job, &err) == 0;
             if (!accepted) {
                 assert_true(err.text[0] != 0);
-                assert_false(would_fit(&w, &intake, &spec));
+                assert_false(would_fit(&w, &admission, &spec));
                 continue;
             }
             assert_true(!job.set == !(spec.nodelist || spec.exclude || spec.within));
@@ -219,7 +219,7 @@ static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
             world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
         }
         close_world(&w, &worlds);
-        intake_release(&intake); /* whose sets the jobs hold */
+        admission_release(&admission); /* whose sets the jobs hold */
     }
 }
 
@@ -344,15 +344,15 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
         struct random_world worlds;
         struct world w;
         struct rng rng;
-        struct intake intake;
+        struct admission admission;
         rng_init(&rng, seed.now, "plans");
         open_world(&w, &worlds, seed.now % 2, seed.now);
-        intake_init(&intake, &w.cluster, &w.rates);
+        admission_init(&admission, &w.cluster, &w.rates);
         for (uint32_t i = 0; i < 25; i++) {
             struct job_spec spec = worlds.specs[i];
             struct job job;
             spec.id = i + 1;
-            if (intake_job(&intake, &spec, &job, NULL) == 0)
+            if (admission_make_job(&admission, &spec, &job, NULL) == 0)
                 world_queued(&w, job);
         }
         for (int i = 0; i < 30 && w.state.job_count > 0; i++) {
@@ -360,7 +360,7 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
             something_happens(&w, &rng);
         }
         close_world(&w, &worlds);
-        intake_release(&intake); /* whose sets the jobs hold */
+        admission_release(&admission); /* whose sets the jobs hold */
     }
 }
 

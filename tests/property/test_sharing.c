@@ -73,7 +73,7 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
     random_world_add_sharing(&world, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
-    world.setup.listener = (struct listener){ .event = see, .self = seen };
+    world.setup.observer = (struct engine_observer){ .event = see, .self = seen };
     engine_run_play(&run, &world.setup); /* state_check() after every event */
     if (run.engine.refused_count > 0)
         fail_msg("%s: %s", text, run.engine.refusal->text);

@@ -18,7 +18,7 @@
 #include "executor/slurm/slurm_link.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/launch.h"
 #include "model/outbox.h"
 #include "model/throughput.h"
@@ -58,7 +58,7 @@ static struct play {
     struct arena arena, pass;
     struct cluster cluster;
     struct throughput rates;
-    struct intake intake;
+    struct admission admission;
     struct outbox boxes[2], *outbox;
     struct slurm *slurm;
     struct slurm_link *link;
@@ -428,7 +428,7 @@ static int arrive_at(void *context, const struct slurm_newcomer *newcomer,
                              .class = play.jobs[id].trial ? CLASS_TE : CLASS_BE,
                              .grace_ns = play.jobs[id].signals ? 5 * NS_PER_S : 0 };
     struct job *job = arena_new(&play.pass, struct job);
-    assert_int_equal(intake_job(&play.intake, &spec, job, err), 0);
+    assert_int_equal(admission_make_job(&play.admission, &spec, job, err), 0);
     if (newcomer->runs)
         job->state = JOB_HELD;
     add_event(EVENT_SUBMITTED, JOB_NONE)->spec = job;
@@ -529,7 +529,7 @@ static void begin(uint64_t seed, const char *policy_text)
     }
     cluster_end(&play.cluster, &play.arena);
     throughput_init(&play.rates, &play.cluster);
-    intake_init(&play.intake, &play.cluster, &play.rates);
+    admission_init(&play.admission, &play.cluster, &play.rates);
     assert_int_equal(policy_parse(policy_text, &policy, &settings, &err), 0);
     struct engine_setup setup = { .cluster = &play.cluster,
                                   .rates = &play.rates,
@@ -552,9 +552,10 @@ static void begin(uint64_t seed, const char *policy_text)
                                  .outgrown = outgrown };
     assert_int_equal(slurm_open(&play.slurm, &slurm, &err), 0);
     play.engine.executor_self = play.slurm;
-    engine_listen(&play.engine, (struct listener){ .event = heed });
-    engine_listen(&play.engine, (struct listener){ .event = executor_slurm.event,
-                                                   .self = play.slurm });
+    engine_add_observer(&play.engine, (struct engine_observer){ .event = heed });
+    engine_add_observer(
+        &play.engine,
+        (struct engine_observer){ .event = executor_slurm.event, .self = play.slurm });
     say_all();
 }
 
@@ -578,7 +579,7 @@ static void finish(void)
     drop_lines();
     forget_said();
     engine_release(&play.engine);
-    intake_release(&play.intake);
+    admission_release(&play.admission);
     outbox_release(&play.boxes[0]);
     outbox_release(&play.boxes[1]);
     arena_release(&play.pass);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/rng.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/plan.h"
 #include "model/state.h"

@@ -127,8 +127,8 @@ static void watch(void *self, const struct view *view, const struct event *event
         print_event(view, event);
     if (!run->setup->unchecked)
         state_check(&run->engine.state);
-    if (run->setup->listener.event)
-        run->setup->listener.event(run->setup->listener.self, view, event);
+    if (run->setup->observer.event)
+        run->setup->observer.event(run->setup->observer.self, view, event);
 }
 
 /* --- what comes next --------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static void arrive(struct engine_run *run, const struct job_spec *truth)
     event->job = JOB_NONE;
     event->spec = job;
     event->kind = EVENT_SUBMITTED;
-    bool fits = intake_job(&run->intake, &spec, job, NULL) == 0;
+    bool fits = admission_make_job(&run->admission, &spec, job, NULL) == 0;
     const struct interference *other = run->setup->interference;
     if (fits && other && other->arrives)
         other->arrives(other->self, run, job);
@@ -289,21 +289,24 @@ static void step(struct engine_run *run, int64_t now_ns)
 static void listen(struct engine_run *run)
 {
     struct engine *engine = &run->engine;
-    engine_listen(engine, (struct listener){ .event = admit, .self = run });
+    engine_add_observer(engine,
+                        (struct engine_observer){ .event = admit, .self = run });
     if (!run->store)
-        engine_listen(
-            engine, (struct listener){ .event = metrics_event, .self = &run->metrics });
-    engine_listen(engine, (struct listener){ .event = sim_cluster_levelled,
-                                             .self = &run->sim,
-                                             .kinds = 1u << EVENT_LEVELLED });
-    engine_listen(engine, (struct listener){ .event = watch, .self = run });
+        engine_add_observer(engine, (struct engine_observer){ .event = metrics_event,
+                                                              .self = &run->metrics });
+    engine_add_observer(engine,
+                        (struct engine_observer){ .event = sim_cluster_levelled,
+                                                  .self = &run->sim,
+                                                  .kinds = 1u << EVENT_LEVELLED });
+    engine_add_observer(engine,
+                        (struct engine_observer){ .event = watch, .self = run });
     if (!run->store)
         return;
-    engine_listen(engine,
-                  (struct listener){ .event = ledger_event, .self = &run->ledger });
-    engine_listen(engine, (struct listener){ .event = store_event,
-                                             .commit = store_commit,
-                                             .self = run->store });
+    engine_add_observer(engine, (struct engine_observer){ .event = ledger_event,
+                                                          .self = &run->ledger });
+    engine_add_observer(engine, (struct engine_observer){ .event = store_event,
+                                                          .commit = store_commit,
+                                                          .self = run->store });
 }
 
 void engine_run_open_engine(struct engine_run *run)
@@ -343,8 +346,8 @@ static void set_up(struct engine_run *run, const struct engine_run_setup *setup)
     arena_init(&run->arena, 0);
     arena_init(&run->instant, 0);
     throughput_init(&run->no_rates, setup->cluster);
-    intake_init(&run->intake, setup->cluster,
-                setup->rates ? setup->rates : &run->no_rates);
+    admission_init(&run->admission, setup->cluster,
+                   setup->rates ? setup->rates : &run->no_rates);
     if (setup->store_path && store_open(&run->store, setup->store_path, &err) < 0)
         fail_msg("%s", err.text);
     engine_run_open_engine(run);
@@ -390,7 +393,7 @@ void engine_run_play(struct engine_run *run, const struct engine_run_setup *setu
 void engine_run_release(struct engine_run *run)
 {
     engine_release(&run->engine);
-    intake_release(&run->intake);
+    admission_release(&run->admission);
     sim_cluster_release(&run->sim);
     metrics_release(&run->metrics);
     outbox_release(&run->outboxes[0]);

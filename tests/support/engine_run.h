@@ -18,7 +18,7 @@
 #include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "model/cluster.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/outbox.h"
 #include "model/throughput.h"
 #include "policy/policy.h"
@@ -63,7 +63,8 @@ struct engine_run_setup {
     bool repeats;       /* everything the executor says is said twice               */
     bool unchecked;     /* leave state_check() out: for speed                       */
     uint32_t turns_max; /* give up after so many; 0: 20,000                        */
-    struct listener listener; /* or zero: told of every event, after the books' check */
+    struct engine_observer
+        observer; /* or zero: told of every event, after the books' check */
     const struct interference *interference; /* or NULL */
     const char *store_path; /* remember everything there, no figures then; or NULL    */
 };
@@ -77,7 +78,7 @@ struct engine_run {
     struct sim_cluster sim;
     struct outbox outboxes[2];
     uint32_t reading;
-    struct intake intake;
+    struct admission admission;
     struct metrics metrics;
     const struct job_spec **arrived; /* of the instant, accepted */
     uint32_t arrived_count, admitted_count;

@@ -17,7 +17,7 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     if (run->setup->beliefs)
         spec.steps *= run->setup->beliefs[at];
     spec.id = kept->job.id;
-    return intake_job(&run->intake, &spec, ret_job, err);
+    return admission_make_job(&run->admission, &spec, ret_job, err);
 }
 
 static void back_for(void *context, const struct kept_job *kept, const void *tag,

@@ -133,7 +133,7 @@ static void arrive(struct scenario *s)
                              .gpus = spec.gpus,
                              .submit_ns = spec.submit_ns,
                              .request = "{}" };
-    bool fits = intake_job(&s->intake, &spec, job, &err) == 0;
+    bool fits = admission_make_job(&s->admission, &spec, job, &err) == 0;
     row.rejected = fits ? NULL : err.text;
     struct event *event = scenario_add_event(s, EVENT_SUBMITTED, JOB_NONE);
     event->spec = job;
@@ -367,7 +367,7 @@ static void begin(struct scenario *s)
     arena_init(&s->arena, 0);
     arena_init(&s->instant, 0);
     make_world(s);
-    intake_init(&s->intake, &s->world.cluster, &s->world.rates);
+    admission_init(&s->admission, &s->world.cluster, &s->world.rates);
     snprintf(s->path, sizeof s->path, "%s/berth-world-%d.db", s->setup->folder,
              (int)getpid());
     remove_store(s->path); /* of one that failed */
@@ -402,7 +402,7 @@ static void end(struct scenario *s)
     remove_store(s->path);
     ledger_release(&s->witness);
     faulty_release(&s->faulty);
-    intake_release(&s->intake);
+    admission_release(&s->admission);
     outbox_release(&s->inbox);
     random_world_release(&s->world);
     arena_release(&s->instant);

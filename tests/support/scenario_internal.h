@@ -46,7 +46,7 @@ struct scenario {
     struct random_world world;
     struct rng rng, questions;
     struct arena arena, life, instant;
-    struct intake intake;
+    struct admission admission;
     struct faulty faulty;
     struct engine engine;
     struct ledger ledger;

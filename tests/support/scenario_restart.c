@@ -216,15 +216,18 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
         return;
     ledger->note = store_entry;
     ledger->context = s->store;
-    engine_listen(
-        engine, (struct listener){ .event = hear, .commit = before_commit, .self = s });
-    engine_listen(engine, (struct listener){ .event = ledger_event, .self = ledger });
-    engine_listen(engine, (struct listener){
-                              .event = store_hear, .commit = commit_store, .self = s });
-    engine_listen(engine, (struct listener){ .event = hear_nothing,
-                                             .commit = after_commit,
-                                             .self = s,
-                                             .kinds = 1u << EVENT_WAKE });
+    engine_add_observer(
+        engine,
+        (struct engine_observer){ .event = hear, .commit = before_commit, .self = s });
+    engine_add_observer(
+        engine, (struct engine_observer){ .event = ledger_event, .self = ledger });
+    engine_add_observer(engine, (struct engine_observer){ .event = store_hear,
+                                                          .commit = commit_store,
+                                                          .self = s });
+    engine_add_observer(engine, (struct engine_observer){ .event = hear_nothing,
+                                                          .commit = after_commit,
+                                                          .self = s,
+                                                          .kinds = 1u << EVENT_WAKE });
     store_attach(s->store, &engine->state);
 }
 
@@ -238,7 +241,7 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     spec.steps *= s->world.beliefs[kept->job.id - 1];
     spec.id = kept->job.id;
     spec.submit_ns = kept->job.submit_ns;
-    return intake_job(&s->intake, &spec, ret_job, err);
+    return admission_make_job(&s->admission, &spec, ret_job, err);
 }
 
 static void back_for(void *context, const struct kept_job *kept, const void *tag,

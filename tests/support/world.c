@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "model/free.h"
+#include "model/free_index.h"
 
 static void open_state(struct world *w)
 {

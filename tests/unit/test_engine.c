@@ -96,7 +96,8 @@ static int setup(void **state)
                                                          .job_max = 8 },
                                  NULL),
                      0);
-    engine_listen(&bench->engine, (struct listener){ .event = hear, .commit = commit });
+    engine_add_observer(&bench->engine,
+                        (struct engine_observer){ .event = hear, .commit = commit });
     return 0;
 }
 

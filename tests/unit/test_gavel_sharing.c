@@ -58,7 +58,7 @@ static int64_t play(const char *policy, const char *const *kinds, uint32_t count
                               .specs = specs,
                               .spec_count = count,
                               .seed = 1,
-                              .listener = { .event = see, .self = seen },
+                              .observer = { .event = see, .self = seen },
                           });
     assert_int_equal(run.ended, count);
     assert_int_equal(run.engine.refused_count, 0);

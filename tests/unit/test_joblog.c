@@ -30,7 +30,7 @@ static void a_line_for_each_job_however_it_ends(void **state)
                               .policy = policy_find("srtf"),
                               .specs = specs,
                               .spec_count = 4,
-                              .listener = { .event = joblog_event, .self = &log } });
+                              .observer = { .event = joblog_event, .self = &log } });
     joblog_end(&log, &run.engine.state.view, run.engine.state.job_count);
     fclose(file);
 

@@ -36,8 +36,8 @@ static void happen(struct books *books, struct world *w, struct event event)
 }
 
 /* A job in its seats that the ledger knows, and one that waits. */
-static void introduce(struct books *books, struct world *w, job_id victim,
-                      job_id newcomer)
+static void adopt_jobs(struct books *books, struct world *w, job_id victim,
+                       job_id newcomer)
 {
     ledger_restore_job(&books->ledger, &w->state.view, victim);
     ledger_restore_job(&books->ledger, &w->state.view, newcomer);
@@ -75,7 +75,7 @@ static void a_newcomer_that_gives_up_is_not_awaited_again(void **state)
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
     job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
     open_books(&books, w);
-    introduce(&books, w, victim, newcomer);
+    adopt_jobs(&books, w, victim, newcomer);
     recall(&books, w, victim, RULE_ORDER, newcomer);
     assert_int_equal(books.entry.with, 1);
 
@@ -101,7 +101,7 @@ static job_id send_away(struct books *books, struct world *w)
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
     job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
     open_books(books, w);
-    introduce(books, w, victim, newcomer);
+    adopt_jobs(books, w, victim, newcomer);
     recall(books, w, victim, RULE_ORDER, newcomer);
     world_pass(w, SECONDS(5));
     leave(books, w, victim);
@@ -165,7 +165,7 @@ static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
     job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
     open_books(&books, w);
-    introduce(&books, w, victim, newcomer);
+    adopt_jobs(&books, w, victim, newcomer);
     recall(&books, w, victim, RULE_ORDER, newcomer);
     happen(&books, w, (struct event){ .kind = EVENT_CANCELLED, .job = victim });
     restart(&books, w, victim);

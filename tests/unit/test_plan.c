@@ -1,7 +1,7 @@
 /* Whom a plan sends away for whom, what is refused, and that undoing leaves no trace. */
 #include <errno.h>
 
-#include "model/free.h"
+#include "model/free_index.h"
 #include "support/plan_fixture.h"
 
 /* --- undoing ---------------------------------------------------------------------------------- */

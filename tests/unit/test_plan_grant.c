@@ -1,5 +1,5 @@
 /* Whom a plan seats where: in free room, in room that somebody leaves, or where it is. */
-#include "model/free.h"
+#include "model/free_index.h"
 #include "support/plan_fixture.h"
 
 /* --- where --------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* Two who share accelerators, in a plan. */
 #include <string.h>
 
-#include "model/free.h"
+#include "model/free_index.h"
 #include "support/plan_fixture.h"
 
 static void two_share_equal_seats(void **state)

@@ -242,7 +242,7 @@ static void a_run_says_when_a_job_gets_where(void **state)
     };
     struct engine_run run;
     struct quality heard;
-    setup.listener = (struct listener){ .event = quality_event, .self = &heard };
+    setup.observer = (struct engine_observer){ .event = quality_event, .self = &heard };
     /* The listener needs a view before there is one: any of the same size will do. */
     quality_init(&heard, &place, &(struct view){ .job_max = 2 }, 0, UINT64_MAX);
     engine_run_play(&run, &setup);

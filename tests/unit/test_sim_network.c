@@ -49,7 +49,7 @@ static void play(struct engine_run *run, const struct job_spec *specs, uint32_t 
                                        .spec_count = count,
                                        .flow = flow ? flow_find(flow) : NULL,
                                        .turns_max = 1000,
-                                       .listener = { .event = watch } };
+                                       .observer = { .event = watch } };
     engine_run_play(run, &setup);
 }
 

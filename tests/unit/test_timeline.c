@@ -42,7 +42,7 @@ static void play(struct observer *observer)
                               .policy = policy_find("srtf"),
                               .specs = specs,
                               .spec_count = 2,
-                              .listener = { .event = observe, .self = observer } });
+                              .observer = { .event = observe, .self = observer } });
     timeline_end(&observer->timeline, SECONDS(35));
     engine_run_release(&run);
 }

@@ -15,7 +15,7 @@
 #include "executor/sim/sim.h"
 #include "metrics/ledger.h"
 #include "model/cluster.h"
-#include "model/intake.h"
+#include "model/admission.h"
 #include "model/outbox.h"
 #include "model/throughput.h"
 #include "policy/policy.h"
@@ -30,7 +30,7 @@ struct stage {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
-    struct intake intake;
+    struct admission admission;
     struct engine engine;
     struct sim_cluster sim;
     struct outbox outboxes[2];
@@ -69,7 +69,7 @@ static void set_up(struct stage *stage, const char *cluster, const char *policy_
         stage->cluster.types[t].usd_per_hour = 1; /* some policies want a price */
     snprintf(stage->settings, sizeof stage->settings, "%s", settings ? settings : "");
     throughput_init(&stage->rates, &stage->cluster);
-    intake_init(&stage->intake, &stage->cluster, &stage->rates);
+    admission_init(&stage->admission, &stage->cluster, &stage->rates);
     struct engine_setup setup = { .cluster = &stage->cluster,
                                   .rates = &stage->rates,
                                   .policy = policy,
@@ -82,7 +82,8 @@ static void set_up(struct stage *stage, const char *cluster, const char *policy_
         fail_msg("%s", err.text);
     sim_cluster_init(&stage->sim, &stage->arena, &stage->engine.state.view,
                      &stage->outboxes[0], &(struct sim_faults){ 0 }, 1);
-    engine_listen(&stage->engine, (struct listener){ .event = admit, .self = stage });
+    engine_add_observer(&stage->engine,
+                        (struct engine_observer){ .event = admit, .self = stage });
     stage->id_next = 1;
     stage->now_ns = SECOND;
 }
@@ -90,7 +91,7 @@ static void set_up(struct stage *stage, const char *cluster, const char *policy_
 static void tear_down(struct stage *stage)
 {
     engine_release(&stage->engine);
-    intake_release(&stage->intake);
+    admission_release(&stage->admission);
     sim_cluster_release(&stage->sim);
     outbox_release(&stage->outboxes[0]);
     outbox_release(&stage->outboxes[1]);
@@ -143,7 +144,7 @@ static job_id submit(struct stage *stage, struct job_spec spec)
     spec.steps = spec.steps > 0 ? spec.steps : 1e9;
     spec.pause_ns = 10 * SECOND;
     spec.grace_ns = 60 * SECOND;
-    if (intake_job(&stage->intake, &spec, &job, &err) < 0)
+    if (admission_make_job(&stage->admission, &spec, &job, &err) < 0)
         fail_msg("%s", err.text);
     say(stage, EVENT_SUBMITTED, JOB_NONE)->spec = &job;
     settle(stage);
@@ -595,11 +596,13 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
     ledger_init(&stage->ledger, &stage->arena, &stage->engine.state.view, NULL);
     stage->ledger.note = store_entry;
     stage->ledger.context = stage->store;
-    engine_listen(&stage->engine,
-                  (struct listener){ .event = ledger_event, .self = &stage->ledger });
-    engine_listen(&stage->engine, (struct listener){ .event = store_event,
-                                                     .commit = store_commit,
-                                                     .self = stage->store });
+    engine_add_observer(
+        &stage->engine,
+        (struct engine_observer){ .event = ledger_event, .self = &stage->ledger });
+    engine_add_observer(&stage->engine,
+                        (struct engine_observer){ .event = store_event,
+                                                  .commit = store_commit,
+                                                  .self = stage->store });
     for (uint64_t id = 1; id <= 2; id++)
         store_accept(stage->store,
                      &(struct store_job){ .id = id, .user = "u", .request = "{}" },

@@ -72,7 +72,7 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
                    int64_t grace_left_ns, struct error *err);
 
 /*
- * For engine_listen(), behind the store: forget attempts when their ends are durable.
+ * For engine_add_observer(), behind the store: forget attempts when their ends are durable.
  * Without these no supervisor ever exits.
  */
 void local_event(void *self, const struct view *view, const struct event *event);

@@ -95,7 +95,7 @@ void sim_cluster_release(struct sim_cluster *sim);
 int64_t sim_cluster_next_ns(const struct sim_cluster *sim);
 void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns);
 
-/* For engine_listen(): after EVENT_LEVELLED a job's packets have another level. */
+/* For engine_add_observer(): after EVENT_LEVELLED a job's packets have another level. */
 void sim_cluster_levelled(void *self, const struct view *view,
                           const struct event *event);
 

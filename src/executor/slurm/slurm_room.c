@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
-#include "model/free.h"
+#include "model/free_index.h"
 
 #define SURE_NS (2 * NS_PER_S) /* jobs and nodes are not looked at in one moment */
 

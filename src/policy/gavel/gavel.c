@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/reasons.h"
 #include "model/throughput.h"
 #include "policy/gavel/gavel_common.h"

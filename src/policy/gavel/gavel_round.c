@@ -38,7 +38,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/reasons.h"
 #include "policy/gavel/gavel_round.h"

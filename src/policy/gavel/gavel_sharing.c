@@ -25,7 +25,7 @@
 #include "base/error.h"
 #include "base/sort.h"
 #include "model/cluster.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "policy/gavel/gavel_sharing_classes.h"
 #include "policy/gavel/gavel_common.h"
 

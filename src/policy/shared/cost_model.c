@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "model/cluster.h"
 #include "model/event.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 
 /* A checkpoint: weights and optimiser are about four times the gradients. */
@@ -346,7 +346,7 @@ static void include_free_nodes(struct cost_model *model, const struct view *view
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         node_id node = NODE_NONE;
         for (uint32_t i = 0; i < FREE_NODES_MAX; i++) {
-            node = free_most(view->free, type, node, NULL);
+            node = free_index_most(view->free, type, node, NULL);
             if (node == NODE_NONE)
                 break;
             include_node(model, view, plan, node);

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/grow.h"
 #include "base/sort.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/reasons.h"
 

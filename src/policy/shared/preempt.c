@@ -7,9 +7,9 @@
 #include "base/bits.h"
 #include "base/hash.h"
 #include "model/cluster.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
-#include "model/place.h"
+#include "model/placement.h"
 
 #define NONE UINT32_MAX
 #define VACATED_MAX 1024
@@ -179,7 +179,7 @@ struct preempt_search {
 
 static bool room_holds(const struct room *room, const struct job *job, uint32_t gpus)
 {
-    struct room_part need = place_need(job, gpus);
+    struct room_part need = placement_need(job, gpus);
     return bits_count(room->gpus) >= gpus && need.cpu_milli <= room->cpu_milli &&
            need.mem_mib <= room->mem_mib;
 }

@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/sort.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 
 #define NONE UINT32_MAX

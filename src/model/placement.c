@@ -1,11 +1,11 @@
-/* place.c - which nodes a gang goes to. */
-#include "model/place.h"
+/* placement.c - which nodes a gang goes to. */
+#include "model/placement.h"
 
 #include <assert.h>
 
 #include "base/bits.h"
 #include "model/cluster.h"
-#include "model/free.h"
+#include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/throughput.h"
 
@@ -19,14 +19,14 @@ static uint32_t share_of(uint32_t all, uint32_t part, uint32_t whole)
     return (uint32_t)(((uint64_t)all * part + whole - 1) / whole);
 }
 
-struct room_part place_need(const struct job *job, uint32_t gpus)
+struct room_part placement_need(const struct job *job, uint32_t gpus)
 {
     return (struct room_part){ .cpu_milli = share_of(job->cpu_milli, gpus, job->gpus),
                                .mem_mib = share_of(job->mem_mib, gpus, job->gpus) };
 }
 
 /* The nodes it may use; NULL: any. */
-static const struct bits *allowed_for(const struct place_want *want)
+static const struct bits *allowed_for(const struct placement_request *want)
 {
     return want->job->set ? &want->job->set->allowed : NULL;
 }
@@ -39,14 +39,14 @@ static uint32_t usable(const struct job *job, const struct room *room,
     if (gpus > gpus_max)
         gpus = gpus_max;
     for (; gpus > 0; gpus--) {
-        struct room_part need = place_need(job, gpus);
+        struct room_part need = placement_need(job, gpus);
         if (need.cpu_milli <= room->cpu_milli && need.mem_mib <= room->mem_mib)
             break;
     }
     return gpus;
 }
 
-static bool is_chosen(const struct place *place, uint32_t first, node_id node)
+static bool is_chosen(const struct placement_search *place, uint32_t first, node_id node)
 {
     for (uint32_t i = first; i < place->seat_count; i++)
         if (place->seats[i].node == node)
@@ -54,10 +54,10 @@ static bool is_chosen(const struct place *place, uint32_t first, node_id node)
     return false;
 }
 
-static void choose(struct place *place, const struct job *job, node_id node,
+static void choose(struct placement_search *place, const struct job *job, node_id node,
                    uint32_t gpus)
 {
-    struct room_part need = place_need(job, gpus);
+    struct room_part need = placement_need(job, gpus);
     assert(place->seat_count < place->seat_max);
     place->seats[place->seat_count++] = (struct seat){ .node = node,
                                                        .cpu_milli = need.cpu_milli,
@@ -65,12 +65,12 @@ static void choose(struct place *place, const struct job *job, node_id node,
                                                        .reserved = gpus };
 }
 
-static bool choose_tightest(struct place *place, const struct free_index *index,
-                            const struct place_want *want, uint32_t type, uint32_t gpus,
+static bool choose_tightest(struct placement_search *place, const struct free_index *index,
+                            const struct placement_request *want, uint32_t type, uint32_t gpus,
                             const struct bits *avoid)
 {
-    struct room_part need = place_need(want->job, gpus);
-    node_id node = free_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid,
+    struct room_part need = placement_need(want->job, gpus);
+    node_id node = free_index_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid,
                                  allowed_for(want));
     if (node == NODE_NONE)
         return false;
@@ -79,15 +79,15 @@ static bool choose_tightest(struct place *place, const struct free_index *index,
 }
 
 /* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
-static bool choose_another(struct place *place, const struct free_index *index,
-                           const struct place_want *want, uint32_t type, uint32_t gpus,
+static bool choose_another(struct placement_search *place, const struct free_index *index,
+                           const struct placement_request *want, uint32_t type, uint32_t gpus,
                            uint32_t first)
 {
     const struct bits *within = allowed_for(want);
     node_id best = NODE_NONE;
     uint32_t best_count = NONE;
-    for (node_id node = free_most(index, type, NODE_NONE, within); node != NODE_NONE;
-         node = free_most(index, type, node, within)) {
+    for (node_id node = free_index_most(index, type, NODE_NONE, within); node != NODE_NONE;
+         node = free_index_most(index, type, node, within)) {
         const struct room *room = &index->rooms[node];
         uint32_t count = bits_count(room->gpus);
         if (count < gpus)
@@ -106,14 +106,14 @@ static bool choose_another(struct place *place, const struct free_index *index,
 }
 
 /* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
-static uint32_t choose_many(struct place *place, const struct free_index *index,
-                            const struct place_want *want, uint32_t type,
+static uint32_t choose_many(struct placement_search *place, const struct free_index *index,
+                            const struct placement_request *want, uint32_t type,
                             uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
                             uint32_t first)
 {
     const struct bits *within = allowed_for(want);
-    for (node_id node = free_most(index, type, NODE_NONE, within);
-         node != NODE_NONE && left > 0; node = free_most(index, type, node, within)) {
+    for (node_id node = free_index_most(index, type, NODE_NONE, within);
+         node != NODE_NONE && left > 0; node = free_index_most(index, type, node, within)) {
         if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
@@ -135,7 +135,7 @@ struct parts {
 };
 
 /* As many nodes as it says, as even as can be; or full nodes and one for the rest. */
-static struct parts parts_of(const struct place_want *want, uint32_t node_max)
+static struct parts parts_of(const struct placement_request *want, uint32_t node_max)
 {
     uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
     if (!want->nodes)
@@ -148,7 +148,7 @@ static struct parts parts_of(const struct place_want *want, uint32_t node_max)
 }
 
 /* What there is on a node that is not down; NULL if it is. */
-static const struct room *room_on(const struct place *place, node_id node,
+static const struct room *room_on(const struct placement_search *place, node_id node,
                                   bool with_vacated)
 {
     if (with_vacated && place->vacated->listed[node])
@@ -160,7 +160,7 @@ static const struct room *room_on(const struct place *place, node_id node,
  * The nodes that must be among them come first.  Those that can hold a large part do: what
  * is left for others is then the easiest there is.  Takes out of 'parts' what they get.
  */
-static bool choose_must(struct place *place, const struct place_want *want,
+static bool choose_must(struct placement_search *place, const struct placement_request *want,
                         uint32_t type, bool with_vacated, struct parts *parts)
 {
     const struct bits *must = &want->job->set->must;
@@ -181,7 +181,7 @@ static bool choose_must(struct place *place, const struct place_want *want,
     return true;
 }
 
-static bool choose_parts(struct place *place, const struct place_want *want,
+static bool choose_parts(struct placement_search *place, const struct placement_request *want,
                          uint32_t type, bool with_vacated, struct parts *parts)
 {
     uint32_t first = place->seat_count;
@@ -210,7 +210,7 @@ static bool choose_parts(struct place *place, const struct place_want *want,
  * Several nodes of one type.  As few as can be: full nodes and the tightest for the
  * rest; or, where the job may be spread, whatever there is, most free first.
  */
-static bool choose_gang(struct place *place, const struct place_want *want,
+static bool choose_gang(struct placement_search *place, const struct placement_request *want,
                         uint32_t type, bool with_vacated)
 {
     uint32_t first = place->seat_count;
@@ -236,7 +236,7 @@ static bool choose_gang(struct place *place, const struct place_want *want,
     return false;
 }
 
-static bool choose_of_type(struct place *place, const struct place_want *want,
+static bool choose_of_type(struct placement_search *place, const struct placement_request *want,
                            uint32_t type, bool with_vacated)
 {
     uint32_t node_max =
@@ -251,7 +251,7 @@ static bool choose_of_type(struct place *place, const struct place_want *want,
 }
 
 /* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
-static uint32_t order_types(const struct place *place, const struct place_want *want,
+static uint32_t order_types(const struct placement_search *place, const struct placement_request *want,
                             uint32_t types[TYPES_MAX + 1])
 {
     double rates[TYPES_MAX];
@@ -278,7 +278,7 @@ static uint32_t order_types(const struct place *place, const struct place_want *
     return count;
 }
 
-bool place_find(struct place *place, const struct place_want *want)
+bool placement_find(struct placement_search *place, const struct placement_request *want)
 {
     uint32_t types[TYPES_MAX + 1];
     uint32_t count = order_types(place, want, types);

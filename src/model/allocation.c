@@ -1,5 +1,5 @@
 /*
- * books.c - who holds what on which node: seats, promises, free room.
+ * allocation.c - who holds what on which node: seats, promises, free room.
  *
  * An accelerator is free when it stands in nobody's row of seats, neither one that is
  * held nor one that is promised: each is counted.  Two who share stand in it twice, and
@@ -15,7 +15,7 @@
  * and about to start; 'coming' who will be its partner when the present one has left; and
  * 'next_partner' who will be where it goes, of a job that moves.
  */
-#include "model/books.h"
+#include "model/allocation.h"
 
 #include <assert.h>
 
@@ -64,7 +64,7 @@ static void set_room(struct state *state, node_id node, const struct room *room)
     if (state->node_down[node])
         state->free.rooms[node] = *room; /* kept for its return */
     else
-        free_put(&state->free, node, room);
+        free_index_put(&state->free, node, room);
 }
 
 /* One row of seats more stands on these accelerators. */
@@ -126,7 +126,7 @@ static void give(struct state *state, const struct seat *seat,
 }
 
 /* Accelerators that others use are not free; nor do we take them from our jobs. */
-void books_set_foreign(struct state *state, node_id node, uint64_t gpus)
+void allocation_set_foreign(struct state *state, node_id node, uint64_t gpus)
 {
     state->foreign[node] = gpus;
     struct room room = state->free.rooms[node];
@@ -273,7 +273,7 @@ static void note_partner(struct state *state, job_id id, job_id other)
 /* --- seats --------------------------------------------------------------------- */
 
 /* Less what the job promises there, a seat it leaves becomes free. */
-void books_vacate(struct state *state, job_id id)
+void allocation_release(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     for (uint32_t i = 0; i < job->seats.count; i++) {
@@ -292,7 +292,7 @@ void books_vacate(struct state *state, job_id id)
 }
 
 /* Give up seats it was promised and has not taken. */
-void books_decline(struct state *state, job_id id)
+void allocation_drop_pending(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     for (uint32_t i = 0; i < job->next.count; i++) {
@@ -310,7 +310,7 @@ void books_decline(struct state *state, job_id id)
     row_free(state, &job->next);
 }
 
-uint64_t books_vacated(const struct state *state, const struct event *event,
+uint64_t allocation_vacated_gpus(const struct state *state, const struct event *event,
                        node_id node)
 {
     uint64_t gpus = 0;
@@ -327,7 +327,7 @@ uint64_t books_vacated(const struct state *state, const struct event *event,
 }
 
 /* Take what is free of 'seats' and note what is promised. */
-void books_reserve(struct state *state, const struct event *event)
+void allocation_reserve(struct state *state, const struct event *event)
 {
     struct job *job = &state->jobs[event->job];
     assert(job->next.count == 0);
@@ -339,7 +339,7 @@ void books_reserve(struct state *state, const struct event *event)
             if (event->pending_shares[p].part.node == part.node)
                 part_less(&part, &event->pending_shares[p].part);
         if (part.gpus & ~state->free.rooms[part.node].gpus)
-            part.gpus &= ~books_vacated(state, event, part.node);
+            part.gpus &= ~allocation_vacated_gpus(state, event, part.node);
         take(state, &event->seats[i], &part);
     }
     for (uint32_t p = 0; p < event->pending_count; p++) {
@@ -355,7 +355,7 @@ void books_reserve(struct state *state, const struct event *event)
 }
 
 /* What it holds, counted from its seats. */
-void books_count_seats(struct state *state, struct job *job, const struct seat_row *row)
+void allocation_count_seats(struct state *state, struct job *job, const struct seat_row *row)
 {
     job->gpus_now = 0;
     for (uint32_t i = 0; i < row->count; i++)

@@ -1,4 +1,4 @@
-/* free.h - what is free where: the index placement asks. */
+/* free_index.h - what is free where: the index placement asks. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,12 +37,12 @@ struct free_index {
 };
 
 /* Empty: no node is listed. */
-void free_init(struct free_index *free, struct arena *arena,
+void free_index_init(struct free_index *free, struct arena *arena,
                const struct cluster *cluster);
 
 /* Put a node on the shelf its room belongs to, or move it there; or take it off. */
-void free_put(struct free_index *free, node_id node, const struct room *room);
-void free_drop(struct free_index *free, node_id node);
+void free_index_put(struct free_index *free, node_id node, const struct room *room);
+void free_index_drop(struct free_index *free, node_id node);
 
 /*
  * The tightest node of 'type' with at least this much free, the lowest number first;
@@ -50,16 +50,16 @@ void free_drop(struct free_index *free, node_id node);
  * that count.  In a cluster that is filled first fit, the lowest number of all, however
  * much is free there.
  */
-node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
+node_id free_index_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
                       uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
                       const struct bits *within);
 
 /* Walk the nodes of 'type', most free accelerators first: start with NODE_NONE. */
-node_id free_most(const struct free_index *free, uint32_t type, node_id after,
+node_id free_index_most(const struct free_index *free, uint32_t type, node_id after,
                   const struct bits *within);
 
 /* Largest number of accelerators free on one node of 'type'. */
-static inline uint32_t free_largest(const struct free_index *free, uint32_t type)
+static inline uint32_t free_index_largest(const struct free_index *free, uint32_t type)
 {
     uint64_t counts = free->shelves[type].counts;
     return counts ? 64 - (uint32_t)__builtin_clzll(counts) : 0;

@@ -1,5 +1,5 @@
 /*
- * place.h - which nodes a gang goes to.
+ * placement.h - which nodes a gang goes to.
  *
  * The rules of placement, in one place: of the types a job may use the one it runs fastest
  * on; the tightest single node; else as few nodes as can be, full ones and the tightest
@@ -20,7 +20,7 @@ struct free_index;
 struct throughput;
 
 /* Where to look, and where to write what was found. */
-struct place {
+struct placement_search {
     const struct cluster *cluster;
     const struct throughput *rates;
     const struct free_index *free;
@@ -31,7 +31,7 @@ struct place {
 };
 
 /* What is asked for. */
-struct place_want {
+struct placement_request {
     const struct job *job;
     uint32_t gpus;
     uint32_t types;           /* bits                                   */
@@ -41,7 +41,7 @@ struct place_want {
 };
 
 /* Append the nodes of the whole gang to the row; false, and nothing, if it does not fit. */
-bool place_find(struct place *place, const struct place_want *want);
+bool placement_find(struct placement_search *place, const struct placement_request *want);
 
 /* CPU and memory that go with so many accelerators of a job's gang. */
-struct room_part place_need(const struct job *job, uint32_t gpus);
+struct room_part placement_need(const struct job *job, uint32_t gpus);

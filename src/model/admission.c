@@ -1,5 +1,5 @@
-/* intake.c - words to numbers, and "can this ever run". */
-#include "model/intake.h"
+/* admission.c - words to numbers, and "can this ever run". */
+#include "model/admission.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,36 +9,36 @@
 #include "base/hash.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
-#include "model/place.h"
+#include "model/placement.h"
 #include "model/throughput.h"
 
-void intake_init(struct intake *intake, const struct cluster *cluster,
+void admission_init(struct admission *admission, const struct cluster *cluster,
                  const struct throughput *rates)
 {
-    *intake = (struct intake){ .cluster = cluster, .rates = rates };
-    arena_init(&intake->names, 0);
-    node_sets_init(&intake->sets, cluster);
+    *admission = (struct admission){ .cluster = cluster, .rates = rates };
+    arena_init(&admission->names, 0);
+    node_sets_init(&admission->sets, cluster);
     for (uint32_t i = 0; i < cluster->entity_count; i++)
-        map_put(&intake->entities, hash_text(cluster->entities[i].name),
-                ++intake->entity_count);
+        map_put(&admission->entities, hash_text(cluster->entities[i].name),
+                ++admission->entity_count);
 }
 
-void intake_release(struct intake *intake)
+void admission_release(struct admission *admission)
 {
-    node_sets_release(&intake->sets);
-    map_release(&intake->entities);
-    arena_release(&intake->names);
+    node_sets_release(&admission->sets);
+    map_release(&admission->entities);
+    arena_release(&admission->names);
 }
 
-static uint32_t entity_number(struct intake *intake, const char *name)
+static uint32_t entity_number(struct admission *admission, const char *name)
 {
     if (!name || !*name)
         return 0;
     uint64_t hash = hash_text(name);
-    uint32_t number = map_find(&intake->entities, hash);
+    uint32_t number = map_find(&admission->entities, hash);
     if (number == MAP_NONE) {
-        number = ++intake->entity_count;
-        map_put(&intake->entities, hash, number);
+        number = ++admission->entity_count;
+        map_put(&admission->entities, hash, number);
     }
     return number;
 }
@@ -46,7 +46,7 @@ static uint32_t entity_number(struct intake *intake, const char *name)
 /* Whether an empty node can hold so many of the gang, as placement counts it. */
 static bool holds(const struct node *node, const struct job *job, uint32_t gpus)
 {
-    struct room_part need = place_need(job, gpus);
+    struct room_part need = placement_need(job, gpus);
     return gpus <= node->gpu_count && need.cpu_milli <= node->cpu_milli &&
            need.mem_mib <= node->mem_mib;
 }
@@ -189,10 +189,10 @@ static int too_small(const struct job *job, struct error *err)
                      job->gpus);
 }
 
-static int types_it_fits(const struct intake *intake, const struct job_spec *spec,
+static int types_it_fits(const struct admission *admission, const struct job_spec *spec,
                          struct job *job, struct error *err)
 {
-    const struct cluster *cluster = intake->cluster;
+    const struct cluster *cluster = admission->cluster;
     uint32_t allowed = spec->types ? cluster_types_named(cluster, spec->types)
                                    : ((uint32_t)1 << cluster->type_count) - 1;
     if (job->gpus == 0) {
@@ -217,7 +217,7 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
     for (uint32_t type = 0; type < cluster->type_count; type++) {
         if (!(allowed >> type & 1))
             continue;
-        if (throughput_rate(intake->rates, job, type, job->gpus, false) <= 0)
+        if (throughput_rate(admission->rates, job, type, job->gpus, false) <= 0)
             continue;
         runs = true;
         if (fits_type(cluster, job, type))
@@ -234,7 +234,7 @@ static int types_it_fits(const struct intake *intake, const struct job_spec *spe
             err, -ERANGE,
             "asks for %u accelerators; no type has so many in a shape that fits",
             job->gpus);
-    job->rate_best_per_s = throughput_best(intake->rates, job, &job->type_best);
+    job->rate_best_per_s = throughput_best(admission->rates, job, &job->type_best);
     return 0;
 }
 
@@ -290,7 +290,7 @@ static int count_nodes(const struct cluster *cluster, struct job *job,
     return 0;
 }
 
-static int take_set(struct intake *intake, const struct job_spec *spec, struct job *job,
+static int take_set(struct admission *admission, const struct job_spec *spec, struct job *job,
                     struct error *err)
 {
     const char *words[WORDS_COUNT] = { [WORDS_NODELIST] = spec->nodelist,
@@ -304,16 +304,16 @@ static int take_set(struct intake *intake, const struct job_spec *spec, struct j
     if (!any)
         return 0;
     const struct bits *must;
-    int r = node_sets_named(&intake->sets, words[WORDS_NODELIST], &must, err);
+    int r = node_sets_named(&admission->sets, words[WORDS_NODELIST], &must, err);
     if (r == 0 && must->count > 0)
-        r = count_nodes(intake->cluster, job, must, err);
+        r = count_nodes(admission->cluster, job, must, err);
     if (r < 0)
         return r;
     bool exact = must->count > 0 && must->count >= job->nodes;
-    return node_sets_take(&intake->sets, words, exact, &job->set, err);
+    return node_sets_take(&admission->sets, words, exact, &job->set, err);
 }
 
-int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
+int admission_make_job(struct admission *admission, const struct job_spec *spec, struct job *ret_job,
                struct error *err)
 {
     struct job job = { .id = spec->id,
@@ -327,7 +327,7 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
                        .cpu_milli = spec->cpu_milli,
                        .mem_mib = spec->mem_mib,
                        .kind = KIND_NONE,
-                       .entity = entity_number(intake, spec->entity),
+                       .entity = entity_number(admission, spec->entity),
                        .steps_total = spec->steps,
                        .submit_ns = spec->submit_ns,
                        .grace_ns = spec->grace_ns,
@@ -346,19 +346,19 @@ int intake_job(struct intake *intake, const struct job_spec *spec, struct job *r
     if (job.curve.family == LEARNING_POINTS)
         job.curve = (struct learning){ 0 }; /* nobody can say them beforehand */
     if (spec->kind) {
-        job.kind = throughput_find(intake->rates, spec->kind);
+        job.kind = throughput_find(admission->rates, spec->kind);
         if (job.kind == KIND_NONE)
             return error_set(err, -ERANGE, "no throughput is known for kind '%.80s'",
                              spec->kind);
     }
     int r = 0;
     if (spec->nodelist || spec->exclude || spec->within)
-        r = take_set(intake, spec, &job, err);
+        r = take_set(admission, spec, &job, err);
     if (r < 0)
         return r;
     if (job.gpus > 0 && job.gpus_min < job.nodes)
         job.gpus_min = job.nodes; /* however small it is, one on each of them */
-    r = types_it_fits(intake, spec, &job, err);
+    r = types_it_fits(admission, spec, &job, err);
     if (r < 0) {
         node_set_drop(job.set);
         return r;

@@ -4,22 +4,22 @@
 #include <errno.h>
 #include <string.h>
 
-#include "model/intake.h"
+#include "model/admission.h"
 
 struct desk {
     struct world w;
-    struct intake intake;
+    struct admission admission;
 };
 
 static void open_desk(struct desk *desk, const char *cluster)
 {
     world_init_as(&desk->w, cluster);
-    intake_init(&desk->intake, &desk->w.cluster, &desk->w.rates);
+    admission_init(&desk->admission, &desk->w.cluster, &desk->w.rates);
 }
 
 static void close_desk(struct desk *desk)
 {
-    intake_release(&desk->intake);
+    admission_release(&desk->admission);
     world_release(&desk->w);
 }
 
@@ -27,7 +27,7 @@ static struct job accept(struct desk *desk, struct job_spec spec)
 {
     struct job job;
     struct error err = { "" };
-    if (intake_job(&desk->intake, &spec, &job, &err) < 0)
+    if (admission_make_job(&desk->admission, &spec, &job, &err) < 0)
         fail_msg("%s", err.text);
     return job;
 }
@@ -36,7 +36,7 @@ static void refuse(struct desk *desk, struct job_spec spec, const char *why)
 {
     struct job job = { .id = 77 };
     struct error err = { "" };
-    assert_int_equal(intake_job(&desk->intake, &spec, &job, &err), -ERANGE);
+    assert_int_equal(admission_make_job(&desk->admission, &spec, &job, &err), -ERANGE);
     assert_non_null(strstr(err.text, why));
     assert_int_equal(job.id, 77); /* nothing is written */
 }
@@ -86,7 +86,7 @@ static void entities_are_numbered_as_they_are_met(void **state)
         accept(&desk, (struct job_spec){ .gpus = 1, .entity = "red" }).entity, 1);
     assert_int_equal(accept(&desk, (struct job_spec){ .gpus = 1, .entity = "" }).entity,
                      0);
-    assert_int_equal(desk.intake.entity_count, 2);
+    assert_int_equal(desk.admission.entity_count, 2);
     close_desk(&desk);
 }
 
@@ -207,7 +207,7 @@ static void what_named_nodes_can_never_hold_is_turned_away(void **state)
     struct job job =
         accept(&desk, (struct job_spec){ .gpus = 0, .nodelist = "n3", .nodes = 1 });
     assert_int_equal(job.set->allowed.count, 1);
-    assert_int_equal(desk.intake.sets.sets[job.set->place]->job_count, 1);
+    assert_int_equal(desk.admission.sets.sets[job.set->place]->job_count, 1);
     close_desk(&desk);
 }
 
@@ -221,8 +221,8 @@ static void who_was_turned_away_holds_nothing(void **state)
         snprintf(words, sizeof words, "n1%*s", (int)(i % 20 + 1), "");
         refuse(&desk, (struct job_spec){ .gpus = 13, .exclude = words }, "GPUs");
     }
-    for (uint32_t i = 0; i < desk.intake.sets.count; i++)
-        assert_int_equal(desk.intake.sets.sets[i]->job_count, 0);
+    for (uint32_t i = 0; i < desk.admission.sets.count; i++)
+        assert_int_equal(desk.admission.sets.sets[i]->job_count, 0);
     close_desk(&desk);
 }
 

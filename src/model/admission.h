@@ -1,4 +1,4 @@
-/* intake.h - from what is said of a job to what the scheduler keeps: words to numbers. */
+/* admission.h - from what is said of a job to what the scheduler keeps: words to numbers. */
 #pragma once
 
 #include "base/arena.h"
@@ -11,7 +11,7 @@ struct error;
 struct throughput;
 
 /* Names of entities, numbered as they are met; 0 is none. */
-struct intake {
+struct admission {
     const struct cluster *cluster;
     const struct throughput *rates;
     struct arena names;
@@ -20,14 +20,14 @@ struct intake {
     struct node_sets sets; /* of jobs that may run on some nodes only */
 };
 
-void intake_init(struct intake *intake, const struct cluster *cluster,
+void admission_init(struct admission *admission, const struct cluster *cluster,
                  const struct throughput *rates);
-void intake_release(struct intake *intake);
+void admission_release(struct admission *admission);
 
 /*
  * Write the job that 'spec' describes.  -ERANGE with the reason if it can never run on
  * this cluster, however empty: such a job is rejected, not waited for.  The state gives
  * back what the job holds here when it is over, so it must not outlive this.
  */
-int intake_job(struct intake *intake, const struct job_spec *spec, struct job *ret_job,
+int admission_make_job(struct admission *admission, const struct job_spec *spec, struct job *ret_job,
                struct error *err);

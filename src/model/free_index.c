@@ -1,10 +1,10 @@
-/* free.c - nodes on shelves by what is free on them. */
+/* free_index.c - nodes on shelves by what is free on them. */
 #include "base/bits.h"
-#include "model/free.h"
+#include "model/free_index.h"
 
 #include "base/arena.h"
 
-void free_init(struct free_index *free, struct arena *arena,
+void free_index_init(struct free_index *free, struct arena *arena,
                const struct cluster *cluster)
 {
     *free = (struct free_index){ .cluster = cluster };
@@ -47,7 +47,7 @@ static void unshelve(struct free_index *free, node_id node)
     free->gpu_count -= count;
 }
 
-void free_put(struct free_index *free, node_id node, const struct room *room)
+void free_index_put(struct free_index *free, node_id node, const struct room *room)
 {
     struct room *now = &free->rooms[node];
     if (free->listed[node] && count_of(now) == count_of(room)) {
@@ -61,7 +61,7 @@ void free_put(struct free_index *free, node_id node, const struct room *room)
     shelve(free, node);
 }
 
-void free_drop(struct free_index *free, node_id node)
+void free_index_drop(struct free_index *free, node_id node)
 {
     if (!free->listed[node])
         return;
@@ -145,7 +145,7 @@ static node_id tightest_within(const struct free_index *free, uint32_t type,
     return best;
 }
 
-node_id free_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
+node_id free_index_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
                       uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
                       const struct bits *within)
 {
@@ -178,7 +178,7 @@ static node_id next_of(const struct bits *nodes, const struct bits *within,
     return within ? bits_next_common(nodes, within, from) : bits_next(nodes, from);
 }
 
-node_id free_most(const struct free_index *free, uint32_t type, node_id after,
+node_id free_index_most(const struct free_index *free, uint32_t type, node_id after,
                   const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
