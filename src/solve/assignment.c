@@ -1,9 +1,10 @@
 /*
- * assignment.c - who does what at the least total cost, by shortest augmenting paths.
+ * assignment.c - the assignment problem, by shortest augmenting paths.
  *
- * Rows come one by one.  Each looks for the cheapest chain "I take this column, its
- * owner takes that one, …" that ends in a free column.  Prices on rows and columns keep
- * all reduced costs at or above 0, so the search is Dijkstra's over the columns.
+ * Rows are assigned one by one.  Each searches for the cheapest chain "this row takes
+ * that column, the column's row takes another one, ..." that ends in a free column.
+ * Prices on rows and columns keep all reduced costs at or above 0, so the search is
+ * Dijkstra's over the columns.
  */
 #include "solve/assignment.h"
 
@@ -48,7 +49,7 @@ static void assignment_search_init(struct assignment_search *s,
         s->owner[c] = NO_ROW;
 }
 
-/* Look at every waiting column from 'row', 'so_far' down the path; settle the nearest. */
+/* Relax every waiting column from 'row', at distance 'so_far'; settle the nearest. */
 static uint32_t settle_next(struct assignment_search *s, uint32_t row, double so_far)
 {
     const struct assignment *a = s->assignment;
@@ -113,7 +114,7 @@ double assignment_solve(const struct assignment *assignment, struct arena *scrat
     for (uint32_t row = 0; row < assignment->row_count; row++) {
         uint32_t column = find_free_column(&s, row);
         update_prices(&s, row, s.distance[column]);
-        /* Walk the chain back: everybody takes the column it was looking at. */
+        /* Walk the chain back: every row takes the column it was reached by. */
         for (uint32_t taker = NO_ROW; taker != row;) {
             taker = s.from[column];
             s.owner[column] = taker;

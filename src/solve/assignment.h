@@ -1,8 +1,8 @@
 /*
- * assignment.h - who does what at the least total cost: the assignment problem.
+ * assignment.h - the assignment problem: a column for every row at the least total
+ * cost.
  *
- * Every row gets a column of its own.  Shortest augmenting paths: rows^2 * columns steps
- * at most, in practice far fewer.
+ * Shortest augmenting paths: rows^2 * columns steps at most, in practice far fewer.
  */
 #pragma once
 

@@ -38,7 +38,7 @@ void shares_proportional(uint32_t job_count, uint32_t type_count,
 
 /* --- first come, first served --- */
 
-#define PAIR_WORTH 1.5 /* two beside each other do at least so much more than one */
+#define PAIR_WORTH 1.5 /* of two jobs on the same accelerators, relative to one alone */
 
 struct fifo_line {
     const struct fifo_shares *queue;
@@ -78,7 +78,7 @@ static uint32_t choose_type(const struct fifo_line *line, uint32_t job)
     return best;
 }
 
-/* The released system passes over who finds room, but only where it cannot run. */
+/* The released system skips a job that finds room only where it cannot run. */
 static bool has_room(const struct fifo_line *line, uint32_t job)
 {
     for (uint32_t t = 0; t < line->queue->type_count; t++)
@@ -107,7 +107,7 @@ static uint32_t choose_type_released(struct fifo_line *line, uint32_t job)
     return type;
 }
 
-/* The pair in which 'job' does best beside one who has a place; or none. */
+/* The pair in which 'job' does best beside a placed job; or none. */
 static uint32_t choose_partner(const struct fifo_line *line, uint32_t job,
                                uint32_t *ret_pair)
 {
@@ -137,7 +137,7 @@ static uint32_t choose_partner(const struct fifo_line *line, uint32_t job,
     return best;
 }
 
-/* Let those who found no room join others, in order; returns at the first who cannot. */
+/* Let jobs that found no room join placed ones, in order, until one cannot. */
 static void join_partners(struct fifo_line *line, uint32_t from, double *x)
 {
     const struct fifo_shares *q = line->queue;

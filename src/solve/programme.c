@@ -19,8 +19,8 @@
 #define PROVEN 1e-6 /* a gap above it is no answer */
 
 /*
- * Beyond so many lines the general solver takes longer than anybody waits: then a fast
- * one that did not end says so.  Levels are many programmes one after the other.
+ * Beyond so many lines the general solver takes too long to be waited for: then the
+ * fast one's failure is reported.  Levels are many programmes one after the other.
  */
 #define LINES_MAX 20000
 #define LEVEL_LINES_MAX 4000
@@ -54,7 +54,7 @@ void solver_free(struct solver *solver)
 
 #define NUMBER_MAX 1e15 /* beyond it rounding eats what is added up */
 
-/* A number from 'least' to NUMBER_MAX; 'inside' says whether 'least' itself will do. */
+/* A number from 'least' to NUMBER_MAX; 'inside': 'least' itself is allowed. */
 static bool is_sensible(double number, double least, bool inside)
 {
     return number <= NUMBER_MAX && (inside ? number >= least : number > least);
@@ -64,7 +64,7 @@ struct checked_array {
     const char *name;
     const double *values;
     bool needed;
-    bool positive; /* 0 will not do */
+    bool positive; /* 0 is not allowed */
 };
 
 static int check_fields(const struct checked_array *fields, uint32_t count,
@@ -233,7 +233,7 @@ static int solve_clp(const struct problem *problem, struct shares *shares,
     return r < 0 ? r : by_goal[problem->programme->goal](problem, shares, err);
 }
 
-/* How much the general solver is asked to do after the fast one answered 'r'. */
+/* How large a programme the general solver gets after the fast one returned 'r'. */
 static uint32_t lines_max(enum goal goal, int r)
 {
     if (r != -EDOM)
@@ -268,7 +268,7 @@ static int solve_by_prices(const struct problem *problem, struct solver *solver,
     return -ENOTSUP;
 }
 
-/* By prices where they do, by the general solver where they do not. */
+/* By prices, and by the general solver where that fails. */
 static int solve_fast(const struct problem *problem, struct solver *solver,
                       struct shares *shares, struct error *err)
 {
@@ -293,7 +293,7 @@ static int solve_fast(const struct problem *problem, struct solver *solver,
     return solve_clp(problem, shares, err);
 }
 
-/* What each job came to, from the shares themselves. */
+/* Each job's level, from the shares themselves. */
 static void set_levels(const struct problem *problem, struct shares *shares)
 {
     const struct programme *p = problem->programme;

@@ -1,4 +1,4 @@
-/* random_programme.c - programmes drawn from a seed. */
+/* random_programme.c - random programmes of any size, for benchmarks and tests. */
 #include "solve/random_programme.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /*
- * random_programme.h - programmes drawn from a seed, as large as wanted: for bench and tests.
+ * random_programme.h - random programmes of any size, for benchmarks and tests.
  *
- * 26 kinds of job whose fastest type is 1.5 to 10 times as fast as the slowest, some of
- * which prefer another type than most; gangs of 1, 2, 4 and 8; every fifth job of weight
- * 2; each job's rates off by up to 15 %, so that no two are alike.
+ * 26 kinds of job with a fastest type 1.5 to 10 times as fast as the slowest, some of
+ * which prefer another type than most; gangs of 1, 2, 4 and 8; every fifth job of
+ * weight 2; each job's rates off by up to 15 %, so that no two are identical.
  */
 #pragma once
 
@@ -26,15 +26,15 @@ struct random_programme {
     double *rate;    /* [job][type] steps per second                        */
     double *weight;  /* 1 or 2                                              */
     double *steps;   /* left                                                */
-    double *age_s;   /* since it came                                       */
+    double *age_s;   /* since submission */
     double *alone_s; /* what it did so far would have taken on its own part */
 };
 
-/* It lives in 'arena'. */
+/* Allocated in 'arena'. */
 void random_programme_make(struct random_programme *drawn, struct arena *arena,
                            const struct random_programme_setup *setup);
 
-/* As buyers in a market: what each is due, by goal. */
+/* Goals that jobs can be buyers for. */
 enum random_goal { RANDOM_MAX_MIN, RANDOM_MAKESPAN, RANDOM_FINISH_TIME };
 
 struct buyer;

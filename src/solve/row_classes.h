@@ -12,6 +12,6 @@ struct row_classes {
     double *count;      /* [class] rows in it                  */
 };
 
-/* Classes are numbered as they come; everything lives in 'arena'. */
+/* Classes are numbered in order of their first row; all arrays are in 'arena'. */
 struct row_classes row_classes_find(const double *rows, uint32_t row_count,
                                     uint32_t width, struct arena *arena);

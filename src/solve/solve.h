@@ -95,7 +95,7 @@ struct solver *solver_new(void);
 void solver_free(struct solver *solver);
 
 /*
- * Solve it; the answer lives in 'arena'.  -EINVAL for numbers that make no sense (NaN,
+ * Solve it; the answer is allocated in 'arena'.  -EINVAL for numbers that make no sense (NaN,
  * negative, a pair of unequal gangs), -EDOM when no solver converged.  A job that can
  * run nowhere gets nothing and lowers no other job's level; the same holds for a job of
  * weight 0, which may get what is left.

@@ -23,7 +23,7 @@
 #define STEPS_PER_STAGE 40
 #define GROWTH 2000.0 /* of t from stage to stage   */
 #define GAP 1e-8      /* relative, at the end */
-#define NEAR 0.995    /* of the way to the next wall */
+#define NEAR 0.995    /* of the way to the nearest bound */
 #define CENTRED 1e-7  /* square of the decrement at which the last stage is over */
 #define ROUGHLY 0.5   /* and at which any other is */
 #define HALVINGS_MAX 50
@@ -42,8 +42,8 @@ struct barrier_path {
     double *inverse;  /* [job][type][type] of blocks   */
     double level, level_step;
     bool levels;         /* there are needs, and the level still moves */
-    double copies;       /* types that each one stands for             */
-    const double *count; /* [job] jobs that each one stands for         */
+    double copies;       /* types that each column stands for */
+    const double *count; /* [job] jobs that each row stands for */
     double t;
 };
 
@@ -457,14 +457,17 @@ static int follow_path(const struct interior_point *centre, const double *count,
     return 0;
 }
 
-/* --- what is alike has alike shares ----------------------------------------------------- */
+/*
+ * --- identical jobs and types have equal shares
+ * ---------------------------------------
+ */
 
 static const double *job_rows(const struct interior_point *centre)
 {
     return centre->need ? centre->rate : centre->value;
 }
 
-/* By gang, need and row; 0 for jobs that cannot be told apart. */
+/* By gang, need and row; 0 for identical jobs. */
 static int compare_jobs(const void *a, const void *b, void *context)
 {
     const struct interior_point *centre = context;
@@ -484,7 +487,7 @@ static int compare_jobs(const void *a, const void *b, void *context)
     return 0;
 }
 
-/* All types are alike, to everybody. */
+/* Do all types have the same capacity, and every job the same rate on all of them? */
 static bool types_are_alike(const struct interior_point *centre)
 {
     uint32_t k = centre->type_count;
@@ -498,7 +501,7 @@ static bool types_are_alike(const struct interior_point *centre)
     return true;
 }
 
-/* One row per class of jobs that are alike, and one column where all types are. */
+/* One row per class of identical jobs, and one column if all types are equal. */
 struct reduced_problem {
     struct interior_point centre;
     double capacity;

@@ -1,10 +1,11 @@
 /*
- * lp.c - a model programme in, a solution out, by CLP.
+ * lp.c - a linear programme in, a solution out, by CLP.
  *
- * CLP minimises; we maximise, so gains go in and duals come out with their signs turned.
- * New rows and columns are kept here and handed over in one piece.
+ * CLP minimises and this interface maximises, so gains go in and duals come out with
+ * their signs turned.  New rows and columns are collected here and handed over in one
+ * piece.
  *
- * The library is loaded when the first programme is made: with what it brings along
+ * The library is loaded when the first programme is made: with its own dependencies
  * (C++, LAPACK, Fortran's runtime) that takes longer than most commands do, and few of
  * them solve anything.
  */
@@ -52,7 +53,7 @@ static void load_library(void)
 {
     void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     bool whole = library != NULL;
-    /* C has no way to turn an object pointer into one to a function but through memory. */
+    /* C converts an object pointer to a function pointer only through memory. */
 #define FIND(name) \
     whole = whole && (*(void **)(void *)&clp.name = dlsym(library, "Clp_" #name));
     EACH_FUNCTION(FIND)
@@ -99,7 +100,8 @@ struct lp {
 struct lp *lp_new(void)
 {
     struct error err;
-    if (lp_load(&err) < 0) { /* who can say so better has asked before */
+    if (lp_load(&err) <
+        0) { /* callers that can report it better call lp_load() first */
         fprintf(stderr, "berth: %s\n", err.text);
         abort();
     }

@@ -1,8 +1,8 @@
 /*
- * lp.h - a model programme in, a solution out.
+ * lp.h - a linear programme in, a solution out.
  *
- * The general path, and the judge of the fast ones.  The only file that knows the
- * library is lp.c.
+ * The general path, and the reference that tests compare the fast ones with.  Only lp.c
+ * includes the library.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ uint32_t lp_add_column(struct lp *lp, double gain, double low, double high,
                        uint32_t count, const uint32_t *rows,
                        const double *coefficients);
 
-/* Change what is there; the next call of lp_maximise() goes on from the last basis. */
+/* Change it; the next call of lp_maximise() continues from the last basis. */
 void lp_set_row(struct lp *lp, uint32_t row, double low, double high);
 void lp_set_column(struct lp *lp, uint32_t column, double low, double high);
 void lp_set_gain(struct lp *lp, uint32_t column, double gain);

@@ -1,8 +1,8 @@
 /*
- * lp_goals.c - goals by model programmes: least levels, finish times, sums, ratios.
+ * lp_goals.c - goals by linear programmes: least levels, finish times, sums, ratios.
  *
- * Rows are scaled so that what is looked for is near 1: the solver's tolerances are
- * absolute, ours are relative.
+ * Rows are scaled so that the optimum is near 1: the solver's tolerances are absolute,
+ * those here are relative.
  */
 #include "solve/lp/lp_goals.h"
 
@@ -42,13 +42,13 @@ double lp_level_scale(const struct problem *problem, const double *unit)
     problem_rates(problem, x, rates);
     double least = INFINITY;
     for (uint32_t j = 0; j < p->job_count; j++)
-        if (unit[j] > 0) /* who runs in pairs only has no rate here */
+        if (unit[j] > 0) /* a job that runs in pairs only has no rate here */
             least = fmin(least,
                          unit[j] * fmax(rates[j], problem->top[j] / p->job_count / 16));
     return least;
 }
 
-/* Take the new shares unless rounding broke somebody's floor. */
+/* Take the new shares unless rounding broke a floor. */
 static void keep_if_floors_hold(const struct problem *problem, const double *unit,
                                 const double *floor, const double *x,
                                 struct shares *shares)
@@ -80,7 +80,7 @@ void lp_break_ties(const struct problem *problem, const double *unit,
     lp_model_release(&model);
 }
 
-/* One and the same floor for everybody who has a part in it. */
+/* The same floor for every job that the goal is about. */
 static void break_level_ties(const struct problem *problem, const double *unit,
                              struct shares *shares)
 {
@@ -134,18 +134,18 @@ int lp_solve_least(const struct problem *problem, struct shares *shares,
     return 0;
 }
 
-/* --- finish times: a few model programmes, each at the last one's bound --- */
+/* --- finish times: a few linear programmes, each at the last one's bound --- */
 
 struct finish_search {
     const struct problem *problem;
     struct finish_terms terms;
     double low, high; /* z: reached, and proven not to be exceeded */
-    double *unit;     /* [job] 1 / the rate asked for at the first z */
+    double *unit;     /* [job] 1 / the rate demanded at the first z */
     double *need;
     double *best; /* shares that reach 'low' */
 };
 
-/* How much is asked for at z, at these prices per job; grows with z, faster and faster. */
+/* What the demands at z cost, at these prices per job: convex in z. */
 static double demand_cost(const struct finish_search *finish,
                           const struct lp_model *model, double z)
 {
@@ -158,8 +158,8 @@ static double demand_cost(const struct finish_search *finish,
 }
 
 /*
- * At the duals y of the programme for z, y . asked(z) is at most what the bound allows:
- * a z that asks for more is out of reach.
+ * At the duals y of the programme for z, y . demand(z) is at most what the bound
+ * allows: a z that demands more is out of reach.
  */
 static double lower_bound(const struct finish_search *finish,
                           const struct lp_model *model, double z)
@@ -178,7 +178,7 @@ static double lower_bound(const struct finish_search *finish,
     return high;
 }
 
-/* Take the shares if they are the best so far. */
+/* Keep the shares if they are the best so far. */
 static void keep_better(struct finish_search *finish, const double *x)
 {
     const struct problem *problem = finish->problem;
@@ -297,7 +297,7 @@ static double *floor_units(const struct problem *problem)
     return unit;
 }
 
-/* Values scaled so that the largest is 1; returns by how much. */
+/* Scale values so that the largest is 1; returns the factor. */
 static double scale_values(const struct problem *problem, double *values)
 {
     size_t cells = (size_t)problem->line_count * problem->programme->type_count;

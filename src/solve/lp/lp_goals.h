@@ -1,8 +1,8 @@
 /*
- * lp_goals.h - every goal by model programmes: the general path, and the judge.
+ * lp_goals.h - every goal by linear programmes: the general path.
  *
- * Each fills in everything but 'status', which it sets where floors are dropped; 'x' is
- * there.  0, or -EDOM with a sentence when the solver gives up.
+ * Each function fills in everything but 'status', which it sets where floors are
+ * dropped; 'x' is allocated.  0, or -EDOM with a sentence when the solver gives up.
  */
 #pragma once
 
@@ -31,9 +31,3 @@ void lp_break_ties(const struct problem *problem, const double *unit,
 
 /* The least level that jobs have when each has an equal part: a scale for the others. */
 double lp_level_scale(const struct problem *problem, const double *unit);
-
-/*
- * The floors cannot all be kept: say whose cannot even alone, or, where there is none
- * such, name all.  For those who drop them.
- */
-void problem_drop_floors(const struct problem *problem, struct shares *shares);

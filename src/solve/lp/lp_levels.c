@@ -1,16 +1,15 @@
 /*
- * lp_levels.c - levels that rise until something holds them: water filling, and
- * shares between groups, by model programmes.
+ * lp_levels.c - water filling, and shares between groups, by linear programmes.
  *
- * Every job has a level and a speed.  All levels rise, each at its speed, until some jobs
- * cannot follow without another one falling; those stay where they are, speeds are made
+ * Every job has a level and a speed.  All levels rise, each at its speed, until some
+ * jobs cannot follow without another level falling; those stop, speeds are computed
  * anew, and the rest goes on.  With constant speeds that is the lexicographic optimum:
- * nobody can have more without somebody having less who has no more.  With speeds that
- * pass a stopped job's part on to its group it is Gavel's hierarchical policy.
+ * no job can have more unless one that has no more gets less.  With speeds that pass a
+ * stopped job's part on to its group it is Gavel's hierarchical policy.
  *
- * Who has to stop?  A positive dual proves it.  For the others one programme asks for
- * as much spare above the levels as can be had, again for those who got none, until
- * nobody gets any: exact, and without integers.
+ * Which jobs have to stop?  A positive dual proves it.  For the others one programme
+ * maximises the spare rate above their levels, again for those that got none, until no
+ * job gets any: exact, and without integers.
  */
 #include "solve/lp/lp_goals.h"
 
@@ -37,7 +36,7 @@ struct level_search {
     double gap;    /* the largest so far                                      */
 };
 
-/* False when nobody rises any more. */
+/* False when no job rises any more. */
 static bool set_speeds(struct level_search *levels)
 {
     const struct programme *p = levels->problem->programme;
@@ -68,7 +67,7 @@ static enum lp_status maximise_levels(struct level_search *levels)
     return status;
 }
 
-/* No level is above what the shares give: what comes next begins where this ended. */
+/* No level exceeds what the shares give, so that the next rise starts feasible. */
 static void lower_to_shares(struct level_search *levels, double *x)
 {
     uint32_t count = levels->problem->programme->job_count;
@@ -91,7 +90,7 @@ static double room_to_rise(const struct level_search *levels)
     return fmax(0, least);
 }
 
-/* Raise all that rise, and stop those whose dual says so. */
+/* Raise all levels that rise, and stop the jobs with a positive dual. */
 static int raise_levels(struct level_search *levels, double *x, struct error *err)
 {
     struct lp_model *model = &levels->model;
@@ -127,14 +126,14 @@ static int raise_levels(struct level_search *levels, double *x, struct error *er
     return 0;
 }
 
-/* How much spare a job is asked about: as much again as it has, or as an equal part. */
+/* How much spare to maximise up to: as much again as the job has, or an equal part. */
 static double spare_to_ask(const struct level_search *levels, uint32_t job)
 {
     double top = levels->unit[job] * levels->problem->top[job];
     return fmin(fmax(levels->level[job], 1), top - levels->level[job]);
 }
 
-/* Ask the others whether they can go on; those who cannot are done. */
+/* Find out which of the other jobs can go on; those that cannot are done. */
 static int stop_held(struct level_search *levels, struct error *err)
 {
     uint32_t count = levels->problem->programme->job_count;
@@ -196,7 +195,7 @@ static void level_search_init(struct level_search *levels,
     lp_model_add_spare(&levels->model);
 }
 
-/* Has somebody no part in it who could use what is left? */
+/* Is there a job outside the goal that could use what is left? */
 static bool has_leftovers(const struct level_search *levels)
 {
     for (uint32_t j = 0; j < levels->problem->programme->job_count; j++)
@@ -225,7 +224,7 @@ int lp_solve_levels(const struct problem *problem, struct shares *shares,
         if (r == 0)
             r = stop_held(&levels, err);
         if (r == 0 && count_done(&levels) == before)
-            r = lp_gave_up(err); /* somebody always has to stop, but for rounding */
+            r = lp_gave_up(err); /* some job always has to stop, but for rounding */
     }
     shares->iterations = levels.model.iterations;
     lp_model_release(&levels.model);

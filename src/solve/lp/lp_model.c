@@ -1,5 +1,5 @@
 /*
- * lp_model.c - a programme's shares as the columns of a model programme.
+ * lp_model.c - a programme's shares as the columns of a linear programme.
  *
  * Rows: one per type, then one per job for its time, then one per job for its rate.
  */
@@ -56,7 +56,7 @@ static void add_column(struct lp_model *model, uint32_t line, uint32_t type,
         lp_add_column(model->lp, gain, 0, LP_INFINITY, count, rows, coefficients);
 }
 
-/* Has somebody in this line a use for it? */
+/* Does the goal, or a value, give this line a use for the type? */
 static bool is_wanted(const struct lp_model *model, uint32_t line, uint32_t type)
 {
     uint32_t members[2];
@@ -98,7 +98,7 @@ void lp_model_release(struct lp_model *model)
     lp_free(model->lp);
 }
 
-/* A rate's row binds if anything is asked for in it. */
+/* The row of a rate binds if it has a floor or a need. */
 static void set_rate_row(struct lp_model *model, uint32_t job)
 {
     bool binds = model->floor[job] > 0 || model->need[job] > 0;

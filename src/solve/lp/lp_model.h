@@ -1,13 +1,13 @@
 /*
- * lp_model.h - a programme's shares as the columns of a model programme.
+ * lp_model.h - the shares of a programme as the columns of a linear programme.
  *
  *     maximise  z  or  sum value x
  *     so that   sum gang x <= capacity             for each type
  *               sum x <= 1                         for each job
- *               unit sum rate x >= floor + need z  for each job that asks for it
+ *               unit sum rate x >= floor + need z  for each job with a floor or need
  *
- * Built once and changed between solutions, which then go on from each other.  From the
- * duals it proves a bound of its own, so that an answer need not be believed.
+ * Built once and changed between solutions, which then continue from each other.  It
+ * proves a bound of its own from the duals, so that the solver need not be trusted.
  */
 #pragma once
 
@@ -63,14 +63,14 @@ void lp_model_set_spare(struct lp_model *model, uint32_t job, double most);
 
 enum lp_status lp_model_maximise(struct lp_model *model);
 
-/* What came out for z, and for a job's spare. */
+/* The solution's z, and a job's spare. */
 double lp_model_level(const struct lp_model *model);
 double lp_model_spare(const struct lp_model *model, uint32_t job);
 
 /* The shares, made feasible. */
 void lp_model_shares(const struct lp_model *model, double *ret_x);
 
-/* No shares reach more than this, whatever the solver says: proven from the duals. */
+/* A bound on z or the sum, proven from the duals without trusting the solver. */
 double lp_model_bound(const struct lp_model *model);
 
 /* A job's dual: how much z or the sum falls per unit of its floor. */

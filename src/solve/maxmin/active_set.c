@@ -1,8 +1,8 @@
 /*
- * active_set.c - a batch of which most is settled.
+ * active_set.c - the jobs with a choice that still depends on the prices.
  *
- * A bent due is replaced by its chord over the range of levels for those who are pinned,
- * which gives them no less than they are due, and is a straight line.
+ * The convex due of a pinned job is replaced by its chord over the range of levels,
+ * which gives the job no less than its due and is a straight line.
  */
 #include "solve/maxmin/active_set.h"
 
@@ -199,7 +199,7 @@ void active_set_build(struct active_set *set, enum batch_due due,
     set->sample_shift = shift;
     if (box)
         set->box = *box;
-    set_room(set, capacity, 1); /* who is open */
+    set_room(set, capacity, 1); /* sets 'open' */
     forget_pinned(set);
     batch_trim(&set->active, 0);
     for (uint32_t slot = 0; slot < jobs->count; slot++) {

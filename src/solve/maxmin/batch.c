@@ -1,8 +1,8 @@
 /*
  * batch.c - jobs in blocks of eight, and the pass over them.
  *
- * The pass itself is batch_pass.h, compiled once for each vector unit from words that are
- * defined here.  All of them do the same operations in the same order.
+ * The pass itself is batch_pass.h, compiled once for each vector unit from macros that
+ * are defined here.  All of them do the same operations in the same order.
  */
 #include "solve/maxmin/batch.h"
 
@@ -168,7 +168,7 @@ void batch_append(struct job_batch *batch, const struct job_batch *from, uint32_
 {
     assert(batch->count < batch->max);
     uint32_t to = batch->count++;
-    if (to % BATCH_LANES == 0) /* the neighbours to come use nothing yet */
+    if (to % BATCH_LANES == 0) /* the other slots of the block use nothing yet */
         memset(batch_at(batch, to), 0,
                batch_stride(batch->type_count) * sizeof(double));
     copy_slot(batch, to, from, place);
@@ -201,7 +201,7 @@ double batch_due(enum batch_due due, double bend, double z)
     return due == DUE_CAPPED && bend < z ? bend : z;
 }
 
-/* No price is quite nothing: a type that is no use stays dearer than one that is free. */
+/* No price is quite 0: a type without use stays dearer than one that is free. */
 static void raise_prices(uint32_t type_count, const double *price, double *ret_raised)
 {
     double most = 0;

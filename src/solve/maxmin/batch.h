@@ -1,12 +1,12 @@
 /*
- * batch.h - jobs as the price methods pass over them: in blocks of eight.
+ * batch.h - a batch of jobs as the price methods pass over them: in blocks of eight.
  *
  *     block:  1/rate on type 0 [8]  ...  1/rate on type k-1 [8]  gang [8]  bend [8]
  *
- * A pass asks every job for its cheapest way to its due at given prices, and adds up what
- * they use.  Eight jobs are looked at together, in vectors as wide as the machine has
- * them; sums run in eight lanes on every machine, so they come out the same to the last
- * bit.
+ * A job's due is the rate it should have at level z, in units of its need.  A pass
+ * finds every job's cheapest way to its due at given prices, and adds up what the jobs
+ * use.  Eight jobs are evaluated together, in vectors as wide as the machine has them;
+ * sums run in eight lanes on every machine, so results are equal to the last bit.
  */
 #pragma once
 
@@ -16,7 +16,7 @@
 #define BATCH_LANES 8
 #define BATCH_TYPES_MAX 16 /* at most                                               */
 #define BATCH_NEVER 1e300  /* 1/rate of a type that a job cannot use                */
-#define BATCH_CLOSED 1e200 /* price of a type that nobody may use                  */
+#define BATCH_CLOSED 1e200 /* price of a type that no job may use */
 
 struct arena;
 
@@ -71,13 +71,13 @@ static inline double batch_bend(const struct job_batch *batch, const double *at)
     return at[(batch->type_count + 1) * BATCH_LANES];
 }
 
-/* Copy a job to the end of a batch, or within it; leave out all from 'count' on. */
+/* Copy a job to the end of a batch, or within it; drop all from 'count' on. */
 void batch_append(struct job_batch *batch, const struct job_batch *from,
                   uint32_t place);
 void batch_move(struct job_batch *batch, uint32_t to, uint32_t from);
 void batch_trim(struct job_batch *batch, uint32_t count);
 
-/* Make a place one that uses nothing. */
+/* Make a slot one that uses nothing. */
 void batch_clear_slot(struct job_batch *batch, uint32_t place);
 
 /* What a job is due at level z. */
@@ -94,7 +94,10 @@ void batch_pass(const struct job_batch *batch, enum batch_due due, const double 
 struct batch_choice batch_choose(const struct job_batch *batch, const double *at,
                                  const double *price, double due);
 
-/* Which vectors to use: the widest the machine has, unless a test or bench says otherwise. */
+/*
+ * Which vectors to use: the widest the machine has, unless a test or benchmark chooses
+ * others.
+ */
 enum vectors { VECTORS_PORTABLE, VECTORS_AVX2, VECTORS_AVX512, VECTORS_WIDEST };
 
 /* Returns what is used from now on: no more than the machine has. */

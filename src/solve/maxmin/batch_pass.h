@@ -1,14 +1,16 @@
 /*
- * batch_pass.h - the pass over a batch, written once and compiled for several vector units.
+ * batch_pass.h - the pass over a batch, written once and compiled for several vector
+ * units.
  *
- * Included by batch.c with these defined: TARGET(an attribute), LANES, vec, mask, and the
- * words load, store, same, add, sub, mul, quotient, less, equal, pick, both, any, NAME().
+ * Included by batch.c with these macros defined: TARGET (an attribute), ENTRY, LANES,
+ * vec, mask, load, store, same, add, sub, mul, quotient, less, equal, pick, both, any,
+ * NAME().
  *
  * The cheapest way to a due d at prices p is where the lower hull of the points (rate,
- * price), the origin among them, passes over d.  Mostly that is on its first edge: all
- * of it on the type with the least price per rate.  A type that is too slow alone is
- * mixed with a faster one; then we walk along the hull.  With i = 1/rate, from t to the
- * u of least
+ * price), the origin among them, passes over d.  Mostly that is on its first edge: one
+ * type, that of the least price per rate.  A type that is too slow alone is mixed with
+ * a faster one, found by walking along the hull.  With i = 1/rate, the next type after
+ * t is the u of least
  *     (p_u - p_t) / (rate_u - rate_t)  ~  (p_u - p_t) i_u / (i_t - i_u)
  * which is compared crosswise, without a division.
  */
@@ -18,9 +20,9 @@ struct NAME(prices) {
     bool open[BATCH_TYPES_MAX];
 };
 
-/* Eight jobs, or as many of them as a vector holds, on their way along the hull. */
+/* The jobs of one vector on their walk along the hull. */
 struct NAME(walk) {
-    vec type, inverse; /* where they stand                              */
+    vec type, inverse; /* their current type, and 1/rate on it */
     vec x, fast;       /* share of the faster type, and which           */
     vec worth;         /* slope of the edge                             */
 };

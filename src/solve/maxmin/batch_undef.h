@@ -1,4 +1,4 @@
-/* batch_undef.h - forget the words of one vector unit, before those of the next. */
+/* batch_undef.h - undefine the macros of one vector unit, before those of the next. */
 #undef NAME
 #undef TARGET
 #undef ENTRY

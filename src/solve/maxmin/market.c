@@ -1,11 +1,12 @@
 /*
  * market.c - the largest level that every job can have.
  *
- * Here stand the jobs, and the order in which fields are tried: a sample of the jobs, a
- * larger one, jobs in the box of prices that the samples suggest; at the end one
- * pass over jobs proves the bound.  A market that was solved before begins in a
- * small box around its last prices and keeps that set from then on: a job that comes
- * or goes changes a few sums, or one place among those who are evaluated.
+ * A market holds the jobs and decides which active sets are searched: that of a sample
+ * of the jobs, of a larger sample, and of all jobs in the box of prices that the
+ * samples suggest; at the end one pass over all jobs proves the bound.  A market that
+ * was solved before begins in a small box around its last prices and keeps that set
+ * from then on: a job that is added or removed changes a few sums, or one place among
+ * the active jobs.
  */
 #include "solve/maxmin/market.h"
 
@@ -27,17 +28,17 @@
 #define BOX_TRIES 3      /* wider boxes before we do without                          */
 #define WARM_WIDTH 0.004 /* of the box around the last prices                         */
 #define WARM_TRIES 2     /* times four each                                           */
-#define CHANGES_MAX 4096 /* after so many, sums are made anew                         */
-#define SAFE 1e-12       /* shares are less than they could be by this, for rounding  */
+#define CHANGES_MAX 4096 /* after so many, sums are computed anew */
+#define SAFE 1e-12 /* shares are smaller than they could be by this, for rounding */
 
 struct market {
     struct arena arena;
     uint32_t type_count, slot_max, job_count;
-    uint32_t bent_count; /* jobs that are ahead of a straight line */
+    uint32_t convex_count; /* jobs with a convex due */
     double capacity[BATCH_TYPES_MAX];
     struct job_batch jobs; /* by slot */
     double *own;           /* [slot]: the level that its own fastest open type allows */
-    uint64_t *since;       /* [slot]: solutions there were before the job came        */
+    uint64_t *since;       /* [slot]: solutions before the job was added */
     uint64_t solutions;
     double own_least; /* of them all                                             */
     bool own_stale;
@@ -47,7 +48,7 @@ struct market {
     struct active_set set;
     struct price_search search;
     bool known;       /* solved before: search.best are good prices                 */
-    bool warm;        /* the set is that of jobs, has_box and kept up to date  */
+    bool warm;        /* the set is that of all jobs, in a box and kept up to date */
     bool capped;      /* so are the columns: the level was the ceiling              */
     uint32_t changes; /* since either was made                                      */
 
@@ -133,7 +134,7 @@ static void write_job(struct market *market, double *at, const struct buyer *buy
     at[(k + 1) * BATCH_LANES] = buyer->ahead;
 }
 
-/* Sums that were changed often, or a batch that is another one by now, are not kept. */
+/* Sums that were changed often, or for other jobs by now, are not kept. */
 static void count_change(struct market *market)
 {
     if (++market->changes > CHANGES_MAX ||
@@ -149,12 +150,12 @@ void market_put(struct market *market, uint32_t slot, const struct buyer *buyer)
     if (slot >= market->jobs.count) {
         for (uint32_t s = market->jobs.count; s < slot; s++)
             market->own[s] = INFINITY;
-        market->jobs.count = slot + 1; /* places in between use nothing */
+        market->jobs.count = slot + 1; /* slots in between use nothing */
     }
     double *at = batch_at(&market->jobs, slot);
     write_job(market, at, buyer);
     market->job_count++;
-    market->bent_count += buyer->ahead > 0;
+    market->convex_count += buyer->ahead > 0;
     market->own[slot] = find_own_level(market, at);
     market->since[slot] = market->solutions;
     count_change(market);
@@ -180,7 +181,7 @@ void market_drop(struct market *market, uint32_t slot)
     if (market->capped)
         price_search_count_job(&market->search, slot, -1);
     double *at = batch_at(&market->jobs, slot);
-    market->bent_count -= batch_bend(&market->jobs, at) > 0;
+    market->convex_count -= batch_bend(&market->jobs, at) > 0;
     market->job_count--;
     market->own[slot] = INFINITY;
     batch_clear_slot(&market->jobs, slot);
@@ -207,7 +208,7 @@ static void find_ceiling(struct market *market)
 
 static enum batch_due market_due(const struct market *market)
 {
-    return market->bent_count > 0 ? DUE_CONVEX : DUE_LINEAR;
+    return market->convex_count > 0 ? DUE_CONVEX : DUE_LINEAR;
 }
 
 /* A box around the best prices, and a range of levels up to 'upper'. */
@@ -227,7 +228,7 @@ static void make_box(const struct market *market, const double *price, double wi
     }
 }
 
-/* Everybody is evaluated at the best prices: a bound that needs no box. */
+/* Evaluate all jobs at the best prices: a bound that needs no box. */
 static double prove_bound(struct market *market)
 {
     struct price_search *search = &market->search;
@@ -246,7 +247,7 @@ static double prove_bound(struct market *market)
     return market->ceiling;
 }
 
-/* Take what the search has found as the answer; is it good enough? */
+/* Accept what the search has found; is it good enough? */
 static bool accept_mixture(struct market *market, double bound, double tolerance)
 {
     struct price_search *search = &market->search;
@@ -267,7 +268,7 @@ static bool accept_mixture(struct market *market, double bound, double tolerance
     return market->bound - market->level <= tolerance * market->bound;
 }
 
-/* Search among jobs, nobody pinned but whom the search itself finds settled. */
+/* Search among all jobs; none is pinned but by the search itself. */
 static bool solve_whole(struct market *market, double tolerance, bool narrow)
 {
     struct price_search *search = &market->search;
@@ -289,7 +290,7 @@ static bool solve_whole(struct market *market, double tolerance, bool narrow)
     return true;
 }
 
-/* The level was somebody's own limit and pinned_base is, if the columns say so. */
+/* The level was one job's own limit; the columns may prove that it still is. */
 static bool solve_capped(struct market *market, double tolerance)
 {
     struct price_search *search = &market->search;
@@ -318,8 +319,8 @@ static bool is_in_box(const struct market *market, const double *price)
 
 /*
  * From the last prices, in a box around them.  While the prices stay in it, what the
- * set says holds for jobs, and needs no proof by a pass over all jobs; but for
- * bent dues, whose chords are a little dearer than they are.
+ * set says holds for all jobs without a proof by a pass over them; but for convex dues,
+ * of which the chords cost a little more than they do.
  */
 static bool solve_warm(struct market *market, double level, double tolerance)
 {
@@ -375,7 +376,7 @@ static double solve_samples(struct market *market)
     return width;
 }
 
-/* Search among jobs, in a box of this width around the best prices so far. */
+/* Search among all jobs, in a box of this width around the best prices so far. */
 static bool solve_boxed(struct market *market, double width, double level,
                         double tolerance)
 {

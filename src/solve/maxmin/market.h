@@ -2,20 +2,21 @@
  * market.h - the largest level that every job can have, found by prices.
  *
  *     maximise z  so that   sum_t rate[j][t] x[j][t] >= need[j] z / (1 - ahead[j] z)
- *                           sum_t x[j][t] <= 1              (a job has one life)
+ *                           sum_t x[j][t] <= 1              (of a job's time)
  *                           sum_j gang[j] x[j][t] <= capacity[t]
  *
- * That is weighted max-min fairness (ahead = 0), makespan (z = 1 / makespan, need = steps)
- * and finish-time fairness (z = 1 / rho).  Few types and many jobs: each type gets a
- * price, a job's cheapest way to its due is then a closed form, and only the prices are
- * searched for.  Every answer comes with a proven bound.
+ * That is weighted max-min fairness (ahead = 0), makespan (z = 1 / makespan, need =
+ * steps) and finish-time fairness (z = 1 / rho).  Few types and many jobs: each type
+ * gets a price, a job's cheapest way to its due is then a closed form, and only the
+ * prices are searched for.  Every answer comes with a proven bound.
  *
- * Jobs stand in slots and come and go one by one; a market that was solved before goes
- * on from its last prices.  Results do not depend on the machine's vector unit.
+ * Jobs are buyers in slots, added and removed one by one; a market that was solved
+ * before continues from its last prices.  Results do not depend on the machine's vector
+ * unit.
  *
- * Jobs that are alike in rates, need, ahead and gang are better put as one buyer of
- * gang * count: each of them then has the share of that buyer, the level is the same, and
- * the solver has less to do.  docs/internals/solver.md has the mathematics.
+ * Jobs with identical rates, need, ahead and gang are better put as one buyer of gang *
+ * count: each of them then has the share of that buyer, the level is the same, and the
+ * solver has less to do.  docs/internals/solver.md has the mathematics.
  */
 #pragma once
 
@@ -25,7 +26,7 @@
 struct error;
 struct market;
 
-/* What a job asks for.  A type it cannot use has rate 0. */
+/* A job.  A type it cannot use has rate 0. */
 struct buyer {
     const double *rate; /* [type], finite, >= 0; at least one > 0  */
     double gang;        /* accelerators it needs at once, > 0      */
@@ -39,9 +40,9 @@ struct market_answer {
     uint32_t passes; /* over the jobs, as a measure of work               */
 
     /*
-     * Of an accelerator of each type, so that all there are cost 1 together.  At these
-     * prices the cheapest ways to the bound cost at least 1, which proves it; but for a
-     * bound that is the limit, or that active job's own fastest type sets.
+     * Of an accelerator of each type, scaled so that all of them cost 1 together.  At
+     * these prices the cheapest ways to the bound cost at least 1, which proves it; but
+     * for a bound that is the limit, or that one job's own fastest type sets.
      */
     double price[16];
 };
@@ -51,12 +52,12 @@ struct market *market_new(uint32_t type_count, const double *capacity,
                           uint32_t slot_max);
 void market_free(struct market *market);
 
-/* Put a job into an empty slot; change the one in it; take it away. */
+/* Put a job into a slot, in place of the one in it; remove it. */
 void market_put(struct market *market, uint32_t slot, const struct buyer *buyer);
 void market_drop(struct market *market, uint32_t slot);
 void market_set_capacity(struct market *market, const double *capacity);
 
-/* A level that is enough: none above it is looked for.  INFINITY: there is none. */
+/* A level that is enough: the search stops there.  INFINITY: no limit. */
 void market_set_limit(struct market *market, double level);
 
 /*
@@ -67,5 +68,5 @@ void market_set_limit(struct market *market, double level);
 int market_solve(struct market *market, double tolerance,
                  struct market_answer *ret_answer, struct error *err);
 
-/* The shares of the job in 'slot', as of the last solution; none if it came later. */
+/* The shares of the job in 'slot', as of the last solution; 0 if it was added later. */
 void market_share(const struct market *market, uint32_t slot, double *ret_x);

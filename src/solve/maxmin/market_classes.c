@@ -1,4 +1,4 @@
-/* market_classes.c - jobs that are alike, as one buyer in a market. */
+/* market_classes.c - identical jobs as one buyer in a market. */
 #include "solve/maxmin/market_classes.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@
 
 #define FIELDS (SOLVE_TYPES_MAX + 3) /* rates, gang, need, ahead */
 
-/* One kind of job; its place is the buyer's slot. */
+/* A class of identical jobs; its place is the buyer's slot. */
 struct market_class {
     uint64_t key;
     double fields[FIELDS];
@@ -63,7 +63,7 @@ static void build_classes(struct market_classes *classes, uint32_t type_count,
                           const double *capacity, uint32_t job_max, bool apart)
 {
     clear_classes(classes);
-    /* Who comes is put in before who is gone leaves: room for both. */
+    /* New classes are put in before old ones are removed: room for both. */
     classes->slot_max = 2 * job_max + 64;
     classes->type_count = type_count;
     classes->apart = apart;
@@ -93,7 +93,7 @@ void market_classes_begin(struct market_classes *classes, uint32_t type_count,
     classes->job_count = 0;
 }
 
-/* A place for a kind that is not there yet. */
+/* A slot for a class that is not there yet. */
 static uint32_t add_class(struct market_classes *classes, uint64_t key,
                           const double *fields, uint32_t count)
 {

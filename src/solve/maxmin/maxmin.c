@@ -19,16 +19,17 @@
 
 #define LEVEL_TOLERANCE 1e-9
 #define START_MARGIN \
-    (0.3 * LEVEL_TOLERANCE) /* so much lower, a rise has where to begin */
-#define CHECK_MAX 2000   /* classes up to which stops are checked                     */
-#define CHECK_SLACK 1e-4 /* more than this much more is more                          */
+    (0.3 * LEVEL_TOLERANCE) /* how much lower a rise starts than the last one ended */
+#define CHECK_MAX 2000 /* classes up to which stops are checked                     */
+#define CHECK_SLACK \
+    1e-4 /* a larger gain than this means that a job need not have stopped */
 #define FLOOR_MARGIN \
     1e-9          /* floors at the boundary count as reachable                 */
-#define FULL 1e-9 /* so near to its top a job is at it */
+#define FULL 1e-9 /* so near to its best rate a job is at it */
 
 /* --- one level for all jobs ----------------------------------------------------- */
 
-/* The job as a buyer; 'rate' has room for its rates. */
+/* The job as a buyer; its rates are written to 'rate'. */
 static struct buyer make_buyer(const struct problem *problem,
                                const struct problem_demands *demands, uint32_t job,
                                double *rate)
@@ -51,7 +52,7 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
     struct problem_demands demands = problem_demands(problem);
     double rate[SOLVE_TYPES_MAX];
     uint32_t *place = arena_array(problem->arena, uint32_t, p->job_count);
-    /* Where the market is kept for the next time, those who stay must be recognised. */
+    /* A market that is kept must recognise the jobs that stay. */
     bool apart =
         !(keeps && p->goal == GOAL_MAX_MIN) && problem_rows_differ(problem, &demands);
     market_classes_begin(classes, p->type_count, p->capacity, p->job_count, apart);
@@ -86,7 +87,7 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
 
 /* --- levels, one above the other ------------------------------------------------ */
 
-/* The jobs that have a part in it, those that are alike as one. */
+/* The jobs that the goal is about, identical ones as one class. */
 struct filling_classes {
     struct water_filling filling;
     struct row_classes alike;
@@ -99,8 +100,8 @@ struct filling_classes {
 };
 
 /*
- * Rows of what makes two jobs alike; 'group' adds to it where groups matter.  In a group
- * that serves one job after the other no two are alike: their place tells them apart.
+ * Rows that are equal for identical jobs; with 'grouped' they hold the group too.  In a
+ * FIFO group no two jobs are identical: their order tells them apart.
  */
 static double *class_rows(const struct problem *problem, const double *unit,
                           bool grouped, struct filling_classes *classes,
@@ -158,7 +159,10 @@ static void filling_classes_init(struct filling_classes *classes,
                                                .rate = classes->rate };
 }
 
-/* From classes to jobs; who has no part in it may have what is left. */
+/*
+ * Write the shares of jobs from those of classes; jobs outside the goal may get what is
+ * left.
+ */
 static void write_job_shares(const struct problem *problem,
                              const struct filling_classes *classes, const double *unit,
                              struct shares *shares)
@@ -197,12 +201,12 @@ struct filling_climb {
     bool *done;        /* [job]                                     */
     double *job_speed; /* [job]                                     */
     double *top;       /* [class] before the rise                   */
-    double *base;      /* [class] its level, a hair lower           */
+    double *base;      /* [class] its level, a little lower */
     double *speed;     /* [class]                                   */
     bool *stuck;       /* [class]                                   */
 };
 
-/* False when nobody rises any more; otherwise how far until speeds change. */
+/* False when no class rises any more; otherwise how far until speeds change. */
 static bool set_class_speeds(struct filling_climb *climb, double *ret_most)
 {
     const struct filling_classes *classes = climb->classes;
@@ -223,14 +227,14 @@ static bool set_class_speeds(struct filling_climb *climb, double *ret_most)
         least = fmin(least, height);
         largest = fmax(largest, height);
     }
-    /* Who is at its top stops alone, unless it has a group that goes on faster then. */
+    /* A class at its top stops alone, unless its group then goes on faster. */
     *ret_most = grouped ? fmax(least, 0) : largest;
     return least < INFINITY;
 }
 
 /*
- * Everybody who rises goes up; those who cannot go on are done, and so is who waits for
- * its turn in a group and will find nothing left.
+ * Raise all classes that rise.  Those that cannot go on are done, and so are those that
+ * wait for their turn in a group and will find nothing left.
  */
 static bool raise_classes(struct filling_climb *climb, const struct water_rise *rise)
 {
@@ -253,8 +257,8 @@ static bool raise_classes(struct filling_climb *climb, const struct water_rise *
 }
 
 /*
- * Do those who are said to have to stop have to?  Nearly equal prices can mislead, so
- * another solver is asked for as much as they can have while nobody's level falls.
+ * Do the stopped classes really have to stop?  Nearly equal prices can mislead, so
+ * another solver maximises their rates while no level falls.
  */
 static bool stops_are_right(const struct filling_climb *climb,
                             const struct water_rise *rise)
@@ -289,7 +293,7 @@ static bool stops_are_right(const struct filling_climb *climb,
     if (stopped == 0 ||
         auction_solve(&auction, PROBLEM_TOLERANCE, x, &answer, NULL) < 0 ||
         !answer.feasible)
-        return true; /* nobody to ask */
+        return true; /* no second opinion */
     return answer.objective <= stopped * (1 + CHECK_SLACK);
 }
 
@@ -311,7 +315,7 @@ static int climb_to_end(struct filling_climb *climb, struct error *err)
     return 0;
 }
 
-/* Rise by rise; in groups, after every stop somebody else carries the weight. */
+/* Rise by rise; in groups, the others take over the weight of a stopped job. */
 static int climb_levels(const struct problem *problem, const double *unit,
                         struct filling_classes *classes, struct shares *shares,
                         struct error *err)

@@ -1,8 +1,8 @@
 /*
- * price_box.c - between which prices the best ones lie.
+ * price_box.c - bounds on the best prices.
  *
- * Both programmes are solved as their duals, which have as many rows as there are prices
- * and start from the slacks:
+ * Both programmes are solved as their duals, which have as many rows as there are
+ * prices and start from the slacks:
  *
  *     least pi_t  = max  sum v_i - upper w
  *                   so that  sum v_i u_ij - w <= [j = t]

@@ -1,8 +1,8 @@
 /*
- * price_box.h - between which prices the best ones lie.
+ * price_box.h - bounds on the best prices: the box that must contain them.
  *
- * A master programme whose columns are what the batch used at some prices, and a level
- * that nobody can pass, leave only some prices possible: with u_i the columns,
+ * The columns of the master programme (what the jobs used at some prices) and an upper
+ * bound on the level leave only some prices possible: with u_i the columns,
  *     pi >= 0,   pi . u_i >= 1 for all i,   sum pi <= upper
  * The box around them is found by two small programmes per row.
  */

@@ -1,8 +1,8 @@
 /*
- * price_search.c - look for prices.
+ * price_search.c - search for the prices that prove the least upper bound.
  *
- * Cutting planes in the space of prices, few dimensions, stabilised: we ask between the
- * best prices so far and those of the master programme.
+ * Kelley's cutting planes in the space of prices, which has few dimensions, stabilised:
+ * the next prices lie between the best so far and the duals of the master programme.
  */
 #include "solve/maxmin/price_search.h"
 
@@ -12,15 +12,15 @@
 
 #include "solve/maxmin/price_box.h"
 
-#define NEWTON_MAX 40     /* tangents in a row, at most                              */
-#define NEAR 0.98         /* a tangent that falls less than this is the last one     */
-#define ROUNDS_MAX 1500   /* prices to try in a run                                  */
-#define STUCK_MAX 8       /* of them, those in a row that bring nothing              */
-#define STEEP 2           /* dues that grow faster than this are looked at from below */
-#define BELOW_EVERY 3     /* rounds between looks                                    */
-#define BELOW_MAX 4       /* steps down in one                                       */
+#define NEWTON_MAX 40   /* tangents in a row, at most                              */
+#define NEAR 0.98       /* a tangent that falls less than this is the last one     */
+#define ROUNDS_MAX 1500 /* prices to try in a run                                  */
+#define STUCK_MAX 8     /* of them, those in a row without progress */
+#define STEEP 2 /* dues that grow faster than this are also evaluated from below */
+#define BELOW_EVERY 3     /* rounds between such evaluations */
+#define BELOW_MAX 4       /* steps down in one */
 #define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
-#define FIRST_NARROW 0.02 /* gap at which the first box is looked for                */
+#define FIRST_NARROW 0.02 /* gap at which the first box is computed */
 
 void price_search_init(struct price_search *search, struct arena *arena,
                        struct active_set *set, const double *capacity)
@@ -50,7 +50,7 @@ static void set_rows(struct price_search *search)
     simplex_restart(&search->master);
 }
 
-/* Equal money to each open type. */
+/* Prices at which each open type costs the same. */
 static void set_equal_prices(const struct price_search *search, double *ret_price)
 {
     const struct active_set *set = search->set;
@@ -134,7 +134,7 @@ static void add_column(struct price_search *search, const double *price, double 
     point->weight = 0;
 }
 
-/* Prices to try: made to fit the set's room.  True where the upper bound fell. */
+/* Try prices, scaled to the set's room.  True where the upper bound fell. */
 static bool try_prices(struct price_search *search, const double *price)
 {
     double fitted[BATCH_TYPES_MAX] = { 0 }, z = search->upper;
@@ -233,7 +233,7 @@ static void choose_prices(const struct price_search *search, double towards_best
     }
 }
 
-/* Pin those for whom the prices that are pinned_base possible make no difference. */
+/* Pin the jobs to which the prices that are still possible make no difference. */
 static void narrow_set(struct price_search *search)
 {
     struct price_box box = { 0 };
@@ -241,7 +241,7 @@ static void narrow_set(struct price_search *search)
     double gap = search->upper - search->lower;
     struct active_set *set = search->set;
     search->narrow_gap = 0.15 * gap / search->upper;
-    /* A chord costs a little more than what it stands for; allow for that. */
+    /* A chord costs a little more than its due; allow for that. */
     double upper = search->upper;
     if (set->due == DUE_CONVEX && set->has_box) {
         double range = (set->box.z_high - set->box.z_low) / upper;
@@ -265,7 +265,7 @@ static void narrow_set(struct price_search *search)
     mix_columns(search);
 }
 
-/* Are the chords of bent dues as good as the dues themselves? */
+/* Are the chords of convex dues as good as the dues themselves? */
 static bool chords_are_tight(const struct price_search *search, double tolerance)
 {
     const struct active_set *set = search->set;
@@ -275,7 +275,7 @@ static bool chords_are_tight(const struct price_search *search, double tolerance
     return range * range <= tolerance;
 }
 
-/* Prices mean nothing while it is somebody's own limit that bounds the level. */
+/* Prices mean nothing while one job's own limit bounds the level. */
 static bool should_narrow(const struct price_search *search, double gap,
                           double tolerance)
 {
@@ -287,7 +287,7 @@ static bool should_narrow(const struct price_search *search, double gap,
            active_set_count(search->set) > NARROW_MIN;
 }
 
-/* Ask at a level and at the prices of the best mixture: is it within reach? */
+/* Evaluate at a level and at the prices of the best mixture: is it within reach? */
 static double mixture_reach(struct price_search *search,
                             const struct price_point *points, uint32_t count, double z)
 {
@@ -311,9 +311,9 @@ static double mixture_reach(struct price_search *search,
 }
 
 /*
- * Where dues are steep, a part of what is used just above the best level is far less than
- * what is used just below it: mixing columns from above gives a poor lower bound.  Ask
- * again a little lower, as far as the slope says that it must be.
+ * Where dues are steep, a part of what is used just above the best level is far less
+ * than what is used just below it: mixing columns from above gives a poor lower bound.
+ * Evaluate again a little lower, as far as the slope says that it must be.
  */
 static void look_below(struct price_search *search)
 {

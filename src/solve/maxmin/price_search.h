@@ -1,11 +1,11 @@
 /*
- * price_search.h - look for the prices at which a set's level is least, and thereby largest.
+ * price_search.h - search for the prices that prove the least upper bound on the level.
  *
- * At any prices p with sum p * room = 1, what the batch's cheapest ways cost at level z
- * grows with z, and a level at which they cost more than 1 is out of reach: prices give
- * upper bounds.  What the batch used at active prices, per level, is a column; mixtures of
- * columns that fit into the capacities give lower bounds, and the duals of the best
- * mixture are the prices to try next.
+ * At any prices p with sum p * room = 1, the cost of all jobs' cheapest ways to level z
+ * grows with z, and a level at which it exceeds 1 is out of reach: prices give upper
+ * bounds.  What the jobs used at some prices, per level, is a column of the master
+ * programme; mixtures of columns that fit into the capacities give lower bounds, and
+ * the duals of the best mixture are the prices to try next.
  */
 #pragma once
 
@@ -17,9 +17,9 @@
 
 struct price_search {
     struct active_set *set;
-    const double *capacity; /* of jobs */
+    const double *capacity; /* of all jobs */
 
-    double ceiling;      /* the level that somebody's own fastest type allows    */
+    double ceiling;      /* the level that some job's own fastest type allows */
     double lower, upper; /* bounds within the set                              */
     bool priced;         /* 'upper' was proven by prices, not by the ceiling     */
     double
@@ -34,7 +34,7 @@ struct price_search {
         held[BATCH_TYPES_MAX]; /* a mixture found below the upper bound ...  */
     uint32_t held_count;
     double held_level; /* ... and what it reaches; 0: there is none */
-    double narrow_gap; /* the gap at which to look for a smaller box           */
+    double narrow_gap; /* the gap at which to compute a smaller box */
     double box_width;  /* of the last one                                      */
 };
 
@@ -54,9 +54,9 @@ bool price_search_run(struct price_search *search, double tolerance, bool narrow
 void price_search_prune(struct price_search *search, uint32_t keep);
 
 /*
- * Add (1) or subtract (-1) what the job in a slot uses at each column's prices: with the
- * all_active set this keeps columns true without asking anybody else.  price_search_refresh()
- * mixes them again.
+ * Add (1) or subtract (-1) what the job in a slot uses at each column's prices.  With
+ * all jobs active that keeps columns true without evaluating any other job.
+ * price_search_refresh() mixes them again.
  */
 void price_search_count_job(struct price_search *search, uint32_t slot, double sign);
 void price_search_refresh(struct price_search *search);

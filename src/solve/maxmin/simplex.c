@@ -122,7 +122,7 @@ static void swap_rows(double a[][SIMPLEX_ROWS], uint32_t p, uint32_t q)
     memcpy(a[q], row, sizeof row);
 }
 
-/* Make the inverse anew from the columns of the basis; false where there is none. */
+/* Invert the basis anew from its columns; false where it is singular. */
 static bool invert_basis(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
@@ -164,8 +164,8 @@ static bool invert_basis(struct simplex *simplex)
 }
 
 /*
- * Values of the basis from inverse and bounds; false where one is negative.  What should
- * be 0 comes out as the rounding of the other rows, hence the second tolerance.
+ * Values of the basis from inverse and bounds; false where one is negative.  A value
+ * that should be 0 is the rounding of the other rows, hence the second tolerance.
  */
 static bool evaluate_basis(struct simplex *simplex)
 {
@@ -272,7 +272,7 @@ static void direction_of(const struct simplex *simplex, uint32_t variable,
     }
 }
 
-/* The row whose basic variable leaves, or none: UINT32_MAX. */
+/* The row of the basic variable that leaves, or none: UINT32_MAX. */
 static uint32_t choose_leaving(const struct simplex *simplex, const double *direction,
                                bool first)
 {
@@ -323,7 +323,7 @@ static double objective_of(const struct simplex *simplex)
     return fabs(sum);
 }
 
-/* Step by step uphill.  False where the inverse got lost on the way. */
+/* Pivot until optimal.  False where the inverse was lost to rounding. */
 static bool run_pivots(struct simplex *simplex, uint32_t pivots_max,
                        enum simplex_status *ret_status)
 {
@@ -380,7 +380,7 @@ enum simplex_status simplex_solve(struct simplex *simplex)
         PATIENCE * (simplex->row_count + simplex->column_count) + 1000;
     simplex->pivots = 0;
     if (!run_pivots(simplex, pivots_max, &status)) {
-        /* The basis turned out to be none: once more, from the slacks. */
+        /* The basis was singular: once more, from the slacks. */
         simplex_restart(simplex);
         simplex->pivots = 0;
         if (!run_pivots(simplex, pivots_max, &status)) {

@@ -1,12 +1,12 @@
 /*
- * simplex.h - linear programmes with a handful of rows, solved where they stand.
+ * simplex.h - linear programmes with a handful of rows.
  *
  *     maximise gain.y  so that  A y <= bound,  y >= 0,      bound >= 0
  *
- * The master programme of the price methods (market.h, auction.h): as many rows as there
- * are types, columns that come one by one.  Since bounds are not negative, no column at
- * all is a first solution.  The inverse of the basis is kept, so a column more costs a
- * few steps.  No memory is taken after simplex_init().
+ * The master programme of the price search: as many rows as there are types, columns
+ * that are added one by one.  Since bounds are not negative, no column at all is a
+ * first solution.  The inverse of the basis is kept, so one more column costs a few
+ * pivots.  No memory is allocated after simplex_init().
  */
 #pragma once
 
@@ -20,10 +20,10 @@ struct arena;
 enum simplex_status {
     SIMPLEX_OPTIMAL,
     SIMPLEX_UNBOUNDED,
-    SIMPLEX_GAVE_UP, /* the numbers ran out; what is there is feasible */
+    SIMPLEX_GAVE_UP, /* rounding won; the last solution is feasible */
 };
 
-/* Read what you like, write by the functions below. */
+/* Callers may read all of it and write by the functions below. */
 struct simplex {
     uint32_t row_count, column_count, column_max;
 

@@ -1,20 +1,22 @@
 /*
- * water_filling.c - levels that rise until something holds them.
+ * water_filling.c - water filling by prices.
  *
- * How far can all rise?  For a given height the dues are fixed numbers, and a market with
- * these needs says whether all can be met: level 1 or less.  If less, its prices prove it,
- * and the height at which the cheapest ways cost what there is at these prices is a new
- * and lower one; three or four such steps end at the largest height.
+ * How far can all levels rise?  For a given height the dues are fixed numbers, and a
+ * market with these needs tells whether all can be met: level 1 or less.  If less, its
+ * prices prove it, and the height at which the cheapest ways cost just what there is at
+ * these prices is a new and lower one; three or four such steps end at the largest
+ * height.
  *
- * Who has to stay?  A type that is not scarce at the end costs nothing, so whoever would
- * be faster on such a type than it is now can go on.  Everybody else would have to pay
- * for more, and all that can be paid is spent.  For the same reason who goes on does so
- * without the scarce types, for good: while no level falls, those who stay need all of
- * them.
+ * Which jobs are stuck?  A type that is not scarce at the end costs nothing, so a job
+ * that would be faster on such a type than it is now can go on.  Every other job would
+ * have to pay for more, and all that can be paid is spent.  For the same reason a job
+ * that goes on never uses a scarce type again: while no level falls, the stuck jobs
+ * need all of them.
  *
- * Those who stay leave with their shares, which are the only ones that serve them at
- * these prices, and what they use is no longer there.  Only who is indifferent between
- * types keeps its level instead of its shares: it may make room for others later.
+ * Stuck jobs keep their shares, which are the only ones that serve them at these
+ * prices, and what they use leaves the capacities.  Only a job that is indifferent
+ * between types keeps its level instead of its shares: it may make room for others
+ * later.
  */
 #include "solve/maxmin/water_filling.h"
 
@@ -29,12 +31,12 @@
 #include "solve/maxmin/batch.h"
 #include "solve/maxmin/market.h"
 
-#define COARSE 1e-5    /* gap with which a market is first solved */
+#define COARSE 1e-5    /* gap to which a market is first solved */
 #define STEPS_MAX 60   /* heights in one rise                        */
-#define ROOT_MAX 100   /* passes to find where the money is spent    */
+#define ROOT_MAX 100   /* passes to find where all is spent */
 #define ROUNDS_MAX 64  /* rises of a water filling                   */
-#define NEARLY 1e-3    /* prices are not known better than this ...  */
-#define BY_CHANCE 0.3  /* ... and so few jobs are as near by chance  */
+#define NEARLY 1e-3    /* prices are not known better than this ... */
+#define BY_CHANCE 0.3  /* ... and so few jobs are as near by chance */
 #define NEAR_ENOUGH 20 /* times the markets' tolerance                */
 #define PRICED 1e-6    /* of the average price: less is none         */
 #define SPARE 1e-6     /* of a type: more is not all used            */
@@ -52,7 +54,7 @@ struct water_filler {
     double *due;   /* [job] its need in the market; 0: it is not in it         */
     bool *changed; /* [job] its rates are not those in the market              */
     bool *stuck;   /* [job] was found stuck                                    */
-    bool *settled; /* [job] and has left with the shares in x                  */
+    bool *settled; /* [job] and keeps the shares in x */
     double *x;     /* [job][type]                                              */
     double
         price[BATCH_TYPES_MAX]; /* at which the last rise was held                   */
@@ -65,7 +67,7 @@ struct water_filler {
 /* Dues as functions of the height h: the lesser of top and base + speed h. */
 struct filling_dues {
     const double *base, *speed;
-    bool uniform; /* whoever rises does so from 0 at speed 1: vectors can do it */
+    bool uniform; /* all jobs that rise do so from 0 at speed 1: vectors can do it */
 };
 
 static double due_at(const struct water_filler *filler, const struct filling_dues *dues,
@@ -76,7 +78,7 @@ static double due_at(const struct water_filler *filler, const struct filling_due
     return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
 }
 
-/* Forget the types that a job may not use, and see how far it can get without. */
+/* Remove the types that a job may not use, and set its best level without them. */
 static void set_rates(struct water_filler *filler, uint32_t job, const bool *closed)
 {
     uint32_t k = filler->type_count;
@@ -147,7 +149,7 @@ uint32_t water_filler_solves(const struct water_filler *filler)
     return filler->solves;
 }
 
-/* Need 'due' of everybody; only what changed is put anew. */
+/* Set a job's need; the market changes only if it is a new one. */
 static void set_due(struct water_filler *filler, uint32_t job, double due)
 {
     if (due == filler->due[job] && !filler->changed[job])
@@ -165,7 +167,7 @@ static void set_due(struct water_filler *filler, uint32_t job, double due)
     filler->due[job] = due;
 }
 
-/* Solve the market no better than the question needs: is everybody's part 1 or less? */
+/* Solve the market only as well as needed: is the level 1, or less? */
 static int solve_market(struct water_filler *filler, struct error *err)
 {
     double tolerance = COARSE;
@@ -197,7 +199,7 @@ static int solve_at_height(struct water_filler *filler, const struct filling_due
     return r;
 }
 
-/* What a little more would cost: the slope of the edge on which the choice lies. */
+/* What a little more of the due costs: the slope of the edge of the choice. */
 static double edge_slope(const struct water_filler *filler, uint32_t job,
                          const double *price, struct batch_choice choice)
 {
@@ -254,14 +256,14 @@ static double find_height_spent(const struct water_filler *filler,
         double step = slope > 0 ? over / slope : INFINITY;
         if (over > 0 && step < 1e-13 * at)
             break;
-        /* a hair above the root, so that the last step comes from above */
+        /* a little above the root, so that the last step comes from above */
         double next = (at - step) * (1 + 2e-14);
         at = next > low && next < high ? next : 0.5 * (low + high);
     }
     return high;
 }
 
-/* Could it go on, on a type that costs nothing? */
+/* Could the job go on, on a type that costs nothing? */
 static bool can_go_on(const struct water_filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
@@ -286,7 +288,10 @@ static double marginal_cost(const struct water_filler *filler, const double *pri
     return filler->gang[job] * (cost[1] - cost[0]);
 }
 
-/* Nobody was found stuck although types ran out: take whom the prices press most. */
+/*
+ * No job was found stuck although types ran out: stop those with the largest marginal
+ * cost.
+ */
 static void stop_most_pressed(struct water_filler *filler,
                               const struct filling_dues *dues, double height)
 {
@@ -305,7 +310,7 @@ static void stop_most_pressed(struct water_filler *filler,
     }
 }
 
-/* Is another type as good for it at these prices, or so nearly that we cannot tell? */
+/* Is another type as good at these prices, or so nearly that rounding hides it? */
 static bool is_indifferent(const struct water_filler *filler, uint32_t job, double due)
 {
     const double *rate = filler->rate + (uint64_t)job * filler->type_count;
@@ -328,7 +333,7 @@ static bool is_indifferent(const struct water_filler *filler, uint32_t job, doub
     return false;
 }
 
-/* Those who stay and are not indifferent go with their shares. */
+/* Stuck jobs that are not indifferent keep their shares and leave the market. */
 static void release_settled(struct water_filler *filler,
                             const struct filling_dues *dues, double height)
 {
@@ -356,7 +361,7 @@ static void release_settled(struct water_filler *filler,
     market_set_capacity(filler->market, filler->room);
 }
 
-/* Who could go on if just these types were scarce?  The rest of each is written too. */
+/* What would be left of each type if only the jobs that cannot go on used it. */
 static void find_spare(const struct water_filler *filler,
                        const struct filling_dues *dues, double height,
                        double *ret_spare)
@@ -375,8 +380,8 @@ static void find_spare(const struct water_filler *filler,
 }
 
 /*
- * Scarce is what has a price and is all used by those who stay.  Prices carry a little
- * noise: a type that is not all used goes from the list, the least used first.
+ * A type is scarce if it has a price and the stuck jobs use all of it.  Prices carry a
+ * little noise: a type that is not all used is no longer scarce, the least used first.
  */
 static void find_scarce(struct water_filler *filler, const struct filling_dues *dues,
                         double height)
@@ -440,14 +445,14 @@ static void begin_rise(struct water_filler *filler, struct filling_dues *dues)
     }
 }
 
-/* It cannot be met: remember by what it is held. */
+/* The height cannot be met: keep the prices that prove it. */
 static void keep_prices(struct water_filler *filler)
 {
     for (uint32_t t = 0; t < filler->type_count; t++)
         filler->price[t] = filler->room[t] > 0 ? filler->answer.price[t] : BATCH_CLOSED;
 }
 
-/* The rise ends at this height: who stays, who goes on, who leaves. */
+/* The rise ends at this height: find scarce types and stuck jobs. */
 static void end_rise(struct water_filler *filler, const struct filling_dues *dues,
                      double height, bool *ret_stuck)
 {
@@ -479,7 +484,7 @@ int water_filler_rise(struct water_filler *filler, const double *base,
             ret_rise->by = find_height_spent(filler, &dues, filler->price, 0, height);
             if (ret_rise->by < height * (1 - 1e-13))
                 continue;
-            /* Prices can tell no more: near enough, or a little less. */
+            /* Prices prove no more: near enough, or a little less. */
             ret_rise->by = height;
             if (missed > NEAR_ENOUGH * filler->tolerance) {
                 ret_rise->by *= 1 - missed;
@@ -514,7 +519,9 @@ int water_filler_shares(struct water_filler *filler, const double *level, double
     return 0;
 }
 
-/* Rise until nobody can go on; levels stay a little below, so that all remain feasible. */
+/*
+ * Rise until no job can go on; levels stay a little below, so that all remain feasible.
+ */
 static int fill_levels(struct water_filler *filler, double *level,
                        struct water_filling_answer *answer, struct error *err)
 {
@@ -546,7 +553,7 @@ static int fill_levels(struct water_filler *filler, double *level,
     return error_set(err, -EDOM, "the levels of %u jobs do not settle", n);
 }
 
-/* What the shares give it. */
+/* The level that the shares give a job. */
 static double reached_level(const struct water_filling *filling, uint32_t job,
                             const double *x)
 {

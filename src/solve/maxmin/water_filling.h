@@ -1,11 +1,10 @@
 /*
- * water_filling.h - levels that rise until something holds them.
+ * water_filling.h - maximise the least level, then the next least, and so on.
  *
- * Water filling: the least level as large as can be, then the next least, and so on.  All
- * rise together; where types run out, those who could only rise on these stay, and the
- * others go on with what is left.  Built on the market (market.h): how far all can rise is
- * a question of prices, who has to stay can be read from them.  No integers, and no more
- * rounds than there are types.
+ * All levels rise together; where types run out, the jobs that could only rise on these
+ * are stuck, and the others go on with what is left.  Built on the market (market.h):
+ * how far all can rise is a question of prices, and the stuck jobs can be read from
+ * them.  No integers, and no more rounds than there are types.
  */
 #pragma once
 
@@ -14,7 +13,9 @@
 
 struct error;
 
-/* Rates are in units of level: whoever has all of type t is at level rate[job][t]. */
+/*
+ * Rates are in units of level: a job that has all of type t is at level rate[job][t].
+ */
 struct water_filling {
     uint32_t job_count, type_count;
     const double *capacity; /* [type]       */
@@ -23,7 +24,7 @@ struct water_filling {
 };
 
 struct water_filling_answer {
-    uint32_t rounds; /* how often somebody had to stay   */
+    uint32_t rounds; /* rises that ended with stuck jobs */
     uint32_t solves; /* of markets                       */
 };
 
@@ -35,34 +36,35 @@ int water_filling_solve(const struct water_filling *filling, double tolerance,
                         double *ret_level, double *ret_x,
                         struct water_filling_answer *ret_answer, struct error *err);
 
-/* One rise at a time, for those whose speeds change on the way. */
+/* One rise at a time, for callers with speeds that change on the way. */
 struct water_filler;
 
 struct water_filler *water_filler_new(const struct water_filling *filling,
                                       double tolerance);
 void water_filler_free(struct water_filler *filler);
 
-/* The best level a job can have on its own, without what has run out; 0: none. */
+/* The best level of a job alone, without the types that ran out; 0: none. */
 double water_filler_top(const struct water_filler *filler, uint32_t job);
 
 struct water_rise {
-    double by; /* everybody can have base + by * speed, or its own top    */
+    double by; /* every job can have base + by * speed, or its own top */
     bool held; /* types ran out; false: 'most' was reached                */
 };
 
 /*
- * Raise all from base[job], which must be feasible, at speed[job] >= 0, by 'most' at most.
- * Nobody rises above its own top.  If it is held, ret_stuck[job] says who cannot go on:
- * those at their top, and those who would need what has run out.  The others never get
- * any of that again, so levels must not fall from one rise to the next.
+ * Raise all from base[job], which must be feasible, at speed[job] >= 0, by 'most' at
+ * most.  No job rises above its own top.  If 'held', ret_stuck[job] marks the jobs that
+ * cannot go on: those at their top, and those that would need a type that ran out.  The
+ * others never get any of that again, so levels must not fall from one rise to the
+ * next.
  */
 int water_filler_rise(struct water_filler *filler, const double *base,
                       const double *speed, double most, struct water_rise *ret_rise,
                       bool *ret_stuck, struct error *err);
 
 /*
- * Shares for levels that were found to be feasible.  Those who are stuck have what they
- * had when they stopped, or as much; 'level' is read for the others.
+ * Shares for levels that were found to be feasible.  A stuck job has the shares it had
+ * when it stopped, or as much; 'level' is read for the others.
  */
 int water_filler_shares(struct water_filler *filler, const double *level, double *ret_x,
                         struct error *err);

@@ -1,21 +1,22 @@
 /*
- * pairs.c - shares where two jobs may run on the same accelerators, by columns that pay.
+ * pairs.c - shares where two jobs may run on the same accelerators, by column
+ * generation.
  *
- * One linear programme serves all goals.  Its variables are how many members of a class,
- * or pairs of members, run on a type at a time, and mu:
+ * One linear programme serves all goals.  Its variables are how many members of a
+ * class, or pairs of members, run on a type at a time, and mu:
  *
  *     rates   sum rate x               >= count * due      for each class
- *     lives   sum x - count mu         <= 0                for each class
+ *     time    sum x - count mu         <= 0                for each class
  *     room    sum gang x - capacity mu <= 0                for each type
  *
- * For a level, mu is made as small as can be: shares x / mu fit, and give everybody its
- * due over mu.  That is "maximise z" turned round, so that z does not stand in the row of
- * every class, which a simplex method likes much better.  For a sum, mu is 0, and counts
- * and capacities stand on the right.
+ * For a level, mu is minimised: shares x / mu fit, and give every member its due over
+ * mu.  That is "maximise z" turned round, so that z is not in the row of every class,
+ * which suits a simplex method much better.  For a sum, mu is 0, and counts and
+ * capacities are on the right-hand side.
  *
- * Rows of lives are left out until they are broken, and pairs until they pay; most never
- * are and never do.  What the duals prove is worked out here, over all lines, whether
- * they are in the programme or not: the solver's word is not taken for it.
+ * Rows of time are left out until they are violated, and pairs until they pay; most
+ * never are and never do.  The bound is computed here from the duals, over all lines,
+ * whether they are in the programme or not: the solver is not trusted for it.
  */
 #include "solve/solve.h"
 
@@ -30,9 +31,9 @@
 
 #define NONE UINT32_MAX
 #define ROUNDS_MAX 400
-#define PAYS 1e-9    /* of what it costs: a column that gains less is left out */
-#define BROKEN 1e-10 /* of a life: more than that and its row is put in force  */
-#define KEEN 0.8     /* of the best of its class: columns that are added first */
+#define PAYS 1e-9      /* of what it costs: a column that gains less is left out */
+#define BROKEN 1e-10   /* of a member's time: more than that and its row is enforced */
+#define GAIN_SHARE 0.8 /* of the best of its class: columns that are added first */
 
 /* ---- the programme --------------------------------------------------------------- */
 
@@ -41,7 +42,7 @@ static uint32_t row_of_rate(const struct pairs_solver *p, uint32_t class)
     return class;
 }
 
-static uint32_t row_of_life(const struct pairs_solver *p, uint32_t class)
+static uint32_t row_of_time(const struct pairs_solver *p, uint32_t class)
 {
     return p->class_count + class;
 }
@@ -61,7 +62,7 @@ static void add_column(struct pairs_solver *p, uint32_t line, uint32_t type)
         rows[entries] = row_of_rate(p, members[i]);
         coefficients[entries++] =
             rate_of(p, line, type, i) + (twice ? rate_of(p, line, type, 1) : 0);
-        rows[entries] = row_of_life(p, members[i]);
+        rows[entries] = row_of_time(p, members[i]);
         coefficients[entries++] = twice ? 2 : 1;
     }
     rows[entries] = row_of_room(p, type);
@@ -104,7 +105,7 @@ static void build_programme(struct pairs_solver *p)
         rows[r] = r;
     }
     for (uint32_t c = 0; c < n; c++)
-        p->mu_in[row_of_life(p, c)] = -count_of(p, c);
+        p->mu_in[row_of_time(p, c)] = -count_of(p, c);
     for (uint32_t t = 0; t < k; t++)
         p->mu_in[row_of_room(p, t)] = -p->in->capacity[t];
     p->mu = lp_add_column(p->lp, -1, 0, LP_INFINITY, 2 * n + k, rows, p->mu_in);
@@ -138,7 +139,7 @@ static void rebuild(struct pairs_solver *p, const struct pairs_input *in)
     p->rates = arena_array(arena, double, n + 1);
     p->times = arena_array(arena, double, n + 1);
     p->best = arena_array(arena, double, n + 1);
-    p->has_way = arena_array(arena, bool, n + 1);
+    p->runs_alone = arena_array(arena, bool, n + 1);
     p->can = arena_array(arena, bool, n + 1);
     p->pi = arena_array(arena, double, n + 1);
     p->beta = arena_array(arena, double, n + 1);
@@ -146,20 +147,21 @@ static void rebuild(struct pairs_solver *p, const struct pairs_input *in)
     build_programme(p);
 }
 
-/* Every class that is due something needs a column to get it by; false: one cannot. */
+/* Every class with a due needs a column by which it can get it; false: one cannot. */
 bool pairs_add_needed_columns(struct pairs_solver *p)
 {
-    bool *has_way = p->has_way, *can = p->can;
-    memset(has_way, 0, p->class_count * sizeof *has_way);
+    bool *runs_alone = p->runs_alone, *can = p->can;
+    memset(runs_alone, 0, p->class_count * sizeof *runs_alone);
     for (uint32_t line = 0; line < p->class_count; line++)
         for (uint32_t t = 0; t < p->type_count; t++)
-            has_way[line] |= can_run(p, line, t);
-    memcpy(can, has_way, p->class_count * sizeof *can);
+            runs_alone[line] |= can_run(p, line, t);
+    memcpy(can, runs_alone, p->class_count * sizeof *can);
     for (uint32_t line = p->class_count; line < p->line_count; line++) {
         uint32_t members[2];
         members_of(p, line, members);
         for (uint32_t t = 0; t < p->type_count; t++) {
-            if ((has_way[members[0]] && has_way[members[1]]) || !can_run(p, line, t))
+            if ((runs_alone[members[0]] && runs_alone[members[1]]) ||
+                !can_run(p, line, t))
                 continue;
             can[members[0]] = can[members[1]] = true;
             if (p->column[(size_t)line * p->type_count + t] == NONE)
@@ -217,10 +219,10 @@ void pairs_set_due(struct pairs_solver *p, uint32_t class)
     set_mu(p, row_of_rate(p, class), -count_of(p, class) * p->kept[class]);
 }
 
-static void set_life(struct pairs_solver *p, uint32_t class)
+static void set_time_row(struct pairs_solver *p, uint32_t class)
 {
     double most = p->in_force[class] ? 0 : LP_INFINITY;
-    lp_set_row(p->lp, row_of_life(p, class), -LP_INFINITY,
+    lp_set_row(p->lp, row_of_time(p, class), -LP_INFINITY,
                p->value ? count_of(p, class) : most);
 }
 
@@ -229,8 +231,8 @@ void pairs_set_programme(struct pairs_solver *p)
 {
     for (uint32_t c = 0; c < p->class_count; c++) {
         pairs_set_due(p, c);
-        set_life(p, c);
-        set_mu(p, row_of_life(p, c), -count_of(p, c));
+        set_time_row(p, c);
+        set_mu(p, row_of_time(p, c), -count_of(p, c));
     }
     for (uint32_t t = 0; t < p->type_count; t++) {
         lp_set_row(p->lp, row_of_room(p, t), -LP_INFINITY,
@@ -267,7 +269,7 @@ static void add_usage(struct pairs_solver *p, const double *x, double *ret_usage
     }
 }
 
-/* How much of the room or of a life is taken, where it is most: 1 is all of it. */
+/* The largest part of a capacity or of a class's time that is used: 1 is all of it. */
 static double find_load(const struct pairs_solver *p, const double *usage)
 {
     double load = 0;
@@ -327,13 +329,13 @@ void pairs_read_prices(struct pairs_solver *p)
     const double *duals = lp_duals(p->lp);
     for (uint32_t c = 0; c < p->class_count; c++) {
         p->pi[c] = fmax(-duals[row_of_rate(p, c)], 0);
-        p->beta[c] = fmax(duals[row_of_life(p, c)], 0);
+        p->beta[c] = fmax(duals[row_of_time(p, c)], 0);
     }
     for (uint32_t t = 0; t < p->type_count; t++)
         p->kappa[t] = fmax(duals[row_of_room(p, t)], 0);
 }
 
-/* What a line earns on a type; what it pays for room; what it pays for time. */
+/* What a line earns on a type, and what it pays for room and for time. */
 struct line_price {
     double earns, room, time;
 };
@@ -369,7 +371,7 @@ void pairs_raise_time_prices(struct pairs_solver *p)
     }
 }
 
-/* All that there is, at these prices; nobody earns more. */
+/* The value of all capacities and time at these prices; no shares earn more. */
 double pairs_worth_of_all(const struct pairs_solver *p)
 {
     double sum = 0;
@@ -380,9 +382,9 @@ double pairs_worth_of_all(const struct pairs_solver *p)
     return sum;
 }
 
-/* ---- columns that pay, lives that are too short ---------------------------------- */
+/* ---- violated rows and columns that pay ------------------------------------------ */
 
-static bool enforce_lives(struct pairs_solver *p)
+static bool enforce_time_rows(struct pairs_solver *p)
 {
     const double *columns = lp_columns(p->lp);
     double mu = columns[p->mu];
@@ -401,7 +403,7 @@ static bool enforce_lives(struct pairs_solver *p)
         if (p->in_force[c] || p->times[c] <= count_of(p, c) * mu * (1 + BROKEN))
             continue;
         p->in_force[c] = true;
-        set_life(p, c);
+        set_time_row(p, c);
         any = true;
     }
     return any;
@@ -435,10 +437,10 @@ static bool add_paying(struct pairs_solver *p)
     }
     for (uint32_t line = p->class_count; line < p->line_count; line++) {
         members_of(p, line, members);
-        double keen = KEEN * fmin(p->best[members[0]], p->best[members[1]]);
+        double enough = GAIN_SHARE * fmin(p->best[members[0]], p->best[members[1]]);
         for (uint32_t t = 0; t < p->type_count; t++) {
             double gain = reduced_gain(p, line, t);
-            if (gain <= 0 || gain < keen)
+            if (gain <= 0 || gain < enough)
                 continue;
             add_column(p, line, t);
             p->answer->columns++;
@@ -448,7 +450,7 @@ static bool add_paying(struct pairs_solver *p)
     return any;
 }
 
-/* To the end: no life too short, no pair that pays. */
+/* Enforce violated rows and add paying columns until there are none. */
 enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method method)
 {
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
@@ -458,7 +460,7 @@ enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method met
         if (status != LP_OPTIMAL)
             return status;
         method = LP_DUAL;
-        if (!p->value && enforce_lives(p))
+        if (!p->value && enforce_time_rows(p))
             continue;
         method = LP_PRIMAL;
         if (!add_paying(p))

@@ -1,7 +1,4 @@
-/*
- * pairs_goals.c - what is asked of the programme of pairs.c: a level for all, levels one
- * above the other, a sum.
- */
+/* pairs_goals.c - the goals of pairs.c: one level for all, water filling, a sum. */
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -33,7 +30,9 @@ static double ahead_of(const double *ahead, uint32_t class)
     return ahead ? ahead[class] : 0;
 }
 
-/* No level is above what the slowest could have with all the world to itself. */
+/*
+ * No level is above what the slowest class could have with all the cluster to itself.
+ */
 static double level_cap(const struct pairs_solver *p, const double *need,
                         const double *ahead)
 {
@@ -53,7 +52,7 @@ static double level_cap(const struct pairs_solver *p, const double *need,
     return cap;
 }
 
-/* The largest level that the prices allow: sum pi count due(level) = all there is. */
+/* The largest level that the prices allow: sum pi count due(level) = worth of all. */
 static double level_allowed(const struct pairs_solver *p, const double *need,
                             const double *ahead, double cap)
 {
@@ -130,7 +129,7 @@ static int find_level(struct pairs_solver *p, const double *need, const double *
                      answer->reached, answer->bound, tolerance);
 }
 
-/* False when nobody is due anything. */
+/* False when no class has a due. */
 static bool set_dues(struct pairs_solver *p, const double *due)
 {
     bool any = false;
@@ -158,7 +157,7 @@ int pairs_level(struct pairs_solver *p, const struct pairs_input *pairing,
 
 /* ---- levels, one above the other ------------------------------------------------- */
 
-/* What the prices allow those who still rise, when the others keep what they have. */
+/* What the prices allow the rising classes, when the others keep what they have. */
 static double rise_allowed(const struct pairs_solver *p, const double *need)
 {
     double left = pairs_worth_of_all(p);
@@ -183,9 +182,9 @@ static double rise_reached(const struct pairs_solver *p, const double *need)
 }
 
 /*
- * Who has a price on its rate has the same rate in every solution: it stays where it is.
- * At least one does.  Those who cannot rise but have no price in this solution will have
- * one in the next, at the same level.  Returns how many still rise.
+ * A class with a price on its rate has the same rate in every solution: it is frozen.
+ * At least one is.  A class that cannot rise but has no price in this solution will
+ * have one in the next, at the same level.  Returns how many still rise.
  */
 static uint32_t freeze_priced(struct pairs_solver *p, const double *need, double level,
                               double *ret_level)
@@ -211,7 +210,7 @@ static uint32_t freeze_priced(struct pairs_solver *p, const double *need, double
 }
 
 /*
- * The next level, above those that are kept.  They leave it no room but for rounding; after
+ * The next level, above the frozen ones.  They leave it no room but for rounding; after
  * many of them that may be too little, and they give way somewhat more.
  */
 static enum lp_status settle_above(struct pairs_solver *p, const double *need,
@@ -238,7 +237,7 @@ static int fill_levels(struct pairs_solver *p, const double *need, double tolera
     uint32_t rising = 1;
     pairs_set_programme(p);
     for (uint32_t i = 0; rising > 0; i++) {
-        assert(i <= p->class_count); /* somebody freezes every time */
+        assert(i <= p->class_count); /* at least one class freezes every time */
         if (settle_above(p, need, ret_level, method) != LP_OPTIMAL)
             return report_no_shares(p, err);
         pairs_read_shares(p, ret_x);
@@ -283,8 +282,8 @@ int pairs_water_fill(struct pairs_solver *p, const struct pairs_input *pairing,
 /* ---- sums ------------------------------------------------------------------------ */
 
 /*
- * Can the floors be kept?  As a level of which 1 is wanted; that also brings the columns
- * by which they can be.
+ * Can the floors be kept?  Solved as a level that should reach 1; that also adds the
+ * columns by which they can be.
  */
 static int try_floors(struct pairs_solver *p, const double *floor, double *x,
                       struct error *err)
@@ -300,7 +299,7 @@ static int try_floors(struct pairs_solver *p, const double *floor, double *x,
     double level = p->answer->reached;
     p->answer->feasible = level >= 1 - FLOOR_SLACK;
     if (r < 0 && p->answer->feasible)
-        r = 0; /* how far above them it goes does not matter */
+        r = 0; /* how far above the floors it gets does not matter */
     for (uint32_t c = 0; c < p->class_count; c++)
         p->due[c] = floor[c] * fmin(level, 1);
     return r;

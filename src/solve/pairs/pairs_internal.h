@@ -1,6 +1,5 @@
 /*
- * pairs_internal.h - what the files of pairs.h share: the programme (pairs.c), and what is asked
- * of it (pairs_goals.c).
+ * pairs_internal.h - shared by the programme (pairs.c) and its goals (pairs_goals.c).
  */
 #pragma once
 
@@ -21,18 +20,18 @@ struct pairs_solver {
     uint32_t *column; /* [line][type], or NONE                        */
     uint32_t mu;      /* its column                                   */
     double *mu_in;    /* [row]: its coefficients                      */
-    bool *in_force;   /* [class]: the row of its lives                */
+    bool *in_force;   /* [class]: the row of its time is in force */
     bool has_gains;   /* of the last call                             */
 
     /* the call at hand */
     const struct pairs_input *in;
-    const double *value;   /* [line][type] of a sum, or NULL                    */
-    double *due;           /* [class]                                           */
-    double *kept;          /* [class]: what it keeps per unit of mu; 0: nothing */
-    double *rates, *times; /* [class]: what shares give all its members         */
-    double *best;          /* [class]: the most that a new column of it gains   */
-    bool *has_way, *can;   /* [class]: runs alone; runs alone or beside others */
-    double *pi, *beta;     /* [class]: price of a step, of a member's time      */
+    const double *value;    /* [line][type] of a sum, or NULL                    */
+    double *due;            /* [class]                                           */
+    double *kept;           /* [class]: what it keeps per unit of mu; 0: nothing */
+    double *rates, *times;  /* [class]: what shares give all its members         */
+    double *best;           /* [class]: the most that a new column of it gains   */
+    bool *runs_alone, *can; /* [class]: runs alone; runs alone or beside others */
+    double *pi, *beta;      /* [class]: price of a step, of a member's time      */
     double kappa[PAIRS_TYPES_MAX]; /* of an accelerator */
     struct pairs_answer *answer;
 };
@@ -42,7 +41,7 @@ static inline double count_of(const struct pairs_solver *p, uint32_t class)
     return p->in->count ? p->in->count[class] : 1;
 }
 
-/* Who is in a line; twice the same for a class with itself. */
+/* The classes of a line; twice the same for a class with itself. */
 static inline uint32_t members_of(const struct pairs_solver *p, uint32_t line,
                                   uint32_t members[2])
 {
@@ -64,7 +63,10 @@ static inline double rate_of(const struct pairs_solver *p, uint32_t line, uint32
     return p->pair_rate[cell * 2 + place];
 }
 
-/* A pair where one of the two would stand still is none, nor is one member with itself. */
+/*
+ * A pair in which one of the two would stand still is not used, nor a member with
+ * itself.
+ */
 static inline bool can_run(const struct pairs_solver *p, uint32_t line, uint32_t type)
 {
     uint32_t members[2];
@@ -89,14 +91,14 @@ static inline double value_of(const struct pairs_solver *p, uint32_t line,
 int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
                 const double *value, struct pairs_answer *answer, struct error *err);
 
-/* Every class that is due something needs a column to get it by; false: one cannot. */
+/* Every class with a due needs a column by which it can get it; false: one cannot. */
 bool pairs_add_needed_columns(struct pairs_solver *p);
 
-/* Counts, capacities and what is due, for this call; what one class is due, anew. */
+/* Set counts, capacities and dues for this call; one class's due anew. */
 void pairs_set_programme(struct pairs_solver *p);
 void pairs_set_due(struct pairs_solver *p, uint32_t class);
 
-/* Solve it to the end: no life too short, no pair that pays. */
+/* Enforce violated rows and add paying columns until there are none. */
 enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method method);
 
 /*
@@ -108,8 +110,10 @@ void pairs_read_shares(struct pairs_solver *p, double *ret_x);
 /* From members that run at a time to the part of its time that each spends. */
 void pairs_per_member(const struct pairs_solver *p, double *x);
 
-/* Prices as the solver says; raised until no line earns more than it pays: then they prove
- * a bound; and all that there is, at these prices. */
+/*
+ * Read the duals as prices; raise those of time until no line earns more than it pays,
+ * so that they prove a bound; the value of all capacities and time at these prices.
+ */
 void pairs_read_prices(struct pairs_solver *p);
 void pairs_raise_time_prices(struct pairs_solver *p);
 double pairs_worth_of_all(const struct pairs_solver *p);

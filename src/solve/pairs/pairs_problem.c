@@ -46,7 +46,7 @@ static void break_ties(const struct problem *problem, struct pairs_solver *solve
     memcpy(shares->x, x, cells * sizeof *x);
 }
 
-/* What every job asks for per unit of the level: need, and ahead. */
+/* What every job needs per unit of the level. */
 static double *job_needs(const struct problem *problem,
                          const struct problem_demands *demands)
 {

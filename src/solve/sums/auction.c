@@ -1,18 +1,18 @@
 /*
  * auction.c - the largest sum of what jobs are worth on the types they get.
  *
- * descent.c finds the prices.  Here is what makes it quick for many jobs, and what makes
- * its answer a proof:
+ * descent.c finds the prices.  This file makes it quick for many jobs, and its answer a
+ * proof:
  *
- * - One job in eight is solved first, by the same rule.  Its prices are nearly right; in
- *   a box around them most jobs take the same bid at every price, so they are counted
- *   once and only the others go into the search.  Where the answer lies inside the box
- *   it is the answer, since g is convex; otherwise the box grows.
- * - Equal jobs would be split at the same prices.  Every worth is moved by a hair (1e-10)
- *   of its own, so no two corners coincide.  The hair never enters the proof: shares
- *   and bound are judged by the true values.
- * - Floors that cannot be kept show as prices that rise without end, and g without end
- *   below what any shares are worth.
+ * - One job in eight is solved first, by the same rule.  Its prices are nearly right;
+ *   in a box around them most jobs make the same bid at every price, so they are
+ *   counted once and only the others go into the search.  An answer inside the box is
+ *   the answer, since g is convex; otherwise the box grows.
+ * - Identical jobs would be indifferent at the same prices.  Every worth is perturbed
+ *   by 1e-12 of itself, so that no two vertices coincide.  The perturbation never
+ *   enters the proof: shares and bound are computed from the true values.
+ * - Floors that cannot be kept show as prices that rise without end while g falls below
+ *   what any shares are worth.
  *
  * A ratio is a sequence of sums (Dinkelbach): if r is the best ratio, the best of
  * "values less r times cost" is exactly 0; until then r is the ratio that was reached.
@@ -29,13 +29,13 @@
 #include "base/hash.h"
 #include "solve/sums/descent.h"
 
-#define SMALL 2048         /* jobs; no sample is worth its while below that     */
+#define SMALL 2048         /* jobs; fewer are solved without a sample */
 #define ONE_IN 8           /* jobs in the sample                                */
 #define BOX_TRIES 6        /* then without                                      */
 #define PERTURBATION 1e-12 /* of each worth                                      */
 #define SPEED_PERTURBATION \
     1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
-#define PERTURBATION_TRIES 4 /* each hair a hundred times as long as the last   */
+#define PERTURBATION_TRIES 4 /* each a hundred times as large as the last */
 #define FLOOR_SLACK 1e-9     /* floors may be missed by that, if they must        */
 #define NO_LIMIT 1e13        /* times the largest worth: no price is that high    */
 #define DOUBT 1e3            /* times the largest worth: are the floors too high?     */
@@ -57,7 +57,7 @@ struct price_guess {
     double width; /* relative, of the box that should hold the answer */
 };
 
-/* An auction in the words of descent.h: types with capacity, jobs with floors last. */
+/* An auction as descent.h wants it: types with capacity only, jobs with floors last. */
 struct auction_state {
     const struct auction *auction;
     struct arena *arena;
@@ -65,7 +65,7 @@ struct auction_state {
     uint32_t type[BID_TYPES_MAX]; /* as the caller numbers it */
     double capacity[BID_TYPES_MAX];
     double cost[BID_TYPES_MAX];
-    struct bidders bidders; /* worths with the hair       */
+    struct bidders bidders; /* perturbed worths */
     uint32_t *job;          /* [bidder]                   */
     double ceiling[BID_TYPES_MAX];
     double largest, least; /* worth of one job; sum of all jobs' least worths */
@@ -96,7 +96,7 @@ static double job_worth(const struct auction_state *state, uint32_t job, uint32_
     return value / a->gang[job] - ratio * state->cost[t];
 }
 
-/* In -1..1, of its own for every job and type. */
+/* In -1..1, fixed for every job and type. */
 static double perturbation_of(uint64_t job, uint64_t type, uint64_t lot)
 {
     uint64_t z = hash_mix((job * 16 + type + 1) * 0x9e3779b97f4a7c15u + lot);
@@ -158,7 +158,7 @@ static void set_worths(struct auction_state *state, double ratio, double perturb
     state->largest = largest > 0 ? largest : 1;
     state->least -= 1e-6 * fabs(state->least) + 1e-6 * state->largest;
     for (uint32_t t = 0; t < state->k; t++) {
-        state->ceiling[t] = highest[t] + 0.1 * largest + 1e-300; /* nobody pays that */
+        state->ceiling[t] = highest[t] + 0.1 * largest + 1e-300; /* no job pays that */
         if (bidders->count > bidders->free_count)
             state->ceiling[t] = NO_LIMIT * state->largest;
     }
@@ -243,7 +243,7 @@ static void copy_bidder(const struct bidders *from, uint32_t bidder, struct bidd
     to->gang[to->count++] = from->gang[bidder];
 }
 
-/* Those who may take one bid or another in the box; what the others take is theirs. */
+/* The bidders with more than one bid in the box; what the others use is added up. */
 static void select_open_bidders(const struct bidders *all, const struct descent *d,
                                 struct arena *arena, struct bidders *ret_open,
                                 uint32_t *ret_bidder, double *ret_taken)
@@ -330,7 +330,7 @@ static bool is_inside(const struct auction_state *state, const struct descent *d
     return true;
 }
 
-/* In boxes that grow, beginning at the sale's prices; then without. */
+/* In boxes that grow around the current prices; then without a box. */
 static enum auction_outcome search_near(struct auction_state *state, double width)
 {
     uint32_t *bidder = arena_array(state->arena, uint32_t, state->bidders.count + 1);
@@ -354,7 +354,7 @@ static enum auction_outcome search_near(struct auction_state *state, double widt
     return search_all(state);
 }
 
-/* ---- the judge ------------------------------------------------------------------- */
+/* ---- shares and their bound ------------------------------------------------------ */
 
 /* Add a bid to a job's shares. */
 static void add_share(const struct auction_state *state, uint32_t bidder,
@@ -542,7 +542,7 @@ static double ratio_of(const struct auction_verdict *verdict)
     return verdict->value > 0 ? INFINITY : 0;
 }
 
-/* Without floors: of those who reach the best ratio, as many as there is room for. */
+/* Without floors: as many jobs of the best ratio as there is room for. */
 static enum auction_outcome solve_free_ratio(struct auction_state *state,
                                              double tolerance, double *ret_x,
                                              struct auction_answer *ret_answer)
@@ -608,7 +608,7 @@ static enum auction_outcome run_auction(const struct auction *auction,
                                         struct auction_answer *ret_answer,
                                         struct price_guess *ret_guess);
 
-/* One job of every few, and as much of the capacity as is theirs. */
+/* One job of every few, and their part of the capacity. */
 static void draw_sample(const struct auction *all, struct arena *arena,
                         double *capacity, struct auction *ret_some)
 {
@@ -646,7 +646,7 @@ static void draw_sample(const struct auction *all, struct arena *arena,
                                   .cost = all->cost };
 }
 
-/* Where floors take all the room, those of a sample may need a little more. */
+/* A sample of jobs with tight floors may need a little more capacity. */
 static void guess_from_sample(const struct auction *auction, struct arena *arena,
                               double slack, struct price_guess *ret_guess)
 {

@@ -5,15 +5,15 @@
  *     so that  sum_t rate[j][t] x[j][t] >= floor[j]    (jobs with a floor)
  *              sum_t x[j][t] <= 1,  sum_j gang[j] x[j][t] <= capacity[t]
  *
- * Solved by prices like market.h, with the same promises: what it returns is feasible to
- * 1e-9 and comes with a proven bound, and the same auction has the same answer, bit for
- * bit.  Floors may be missed by 1e-9, relative, where they could not be kept otherwise:
- * so those that come out of a solved level can be put in again.
+ * Solved by prices like market.h, with the same guarantees: the shares are feasible to
+ * 1e-9, the bound is proven, and the same auction has the same answer, bit for bit.
+ * Floors may be missed by 1e-9, relative, where they could not be kept otherwise: so
+ * those that come out of a solved level can be used as floors.
  *
  * With 'cost' it maximises a ratio instead: the sum of values over the sum of cost[t]
  * gang[j] x[j][t].  Without floors that is the ratio of the best job on the best type
- * alone; who reaches it runs, as far as there is room, and nobody else.  Where something
- * has a value and costs nothing the ratio is infinite.
+ * alone; jobs that reach it run, as far as there is room, and no others.  Where
+ * something has a value and costs nothing the ratio is infinite.
  */
 #pragma once
 
@@ -28,12 +28,12 @@ struct auction {
     const double *gang;     /* [job]                                            */
     const double *value;    /* [job][type]; may be negative                     */
     const double *rate;     /* [job][type]; NULL where there are no floors      */
-    const double *floor;    /* [job]; 0: none; NULL: nobody has one             */
+    const double *floor;    /* [job]; 0: none; NULL: no job has one */
     const double *cost; /* [type] per accelerator: the ratio's denominator; or NULL */
 };
 
 struct auction_answer {
-    bool feasible;    /* false: the floors cannot all be kept; nothing else is said */
+    bool feasible;    /* false: the floors cannot all be kept; the rest is not set */
     double objective; /* reached by the shares                                      */
     double bound;     /* no shares reach more                                       */
     uint32_t passes;

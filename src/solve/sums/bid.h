@@ -1,11 +1,12 @@
 /*
- * bid.h - what one job would take if every type had a price: closed forms.
+ * bid.h - the best choice of one job when every type has a price: closed forms.
  *
  * A job has 'worth[t]' per accelerator on type t, and pays 'price[t]'.  Without a floor
- * it takes the type where the difference is largest, or nothing.  With one it must reach
- * speed 1 (its rate over its floor).  Draw its types as points (speed, net worth), and
- * doing nothing as the origin: what it can reach is the upper hull, and it stands at the
- * top of that hull, or, where the top is too slow, on the hull's edge above speed 1:
+ * it takes the type where the difference is largest, or nothing.  With one it must
+ * reach speed 1 (its rate over its floor).  Draw its types as points (speed, net
+ * worth), and doing nothing as the origin: what it can reach is the upper hull, and its
+ * best choice is the top of that hull, or, where the top is too slow, on the hull's
+ * edge above speed 1:
  *
  *     net
  *      |   A                 A is best but too slow; it takes A and B in turns, just
@@ -90,7 +91,7 @@ static inline struct bid bid_floored(const double *worth, const double *speed,
         high = bid_next(net, speed, low, type_count);
     }
     if (high == type_count || speed[high] <= 1)
-        low = high; /* at exactly 1 there is nothing to take in turns */
+        low = high; /* exactly 1: one type is enough */
     return (struct bid){ (uint8_t)low, (uint8_t)high };
 }
 

@@ -1,18 +1,19 @@
 /*
- * descent.c - prices at which what is wanted equals what there is, from corner to corner.
+ * descent.c - the prices that minimise g, from vertex to vertex.
  *
- * A corner is the meeting of as many planes as there are types.  Each is a row: either
- * the price of one type stands where it is (at a bound of the box, or where the search
- * began), or one bidder is split between its home bid and another one, which is a linear
- * equation in the prices.  With N the rows' normals, the gradient of g at the corner, all
- * split bidders at home, is a combination of the rows:
+ * A vertex is where as many planes meet as there are types.  Each is a row of the
+ * active set: either the price of one type is fixed (at a bound of the box, or where
+ * the search began), or one bidder is indifferent between its home bid and another one,
+ * which is a linear equation in the prices; it splits its time between them.  With N
+ * the rows' normals, the gradient of g at the vertex, all split bidders at home, is a
+ * combination of the rows:
  *
  *     capacity - usage = sum_i y_i n_i
  *
- * y_i is how much of the second bid its bidder takes; for a price that stands, how fast
- * g grows when that price alone is raised.  If every bidder's parts lie in 0..1 and every
- * standing price would rather go where it cannot, the corner is the lowest.  Otherwise
- * one row is let go; the others give the direction.
+ * y_i is how much of the second bid its bidder takes; for a fixed price, how fast g
+ * grows when that price alone is raised.  If every bidder's parts lie in 0..1 and every
+ * fixed price would leave the box, the vertex is the minimum.  Otherwise one row leaves
+ * the active set; the others give the direction.
  */
 #include "solve/sums/descent.h"
 
@@ -25,11 +26,11 @@
 #define STEP_MAX 400      /* for each type */
 #define HOME_AGAIN_MAX 64 /* changes of home without a step */
 #define PART_SLACK 1e-11  /* of a bidder's time: less is rounding */
-#define WALL 1e30         /* a rise that cannot be passed */
+#define WALL 1e30         /* a rise of the slope that ends every step */
 
 struct active_row {
-    bool is_price;   /* a price that stands; otherwise a bidder that is split */
-    uint32_t type;   /* that stands                                          */
+    bool is_price;   /* a fixed price; otherwise a bidder that is split */
+    uint32_t type;   /* of the fixed price */
     uint32_t bidder; /* that is split                                         */
     struct bid home, other;
     double normal[BID_TYPES_MAX]; /* its largest entry is 1 or -1                  */
@@ -37,7 +38,7 @@ struct active_row {
     double size;                  /* times normal: what changes hands              */
 };
 
-/* A bidder that changes its mind somewhere on the piece of the edge in question. */
+/* A bidder with different bids at the two ends of a piece of the edge. */
 struct breakpoint {
     uint32_t bidder;
     struct bid near, far;         /* what it takes at its two ends   */
@@ -56,10 +57,10 @@ struct descent_walk {
     double stride;                                /* its largest entry      */
     double rounding;                              /* of sums over bidders, in GPUs */
     struct breakpoint *breakpoints;
-    struct bid *mid; /* [wavering]: what it takes at a cut, and the slope of that */
+    struct bid *mid; /* [breakpoint]: what it takes at a cut, and the slope of that */
     double *mid_slope;
-    struct bid *now; /* [bidder]: what it takes at the corner */
-    uint8_t *split;  /* [bidder]: enum tearing                */
+    struct bid *now; /* [bidder]: what it takes at the vertex */
+    uint8_t *split;  /* [bidder]: enum split_state */
 };
 
 enum split_state { WHOLE, SPLIT };
@@ -72,7 +73,7 @@ static void fix_price(struct descent_walk *walk, struct active_row *row, uint32_
     row->normal[type] = 1;
 }
 
-/* Torn between home and other: both have the same net worth. */
+/* Indifferent between home and other: both have the same net worth. */
 static void split_bidder(struct descent_walk *walk, struct active_row *row,
                          uint32_t bidder, struct bid home, struct bid other)
 {
@@ -131,8 +132,8 @@ static bool invert_rows(struct descent_walk *walk)
     return true;
 }
 
-/* The corner where the rows meet. */
-static void find_corner(struct descent_walk *walk)
+/* The vertex where the rows meet. */
+static void find_vertex(struct descent_walk *walk)
 {
     struct descent *d = walk->descent;
     for (uint32_t t = 0; t < walk->k; t++) {
@@ -204,8 +205,8 @@ static void change_home(struct descent_walk *walk, uint32_t bidder)
 }
 
 /*
- * How steeply g falls when this row is let go: < 0, or 0 where it does not.  'ret_sign'
- * is the way along its column of the inverse.
+ * How steeply g falls when this row leaves: < 0, or 0 where it does not.  'ret_sign' is
+ * the direction along its column of the inverse.
  */
 static double edge_fall(const struct descent_walk *walk, uint32_t i, double *ret_sign)
 {
@@ -225,8 +226,8 @@ static double edge_fall(const struct descent_walk *walk, uint32_t i, double *ret
 }
 
 /*
- * The row whose edge falls most steeply, or k at the lowest corner.  A home bid that is
- * taken less than never is made the other one first: then ret_away names its bidder.
+ * The row with the steepest falling edge, or k at the minimum.  A home bid with a
+ * negative part is exchanged first: then ret_away names its bidder.
  */
 static uint32_t choose_row(struct descent_walk *walk, double *ret_sign,
                            uint32_t *ret_away)
@@ -261,7 +262,7 @@ static uint32_t choose_row(struct descent_walk *walk, double *ret_sign,
     return best;
 }
 
-/* The edge of a row, cleared of rounding: prices that stand do not move. */
+/* The edge of a row, cleared of rounding: fixed prices do not move. */
 static void set_heading(struct descent_walk *walk, uint32_t leaving, double sign)
 {
     double longest = 0;
@@ -327,7 +328,7 @@ static double slope_rise(const struct descent_walk *walk, const struct breakpoin
     return rises > 1e-12 * unit ? rises : 0;
 }
 
-/* Those whose bid at 'far' prices differs from the one they have now. */
+/* Find the bidders with another bid at the 'far' prices than now. */
 static uint32_t find_breakpoints(struct descent_walk *walk, const double *far)
 {
     const struct bidders *bidders = walk->bidders;
@@ -342,7 +343,7 @@ static uint32_t find_breakpoints(struct descent_walk *walk, const double *far)
     return count;
 }
 
-/* Leave out whoever makes no difference to the slope. */
+/* Drop breakpoints that do not change the slope. */
 static uint32_t drop_flat_breakpoints(struct descent_walk *walk, uint32_t count)
 {
     uint32_t kept = 0;
@@ -365,11 +366,11 @@ static double find_crossing(const struct descent_walk *walk, const struct breakp
     return lead * walk->bidders->gang[w->bidder] / (w->far_slope - w->near_slope);
 }
 
-/* One cut of the piece of the edge in question, and who takes what there. */
+/* A cut of the edge at one breakpoint, and all bids there. */
 struct edge_cut {
     double price[BID_TYPES_MAX + 1];
-    uint32_t chosen;      /* the one at whose crossing it is                  */
-    bool is_corner;       /* the chosen one goes from near to far right there */
+    uint32_t chosen;      /* the breakpoint at which it is */
+    bool is_vertex;       /* the chosen bidder changes from near to far right there */
     double before, after; /* slope of g on its two sides                  */
 };
 
@@ -390,18 +391,18 @@ static void evaluate_cut(struct descent_walk *walk, struct edge_cut *cut,
     double top = bidders_net(walk->bidders, w->bidder, mid[cut->chosen], cut->price);
     double line = bidders_net(walk->bidders, w->bidder, w->near, cut->price);
     double paid = bidders_dot(walk->bidders, w->bidder, w->near, cut->price);
-    cut->is_corner = bid_same(mid[cut->chosen], w->near) ||
+    cut->is_vertex = bid_same(mid[cut->chosen], w->near) ||
                      bid_same(mid[cut->chosen], w->far) ||
                      top - line <= 1e-13 * (fabs(line) + paid);
     cut->after = cut->before;
-    if (cut->is_corner)
+    if (cut->is_vertex)
         cut->after += slope_rise(walk, w, w->near_slope, w->far_slope);
     else
         cut->after = cut->before +=
             slope_rise(walk, w, w->near_slope, mid_slope[cut->chosen]);
 }
 
-/* Keep the nearer or the farther piece; returns how many still waver on it. */
+/* Keep the nearer or the farther piece; returns how many breakpoints are on it. */
 static uint32_t keep_piece(struct descent_walk *walk, const struct edge_cut *cut,
                            uint32_t count, bool nearer)
 {
@@ -410,7 +411,7 @@ static uint32_t keep_piece(struct descent_walk *walk, const struct edge_cut *cut
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct breakpoint w = walk->breakpoints[i];
-        if (i == cut->chosen && cut->is_corner)
+        if (i == cut->chosen && cut->is_vertex)
             continue;
         if (nearer) {
             w.far = mid[i];
@@ -439,8 +440,9 @@ static void split_at_breakpoint(struct descent_walk *walk, uint32_t leaving,
 }
 
 /*
- * Of those who waver, who makes g rise?  The crossing of one of them cuts the edge in two,
- * and one of the pieces is done with: on average a few looks at each bidder.
+ * The breakpoint at which g begins to rise, by random bisection as for a median: the
+ * crossing of one bidder cuts the edge in two, and one of the pieces is done with.  On
+ * average each bidder is evaluated a few times.
  */
 static bool find_minimum(struct descent_walk *walk, uint32_t count, double slope,
                          double length, struct breakpoint *ret_who)
@@ -455,7 +457,7 @@ static bool find_minimum(struct descent_walk *walk, uint32_t count, double slope
         move_along(walk, fmin(fmax(find_crossing(walk, ret_who), 0), length),
                    cut.price);
         evaluate_cut(walk, &cut, count, slope);
-        if (cut.is_corner && cut.before < 0 && cut.after >= 0)
+        if (cut.is_vertex && cut.before < 0 && cut.after >= 0)
             return true;
         bool nearer = cut.before >= 0;
         if (!nearer)
@@ -466,8 +468,7 @@ static bool find_minimum(struct descent_walk *walk, uint32_t count, double slope
 }
 
 /*
- * Follow the edge until g rises, and put what stands there in the place of the row that
- * was let go.
+ * Follow the edge until g rises, and put what ends it in the place of the leaving row.
  */
 static bool follow_edge(struct descent_walk *walk, uint32_t leaving, double slope)
 {
@@ -526,7 +527,7 @@ static void add_split(struct descent *d, uint32_t bidder, struct bid bid, double
     d->split[d->split_count++] = (struct split_bid){ bidder, bid, fmax(part, 0) };
 }
 
-/* Who takes which bids in turns, and how often. */
+/* Write which bids the split bidders take, and for which part of the time. */
 static void write_splits(struct descent_walk *walk)
 {
     struct descent *d = walk->descent;
@@ -563,7 +564,7 @@ static bool drop_row(struct descent_walk *walk, uint32_t i, double sign)
     return follow_edge(walk, i, sign * walk->pull[i]);
 }
 
-/* Prices are very high, and even so nobody's shares could be worth so little. */
+/* Prices are very high, and g is below what any shares are worth. */
 static bool is_infeasible(const struct descent_walk *walk)
 {
     const struct descent *d = walk->descent;
@@ -589,7 +590,7 @@ enum descent_end descent_run(struct descent *descent, struct arena *arena)
     while (descent->steps < STEP_MAX * (walk.k + 1) && turns < HOME_AGAIN_MAX) {
         if (!invert_rows(&walk))
             return DESCENT_LOST;
-        find_corner(&walk);
+        find_vertex(&walk);
         find_gradient(&walk);
         if (is_infeasible(&walk))
             return DESCENT_INFEASIBLE;

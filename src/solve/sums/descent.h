@@ -1,17 +1,17 @@
 /*
- * descent.h - prices at which what is wanted equals what there is.
+ * descent.h - prices at which demand equals capacity: the minimum of the dual function.
  *
  * At prices p every bidder takes what is best for it (bid.h).  The sum
  *
  *     g(p) = p.capacity + sum over bidders of gang * (net worth of its best bid)
  *
- * is convex and made of planes, and its least value is the largest total worth that the
- * capacities allow.  The search goes along edges from corner to corner, as a simplex
- * method does, but in as many dimensions as there are types: at a corner as many bidders
- * are split between two bids as prices are free.  How often they take which follows from
- * the capacities; where that is less than never or more than always, there is an edge
- * that goes down, and it is followed to where it goes up again, past any number of
- * bidders that change their mind on the way.
+ * is convex and piecewise linear, and its minimum is the largest total worth that the
+ * capacities allow.  The search follows edges from vertex to vertex, as a simplex
+ * method does, but in as many dimensions as there are types: at a vertex as many
+ * bidders are split between two bids as prices are free.  Their parts follow from the
+ * capacities; where one is below 0 or above 1, there is an edge along which g falls,
+ * and it is followed to its minimum, past any number of breakpoints at which bidders
+ * change their bids.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct bidders {
     double *gang;  /* [bidder]                                   */
 };
 
-/* A bidder that is split takes several bids in turns. */
+/* A bid that a bidder takes for a part of its time. */
 struct split_bid {
     uint32_t bidder;
     struct bid bid;
@@ -42,8 +42,7 @@ struct descent {
     double capacity[BID_TYPES_MAX];
     double low[BID_TYPES_MAX], high[BID_TYPES_MAX]; /* prices are searched in here */
     double price[BID_TYPES_MAX + 1];                /* where to begin; the answer  */
-    double
-        check_price; /* from that price on it is asked whether g is below 'infeasible_below' */
+    double check_price; /* from that price on g is compared with 'infeasible_below' */
     double infeasible_below;
 
     struct split_bid split[2 * BID_TYPES_MAX]; /* by bidder; parts of one sum to 1 */
@@ -54,7 +53,7 @@ struct descent {
 enum descent_end {
     DESCENT_LOWEST,
     DESCENT_INFEASIBLE, /* g is below 'infeasible_below' at these prices                           */
-    DESCENT_LOST, /* no end in sight: corners so close that rounding hides them       */
+    DESCENT_LOST, /* no convergence: vertices so close that rounding hides them */
 };
 
 /* 'arena' is for scratch memory. */

@@ -27,8 +27,8 @@ static const double *bidder_rows(const struct problem *problem,
 }
 
 /*
- * Jobs that are alike bid as one, as many times as large and as worthy: some best answer
- * treats them alike.
+ * Identical jobs bid as one, as many times as large and as worthy: some optimal answer
+ * treats them equally.
  */
 static int auction_classes(const struct problem *problem, const struct auction *auction,
                            const struct row_classes *alike, double *ret_x,
