@@ -1,20 +1,25 @@
 /*
- * csv.c - Berth's own format for jobs: reading it.
+ * csv.c - Berth's own format for jobs, by a table of fields.
  *
  * An empty field means the same as a column that is not there.  Jobs stand in order of
- * submission, so the file streams however long it is.
+ * submission, so the file streams however long it is.  Which columns are written is settled
+ * before the first job, by what the source of the jobs can say (struct format, struct preset).
  */
 #include "workload/csv.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/field.h"
 #include "base/map.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "workload/format.h"
+#include "workload/workload.h"
 
 #define MAGIC "#berth-jobs"
 #define STEPS_MAX 1e18
@@ -22,40 +27,52 @@
 #define CPUS_MAX 1000000
 #define MEM_GIB_MAX 1000000
 
-const char *const csv_names[COLUMN_COUNT + 1] = {
-    [COLUMN_ID] = "id",
-    [COLUMN_NAME] = "name",
-    [COLUMN_USER] = "user",
-    [COLUMN_ENTITY] = "entity",
-    [COLUMN_CLASS] = "class",
-    [COLUMN_SUBMIT] = "submit_s",
-    [COLUMN_GPUS] = "gpus",
-    [COLUMN_GPUS_MIN] = "gpus_min",
-    [COLUMN_GPUS_MAX] = "gpus_max",
-    [COLUMN_NODES] = "nodes",
-    [COLUMN_SPREAD] = "spread",
-    [COLUMN_TYPES] = "types",
-    [COLUMN_CPUS] = "cpus",
-    [COLUMN_MEM] = "mem_gib",
-    [COLUMN_WORK] = "work_s",
-    [COLUMN_KIND] = "kind",
-    [COLUMN_STEPS] = "steps",
-    [COLUMN_GRACE] = "grace_s",
-    [COLUMN_PAUSE] = "pause_s",
-    [COLUMN_LOAD] = "load_s",
-    [COLUMN_CKPT] = "ckpt_s",
-    [COLUMN_WEIGHT] = "weight",
-    [COLUMN_DEADLINE] = "deadline_s",
-    [COLUMN_STEP] = "step_s",
-    [COLUMN_FIXED] = "fixed_s",
-    [COLUMN_BYTES] = "bytes_per_step",
-    [COLUMN_SYNC] = "sync",
-    [COLUMN_OVERLAP] = "overlap",
-    [COLUMN_CURVE] = "curve",
-    [COLUMN_FAILS] = "fails",
-    [COLUMN_NODELIST] = "nodelist",
-    [COLUMN_EXCLUDE] = "exclude",
+#define SECONDS_MAX ((double)TIME_MAX_NS / 1e9)
+#define AT(member) offsetof(struct job_spec, member)
+
+static const struct field fields[COLUMN_COUNT] = {
+    [COLUMN_ID] = { "id", FIELD_ID, AT(id) },
+    [COLUMN_NAME] = { "name", FIELD_WORD, AT(name) },
+    [COLUMN_USER] = { "user", FIELD_WORD, AT(user) },
+    [COLUMN_ENTITY] = { "entity", FIELD_WORD, AT(entity) },
+    [COLUMN_CLASS] = { "class", FIELD_CHOICE, AT(class), .choices = job_classes },
+    [COLUMN_SUBMIT] = { "submit_s", FIELD_TIME, AT(submit_ns) },
+    [COLUMN_GPUS] = { "gpus", FIELD_COUNT, AT(gpus), .max = FORMAT_GPUS_MAX },
+    [COLUMN_GPUS_MIN] = { "gpus_min", FIELD_COUNT, AT(gpus_min),
+                          .max = FORMAT_GPUS_MAX },
+    [COLUMN_GPUS_MAX] = { "gpus_max", FIELD_COUNT, AT(gpus_max),
+                          .max = FORMAT_GPUS_MAX },
+    [COLUMN_NODES] = { "nodes", FIELD_COUNT, AT(nodes), .max = FORMAT_GPUS_MAX },
+    [COLUMN_SPREAD] = { "spread", FIELD_FLAG, AT(spread) },
+    [COLUMN_TYPES] = { "types", FIELD_WORD, AT(types) },
+    [COLUMN_CPUS] = { "cpus", FIELD_CPUS, AT(cpu_milli), .max = CPUS_MAX },
+    [COLUMN_MEM] = { "mem_gib", FIELD_MEMORY, AT(mem_mib), .max = MEM_GIB_MAX },
+    [COLUMN_WORK] = { "work_s", FIELD_OTHER, AT(steps), .max = SECONDS_MAX },
+    [COLUMN_KIND] = { "kind", FIELD_WORD, AT(kind) },
+    [COLUMN_STEPS] = { "steps", FIELD_NUMBER, AT(steps), .max = STEPS_MAX },
+    [COLUMN_GRACE] = { "grace_s", FIELD_TIME, AT(grace_ns) },
+    [COLUMN_PAUSE] = { "pause_s", FIELD_TIME, AT(pause_ns) },
+    [COLUMN_LOAD] = { "load_s", FIELD_TIME, AT(load_ns) },
+    [COLUMN_CKPT] = { "ckpt_s", FIELD_TIME, AT(ckpt_ns) },
+    [COLUMN_WEIGHT] = { "weight", FIELD_NUMBER, AT(weight), .max = WEIGHT_MAX },
+    [COLUMN_DEADLINE] = { "deadline_s", FIELD_TIME, AT(deadline_ns) },
+    [COLUMN_STEP] = { "step_s", FIELD_NUMBER, AT(step_s), .max = SECONDS_MAX },
+    [COLUMN_FIXED] = { "fixed_s", FIELD_NUMBER, AT(fixed_s), .max = SECONDS_MAX },
+    [COLUMN_BYTES] = { "bytes_per_step", FIELD_ID, AT(bytes_per_step), .max = 0x1p60 },
+    [COLUMN_SYNC] = { "sync", FIELD_CHOICE, AT(sync), .choices = job_syncs },
+    [COLUMN_OVERLAP] = { "overlap", FIELD_OTHER, AT(overlap) },
+    [COLUMN_CURVE] = { "curve", FIELD_OTHER, AT(curve) },
+    [COLUMN_FAILS] = { "fails", FIELD_FLAG, AT(fails) },
+    [COLUMN_NODELIST] = { "nodelist", FIELD_WORD, AT(nodelist) },
+    [COLUMN_EXCLUDE] = { "exclude", FIELD_WORD, AT(exclude) },
 };
+
+/* Written even where they are 0; the others are empty then. */
+#define COLUMNS_WITH_ZERO \
+    (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_GRACE) | \
+     COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD) | COLUMN_BIT(COLUMN_CKPT))
+
+/* --- reading ----------------------------------------------------------------------- */
 
 struct csv {
     enum column columns[TABLE_COLUMNS_MAX]; /* by position */
@@ -94,10 +111,13 @@ static int read_version(struct source *source, struct error *err)
 static int unknown_column(struct source *source, const char *name, struct error *err)
 {
     char hint[128];
+    const char *names[COLUMN_COUNT + 1] = { NULL };
+    for (uint32_t i = 0; i < COLUMN_COUNT; i++)
+        names[i] = fields[i].name;
     bool clean = table_clean(name, strlen(name));
     return error_set(err, -EINVAL, "%s:2: no column '%.40s' in Berth's format%s",
                      source->reader.name, clean ? name : "?",
-                     clean ? suggest(hint, sizeof hint, name, csv_names) : "");
+                     clean ? suggest(hint, sizeof hint, name, names) : "");
 }
 
 static int check_columns(struct source *source, uint32_t seen, struct error *err)
@@ -129,14 +149,14 @@ static int csv_open(void *self, struct source *source, struct error *err)
     uint32_t seen = 0;
     for (uint32_t i = 0; i < table->name_count; i++) {
         uint32_t column = 0;
-        while (csv_names[column] &&
-               strcmp(csv_names[column], table->names[i].text) != 0)
+        while (column < COLUMN_COUNT &&
+               strcmp(fields[column].name, table->names[i].text) != 0)
             column++;
         if (column == COLUMN_COUNT)
             return unknown_column(source, table->names[i].text, err);
         if (seen & COLUMN_BIT(column))
             return error_set(err, -EINVAL, "%s:2: column %s stands there twice",
-                             source->reader.name, csv_names[column]);
+                             source->reader.name, fields[column].name);
         seen |= COLUMN_BIT(column);
         csv->columns[i] = (enum column)column;
     }
@@ -162,16 +182,17 @@ static int note_id(struct csv *csv, const struct table *table, uint32_t at, uint
     return 0;
 }
 
-static int read_number(const struct table *table, uint32_t at, double min, double max,
+/* More than 0. */
+static int read_number(const struct table *table, uint32_t at, double max,
                        double *ret_number, struct error *err)
 {
-    const struct table_cell *field = &table->fields[at];
+    const struct table_cell *cell = &table->fields[at];
     double number;
-    if (!number_real_padded(field->text, field->bytes, &number))
+    if (!number_real_padded(cell->text, cell->bytes, &number))
         return table_wrong(table, at, "a number", err);
-    if (!(number > min && number <= max)) {
+    if (!(number > 0 && number <= max)) {
         char want[64];
-        snprintf(want, sizeof want, "more than %g and at most %g", min, max);
+        snprintf(want, sizeof want, "more than 0 and at most %g", max);
         return table_wrong(table, at, want, err);
     }
     *ret_number = number;
@@ -198,26 +219,14 @@ static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
     return 0;
 }
 
-static int read_class(const struct table *table, uint32_t at, enum job_class *ret_class,
-                      struct error *err)
+static int read_choice(const struct table *table, uint32_t at,
+                       const struct field *field, struct job_spec *spec,
+                       struct error *err)
 {
-    const struct table_cell *field = &table->fields[at];
-    if (field->bytes != 2 || field->text[1] != 'e' ||
-        (*field->text != 't' && *field->text != 'b'))
-        return table_wrong(table, at, "te or be", err);
-    *ret_class = *field->text == 't' ? CLASS_TE : CLASS_BE;
-    return 0;
-}
-
-static int read_sync(const struct table *table, uint32_t at, enum sync *ret_sync,
-                     struct error *err)
-{
-    const struct table_cell *field = &table->fields[at];
-    bool ring = field->bytes == 4 && memcmp(field->text, "ring", 4) == 0;
-    if (!ring && (field->bytes != 2 || memcmp(field->text, "ps", 2) != 0))
-        return table_wrong(table, at, "ring or ps", err);
-    *ret_sync = ring ? SYNC_RING : SYNC_SERVER;
-    return 0;
+    char want[64];
+    return field_read(field, spec, table->fields[at].text, "", NULL, NULL) == 0
+               ? 0
+               : table_wrong(table, at, field_describe(field, want, sizeof want), err);
 }
 
 static int read_overlap(const struct table *table, uint32_t at, double *ret_overlap,
@@ -266,93 +275,63 @@ static int read_parts(const struct table *table, uint32_t at, int64_t parts,
     return 0;
 }
 
-static int read_submit(struct csv *csv, const struct table *table, uint32_t at,
-                       int64_t *ret_ns, struct error *err)
+static int check_order(struct csv *csv, const struct table *table, uint32_t at,
+                       int64_t submit_ns, struct error *err)
 {
-    int r = table_time(table, at, NS_PER_S, ret_ns, err);
-    if (r < 0)
-        return r;
-    if (*ret_ns < csv->last_submit_ns)
+    if (submit_ns < csv->last_submit_ns)
         return table_wrong(table, at, "no earlier than the line before", err);
-    csv->last_submit_ns = *ret_ns;
+    csv->last_submit_ns = submit_ns;
     return 0;
+}
+
+static int read_other(struct csv *csv, const struct table *table, uint32_t at,
+                      struct job_spec *spec, double *work, struct error *err)
+{
+    switch (csv->columns[at]) {
+    case COLUMN_WORK:
+        return read_number(table, at, SECONDS_MAX, work, err);
+    case COLUMN_OVERLAP:
+        return read_overlap(table, at, &spec->overlap, err);
+    default:
+        return read_curve(table, at, &spec->curve, csv->points, err);
+    }
 }
 
 static int read_field(struct csv *csv, const struct table *table, uint32_t at,
                       struct job_spec *spec, double *work, struct error *err)
 {
-    switch (csv->columns[at]) {
-    case COLUMN_ID: {
-        int r = table_count(table, at, UINT64_MAX, &spec->id, err);
-        return r < 0 ? r : note_id(csv, table, at, spec->id, err);
+    enum column column = csv->columns[at];
+    const struct field *field = &fields[column];
+    void *member = (char *)spec + field->offset;
+    int r;
+    switch (field->type) {
+    case FIELD_WORD:
+        return table_text(table, at, member, err);
+    case FIELD_TIME:
+        r = table_time(table, at, NS_PER_S, member, err);
+        return r < 0 || column != COLUMN_SUBMIT
+                   ? r
+                   : check_order(csv, table, at, spec->submit_ns, err);
+    case FIELD_ID:
+        r = table_count(table, at, field->max > 0 ? (uint64_t)field->max : UINT64_MAX,
+                        member, err);
+        return r < 0 || column != COLUMN_ID ? r
+                                            : note_id(csv, table, at, spec->id, err);
+    case FIELD_COUNT:
+        return read_small(table, at, (uint32_t)field->max, member, err);
+    case FIELD_FLAG:
+        return read_flag(table, at, member, err);
+    case FIELD_CHOICE:
+        return read_choice(table, at, field, spec, err);
+    case FIELD_CPUS:
+        return read_parts(table, at, 1000, (int64_t)field->max, member, err);
+    case FIELD_MEMORY:
+        return read_parts(table, at, 1024, (int64_t)field->max, member, err);
+    case FIELD_NUMBER:
+        return read_number(table, at, field->max, member, err);
+    default:
+        return read_other(csv, table, at, spec, work, err);
     }
-    case COLUMN_NAME:
-        return table_text(table, at, &spec->name, err);
-    case COLUMN_USER:
-        return table_text(table, at, &spec->user, err);
-    case COLUMN_ENTITY:
-        return table_text(table, at, &spec->entity, err);
-    case COLUMN_CLASS:
-        return read_class(table, at, &spec->class, err);
-    case COLUMN_SUBMIT:
-        return read_submit(csv, table, at, &spec->submit_ns, err);
-    case COLUMN_GPUS:
-        return read_small(table, at, FORMAT_GPUS_MAX, &spec->gpus, err);
-    case COLUMN_GPUS_MIN:
-        return read_small(table, at, FORMAT_GPUS_MAX, &spec->gpus_min, err);
-    case COLUMN_GPUS_MAX:
-        return read_small(table, at, FORMAT_GPUS_MAX, &spec->gpus_max, err);
-    case COLUMN_NODES:
-        return read_small(table, at, FORMAT_GPUS_MAX, &spec->nodes, err);
-    case COLUMN_SPREAD:
-        return read_flag(table, at, &spec->spread, err);
-    case COLUMN_TYPES:
-        return table_text(table, at, &spec->types, err);
-    case COLUMN_CPUS:
-        return read_parts(table, at, 1000, CPUS_MAX, &spec->cpu_milli, err);
-    case COLUMN_MEM:
-        return read_parts(table, at, 1024, MEM_GIB_MAX, &spec->mem_mib, err);
-    case COLUMN_WORK:
-        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, work, err);
-    case COLUMN_KIND:
-        return table_text(table, at, &spec->kind, err);
-    case COLUMN_STEPS:
-        return read_number(table, at, 0, STEPS_MAX, &spec->steps, err);
-    case COLUMN_GRACE:
-        return table_time(table, at, NS_PER_S, &spec->grace_ns, err);
-    case COLUMN_PAUSE:
-        return table_time(table, at, NS_PER_S, &spec->pause_ns, err);
-    case COLUMN_LOAD:
-        return table_time(table, at, NS_PER_S, &spec->load_ns, err);
-    case COLUMN_CKPT:
-        return table_time(table, at, NS_PER_S, &spec->ckpt_ns, err);
-    case COLUMN_WEIGHT:
-        return read_number(table, at, 0, WEIGHT_MAX, &spec->weight, err);
-    case COLUMN_DEADLINE:
-        return table_time(table, at, NS_PER_S, &spec->deadline_ns, err);
-    case COLUMN_STEP:
-        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->step_s, err);
-    case COLUMN_FIXED:
-        return read_number(table, at, 0, (double)TIME_MAX_NS / 1e9, &spec->fixed_s,
-                           err);
-    case COLUMN_BYTES:
-        return table_count(table, at, UINT64_C(1) << 60, &spec->bytes_per_step, err);
-    case COLUMN_SYNC:
-        return read_sync(table, at, &spec->sync, err);
-    case COLUMN_OVERLAP:
-        return read_overlap(table, at, &spec->overlap, err);
-    case COLUMN_CURVE:
-        return read_curve(table, at, &spec->curve, csv->points, err);
-    case COLUMN_FAILS:
-        return read_flag(table, at, &spec->fails, err);
-    case COLUMN_NODELIST:
-        return table_text(table, at, &spec->nodelist, err);
-    case COLUMN_EXCLUDE:
-        return table_text(table, at, &spec->exclude, err);
-    case COLUMN_COUNT:
-        break;
-    }
-    return 0;
 }
 
 /* What no single field can say; 'given' are the columns that are not empty. */
@@ -442,3 +421,139 @@ const struct format format_berth = {
     .next = csv_next,
     .close = csv_close,
 };
+
+/* --- writing ----------------------------------------------------------------------- */
+
+/* Nanoseconds as seconds, trailing zeros cut. */
+static void put_time(FILE *file, int64_t ns)
+{
+    char text[NUMBER_TEXT_BYTES];
+    int count = snprintf(text, sizeof text, "%" PRId64, ns / NS_PER_S);
+    int64_t rest = ns % NS_PER_S;
+    if (rest) {
+        count +=
+            snprintf(text + count, sizeof text - (size_t)count, ".%09" PRId64, rest);
+        while (text[count - 1] == '0')
+            text[--count] = '\0';
+    }
+    fputs(text, file);
+}
+
+static void put_real(FILE *file, double number)
+{
+    char text[NUMBER_TEXT_BYTES];
+    number_shortest(text, number, 15);
+    fputs(text, file);
+}
+
+/* In quotes where it has to be. */
+static void put_text(FILE *file, const char *text)
+{
+    if (!text)
+        return;
+    size_t bytes = strlen(text);
+    bool blanks = bytes > 0 && (*text == ' ' || text[bytes - 1] == ' ');
+    if (!blanks && !strpbrk(text, ",\"")) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+static void put_other(FILE *file, enum column column, const struct job_spec *job)
+{
+    char text[LEARNING_TEXT_BYTES];
+    bool paced = job->kind || job->step_s > 0;
+    if (column == COLUMN_WORK && !paced)
+        put_real(file, job->steps);
+    if (column == COLUMN_OVERLAP && job->overlap > 0)
+        put_real(file, job->overlap);
+    if (column == COLUMN_CURVE && job->curve.family != LEARNING_NONE)
+        put_text(file, learning_text(&job->curve, text));
+}
+
+/* Whether the field is left empty, as its value follows from the others or is none. */
+static bool is_left_out(enum column column, const struct job_spec *job)
+{
+    const struct field *field = &fields[column];
+    if (column == COLUMN_STEPS)
+        return !job->kind && !(job->step_s > 0);
+    if (column == COLUMN_SYNC)
+        return job->bytes_per_step == 0;
+    if (field->type == FIELD_NUMBER)
+        return !(*(const double *)((const char *)job + field->offset) > 0);
+    return field_is_whole(field) && field->type != FIELD_CHOICE &&
+           field->type != FIELD_FLAG && !(COLUMN_BIT(column) & COLUMNS_WITH_ZERO) &&
+           field_get_whole(field, job) == 0;
+}
+
+static void put_field(FILE *file, enum column column, const struct job_spec *job)
+{
+    const struct field *field = &fields[column];
+    const void *member = (const char *)job + field->offset;
+    if (is_left_out(column, job))
+        return;
+    switch (field->type) {
+    case FIELD_WORD:
+        put_text(file, *(const char *const *)member);
+        break;
+    case FIELD_TIME:
+        put_time(file, *(const int64_t *)member);
+        break;
+    case FIELD_CHOICE:
+        fputs(field->choices[field_get_whole(field, job)], file);
+        break;
+    case FIELD_CPUS:
+        fprintf(file, "%.10g", *(const uint32_t *)member / 1000.0);
+        break;
+    case FIELD_MEMORY:
+        fprintf(file, "%.17g", *(const uint32_t *)member / 1024.0);
+        break;
+    case FIELD_NUMBER:
+        put_real(file, *(const double *)member);
+        break;
+    case FIELD_OTHER:
+        put_other(file, column, job);
+        break;
+    default:
+        fprintf(file, "%" PRIu64, (uint64_t)field_get_whole(field, job));
+        break;
+    }
+}
+
+static void put_line(FILE *file, uint32_t columns, const struct job_spec *job)
+{
+    bool first = true;
+    for (uint32_t c = 0; c < COLUMN_COUNT; c++) {
+        if (!(columns & COLUMN_BIT(c)))
+            continue;
+        if (!first)
+            fputc(',', file);
+        first = false;
+        if (job)
+            put_field(file, (enum column)c, job);
+        else
+            fputs(fields[c].name, file);
+    }
+    fputc('\n', file);
+}
+
+int workload_write(struct workload *workload, FILE *file, struct error *err)
+{
+    uint32_t columns = workload_facts(workload)->columns;
+    fputs("#berth-jobs 1\n", file);
+    put_line(file, columns, NULL);
+    struct job_spec job;
+    int r;
+    while ((r = workload_next(workload, &job, err)) > 0)
+        put_line(file, columns, &job);
+    if (r == 0 && ferror(file))
+        r = error_set(err, -EIO, "cannot write: %s", strerror(errno));
+    return r;
+}

@@ -61,9 +61,6 @@ enum column {
 #define COLUMNS_BASIC \
     (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_WORK))
 
-/* Names as they stand in the second line, by enum column. */
-extern const char *const csv_names[COLUMN_COUNT + 1];
-
 /*
  * Write what is left of a workload, with the columns its facts name.  Reading it again
  * gives the same jobs to the last bit.

@@ -159,7 +159,8 @@ static void wrong_fields_are_named_with_file_and_line(void **state)
     assert_wrong(HEAD "1,0,1,nan\n", "j:3: work_s is \"nan\", want a number");
     assert_wrong(HEAD "1,0,1,inf\n", "j:3: work_s is \"inf\", want a number");
     assert_wrong(HEAD "1,0,1,5m\n", "j:3: work_s is \"5m\", want a number");
-    assert_wrong(NET "0,4,100,0.5,star,,\n", "j:3: sync is \"star\", want ring or ps");
+    assert_wrong(NET "0,4,100,0.5,star,,\n",
+                 "j:3: sync is \"star\", want one of: ring, ps");
     assert_wrong(NET "0,4,100,0.5,ps,1.5,\n",
                  "j:3: overlap is \"1.5\", want a number from 0 to 1");
     assert_wrong(NET "0,4,100,0,ps,,\n",
@@ -201,11 +202,14 @@ static void words_and_small_numbers_are_as_they_should_be(void **state)
     assert_wrong(HEAD "1,,1,5\n", "j:3: submit_s is \"\", want a number of seconds");
     assert_wrong(SHAPE "0,4,5,,,2,,\n", "j:3: spread is \"2\", want 0 or 1");
     assert_wrong(SHAPE "0,4,5,,,10,,\n", "j:3: spread is \"10\", want 0 or 1");
-    assert_wrong(SHAPE "0,4,5,,,,tx,\n", "j:3: class is \"tx\", want te or be");
-    assert_wrong(SHAPE "0,4,5,,,,ae,\n", "j:3: class is \"ae\", want te or be");
-    assert_wrong(SHAPE "0,4,5,,,,best,\n", "j:3: class is \"best\", want te or be");
-    assert_wrong(NET "0,4,100,0.5,pq,,\n", "j:3: sync is \"pq\", want ring or ps");
-    assert_wrong(NET "0,4,100,0.5,rink,,\n", "j:3: sync is \"rink\", want ring or ps");
+    assert_wrong(SHAPE "0,4,5,,,,tx,\n", "j:3: class is \"tx\", want one of: be, te");
+    assert_wrong(SHAPE "0,4,5,,,,ae,\n", "j:3: class is \"ae\", want one of: be, te");
+    assert_wrong(SHAPE "0,4,5,,,,best,\n",
+                 "j:3: class is \"best\", want one of: be, te");
+    assert_wrong(NET "0,4,100,0.5,pq,,\n",
+                 "j:3: sync is \"pq\", want one of: ring, ps");
+    assert_wrong(NET "0,4,100,0.5,rink,,\n",
+                 "j:3: sync is \"rink\", want one of: ring, ps");
     assert_wrong(NET "0,4,100,0.5,ps,x,\n",
                  "j:3: overlap is \"x\", want a number from 0 to 1");
     assert_wrong(NET "0,4,100,0.5,ps,-0.5,\n",
