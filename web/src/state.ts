@@ -3,7 +3,8 @@
 // fold() is the only function that changes it because of an event.  What an event does not
 // carry (a job's name, the reason why it waits, a price) is put on a list of things to ask for.
 
-import type { Entry, Event, Job, Node, Server, Snapshot, Span } from "./schema";
+import { Occupancy } from "./occupancy";
+import type { Entry, Event, Job, Node, Server, Snapshot } from "./schema";
 
 /** A job, and when its progress was seen. */
 export interface Seen extends Job {
@@ -27,23 +28,14 @@ export interface State {
   foreign: Map<number, Foreign>; // by node
   jobs: Map<number, Seen>; // those that have not ended
   ended: Seen[]; // newest last
-  spans: Span[]; // over; in order of their end
-  now: Map<number, Span[]>; // by job: what it holds
-  soon: Map<number, Span[]>; // and what it has been promised
+  occupancy: Occupancy;
   entries: Entry[]; // of the ledger, newest first
   ask: Set<number>; // jobs to be asked for anew
   askLedger: boolean;
 }
 
 const ENDED_MAX = 2000;
-const SPANS_MAX = 20000;
 export const ENDED_STATES: ReadonlySet<string> = new Set(["COMPLETED", "FAILED", "CANCELLED", "REJECTED"]);
-
-function group(spans: Span[]): Map<number, Span[]> {
-  const map = new Map<number, Span[]>();
-  for (const span of spans) map.set(span.job, [...(map.get(span.job) ?? []), span]);
-  return map;
-}
 
 function foreignOf(nodes: readonly Node[], since: number): Map<number, Foreign> {
   const map = new Map<number, Foreign>();
@@ -56,8 +48,6 @@ function foreignOf(nodes: readonly Node[], since: number): Map<number, Foreign> 
 
 export function begin(snapshot: Snapshot): State {
   const { seq, me, server, nodes, jobs, ended, spans, entries, now } = snapshot;
-  const over = spans.filter((span) => span.end !== undefined);
-  over.sort((a, b) => (a.end ?? 0) - (b.end ?? 0));
   return {
     seq,
     me,
@@ -66,9 +56,7 @@ export function begin(snapshot: Snapshot): State {
     foreign: foreignOf(nodes, now),
     jobs: new Map(jobs.map((job) => [job.id, { ...job, seen: now }])),
     ended: [...ended].sort((a, b) => (a.end ?? 0) - (b.end ?? 0) || a.id - b.id),
-    spans: over,
-    now: group(spans.filter((span) => span.end === undefined && span.start !== undefined)),
-    soon: group(spans.filter((span) => span.end === undefined && span.start === undefined)),
+    occupancy: new Occupancy(spans),
     entries,
     ask: new Set(),
     askLedger: false,
@@ -77,22 +65,12 @@ export function begin(snapshot: Snapshot): State {
 
 // ---- what events mean ----
 
-function close(state: State, job: number, end: number, how: Span["how"]): void {
-  for (const span of state.now.get(job) ?? []) {
-    span.end = end;
-    if (how !== undefined) span.how = how;
-    state.spans.push(span);
-  }
-  state.now.delete(job);
-  if (state.spans.length > SPANS_MAX) state.spans.splice(0, SPANS_MAX / 10);
-}
-
 function end(state: State, job: Seen, event: Event, how: Job["state"]): void {
   job.state = how;
   job.end = event.at;
   delete job.reason;
   if (event.exit_code !== undefined) job.exit_code = event.exit_code;
-  state.soon.delete(job.id);
+  state.occupancy.dropPending(job.id);
   state.jobs.delete(job.id);
   state.ended.push(job);
   if (state.ended.length > ENDED_MAX) state.ended.splice(0, ENDED_MAX / 10);
@@ -106,23 +84,12 @@ function wait(state: State, job: Seen): void {
   state.ask.add(job.id);
 }
 
-function promise(state: State, job: Seen, event: Event): void {
-  const spans = (event.seats ?? []).map((seat) => ({
-    job: job.id,
-    attempt: event.attempt ?? 0,
-    class: job.class,
-    node: seat.node,
-    gpus: seat.gpus,
-  }));
-  state.soon.set(job.id, spans);
+function place(state: State, job: Seen, event: Event): void {
+  state.occupancy.place(job.id, job.class, event);
 }
 
 function start(state: State, job: Seen, event: Event): void {
-  const spans = state.soon.get(job.id) ?? [];
-  close(state, job.id, event.at, "resized");
-  for (const span of spans) span.start = event.at;
-  state.soon.delete(job.id);
-  state.now.set(job.id, spans);
+  const spans = state.occupancy.start(job.id, event);
   job.state = "RUNNING";
   job.start ??= event.at;
   if (event.attempt !== undefined) job.attempt = event.attempt;
@@ -157,8 +124,8 @@ const DEEDS: Record<string, Deed> = {
     if (event.class !== undefined) job.class = event.class;
     state.ask.add(job.id);
   },
-  placed: promise,
-  resizing: promise,
+  placed: place,
+  resizing: place,
   started: start,
   resized: start,
   loaded: (_state, job, event) => void (job.seen = event.at),
@@ -173,31 +140,31 @@ const DEEDS: Record<string, Deed> = {
   },
   stopped: (state, job, event) => {
     const wanted = job.leaving === true;
-    close(state, job.id, event.at, wanted ? "cancelled" : "preempted");
+    state.occupancy.close(job.id, event.at, wanted ? "cancelled" : "preempted");
     if (wanted) return end(state, job, event, "CANCELLED");
     job.preemptions = (job.preemptions ?? 0) + 1;
     state.askLedger = true;
     wait(state, job);
   },
   lost: (state, job, event) => {
-    close(state, job.id, event.at, "lost");
-    state.soon.delete(job.id);
+    state.occupancy.close(job.id, event.at, "lost");
+    state.occupancy.dropPending(job.id);
     wait(state, job);
   },
   finished: (state, job, event) => {
-    close(state, job.id, event.at, "finished");
+    state.occupancy.close(job.id, event.at, "finished");
     end(state, job, event, "COMPLETED");
   },
   failed: (state, job, event) => {
-    close(state, job.id, event.at, "failed");
+    state.occupancy.close(job.id, event.at, "failed");
     end(state, job, event, "FAILED");
   },
   dropped: (state, job, event) => {
-    close(state, job.id, event.at, "failed");
+    state.occupancy.close(job.id, event.at, "lost");
     end(state, job, event, "FAILED");
   },
   cancelled: (state, job, event) => {
-    if (state.now.has(job.id) || job.state === "RUNNING" || job.state === "STOPPING") {
+    if (state.occupancy.held.has(job.id) || job.state === "RUNNING" || job.state === "STOPPING") {
       job.leaving = true;
       job.state = "STOPPING";
     } else end(state, job, event, "CANCELLED");

@@ -52,7 +52,7 @@ test("a job comes, is placed, runs and ends", () => {
   happens("finished", { job: 1, exit_code: 0 });
   assert.equal(state.jobs.size, 0);
   assert.deepEqual([state.ended[0]?.state, state.ended[0]?.exit_code], ["COMPLETED", 0]);
-  assert.deepEqual([state.spans[0]?.start, state.spans[0]?.end, state.spans[0]?.how], [1013, 1014, "finished"]);
+  assert.deepEqual([state.occupancy.closed[0]?.start, state.occupancy.closed[0]?.end, state.occupancy.closed[0]?.how], [1013, 1014, "finished"]);
   assert.equal(count(state).gpusHeld, 0);
 });
 
@@ -64,11 +64,11 @@ test("who is told to leave waits again, and its price is asked for; who is cance
   assert.ok(scene.state.askLedger);
   scene.happens("stopped", { job: 1 });
   assert.deepEqual([scene.state.jobs.get(1)?.state, scene.state.jobs.get(1)?.preemptions], ["PENDING", 1]);
-  assert.equal(scene.state.spans[0]?.how, "preempted");
+  assert.equal(scene.state.occupancy.closed[0]?.how, "preempted");
   startJob(scene, 2);
   scene.happens("cancelled", { job: 2 });
   scene.happens("stopped", { job: 2 });
-  assert.deepEqual([scene.state.ended[0]?.state, scene.state.spans[1]?.how], ["CANCELLED", "cancelled"]);
+  assert.deepEqual([scene.state.ended[0]?.state, scene.state.occupancy.closed[1]?.how], ["CANCELLED", "cancelled"]);
 });
 
 test("an event that was seen, of a job that is not known, or of a new kind changes nothing", () => {

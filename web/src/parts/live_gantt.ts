@@ -85,8 +85,8 @@ class Layout {
 
   private addPast(): void {
     const entries = byVictim(this.state.entries);
-    for (let i = this.state.spans.length - 1; i >= 0; i--) {
-      const span = this.state.spans[i];
+    for (let i = this.state.occupancy.closed.length - 1; i >= 0; i--) {
+      const span = this.state.occupancy.closed[i];
       if (!span || (span.end ?? 0) < this.from) break; // they are in order of their end
       const bars = this.add(span, span.start ?? 0, span.end ?? 0, ENDS[span.how ?? ""] ?? 0);
       const entry = span.how === "preempted" ? priceAt(entries, span.job, span.end ?? 0) : undefined;
@@ -98,7 +98,7 @@ class Layout {
   }
 
   private addPresent(): void {
-    for (const [id, spans] of this.state.now) {
+    for (const [id, spans] of this.state.occupancy.held) {
       const job = this.state.jobs.get(id);
       const left = job && leftNow(job, this.now);
       for (const span of spans) {
@@ -108,9 +108,9 @@ class Layout {
     }
   }
 
-  /** Seats that are promised: as soon as whoever is in them has left. */
-  private addPromised(ahead: number): void {
-    for (const spans of this.state.soon.values())
+  /** Pending allocations: they start as soon as the jobs on their GPUs have left. */
+  private addPending(ahead: number): void {
+    for (const spans of this.state.occupancy.pending.values())
       for (const span of spans) this.add(span, this.now, this.now + ahead, PLANNED);
   }
 
@@ -119,7 +119,7 @@ class Layout {
       this.add({ job: 0, attempt: 0, class: "be", node, gpus }, since, this.now, FOREIGN);
   }
 
-  /** Who comes to a GPU that somebody has already gets the other half of its row. */
+  /** The second of two jobs that share a GPU gets the other half of its row. */
   private assignLanes(): void {
     const until = this.gpus.map(() => -Infinity);
     for (const bar of this.bars) {
@@ -131,7 +131,7 @@ class Layout {
   make(ahead: number): Rows {
     this.addPast();
     this.addPresent();
-    this.addPromised(ahead);
+    this.addPending(ahead);
     this.addForeign();
     this.bars.sort((a, b) => a.start - b.start || a.job - b.job);
     this.assignLanes();
@@ -145,12 +145,12 @@ class Layout {
 /** When the first job began that is seen after 'from': before that there is nothing to see. */
 function firstStart(state: State, from: number): number {
   let first = Infinity;
-  for (let i = state.spans.length - 1; i >= 0; i--) {
-    const span = state.spans[i];
+  for (let i = state.occupancy.closed.length - 1; i >= 0; i--) {
+    const span = state.occupancy.closed[i];
     if (!span || (span.end ?? 0) < from) break;
     first = Math.min(first, span.start ?? first);
   }
-  for (const spans of state.now.values()) for (const span of spans) first = Math.min(first, span.start ?? first);
+  for (const spans of state.occupancy.held.values()) for (const span of spans) first = Math.min(first, span.start ?? first);
   return first;
 }
 
