@@ -89,6 +89,13 @@ void json_write_number(struct buf *buf, const char *key, double number)
     buf_print(buf, "%.12g", number);
 }
 
+void json_write_fixed(struct buf *buf, const char *key, double number, int digits)
+{
+    assert(isfinite(number));
+    write_key(buf, key);
+    buf_print(buf, "%.*f", digits, number);
+}
+
 void json_write_exact(struct buf *buf, const char *key, double number)
 {
     write_key(buf, key);

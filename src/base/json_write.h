@@ -28,6 +28,9 @@ void json_write_bits(struct buf *buf, const char *key, uint64_t bits);
 /* 12 significant digits; the number must be finite. */
 void json_write_number(struct buf *buf, const char *key, double number);
 
+/* This many digits after the point; the number must be finite. */
+void json_write_fixed(struct buf *buf, const char *key, double number, int digits);
+
 /* All digits, so that reading gives an equal number; null if it is not finite. */
 void json_write_exact(struct buf *buf, const char *key, double number);
 

@@ -5,9 +5,12 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/json_write.h"
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/event_record.h"
+
+#define ENTRY_MAX 1024 /* bytes of an entry of the trace */
 
 /* A GPU has two tracks, since two jobs may share it. */
 static uint32_t track_of(const struct timeline *timeline,
@@ -16,23 +19,52 @@ static uint32_t track_of(const struct timeline *timeline,
     return 2 * (timeline->first_gpu[span->node] + gpu) + (span->shared >> gpu & 1);
 }
 
-static void write_tracks(const struct timeline *timeline)
+/* Each entry of the trace is a line. */
+static struct buf *begin_entry(struct timeline *timeline, const char *phase,
+                               node_id node)
+{
+    struct buf *line = &timeline->line;
+    buf_reset(line);
+    json_write_open(line, NULL, '{');
+    json_write_text(line, "ph", phase);
+    json_write_count(line, "pid", node + 1);
+    return line;
+}
+
+static void end_entry(struct timeline *timeline)
+{
+    json_write_close(&timeline->line, '}');
+    if (timeline->has_written)
+        fputs(",\n", timeline->trace);
+    fwrite(timeline->line.bytes, 1, timeline->line.count, timeline->trace);
+    timeline->has_written = true;
+}
+
+static void write_name(struct timeline *timeline, const char *kind, const char *name)
+{
+    struct buf *line = &timeline->line;
+    json_write_text(line, "name", kind);
+    json_write_open(line, "args", '{');
+    json_write_text(line, "name", name);
+    json_write_close(line, '}');
+    end_entry(timeline);
+}
+
+static void write_tracks(struct timeline *timeline)
 {
     const struct cluster *cluster = timeline->cluster;
     fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", timeline->trace);
     for (node_id n = 0; n < cluster->node_count; n++) {
         char name[64];
-        fprintf(
-            timeline->trace,
-            "%s{\"ph\":\"M\",\"pid\":%u,\"name\":\"process_name\",\"args\":{\"name\":"
-            "\"%s\"}}",
-            n > 0 ? ",\n" : "", n + 1,
-            cluster_node_name(cluster, n, name, sizeof name));
-        for (uint32_t g = 0; g < cluster->nodes[n].gpu_count; g++)
-            fprintf(timeline->trace,
-                    ",\n{\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"name\":\"thread_name\","
-                    "\"args\":{\"name\":\"gpu %u\"}}",
-                    n + 1, 2 * (timeline->first_gpu[n] + g) + 1, g);
+        begin_entry(timeline, "M", n);
+        write_name(timeline, "process_name",
+                   cluster_node_name(cluster, n, name, sizeof name));
+        for (uint32_t g = 0; g < cluster->nodes[n].gpu_count; g++) {
+            snprintf(name, sizeof name, "gpu %u", g);
+            json_write_count(begin_entry(timeline, "M", n), "tid",
+                             2 * (timeline->first_gpu[n] + g) + 1);
+            write_name(timeline, "thread_name", name);
+        }
     }
 }
 
@@ -56,16 +88,19 @@ static void write_bar(struct timeline *timeline, const struct occupancy_span *sp
                       uint32_t gpu, uint32_t attempt)
 {
     static const char *const ends[] = { "finished", "preempted", "lost", "running" };
-    fprintf(timeline->trace,
-            "%s{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,"
-            "\"name\":\"job %" PRIu64
-            "\",\"cat\":\"%s\",\"args\":{\"attempt\":%u,\"end\":"
-            "\"%s\"}}",
-            timeline->has_written ? ",\n" : "", span->node + 1,
-            track_of(timeline, span, gpu) + 1, (double)span->start_ns * 1e-3,
-            (double)(span->end_ns - span->start_ns) * 1e-3, span->job,
-            span->class == CLASS_TE ? "te" : "be", attempt, ends[end_of(span)]);
-    timeline->has_written = true;
+    struct buf *line = begin_entry(timeline, "X", span->node);
+    char name[32];
+    snprintf(name, sizeof name, "job %" PRIu64, span->job);
+    json_write_count(line, "tid", track_of(timeline, span, gpu) + 1);
+    json_write_fixed(line, "ts", (double)span->start_ns * 1e-3, 3);
+    json_write_fixed(line, "dur", (double)(span->end_ns - span->start_ns) * 1e-3, 3);
+    json_write_text(line, "name", name);
+    json_write_text(line, "cat", span->class == CLASS_TE ? "te" : "be");
+    json_write_open(line, "args", '{');
+    json_write_count(line, "attempt", attempt);
+    json_write_text(line, "end", ends[end_of(span)]);
+    json_write_close(line, '}');
+    end_entry(timeline);
 }
 
 static void keep_bar(struct timeline *timeline, const struct occupancy_span *span,
@@ -106,9 +141,8 @@ void timeline_init(struct timeline *timeline, struct arena *run,
                    const struct view *view, FILE *trace, bool chart)
 {
     const struct cluster *cluster = view->cluster;
-    *timeline = (struct timeline){ .trace = trace,
-                                   .cluster = cluster,
-                                   .has_written = cluster->node_count > 0 };
+    *timeline = (struct timeline){ .trace = trace, .cluster = cluster };
+    buf_init(&timeline->line, ENTRY_MAX);
     occupancy_init(&timeline->occupancy, 0);
     timeline->occupancy.closed = on_closed;
     timeline->occupancy.self = timeline;
@@ -169,4 +203,5 @@ void timeline_end(struct timeline *timeline, int64_t now_ns)
 void timeline_release(struct timeline *timeline)
 {
     occupancy_release(&timeline->occupancy);
+    buf_release(&timeline->line);
 }

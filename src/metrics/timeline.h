@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "metrics/occupancy.h"
 #include "model/event.h"
 #include "model/view.h"
@@ -41,7 +42,8 @@ struct timeline {
     struct occupancy occupancy;
     const struct cluster *cluster;
     FILE *trace;         /* borrowed, or NULL                            */
-    bool has_written;    /* something was written to it: a comma is due  */
+    struct buf line;     /* the entry being written to it                */
+    bool has_written;    /* an entry was written to it                   */
     uint32_t *first_gpu; /* by node: number of its first GPU             */
     struct timeline_bar *bars;
     uint32_t bar_count;
