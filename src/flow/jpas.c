@@ -38,7 +38,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "flow/learner.h"
+#include "flow/loss_history.h"
 #include "model/event.h"
 
 #define FITS_MAX 1024     /* at a decision, so that it stays short; the others follow */
@@ -50,8 +50,8 @@ enum { LATE_GAIN, LATE_SHORTEST };
 enum { CLASS_FIRST, CLASS_EARLY, CLASS_LATE, CLASS_LAST };
 
 /* What is remembered of a sender. */
-struct pupil {
-    struct learner learner;
+struct jpas_job {
+    struct loss_history history;
     int64_t came_ns;
     int64_t heard_ns;            /* its last report, or when it came              */
     int64_t aged_ns;             /* when it was last put first for not being heard */
@@ -64,7 +64,7 @@ struct pupil {
     bool silent;                 /* was lifted and still said nothing             */
 };
 
-struct jpas {
+struct jpas_flow {
     /* settings */
     int64_t period_ns;
     uint32_t levels;
@@ -73,8 +73,8 @@ struct jpas {
     uint32_t early, late;
 
     struct senders senders;
-    struct pupil *pupils; /* by the sender's slot */
-    uint32_t pupil_room;
+    struct jpas_job *states; /* by the sender's slot */
+    uint32_t state_room;
     uint32_t next_fit; /* place of the sender whose turn it is to be fitted */
     int64_t next_ns;   /* end of the period */
 };
@@ -82,7 +82,7 @@ struct jpas {
 static int jpas_init(void *self, const struct view *view, struct arena *run,
                      struct error *err)
 {
-    struct jpas *jpas = self;
+    struct jpas_flow *jpas = self;
     senders_init(&jpas->senders, view, run);
     return 0;
 }
@@ -90,71 +90,73 @@ static int jpas_init(void *self, const struct view *view, struct arena *run,
 /* --- what is reported ------------------------------------------------------------- */
 
 /* It ran before: what it reported then counts. */
-static void recall(struct learner *learner, const struct loss_ring *ring)
+static void add_past_reports(struct loss_history *history, const struct loss_ring *ring)
 {
     uint32_t kept = !ring ? 0 : ring->count < LOSS_POINTS ? ring->count : LOSS_POINTS;
     for (uint32_t i = 0; i < kept; i++) {
         uint32_t at = (ring->count - kept + i) % LOSS_POINTS;
         if (isfinite(ring->losses[at]))
-            learner_add(learner, ring->steps[at], ring->losses[at]);
+            loss_history_add(history, ring->steps[at], ring->losses[at]);
     }
 }
 
-static void come(struct jpas *jpas, const struct view *view,
-                 const struct sender *sender)
+static void add_job(struct jpas_flow *jpas, const struct view *view,
+                    const struct sender *sender)
 {
-    jpas->pupils = grow_array(jpas->pupils, &jpas->pupil_room, jpas->senders.slot_max,
-                              sizeof *jpas->pupils);
-    struct pupil *pupil = &jpas->pupils[sender->slot];
+    jpas->states = grow_array(jpas->states, &jpas->state_room, jpas->senders.slot_max,
+                              sizeof *jpas->states);
+    struct jpas_job *state = &jpas->states[sender->slot];
     const struct job *job = &view->jobs[sender->job];
-    *pupil = (struct pupil){ .came_ns = view->now_ns,
-                             .heard_ns = view->now_ns,
-                             .aged_ns = view->now_ns,
-                             .moved_ns = INT64_MIN,
-                             .sent = job->sent_bytes,
-                             .sent_came = job->sent_bytes,
-                             .step_came = job->steps,
-                             .heard = job->steps };
-    learner_init(&pupil->learner);
-    recall(&pupil->learner, view_losses(view, sender->job));
+    *state = (struct jpas_job){ .came_ns = view->now_ns,
+                                .heard_ns = view->now_ns,
+                                .aged_ns = view->now_ns,
+                                .moved_ns = INT64_MIN,
+                                .sent = job->sent_bytes,
+                                .sent_came = job->sent_bytes,
+                                .step_came = job->steps,
+                                .heard = job->steps };
+    loss_history_init(&state->history);
+    add_past_reports(&state->history, view_losses(view, sender->job));
 }
 
-static void hear(struct jpas *jpas, const struct view *view, const struct event *event)
+static void note_progress(struct jpas_flow *jpas, const struct view *view,
+                          const struct event *event)
 {
     const struct sender *sender = sender_find(&jpas->senders, event->job);
     if (!sender)
         return;
-    struct pupil *pupil = &jpas->pupils[sender->slot];
-    if (event->steps > pupil->heard)
-        pupil->gap = event->steps - pupil->heard;
-    pupil->heard = event->steps;
-    pupil->heard_ns = view->now_ns;
-    pupil->sent = view->jobs[event->job].sent_bytes;
-    pupil->silent = false;
+    struct jpas_job *state = &jpas->states[sender->slot];
+    if (event->steps > state->heard)
+        state->gap = event->steps - state->heard;
+    state->heard = event->steps;
+    state->heard_ns = view->now_ns;
+    state->sent = view->jobs[event->job].sent_bytes;
+    state->silent = false;
     if (isfinite(event->loss))
-        learner_add(&pupil->learner, event->steps, event->loss);
+        loss_history_add(&state->history, event->steps, event->loss);
 }
 
 /* It sends, so it makes steps, whether it says so or not. */
-static void move(struct jpas *jpas, const struct view *view, const struct event *event)
+static void note_sent(struct jpas_flow *jpas, const struct view *view,
+                      const struct event *event)
 {
     const struct sender *sender = sender_find(&jpas->senders, event->job);
     if (sender && event->sends_per_s > 0)
-        jpas->pupils[sender->slot].moved_ns = view->now_ns;
+        jpas->states[sender->slot].moved_ns = view->now_ns;
 }
 
 static void jpas_observe(void *self, const struct view *view, const struct event *event)
 {
-    struct jpas *jpas = self;
+    struct jpas_flow *jpas = self;
     bool changed = senders_observe(&jpas->senders, view, event);
     const struct sender *sender =
         changed ? sender_find(&jpas->senders, event->job) : NULL;
     if (sender)
-        come(jpas, view, sender);
+        add_job(jpas, view, sender);
     if (event->kind == EVENT_PROGRESS)
-        hear(jpas, view, event);
+        note_progress(jpas, view, event);
     if (event->kind == EVENT_SENT)
-        move(jpas, view, event);
+        note_sent(jpas, view, event);
 }
 
 /* --- the order ------------------------------------------------------------------------ */
@@ -163,19 +165,19 @@ static void jpas_observe(void *self, const struct view *view, const struct event
  * It has made no step in so many periods, as far as one can tell: jobs do not report every
  * step, so each step between two reports is given that time.
  */
-static bool is_overdue(const struct jpas *jpas, const struct view *view,
-                       const struct sender *sender, const struct pupil *pupil)
+static bool is_overdue(const struct jpas_flow *jpas, const struct view *view,
+                       const struct sender *sender, const struct jpas_job *state)
 {
     double step_ns =
         fmax((double)jpas->aging * (double)jpas->period_ns, sender->alone_s * 1e9);
-    double patience_ns = fmax(pupil->gap, 1) * step_ns;
+    double patience_ns = fmax(state->gap, 1) * step_ns;
     int64_t since_ns =
-        pupil->heard_ns > pupil->aged_ns ? pupil->heard_ns : pupil->aged_ns;
+        state->heard_ns > state->aged_ns ? state->heard_ns : state->aged_ns;
     return (double)(view->now_ns - since_ns) >= patience_ns;
 }
 
 /* As long as a job that makes no step is waited for. */
-static int64_t patience_ns(const struct jpas *jpas)
+static int64_t patience_ns(const struct jpas_flow *jpas)
 {
     return jpas->aging * jpas->period_ns;
 }
@@ -183,42 +185,42 @@ static int64_t patience_ns(const struct jpas *jpas)
 /* What bytes say of a job that is not heard of. */
 enum pace { PACE_UNKNOWN, PACE_HELD_UP, PACE_MOVES };
 
-static enum pace pace_of(const struct jpas *jpas, const struct view *view,
-                         const struct sender *sender, const struct pupil *pupil)
+static enum pace find_pace(const struct jpas_flow *jpas, const struct view *view,
+                           const struct sender *sender, const struct jpas_job *state)
 {
     const struct job *job = &view->jobs[sender->job];
-    double steps = pupil->heard - pupil->step_came;
-    double sent = pupil->sent - pupil->sent_came;
-    if (pupil->moved_ns <= pupil->heard_ns)
+    double steps = state->heard - state->step_came;
+    double sent = state->sent - state->sent_came;
+    if (state->moved_ns <= state->heard_ns)
         return PACE_UNKNOWN; /* nobody counts, or nothing */
-    if (pupil->gap == 0)     /* it has never said how far it is */
-        return view->now_ns - pupil->moved_ns < patience_ns(jpas) ? PACE_MOVES
+    if (state->gap == 0)     /* it has never said how far it is */
+        return view->now_ns - state->moved_ns < patience_ns(jpas) ? PACE_MOVES
                                                                   : PACE_UNKNOWN;
     if (steps <= 0 || sent <= 0)
         return PACE_UNKNOWN;
-    double unheard = (job->sent_bytes - pupil->sent) / (sent / steps);
-    return unheard >= UNHEARD_REPORTS * pupil->gap ? PACE_MOVES : PACE_HELD_UP;
+    double unheard = (job->sent_bytes - state->sent) / (sent / steps);
+    return unheard >= UNHEARD_REPORTS * state->gap ? PACE_MOVES : PACE_HELD_UP;
 }
 
 /* It says how far it is and nothing of what it learns. */
-static bool is_mute(const struct jpas *jpas, const struct view *view,
-                    const struct pupil *pupil)
+static bool reports_no_loss(const struct jpas_flow *jpas, const struct view *view,
+                            const struct jpas_job *state)
 {
-    return pupil->learner.count == 0 &&
-           view->now_ns - pupil->came_ns >= patience_ns(jpas);
+    return state->history.count == 0 &&
+           view->now_ns - state->came_ns >= patience_ns(jpas);
 }
 
-static void age(struct jpas *jpas, const struct view *view, const struct sender *sender,
-                struct pupil *pupil)
+static void age_job(struct jpas_flow *jpas, const struct view *view,
+                    const struct sender *sender, struct jpas_job *state)
 {
-    enum pace pace = pace_of(jpas, view, sender, pupil);
-    if (pupil->lifted) {
-        pupil->lifted = false;
-        pupil->silent = pupil->heard_ns < pupil->aged_ns && pace != PACE_HELD_UP;
-    } else if (!pupil->silent && is_overdue(jpas, view, sender, pupil)) {
-        pupil->silent = pace == PACE_MOVES;
-        pupil->lifted = !pupil->silent;
-        pupil->aged_ns = view->now_ns;
+    enum pace pace = find_pace(jpas, view, sender, state);
+    if (state->lifted) {
+        state->lifted = false;
+        state->silent = state->heard_ns < state->aged_ns && pace != PACE_HELD_UP;
+    } else if (!state->silent && is_overdue(jpas, view, sender, state)) {
+        state->silent = pace == PACE_MOVES;
+        state->lifted = !state->silent;
+        state->aged_ns = view->now_ns;
     }
 }
 
@@ -226,94 +228,98 @@ static void age(struct jpas *jpas, const struct view *view, const struct sender 
  * Fit those that have reported since, in turn, as far as the time of a decision goes.
  * One that has to wait for its turn is judged by its last fit, or as it went lately.
  */
-static void refit(struct jpas *jpas)
+static void refit_histories(struct jpas_flow *jpas)
 {
     const struct senders *senders = &jpas->senders;
     uint32_t work = 0;
     for (uint32_t n = 0; n < senders->count && work < FITS_MAX; n++) {
         uint32_t place = jpas->next_fit < senders->count ? jpas->next_fit : 0;
-        struct learner *learner = &jpas->pupils[senders->list[place].slot].learner;
+        struct loss_history *history = &jpas->states[senders->list[place].slot].history;
         jpas->next_fit = place + 1;
-        if (!learner_wants_fit(learner))
+        if (!loss_history_wants_fit(history))
             continue;
-        work += learner->fitted ? 1 : FIT_COLD;
-        learner_fit(learner);
+        work += history->fitted ? 1 : FIT_COLD;
+        loss_history_fit(history);
     }
 }
 
 /* Steps it makes in a period at the first level. */
-static double steps_ahead(const struct jpas *jpas, const struct sender *sender)
+static double steps_ahead(const struct jpas_flow *jpas, const struct sender *sender)
 {
     return (double)jpas->period_ns * 1e-9 / sender->alone_s;
 }
 
 /* Without a curve that fits: as it went between the last two reports. */
-static double guess_gain(const struct learner *learner, double ahead)
+static double guess_gain(const struct loss_history *history, double ahead)
 {
-    uint32_t n = learner->count;
-    double way = learner->first - learner->least;
-    double made = learner->losses[n - 2] - learner->losses[n - 1];
-    double steps = learner->steps[n - 1] - learner->steps[n - 2];
+    uint32_t n = history->count;
+    double way = history->first - history->least;
+    double made = history->losses[n - 2] - history->losses[n - 1];
+    double steps = history->steps[n - 1] - history->steps[n - 2];
     return way > 0 && made > 0 ? fmin(made / way * ahead / steps, 1) : 0;
 }
 
-static double gain(const struct jpas *jpas, const struct sender *sender,
-                   const struct learner *learner, double step)
+static double expected_gain(const struct jpas_flow *jpas, const struct sender *sender,
+                            const struct loss_history *history, double step)
 {
     double ahead = steps_ahead(jpas, sender);
-    return learner_knows(learner)
-               ? learner_share(learner, step + ahead) - learner_share(learner, step)
-               : guess_gain(learner, ahead);
+    return loss_history_has_limit(history) ? loss_history_share(history, step + ahead) -
+                                                 loss_history_share(history, step)
+                                           : guess_gain(history, ahead);
 }
 
 /* More is sooner: one over what is left to send, in time with the network to itself. */
-static double nearness(const struct sender *sender, double steps)
+static double nearness_score(const struct sender *sender, double steps)
 {
     return steps < INFINITY ? 1 / (fmax(steps, 1) * sender->send_s) : 0;
 }
 
-static void put(struct sender *sender, uint32_t class, double score)
+static void set_class(struct sender *sender, uint32_t class, double score)
 {
     sender->class = class;
     sender->score = score;
 }
 
-static void judge(struct jpas *jpas, const struct view *view, struct sender *sender)
+static void score_job(struct jpas_flow *jpas, const struct view *view,
+                      struct sender *sender)
 {
-    struct pupil *pupil = &jpas->pupils[sender->slot];
-    const struct learner *learner = &pupil->learner;
+    struct jpas_job *state = &jpas->states[sender->slot];
+    const struct loss_history *history = &state->history;
     const struct job *job = &view->jobs[sender->job];
-    age(jpas, view, sender, pupil);
-    if (pupil->silent) {
-        put(sender, CLASS_LAST, 0);
+    age_job(jpas, view, sender, state);
+    if (state->silent) {
+        set_class(sender, CLASS_LAST, 0);
         return;
     }
-    if (pupil->lifted) {
-        put(sender, CLASS_FIRST, 0);
+    if (state->lifted) {
+        set_class(sender, CLASS_FIRST, 0);
         return;
     }
-    if (learner->count < LEARNER_POINTS_LEAST) {
-        put(sender, is_mute(jpas, view, pupil) ? CLASS_LAST : CLASS_FIRST, 0);
+    if (history->count < LOSS_HISTORY_POINTS_LEAST) {
+        set_class(sender, reports_no_loss(jpas, view, state) ? CLASS_LAST : CLASS_FIRST,
+                  0);
         return;
     }
     double step = job_steps(job, view->now_ns);
-    double share = learner_knows(learner) ? learner_share(learner, step) : 0;
+    double share =
+        loss_history_has_limit(history) ? loss_history_share(history, step) : 0;
     bool late = share >= jpas->goal && jpas->late == LATE_SHORTEST;
     if (late && job->steps_total > 0)
-        put(sender, CLASS_LATE, nearness(sender, job->steps_total - step));
+        set_class(sender, CLASS_LATE, nearness_score(sender, job->steps_total - step));
     else if (share >= jpas->converged)
-        put(sender, CLASS_LAST, 0);
-    else if (jpas->early == EARLY_NEAREST && learner_knows(learner))
-        put(sender, CLASS_EARLY,
-            nearness(sender, learner_reaches(learner, jpas->goal, step) - step));
+        set_class(sender, CLASS_LAST, 0);
+    else if (jpas->early == EARLY_NEAREST && loss_history_has_limit(history))
+        set_class(sender, CLASS_EARLY,
+                  nearness_score(
+                      sender, loss_history_step_at(history, jpas->goal, step) - step));
     else
-        put(sender, CLASS_EARLY, gain(jpas, sender, learner, step));
+        set_class(sender, CLASS_EARLY, expected_gain(jpas, sender, history, step));
 }
 
 static int jpas_decide(void *self, const struct view *view, struct flow_plan *plan,
                        struct error *err)
 {
-    struct jpas *jpas = self;
+    struct jpas_flow *jpas = self;
     struct senders *senders = &jpas->senders;
     if (senders->count == 0)
         return 0;
@@ -322,9 +328,9 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
         return 0;
     }
     if (view->now_ns >= jpas->next_ns) {
-        refit(jpas);
+        refit_histories(jpas);
         for (uint32_t i = 0; i < senders->count; i++)
-            judge(jpas, view, &senders->list[i]);
+            score_job(jpas, view, &senders->list[i]);
         jpas->next_ns = view->now_ns + jpas->period_ns;
     }
     /* Between two periods newcomers, whose class is the first, find their place. */
@@ -334,13 +340,13 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
     return 0;
 }
 
-static void explain_waiting(const struct jpas *jpas, const struct sender *sender,
-                            const struct pupil *pupil, char *text, size_t size)
+static void explain_waiting(const struct jpas_flow *jpas, const struct sender *sender,
+                            const struct jpas_job *state, char *text, size_t size)
 {
-    uint32_t count = pupil->learner.count;
-    if (pupil->silent)
+    uint32_t count = state->history.count;
+    if (state->silent)
         snprintf(text, size, "has stopped reporting: last until it speaks again");
-    else if (pupil->lifted)
+    else if (state->lifted)
         snprintf(text, size, "made no step for %u periods: first for one", jpas->aging);
     else if (sender->class == CLASS_LAST)
         snprintf(text, size, "reports no loss: nobody knows what it learns, last");
@@ -351,23 +357,24 @@ static void explain_waiting(const struct jpas *jpas, const struct sender *sender
 static void jpas_explain(const void *self, const struct view *view, job_id job,
                          struct flow_reason *reason)
 {
-    const struct jpas *jpas = self;
+    const struct jpas_flow *jpas = self;
     const struct sender *sender = sender_explain(&jpas->senders, job, reason);
     if (!sender)
         return;
-    const struct pupil *pupil = &jpas->pupils[sender->slot];
-    const struct learner *learner = &pupil->learner;
+    const struct jpas_job *state = &jpas->states[sender->slot];
+    const struct loss_history *history = &state->history;
     char *text = reason->text;
     size_t size = sizeof reason->text;
-    if (pupil->silent || pupil->lifted || sender->class == CLASS_FIRST ||
-        learner->count < LEARNER_POINTS_LEAST) {
-        explain_waiting(jpas, sender, pupil, text, size);
+    if (state->silent || state->lifted || sender->class == CLASS_FIRST ||
+        history->count < LOSS_HISTORY_POINTS_LEAST) {
+        explain_waiting(jpas, sender, state, text, size);
         reason->score = NAN;
         return;
     }
     double step = job_steps(&view->jobs[job], view->now_ns);
     double period_s = (double)jpas->period_ns * 1e-9;
-    double share = learner_knows(learner) ? 100 * learner_share(learner, step) : NAN;
+    double share =
+        loss_history_has_limit(history) ? 100 * loss_history_share(history, step) : NAN;
     if (sender->class == CLASS_LAST)
         snprintf(text, size, "%.1f %% of its way behind it: converged, last", share);
     else if (sender->class == CLASS_LATE)
@@ -386,15 +393,15 @@ static void jpas_explain(const void *self, const struct view *view, job_id job,
 
 static void jpas_fini(void *self)
 {
-    struct jpas *jpas = self;
+    struct jpas_flow *jpas = self;
     senders_release(&jpas->senders);
-    free(jpas->pupils);
+    free(jpas->states);
 }
 
 static const char *const early_names[] = { "gain", "nearest", NULL };
 static const char *const late_names[] = { "gain", "shortest", NULL };
 
-#define AT(field) offsetof(struct jpas, field)
+#define AT(field) offsetof(struct jpas_flow, field)
 
 static const struct field jpas_params[] = {
     { "period", FIELD_TIME, AT(period_ns), "10s", NULL, "how often the order is made",
@@ -421,7 +428,7 @@ const struct flow_policy flow_jpas = {
     .brief = "jobs that are about to learn most go first",
     .source = "Zhou, He, Luo, Yu, Sun: JPAS, JNCA 158, 2020",
     .params = jpas_params,
-    .self_size = sizeof(struct jpas),
+    .self_size = sizeof(struct jpas_flow),
     .init = jpas_init,
     .observe = jpas_observe,
     .decide = jpas_decide,

@@ -51,14 +51,14 @@ const struct sender *sender_explain(const struct senders *senders, job_id job,
 
 /* --- coming and going ------------------------------------------------------------- */
 
-static uint32_t slot_new(struct senders *senders)
+static uint32_t take_slot(struct senders *senders)
 {
     return senders->free_slot_count > 0
                ? senders->free_slots[--senders->free_slot_count]
                : senders->slot_max++;
 }
 
-static void slot_free(struct senders *senders, uint32_t slot)
+static void free_slot(struct senders *senders, uint32_t slot)
 {
     senders->free_slots =
         grow_array(senders->free_slots, &senders->free_slot_room,
@@ -67,8 +67,8 @@ static void slot_free(struct senders *senders, uint32_t slot)
 }
 
 /* It says what a step exchanges: from that and its hosts follows the rest. */
-static void describe_said(struct senders *senders, const struct view *view,
-                          struct sender *sender)
+static void describe_declared(struct senders *senders, const struct view *view,
+                              struct sender *sender)
 {
     const struct job *job = &view->jobs[sender->job];
     const struct seat *seats = view_seats(view, sender->job);
@@ -100,7 +100,7 @@ static void describe_said(struct senders *senders, const struct view *view,
 }
 
 /* The rate of a host's link; where it is not known, one that is the same for all. */
-static double link_of(const struct senders *senders, uint32_t host)
+static double link_rate(const struct senders *senders, uint32_t host)
 {
     double rate = senders->topology.capacities[topology_out(&senders->topology, host)];
     return rate > 0 ? rate : LINK_UNKNOWN;
@@ -120,7 +120,7 @@ static void describe_counted(struct senders *senders, const struct view *view,
     if (!sender->measured || 1 / rate < sender->alone_s)
         sender->alone_s = 1 / rate;
     sender->bytes = sends / rate / job->seats.count;
-    double link = link_of(senders, view_seats(view, sender->job)[0].node);
+    double link = link_rate(senders, view_seats(view, sender->job)[0].node);
     sender->send_s = fmin(sender->bytes / link, sender->alone_s);
     sender->step_s = sender->alone_s - sender->send_s;
     sender->intensity = sender->send_s > 0
@@ -128,19 +128,19 @@ static void describe_counted(struct senders *senders, const struct view *view,
                             : INFINITY;
 }
 
-static bool says_bytes(const struct job *job)
+static bool declares_bytes(const struct job *job)
 {
     return job->bytes_per_step > 0 && job->seats.count > 1;
 }
 
-static void describe(struct senders *senders, const struct view *view,
-                     struct sender *sender)
+static void describe_sender(struct senders *senders, const struct view *view,
+                            struct sender *sender)
 {
-    sender->counted = !says_bytes(&view->jobs[sender->job]);
+    sender->counted = !declares_bytes(&view->jobs[sender->job]);
     if (sender->counted)
         describe_counted(senders, view, sender);
     else
-        describe_said(senders, view, sender);
+        describe_declared(senders, view, sender);
 }
 
 double sender_sent(const struct view *view, const struct sender *sender)
@@ -150,7 +150,7 @@ double sender_sent(const struct view *view, const struct sender *sender)
                            : job_steps(job, view->now_ns) * sender->bytes;
 }
 
-static void come(struct senders *senders, const struct view *view, job_id job)
+static void add_sender(struct senders *senders, const struct view *view, job_id job)
 {
     uint32_t place = senders->count++;
     senders->list = grow_array(senders->list, &senders->room, senders->count,
@@ -158,19 +158,19 @@ static void come(struct senders *senders, const struct view *view, job_id job)
     senders->order = grow_array(senders->order, &senders->order_room, senders->count,
                                 sizeof *senders->order);
     senders->list[place] =
-        (struct sender){ .job = job, .fresh = true, .slot = slot_new(senders) };
+        (struct sender){ .job = job, .fresh = true, .slot = take_slot(senders) };
     senders->places[job] = place + 1;
     senders->order[place] = place;
-    describe(senders, view, &senders->list[place]);
+    describe_sender(senders, view, &senders->list[place]);
     senders->changed = true;
 }
 
 /* The last takes its place; the order of the others stays. */
-static void go(struct senders *senders, job_id job)
+static void remove_sender(struct senders *senders, job_id job)
 {
     uint32_t place = senders->places[job] - 1;
     uint32_t last = --senders->count;
-    slot_free(senders, senders->list[place].slot);
+    free_slot(senders, senders->list[place].slot);
     senders->places[job] = 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i <= last; i++)
@@ -187,7 +187,7 @@ static void go(struct senders *senders, job_id job)
 static bool uses_network(const struct job *job)
 {
     bool may = isnan(job->sends_per_s); /* nobody has counted yet */
-    return job_runs(job) && (says_bytes(job) || may || job->sends_per_s > 0);
+    return job_runs(job) && (declares_bytes(job) || may || job->sends_per_s > 0);
 }
 
 bool senders_observe(struct senders *senders, const struct view *view,
@@ -208,7 +208,7 @@ bool senders_observe(struct senders *senders, const struct view *view,
     case EVENT_PROGRESS: {
         struct sender *sender = sender_find(senders, event->job);
         if (sender && sender->counted && event->rate_per_s > 0) {
-            describe(senders, view, sender);
+            describe_sender(senders, view, sender);
             sender->measured = true;
         }
         return false;
@@ -220,20 +220,20 @@ bool senders_observe(struct senders *senders, const struct view *view,
     bool is = uses_network(&view->jobs[event->job]) && event->kind != EVENT_FINISHED &&
               event->kind != EVENT_FAILED;
     if (was && is && (event->kind == EVENT_RESIZED || event->kind == EVENT_SENT)) {
-        describe(senders, view, sender_find(senders, event->job));
+        describe_sender(senders, view, sender_find(senders, event->job));
         senders->changed = true;
     } else if (is && !was) {
-        come(senders, view, event->job);
+        add_sender(senders, view, event->job);
     } else if (was && !is) {
-        go(senders, event->job);
+        remove_sender(senders, event->job);
     }
     return was != is;
 }
 
 /* --- order and levels ---------------------------------------------------------------- */
 
-static bool overtakes(const struct view *view, const struct sender *later,
-                      const struct sender *earlier, double hysteresis)
+static bool is_ahead(const struct view *view, const struct sender *later,
+                     const struct sender *earlier, double hysteresis)
 {
     if (later->class != earlier->class)
         return later->class < earlier->class;
@@ -257,8 +257,8 @@ void senders_sort(struct senders *senders, const struct view *view, double hyste
     for (uint32_t i = 1; i < senders->count; i++) {
         uint32_t place = senders->order[i];
         uint32_t at = i;
-        for (; at > 0 && overtakes(view, &senders->list[place],
-                                   &senders->list[senders->order[at - 1]], hysteresis);
+        for (; at > 0 && is_ahead(view, &senders->list[place],
+                                  &senders->list[senders->order[at - 1]], hysteresis);
              at--)
             senders->order[at] = senders->order[at - 1];
         senders->order[at] = place;
@@ -266,7 +266,7 @@ void senders_sort(struct senders *senders, const struct view *view, double hyste
 }
 
 /* The first level that is free on a host or rack, and not before 'level'. */
-static uint32_t after_those_on(struct senders *senders, uint32_t spot, uint32_t level)
+static uint32_t first_free_level(struct senders *senders, uint32_t spot, uint32_t level)
 {
     if (senders->stamps[spot] != senders->round) {
         senders->stamps[spot] = senders->round;
@@ -288,9 +288,9 @@ void senders_levels(struct senders *senders, const struct view *view, uint32_t l
         uint32_t level = 0;
         for (uint32_t k = 0; k < count; k++) {
             uint32_t rack = topology->host_count + topology->racks[seats[k].node];
-            level = after_those_on(senders, seats[k].node, level);
+            level = first_free_level(senders, seats[k].node, level);
             if (topology->has_uplinks)
-                level = after_those_on(senders, rack, level);
+                level = first_free_level(senders, rack, level);
         }
         level = level < levels ? level : levels - 1;
         for (uint32_t k = 0; k < count; k++) {

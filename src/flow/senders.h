@@ -61,7 +61,7 @@ struct senders {
     uint32_t *stamps;     /* of which round 'next_level' is             */
     uint32_t round;
     bool changed; /* somebody came or went since levels were last given out */
-    struct use *uses;
+    struct link_use *uses;
     uint32_t *hosts;
     uint32_t use_room, host_room;
 };

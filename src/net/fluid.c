@@ -25,7 +25,7 @@
 #define STEP_LEAST 1e-9 /* less of a step than this is none */
 #define NS_FAR 9e18
 
-enum phase {
+enum fluid_phase {
     PHASE_IDLE, /* has made the steps it was to make */
     PHASE_BEFORE,
     PHASE_SENDING,
@@ -44,7 +44,7 @@ struct fluid_job {
     uint32_t level;
     bool there, queued;
 
-    enum phase phase;
+    enum fluid_phase phase;
     uint32_t sending;  /* which of its bundles                         */
     double steps;      /* made when the step in hand began             */
     double part;       /* of a step that is in hand: mostly 1          */
@@ -67,14 +67,14 @@ void fluid_init(struct fluid *fluid, struct arena *arena, const struct cluster *
     fluid->is_mean = setup->mode == FLUID_MEAN;
     topology_init(&fluid->topology, arena, cluster);
     rates_init(&fluid->rates, &fluid->topology);
-    mean_init(&fluid->mean, &fluid->topology);
+    mean_rates_init(&fluid->mean, &fluid->topology);
     heap_init(&fluid->due);
 }
 
 void fluid_release(struct fluid *fluid)
 {
     rates_release(&fluid->rates);
-    mean_release(&fluid->mean);
+    mean_rates_release(&fluid->mean);
     free(fluid->jobs);
     free(fluid->owners);
     free(fluid->pool.nodes);
@@ -82,16 +82,16 @@ void fluid_release(struct fluid *fluid)
 
 /* --- what comes next -------------------------------------------------------------- */
 
-static void unschedule(struct fluid *fluid, uint32_t id)
+static void unschedule_job(struct fluid *fluid, uint32_t id)
 {
     if (fluid->jobs[id].queued)
         heap_remove(&fluid->pool, &fluid->due, id);
     fluid->jobs[id].queued = false;
 }
 
-static void schedule(struct fluid *fluid, uint32_t id, int64_t at_ns)
+static void schedule_job(struct fluid *fluid, uint32_t id, int64_t at_ns)
 {
-    unschedule(fluid, id);
+    unschedule_job(fluid, id);
     heap_push(&fluid->pool, &fluid->due, id, at_ns, fluid->sequence++);
     fluid->jobs[id].queued = true;
 }
@@ -101,9 +101,9 @@ static void schedule_in(struct fluid *fluid, uint32_t id, int64_t now_ns, double
 {
     double ns = s * 1e9;
     if (ns < NS_FAR && now_ns < INT64_MAX - (int64_t)ns)
-        schedule(fluid, id, now_ns + (int64_t)llround(ns));
+        schedule_job(fluid, id, now_ns + (int64_t)llround(ns));
     else
-        unschedule(fluid, id);
+        unschedule_job(fluid, id);
 }
 
 int64_t fluid_next_ns(const struct fluid *fluid)
@@ -130,8 +130,8 @@ static void follow_rates(struct fluid *fluid, int64_t now_ns)
     }
 }
 
-static void compute(struct fluid *fluid, uint32_t id, enum phase phase, int64_t now_ns,
-                    double s)
+static void begin_computing(struct fluid *fluid, uint32_t id, enum fluid_phase phase,
+                            int64_t now_ns, double s)
 {
     struct fluid_job *job = &fluid->jobs[id];
     job->phase = phase;
@@ -146,11 +146,11 @@ static bool begin_step(struct fluid *fluid, uint32_t id, int64_t now_ns)
     job->part = fmin(job->target - job->steps, 1);
     if (job->part < STEP_LEAST) {
         job->phase = PHASE_IDLE;
-        unschedule(fluid, id);
+        unschedule_job(fluid, id);
         return true;
     }
-    compute(fluid, id, PHASE_BEFORE, now_ns,
-            job->part * (1 - job->turn) * (1 - job->overlap) * job->step_s);
+    begin_computing(fluid, id, PHASE_BEFORE, now_ns,
+                    job->part * (1 - job->turn) * (1 - job->overlap) * job->step_s);
     return false;
 }
 
@@ -180,21 +180,21 @@ static void end_sending(struct fluid *fluid, uint32_t id, int64_t now_ns)
 }
 
 /* All is sent: it computes what it has not computed meanwhile. */
-static void go_on(struct fluid *fluid, uint32_t id, int64_t now_ns)
+static void end_all_sending(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
     if (job->phase == PHASE_SENDING && job->beside_ns > now_ns) {
         job->phase = PHASE_BESIDE;
         job->until_ns = job->beside_ns;
-        schedule(fluid, id, job->beside_ns);
+        schedule_job(fluid, id, job->beside_ns);
         return;
     }
-    compute(fluid, id, PHASE_AFTER, now_ns,
-            job->part * job->turn * (1 - job->overlap) * job->step_s);
+    begin_computing(fluid, id, PHASE_AFTER, now_ns,
+                    job->part * job->turn * (1 - job->overlap) * job->step_s);
 }
 
 /* The phase of a job is over: true if it has made all it was to make. */
-static bool phase_over(struct fluid *fluid, uint32_t id, int64_t now_ns)
+static bool end_phase(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
     switch (job->phase) {
@@ -210,10 +210,10 @@ static bool phase_over(struct fluid *fluid, uint32_t id, int64_t now_ns)
         if (job->sending + 1 < job->phase_count)
             begin_sending(fluid, id, job->sending + 1, now_ns);
         else
-            go_on(fluid, id, now_ns);
+            end_all_sending(fluid, id, now_ns);
         return false;
     case PHASE_BESIDE:
-        go_on(fluid, id, now_ns);
+        end_all_sending(fluid, id, now_ns);
         return false;
     case PHASE_AFTER:
         job->steps += job->part;
@@ -276,7 +276,7 @@ static void schedule_mean(struct fluid *fluid, uint32_t id, int64_t now_ns)
     job->phase = idle ? PHASE_IDLE : PHASE_MEAN;
     job->rate = idle ? 0 : 1 / fluid->mean.jobs[id].time_s;
     if (idle)
-        unschedule(fluid, id);
+        unschedule_job(fluid, id);
     else
         schedule_in(fluid, id, now_ns, left / job->rate);
 }
@@ -296,11 +296,11 @@ static void follow_mean(struct fluid *fluid, int64_t now_ns)
 static void join_mean(struct fluid *fluid, uint32_t id, const struct traffic *traffic)
 {
     const struct fluid_job *job = &fluid->jobs[id];
-    mean_join(&fluid->mean, id,
-              &(struct mean_spec){ .traffic = traffic,
-                                   .step_s = job->step_s,
-                                   .overlap = job->overlap,
-                                   .level = job->level });
+    mean_rates_join(&fluid->mean, id,
+                    &(struct mean_rates_spec){ .traffic = traffic,
+                                               .step_s = job->step_s,
+                                               .overlap = job->overlap,
+                                               .level = job->level });
 }
 
 /* What a job sends, from the bundles that stood for it. */
@@ -316,7 +316,7 @@ static void move_to_mean(struct fluid *fluid, uint32_t id)
         traffic.use_counts[p] = bundle->count;
         for (uint32_t i = 0; i < bundle->count; i++) {
             const struct crossing *crossing = &rates->crossings.all[bundle->first + i];
-            traffic.uses[p][i] = (struct use){ crossing->link, crossing->flows };
+            traffic.uses[p][i] = (struct link_use){ crossing->link, crossing->flows };
         }
         if (bundle->sending)
             rates_end(rates, job->bundles[p]);
@@ -327,7 +327,7 @@ static void move_to_mean(struct fluid *fluid, uint32_t id)
         free(traffic.uses[p]);
 }
 
-static void go_over_to_mean(struct fluid *fluid, int64_t now_ns)
+static void switch_to_mean(struct fluid *fluid, int64_t now_ns)
 {
     fluid->is_mean = fluid->was_exact = true;
     for (uint32_t id = 0; id < fluid->job_used; id++)
@@ -347,7 +347,7 @@ static void go_over_to_mean(struct fluid *fluid, int64_t now_ns)
 
 /* --- coming and going ----------------------------------------------------------------- */
 
-static uint32_t job_new(struct fluid *fluid)
+static uint32_t take_job(struct fluid *fluid)
 {
     uint32_t id = fluid->job_free;
     if (id != NONE) {
@@ -363,7 +363,7 @@ static uint32_t job_new(struct fluid *fluid)
     return id;
 }
 
-static void own(struct fluid *fluid, uint32_t bundle, uint32_t id)
+static void set_owner(struct fluid *fluid, uint32_t bundle, uint32_t id)
 {
     fluid->owners = grow_array(fluid->owners, &fluid->owner_room, bundle + 1,
                                sizeof *fluid->owners);
@@ -385,8 +385,8 @@ uint32_t fluid_join(struct fluid *fluid, const struct fluid_spec *spec, int64_t 
     assert(spec->host_count > 1);
     assert(spec->bytes > 0);
     assert(spec->step_s > 0);
-    uint32_t id = job_new(fluid);
-    struct use *uses =
+    uint32_t id = take_job(fluid);
+    struct link_use *uses =
         memory_checked(calloc(traffic_uses_max(spec->host_count), sizeof *uses));
     struct traffic traffic;
     traffic_make(&traffic, uses, &fluid->topology, spec->sync, spec->bytes, spec->hosts,
@@ -408,11 +408,11 @@ uint32_t fluid_join(struct fluid *fluid, const struct fluid_spec *spec, int64_t 
         for (uint32_t p = 0; p < traffic.phase_count; p++) {
             job->bundles[p] = rates_add(&fluid->rates, traffic.uses[p],
                                         traffic.use_counts[p], spec->level);
-            own(fluid, job->bundles[p], id);
+            set_owner(fluid, job->bundles[p], id);
         }
         if (fluid->setup.mode == FLUID_AUTO &&
             fluid->job_count > fluid->setup.exact_jobs_max)
-            go_over_to_mean(fluid, now_ns);
+            switch_to_mean(fluid, now_ns);
     } else {
         join_mean(fluid, id, &traffic);
         follow_mean(fluid, now_ns);
@@ -425,11 +425,11 @@ void fluid_leave(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
     assert(job->there);
-    unschedule(fluid, id);
+    unschedule_job(fluid, id);
     job->there = false;
     fluid->job_count--;
     if (fluid->is_mean) {
-        mean_leave(&fluid->mean, id);
+        mean_rates_leave(&fluid->mean, id);
         follow_mean(fluid, now_ns);
     } else {
         if (job->phase == PHASE_SENDING)
@@ -465,11 +465,11 @@ void fluid_set_target(struct fluid *fluid, uint32_t id, double steps, int64_t no
         schedule_in(fluid, id, now_ns, fmax(steps - job->steps, 0) / job->rate);
     } else if (job->phase == PHASE_IDLE && begin_step(fluid, id, now_ns)) {
         job->part = 0;
-        compute(fluid, id, PHASE_AFTER, now_ns, 0);
+        begin_computing(fluid, id, PHASE_AFTER, now_ns, 0);
     }
 }
 
-static int64_t stretched(int64_t until_ns, int64_t now_ns, double times)
+static int64_t stretch_time(int64_t until_ns, int64_t now_ns, double times)
 {
     return until_ns > now_ns
                ? now_ns + (int64_t)llround((double)(until_ns - now_ns) * times)
@@ -482,15 +482,15 @@ void fluid_set_step(struct fluid *fluid, uint32_t id, double step_s, int64_t now
     double times = step_s / job->step_s;
     job->step_s = step_s;
     if (fluid->is_mean) {
-        mean_set_step(&fluid->mean, id, step_s);
+        mean_rates_set_step(&fluid->mean, id, step_s);
         follow_mean(fluid, now_ns);
         return;
     }
-    job->beside_ns = stretched(job->beside_ns, now_ns, times);
+    job->beside_ns = stretch_time(job->beside_ns, now_ns, times);
     if (job->phase == PHASE_IDLE || job->phase == PHASE_SENDING)
         return;
-    job->until_ns = stretched(job->until_ns, now_ns, times);
-    schedule(fluid, id, job->until_ns);
+    job->until_ns = stretch_time(job->until_ns, now_ns, times);
+    schedule_job(fluid, id, job->until_ns);
 }
 
 void fluid_set_level(struct fluid *fluid, uint32_t id, uint32_t level, int64_t now_ns)
@@ -500,7 +500,7 @@ void fluid_set_level(struct fluid *fluid, uint32_t id, uint32_t level, int64_t n
         return;
     job->level = level;
     if (fluid->is_mean) {
-        mean_set_level(&fluid->mean, id, level);
+        mean_rates_set_level(&fluid->mean, id, level);
         follow_mean(fluid, now_ns);
         return;
     }
@@ -525,14 +525,14 @@ uint32_t fluid_happen(struct fluid *fluid)
     assert(now_ns < INT64_MAX);
     if (!fluid->is_mean && fluid->setup.mode == FLUID_AUTO &&
         fluid->change_count >= fluid->setup.exact_changes_max)
-        go_over_to_mean(fluid, now_ns);
+        switch_to_mean(fluid, now_ns);
     if (fluid_next_ns(fluid) > now_ns)
         return NONE;
     uint32_t id = heap_pop(&fluid->pool, &fluid->due);
     struct fluid_job *job = &fluid->jobs[id];
     job->queued = false;
     if (!fluid->is_mean)
-        return phase_over(fluid, id, now_ns) ? id : NONE;
+        return end_phase(fluid, id, now_ns) ? id : NONE;
     job->steps = job->target;
     job->since_ns = now_ns;
     job->phase = PHASE_IDLE;

@@ -22,7 +22,7 @@
 
 #include "base/heap.h"
 #include "net/fluid_setup.h"
-#include "net/mean.h"
+#include "net/mean_rates.h"
 #include "net/rates.h"
 #include "net/topology.h"
 
@@ -50,7 +50,7 @@ struct fluid {
     struct fluid_setup setup;
     uint64_t seed;
     struct rates rates;
-    struct mean mean;
+    struct mean_rates mean;
     bool is_mean; /* goes by mean rates now */
     bool was_exact;
     struct fluid_job *jobs;

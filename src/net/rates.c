@@ -43,7 +43,7 @@ void rates_release(struct rates *rates)
 
 /* --- bundles --------------------------------------------------------------------- */
 
-uint32_t rates_add(struct rates *rates, const struct use *uses, uint32_t use_count,
+uint32_t rates_add(struct rates *rates, const struct link_use *uses, uint32_t use_count,
                    uint32_t level)
 {
     assert(use_count > 0);
@@ -84,7 +84,7 @@ void rates_remove(struct rates *rates, uint32_t id)
 
 /* --- who is touched ---------------------------------------------------------------- */
 
-static void look_at_link(struct rates *rates, uint32_t at)
+static void visit_link(struct rates *rates, uint32_t at)
 {
     struct rates_link *link = &rates->links[at];
     if (link->seen == rates->round)
@@ -95,21 +95,22 @@ static void look_at_link(struct rates *rates, uint32_t at)
     rates->nearby[rates->nearby_count++] = at;
 }
 
-static void look_at_links_of(struct rates *rates, const struct bundle *bundle)
+static void visit_links(struct rates *rates, const struct bundle *bundle)
 {
     for (uint32_t i = 0; i < bundle->count; i++)
-        look_at_link(rates, rates->crossings.all[bundle->first + i].link);
+        visit_link(rates, rates->crossings.all[bundle->first + i].link);
 }
 
 /*
  * From the links of a bundle outwards: everybody of 'level' or later who is connected,
  * and what the earlier ones leave on each link.
  */
-static void collect(struct rates *rates, const struct bundle *from, uint32_t level)
+static void collect_touched(struct rates *rates, const struct bundle *from,
+                            uint32_t level)
 {
     rates->round++;
     rates->touched_count = rates->nearby_count = 0;
-    look_at_links_of(rates, from);
+    visit_links(rates, from);
     for (uint32_t next = 0; next < rates->nearby_count; next++) {
         struct rates_link *link = &rates->links[rates->nearby[next]];
         const struct crossing *crossing;
@@ -126,14 +127,14 @@ static void collect(struct rates *rates, const struct bundle *from, uint32_t lev
             bundle->seen = rates->round;
             bundle->fixed = false;
             rates->touched[rates->touched_count++] = crossing->owner;
-            look_at_links_of(rates, bundle);
+            visit_links(rates, bundle);
         }
     }
 }
 
 /* --- water-filling ------------------------------------------------------------------- */
 
-static void fix(struct rates *rates, struct bundle *bundle, double rate)
+static void fix_rate(struct rates *rates, struct bundle *bundle, double rate)
 {
     bundle->fixed = true;
     bundle->next_rate = rate;
@@ -146,7 +147,7 @@ static void fix(struct rates *rates, struct bundle *bundle, double rate)
 }
 
 /* The link that leaves least to each flow of this level; NONE when all are fixed. */
-static uint32_t narrowest(const struct rates *rates, double *ret_share)
+static uint32_t find_narrowest(const struct rates *rates, double *ret_share)
 {
     uint32_t best = NONE;
     double best_share = INFINITY;
@@ -174,14 +175,14 @@ static void fill_level(struct rates *rates, uint32_t level)
         }
     }
     double share;
-    for (uint32_t at; (at = narrowest(rates, &share)) != NONE;) {
+    for (uint32_t at; (at = find_narrowest(rates, &share)) != NONE;) {
         const struct crossing *crossing;
         for (uint32_t c = crossings_first(&rates->crossings, at); c != NONE;
              c = crossing->next) {
             crossing = &rates->crossings.all[c];
             struct bundle *bundle = &rates->bundles[crossing->owner];
             if (bundle->level == level && !bundle->fixed)
-                fix(rates, bundle, share);
+                fix_rate(rates, bundle, share);
         }
         assert(rates->links[at].flows == 0);
     }
@@ -198,9 +199,10 @@ static uint32_t next_level(const struct rates *rates, uint32_t after, bool begin
     return best;
 }
 
-static void work_out(struct rates *rates, const struct bundle *from, uint32_t level)
+static void recompute_rates(struct rates *rates, const struct bundle *from,
+                            uint32_t level)
 {
-    collect(rates, from, level);
+    collect_touched(rates, from, level);
     for (uint32_t at = next_level(rates, 0, true); at != NONE;
          at = next_level(rates, at, false))
         fill_level(rates, at);
@@ -223,7 +225,7 @@ void rates_begin(struct rates *rates, uint32_t id)
     bundle->sending = true;
     bundle->rate = -1; /* whatever it gets, it is told */
     crossings_attach(&rates->crossings, bundle->first, bundle->count);
-    work_out(rates, bundle, bundle->level);
+    recompute_rates(rates, bundle, bundle->level);
 }
 
 void rates_end(struct rates *rates, uint32_t id)
@@ -233,7 +235,7 @@ void rates_end(struct rates *rates, uint32_t id)
     bundle->sending = false;
     bundle->rate = 0;
     crossings_detach(&rates->crossings, bundle->first, bundle->count);
-    work_out(rates, bundle, bundle->level);
+    recompute_rates(rates, bundle, bundle->level);
 }
 
 void rates_set_level(struct rates *rates, uint32_t id, uint32_t level)
@@ -244,13 +246,13 @@ void rates_set_level(struct rates *rates, uint32_t id, uint32_t level)
     bundle->level = level;
     rates->changed_count = 0;
     if (bundle->sending && before != level)
-        work_out(rates, bundle, before < level ? before : level);
+        recompute_rates(rates, bundle, before < level ? before : level);
 }
 
 /* --- checking -------------------------------------------------------------------------- */
 
 /* What bundles of this level and earlier ones send over a link. */
-static double load_of(const struct rates *rates, uint32_t link, uint32_t level)
+static double link_load(const struct rates *rates, uint32_t link, uint32_t level)
 {
     double load = 0;
     const struct crossing *crossing;
@@ -265,11 +267,11 @@ static double load_of(const struct rates *rates, uint32_t link, uint32_t level)
 }
 
 /* On this link nobody of its level gets more, and there is nothing left. */
-static bool held_back_by(const struct rates *rates, const struct bundle *bundle,
-                         uint32_t link)
+static bool is_held_back_by(const struct rates *rates, const struct bundle *bundle,
+                            uint32_t link)
 {
     double slack = 1e-9 * rates->links[link].capacity;
-    if (load_of(rates, link, bundle->level) < rates->links[link].capacity - slack)
+    if (link_load(rates, link, bundle->level) < rates->links[link].capacity - slack)
         return false;
     const struct crossing *crossing;
     for (uint32_t c = crossings_first(&rates->crossings, link); c != NONE;
@@ -282,10 +284,11 @@ static bool held_back_by(const struct rates *rates, const struct bundle *bundle,
     return true;
 }
 
-static bool held_back(const struct rates *rates, const struct bundle *bundle)
+static bool is_held_back(const struct rates *rates, const struct bundle *bundle)
 {
     for (uint32_t i = 0; i < bundle->count; i++)
-        if (held_back_by(rates, bundle, rates->crossings.all[bundle->first + i].link))
+        if (is_held_back_by(rates, bundle,
+                            rates->crossings.all[bundle->first + i].link))
             return true;
     return false;
 }
@@ -293,12 +296,12 @@ static bool held_back(const struct rates *rates, const struct bundle *bundle)
 void rates_check(const struct rates *rates)
 {
     for (uint32_t i = 0; i < rates->link_count; i++)
-        assert(load_of(rates, i, NONE) <= rates->links[i].capacity * (1 + 1e-9));
+        assert(link_load(rates, i, NONE) <= rates->links[i].capacity * (1 + 1e-9));
     for (uint32_t i = 0; i < rates->bundle_used; i++) {
         const struct bundle *bundle = &rates->bundles[i];
         if (!bundle->sending)
             continue;
         assert(bundle->rate >= 0);
-        assert(held_back(rates, bundle));
+        assert(is_held_back(rates, bundle));
     }
 }

@@ -58,7 +58,7 @@ void rates_init(struct rates *rates, const struct topology *topology);
 void rates_release(struct rates *rates);
 
 /* A bundle that does not send yet.  Ids are used again. */
-uint32_t rates_add(struct rates *rates, const struct use *uses, uint32_t use_count,
+uint32_t rates_add(struct rates *rates, const struct link_use *uses, uint32_t use_count,
                    uint32_t level);
 void rates_remove(struct rates *rates, uint32_t bundle);
 

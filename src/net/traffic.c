@@ -6,20 +6,22 @@
 #include "net/topology.h"
 
 /* Flows more over a link; links of racks come up again and again. */
-static void cross(struct traffic *traffic, uint32_t phase, uint32_t link, double flows)
+static void add_use(struct traffic *traffic, uint32_t phase, uint32_t link,
+                    double flows)
 {
-    traffic->uses[phase][traffic->use_counts[phase]++] = (struct use){ link, flows };
+    traffic->uses[phase][traffic->use_counts[phase]++] =
+        (struct link_use){ link, flows };
 }
 
-static void cross_rack(struct traffic *traffic, uint32_t phase, uint32_t first,
-                       uint32_t link)
+static void add_rack_use(struct traffic *traffic, uint32_t phase, uint32_t first,
+                         uint32_t link)
 {
     for (uint32_t i = first; i < traffic->use_counts[phase]; i++)
         if (traffic->uses[phase][i].link == link) {
             traffic->uses[phase][i].flows++;
             return;
         }
-    cross(traffic, phase, link, 1);
+    add_use(traffic, phase, link, 1);
 }
 
 /* The ring visits one rack after the other: one flow leaves each, one enters. */
@@ -28,8 +30,8 @@ static void make_ring(struct traffic *traffic, const struct topology *topology,
 {
     bool racks_differ = false;
     for (uint32_t i = 0; i < host_count; i++) {
-        cross(traffic, 0, topology_out(topology, hosts[i]), 1);
-        cross(traffic, 0, topology_in(topology, hosts[i]), 1);
+        add_use(traffic, 0, topology_out(topology, hosts[i]), 1);
+        add_use(traffic, 0, topology_in(topology, hosts[i]), 1);
         racks_differ =
             racks_differ || topology->racks[hosts[i]] != topology->racks[hosts[0]];
     }
@@ -44,8 +46,8 @@ static void make_ring(struct traffic *traffic, const struct topology *topology,
             seen++;
         if (seen < traffic->use_counts[0])
             continue;
-        cross(traffic, 0, topology_up(topology, rack), 1);
-        cross(traffic, 0, topology_down(topology, rack), 1);
+        add_use(traffic, 0, topology_up(topology, rack), 1);
+        add_use(traffic, 0, topology_down(topology, rack), 1);
     }
 }
 
@@ -55,15 +57,15 @@ static void make_server_phase(struct traffic *traffic, uint32_t phase,
                               uint32_t host_count, uint32_t server)
 {
     uint32_t at = hosts[server];
-    cross(traffic, phase,
-          phase == 0 ? topology_in(topology, at) : topology_out(topology, at),
-          host_count - 1);
+    add_use(traffic, phase,
+            phase == 0 ? topology_in(topology, at) : topology_out(topology, at),
+            host_count - 1);
     for (uint32_t i = 0; i < host_count; i++)
         if (i != server)
-            cross(traffic, phase,
-                  phase == 0 ? topology_out(topology, hosts[i])
-                             : topology_in(topology, hosts[i]),
-                  1);
+            add_use(traffic, phase,
+                    phase == 0 ? topology_out(topology, hosts[i])
+                               : topology_in(topology, hosts[i]),
+                    1);
     uint32_t first = traffic->use_counts[phase];
     uint32_t home = topology->racks[at];
     for (uint32_t i = 0; topology->has_uplinks && i < host_count; i++) {
@@ -72,12 +74,12 @@ static void make_server_phase(struct traffic *traffic, uint32_t phase,
             continue;
         uint32_t from = phase == 0 ? rack : home;
         uint32_t to = phase == 0 ? home : rack;
-        cross_rack(traffic, phase, first, topology_up(topology, from));
-        cross_rack(traffic, phase, first, topology_down(topology, to));
+        add_rack_use(traffic, phase, first, topology_up(topology, from));
+        add_rack_use(traffic, phase, first, topology_down(topology, to));
     }
 }
 
-void traffic_make(struct traffic *traffic, struct use *uses,
+void traffic_make(struct traffic *traffic, struct link_use *uses,
                   const struct topology *topology, enum sync sync, double bytes,
                   const uint32_t *hosts, uint32_t host_count, uint32_t server)
 {
@@ -103,7 +105,7 @@ double traffic_alone_s(const struct traffic *traffic, const struct topology *top
     for (uint32_t p = 0; p < traffic->phase_count; p++) {
         double slowest = 0; /* seconds per byte of a flow */
         for (uint32_t i = 0; i < traffic->use_counts[p]; i++) {
-            const struct use *use = &traffic->uses[p][i];
+            const struct link_use *use = &traffic->uses[p][i];
             slowest = fmax(slowest, use->flows / topology->capacities[use->link]);
         }
         s += traffic->volume * slowest;

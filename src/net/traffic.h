@@ -21,7 +21,7 @@ struct topology;
 #define TRAFFIC_PHASES_MAX 2
 
 /* So many flows of a phase cross that link. */
-struct use {
+struct link_use {
     uint32_t link;
     double flows;
 };
@@ -29,7 +29,7 @@ struct use {
 struct traffic {
     double volume; /* bytes of each flow, in each phase */
     uint32_t phase_count;
-    struct use *uses[TRAFFIC_PHASES_MAX];
+    struct link_use *uses[TRAFFIC_PHASES_MAX];
     uint32_t use_counts[TRAFFIC_PHASES_MAX];
 };
 
@@ -44,7 +44,7 @@ static inline uint32_t traffic_uses_max(uint32_t host_count)
  * differ; 'server' is the place of the parameter server among them.  On one host there
  * are no phases.
  */
-void traffic_make(struct traffic *ret_traffic, struct use *uses,
+void traffic_make(struct traffic *ret_traffic, struct link_use *uses,
                   const struct topology *topology, enum sync sync, double bytes,
                   const uint32_t *hosts, uint32_t host_count, uint32_t server);
 

@@ -29,24 +29,24 @@ static const double widths[LENGTHS][DISTANCES] = {
 };
 
 /* Between which two of a rising list it lies, and how far on the way, by ratio. */
-struct spot {
+struct table_place {
     uint32_t low;
     double share; /* of the way to the next: 0 to 1 */
 };
 
-static struct spot spot_of(const double *list, uint32_t count, double x)
+static struct table_place find_place(const double *list, uint32_t count, double x)
 {
     uint32_t low = 0;
     while (low + 2 < count && x >= list[low + 1])
         low++;
     double share = x > 0 ? log(x / list[low]) / log(list[low + 1] / list[low]) : 0;
-    return (struct spot){ low, fmin(fmax(share, 0), 1) };
+    return (struct table_place){ low, fmin(fmax(share, 0), 1) };
 }
 
 double calibration_width(uint32_t count, double ahead)
 {
-    struct spot n = spot_of(lengths, LENGTHS, count);
-    struct spot d = spot_of(distances, DISTANCES, ahead);
+    struct table_place n = find_place(lengths, LENGTHS, count);
+    struct table_place d = find_place(distances, DISTANCES, ahead);
     double along[2];
     for (uint32_t i = 0; i < 2; i++) {
         const double *row = widths[n.low + i];

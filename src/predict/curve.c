@@ -52,7 +52,7 @@ static void move_down(struct curve *curve, uint32_t to, uint32_t from, uint32_t 
  * they are then the newest of the next level.  Levels lie one after another, the highest
  * first.
  */
-static void fold(struct curve *curve)
+static void fold_oldest(struct curve *curve)
 {
     curve->level_count[0] += CURVE_FOLD;
     uint32_t end = old_count(curve);
@@ -94,7 +94,7 @@ static void forget_newest(struct curve *curve)
  * becomes what lies between them.  A drop of the learning rate is no spike: there the
  * neighbours differ.
  */
-static void calm(struct curve *curve)
+static void smooth_spike(struct curve *curve)
 {
     uint32_t new = curve->kept - old_count(curve);
     if (new < 3)
@@ -123,7 +123,7 @@ bool curve_add(struct curve *curve, double step, double value)
         curve->fitted = false;
     }
     if (curve->kept - old_count(curve) == CURVE_NEW_MIN + CURVE_FOLD)
-        fold(curve);
+        fold_oldest(curve);
     assert(curve->kept < CURVE_KEPT_MAX);
 
     if (curve->count == 0)
@@ -135,7 +135,7 @@ bool curve_add(struct curve *curve, double step, double value)
     curve->step[curve->kept] = step;
     curve->value[curve->kept++] = value;
     curve->count++;
-    calm(curve);
+    smooth_spike(curve);
     return true;
 }
 
@@ -183,7 +183,7 @@ static struct curve_fit fit_arrays(const double *step, const double *value,
 }
 
 /* Whether what is left unexplained is little against the range, rounding aside. */
-static bool explains(const struct curve_fit *fit, double low, double high)
+static bool explains_points(const struct curve_fit *fit, double low, double high)
 {
     return fit->rms <= MISFIT_MAX * (high - low) + 1e-12 * fabs(fit->best.limit);
 }
@@ -201,7 +201,7 @@ struct curve_fit curve_fit(struct curve *curve)
     curve->fitted = true;
     curve->rms = fit.rms;
     fit.predictable = !curve->lost && curve->count >= POINTS_MIN &&
-                      explains(&fit, curve->low, curve->high);
+                      explains_points(&fit, curve->low, curve->high);
     return fit;
 }
 
@@ -222,7 +222,7 @@ struct curve_fit curve_fit_points(const double *step, const double *value,
         low = value[i] < low ? value[i] : low;
         high = value[i] > high ? value[i] : high;
     }
-    fit.predictable = count >= POINTS_MIN && explains(&fit, low, high);
+    fit.predictable = count >= POINTS_MIN && explains_points(&fit, low, high);
     return fit;
 }
 

@@ -22,19 +22,19 @@ struct estimate_job {
 /* --- small equations ----------------------------------------------------------------- */
 
 /* Normal equations of a ridge regression: (sum v v' + ridge I) x = sum c v. */
-struct normal {
+struct normal_equations {
     double a[R][R];
     double b[R];
 };
 
-static void normal_begin(struct normal *normal)
+static void normal_begin(struct normal_equations *normal)
 {
     memset(normal, 0, sizeof *normal);
     for (uint32_t i = 0; i < R; i++)
         normal->a[i][i] = ESTIMATE_RIDGE;
 }
 
-static void normal_add(struct normal *normal, const double *v, double c)
+static void normal_add(struct normal_equations *normal, const double *v, double c)
 {
     for (uint32_t i = 0; i < R; i++) {
         normal->b[i] += c * v[i];
@@ -44,7 +44,7 @@ static void normal_add(struct normal *normal, const double *v, double c)
 }
 
 /* By Cholesky, in place: the ridge keeps every pivot above 0. */
-static void normal_solve(struct normal *normal, double *x)
+static void normal_solve(struct normal_equations *normal, double *x)
 {
     double(*a)[R] = normal->a;
     for (uint32_t i = 0; i < R; i++) {
@@ -68,7 +68,7 @@ static void normal_solve(struct normal *normal, double *x)
     }
 }
 
-static double dot(const double *a, const double *b, uint32_t count)
+static double dot_product(const double *a, const double *b, uint32_t count)
 {
     double sum = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -76,7 +76,7 @@ static double dot(const double *a, const double *b, uint32_t count)
     return sum;
 }
 
-static double part(double kept)
+static double clip_part(double kept)
 {
     return kept > 0 ? fmin(kept, 1) : 0; /* NAN is nothing */
 }
@@ -106,15 +106,15 @@ static void fill_matrix(struct estimate *e, const struct throughput *table)
                 double alone = throughput_rate(table, &one, type, 1, false);
                 bool shares = sharing_rates(table, &one, &two, type, 1, false, rates);
                 row_of(e, a)[column_of(e, type, b)] =
-                    shares && alone > 0 ? part(rates[0] / alone) : 0;
+                    shares && alone > 0 ? clip_part(rates[0] / alone) : 0;
                 e->large[column_of(e, type, b)] += !shares;
             }
 }
 
 /* Rows and columns in turn, each fitted to the others, until the columns stand. */
-static void factorise(struct estimate *e, double *rows)
+static void factorise_matrix(struct estimate *e, double *rows)
 {
-    struct normal normal;
+    struct normal_equations normal;
     struct rng rng;
     rng_init(&rng, 1, "estimate");
     for (uint32_t i = 0; i < e->column_count * R; i++)
@@ -157,13 +157,13 @@ void estimate_init(struct estimate *e, struct arena *run,
     e->job = arena_array(run, struct estimate_job, job_max);
     e->cells = arena_array(run, double, (size_t)job_max * e->column_count);
     fill_matrix(e, table);
-    factorise(e, arena_array(run, double, (size_t)n *R));
+    factorise_matrix(e, arena_array(run, double, (size_t)n *R));
     double least = INFINITY;
     for (uint32_t a = 0; a < n; a++) {
         double sum = 0;
         for (uint32_t c = 0; c < e->column_count; c++)
             sum += row_of(e, a)[c];
-        e->norm[a] = sqrt(dot(row_of(e, a), row_of(e, a), e->column_count));
+        e->norm[a] = sqrt(dot_product(row_of(e, a), row_of(e, a), e->column_count));
         if (sum < least) {
             least = sum;
             e->worst = a;
@@ -193,17 +193,17 @@ void estimate_note(struct estimate *e, job_id job, uint32_t type, uint32_t refer
 {
     struct estimate_job *known = &e->job[job];
     uint32_t column = column_of(e, type, reference);
-    cells_of(e, job)[column] = part(kept);
+    cells_of(e, job)[column] = clip_part(kept);
     known->stale = true;
-    if (part(kept) == 0 && e->large[column] < known->large[type])
+    if (clip_part(kept) == 0 && e->large[column] < known->large[type])
         known->large[type] = e->large[column];
 }
 
 /* Its known cells as they are, the others as its numbers say. */
-static void complete(struct estimate *e, job_id job)
+static void complete_row(struct estimate *e, job_id job)
 {
     const double *cells = cells_of(e, job);
-    struct normal normal;
+    struct normal_equations normal;
     double numbers[R];
     normal_begin(&normal);
     for (uint32_t c = 0; c < e->column_count; c++)
@@ -211,8 +211,9 @@ static void complete(struct estimate *e, job_id job)
             normal_add(&normal, &e->columns[c * R], cells[c]);
     normal_solve(&normal, numbers);
     for (uint32_t c = 0; c < e->column_count; c++)
-        e->row[c] =
-            cells[c] >= 0 ? cells[c] : part(dot(numbers, &e->columns[c * R], R));
+        e->row[c] = cells[c] >= 0
+                        ? cells[c]
+                        : clip_part(dot_product(numbers, &e->columns[c * R], R));
 }
 
 uint32_t estimate_match(struct estimate *e, job_id job)
@@ -220,8 +221,8 @@ uint32_t estimate_match(struct estimate *e, job_id job)
     struct estimate_job *known = &e->job[job];
     if (!known->stale)
         return known->match;
-    complete(e, job);
-    double norm = sqrt(dot(e->row, e->row, e->column_count));
+    complete_row(e, job);
+    double norm = sqrt(dot_product(e->row, e->row, e->column_count));
     double nearest = -1;
     known->match = e->worst;
     known->stale = false;
@@ -229,7 +230,7 @@ uint32_t estimate_match(struct estimate *e, job_id job)
         if (!(e->norm[a] > 0))
             continue;
         double cosine =
-            dot(e->row, row_of(e, a), e->column_count) / (norm * e->norm[a]);
+            dot_product(e->row, row_of(e, a), e->column_count) / (norm * e->norm[a]);
         if (cosine > nearest) {
             nearest = cosine;
             known->match = a;
@@ -263,6 +264,6 @@ double estimate_kept(struct estimate *e, job_id job, job_id other, uint32_t type
 
 double estimate_cell(struct estimate *e, job_id job, uint32_t type, uint32_t reference)
 {
-    complete(e, job);
+    complete_row(e, job);
     return e->row[column_of(e, type, reference)];
 }

@@ -37,7 +37,7 @@ static inline void exp_minus(const quad *z, quad *ret_e)
     *ret_e = (quad)((quad_bits)p + ((quad_bits)t << 52));
 }
 
-struct exp {
+struct exp_model {
     double rate, amplitude, limit; /* on the sample's scale */
     double sse;
 };
@@ -61,7 +61,7 @@ WIDE static struct exp_known exp_known(const struct sample *s)
 
 /* Amplitude and limit for given sums of w e, w e^2 and w e y, within the bounds. */
 static void exp_given_rate(const struct sample *s, const struct exp_known *k, double e1,
-                           double e2, double ey, struct exp *m)
+                           double e2, double ey, struct exp_model *m)
 {
     double w = s->weight;
     double det = w * e2 - e1 * e1;
@@ -114,7 +114,7 @@ WIDE static void exp_square(const struct sample *s, quad *e, struct exp_grid *su
 
 /* The best of the grid, on which every rate is twice the one before. */
 static void exp_start(const struct sample *s, const struct exp_known *k,
-                      struct exp *best)
+                      struct exp_model *best)
 {
     quad e[SAMPLE_QUADS_MAX];
     best->sse = HUGE_VAL;
@@ -122,7 +122,7 @@ static void exp_start(const struct sample *s, const struct exp_known *k,
     for (int step = 0; step < RATE_STEPS; step++) {
         struct exp_grid sums;
         exp_square(s, e, &sums);
-        struct exp m = { .rate = RATE_MIN * (double)(1 << step) };
+        struct exp_model m = { .rate = RATE_MIN * (double)(1 << step) };
         exp_given_rate(s, k, sums.e1, sums.e2, sums.ey, &m);
         if (m.sse < best->sse)
             *best = m;
@@ -167,7 +167,7 @@ WIDE static void exp_sum(const struct sample *s, double rate, struct exp_sums *s
 
 /* One pass at m->rate: amplitude, limit, error, and where to go from there. */
 static struct exp_slope exp_pass(const struct sample *s, const struct exp_known *k,
-                                 struct exp *m)
+                                 struct exp_model *m)
 {
     struct exp_sums of;
     exp_sum(s, m->rate, &of);
@@ -193,9 +193,10 @@ static struct exp_slope exp_pass(const struct sample *s, const struct exp_known 
  * Newton's method by the logarithm of the rate.  The first step takes the curvature for
  * points that lie on the curve; then two slopes tell it.
  */
-static void exp_search(const struct sample *s, const struct exp_known *k, struct exp *m)
+static void exp_search(const struct sample *s, const struct exp_known *k,
+                       struct exp_model *m)
 {
-    struct exp best = *m;
+    struct exp_model best = *m;
     struct exp_slope at = exp_pass(s, k, &best);
     double most = 0.7; /* beyond its neighbours on the grid nothing is known */
     for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -204,7 +205,7 @@ static void exp_search(const struct sample *s, const struct exp_known *k, struct
             at.slope * at.slope / at.curve < SAMPLE_ENOUGH * best.sse)
             break;
         move = move > most ? most : move < -most ? -most : move;
-        struct exp next = { .rate = best.rate * exp(move) };
+        struct exp_model next = { .rate = best.rate * exp(move) };
         next.rate = next.rate < RATE_MIN ? RATE_MIN : next.rate;
         next.rate = next.rate > RATE_MAX ? RATE_MAX : next.rate;
         struct exp_slope then = exp_pass(s, k, &next);
@@ -235,7 +236,7 @@ struct family_fit family_fit_exp(const struct family_points *points,
         return sample_flat(points, sign != 0 ? sign : 1);
 
     struct exp_known known = exp_known(&s);
-    struct exp m;
+    struct exp_model m;
     if (warm && warm->family == FAMILY_EXP && warm->sign == sign) {
         m.rate = warm->rate * s.span;
         m.rate = m.rate < RATE_MIN ? RATE_MIN : m.rate > RATE_MAX ? RATE_MAX : m.rate;

@@ -21,7 +21,7 @@
 #define DAMPING 1e-3
 #define ROUNDS_MAX 24
 
-struct inv {
+struct inv_model {
     double p[4]; /* a, b, c, d on the sample's scale */
 };
 
@@ -32,7 +32,7 @@ struct inv_sums {
     double g[4];    /* J'Wr */
 };
 
-WIDE static double inv_error(const struct sample *s, const struct inv *m)
+WIDE static double inv_error(const struct sample *s, const struct inv_model *m)
 {
     quad a = QUAD(m->p[0]);
     quad b = QUAD(m->p[1]);
@@ -46,7 +46,7 @@ WIDE static double inv_error(const struct sample *s, const struct inv *m)
     return sum_of(&sse);
 }
 
-WIDE static void inv_pass(const struct sample *s, const struct inv *m,
+WIDE static void inv_pass(const struct sample *s, const struct inv_model *m,
                           struct inv_sums *sums)
 {
     quad a = QUAD(m->p[0]);
@@ -107,8 +107,8 @@ static const double inv_min[4] = { 0, 0, C_MIN, SAMPLE_LIMIT_MIN };
  * Solve h x = g over the unknowns in 'open', by h = L D L'; false if it is singular.
  * Those not in it are given a row of their own, which makes them 0.
  */
-static bool solve4(double h[4][4], const double *g, double damping, unsigned open,
-                   double *x)
+static bool solve_open(double h[4][4], const double *g, double damping, unsigned open,
+                       double *x)
 {
     double l[4][4]; /* below its diagonal; on and above it, times d */
     double y[4];
@@ -140,8 +140,8 @@ static bool solve4(double h[4][4], const double *g, double damping, unsigned ope
 }
 
 /* A step from 'm' within the bounds: what would leave them stays on them. */
-static bool inv_step(const struct inv *m, struct inv_sums *sums, double damping,
-                     struct inv *next)
+static bool inv_step(const struct inv_model *m, struct inv_sums *sums, double damping,
+                     struct inv_model *next)
 {
     unsigned open = 15;
     double g[4];
@@ -149,7 +149,7 @@ static bool inv_step(const struct inv *m, struct inv_sums *sums, double damping,
     memcpy(g, sums->g, sizeof g);
     for (;;) {
         double x[4];
-        if (!solve4(sums->h, g, damping, open, x))
+        if (!solve_open(sums->h, g, damping, open, x))
             return false;
         unsigned out = 0;
         for (int i = 0; i < 4; i++)
@@ -176,8 +176,8 @@ static bool inv_step(const struct inv *m, struct inv_sums *sums, double damping,
 }
 
 /* By how much the error falls on the way to 'next', if it were a parabola. */
-static double inv_promise(const struct inv *m, const struct inv *next,
-                          const struct inv_sums *sums)
+static double inv_expected_gain(const struct inv_model *m, const struct inv_model *next,
+                                const struct inv_sums *sums)
 {
     double gain = 0;
     for (int i = 0; i < 4; i++) {
@@ -190,19 +190,19 @@ static double inv_promise(const struct inv *m, const struct inv *next,
 }
 
 /* Search from 'm' on; 'rival' is an error that another family has reached, or 0. */
-static double inv_search(const struct sample *s, struct inv *m, double rival)
+static double inv_search(const struct sample *s, struct inv_model *m, double rival)
 {
     struct inv_sums sums;
     inv_pass(s, m, &sums);
     double damping = DAMPING;
     for (int round = 0; round < ROUNDS_MAX; round++) {
-        struct inv next;
+        struct inv_model next;
         if (!inv_step(m, &sums, damping, &next)) {
             damping *= 100;
             continue;
         }
         if (damping <= DAMPING &&
-            inv_promise(m, &next, &sums) < SAMPLE_ENOUGH * sums.sse)
+            inv_expected_gain(m, &next, &sums) < SAMPLE_ENOUGH * sums.sse)
             break;
         struct inv_sums there;
         inv_pass(s, &next, &there);
@@ -225,13 +225,13 @@ static double inv_search(const struct sample *s, struct inv *m, double rival)
 }
 
 /* Least squares of three unknowns that are not negative: the best of all subsets. */
-static void nnls3(double h[4][4], const double *g, double *x)
+static void solve_nonnegative(double h[4][4], const double *g, double *x)
 {
     double best = 0; /* the error is a constant minus this */
     x[0] = x[1] = x[2] = 0;
     for (unsigned open = 7; open > 0; open--) {
         double y[4];
-        if (!solve4(h, g, 1e-10, open, y) || y[0] < 0 || y[1] < 0 || y[2] < 0)
+        if (!solve_open(h, g, 1e-10, open, y) || y[0] < 0 || y[1] < 0 || y[2] < 0)
             continue;
         double gain = g[0] * y[0] + g[1] * y[1] + g[2] * y[2];
         if (gain > best) {
@@ -244,7 +244,7 @@ static void nnls3(double h[4][4], const double *g, double *x)
 }
 
 /* Keep the curve below a few times the highest value at the first point. */
-static void inv_lower(const struct sample *s, struct inv *m)
+static void inv_lower(const struct sample *s, struct inv_model *m)
 {
     double x = s->x[0][0];
     double lack = FIRST_MIN - (m->p[0] * x + m->p[1]) * x - m->p[2];
@@ -288,7 +288,7 @@ WIDE static void inv_moments(const struct sample *s, double d, struct inv_moment
 }
 
 /* The polynomial for a given d. */
-static void inv_given_limit(const struct sample *s, double d, struct inv *m)
+static void inv_given_limit(const struct sample *s, double d, struct inv_model *m)
 {
     struct inv_moments of;
     inv_moments(s, d, &of);
@@ -297,7 +297,7 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
             h[i][j] = of.q[4 - i - j];
-    nnls3(h, g, m->p);
+    solve_nonnegative(h, g, m->p);
     m->p[3] = d;
     inv_lower(s, m);
 }
@@ -306,7 +306,8 @@ static void inv_given_limit(const struct sample *s, double d, struct inv *m)
  * A few limits, from above the lowest value, which noise has lowered, to far below it.
  * The best polynomial may have no square; the best of those that have one comes second.
  */
-static void inv_start(const struct sample *s, struct inv *best, struct inv *square)
+static void inv_start(const struct sample *s, struct inv_model *best,
+                      struct inv_model *square)
 {
     static const double limits[] = { 0.25,  0.12, 0.06, 0.02, -0.003, -0.01,
                                      -0.03, -0.1, -0.3, -1,   -2.9 };
@@ -315,7 +316,7 @@ static void inv_start(const struct sample *s, struct inv *best, struct inv *squa
     double least = HUGE_VAL;
     double square_least = HUGE_VAL;
     for (uint32_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        struct inv m;
+        struct inv_model m;
         inv_given_limit(&thin, limits[i], &m);
         double sse = inv_error(&thin, &m);
         if (sse < least) {
@@ -334,8 +335,8 @@ static void inv_start(const struct sample *s, struct inv *best, struct inv *squa
 }
 
 /* Search from 'other' as well, and keep the better. */
-static double inv_search_also(const struct sample *s, struct inv *m, double sse,
-                              struct inv *other, double rival)
+static double inv_search_also(const struct sample *s, struct inv_model *m, double sse,
+                              struct inv_model *other, double rival)
 {
     double there = inv_search(s, other, rival);
     if (there < sse)
@@ -348,9 +349,9 @@ static double inv_search_also(const struct sample *s, struct inv *m, double sse,
  * limit where the newest points are, where this one is nearly straight: a curve that fell
  * at once and is noise since, which a thinned sample does not show.
  */
-static double inv_search_cold(const struct sample *s, struct inv *m, double rival)
+static double inv_search_cold(const struct sample *s, struct inv_model *m, double rival)
 {
-    struct inv other;
+    struct inv_model other;
     inv_start(s, m, &other);
     double sse = inv_search(s, m, rival);
     if (rival > 0 && sse > HOPELESS * rival)
@@ -366,7 +367,7 @@ static double inv_search_cold(const struct sample *s, struct inv *m, double riva
 
 /* An earlier fit on this sample's scale. */
 static void inv_from(const struct sample *s, const struct family_fit *warm,
-                     struct inv *m)
+                     struct inv_model *m)
 {
     double size = fabs(s->scale);
     m->p[0] = warm->a * s->span * s->span * size;
@@ -388,7 +389,7 @@ struct family_fit sample_fit_inv(const struct family_points *points,
         !sample_make(&s, points, points->origin, sign))
         return sample_flat(points, sign != 0 ? sign : 1);
 
-    struct inv m;
+    struct inv_model m;
     double sse;
     rival /= s.scale * s.scale;
     if (warm && warm->family == FAMILY_INV && warm->sign == sign &&

@@ -40,7 +40,7 @@
 #define FAR_POWER 0.3     /* of how much further than the trials it goes           */
 #define NOISE_SHARE 1.28  /* of the deviation: four fifths of a normal error       */
 
-enum opinion {
+enum predictor {
     STAYS,
     MIRROR,
     INV_FAST_MOVE,
@@ -49,21 +49,23 @@ enum opinion {
     EXP_FAST_MOVE,
     TREND,
     LEVEL,
-    OPINIONS,
+    PREDICTORS,
 };
 
 /* How wrong each usually is, against the best. */
-static const double usual[OPINIONS] = { 1.4, 1.0, 1.0, 1.1, 1.0, 1.1, 2.0, 2.0 };
+static const double usual_error[PREDICTORS] = {
+    1.4, 1.0, 1.0, 1.1, 1.0, 1.1, 2.0, 2.0
+};
 
 /* What is looked at: the newest points, or means of neighbours where it goes far. */
-struct series {
+struct forecast_series {
     double step[SERIES_MAX], value[SERIES_MAX];
     uint32_t count;
     uint32_t ahead; /* in points of this series */
 };
 
 /* What is carried from one point to the next. */
-struct walk {
+struct forecast_walk {
     struct family_fit inv_fast, inv_slow, exp_fast;
     bool warm;
     double low, high; /* of the values so far */
@@ -71,24 +73,24 @@ struct walk {
     uint32_t level_count; /* points in it */
 };
 
-struct trial {
-    double said[OPINIONS];
-    double mixed;    /* the mixture's own word                     */
-    double hardship; /* how far off it may be expected to be       */
+struct forecast_trial {
+    double predicted[PREDICTORS];
+    double mixed;      /* the mixture's own word                     */
+    double difficulty; /* how far off it may be expected to be       */
 };
 
-static double smaller(double a, double b)
+static double least_of(double a, double b)
 {
     return a < b ? a : b;
 }
 
-static double larger(double a, double b)
+static double largest_of(double a, double b)
 {
     return a > b ? a : b;
 }
 
 /* The middle of a few numbers, which are left in order. */
-static double median(double *numbers, uint32_t count)
+static double find_median(double *numbers, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         double number = numbers[i];
@@ -107,14 +109,14 @@ double forecast_gap(const double *step, uint32_t count)
     uint32_t gap_count = 0;
     for (uint32_t i = count; i-- > 1 && gap_count < GAPS;)
         gaps[gap_count++] = step[i] - step[i - 1];
-    return gap_count ? median(gaps, gap_count) : 1;
+    return gap_count ? find_median(gaps, gap_count) : 1;
 }
 
 /* --- the series --------------------------------------------------------------------- */
 
 /* Put points together to means over 'width' steps, the newest first; then turn round. */
-static void gather(struct series *s, const double *step, const double *value,
-                   uint32_t count, double width)
+static void bin_points(struct forecast_series *s, const double *step,
+                       const double *value, uint32_t count, double width)
 {
     double newest = step[count - 1];
     uint32_t i = count;
@@ -142,8 +144,8 @@ static void gather(struct series *s, const double *step, const double *value,
     }
 }
 
-static void series_make(struct series *s, const double *step, const double *value,
-                        uint32_t count, double ahead, double gap)
+static void series_make(struct forecast_series *s, const double *step,
+                        const double *value, uint32_t count, double ahead, double gap)
 {
     if (ahead <= NEAR) {
         s->count = count < SERIES_MAX ? count : SERIES_MAX;
@@ -153,8 +155,8 @@ static void series_make(struct series *s, const double *step, const double *valu
         return;
     }
     double span = (step[count - 1] - step[0]) / gap + 1; /* in points */
-    double width = gap * larger(1, smaller(ahead / TOGETHER, span / LEFT_MIN));
-    gather(s, step, value, count, width);
+    double width = gap * largest_of(1, least_of(ahead / TOGETHER, span / LEFT_MIN));
+    bin_points(s, step, value, count, width);
     double way = step[count - 1] + ahead * gap - s->step[s->count - 1];
     s->ahead = way / width < SERIES_MAX ? (uint32_t)(way / width + 0.5) : SERIES_MAX;
 }
@@ -162,7 +164,8 @@ static void series_make(struct series *s, const double *step, const double *valu
 /* --- opinions ----------------------------------------------------------------------- */
 
 /* Value at 'step' among the first 'count' points, straight between two of them. */
-static double between(const struct series *s, uint32_t count, double step)
+static double interpolate_value(const struct forecast_series *s, uint32_t count,
+                                double step)
 {
     if (step <= s->step[0])
         return s->value[0];
@@ -184,17 +187,18 @@ static double between(const struct series *s, uint32_t count, double step)
  * r = (k + ahead)/k.  What was gained there is gained again, a little less: a curve
  * that falls with the root of k gains r^-1/2 of it.
  */
-static double mirror(const struct series *s, uint32_t count, double gap, double way)
+static double mirror_ahead(const struct forecast_series *s, uint32_t count, double gap,
+                           double way)
 {
     double begin = s->step[0] - gap;
     double k = s->step[count - 1] - begin;
     double r = (k + way) / k;
     double last = s->value[count - 1];
-    return last + (last - between(s, count, begin + k / r)) / sqrt(r);
+    return last + (last - interpolate_value(s, count, begin + k / r)) / sqrt(r);
 }
 
 /* Slope of a straight line through the newest points. */
-static double slope(const struct series *s, uint32_t count)
+static double trend_slope(const struct forecast_series *s, uint32_t count)
 {
     uint32_t used = count < TREND_POINTS ? count : TREND_POINTS;
     double x = 0;
@@ -214,8 +218,9 @@ static double slope(const struct series *s, uint32_t count)
     return xx > 0 ? xy / xx : 0;
 }
 
-static void refit(struct walk *walk, const struct series *s, uint32_t count, double gap,
-                  const double *fast, const double *slow)
+static void refit_families(struct forecast_walk *walk, const struct forecast_series *s,
+                           uint32_t count, double gap, const double *fast,
+                           const double *slow)
 {
     uint32_t used = count < WINDOW ? count : WINDOW;
     struct family_points points = { .step = s->step + count - used,
@@ -231,14 +236,15 @@ static void refit(struct walk *walk, const struct series *s, uint32_t count, dou
     walk->warm = true;
 }
 
-static double move(const struct family_fit *fit, double from, double to)
+static double family_move(const struct family_fit *fit, double from, double to)
 {
     return family_at(fit, to) - family_at(fit, from);
 }
 
 /* Every opinion about the value 'way' steps after point 'count' - 1. */
-static void ask(struct walk *walk, const struct series *s, uint32_t count, double gap,
-                double way, double *said)
+static void evaluate_predictors(struct forecast_walk *walk,
+                                const struct forecast_series *s, uint32_t count,
+                                double gap, double way, double *predicted)
 {
     double here = s->step[count - 1];
     double there = here + way;
@@ -247,23 +253,23 @@ static void ask(struct walk *walk, const struct series *s, uint32_t count, doubl
         double value = s->value[walk->level_count];
         bool first = walk->level_count == 0;
         walk->level += first ? value : LEVEL_PACE * (value - walk->level);
-        walk->low = first ? value : smaller(walk->low, value);
-        walk->high = first ? value : larger(walk->high, value);
+        walk->low = first ? value : least_of(walk->low, value);
+        walk->high = first ? value : largest_of(walk->high, value);
     }
-    said[STAYS] = last;
-    said[MIRROR] = mirror(s, count, gap, way);
-    said[INV_FAST_MOVE] = last + move(&walk->inv_fast, here, there);
-    said[INV_SLOW] = family_at(&walk->inv_slow, there);
-    said[INV_SLOW_MOVE] = last + move(&walk->inv_slow, here, there);
-    said[EXP_FAST_MOVE] = last + move(&walk->exp_fast, here, there);
-    said[TREND] = last + TREND_KEPT * slope(s, count) * way;
-    said[LEVEL] = walk->level;
+    predicted[STAYS] = last;
+    predicted[MIRROR] = mirror_ahead(s, count, gap, way);
+    predicted[INV_FAST_MOVE] = last + family_move(&walk->inv_fast, here, there);
+    predicted[INV_SLOW] = family_at(&walk->inv_slow, there);
+    predicted[INV_SLOW_MOVE] = last + family_move(&walk->inv_slow, here, there);
+    predicted[EXP_FAST_MOVE] = last + family_move(&walk->exp_fast, here, there);
+    predicted[TREND] = last + TREND_KEPT * trend_slope(s, count) * way;
+    predicted[LEVEL] = walk->level;
 }
 
 /* --- the mixture -------------------------------------------------------------------- */
 
 /* How uneven the newest points are: half of what the middle of three is off. */
-static double unevenness(const double *value, uint32_t count)
+static double estimate_noise(const double *value, uint32_t count)
 {
     double sum = 0;
     double weight = 0;
@@ -286,66 +292,70 @@ static double to_power_8(double x)
  * Mix what is said at point 'count' - 1 by how each did in the trials before, of which
  * the first 'ended' had come out by then.  Errors beyond the range seen count as that.
  */
-static void mix(const struct series *s, uint32_t count, const struct trial *trials,
-                uint32_t first, uint32_t ended, double range, struct trial *trial)
+static void mix_predictions(const struct forecast_series *s, uint32_t count,
+                            const struct forecast_trial *trials, uint32_t first,
+                            uint32_t ended, double range, struct forecast_trial *trial)
 {
-    double wrong[OPINIONS] = { 0 };
+    double wrong[PREDICTORS] = { 0 };
     double weight = 0;
     double w = 1;
     for (uint32_t t = ended; t-- > 0 && w > 1e-4; w *= RECENT) {
         double came = s->value[first + t + s->ahead];
         weight += w;
-        for (int o = 0; o < OPINIONS; o++)
-            wrong[o] += w * smaller(fabs(trials[t].said[o] - came), range);
+        for (int o = 0; o < PREDICTORS; o++)
+            wrong[o] += w * least_of(fabs(trials[t].predicted[o] - came), range);
     }
     double scale = 0;
-    for (int o = 0; o < OPINIONS; o++)
-        scale += wrong[o] / usual[o] / OPINIONS;
+    for (int o = 0; o < PREDICTORS; o++)
+        scale += wrong[o] / usual_error[o] / PREDICTORS;
     double least = 1e-4 * range + 1e-300;
     scale = weight > 0 ? scale / weight : range + least;
 
-    double shares[OPINIONS];
+    double shares[PREDICTORS];
     double all = 0;
     trial->mixed = 0;
-    for (int o = 0; o < OPINIONS; o++) {
-        double off = (wrong[o] + DOUBT * scale * usual[o]) / (weight + DOUBT) + least;
+    for (int o = 0; o < PREDICTORS; o++) {
+        double off =
+            (wrong[o] + DOUBT * scale * usual_error[o]) / (weight + DOUBT) + least;
         shares[o] = to_power_8((scale + least) / off);
         all += shares[o];
-        trial->mixed += shares[o] * trial->said[o];
+        trial->mixed += shares[o] * trial->predicted[o];
     }
     trial->mixed /= all;
 
     /* Where opinions differ, where it has far to go and where points are uneven. */
     double differ = 0;
     for (int o = 0; o < TREND; o++)
-        differ += (shares[o] / all + 1.0 / OPINIONS) / 2 *
-                  fabs(trial->said[o] - trial->mixed);
-    trial->hardship = differ + HARD_MOVE * fabs(trial->mixed - s->value[count - 1]) +
-                      unevenness(s->value, count) + HARD_RANGE * range;
+        differ += (shares[o] / all + 1.0 / PREDICTORS) / 2 *
+                  fabs(trial->predicted[o] - trial->mixed);
+    trial->difficulty = differ + HARD_MOVE * fabs(trial->mixed - s->value[count - 1]) +
+                        estimate_noise(s->value, count) + HARD_RANGE * range;
 }
 
 /* --- the error bar ------------------------------------------------------------------ */
 
-struct score {
+struct forecast_score {
     double off, weight;
 };
 
-static void put_score(struct score *scores, uint32_t count, double off, double weight)
+static void put_score(struct forecast_score *scores, uint32_t count, double off,
+                      double weight)
 {
     uint32_t i = count;
     for (; i > 0 && scores[i - 1].off > off; i--)
         scores[i] = scores[i - 1];
-    scores[i] = (struct score){ off, weight };
+    scores[i] = (struct forecast_score){ off, weight };
 }
 
 /* The off below which a share of all weight lies, straight between two of them. */
-static double quantile(const struct score *scores, uint32_t count, double want)
+static double find_quantile(const struct forecast_score *scores, uint32_t count,
+                            double want)
 {
     double below = scores[0].weight / 2; /* each stands in the middle of its weight */
     for (uint32_t i = 1; i < count; i++) {
         double next = below + (scores[i - 1].weight + scores[i].weight) / 2;
         if (next >= want) {
-            double share = larger(0, (want - below) / (next - below));
+            double share = largest_of(0, (want - below) / (next - below));
             return scores[i - 1].off + share * (scores[i].off - scores[i - 1].off);
         }
         below = next;
@@ -354,17 +364,18 @@ static double quantile(const struct score *scores, uint32_t count, double want)
 }
 
 /* Half the width of the bar, in units of hardship: a share of the trials lay within. */
-static double bar(const struct series *s, const struct trial *trials, uint32_t first,
-                  uint32_t count)
+static double error_bar(const struct forecast_series *s,
+                        const struct forecast_trial *trials, uint32_t first,
+                        uint32_t count)
 {
-    struct score scores[TRIALS_MAX + BAR_PARTS];
+    struct forecast_score scores[TRIALS_MAX + BAR_PARTS];
     uint32_t score_count = 0;
     double all = 0;
     double w = 1;
     for (uint32_t t = count; t-- > 0; w *= BAR_RECENT) {
         double off = fabs(trials[t].mixed - s->value[first + t + s->ahead]);
         if (off > 0) /* then it was hard */
-            off = off / larger(trials[t].hardship, 1e-9 * off);
+            off = off / largest_of(trials[t].difficulty, 1e-9 * off);
         put_score(scores, score_count++, off, w);
         all += w;
     }
@@ -373,7 +384,7 @@ static double bar(const struct series *s, const struct trial *trials, uint32_t f
         put_score(scores, score_count++, off, BAR_DOUBT / BAR_PARTS);
         all += BAR_DOUBT / BAR_PARTS;
     }
-    return quantile(scores, score_count, BAR_SHARE * all);
+    return find_quantile(scores, score_count, BAR_SHARE * all);
 }
 
 /* --- all of it ---------------------------------------------------------------------- */
@@ -382,8 +393,9 @@ static double bar(const struct series *s, const struct trial *trials, uint32_t f
  * Ask at earlier points, oldest first, and at the newest.  While the curve is short the
  * trials look less far ahead than is asked for: half of its length.
  */
-static void put_to_test(struct series *s, double there, struct trial *trials,
-                        uint32_t *ret_first, uint32_t *ret_count, struct trial *now)
+static void run_trials(struct forecast_series *s, double there,
+                       struct forecast_trial *trials, uint32_t *ret_first,
+                       uint32_t *ret_count, struct forecast_trial *now)
 {
     double fast[WINDOW];
     double slow[WINDOW];
@@ -394,19 +406,19 @@ static void put_to_test(struct series *s, double there, struct trial *trials,
     uint32_t trial_max = s->count > s->ahead + 2 ? s->count - s->ahead - 2 : 0;
     uint32_t trial_count = trial_max < TRIALS_MAX ? trial_max : TRIALS_MAX;
     uint32_t first = s->count - s->ahead - trial_count - 1; /* newest point it knows */
-    struct walk walk = { .warm = false };
+    struct forecast_walk walk = { .warm = false };
     for (uint32_t t = 0; t <= trial_count; t++) {
         bool last = t == trial_count;
         uint32_t known = last ? s->count : first + t + 1;
         uint32_t ended = last           ? t
                          : t > s->ahead ? t - s->ahead
                                         : 0; /* trials, by then */
-        struct trial *trial = last ? now : &trials[t];
+        struct forecast_trial *trial = last ? now : &trials[t];
         double gap = forecast_gap(s->step, known);
         double way = last ? there - s->step[known - 1] : s->ahead * gap;
-        refit(&walk, s, known, gap, fast, slow);
-        ask(&walk, s, known, gap, way, trial->said);
-        mix(s, known, trials, first, ended, walk.high - walk.low, trial);
+        refit_families(&walk, s, known, gap, fast, slow);
+        evaluate_predictors(&walk, s, known, gap, way, trial->predicted);
+        mix_predictions(s, known, trials, first, ended, walk.high - walk.low, trial);
     }
     *ret_first = first;
     *ret_count = trial_count;
@@ -427,20 +439,20 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
     double there = step[count - 1] + ahead * gap;
     if (count < 2)
         return (struct forecast){ .step = there, .value = value[0] };
-    struct series s;
+    struct forecast_series s;
     series_make(&s, step, value, count, ahead, gap);
 
-    struct trial trials[TRIALS_MAX];
-    struct trial now = { .mixed = 0 };
+    struct forecast_trial trials[TRIALS_MAX];
+    struct forecast_trial now = { .mixed = 0 };
     uint32_t first;
     uint32_t trial_count;
-    put_to_test(&s, there, trials, &first, &trial_count, &now);
+    run_trials(&s, there, trials, &first, &trial_count, &now);
     double reach = (there - s.step[s.count - 1]) /
                    (s.ahead * forecast_gap(s.step, s.count)); /* against the trials */
-    double half = bar(&s, trials, first, trial_count) * now.hardship *
-                  pow(larger(reach, 1), FAR_POWER);
+    double half = error_bar(&s, trials, first, trial_count) * now.difficulty *
+                  pow(largest_of(reach, 1), FAR_POWER);
     if (ahead > NEAR) /* points that were put together are less uneven than one */
-        half = hypot(half, NOISE_SHARE * unevenness(value, count));
+        half = hypot(half, NOISE_SHARE * estimate_noise(value, count));
     half *= calibration_width(count, ahead);
     return (struct forecast){ .step = there,
                               .value = now.mixed,

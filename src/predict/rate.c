@@ -56,7 +56,7 @@ void rate_model_init(struct rate_model *model)
 }
 
 /* Least squares of w/a + t0 over the sizes, neither below 0. */
-static void solve(struct rate_model *model)
+static void fit_sizes(struct rate_model *model)
 {
     double n = 0;
     double x = 0;
@@ -90,7 +90,7 @@ static void solve(struct rate_model *model)
 }
 
 /* Its place, one that is free, or that of the size known least. */
-static struct rate_size *place_of(struct rate_model *model, double gpus)
+static struct rate_size *find_size(struct rate_model *model, double gpus)
 {
     struct rate_size *least = &model->sizes[0];
     for (uint32_t i = 0; i < model->size_count; i++) {
@@ -111,12 +111,12 @@ bool rate_model_add(struct rate_model *model, double gpus, double seconds)
         return false;
     for (uint32_t i = 0; i < model->size_count; i++)
         model->sizes[i].weight *= FADE;
-    struct rate_size *size = place_of(model, gpus);
+    struct rate_size *size = find_size(model, gpus);
     if (size->weight >= USUAL_MIN && seconds > UNUSUAL * size->mean_s)
         seconds = UNUSUAL * size->mean_s;
     size->weight = size->weight + 1 < WEIGHT_MAX ? size->weight + 1 : WEIGHT_MAX;
     size->mean_s += (seconds - size->mean_s) / size->weight;
-    solve(model);
+    fit_sizes(model);
     return true;
 }
 

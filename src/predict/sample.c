@@ -8,7 +8,7 @@ typedef double quad_there __attribute__((vector_size(32), aligned(8), may_alias)
 #define LOAD(from) (*(const quad_there *)(from))
 
 /* Which way values go with the step, by their covariance: 1 down, -1 up, 0 neither. */
-WIDE static double sign_of(const struct family_points *points)
+WIDE static double covariance_sign(const struct family_points *points)
 {
     quad w1 = { 0 }, wx = { 0 }, wy = { 0 }, wxy = { 0 };
     double x0 = points->step[0];
@@ -39,12 +39,13 @@ WIDE static double sign_of(const struct family_points *points)
 
 double sample_sign(const struct family_points *points)
 {
-    return points->sign != 0 || points->count == 0 ? points->sign : sign_of(points);
+    return points->sign != 0 || points->count == 0 ? points->sign
+                                                   : covariance_sign(points);
 }
 
 /* The lowest and the highest of values. */
-WIDE static void range_of(const double *value, uint32_t count, double *ret_low,
-                          double *ret_high)
+WIDE static void find_range(const double *value, uint32_t count, double *ret_low,
+                            double *ret_high)
 {
     double low[4] = { value[0], value[0], value[0], value[0] };
     double high[4] = { value[0], value[0], value[0], value[0] };
@@ -68,7 +69,7 @@ WIDE static void range_of(const double *value, uint32_t count, double *ret_low,
 }
 
 /* Points onto the sample's scale; what fills up the last quad repeats the last point. */
-WIDE static void fill(struct sample *s, const struct family_points *points)
+WIDE static void fill_sample(struct sample *s, const struct family_points *points)
 {
     double origin = s->origin;
     double base = s->base;
@@ -103,14 +104,14 @@ bool sample_make(struct sample *s, const struct family_points *points, double or
 {
     double low;
     double high;
-    range_of(points->value, points->count, &low, &high);
+    find_range(points->value, points->count, &low, &high);
     s->origin = origin;
     s->span = points->step[points->count - 1] - origin;
     s->base = sign > 0 ? low : high;
     s->scale = sign * (high - low);
     if (!(high - low > 1e-12 * (fabs(high) + fabs(low))) || !(s->span > 0))
         return false;
-    fill(s, points);
+    fill_sample(s, points);
     return s->weight > 0;
 }
 

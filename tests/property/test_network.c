@@ -18,7 +18,7 @@
 struct instance {
     uint32_t link_count, bundle_count;
     double capacities[LINKS_MAX];
-    struct use uses[BUNDLES_MAX][LINKS_MAX];
+    struct link_use uses[BUNDLES_MAX][LINKS_MAX];
     uint32_t use_counts[BUNDLES_MAX];
     uint32_t levels[BUNDLES_MAX];
     uint32_t ids[BUNDLES_MAX];
@@ -44,7 +44,7 @@ static void draw(struct instance *in, struct rng *rng)
                 continue;
             over[link] = true;
             in->uses[b][in->use_counts[b]++] =
-                (struct use){ link, 1 + rng_below(rng, 3) };
+                (struct link_use){ link, 1 + rng_below(rng, 3) };
         }
     }
 }

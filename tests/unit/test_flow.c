@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "flow/flow.h"
-#include "flow/learner.h"
+#include "flow/loss_history.h"
 #include "model/event.h"
 
 /* A flow policy at work in a world. */
@@ -689,17 +689,17 @@ static void one_alone_goes_first_under_everybody(void **state)
 
 static void a_million_reports_take_no_more_room(void **state)
 {
-    struct learner learner;
-    learner_init(&learner);
+    struct loss_history learner;
+    loss_history_init(&learner);
     for (uint32_t k = 0; k < 1000000; k++)
-        learner_add(&learner, k, 0.2 + exp(-(double)k / 2e5));
-    assert_true(learner.count <= LEARNER_POINTS);
+        loss_history_add(&learner, k, 0.2 + exp(-(double)k / 2e5));
+    assert_true(learner.count <= LOSS_HISTORY_POINTS);
     assert_near(learner.steps[0], 0, 0); /* it remembers where it began */
     assert_near(learner.steps[learner.count - 1], 999999, 0);
     assert_true(learner.steps[2] < 900000); /* and the way since */
-    learner_fit(&learner);
-    assert_true(learner_knows(&learner));
-    assert_near(learner_share(&learner, 999999), 1 - exp(-5), 0.01);
+    loss_history_fit(&learner);
+    assert_true(loss_history_has_limit(&learner));
+    assert_near(loss_history_share(&learner, 999999), 1 - exp(-5), 0.01);
 }
 
 static void noise_hides_little_of_how_far_a_job_is(void **state)
@@ -708,13 +708,14 @@ static void noise_hides_little_of_how_far_a_job_is(void **state)
     rng_init(&rng, 1, "noise");
     double off = 0;
     for (uint32_t n = 0; n < 50; n++) {
-        struct learner learner;
-        learner_init(&learner);
+        struct loss_history learner;
+        loss_history_init(&learner);
         for (uint32_t k = 0; k <= 300; k++)
-            learner_add(&learner, k, exp(-(double)k / 60) + 0.05 * rng_normal(&rng));
-        learner_fit(&learner);
-        assert_true(learner_knows(&learner));
-        off += fabs(learner_share(&learner, 300) - (1 - exp(-5))) / 50;
+            loss_history_add(&learner, k,
+                             exp(-(double)k / 60) + 0.05 * rng_normal(&rng));
+        loss_history_fit(&learner);
+        assert_true(loss_history_has_limit(&learner));
+        off += fabs(loss_history_share(&learner, 300) - (1 - exp(-5))) / 50;
     }
     assert_true(off < 0.03);
 }

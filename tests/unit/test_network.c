@@ -60,7 +60,7 @@ static void uplinks_that_hold_nobody_back_are_left_out(void **state)
 
 /* --- traffic --------------------------------------------------------------------------- */
 
-static struct use uses[64];
+static struct link_use uses[64];
 
 static double flows_on(const struct traffic *traffic, uint32_t phase, uint32_t link)
 {
@@ -134,8 +134,8 @@ static void a_job_on_one_host_sends_nothing(void **state)
 /* One switch; a bundle from host a to host b. */
 static uint32_t flow(struct rates *rates, uint32_t a, uint32_t b, uint32_t level)
 {
-    struct use over[] = { { topology_out(&topology, a), 1 },
-                          { topology_in(&topology, b), 1 } };
+    struct link_use over[] = { { topology_out(&topology, a), 1 },
+                               { topology_in(&topology, b), 1 } };
     uint32_t id = rates_add(rates, over, 2, level);
     rates_begin(rates, id);
     return id;

@@ -1,5 +1,5 @@
 /* mean.c - how fast distributed jobs go in the long run. */
-#include "net/mean.h"
+#include "net/mean_rates.h"
 
 #include <assert.h>
 #include <math.h>
@@ -11,21 +11,21 @@
 #define NONE CROSSING_NONE
 #define SWEEPS 2
 
-void mean_init(struct mean *mean, const struct topology *topology)
+void mean_rates_init(struct mean_rates *mean, const struct topology *topology)
 {
-    *mean = (struct mean){ .topology = topology };
+    *mean = (struct mean_rates){ .topology = topology };
     crossings_init(&mean->crossings, topology->link_count);
 }
 
-void mean_release(struct mean *mean)
+void mean_rates_release(struct mean_rates *mean)
 {
     crossings_release(&mean->crossings);
     free(mean->jobs);
     free(mean->changed);
-    *mean = (struct mean){ 0 };
+    *mean = (struct mean_rates){ 0 };
 }
 
-static void note_change(struct mean *mean, uint32_t job)
+static void note_change(struct mean_rates *mean, uint32_t job)
 {
     mean->changed = grow_array(mean->changed, &mean->changed_room,
                                mean->changed_count + 1, sizeof *mean->changed);
@@ -33,8 +33,9 @@ static void note_change(struct mean *mean, uint32_t job)
 }
 
 /* What a flow of 'job' gets on the link of one of its crossings. */
-static double share_on(const struct mean *mean, const struct mean_job *job,
-                       const struct crossing *own)
+static double share_on_link(const struct mean_rates *mean,
+                            const struct mean_rates_job *job,
+                            const struct crossing *own)
 {
     double free_rate = mean->topology->capacities[own->link];
     double same = 0;
@@ -43,7 +44,7 @@ static double share_on(const struct mean *mean, const struct mean_job *job,
     for (uint32_t c = crossings_first(&mean->crossings, own->link); c != NONE;
          c = crossing->next) {
         crossing = &mean->crossings.all[c];
-        const struct mean_job *other = &mean->jobs[crossing->owner];
+        const struct mean_rates_job *other = &mean->jobs[crossing->owner];
         double load = crossing->flows * other->volume / other->time_s;
         if (other->level < job->level)
             free_rate -= load;
@@ -56,13 +57,13 @@ static double share_on(const struct mean *mean, const struct mean_job *job,
     return fmax((free_rate - same) / own->flows, free_rate / flows);
 }
 
-static double time_of(const struct mean *mean, const struct mean_job *job)
+static double step_time(const struct mean_rates *mean, const struct mean_rates_job *job)
 {
     double rates[TRAFFIC_PHASES_MAX] = { INFINITY, INFINITY };
     assert(job->phase_count <= TRAFFIC_PHASES_MAX);
     for (uint32_t i = 0; i < job->count; i++) {
         const struct crossing *crossing = &mean->crossings.all[job->first + i];
-        double rate = share_on(mean, job, crossing);
+        double rate = share_on_link(mean, job, crossing);
         rates[crossing->phase] = fmin(rates[crossing->phase], rate);
     }
     double sending_s = 0;
@@ -73,9 +74,9 @@ static double time_of(const struct mean *mean, const struct mean_job *job)
 }
 
 /* The job, and everybody it shares a link with. */
-static void work_out(struct mean *mean, uint32_t id)
+static void recompute_near(struct mean_rates *mean, uint32_t id)
 {
-    struct mean_job *job = &mean->jobs[id];
+    struct mean_rates_job *job = &mean->jobs[id];
     mean->round++;
     mean->changed_count = 0;
     job->seen = mean->round;
@@ -86,7 +87,7 @@ static void work_out(struct mean *mean, uint32_t id)
         for (uint32_t c = crossings_first(&mean->crossings, link); c != NONE;
              c = crossing->next) {
             crossing = &mean->crossings.all[c];
-            struct mean_job *other = &mean->jobs[crossing->owner];
+            struct mean_rates_job *other = &mean->jobs[crossing->owner];
             if (other->seen == mean->round)
                 continue;
             other->seen = mean->round;
@@ -95,60 +96,61 @@ static void work_out(struct mean *mean, uint32_t id)
     }
     for (uint32_t sweep = 0; sweep < SWEEPS; sweep++)
         for (uint32_t i = 0; i < mean->changed_count; i++) {
-            struct mean_job *other = &mean->jobs[mean->changed[i]];
+            struct mean_rates_job *other = &mean->jobs[mean->changed[i]];
             if (other->there)
-                other->time_s = time_of(mean, other);
+                other->time_s = step_time(mean, other);
         }
 }
 
-void mean_join(struct mean *mean, uint32_t id, const struct mean_spec *spec)
+void mean_rates_join(struct mean_rates *mean, uint32_t id,
+                     const struct mean_rates_spec *spec)
 {
     const struct traffic *traffic = spec->traffic;
     mean->jobs = grow_array(mean->jobs, &mean->job_room, id + 1, sizeof *mean->jobs);
-    struct mean_job *job = &mean->jobs[id];
+    struct mean_rates_job *job = &mean->jobs[id];
     assert(!job->there);
     uint32_t count = 0;
     for (uint32_t p = 0; p < traffic->phase_count; p++)
         count += traffic->use_counts[p];
-    *job = (struct mean_job){ .first = crossings_row(&mean->crossings, count),
-                              .count = count,
-                              .level = spec->level,
-                              .phase_count = traffic->phase_count,
-                              .volume = traffic->volume,
-                              .step_s = spec->step_s,
-                              .overlap = spec->overlap,
-                              .time_s = INFINITY,
-                              .there = true };
+    *job = (struct mean_rates_job){ .first = crossings_row(&mean->crossings, count),
+                                    .count = count,
+                                    .level = spec->level,
+                                    .phase_count = traffic->phase_count,
+                                    .volume = traffic->volume,
+                                    .step_s = spec->step_s,
+                                    .overlap = spec->overlap,
+                                    .time_s = INFINITY,
+                                    .there = true };
     uint32_t at = job->first;
     for (uint32_t p = 0; p < traffic->phase_count; p++)
         for (uint32_t i = 0; i < traffic->use_counts[p]; i++, at++) {
-            const struct use *use = &traffic->uses[p][i];
+            const struct link_use *use = &traffic->uses[p][i];
             mean->crossings.all[at] = (struct crossing){
                 .link = use->link, .owner = id, .flows = use->flows, .phase = p
             };
         }
     crossings_attach(&mean->crossings, job->first, count);
-    work_out(mean, id);
+    recompute_near(mean, id);
 }
 
-void mean_leave(struct mean *mean, uint32_t id)
+void mean_rates_leave(struct mean_rates *mean, uint32_t id)
 {
-    struct mean_job *job = &mean->jobs[id];
+    struct mean_rates_job *job = &mean->jobs[id];
     assert(job->there);
     job->there = false;
     crossings_detach(&mean->crossings, job->first, job->count);
-    work_out(mean, id);
+    recompute_near(mean, id);
     crossings_row_free(&mean->crossings, job->first, job->count);
 }
 
-void mean_set_level(struct mean *mean, uint32_t id, uint32_t level)
+void mean_rates_set_level(struct mean_rates *mean, uint32_t id, uint32_t level)
 {
     mean->jobs[id].level = level;
-    work_out(mean, id);
+    recompute_near(mean, id);
 }
 
-void mean_set_step(struct mean *mean, uint32_t id, double step_s)
+void mean_rates_set_step(struct mean_rates *mean, uint32_t id, double step_s)
 {
     mean->jobs[id].step_s = step_s;
-    work_out(mean, id);
+    recompute_near(mean, id);
 }

@@ -12,12 +12,12 @@
 
 #include "predict/family.h"
 
-#define LEARNER_POINTS 32
-#define LEARNER_POINTS_LEAST 3 /* before that nothing is said */
+#define LOSS_HISTORY_POINTS 32
+#define LOSS_HISTORY_POINTS_LEAST 3 /* before that nothing is said */
 
-struct learner {
-    double steps[LEARNER_POINTS], losses[LEARNER_POINTS];
-    double many[LEARNER_POINTS]; /* reports that each is the mean of */
+struct loss_history {
+    double steps[LOSS_HISTORY_POINTS], losses[LOSS_HISTORY_POINTS];
+    double many[LOSS_HISTORY_POINTS]; /* reports that each is the mean of */
     uint32_t count;
     double first; /* loss                                            */
     double least; /* seen so far                                     */
@@ -26,22 +26,23 @@ struct learner {
     bool stale;  /* points have come since                          */
 };
 
-void learner_init(struct learner *learner);
+void loss_history_init(struct loss_history *history);
 
 /* A report.  Steps that go back mean a restart: what was reported beyond is forgotten. */
-void learner_add(struct learner *learner, double steps, double loss);
+void loss_history_add(struct loss_history *history, double steps, double loss);
 
 /* Points have come since the last fit, and they are enough for one. */
-bool learner_wants_fit(const struct learner *learner);
+bool loss_history_wants_fit(const struct loss_history *history);
 
 /* Fit again if there is something new. */
-void learner_fit(struct learner *learner);
+void loss_history_fit(struct loss_history *history);
 
 /* There are points enough, and the curve goes down to a limit. */
-bool learner_knows(const struct learner *learner);
+bool loss_history_has_limit(const struct loss_history *history);
 
 /* Share of the way behind it at a step. */
-double learner_share(const struct learner *learner, double step);
+double loss_history_share(const struct loss_history *history, double step);
 
 /* The step at which so much of the way is behind it, looking from 'step' on; INFINITY. */
-double learner_reaches(const struct learner *learner, double share, double step);
+double loss_history_step_at(const struct loss_history *history, double share,
+                            double step);

@@ -20,7 +20,7 @@
 
 struct topology;
 
-struct mean_job {
+struct mean_rates_job {
     uint32_t first, count; /* crossings */
     uint32_t level;
     uint32_t seen;
@@ -30,27 +30,28 @@ struct mean_job {
     bool there;
 };
 
-struct mean {
+struct mean_rates {
     const struct topology *topology;
     struct crossings crossings;
-    struct mean_job *jobs; /* by the caller's number */
+    struct mean_rates_job *jobs; /* by the caller's number */
     uint32_t job_room;
     uint32_t round;
     uint32_t *changed; /* whose time is another one now */
     uint32_t changed_count, changed_room;
 };
 
-struct mean_spec {
+struct mean_rates_spec {
     const struct traffic *traffic;
     double step_s, overlap;
     uint32_t level;
 };
 
-void mean_init(struct mean *mean, const struct topology *topology);
-void mean_release(struct mean *mean);
+void mean_rates_init(struct mean_rates *mean, const struct topology *topology);
+void mean_rates_release(struct mean_rates *mean);
 
 /* Each leaves in 'changed' whose time has changed; the job itself is always among them. */
-void mean_join(struct mean *mean, uint32_t job, const struct mean_spec *spec);
-void mean_leave(struct mean *mean, uint32_t job);
-void mean_set_level(struct mean *mean, uint32_t job, uint32_t level);
-void mean_set_step(struct mean *mean, uint32_t job, double step_s);
+void mean_rates_join(struct mean_rates *mean, uint32_t job,
+                     const struct mean_rates_spec *spec);
+void mean_rates_leave(struct mean_rates *mean, uint32_t job);
+void mean_rates_set_level(struct mean_rates *mean, uint32_t job, uint32_t level);
+void mean_rates_set_step(struct mean_rates *mean, uint32_t job, double step_s);
