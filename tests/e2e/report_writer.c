@@ -11,7 +11,7 @@
 
 #define DATA_MAX ((size_t)256 << 20)
 
-/* 77 is how a test says that it cannot be done here. */
+/* 77: skip, this build has no page. */
 int main(int argc, char **argv)
 {
     if (argc != 2)

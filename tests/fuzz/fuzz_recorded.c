@@ -1,4 +1,4 @@
-/* fuzz_recorded.c - shares that were recorded. */
+/* fuzz_recorded.c - any text as recorded shares. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

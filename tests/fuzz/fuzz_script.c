@@ -1,4 +1,4 @@
-/* Any text as a batch script: its lines are refused with a sentence, or make a request. */
+/* Any text as a batch script: an error with a message, or a request. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -23,7 +23,7 @@ static struct comparison_interval estimate_of(const double *values, uint32_t cou
     return estimate;
 }
 
-static void the_interval_is_students(void **state)
+static void the_interval_uses_students_t(void **state)
 {
     /* Mean 4, deviation 2, of 3: 4.303 x 2 / sqrt(3). */
     struct comparison_interval estimate = estimate_of((double[]){ 2, 4, 6 }, 3);
@@ -99,6 +99,6 @@ static void the_same_seed_gives_every_policy_the_same_jobs(void **state)
     arena_release(&arena);
 }
 
-RUN_CASES(TEST(the_interval_is_students), TEST(one_seed_has_no_interval),
+RUN_CASES(TEST(the_interval_uses_students_t), TEST(one_seed_has_no_interval),
           TEST(seeds_for_which_it_does_not_apply_are_left_out),
           TEST(the_same_seed_gives_every_policy_the_same_jobs));

@@ -1,4 +1,4 @@
-/* Values as sbatch's users write them, and as ours do; what is wrong is refused. */
+/* Values of flags in sbatch's forms and in our own; wrong ones are refused. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static void limits_are_in_minutes_first(void **state)
     assert_near(limit("0"), 0, 0);
 }
 
-static void what_is_no_limit_is_refused(void **state)
+static void wrong_limits_are_refused(void **state)
 {
     static const char *const wrong[] = { "",        "x",           "1:",   ":1",
                                          "1:2:3:4", "-5",          "1-",   "-",
@@ -72,7 +72,7 @@ static double moment(const char *text)
     return seconds - (double)NOON;
 }
 
-static void moments_are_relative_daily_or_dates(void **state)
+static void times_are_relative_daily_or_dates(void **state)
 {
     assert_near(moment("now"), 0, 0);
     assert_near(moment("now+1hour"), 3600, 0);
@@ -89,7 +89,7 @@ static void moments_are_relative_daily_or_dates(void **state)
     assert_near(moment("2026-11-16T12:00:05"), 5, 0);
 }
 
-static void what_is_no_moment_is_refused(void **state)
+static void wrong_times_are_refused(void **state)
 {
     static const char *const wrong[] = { "",
                                          "soon",
@@ -191,7 +191,7 @@ static void arrays_are_lists_and_ranges(void **state)
     assert_int_equal(array.limit, 0);
 }
 
-static void what_is_no_array_is_refused(void **state)
+static void wrong_arrays_are_refused(void **state)
 {
     static const char *const wrong[] = {
         "",      "x",  "1-",    "5-1", "1,1",        "0-9:0",   "1%",  "1%0",
@@ -239,9 +239,9 @@ static void words_are_split_as_a_shell_does(void **state)
     assert_int_equal(count, 0);
 }
 
-RUN_CASES(CASE(limits_are_in_minutes_first), CASE(what_is_no_limit_is_refused),
-          CASE(moments_are_relative_daily_or_dates), CASE(what_is_no_moment_is_refused),
+RUN_CASES(CASE(limits_are_in_minutes_first), CASE(wrong_limits_are_refused),
+          CASE(times_are_relative_daily_or_dates), CASE(wrong_times_are_refused),
           CASE(gpus_have_a_number_and_perhaps_a_type), CASE(memory_is_in_mebibytes),
           CASE(signals_may_come_before_the_limit), CASE(arrays_are_lists_and_ranges),
-          CASE(what_is_no_array_is_refused), CASE(parameters_have_values_or_a_range),
+          CASE(wrong_arrays_are_refused), CASE(parameters_have_values_or_a_range),
           CASE(words_are_split_as_a_shell_does));

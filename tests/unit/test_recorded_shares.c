@@ -1,4 +1,4 @@
-/* Shares that were recorded: reading them, and what is said about wrong ones. */
+/* Reading recorded shares, and the errors for wrong ones. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static void assert_wrong(const char *text, const char *says)
     assert_string_equal(colon + 4, says);
 }
 
-static void what_is_wrong_is_named(void **state)
+static void errors_name_the_line_and_the_field(void **state)
 {
     assert_wrong("{\"t\": 0, \"alloc\": {}}\n",
                  "round is \"\", want the number of a round");
@@ -76,7 +76,7 @@ static void what_is_wrong_is_named(void **state)
                  "alloc is \"3\", want shares that are numbers");
 }
 
-static void a_file_that_is_not_there_is_no_file(void **state)
+static void a_missing_file_is_reported(void **state)
 {
     struct gavel_recorded recorded;
     assert_int_equal(
@@ -84,5 +84,5 @@ static void a_file_that_is_not_there_is_no_file(void **state)
     assert_string_equal(err.text, "/nowhere/at.all: no such file");
 }
 
-RUN_CASES(CASE(jobs_and_pairs_are_read_with_their_shares), CASE(what_is_wrong_is_named),
-          CASE(a_file_that_is_not_there_is_no_file));
+RUN_CASES(CASE(jobs_and_pairs_are_read_with_their_shares),
+          CASE(errors_name_the_line_and_the_field), CASE(a_missing_file_is_reported));

@@ -1,4 +1,4 @@
-/* The report's file: data in their place, as text, whole or not at all. */
+/* The report page: data in place of the marker, escaped, written as a whole or not at all. */
 #include "support/cases.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@
 #include "study/page.h"
 #include "study/report_page.h"
 
-static const char *page; /* what this program has in place of the built one */
+static const char *page; /* stands in for the page that was built */
 
 const char *page_get(size_t *ret_count)
 {
@@ -144,7 +144,7 @@ static void a_link_is_written_through(void **state)
 }
 
 /* By a link, so that a failure of this test does not cost the machine its device. */
-static void a_device_stays_one_and_its_errors_are_told(void **state)
+static void a_device_is_written_to_and_its_errors_are_reported(void **state)
 {
     struct scratch *s = *state;
     assert_int_equal(symlink("/dev/full", s->path), 0);
@@ -192,5 +192,5 @@ RUN_CASES(CASE(the_data_stand_where_the_marker_was),
           CASE(markup_in_the_data_ends_no_element), CASE(a_marker_in_the_data_is_data),
           CASE(an_older_report_is_replaced), CASE(a_failure_leaves_nothing_behind),
           CASE(a_link_is_written_through),
-          CASE(a_device_stays_one_and_its_errors_are_told),
+          CASE(a_device_is_written_to_and_its_errors_are_reported),
           CASE(without_a_page_it_says_what_to_install));

@@ -1,4 +1,4 @@
-/* From flags, scripts and files to requests: who wins, what is expanded, what is wrong. */
+/* From flags, scripts and job files to requests: precedence, arrays and grids, errors. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Words as the shell would give them, up to NULL. */
+/* Arguments as the shell would pass them, ended by NULL. */
 static int read_words(char **words)
 {
     struct flags flags = { .command = &command };
@@ -108,7 +108,7 @@ static void the_commands_own_flags_are_left_alone(void **state)
     assert_text(body, "name", "train.py");
 }
 
-static void every_flag_says_something(void **state)
+static void every_flag_sets_a_field(void **state)
 {
     for (const struct flag *flag = flags_table; flag->name; flag++) {
         struct request_builder blank;
@@ -170,7 +170,7 @@ static void wrong_values_name_their_flag(void **state)
     assert_wrong(READ("--wrap", "x", "true"), "--wrap: ");
 }
 
-static void a_script_says_what_flags_do_not(void **state)
+static void flags_take_precedence_over_a_script(void **state)
 {
     char *path =
         (char *)write_file("job.sh", "#!/bin/bash\n"
@@ -185,7 +185,7 @@ static void a_script_says_what_flags_do_not(void **state)
     MUST_READ("-J", "outside", path, "--lr", "3");
     assert_text(body, "name", "outside");
     assert_number(body, "time_limit_s", 600);
-    assert_number(body, "gpus", 2); /* what follows the first command does not count */
+    assert_number(body, "gpus", 2); /* lines after the first command are ignored */
     assert_string_equal(word(body, 0), "--lr");
     assert_int_equal(strncmp(json_as_text(json_get(body, "script")), "#!/bin/bash", 11),
                      0);
@@ -194,7 +194,7 @@ static void a_script_says_what_flags_do_not(void **state)
     assert_null(json_get(body, "dependency")); /* "-pdebug" is not "-d ebug" */
 }
 
-static void mistakes_in_a_script_have_a_line(void **state)
+static void errors_in_a_script_name_the_line(void **state)
 {
     assert_wrong(READ((char *)write_file("a.sh", "#!/bin/sh\n\n#BERTH --gpu-s 2\n")),
                  "a.sh:3: no flag '--gpu-s'");
@@ -206,7 +206,7 @@ static void mistakes_in_a_script_have_a_line(void **state)
                  "d.sh:2: \"word\"");
 }
 
-static void programs_are_run_where_they_stand(void **state)
+static void programs_are_run_as_commands(void **state)
 {
     char *path = (char *)write_file("train.py", "#!/usr/bin/env python3\nprint()\n");
     assert_wrong(READ(path), "train.py: is not executable");
@@ -240,14 +240,14 @@ static void a_job_file_has_the_keys_of_a_request(void **state)
     MUST_READ("-G", "3", path);
     const struct json *jobs = json_get(body, "jobs");
     assert_int_equal(json_count(jobs), 4);
-    assert_number(json_item(jobs, 0), "gpus", 3); /* the flag wins */
+    assert_number(json_item(jobs, 0), "gpus", 3); /* the flag takes precedence */
     assert_number(json_item(jobs, 0), "grace_s", 2.5);
     assert_text(json_get(json_item(jobs, 1), "env"), "BERTH_PARAM_LR", "0.01");
     assert_text(json_get(json_item(jobs, 1), "env"), "A", "b");
     assert_text(json_item(jobs, 3), "name", "from a file lr=0.01");
 }
 
-static void mistakes_in_a_job_file_have_a_line(void **state)
+static void errors_in_a_job_file_name_the_line(void **state)
 {
     char *path = (char *)write_file("job.yaml", "command: [x]\ngpus: -1\n");
     assert_wrong(READ(path), "job.yaml:2: gpus: is -1");
@@ -267,7 +267,7 @@ static void a_grid_has_every_combination(void **state)
     assert_int_equal(json_count(jobs), 4);
     const struct json *second = json_item(jobs, 1);
     assert_string_equal(word(second, 2), "--lr=1e-3");
-    assert_string_equal(word(second, 3), "{other}"); /* not ours */
+    assert_string_equal(word(second, 3), "{other}"); /* no parameter of that name */
     assert_text(second, "output", "run-1e-3-64.out");
     assert_text(second, "name", "t.py lr=1e-3 bs=64");
     assert_text(json_get(second, "env"), "BERTH_PARAM_BS", "64");
@@ -290,7 +290,7 @@ static void too_many_jobs_are_refused(void **state)
     assert_wrong(READ("-a", "0-9999", "--param", "x=1,2", "true"), "more than 10000");
 }
 
-static void the_environment_goes_along_as_asked(void **state)
+static void export_chooses_the_environment(void **state)
 {
     setenv("BERTH_TEST_A", "a", 1);
     setenv("BERTH_TEST_B", "b", 1);
@@ -338,13 +338,12 @@ static int remove_folder(void **state)
 }
 
 RUN_GROUP(make_folder, remove_folder, CASE(the_commands_own_flags_are_left_alone),
-          CASE(every_flag_says_something), CASE(sbatch_spellings_are_understood),
+          CASE(every_flag_sets_a_field), CASE(sbatch_spellings_are_understood),
           CASE(gpus_per_node_are_times_the_nodes), CASE(wrong_values_name_their_flag),
-          CASE(a_script_says_what_flags_do_not), CASE(mistakes_in_a_script_have_a_line),
-          CASE(programs_are_run_where_they_stand),
+          CASE(flags_take_precedence_over_a_script),
+          CASE(errors_in_a_script_name_the_line), CASE(programs_are_run_as_commands),
           CASE(after_dashes_nothing_is_a_script),
           CASE(a_job_file_has_the_keys_of_a_request),
-          CASE(mistakes_in_a_job_file_have_a_line), CASE(a_grid_has_every_combination),
+          CASE(errors_in_a_job_file_name_the_line), CASE(a_grid_has_every_combination),
           CASE(an_array_has_a_job_per_index), CASE(too_many_jobs_are_refused),
-          CASE(the_environment_goes_along_as_asked),
-          CASE(a_line_is_wrapped_in_a_script));
+          CASE(export_chooses_the_environment), CASE(a_line_is_wrapped_in_a_script));

@@ -1,4 +1,4 @@
-/* Sheets: as wide as they need to be, cut where they may be, empty columns left out. */
+/* Tables of text: their width, columns that are cut, empty columns that are left out. */
 #include "support/cases.h"
 
 #include <string.h>
@@ -44,7 +44,7 @@ static void columns_line_up_and_empty_ones_are_left_out(void **state)
     text_table_release(&table);
 }
 
-static void what_is_too_wide_is_cut(void **state)
+static void wide_tables_are_cut(void **state)
 {
     struct text_table table;
     char text[512] = "";
@@ -56,7 +56,7 @@ static void what_is_too_wide_is_cut(void **state)
     text_table_release(&table);
 }
 
-static void what_can_be_spared_goes_before_lines_break(void **state)
+static void spare_columns_are_left_out_before_lines_break(void **state)
 {
     static const struct text_table_column spared[] = {
         { "ID" }, { "USER", .spare = 1 }, { "CLASS", .spare = 2 }, { "STATE", .min = 4 }
@@ -76,7 +76,7 @@ static void what_can_be_spared_goes_before_lines_break(void **state)
     text_table_release(&table);
 }
 
-static void colours_are_only_there_when_wanted(void **state)
+static void colours_are_used_on_request(void **state)
 {
     struct text_table table;
     char text[512] = "";
@@ -86,7 +86,6 @@ static void colours_are_only_there_when_wanted(void **state)
     text_table_release(&table);
 }
 
-RUN_CASES(TEST(columns_line_up_and_empty_ones_are_left_out),
-          TEST(what_is_too_wide_is_cut),
-          TEST(what_can_be_spared_goes_before_lines_break),
-          TEST(colours_are_only_there_when_wanted));
+RUN_CASES(TEST(columns_line_up_and_empty_ones_are_left_out), TEST(wide_tables_are_cut),
+          TEST(spare_columns_are_left_out_before_lines_break),
+          TEST(colours_are_used_on_request));
