@@ -207,7 +207,7 @@ static void explain_room(struct why *why, const struct why_scene *scene, job_id 
         reasons_add(&why->reasons, "nodes", "%s",
                     node_set_text(job->set, text, sizeof text));
     }
-    if (job->gpus == 0 || change_fits(scene, id, &bare, JOB_NONE)) {
+    if (job->gpus == 0 || why_change_fits(scene, id, &bare, JOB_NONE)) {
         explain_beside(&why->reasons, job);
         return;
     }
@@ -284,13 +284,13 @@ static void explain_waiting(struct why *why, const struct why_scene *scene, job_
 {
     const struct engine *engine = scene->engine;
     const struct policy *policy = engine->policy;
-    if (!change_fits(scene, id, &engine->state.jobs[id], JOB_NONE))
+    if (!why_change_fits(scene, id, &engine->state.jobs[id], JOB_NONE))
         explain_room(why, scene, id);
     if (policy->explain)
         policy->explain(engine->policy_self, &engine->state.view, id, &why->reasons);
     if (why->reasons.count == 0)
         reasons_add(&why->reasons, "policy", "%s has not chosen it yet", policy->name);
-    change_find(scene, id, &why->reasons, why->change, sizeof why->change);
+    why_change_find(scene, id, &why->reasons, why->change, sizeof why->change);
 }
 
 /* --- who sent it away --------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  * why.h - what holds a job back: everything that does, who is ahead of it and by which rule,
  * and the smallest change that would start it now.
  *
- * Changes are tried, never guessed: each is played through, with the policy in office, in a
- * copy of everything that is thrown away.
+ * Changes are tried, never guessed: each is tried with the policy as it is, in a copy of
+ * everything that is thrown away.
  */
 #pragma once
 
@@ -21,6 +21,9 @@ struct error;
 struct start_conditions;
 struct json;
 
+/* Trying changes keeps the loop waiting: no longer than this. */
+#define WHY_LIMIT_NS INT64_C(2000000000)
+
 /* What there is to look at. */
 struct why_scene {
     struct engine *engine;
@@ -28,6 +31,7 @@ struct why_scene {
         *conditions;   /* or NULL                                    */
     struct db *reader; /* for the ledger, or NULL                    */
     int64_t now_ns;
+    int64_t limit_ns; /* time for trying changes; 0: WHY_LIMIT_NS           */
 };
 
 struct why {

@@ -13,12 +13,12 @@ struct why_scene;
  * There is room for 'job' now, if it were as 'as' says; 'gone' (or JOB_NONE) has left.  Asks
  * no policy.
  */
-bool change_fits(const struct why_scene *scene, job_id job, const struct job *as,
-                 job_id gone);
+bool why_change_fits(const struct why_scene *scene, job_id job, const struct job *as,
+                     job_id gone);
 
 /*
  * The smallest change that would start a waiting job now, as a sentence; "" if none of those
- * that were tried does.  'reasons' knows who is ahead.
+ * that were tried does, or none before the time was up.  'reasons' lists the jobs ahead.
  */
-void change_find(const struct why_scene *scene, job_id job,
-                 const struct reasons *reasons, char *text, size_t size);
+void why_change_find(const struct why_scene *scene, job_id job,
+                     const struct reasons *reasons, char *text, size_t size);

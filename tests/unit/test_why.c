@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
 #include "daemon/start_conditions.h"
@@ -489,6 +491,34 @@ static void without_somebody_who_runs(void **state)
     assert_true(job_runs(job_of(stage, waits)));
 }
 
+static int decide_for_ever(void *self, const struct view *view, struct plan *plan,
+                           struct arena *scratch, struct error *err)
+{
+    pause();
+    return 0;
+}
+
+static void a_policy_that_takes_too_long_is_not_waited_for(void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 4 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 1 });
+    const struct policy *original = stage->engine.policy;
+    struct policy slow = *original;
+    slow.decide = decide_for_ever;
+    stage->engine.policy = &slow;
+    struct why_scene scene = scene_of(stage);
+    scene.limit_ns = SECOND / 10;
+    int64_t before_ns = clock_now_ns();
+    why_find(&stage->why, &scene, waits);
+    assert_in_range(clock_now_ns() - before_ns, SECOND / 10, 2 * SECOND);
+    assert_string_equal(stage->why.change, "");
+    assert_string_equal(stage->why.reasons.list[0].token, "resources");
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+    stage->engine.policy = original;
+}
+
 static void nothing_helps_where_others_would_take_it(void **state)
 {
     struct stage *stage = *state;
@@ -687,6 +717,7 @@ RUN_CASES(CASE(too_few_accelerators_and_who_holds_them),
           CASE(shares_and_rounds), CASE(what_stands_before_the_queue),
           CASE(with_fewer_accelerators), CASE(on_another_type), CASE(as_a_trial_job),
           CASE(without_somebody_who_runs),
+          CASE(a_policy_that_takes_too_long_is_not_waited_for),
           CASE(nothing_helps_where_others_would_take_it),
           CASE(a_cancellation_that_is_proposed_starts_it),
           CASE(by_whom_it_was_preempted_and_at_what_price),
