@@ -21,6 +21,7 @@
 #include "daemon/flows.h"
 #include "daemon/progress.h"
 #include "daemon/routes.h"
+#include "daemon/users.h"
 #include "executor/executor.h"
 #include "http/http.h"
 #include "model/cluster.h"
@@ -247,6 +248,7 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
                                .submission = &daemon->submission,
                                .flows = daemon->flows,
                                .progress = daemon->progress,
+                               .users = daemon->users,
                                .http = daemon->http,
                                .executor = daemon->backend->executor,
                                .executor_self = scheduler->executor_self,
@@ -396,6 +398,14 @@ static void start_handles(struct daemon *daemon)
     }
 }
 
+/* Requests of users that were looked up can be handled now. */
+static void on_users_loaded(void *context)
+{
+    struct daemon *daemon = context;
+    if (daemon->http)
+        http_retry(daemon->http);
+}
+
 static void open_services(struct daemon *daemon)
 {
     struct scheduler *scheduler = &daemon->scheduler;
@@ -412,6 +422,10 @@ static void open_services(struct daemon *daemon)
     daemon->submission = (struct submission){ .scheduler = scheduler,
                                               .failed = on_store_failed,
                                               .context = daemon };
+    daemon->users = scheduler->users =
+        users_new(&daemon->loop, on_users_loaded, daemon);
+    users_load(daemon->users, 0);
+    users_load(daemon->users, geteuid());
     daemon->flows = scheduler->flows = flows_new(scheduler);
     daemon->progress = scheduler->progress =
         progress_new(scheduler, daemon->setup.munge_socket);
@@ -440,6 +454,7 @@ static int open_http(struct daemon *daemon, struct error *err)
                                 .open_to_strangers = progress_open_to_strangers,
                                 .knows = routes_knows,
                                 .open = routes_open_to_all,
+                                .ready = routes_user_ready,
                                 .context = daemon->routes };
     r = http_open(&daemon->http, &setup, err);
     if (r == 0)
@@ -519,6 +534,7 @@ void daemon_free(struct daemon *daemon)
     routes_free(daemon->routes);
     flows_free(daemon->flows);
     progress_free(daemon->progress);
+    users_free(daemon->users);
     close_handles(daemon);
     store_close(daemon->store);
     machine_release(&daemon->machine);

@@ -27,6 +27,7 @@ struct scheduler;
 struct start_conditions;
 struct store;
 struct submission;
+struct users;
 
 /* What the configuration says of a type of GPU; 0: nothing. */
 struct daemon_type {
@@ -100,6 +101,7 @@ struct daemon_facts {
     struct submission *submission;
     struct flows *flows;
     struct progress *progress;
+    struct users *users;
     struct http *http;
     const struct executor *executor;
     void *executor_self; /* NULL: it is not open                                */

@@ -30,6 +30,7 @@ struct daemon {
     struct submission submission;
     struct flows *flows;
     struct progress *progress;
+    struct users *users;
     struct http *http;
     struct routes *routes;
 

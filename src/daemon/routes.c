@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "daemon/records.h"
 #include "daemon/routes_internal.h"
+#include "daemon/users.h"
 #include "daemon/watch.h"
 #include "engine/engine.h"
 #include "http/stream.h"
@@ -401,4 +402,12 @@ void routes_free(struct routes *routes)
 const char *routes_token(const struct routes *routes)
 {
     return routes->token;
+}
+
+bool routes_user_ready(void *context, uint32_t uid)
+{
+    const struct routes *routes = context;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return users_ready(facts.users, uid);
 }

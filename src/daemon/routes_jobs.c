@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include "base/json.h"
 #include "daemon/records.h"
 #include "daemon/submission.h"
+#include "daemon/users.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "host/output_path.h"
@@ -614,12 +614,12 @@ static void read_log(struct routes *routes, const struct http_request *request,
         return;
     struct place place;
     struct error err = { "" };
-    const struct passwd *user = getpwuid(record.uid);
+    users_load(facts.users, record.uid); /* known, unless its job ended long ago */
     int r = find_output(&facts, &record, request->arena, errors, &place, &err);
     if (r == 0) {
         struct tail_setup setup = { .path = place.path,
                                     .uid = record.uid,
-                                    .gid = user ? user->pw_gid : record.uid,
+                                    .gid = users_find(facts.users, record.uid).gid,
                                     .ours = place.ours,
                                     .job = id,
                                     .offset = offset,

@@ -4,12 +4,12 @@
  */
 #include "daemon/routes_internal.h"
 
-#include <pwd.h>
 #include <stdio.h>
 
 #include "base/json_write.h"
 #include "base/units.h"
 #include "daemon/records.h"
+#include "daemon/users.h"
 #include "daemon/trends.h"
 #include "daemon/watch.h"
 #include "metrics/occupancy.h"
@@ -24,10 +24,12 @@ static void put_me(struct routes *routes, const struct http_request *request,
                    struct buf *body)
 {
     struct caller caller = caller_of(request);
-    const struct passwd *user = getpwuid(request->uid);
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    struct user user = users_find(facts.users, request->uid);
     json_write_open(body, "me", '{');
-    if (user)
-        json_write_text(body, "user", user->pw_name);
+    if (user.named)
+        json_write_text(body, "user", user.name);
     json_write_flag(body, "all", caller_may(&caller, UINT32_MAX - 1));
     json_write_close(body, '}');
 }

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +12,7 @@
 #include "base/units.h"
 #include "daemon/flows.h"
 #include "daemon/progress.h"
+#include "daemon/users.h"
 #include "engine/recover.h"
 #include "executor/executor.h"
 #include "host/output_path.h"
@@ -113,10 +112,9 @@ int scheduler_executor_launch(void *context, uint64_t id,
     job_id job = state_find(&scheduler->engine.state, id);
     if (job == JOB_NONE)
         return error_set(err, -ENOENT, "job %" PRIu64 " has ended", id);
-    struct passwd *user = getpwuid(scheduler->jobs[job].uid);
     launch->id = id;
     launch->uid = scheduler->jobs[job].uid;
-    launch->gid = user ? user->pw_gid : launch->uid;
+    launch->gid = users_find(scheduler->users, launch->uid).gid;
     launch->array_id = scheduler->jobs[job].array_id;
     launch->te = scheduler->engine.state.jobs[job].class == CLASS_TE;
     launch->has_steps = scheduler->launch_request.spec.steps > 0;
@@ -224,16 +222,13 @@ static void follow_progress(struct scheduler *scheduler, uint64_t id)
 {
     const struct launch *launch;
     char path[PATH_MAX];
-    char user[24];
     struct error err;
     if (!scheduler->executor->report ||
         scheduler_executor_launch(scheduler, id, &launch, &err) < 0 ||
         !launch->progress)
         return;
-    snprintf(user, sizeof user, "%u", launch->uid);
-    const struct passwd *owner = getpwuid(launch->uid);
-    if (output_path(path, launch->progress, launch, owner ? owner->pw_name : user,
-                    &err) == 0)
+    struct user user = users_find(scheduler->users, launch->uid);
+    if (output_path(path, launch->progress, launch, user.name, &err) == 0)
         progress_follow(scheduler->progress, id, path, launch->uid, launch->gid);
 }
 
@@ -304,6 +299,7 @@ static void add_recovered(void *context, const struct kept_job *kept, const void
 {
     struct scheduler *scheduler = context;
     const struct request *request = tag;
+    users_load(scheduler->users, request->launch.uid); /* a start may block */
     add_job(scheduler, job, request);
     if (kept->job.state == JOB_HELD)
         conditions_add(&scheduler->conditions, request, job);

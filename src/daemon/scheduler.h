@@ -25,6 +25,7 @@ struct launch;
 struct progress;
 struct store;
 struct throughput;
+struct users;
 
 /* What berthd knows of a live job and no policy needs. */
 struct scheduler_job {
@@ -46,6 +47,7 @@ struct scheduler {
     const struct throughput *rates;
     struct flows *flows;
     struct progress *progress;
+    struct users *users;
     uint32_t job_max;
     char *policy; /* NAME[,setting=value…] */
     int (*open_executor)(void *context, void **ret_self, struct error *err);

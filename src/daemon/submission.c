@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "daemon/daemon.h"
 #include "daemon/scheduler.h"
+#include "daemon/users.h"
 #include "executor/executor.h"
 #include "store/store.h"
 
@@ -41,6 +40,7 @@ int submission_accept(struct submission *submission, const char *user,
     struct job *job = arena_new(&scheduler->pass, struct job);
     request->spec.submit_ns = at_ns;
     ret_rejected->text[0] = '\0';
+    users_ready(scheduler->users, request->launch.uid); /* wanted when it starts */
     bool fits = admission_make_job(&scheduler->admission, &request->spec, job,
                                    ret_rejected) == 0;
     bool waits = fits && (held || conditions_needed(request, at_ns));
@@ -111,10 +111,7 @@ int submission_submit(struct submission *submission, const struct caller *caller
         r = check_dependencies(scheduler, &requests[i], err);
     if (r < 0)
         return r;
-    struct passwd *entry = getpwuid(caller->uid);
-    char number[16];
-    snprintf(number, sizeof number, "%u", caller->uid);
-    const char *user = arena_text(&scheduler->pass, entry ? entry->pw_name : number);
+    struct user user = users_find(scheduler->users, caller->uid);
     uint64_t first = submission->id_next;
     for (uint32_t i = 0; i < count && r == 0; i++) {
         struct request *request = &requests[i];
@@ -123,8 +120,8 @@ int submission_submit(struct submission *submission, const struct caller *caller
         request->launch.uid = caller->uid;
         request->launch.array_id = request->in_array ? first : 0;
         ret_ids[i] = request->spec.id;
-        r = submission_accept(submission, user, request, texts[i], false, ret_rejected,
-                              err);
+        r = submission_accept(submission, user.name, request, texts[i], false,
+                              ret_rejected, err);
     }
     if (r < 0)
         submission->failed(submission->context, err); /* half of them are recorded */

@@ -118,8 +118,8 @@ static bool starts_job(struct trial *trial, job_id gone)
     engine->executor = &executor_nothing;
     engine->observer_count = 0;
     if (memcmp(&jobs[trial->id], trial->as, sizeof *trial->as) != 0) {
-        engine_add_observer(engine,
-                      (struct engine_observer){ .event = change_held_job, .self = trial });
+        engine_add_observer(engine, (struct engine_observer){ .event = change_held_job,
+                                                              .self = trial });
         events[count++] = make_event(trial, EVENT_HELD, trial->id);
         events[count++] = make_event(trial, EVENT_RELEASED, trial->id);
     }

@@ -507,7 +507,13 @@ static enum MHD_Result receive(struct guest *guest, const char *data, size_t *si
     return guest->thrown > body_max(guest) ? MHD_NO : MHD_YES;
 }
 
-/* Whoever flushes is in the middle of something: the handler is called later. */
+static bool is_ready(const struct guest *guest)
+{
+    const struct http_setup *setup = &guest->http->setup;
+    return !setup->ready || guest->stranger || setup->ready(setup->context, guest->uid);
+}
+
+/* In the middle of a flush, or its user is not ready: the handler is called later. */
 static enum MHD_Result defer(struct guest *guest)
 {
     guest->deferred = true;
@@ -528,7 +534,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (guest->phase == RECEIVING && *size > 0)
         return receive(guest, data, size);
     if (guest->phase == RECEIVING)
-        return guest->http->flushing ? defer(guest) : handle(guest, method);
+        return guest->http->flushing || !is_ready(guest) ? defer(guest)
+                                                         : handle(guest, method);
     return MHD_NO; /* its reply could not be queued */
 }
 
@@ -758,6 +765,11 @@ void http_flush(struct http *http, bool durable)
     http->flushing = true;
     run(http);
     http->flushing = false;
+    http_retry(http);
+}
+
+void http_retry(struct http *http)
+{
     for (uint32_t i = 0; i < http->limits.guests_max; i++)
         if (http->guests[i].fd >= 0 && http->guests[i].deferred)
             resume(&http->guests[i]);

@@ -141,6 +141,9 @@ struct http_setup {
     bool (*knows)(void *context, const char *bearer, uint32_t *ret_uid,
                   uint32_t *ret_gid);
     bool (*open)(void *context, const char *method, const char *target);
+    /* Optional.  Can requests of this user be handled now?  If not, they wait until
+     * http_retry() is called, and then it is asked again. */
+    bool (*ready)(void *context, uint32_t uid);
     struct http_limits limits;
 };
 
@@ -163,6 +166,9 @@ void http_close(struct http *http);
  * before the loop sleeps: handlers run in its timers as well as in its polling.
  */
 void http_flush(struct http *http, bool durable);
+
+/* Handle requests whose users were not ready. */
+void http_retry(struct http *http);
 
 /* Are there replies that wait for http_flush()? */
 bool http_waiting(const struct http *http);

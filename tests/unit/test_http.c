@@ -252,6 +252,34 @@ static void no_handler_is_called_while_replies_go_out(void **state)
     close(fd);
 }
 
+static bool user_is_known;
+
+static bool is_user_known(void *context, uint32_t uid)
+{
+    (void)context;
+    return uid == getuid() && user_is_known;
+}
+
+static void a_request_waits_until_its_user_is_known(void **state)
+{
+    http_fixture_close(&site.fixture);
+    user_is_known = false;
+    open_site((struct http_setup){ .ready = is_user_known });
+    int fd = http_fixture_connect(&site.fixture);
+    http_fixture_send_text(&site.fixture, fd, GET("/x"));
+    http_fixture_run(&site.fixture, 30);
+    http_retry(site.fixture.http); /* still not */
+    http_fixture_run(&site.fixture, 30);
+    assert_int_equal(http_counts(site.fixture.http)->requests, 0);
+    user_is_known = true;
+    http_retry(site.fixture.http);
+    struct fixture_reply answer;
+    http_fixture_read_reply(&site.fixture, fd, &answer);
+    assert_int_equal(answer.status, 200);
+    fixture_reply_free(&answer);
+    close(fd);
+}
+
 static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
 {
     site.late = true;
@@ -839,6 +867,7 @@ RUN_CASES(CASE(a_request_reaches_the_handler_with_who_sent_it),
           CASE(a_promise_is_not_answered_before_it_is_durable),
           CASE(a_promise_that_cannot_be_kept_is_taken_back),
           CASE(no_handler_is_called_while_replies_go_out),
+          CASE(a_request_waits_until_its_user_is_known),
           CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
           CASE(closing_with_replies_and_streams_outstanding_is_clean),
           CASE(a_stream_sends_when_woken_and_ends_when_told),
