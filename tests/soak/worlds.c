@@ -1,12 +1,12 @@
 /*
- * worlds.c - seeded worlds in which everything goes wrong, for every policy.
+ * worlds.c - seeded fault scenarios for every policy.
  *
- *     soak_worlds --seed 1234 --policy gavel-las      one world, again and again the same
+ *     soak_worlds --seed 1234 --policy gavel-las      one scenario, the same each time
  *     soak_worlds --seeds 10000 [--from 1]            so many for each policy
  *     soak_worlds --check                             a few, and every defect must be found
  *
- * See docs/internals/worlds.md.  Worlds are played by processes, so that one that breaks
- * takes only itself with it: what led to it is printed with the command that plays it again.
+ * See docs/internals/worlds.md.  Scenarios run in child processes, so that a failure ends one
+ * of them only: its last events are printed with the command that repeats it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -26,24 +26,24 @@
 #include "support/scenario.h"
 
 #define WORKERS_MAX 64
-#define FAILURES_MAX 20  /* then it is enough                                  */
-#define WORLD_CPU_S 60   /* one world takes milliseconds: more is a busy loop   */
+#define FAILURES_MAX 20  /* then the run ends                                  */
+#define WORLD_CPU_S 60   /* a scenario takes milliseconds: more is a busy loop  */
 #define CHECK_SEEDS 3    /* of each policy in 'make check'                      */
-#define DEFECT_SEEDS 200 /* within which a defect must have been found          */
+#define DEFECT_SEEDS 200 /* within which a defect must be found                 */
 
-struct request {
+struct soak_request {
     uint64_t from, seeds;
     const struct policy *policy; /* NULL: all of them */
     enum defect defect;
     uint32_t workers;
-    bool json, check, shows, one, quiet;
+    bool json, run_check, shows, one, quiet;
 };
 
-/* What processes share: who plays what, and what has come of it. */
-struct shared {
-    _Atomic uint64_t next; /* world to be played */
+/* Memory shared by the processes: the scenario and the counts of each. */
+struct soak_shared {
+    _Atomic uint64_t next; /* scenario to run */
     struct {
-        uint64_t world; /* that is being played */
+        uint64_t world; /* that it runs */
         struct scenario_counts counts;
     } workers[WORKERS_MAX];
 };
@@ -61,10 +61,10 @@ static const char *store_folder(void)
     return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-/* --- one world ------------------------------------------------------------------------- */
+/* --- one scenario ---------------------------------------------------------------------- */
 
-/* An assertion, a fault of the program, or a world that takes for ever. */
-static void on_signal(int number)
+/* A failed assertion, a crash, or a scenario that does not end. */
+static void report_signal(int number)
 {
     scenario_report(number == SIGABRT   ? "an assertion failed"
                     : number == SIGXCPU ? "it does not end: a busy loop"
@@ -76,10 +76,10 @@ static void catch_signals(void)
 {
     static const int numbers[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        signal(numbers[i], on_signal);
+        signal(numbers[i], report_signal);
 }
 
-static void at_exit(void)
+static void report_exit(void)
 {
     scenario_report("a test failed");
 }
@@ -92,7 +92,7 @@ static double cpu_s(int who)
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* The whole of its time so far, and so much for the next world. */
+/* The CPU time used so far, and WORLD_CPU_S for the next scenario. */
 static void limit_cpu(void)
 {
     struct rlimit limit;
@@ -101,8 +101,8 @@ static void limit_cpu(void)
     setrlimit(RLIMIT_CPU, &limit);
 }
 
-static void play(const struct request *request, uint64_t seed,
-                 const struct policy *policy, struct scenario_counts *counts)
+static void run_scenario(const struct soak_request *request, uint64_t seed,
+                         const struct policy *policy, struct scenario_counts *counts)
 {
     struct scenario_setup setup = { .seed = seed,
                                     .policy = policy,
@@ -113,44 +113,45 @@ static void play(const struct request *request, uint64_t seed,
     scenario_play(&setup, counts);
 }
 
-/* Asked to end: worlds that have begun are played to their end, and counted. */
-static volatile sig_atomic_t is_enough;
-static struct shared *on_stage;
+/* After a signal, scenarios that have begun run to their end and are counted. */
+static volatile sig_atomic_t stopping;
+static struct soak_shared *stopped_shared;
 
-static void on_enough(int number)
+static void stop_soon(int number)
 {
     (void)number;
-    is_enough = 1;
-    atomic_store(&on_stage->next, UINT64_MAX / 2);
+    stopping = 1;
+    atomic_store(&stopped_shared->next, UINT64_MAX / 2);
 }
 
-static void end_when_asked(struct shared *shared)
+static void catch_stop_signals(struct soak_shared *shared)
 {
-    struct sigaction action = { .sa_handler = on_enough, .sa_flags = SA_RESTART };
-    on_stage = shared;
+    struct sigaction action = { .sa_handler = stop_soon, .sa_flags = SA_RESTART };
+    stopped_shared = shared;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* --- many ------------------------------------------------------------------------------- */
+/* --- many scenarios ---------------------------------------------------------------------- */
 
-static uint64_t seed_of(const struct request *request, uint64_t world)
+static uint64_t find_seed(const struct soak_request *request, uint64_t world)
 {
     return request->from + (request->policy ? world : world / policy_count());
 }
 
-static const struct policy *policy_of(const struct request *request, uint64_t world)
+static const struct policy *find_policy(const struct soak_request *request,
+                                        uint64_t world)
 {
     return request->policy ? request->policy : policy_list[world % policy_count()];
 }
 
-static uint64_t world_count(const struct request *request)
+static uint64_t world_count(const struct soak_request *request)
 {
     return request->seeds * (request->policy ? 1 : policy_count());
 }
 
-static pid_t start_worker(const struct request *request, struct shared *shared,
-                          uint32_t number)
+static pid_t start_worker(const struct soak_request *request,
+                          struct soak_shared *shared, uint32_t number)
 {
     fflush(NULL);
     pid_t pid = fork();
@@ -161,22 +162,22 @@ static pid_t start_worker(const struct request *request, struct shared *shared,
     catch_signals();
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
-    atexit(at_exit);
+    atexit(report_exit);
     uint64_t world;
     while ((world = atomic_fetch_add(&shared->next, 1)) < world_count(request)) {
         shared->workers[number].world = world;
-        play(request, seed_of(request, world), policy_of(request, world),
-             &shared->workers[number].counts);
+        run_scenario(request, find_seed(request, world), find_policy(request, world),
+                     &shared->workers[number].counts);
     }
     _exit(0);
 }
 
-/* Play them all, on all cores; how many broke. */
-static uint32_t play_all(const struct request *request,
-                         struct scenario_counts *ret_counts)
+/* Run all scenarios on all cores; returns how many failed. */
+static uint32_t run_all(const struct soak_request *request,
+                        struct scenario_counts *ret_counts)
 {
-    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct soak_shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[WORKERS_MAX];
     uint32_t failures = 0;
     uint32_t refused = 0;
@@ -185,7 +186,7 @@ static uint32_t play_all(const struct request *request,
         perror("soak_worlds");
         exit(2);
     }
-    end_when_asked(shared);
+    catch_stop_signals(shared);
     for (uint32_t i = 0; i < request->workers; i++, running++)
         pids[i] = start_worker(request, shared, i);
     while (running > 0) {
@@ -206,8 +207,8 @@ static uint32_t play_all(const struct request *request,
         uint64_t world = shared->workers[i].world;
         if (!request->quiet)
             fprintf(stderr, "failed: seed %" PRIu64 ", policy %s\n",
-                    seed_of(request, world), policy_of(request, world)->name);
-        if (failures < FAILURES_MAX && !request->quiet && !is_enough) {
+                    find_seed(request, world), find_policy(request, world)->name);
+        if (failures < FAILURES_MAX && !request->quiet && !stopping) {
             pids[i] = start_worker(request, shared, i);
             running++;
         } else {
@@ -228,7 +229,7 @@ static uint32_t play_all(const struct request *request,
     return failures;
 }
 
-static uint64_t fault_count(const struct scenario_counts *counts)
+static uint64_t sum_faults(const struct scenario_counts *counts)
 {
     uint64_t count = 0;
     for (uint32_t f = 0; f < FAULT_COUNT; f++)
@@ -236,13 +237,13 @@ static uint64_t fault_count(const struct scenario_counts *counts)
     return count;
 }
 
-static void print_json(const struct request *request,
+static void print_json(const struct soak_request *request,
                        const struct scenario_counts *counts, uint32_t failures)
 {
     struct json *all = json_new_object();
     struct json *faults = json_new_object();
     uint64_t policies = request->policy ? 1 : policy_count();
-    uint64_t seeds = is_enough ? counts->worlds / policies : request->seeds;
+    uint64_t seeds = stopping ? counts->worlds / policies : request->seeds;
     json_put_count(all, "seeds", (int64_t)seeds);
     json_put_count(all, "from", (int64_t)request->from);
     json_put_count(all, "policies", (int64_t)policies);
@@ -251,7 +252,7 @@ static void print_json(const struct request *request,
     json_put_count(all, "events", (int64_t)counts->events);
     json_put_count(all, "decisions", (int64_t)counts->decisions);
     json_put_count(all, "commits", (int64_t)counts->commits);
-    json_put_count(all, "faults_injected", (int64_t)fault_count(counts));
+    json_put_count(all, "faults_injected", (int64_t)sum_faults(counts));
     for (uint32_t f = 0; f < FAULT_COUNT; f++)
         json_put_count(faults, fault_names[f], (int64_t)counts->faults[f]);
     json_put(all, "faults", faults);
@@ -268,37 +269,37 @@ static void print_line(const struct scenario_counts *counts, uint32_t failures)
     printf("%" PRIu64 " worlds, %" PRIu64 " events, %" PRIu64 " decisions, %" PRIu64
            " faults, %" PRIu64 " rebuildings, %" PRIu64 " refused plans, %u failures, "
            "%.1f CPU s\n",
-           counts->worlds, counts->events, counts->decisions, fault_count(counts),
+           counts->worlds, counts->events, counts->decisions, sum_faults(counts),
            counts->rebuildings, counts->refused, failures, cpu_s(RUSAGE_CHILDREN));
 }
 
-/* --- the cheap test ------------------------------------------------------------------------ */
+/* --- the short test of make check ---------------------------------------------------------- */
 
-/* Worlds that broke something which no smaller test shows. */
+/* Scenarios that failed once, with an error that no smaller test shows. */
 static const struct {
     uint64_t seed;
     const char *policy;
-} broken_once[] = {
+} known_failures[] = {
     { 2571, "gandiva" }, /* levels of pairs that left no room for the next one */
 };
 
-static bool play_broken(struct request *request)
+static bool run_known_failures(struct soak_request *request)
 {
     struct scenario_counts counts;
     bool ok = true;
     request->seeds = 1;
-    for (size_t i = 0; i < sizeof broken_once / sizeof *broken_once; i++) {
-        request->from = broken_once[i].seed;
-        request->policy = policy_find(broken_once[i].policy);
-        ok &= play_all(request, &counts) == 0;
+    for (size_t i = 0; i < sizeof known_failures / sizeof *known_failures; i++) {
+        request->from = known_failures[i].seed;
+        request->policy = policy_find(known_failures[i].policy);
+        ok &= run_all(request, &counts) == 0;
     }
     request->from = 1;
     request->policy = NULL;
     return ok;
 }
 
-/* Sound worlds stay sound, every kind of fault turns up, and what is wrong is found. */
-static int check(struct request *request)
+/* Scenarios pass, every kind of fault happens, and every defect is found. */
+static int run_check(struct soak_request *request)
 {
     struct scenario_counts counts;
     bool all_there = true;
@@ -306,12 +307,12 @@ static int check(struct request *request)
     int number = 0;
     int failed = 0;
     printf("1..%d\n", 2 + DEFECT_COUNT);
-    ok = play_broken(request);
+    ok = run_known_failures(request);
     failed += !ok;
     printf("%s %d - worlds that broke something once come to their end\n",
            ok ? "ok" : "not ok", ++number);
     request->seeds = CHECK_SEEDS;
-    ok = play_all(request, &counts) == 0;
+    ok = run_all(request, &counts) == 0;
     failed += !ok;
     printf("%s %d - worlds of every policy come to their end\n", ok ? "ok" : "not ok",
            ++number);
@@ -328,7 +329,7 @@ static int check(struct request *request)
     request->policy = policy_find("srtf");
     for (enum defect d = 1; d < DEFECT_COUNT; d++) {
         request->defect = d;
-        ok = play_all(request, &counts) > 0;
+        ok = run_all(request, &counts) > 0;
         failed += !ok;
         printf("%s %d - %s is found (after %" PRIu64 " sound worlds)\n",
                ok ? "ok" : "not ok", ++number, defect_names[d], counts.worlds);
@@ -336,7 +337,7 @@ static int check(struct request *request)
     return failed ? 1 : 0;
 }
 
-/* --- what is asked for ------------------------------------------------------------------------ */
+/* --- arguments -------------------------------------------------------------------------------- */
 
 static const char usage_text[] =
     "usage: soak_worlds --seed N --policy NAME [--defect NAME] [--show]\n"
@@ -346,7 +347,7 @@ static const char usage_text[] =
     "       soak_worlds --check\n"
     "defects:";
 
-static int usage(void)
+static int print_usage(void)
 {
     fputs(usage_text, stderr);
     for (enum defect d = 1; d < DEFECT_COUNT; d++)
@@ -373,7 +374,7 @@ static bool read_defect(const char *text, enum defect *ret_defect)
     return false;
 }
 
-static bool read_request(int argc, char **argv, struct request *request)
+static bool read_request(int argc, char **argv, struct soak_request *request)
 {
     static const struct option options[] = {
         { "seed", required_argument, NULL, 's' },
@@ -420,7 +421,7 @@ static bool read_request(int argc, char **argv, struct request *request)
             request->shows = true;
             break;
         case 'c':
-            request->check = true;
+            request->run_check = true;
             break;
         default:
             ok = false;
@@ -429,27 +430,27 @@ static bool read_request(int argc, char **argv, struct request *request)
     request->workers = workers < 1             ? 1
                        : workers > WORKERS_MAX ? WORKERS_MAX
                                                : (uint32_t)workers;
-    bool asks =
-        request->one ? request->policy != NULL : request->check || request->seeds > 0;
+    bool asks = request->one ? request->policy != NULL
+                             : request->run_check || request->seeds > 0;
     return ok && asks && optind == argc;
 }
 
 int main(int argc, char **argv)
 {
-    struct request request = { 0 };
+    struct soak_request request = { 0 };
     struct scenario_counts counts = { 0 };
     uint32_t failures = 0;
     if (!read_request(argc, argv, &request))
-        return usage();
-    if (request.check)
-        return check(&request);
+        return print_usage();
+    if (request.run_check)
+        return run_check(&request);
     if (request.one) {
         request.seeds = 1;
         catch_signals();
-        atexit(at_exit);
-        play(&request, request.from, request.policy, &counts);
+        atexit(report_exit);
+        run_scenario(&request, request.from, request.policy, &counts);
     } else {
-        failures = play_all(&request, &counts);
+        failures = run_all(&request, &counts);
     }
     if (request.json)
         print_json(&request, &counts, failures);

@@ -1,4 +1,4 @@
-/* alloc_count.c - how often memory is asked for or given back, while somebody counts. */
+/* alloc_count.c - count calls of malloc() and free() while switched on. */
 #include "support/alloc_count.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * alloc_count.h - how often memory is asked for or given back, while somebody counts: deciding
- * is to do neither.  Linked with --wrap, see tests/meson.build.
+ * alloc_count.h - count calls of malloc() and free() while switched on: a decision makes
+ * none.  Linked with --wrap, see tests/meson.build.
  */
 #pragma once
 

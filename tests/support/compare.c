@@ -1,4 +1,4 @@
-/* compare.c - is what was built again as it was? */
+/* compare.c - compare the states and ledgers of two engines. */
 #include "support/compare.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
             return tried; \
     } while (0)
 
-/* Two numbers of something that has a number itself; NAN is as NAN. */
+/* Compare one number of a job or a node; NAN equals NAN. */
 static int compare_number(double was, double is, const char *what, uint64_t id,
                           struct error *err)
 {
@@ -28,7 +28,7 @@ static int compare_number(double was, double is, const char *what, uint64_t id,
                      (unsigned long long)id, is, was);
 }
 
-static uint64_t id_of(const struct state *state, job_id job)
+static uint64_t find_id(const struct state *state, job_id job)
 {
     return job == JOB_NONE ? 0 : state->jobs[job].id;
 }
@@ -46,7 +46,7 @@ static int compare_seats(const struct state *a, const struct seat_row *x,
     return 0;
 }
 
-/* Field by field: what lies between them is anything. */
+/* Field by field: padding has any value. */
 static bool is_same_part(const struct room_part *a, const struct room_part *b)
 {
     return a->node == b->node && a->cpu_milli == b->cpu_milli &&
@@ -113,8 +113,8 @@ static int compare_losses(const struct state *a, const struct job *x,
 
 /* Partners are slots, which may differ. */
 #define SAME_ONE(field) \
-    TRY(compare_number((double)id_of(a, x->field), (double)id_of(b, y->field), #field, \
-                       x->id, err))
+    TRY(compare_number((double)find_id(a, x->field), (double)find_id(b, y->field), \
+                       #field, x->id, err))
 
 static int compare_job(const struct state *a, job_id i, const struct state *b, job_id k,
                        struct error *err)
@@ -216,9 +216,9 @@ int compare_states(const struct state *was, const struct state *is, struct error
 
 /* --- the ledger ------------------------------------------------------------------------ */
 
-/* Entries that are in use; the others are in a list of free ones. */
-static uint32_t open_entries(const struct ledger *ledger, struct arena *arena,
-                             const struct ledger_entry ***ret_entries)
+/* Entries in use; the others are in the list of free ones. */
+static uint32_t list_open_entries(const struct ledger *ledger, struct arena *arena,
+                                  const struct ledger_entry ***ret_entries)
 {
     bool *is_free = arena_array(arena, bool, ledger->entry_used + 1);
     *ret_entries =
@@ -282,8 +282,8 @@ int compare_ledgers(const struct ledger *was, const struct ledger *is,
     const struct ledger_entry **xs;
     const struct ledger_entry **ys;
     arena_init(&arena, 0);
-    uint32_t count = open_entries(was, &arena, &xs);
-    uint32_t other = open_entries(is, &arena, &ys);
+    uint32_t count = list_open_entries(was, &arena, &xs);
+    uint32_t other = list_open_entries(is, &arena, &ys);
     int r = compare_entries(xs, count, ys, other, err);
     arena_release(&arena);
     return r;

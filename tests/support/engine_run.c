@@ -1,4 +1,4 @@
-/* engine_run.c - a list of jobs through the real engine and the simulated cluster. */
+/* engine_run.c - run a list of jobs with the real engine and the simulated cluster. */
 #include "support/engine_run.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "store/store.h"
 
-static uint64_t mix_double(uint64_t hash, double number)
+static uint64_t hash_double(uint64_t hash, double number)
 {
     uint64_t word;
     memcpy(&word, &number, sizeof word);
@@ -47,7 +47,7 @@ uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
     case EVENT_STOPPED:
     case EVENT_LOST:
     case EVENT_FINISHED:
-        return mix_double(hash, event->steps);
+        return hash_double(hash, event->steps);
     case EVENT_LEVELLED:
         return hash_word(hash, event->level);
     default:
@@ -57,7 +57,7 @@ uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
 
 /* --- listeners ------------------------------------------------------------------- */
 
-static void admit(void *self, const struct view *view, const struct event *event)
+static void admit_job(void *self, const struct view *view, const struct event *event)
 {
     struct engine_run *run = self;
     if (event->kind != EVENT_SUBMITTED)
@@ -80,8 +80,8 @@ static bool is_of_job(const struct event *event)
            event->kind != EVENT_NODE_DOWN && event->kind != EVENT_NODE_UP;
 }
 
-static void count(struct engine_run *run, const struct view *view,
-                  const struct event *event)
+static void count_event(struct engine_run *run, const struct view *view,
+                        const struct event *event)
 {
     run->accepted += event->kind == EVENT_SUBMITTED;
     run->rejected += event->kind == EVENT_REJECTED;
@@ -91,7 +91,7 @@ static void count(struct engine_run *run, const struct view *view,
     run->ends[view->jobs[event->job].id]++;
 }
 
-/* With BERTH_EVENTS set: a line per event, for whoever looks for a failure's cause. */
+/* With BERTH_EVENTS set: print a line per event, to find the cause of a failure. */
 static void print_event(const struct view *view, const struct event *event)
 {
     printf("# %.9f %s", (double)event->at_ns * 1e-9, event_name(event->kind));
@@ -107,19 +107,20 @@ static void print_event(const struct view *view, const struct event *event)
     puts("");
 }
 
-static bool shows(enum event_kind kind)
+static bool is_outcome(enum event_kind kind)
 {
     return kind == EVENT_SUBMITTED || kind == EVENT_STARTED || kind == EVENT_STOPPED ||
            kind == EVENT_FINISHED || kind == EVENT_FAILED || kind == EVENT_LOST ||
            kind == EVENT_DROPPED;
 }
 
-static void watch(void *self, const struct view *view, const struct event *event)
+static void observe_event(void *self, const struct view *view,
+                          const struct event *event)
 {
     struct engine_run *run = self;
-    count(run, view, event);
+    count_event(run, view, event);
     run->hash = engine_run_hash_event(run->hash, view, event);
-    if (shows(event->kind))
+    if (is_outcome(event->kind))
         run->outcome +=
             hash_word(hash_word(hash_word(0, (uint64_t)event->at_ns), event->kind),
                       view->jobs[event->job].id);
@@ -133,7 +134,8 @@ static void watch(void *self, const struct view *view, const struct event *event
 
 /* --- what comes next --------------------------------------------------------------- */
 
-static void remember(struct engine_run *run, const struct job_spec *spec, bool fits)
+static void store_submission(struct engine_run *run, const struct job_spec *spec,
+                             bool fits)
 {
     struct error err = { "" };
     struct store_job row = { .id = spec->id,
@@ -169,7 +171,7 @@ void engine_run_set_policy(struct engine_run *run, const struct policy *policy,
         fail_msg("%s", err.text);
 }
 
-static void arrive(struct engine_run *run, const struct job_spec *truth)
+static void submit_job(struct engine_run *run, const struct job_spec *truth)
 {
     struct job_spec spec = *truth;
     if (run->setup->beliefs)
@@ -187,7 +189,7 @@ static void arrive(struct engine_run *run, const struct job_spec *truth)
     if (fits && other && other->arrives)
         other->arrives(other->self, run, job);
     if (run->store)
-        remember(run, &spec, fits);
+        store_submission(run, &spec, fits);
     if (fits) {
         run->arrived[run->arrived_count++] = truth;
     } else {
@@ -196,14 +198,14 @@ static void arrive(struct engine_run *run, const struct job_spec *truth)
     }
 }
 
-static void close_list(struct engine_run *run, int64_t now_ns)
+static void close_submissions(struct engine_run *run, int64_t now_ns)
 {
     struct event *event = outbox_add(&run->outboxes[run->reading]);
     *event = (struct event){ .at_ns = now_ns, .kind = EVENT_CLOSED, .job = JOB_NONE };
     run->closed = true;
 }
 
-/* Outages are put into the simulated cluster's own future, one change at a time. */
+/* Outages are put into the queue of the simulated cluster, one change at a time. */
 static void schedule_outage(struct engine_run *run, const struct outage *outage,
                             int64_t at_ns)
 {
@@ -212,7 +214,7 @@ static void schedule_outage(struct engine_run *run, const struct outage *outage,
     heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
 }
 
-static void follow_outages(struct engine_run *run, int64_t now_ns)
+static void apply_outages(struct engine_run *run, int64_t now_ns)
 {
     for (uint32_t i = 0; i < run->setup->outage_count; i++) {
         const struct outage *outage = &run->setup->outages[i];
@@ -220,14 +222,14 @@ static void follow_outages(struct engine_run *run, int64_t now_ns)
         bool changes =
             now_ns == outage->down_ns || (outage->up_ns && now_ns == outage->up_ns);
         if (changes) {
-            heap_remove(&run->sim.pool, &run->sim.due, id); /* its own idea of when */
+            heap_remove(&run->sim.pool, &run->sim.due, id); /* its own random failure */
             if (now_ns == outage->down_ns && outage->up_ns)
                 schedule_outage(run, outage, outage->up_ns);
         }
     }
 }
 
-static int64_t earliest(struct engine_run *run)
+static int64_t next_time(struct engine_run *run)
 {
     int64_t at_ns = engine_wake_ns(&run->engine);
     if (run->next < run->setup->spec_count &&
@@ -253,13 +255,13 @@ static bool is_over(const struct engine_run *run)
     return sim_cluster_is_quiet(&run->sim) && run->engine.wake_ns == INT64_MAX;
 }
 
-/* Of what an executor reports of a job; new figures of progress are no repetition. */
+/* Whether the event of an executor may be repeated; progress reports are all new. */
 static bool is_repeatable(enum event_kind kind)
 {
     return kind >= EVENT_STARTED && kind <= EVENT_LOST && kind != EVENT_PROGRESS;
 }
 
-static void say_twice(struct outbox *outbox)
+static void repeat_events(struct outbox *outbox)
 {
     struct outbox twice = { 0 };
     for (uint32_t i = 0; i < outbox->count; i++)
@@ -269,13 +271,13 @@ static void say_twice(struct outbox *outbox)
     *outbox = twice;
 }
 
-static void step(struct engine_run *run, int64_t now_ns)
+static void run_steps(struct engine_run *run, int64_t now_ns)
 {
     do {
         struct error err = { "" };
         struct outbox *inbox = &run->outboxes[run->reading];
         if (run->setup->repeats)
-            say_twice(inbox);
+            repeat_events(inbox);
         run->reading ^= 1;
         run->sim.outbox = &run->outboxes[run->reading];
         if (engine_step(&run->engine, now_ns, inbox->events, inbox->count, &err) < 0)
@@ -286,11 +288,11 @@ static void step(struct engine_run *run, int64_t now_ns)
     arena_reset(&run->instant);
 }
 
-static void listen(struct engine_run *run)
+static void attach_observers(struct engine_run *run)
 {
     struct engine *engine = &run->engine;
     engine_add_observer(engine,
-                        (struct engine_observer){ .event = admit, .self = run });
+                        (struct engine_observer){ .event = admit_job, .self = run });
     if (!run->store)
         engine_add_observer(engine, (struct engine_observer){ .event = metrics_event,
                                                               .self = &run->metrics });
@@ -298,8 +300,8 @@ static void listen(struct engine_run *run)
                         (struct engine_observer){ .event = sim_cluster_levelled,
                                                   .self = &run->sim,
                                                   .kinds = 1u << EVENT_LEVELLED });
-    engine_add_observer(engine,
-                        (struct engine_observer){ .event = watch, .self = run });
+    engine_add_observer(
+        engine, (struct engine_observer){ .event = observe_event, .self = run });
     if (!run->store)
         return;
     engine_add_observer(engine, (struct engine_observer){ .event = ledger_event,
@@ -313,7 +315,7 @@ void engine_run_open_engine(struct engine_run *run)
 {
     const struct engine_run_setup *setup = run->setup;
     struct error err = { "" };
-    arena_init(&run->life, 0);
+    arena_init(&run->engine_arena, 0);
     struct engine_setup engine = { .cluster = setup->cluster,
                                    .rates =
                                        setup->rates ? setup->rates : &run->no_rates,
@@ -325,18 +327,18 @@ void engine_run_open_engine(struct engine_run *run)
                                    .executor_self = &run->sim,
                                    .job_max = setup->spec_count ? setup->spec_count : 1,
                                    .seed = setup->seed };
-    if (engine_init(&run->engine, &run->life, &engine, &err) < 0)
+    if (engine_init(&run->engine, &run->engine_arena, &engine, &err) < 0)
         fail_msg("%s", err.text);
-    listen(run);
+    attach_observers(run);
     if (!run->store)
         return;
     store_attach(run->store, &run->engine.state);
-    ledger_init(&run->ledger, &run->life, &run->engine.state.view, NULL);
+    ledger_init(&run->ledger, &run->engine_arena, &run->engine.state.view, NULL);
     run->ledger.note = store_entry;
     run->ledger.context = run->store;
 }
 
-static void set_up(struct engine_run *run, const struct engine_run_setup *setup)
+static void open_run(struct engine_run *run, const struct engine_run_setup *setup)
 {
     struct error err = { "" };
     memset(run, 0, sizeof *run);
@@ -364,26 +366,26 @@ static void set_up(struct engine_run *run, const struct engine_run_setup *setup)
 
 void engine_run_play(struct engine_run *run, const struct engine_run_setup *setup)
 {
-    set_up(run, setup);
+    open_run(run, setup);
     uint32_t turns_max = setup->turns_max ? setup->turns_max : 20000;
     int64_t last_ns = 0;
     for (uint32_t turn = 0; !is_over(run); turn++) {
-        int64_t now_ns = earliest(run);
+        int64_t now_ns = next_time(run);
         if (turn == turns_max || now_ns == INT64_MAX) {
             run->gave_up = true;
             break;
         }
         last_ns = now_ns = now_ns < last_ns ? last_ns : now_ns;
         sim_cluster_advance(&run->sim, now_ns);
-        follow_outages(run, now_ns);
+        apply_outages(run, now_ns);
         while (run->next < setup->spec_count &&
                setup->specs[run->next].submit_ns <= now_ns)
-            arrive(run, &setup->specs[run->next]);
+            submit_job(run, &setup->specs[run->next]);
         if (run->next == setup->spec_count && !run->closed)
-            close_list(run, now_ns);
+            close_submissions(run, now_ns);
         if (setup->interference)
             setup->interference->before(setup->interference->self, run, now_ns);
-        step(run, now_ns);
+        run_steps(run, now_ns);
         if (setup->interference)
             setup->interference->after(setup->interference->self, run, now_ns);
     }
@@ -401,7 +403,7 @@ void engine_run_release(struct engine_run *run)
     if (run->store)
         ledger_release(&run->ledger);
     store_close(run->store);
-    arena_release(&run->life);
+    arena_release(&run->engine_arena);
     arena_release(&run->instant);
     arena_release(&run->arena);
 }

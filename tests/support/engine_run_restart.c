@@ -1,4 +1,4 @@
-/* engine_run_restart.c - an engine thrown away and built again from the store, compared. */
+/* engine_run_restart.c - recover an engine from the store and compare it with the old one. */
 #include "support/engine_run.h"
 
 #include "base/error.h"
@@ -6,10 +6,10 @@
 #include "store/rows.h"
 #include "support/compare.h"
 
-/* --- what recovery asks for ------------------------------------------------------- */
+/* --- callbacks of recovery --------------------------------------------------------- */
 
-static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    const void **ret_tag, struct error *err)
+static int find_spec(void *context, const struct kept_job *kept, struct job *ret_job,
+                     const void **ret_tag, struct error *err)
 {
     struct engine_run *run = context;
     uint64_t at = kept->job.id - 1;
@@ -20,26 +20,26 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return admission_make_job(&run->admission, &spec, ret_job, err);
 }
 
-static void back_for(void *context, const struct kept_job *kept, const void *tag,
-                     job_id job)
+static void check_recovered(void *context, const struct kept_job *kept, const void *tag,
+                            job_id job)
 {
     struct engine_run *run = context;
     assert_true(run->engine.state.jobs[job].id == kept->job.id);
 }
 
-static void gone_for(void *context, const struct kept_job *kept, const char *why)
+static void fail_lost_job(void *context, const struct kept_job *kept, const char *why)
 {
     fail_msg("job %llu: %s", (unsigned long long)kept->job.id, why);
 }
 
-/* --- all of it ------------------------------------------------------------------------ */
+/* --- restart --------------------------------------------------------------------------- */
 
 void engine_run_restart(struct engine_run *run, int64_t now_ns)
 {
     struct error err = { "" };
-    struct engine engine = run->engine; /* its arrays stay where they are */
+    struct engine engine = run->engine; /* its arrays stay in place */
     struct ledger ledger = run->ledger;
-    struct arena life = run->life;
+    struct arena arena = run->engine_arena;
     const struct state *old = &engine.state;
 
     engine_run_open_engine(run);
@@ -49,9 +49,9 @@ void engine_run_restart(struct engine_run *run, int64_t now_ns)
                                    .now_ns = now_ns,
                                    .node_down = old->node_down,
                                    .foreign = old->foreign,
-                                   .spec = spec_for,
-                                   .back = back_for,
-                                   .gone = gone_for,
+                                   .spec = find_spec,
+                                   .back = check_recovered,
+                                   .gone = fail_lost_job,
                                    .context = run };
     if (recover(&setup, &err) < 0)
         fail_msg("%s", err.text);
@@ -76,5 +76,5 @@ void engine_run_restart(struct engine_run *run, int64_t now_ns)
     run->engine.refused_count = engine.refused_count;
     engine_release(&engine);
     ledger_release(&ledger);
-    arena_release(&life);
+    arena_release(&arena);
 }

@@ -1,4 +1,4 @@
-/* faulty.c - the machines of a world as they are, whatever the scheduler believes. */
+/* faulty.c - a simulated executor with faults: attempts and nodes. */
 #include "support/faulty_internal.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include "model/throughput.h"
 
 #define SECOND INT64_C(1000000000)
-#define TELL_AGAIN_NS (7 * SECOND) /* an end that nobody has written down */
+#define RESEND_NS (7 * SECOND) /* until an end that is not durable is sent again */
 
-/* --- who is where ------------------------------------------------------------------- */
+/* --- finding attempts ---------------------------------------------------------------- */
 
 struct faulty_attempt *faulty_find_attempt(struct faulty *faulty, uint64_t id,
                                            uint32_t attempt)
@@ -29,7 +29,7 @@ const struct faulty_attempt *faulty_find(const struct faulty *faulty, uint64_t i
     return faulty_find_attempt((struct faulty *)(uintptr_t)faulty, id, attempt);
 }
 
-/* The one of this job that is there. */
+/* The attempt of this job that is on its GPUs. */
 struct faulty_attempt *faulty_find_present(struct faulty *faulty, uint64_t id)
 {
     for (uint32_t i = 0; id && i < faulty->attempt_count; i++)
@@ -49,10 +49,10 @@ struct faulty_truth *faulty_truth_of(struct faulty *faulty,
     return &faulty->truths[attempt->id];
 }
 
-/* --- making steps -------------------------------------------------------------------- */
+/* --- running ------------------------------------------------------------------------- */
 
-static bool touches(const struct seat *a, uint32_t a_count, const struct seat *b,
-                    uint32_t b_count)
+static bool overlaps(const struct seat *a, uint32_t a_count, const struct seat *b,
+                     uint32_t b_count)
 {
     for (uint32_t i = 0; i < a_count; i++)
         for (uint32_t k = 0; k < b_count; k++)
@@ -61,15 +61,15 @@ static bool touches(const struct seat *a, uint32_t a_count, const struct seat *b
     return false;
 }
 
-/* Whoever sits on the same GPUs. */
-static struct faulty_attempt *partner_of(struct faulty *faulty,
-                                         const struct faulty_attempt *attempt)
+/* The attempt on the same GPUs, or NULL. */
+static struct faulty_attempt *find_partner(struct faulty *faulty,
+                                           const struct faulty_attempt *attempt)
 {
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
         struct faulty_attempt *other = &faulty->attempts[i];
         if (other != attempt && faulty_is_present(other) &&
-            touches(attempt->seats, attempt->seat_count, other->seats,
-                    other->seat_count))
+            overlaps(attempt->seats, attempt->seat_count, other->seats,
+                     other->seat_count))
             return other;
     }
     return NULL;
@@ -78,7 +78,7 @@ static struct faulty_attempt *partner_of(struct faulty *faulty,
 static double true_rate(struct faulty *faulty, const struct faulty_attempt *attempt)
 {
     const struct job *said = &faulty_truth_of(faulty, attempt)->said;
-    const struct faulty_attempt *partner = partner_of(faulty, attempt);
+    const struct faulty_attempt *partner = find_partner(faulty, attempt);
     uint32_t gpus = 0;
     double rates[2];
     for (uint32_t i = 0; i < attempt->seat_count; i++)
@@ -112,7 +112,7 @@ void faulty_count_steps(struct faulty *faulty, struct faulty_attempt *attempt)
     attempt->anchor_ns = faulty->now_ns;
 }
 
-/* From now on it makes steps, until its lease or its work is done. */
+/* Run from now on, until the lease or the work ends. */
 void faulty_run_steps(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
@@ -131,7 +131,7 @@ void faulty_run_steps(struct faulty *faulty, struct faulty_attempt *attempt)
         attempt->done_ns < attempt->report_ns ? attempt->done_ns : attempt->report_ns;
 }
 
-static void rerate(struct faulty *faulty, struct faulty_attempt *attempt)
+static void update_rate(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     if (!attempt || attempt->phase != FAULTY_RUNNING)
         return;
@@ -139,8 +139,8 @@ static void rerate(struct faulty *faulty, struct faulty_attempt *attempt)
     faulty_run_steps(faulty, attempt);
 }
 
-/* What nobody can believe, of a job that is broken. */
-static void distort(struct faulty *faulty, struct event *event)
+/* Put an impossible figure into the report of a broken job. */
+static void make_absurd(struct faulty *faulty, struct event *event)
 {
     faulty->faults[FAULT_ABSURD]++;
     switch (rng_below(&faulty->rng, 7)) {
@@ -154,7 +154,7 @@ static void distort(struct faulty *faulty, struct event *event)
         event->rate_per_s = 1e-300;
         break;
     case 3:
-        event->steps = event->steps_reached = 0; /* it goes back */
+        event->steps = event->steps_reached = 0; /* steps go back */
         break;
     case 4:
         event->steps_total = 1e300;
@@ -163,11 +163,11 @@ static void distort(struct faulty *faulty, struct event *event)
         event->loss = rng_below(&faulty->rng, 2) ? 1e300 : -1e300;
         break;
     default:
-        event->at_ns = -1 - rng_below(&faulty->rng, 20) * SECOND; /* so does its time */
+        event->at_ns = -1 - rng_below(&faulty->rng, 20) * SECOND; /* time goes back */
     }
 }
 
-static void report(struct faulty *faulty, struct faulty_attempt *attempt)
+static void send_report(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     faulty_count_steps(faulty, attempt);
@@ -178,7 +178,7 @@ static void report(struct faulty *faulty, struct faulty_attempt *attempt)
     if (truth->steps > 0)
         event.loss = exp(-attempt->steps / truth->steps);
     if (truth->absurd && faulty_draw(faulty, 500))
-        distort(faulty, &event);
+        make_absurd(faulty, &event);
     faulty_send(faulty, attempt, &event);
     if (rng_below(&faulty->rng, 3) == 0) {
         struct event sent = faulty_new_event(faulty, EVENT_SENT);
@@ -189,16 +189,16 @@ static void report(struct faulty *faulty, struct faulty_attempt *attempt)
     faulty_run_steps(faulty, attempt);
 }
 
-/* --- going --------------------------------------------------------------------------- */
+/* --- ending an attempt --------------------------------------------------------------- */
 
-static void lease_done(struct faulty *faulty, struct faulty_attempt *attempt);
+static void end_lease(struct faulty *faulty, struct faulty_attempt *attempt);
 
 /*
- * An attempt is out of seats that others waited for.  What they say is heard after that it
- * has left: whoever lets them in has seen it go.
+ * An attempt has left GPUs that others waited for.  Their messages arrive after the message
+ * of its end, as they start because of it.
  */
-static void let_others_come(struct faulty *faulty, uint64_t id, uint32_t number,
-                            int64_t wire_ns)
+static void start_waiting(struct faulty *faulty, uint64_t id, uint32_t number,
+                          int64_t wire_ns)
 {
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
         struct faulty_attempt *attempt = &faulty->attempts[i];
@@ -235,18 +235,19 @@ void faulty_send_end(struct faulty *faulty, struct faulty_attempt *attempt)
     faulty_send(faulty, attempt, &event);
     int64_t heard_ns =
         attempt->wire_ns > faulty->now_ns ? attempt->wire_ns : faulty->now_ns;
-    attempt->due_ns = heard_ns + TELL_AGAIN_NS;
+    attempt->due_ns = heard_ns + RESEND_NS;
 }
 
-/* One that is done does not go on elsewhere, whatever it was told. */
-static void forget_next(struct faulty *faulty, const struct faulty_attempt *attempt)
+/* A job that is done does not start its next attempt, even if it was ordered. */
+static void cancel_next_attempt(struct faulty *faulty,
+                                const struct faulty_attempt *attempt)
 {
     struct faulty_attempt *next =
         faulty_find_attempt(faulty, attempt->id, attempt->attempt + 1);
     if (next && next->phase == FAULTY_WAITS_FOR) {
         next->phase = FAULTY_OVER;
         next->named = false;
-        next->due_ns = INT64_MAX; /* nobody will hear of it */
+        next->due_ns = INT64_MAX; /* nothing is sent for it */
     }
 }
 
@@ -256,35 +257,35 @@ bool faulty_is_done(const struct faulty_attempt *attempt)
            (attempt->end == EVENT_FINISHED || attempt->end == EVENT_FAILED);
 }
 
-/* It is out of its seats. */
+/* End an attempt, which leaves its GPUs. */
 void faulty_end_attempt(struct faulty *faulty, struct faulty_attempt *attempt,
                         enum event_kind kind, bool clean)
 {
     struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     bool was_there = faulty_is_present(attempt);
     if (kind == EVENT_STOPPED && attempt->phase == FAULTY_STARTING)
-        kind = EVENT_LOST; /* nobody has heard yet that it was there */
+        kind = EVENT_LOST; /* its start was not sent yet */
     faulty_count_steps(faulty, attempt);
     if (clean && attempt->steps > truth->kept)
         truth->kept = attempt->steps;
     attempt->end = kind;
     attempt->end_kept = truth->kept < attempt->steps ? truth->kept : attempt->steps;
     attempt->clean = clean;
-    struct faulty_attempt *partner = was_there ? partner_of(faulty, attempt) : NULL;
+    struct faulty_attempt *partner = was_there ? find_partner(faulty, attempt) : NULL;
     attempt->phase = FAULTY_OVER;
     attempt->left = ++faulty->order;
     faulty_send_end(faulty, attempt);
     if (faulty_is_done(attempt))
-        forget_next(faulty, attempt);
+        cancel_next_attempt(faulty, attempt);
     if (partner && partner->phase == FAULTY_DONE)
-        lease_done(faulty, partner);
+        end_lease(faulty, partner);
     else
-        rerate(faulty, partner);
+        update_rate(faulty, partner);
     if (was_there)
-        let_others_come(faulty, attempt->id, attempt->attempt, attempt->wire_ns);
+        start_waiting(faulty, attempt->id, attempt->attempt, attempt->wire_ns);
 }
 
-/* --- coming -------------------------------------------------------------------------- */
+/* --- starting an attempt ------------------------------------------------------------- */
 
 static bool nodes_are_up(const struct faulty *faulty, const struct seat *seats,
                          uint32_t count)
@@ -295,8 +296,8 @@ static bool nodes_are_up(const struct faulty *faulty, const struct seat *seats,
     return true;
 }
 
-/* It sits down: nobody may be there but one with whom it shares. */
-static void sit(struct faulty *faulty, const struct faulty_attempt *attempt)
+/* Check that no attempt is on the same GPUs, except one that shares them. */
+static void check_gpus(struct faulty *faulty, const struct faulty_attempt *attempt)
 {
     uint32_t others = 0;
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
@@ -307,8 +308,8 @@ static void sit(struct faulty *faulty, const struct faulty_attempt *attempt)
             faulty->broken("job %llu runs twice: attempts %u and %u",
                            (unsigned long long)attempt->id, other->attempt,
                            attempt->attempt);
-        if (!touches(attempt->seats, attempt->seat_count, other->seats,
-                     other->seat_count))
+        if (!overlaps(attempt->seats, attempt->seat_count, other->seats,
+                      other->seat_count))
             continue;
         others++;
         if (other->beside != attempt->id && attempt->beside != other->id)
@@ -325,12 +326,12 @@ void faulty_send_started(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     struct event event = faulty_new_event(faulty, EVENT_STARTED);
     event.loaded = faulty_truth_of(faulty, attempt)->load_ns == 0;
-    if (rng_below(&faulty->rng, 2)) /* some executors can say it, others cannot */
+    if (rng_below(&faulty->rng, 2)) /* some executors know the rate, others do not */
         event.rate_per_s = true_rate(faulty, attempt);
     faulty_send(faulty, attempt, &event);
 }
 
-static void come_up(struct faulty *faulty, struct faulty_attempt *attempt)
+static void finish_start(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     if (attempt->doomed) {
@@ -339,7 +340,7 @@ static void come_up(struct faulty *faulty, struct faulty_attempt *attempt)
         return;
     }
     faulty_send_started(faulty, attempt);
-    rerate(faulty, partner_of(faulty, attempt));
+    update_rate(faulty, find_partner(faulty, attempt));
     if (truth->load_ns == 0) {
         faulty_run_steps(faulty, attempt);
         return;
@@ -348,10 +349,10 @@ static void come_up(struct faulty *faulty, struct faulty_attempt *attempt)
     attempt->due_ns = faulty->now_ns + truth->load_ns;
 }
 
-static void go_elsewhere(struct faulty *faulty, struct faulty_attempt *attempt)
+static void finish_resize(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
-    struct faulty_attempt *partner = partner_of(faulty, attempt);
+    struct faulty_attempt *partner = find_partner(faulty, attempt);
     memcpy(attempt->seats, attempt->next, sizeof attempt->seats);
     attempt->seat_count = attempt->next_count;
     attempt->next_count = 0;
@@ -362,20 +363,20 @@ static void go_elsewhere(struct faulty *faulty, struct faulty_attempt *attempt)
     attempt->ran_ns = 0;
     attempt->lease_end =
         attempt->resized_max ? attempt->steps + (double)attempt->resized_max : 0;
-    sit(faulty, attempt);
+    check_gpus(faulty, attempt);
     if (partner && partner->phase == FAULTY_DONE)
-        lease_done(faulty, partner);
+        end_lease(faulty, partner);
     else
-        rerate(faulty, partner);
+        update_rate(faulty, partner);
     faulty_run_steps(faulty, attempt);
     struct event event = faulty_new_event(faulty, EVENT_RESIZED);
     event.steps = attempt->steps;
     event.rate_per_s = attempt->rate_per_s;
     faulty_send(faulty, attempt, &event);
-    let_others_come(faulty, attempt->id, attempt->attempt, attempt->wire_ns);
+    start_waiting(faulty, attempt->id, attempt->attempt, attempt->wire_ns);
 }
 
-/* Everybody who had to leave has left. */
+/* Start or resize: all attempts that it waited for have ended. */
 void faulty_start_attempt(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
@@ -390,18 +391,18 @@ void faulty_start_attempt(struct faulty *faulty, struct faulty_attempt *attempt)
     attempt->anchor_ns = faulty->now_ns;
     attempt->doomed = faulty_draw(faulty, faulty->trouble) ||
                       !nodes_are_up(faulty, attempt->seats, attempt->seat_count);
-    sit(faulty, attempt);
+    check_gpus(faulty, attempt);
     bool slow = rng_below(&faulty->rng, 4) == 0;
     attempt->due_ns =
         faulty->now_ns +
         (slow || attempt->doomed ? (1 + rng_below(&faulty->rng, 30)) * SECOND / 10 : 0);
     if (attempt->due_ns == faulty->now_ns)
-        come_up(faulty, attempt);
+        finish_start(faulty, attempt);
 }
 
-/* --- things happen ------------------------------------------------------------------------ */
+/* --- time passes ---------------------------------------------------------------------- */
 
-static void lease_done(struct faulty *faulty, struct faulty_attempt *attempt)
+static void end_lease(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     if (attempt->steps >= truth->steps) {
@@ -418,11 +419,11 @@ static void lease_done(struct faulty *faulty, struct faulty_attempt *attempt)
     faulty_send(faulty, attempt, &event);
 }
 
-static void run_on(struct faulty *faulty, struct faulty_attempt *attempt)
+static void continue_running(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     if (faulty->now_ns < attempt->done_ns) {
-        report(faulty, attempt);
+        send_report(faulty, attempt);
         return;
     }
     faulty_count_steps(faulty, attempt);
@@ -430,24 +431,24 @@ static void run_on(struct faulty *faulty, struct faulty_attempt *attempt)
     attempt->steps = leased ? attempt->lease_end : truth->steps;
     attempt->phase = FAULTY_DONE;
     attempt->due_ns = INT64_MAX;
-    struct faulty_attempt *partner = partner_of(faulty, attempt);
+    struct faulty_attempt *partner = find_partner(faulty, attempt);
     bool waits = partner && attempt->together && partner->together &&
                  (partner->phase == FAULTY_LOADING || partner->phase == FAULTY_RUNNING);
     if (waits)
         return;
     uint64_t id = partner ? partner->id : 0;
-    lease_done(faulty, attempt);
+    end_lease(faulty, attempt);
     partner = faulty_find_present(faulty, id);
     if (partner && partner->phase == FAULTY_DONE)
-        lease_done(faulty, partner);
+        end_lease(faulty, partner);
 }
 
-static void attempt_due(struct faulty *faulty, struct faulty_attempt *attempt)
+static void handle_attempt(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     struct event event;
     switch (attempt->phase) {
     case FAULTY_STARTING:
-        come_up(faulty, attempt);
+        finish_start(faulty, attempt);
         break;
     case FAULTY_LOADING:
         faulty_run_steps(faulty, attempt);
@@ -457,10 +458,10 @@ static void attempt_due(struct faulty *faulty, struct faulty_attempt *attempt)
         faulty_send(faulty, attempt, &event);
         break;
     case FAULTY_RUNNING:
-        run_on(faulty, attempt);
+        continue_running(faulty, attempt);
         break;
     case FAULTY_RESIZING:
-        go_elsewhere(faulty, attempt);
+        finish_resize(faulty, attempt);
         break;
     case FAULTY_LEAVING:
         faulty_end_attempt(faulty, attempt, EVENT_STOPPED, attempt->clean);
@@ -475,7 +476,7 @@ static void attempt_due(struct faulty *faulty, struct faulty_attempt *attempt)
     }
 }
 
-static bool is_on(const struct faulty_attempt *attempt, node_id node)
+static bool uses_node(const struct faulty_attempt *attempt, node_id node)
 {
     for (uint32_t i = 0; i < attempt->seat_count; i++)
         if (attempt->seats[i].node == node)
@@ -483,8 +484,8 @@ static bool is_on(const struct faulty_attempt *attempt, node_id node)
     return false;
 }
 
-/* Whoever is there dies with it; that may be heard before the node is known to be down. */
-static void node_dies(struct faulty *faulty, node_id node)
+/* Attempts on the node are lost; that may be sent before or after the node is down. */
+static void fail_node(struct faulty *faulty, node_id node)
 {
     bool first = rng_below(&faulty->rng, 2);
     faulty->node_down[node] = true;
@@ -493,21 +494,21 @@ static void node_dies(struct faulty *faulty, node_id node)
         faulty_report_node(faulty, node, EVENT_NODE_DOWN);
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
         struct faulty_attempt *attempt = &faulty->attempts[i];
-        if (faulty_is_present(attempt) && is_on(attempt, node))
+        if (faulty_is_present(attempt) && uses_node(attempt, node))
             faulty_end_attempt(faulty, attempt, EVENT_LOST, false);
     }
     if (!first)
         faulty_report_node(faulty, node, EVENT_NODE_DOWN);
 }
 
-static void node_due(struct faulty *faulty, node_id node)
+static void handle_node(struct faulty *faulty, node_id node)
 {
     bool dies = !faulty->node_down[node];
     double mean_ns = (double)(dies ? faulty->mttr_ns : faulty->mtbf_ns);
     faulty->node_due_ns[node] =
         faulty->now_ns + 1 + (int64_t)rng_exponential(&faulty->rng, mean_ns);
     if (dies) {
-        node_dies(faulty, node);
+        fail_node(faulty, node);
         return;
     }
     faulty->node_down[node] = false;
@@ -534,13 +535,13 @@ void faulty_advance(struct faulty *faulty, int64_t now_ns)
     faulty->now_ns = now_ns;
     for (node_id n = 0; n < faulty->cluster->node_count; n++)
         if (faulty->node_due_ns[n] <= now_ns)
-            node_due(faulty, n);
+            handle_node(faulty, n);
     for (uint32_t i = 0; i < faulty->attempt_count; i++)
         if (faulty->attempts[i].due_ns <= now_ns)
-            attempt_due(faulty, &faulty->attempts[i]);
+            handle_attempt(faulty, &faulty->attempts[i]);
 }
 
-/* --- beginning, end, and what comes from outside -------------------------------------------- */
+/* --- start, end and changes from outside ---------------------------------------------- */
 
 void faulty_init(struct faulty *faulty, const struct cluster *cluster,
                  const struct throughput *rates, uint64_t seed)
@@ -590,5 +591,5 @@ void faulty_end_recorded(struct faulty *faulty, uint64_t id, uint32_t number)
     faulty_remove(faulty, attempt);
     attempt = done ? faulty_find_attempt(faulty, id, number + 1) : NULL;
     if (attempt)
-        faulty_remove(faulty, attempt); /* where it would have gone */
+        faulty_remove(faulty, attempt); /* its next attempt, which never started */
 }

@@ -1,13 +1,13 @@
 /*
- * faulty.h - the machines of a world as they are, whatever the scheduler believes.
+ * faulty.h - a simulated executor with faults, independent of the scheduler's state.
  *
- * An executor in virtual time that stands on its own feet: it knows jobs by their public ids
- * and attempts, keeps which process sits on which GPU, and goes on while nobody schedules.
- * So it can be a judge: two processes on a GPU that do not share it, a second process of the
- * same job, a process that nobody ordered are seen here, not in the scheduler's own books.
+ * It runs in virtual time, knows jobs by their public ids and attempts, keeps which process
+ * uses which GPU, and continues while the scheduler is down.  So it can detect errors of the
+ * scheduler: two processes on a GPU that do not share it, a second process of a job, a
+ * process that was never ordered.
  *
- * What it says goes over a wire that delays, loses and repeats, and that is cut when the
- * scheduler dies.  As with real supervisors, an end is told again until it is durable.
+ * Its messages go over a wire that delays, loses and repeats them, and that is cut when the
+ * scheduler crashes.  As with real supervisors, an end is sent again until it is durable.
  */
 #pragma once
 
@@ -22,60 +22,60 @@
 struct outbox;
 struct throughput;
 
-#define FAULTY_NODES 8      /* of a world, at most     */
-#define FAULTY_ATTEMPTS 128 /* under way, at most      */
-#define FAULTY_WAITS 32     /* for so many, at most    */
+#define FAULTY_NODES 8      /* of a scenario, at most */
+#define FAULTY_ATTEMPTS 128 /* at one time, at most   */
+#define FAULTY_WAITS 32     /* attempts that one waits for, at most */
 
-/* What may go wrong, and is counted. */
+/* Faults, which are counted. */
 enum fault {
-    FAULT_LATE,         /* an answer comes late                                   */
-    FAULT_LOST,         /* an answer is lost, and told again when nobody heard it */
-    FAULT_REPEATED,     /* an answer comes a second time, some time later         */
-    FAULT_STALE,        /* an answer of another attempt, or of another job's slot */
+    FAULT_LATE,         /* a message is late                                      */
+    FAULT_LOST,         /* a message is lost, and sent again later                */
+    FAULT_REPEATED,     /* a message arrives a second time, some time later       */
+    FAULT_STALE,        /* a message of another attempt, or of another job's slot */
     FAULT_START,        /* a start fails                                          */
-    FAULT_NODE,         /* a node dies                                            */
-    FAULT_GRACE,        /* a job is killed because it ignores its grace           */
-    FAULT_ABSURD,       /* a report that cannot be                                */
-    FAULT_FOREIGN,      /* others use a GPU                                       */
-    FAULT_CANCEL,       /* people: cancel, hold or release, change, change policy */
+    FAULT_NODE,         /* a node fails                                           */
+    FAULT_GRACE,        /* a job ignores its grace period and is killed           */
+    FAULT_ABSURD,       /* a report with impossible figures                       */
+    FAULT_FOREIGN,      /* another program uses a GPU                             */
+    FAULT_CANCEL,       /* users: cancel, hold or release, change, change policy  */
     FAULT_HOLD,         /*                                                        */
     FAULT_CHANGE,       /*                                                        */
     FAULT_POLICY,       /*                                                        */
-    FAULT_CRASH_BEFORE, /* the daemon dies before its commit                      */
-    FAULT_CRASH_AFTER,  /* after it, before anybody is told                       */
-    FAULT_CRASH_AMID,   /* while the executor is told                             */
+    FAULT_CRASH_BEFORE, /* berthd crashes before a commit                         */
+    FAULT_CRASH_AFTER,  /* after it, before any order is given                    */
+    FAULT_CRASH_AMID,   /* while it gives orders                                  */
     FAULT_CRASH_IDLE,   /* between two steps                                      */
     FAULT_COUNT
 };
 
 extern const char *const fault_names[FAULT_COUNT];
 
-/* What is so of a job; 'said' is what was said of it at the door. */
+/* The true properties of a job; 'said' is its submission. */
 struct faulty_truth {
     struct job said;
     double steps;
     int64_t pause_ns, load_ns, ckpt_ns;
-    int64_t report_ns; /* it reports so often; 0: never */
+    int64_t report_ns; /* between two reports; 0: never */
     bool fails, absurd;
-    double kept; /* steps that are saved */
+    double kept; /* steps at the last checkpoint */
 };
 
 enum faulty_phase {
-    FAULTY_WAITS_FOR, /* ordered: others have to leave first; known to nobody but us */
+    FAULTY_WAITS_FOR, /* ordered, but other attempts have to end first */
     FAULTY_STARTING,
     FAULTY_LOADING,
     FAULTY_RUNNING,
-    FAULTY_DONE, /* waits for its partner to be done as well */
+    FAULTY_DONE, /* waits for its partner: both leases end together */
     FAULTY_IDLE,
     FAULTY_RESIZING,
     FAULTY_LEAVING,
-    FAULTY_OVER, /* its end is kept until it is durable */
+    FAULTY_OVER, /* ended; kept until that is durable */
 };
 
 struct faulty_attempt {
     uint64_t id;
     uint32_t attempt;
-    job_id slot; /* as the scheduler of this life names it */
+    job_id slot; /* in the current scheduler */
     uint32_t generation;
     enum faulty_phase phase;
     struct seat seats[FAULTY_NODES], next[FAULTY_NODES];
@@ -92,14 +92,14 @@ struct faulty_attempt {
     int64_t anchor_ns, ran_ns;
     double lease_end; /* 0: open */
     uint64_t resized_max;
-    int64_t done_ns;   /* while it runs: when its lease or its work is done */
-    int64_t report_ns; /* when it reports next                             */
+    int64_t done_ns;   /* while it runs: when its lease or its work ends */
+    int64_t report_ns; /* its next report                                */
     int64_t due_ns;
-    bool doomed;     /* its start fails                         */
-    bool clean;      /* while it leaves: it saves in time        */
-    bool named;      /* after a restart: the scheduler knows it  */
-    int64_t wire_ns; /* what it says next does not come earlier */
-    uint64_t left;   /* seats that others may want: the larger the later; 0: none */
+    bool doomed;     /* its start will fail                     */
+    bool clean;      /* while it stops: it checkpoints in time  */
+    bool named;      /* after a restart: it was reattached      */
+    int64_t wire_ns; /* its next message does not arrive earlier */
+    uint64_t left;   /* order in which GPUs were vacated; 0: it has not left any */
     enum event_kind end;
     double end_kept;
 };
@@ -113,12 +113,12 @@ struct faulty_message {
 struct faulty {
     const struct cluster *cluster;
     const struct throughput *rates;
-    const struct view *view;     /* of the present scheduler: names only */
+    const struct view *view;     /* of the current scheduler: for slots and ids only */
     struct faulty_truth *truths; /* by public id */
     uint32_t truth_count;
     struct rng rng;
-    bool faults_on;   /* something may go wrong now       */
-    uint32_t trouble; /* per mille of answers             */
+    bool faults_on;   /* faults may happen now             */
+    uint32_t trouble; /* per mille of messages with faults */
     int64_t mtbf_ns, mttr_ns;
     int64_t now_ns;
     bool node_down[FAULTY_NODES];
@@ -131,10 +131,10 @@ struct faulty {
     uint64_t order;
     uint64_t faults[FAULT_COUNT];
 
-    /* On purpose, to see that it is noticed. */
+    /* Defects on purpose, which have to be detected. */
     bool starts_early, starts_half;
 
-    /* The faulty has seen something that must not be: does not return. */
+    /* Called when an error of the scheduler is detected; does not return. */
     void (*broken)(const char *fmt, ...)
         __attribute__((format(printf, 1, 2), noreturn));
 };
@@ -145,28 +145,28 @@ void faulty_init(struct faulty *faulty, const struct cluster *cluster,
                  const struct throughput *rates, uint64_t seed);
 void faulty_release(struct faulty *faulty);
 
-/* When something happens next, or something that was said arrives. */
+/* The time of the next change, or of the next message that arrives. */
 int64_t faulty_next_ns(const struct faulty *faulty);
 void faulty_advance(struct faulty *faulty, int64_t now_ns);
 
-/* What has arrived by now. */
+/* Move the messages that have arrived to the inbox. */
 void faulty_receive(struct faulty *faulty, struct outbox *inbox);
 
-/* From now on nothing goes wrong, and what is down comes back. */
+/* End all faults: nodes come back, and foreign programs leave. */
 void faulty_stop_faults(struct faulty *faulty);
 
-/* Others use these GPUs of a node now. */
+/* Foreign programs use these GPUs of a node from now on. */
 void faulty_set_foreign(struct faulty *faulty, node_id node, uint64_t gpus);
 
-/* An end is durable: its attempt may be forgotten. */
+/* An end is durable: its attempt is removed. */
 void faulty_end_recorded(struct faulty *faulty, uint64_t id, uint32_t attempt);
 
-/* The scheduler is gone: what was said and not heard, and what only it knew. */
+/* The scheduler crashed: drop messages on the wire, and attempts that wait to start. */
 void faulty_disconnect(struct faulty *faulty);
 
 /*
- * A new scheduler, of this view: it names all it believes to be under way, then settles.
- * What has become of them is told again.
+ * Connect a new scheduler with this view: it reattaches all jobs of its state, then ends the
+ * reattachment.  What has become of them is sent again.
  */
 void faulty_connect(struct faulty *faulty, const struct view *view);
 void faulty_reattach(struct faulty *faulty, const struct lease *lease, bool stopping,
@@ -174,7 +174,7 @@ void faulty_reattach(struct faulty *faulty, const struct lease *lease, bool stop
 void faulty_end_reattach(struct faulty *faulty, const bool *believed_down,
                          const uint64_t *believed_foreign);
 
-/* It was to go on elsewhere, as the scheduler of this life knows it, and has. */
+/* Whether a resize that the current scheduler knows of is done. */
 bool faulty_has_moved(const struct faulty *faulty,
                       const struct faulty_attempt *attempt);
 

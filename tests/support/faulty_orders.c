@@ -1,4 +1,4 @@
-/* faulty_orders.c - what the machines are told, and what they say to a new scheduler. */
+/* faulty_orders.c - orders of the scheduler, and its reattachment after a restart. */
 #include "support/faulty_internal.h"
 
 #include <string.h>
@@ -7,9 +7,9 @@
 
 /* --- orders ---------------------------------------------------------------------------- */
 
-/* Attempts that have left already, or never came, are not waited for. */
-static void note_after(struct faulty *faulty, struct faulty_attempt *attempt,
-                       const struct lease *lease)
+/* Set which attempts to wait for: those of the lease that are still on their GPUs. */
+static void set_waits(struct faulty *faulty, struct faulty_attempt *attempt,
+                      const struct lease *lease)
 {
     attempt->after_count = 0;
     for (uint32_t i = 0; i < lease->after_count && !faulty->starts_early; i++) {
@@ -18,7 +18,7 @@ static void note_after(struct faulty *faulty, struct faulty_attempt *attempt,
             faulty_find_attempt(faulty, job->id, job->attempt);
         if (other && other->phase == FAULTY_OVER && attempt->wire_ns < other->wire_ns)
             attempt->wire_ns =
-                other->wire_ns; /* it has left, and that is heard first */
+                other->wire_ns; /* the message of its end arrives first */
         if (!other || other == attempt || !faulty_is_present(other))
             continue;
         if (attempt->after_count == FAULTY_WAITS)
@@ -29,7 +29,8 @@ static void note_after(struct faulty *faulty, struct faulty_attempt *attempt,
     }
 }
 
-static struct faulty_attempt *add(struct faulty *faulty, const struct lease *lease)
+static struct faulty_attempt *add_attempt(struct faulty *faulty,
+                                          const struct lease *lease)
 {
     const struct job *job = &faulty->view->jobs[lease->job];
     if (faulty->attempt_count == FAULTY_ATTEMPTS)
@@ -68,20 +69,20 @@ static int faulty_start(void *self, const struct lease *lease, struct error *err
     if (faulty_is_done(faulty_find_attempt(faulty, faulty->view->jobs[lease->job].id,
                                            lease->attempt - 1)))
         return 0; /* it need not go on, and that is on its way */
-    attempt = add(faulty, lease);
-    note_after(faulty, attempt, lease);
+    attempt = add_attempt(faulty, lease);
+    set_waits(faulty, attempt, lease);
     if (attempt->after_count == 0)
         faulty_start_attempt(faulty, attempt);
     return 0;
 }
 
-static void tell_to_stop(struct faulty *faulty, struct faulty_attempt *attempt,
+static void stop_attempt(struct faulty *faulty, struct faulty_attempt *attempt,
                          int64_t grace_ns)
 {
     const struct faulty_truth *truth = faulty_truth_of(faulty, attempt);
     bool loading =
         attempt->phase == FAULTY_LOADING || attempt->phase == FAULTY_STARTING;
-    int64_t pause_ns = loading ? 0 : truth->pause_ns; /* there is nothing to save */
+    int64_t pause_ns = loading ? 0 : truth->pause_ns; /* nothing to checkpoint */
     if (attempt->phase == FAULTY_LEAVING)
         return;
     faulty_count_steps(faulty, attempt);
@@ -98,11 +99,11 @@ static int faulty_stop(void *self, job_id job, int64_t grace_ns, struct error *e
     struct faulty_attempt *attempt =
         faulty_find_attempt(faulty, known->id, known->attempt);
     if (attempt && faulty_is_present(attempt))
-        tell_to_stop(faulty, attempt, grace_ns);
-    return 0; /* or it has left, and that is on its way */
+        stop_attempt(faulty, attempt, grace_ns);
+    return 0; /* or it has ended, and the message is on the wire */
 }
 
-/* What has not begun is gone at once; what is there is killed. */
+/* An attempt that has not started is dropped at once, a running one is killed. */
 static int faulty_cancel(void *self, job_id job, struct error *err)
 {
     struct faulty *faulty = self;
@@ -113,7 +114,7 @@ static int faulty_cancel(void *self, job_id job, struct error *err)
         if (attempt->id != id || attempt->phase != FAULTY_WAITS_FOR)
             continue;
         if (there)
-            faulty_remove(faulty, attempt); /* the one that is there tells */
+            faulty_remove(faulty, attempt); /* the running attempt sends the end */
         else
             faulty_end_attempt(faulty, attempt, EVENT_LOST, false);
         there = faulty_find_present(faulty, id);
@@ -159,7 +160,7 @@ static int faulty_resize(void *self, const struct lease *lease, struct error *er
     attempt->together = lease->together;
     attempt->resized_max = lease->steps_max;
     attempt->resized = false;
-    note_after(faulty, attempt, lease);
+    set_waits(faulty, attempt, lease);
     if (attempt->after_count == 0)
         faulty_start_attempt(faulty, attempt);
     return 0;
@@ -174,7 +175,7 @@ const struct executor executor_faulty = {
     .renew = faulty_renew,
 };
 
-/* --- another scheduler ------------------------------------------------------------------------ */
+/* --- reattachment after a restart ----------------------------------------------------- */
 
 void faulty_disconnect(struct faulty *faulty)
 {
@@ -193,8 +194,8 @@ void faulty_connect(struct faulty *faulty, const struct view *view)
     faulty->view = view;
 }
 
-/* That it is to go elsewhere is in the scheduler's books; what it waits for may have gone. */
-static void wait_again(struct faulty *faulty, struct faulty_attempt *attempt)
+/* Drop waits for attempts that have ended while the scheduler was down. */
+static void update_waits(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     uint32_t kept = 0;
     for (uint32_t k = 0; k < attempt->after_count; k++) {
@@ -216,9 +217,9 @@ void faulty_reattach(struct faulty *faulty, const struct lease *lease, bool stop
         if (job->state != JOB_PLACED)
             faulty->broken("job %llu is believed to run, and nobody has seen it",
                            (unsigned long long)job->id);
-        attempt = add(faulty, lease);
-        note_after(faulty, attempt, lease);
-        return; /* it begins when all have been named */
+        attempt = add_attempt(faulty, lease);
+        set_waits(faulty, attempt, lease);
+        return; /* it starts in faulty_end_reattach() */
     }
     attempt->named = true;
     attempt->slot = lease->job;
@@ -227,16 +228,16 @@ void faulty_reattach(struct faulty *faulty, const struct lease *lease, bool stop
         faulty->broken("job %llu leaves, and nobody has told it to",
                        (unsigned long long)job->id);
     if (stopping && faulty_is_present(attempt))
-        tell_to_stop(faulty, attempt, grace_left_ns);
+        stop_attempt(faulty, attempt, grace_left_ns);
     bool idles = attempt->phase == FAULTY_IDLE || attempt->phase == FAULTY_DONE;
-    if (idles && job->state == JOB_RUNNING) { /* its new lease was never told */
+    if (idles && job->state == JOB_RUNNING) { /* its new lease was never sent */
         attempt->lease_end =
             lease->steps_max ? attempt->steps + (double)lease->steps_max : 0;
         attempt->resized_max = lease->steps_max;
         faulty_run_steps(faulty, attempt);
     }
     if (attempt->phase == FAULTY_RESIZING)
-        wait_again(faulty, attempt);
+        update_waits(faulty, attempt);
 }
 
 bool faulty_has_moved(const struct faulty *faulty, const struct faulty_attempt *attempt)
@@ -253,8 +254,8 @@ bool faulty_has_moved(const struct faulty *faulty, const struct faulty_attempt *
     return true;
 }
 
-/* All that has become of it, from the beginning: what is known is not heard again. */
-static void tell_again(struct faulty *faulty, struct faulty_attempt *attempt)
+/* Send all that has happened to an attempt; the scheduler ignores what it knows. */
+static void resend_all(struct faulty *faulty, struct faulty_attempt *attempt)
 {
     bool over = attempt->phase == FAULTY_OVER;
     if (attempt->phase <= FAULTY_STARTING)
@@ -277,8 +278,8 @@ static void tell_again(struct faulty *faulty, struct faulty_attempt *attempt)
         faulty_send_end(faulty, attempt);
 }
 
-/* Who left seats next after that one, which others may have taken since. */
-static struct faulty_attempt *next_left(struct faulty *faulty, uint64_t left)
+/* The attempt that left GPUs next after 'left', which others may have taken since. */
+static struct faulty_attempt *find_next_left(struct faulty *faulty, uint64_t left)
 {
     struct faulty_attempt *next = NULL;
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
@@ -298,20 +299,19 @@ void faulty_end_reattach(struct faulty *faulty, const bool *believed_down,
             faulty->broken("attempt %u of job %llu runs, and nobody has ordered it",
                            attempt->attempt, (unsigned long long)attempt->id);
         if (!attempt->named)
-            faulty_remove(faulty, attempt); /* its end is durable */
+            faulty_remove(faulty, attempt); /* its end was durable */
     }
-    int64_t wire_ns =
-        0; /* who has left is heard of first, in the order in which they did */
-    for (struct faulty_attempt *next = next_left(faulty, 0); next;
-         next = next_left(faulty, next->left)) {
+    int64_t wire_ns = 0; /* ends are sent first, in their order */
+    for (struct faulty_attempt *next = find_next_left(faulty, 0); next;
+         next = find_next_left(faulty, next->left)) {
         next->wire_ns = wire_ns;
-        tell_again(faulty, next);
+        resend_all(faulty, next);
         wire_ns = next->wire_ns;
     }
     for (uint32_t i = 0; i < faulty->attempt_count; i++)
         if (faulty->attempts[i].left == 0) {
             faulty->attempts[i].wire_ns = wire_ns;
-            tell_again(faulty, &faulty->attempts[i]);
+            resend_all(faulty, &faulty->attempts[i]);
         }
     for (uint32_t i = 0; i < faulty->attempt_count; i++) {
         struct faulty_attempt *attempt = &faulty->attempts[i];

@@ -1,4 +1,4 @@
-/* faulty_wire.c - the way from the machines to the scheduler, on which anything may happen. */
+/* faulty_wire.c - messages from the executor to the scheduler, with delays and losses. */
 #include "support/faulty_internal.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "model/outbox.h"
 
 #define SECOND INT64_C(1000000000)
-#define LOST_NS (7 * SECOND) /* then it is told again */
+#define LOST_NS (7 * SECOND) /* until a lost message is sent again */
 
 const char *const fault_names[FAULT_COUNT] = {
     [FAULT_LATE] = "late",
@@ -43,9 +43,9 @@ static void put_on_wire(struct faulty *faulty, const struct event *event, int64_
 }
 
 /*
- * What an attempt says arrives in the order in which it is said; what it has said before may
- * come once more at any time.  Only that it goes on elsewhere is not repeated later: nothing
- * in the word says which of its moves is meant.
+ * Messages of an attempt arrive in their order; an earlier one may arrive once more at any
+ * time.  Only a resize is not repeated later: nothing in the message says which resize it
+ * is.
  */
 void faulty_send(struct faulty *faulty, struct faulty_attempt *attempt,
                  struct event *event)
@@ -78,7 +78,7 @@ void faulty_send(struct faulty *faulty, struct faulty_attempt *attempt,
         faulty->faults[FAULT_STALE]++;
         stale.kind = kinds[rng_below(&faulty->rng, 6)];
         stale.steps = stale.steps_reached = 1;
-        /* Of the past: what is to come has not been spoken of by anybody. */
+        /* Of the past: no message can be about a future attempt. */
         if (attempt->attempt > 0 && rng_below(&faulty->rng, 2))
             stale.attempt--;
         else if (attempt->generation > 1)
@@ -120,9 +120,9 @@ void faulty_receive(struct faulty *faulty, struct outbox *inbox)
             return;
         struct event *event = outbox_add(inbox);
         *event = faulty->wire[best].event;
-        bool early = event->at_ns < 0; /* a clock that goes back: by how much */
+        bool early = event->at_ns < 0; /* a clock that went back, and by how much */
         if (!early)
-            event->at_ns = faulty->now_ns; /* when it was heard */
+            event->at_ns = faulty->now_ns; /* when it arrived */
         else
             event->at_ns +=
                 event->at_ns + faulty->now_ns > 0 ? faulty->now_ns : -event->at_ns;

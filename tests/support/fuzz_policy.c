@@ -1,4 +1,4 @@
-/* fuzz_policy.c - a policy that does everything at random. */
+/* fuzz_policy.c - a policy that makes random plans. */
 #include "support/fuzz_policy.h"
 
 #include "base/arena.h"
@@ -23,7 +23,7 @@ static int fuzz_policy_init(void *self, const struct view *view, uint64_t seed,
     return 0;
 }
 
-static job_id any_job(struct fuzz_policy *fuzz, const struct view *view)
+static job_id draw_job(struct fuzz_policy *fuzz, const struct view *view)
 {
     for (int i = 0; i < 8; i++) {
         job_id job = rng_below(&fuzz->rng, view->job_max);
@@ -33,8 +33,8 @@ static job_id any_job(struct fuzz_policy *fuzz, const struct view *view)
     return JOB_NONE;
 }
 
-static void grant_somehow(struct fuzz_policy *fuzz, const struct view *view,
-                          struct plan *plan, job_id job)
+static void grant_at_random(struct fuzz_policy *fuzz, const struct view *view,
+                            struct plan *plan, job_id job)
 {
     struct rng *rng = &fuzz->rng;
     const struct job *j = &view->jobs[job];
@@ -45,16 +45,16 @@ static void grant_somehow(struct fuzz_policy *fuzz, const struct view *view,
         ask.types = (uint32_t)1 << rng_below(rng, view->cluster->type_count);
     ask.spread = rng_below(rng, 3) == 0;
     if (rng_below(rng, 3) == 0)
-        ask.beside = any_job(fuzz, view);
+        ask.beside = draw_job(fuzz, view);
     if (rng_below(rng, 3) == 0)
         ask.steps_max = 1 + rng_below(rng, 50);
     ask.together = rng_below(rng, 2);
     plan_grant(plan, job, &ask);
 }
 
-/* Two who share move elsewhere together, if there is room. */
-static void move_two(struct fuzz_policy *fuzz, const struct view *view,
-                     struct plan *plan, job_id job)
+/* Move a pair of jobs to other GPUs together, if possible. */
+static void move_pair(struct fuzz_policy *fuzz, const struct view *view,
+                      struct plan *plan, job_id job)
 {
     job_id partner = view->jobs[job].partner;
     if (partner == JOB_NONE || !job_is_preemptible(&view->jobs[job]) ||
@@ -73,8 +73,8 @@ static void move_two(struct fuzz_policy *fuzz, const struct view *view,
 }
 
 /*
- * As at the end of a round: everybody who runs is kept or told to leave, in any order;
- * then everybody is put somewhere, alone, beside whom he was, or beside another.
+ * As at the end of a round: keep or revoke each running job, in any order; then place jobs
+ * alone, beside their partner, or beside another job.
  */
 static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
                       struct plan *plan)
@@ -82,12 +82,12 @@ static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
     struct rng *rng = &fuzz->rng;
     for (job_id job = 0; job < view->job_max; job++)
         if (rng_below(rng, 2) && !plan_changes(plan, job))
-            move_two(fuzz, view, plan, job);
+            move_pair(fuzz, view, plan, job);
     for (job_id job = 0; job < view->job_max; job++)
         if (!plan_changes(plan, job) && job_is_preemptible(&view->jobs[job]) &&
             rng_below(rng, 2))
             plan_revoke(plan, job, RULE_ROUND, JOB_NONE);
-    job_id last = JOB_NONE; /* who was put somewhere just now */
+    job_id last = JOB_NONE; /* placed last */
     uint32_t first = rng_below(rng, view->job_max);
     for (uint32_t i = 0; i < view->job_max; i++) {
         job_id job = (first + i) % view->job_max;
@@ -98,7 +98,7 @@ static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
         uint32_t how = rng_below(rng, 4);
         ask.beside = how == 0                             ? last
                      : how == 1 && j->partner != JOB_NONE ? j->partner
-                     : how == 2                           ? any_job(fuzz, view)
+                     : how == 2                           ? draw_job(fuzz, view)
                                                           : JOB_NONE;
         ask.together = rng_below(rng, 2);
         ask.steps_max = 1 + rng_below(rng, 50);
@@ -110,8 +110,8 @@ static void reshuffle(struct fuzz_policy *fuzz, const struct view *view,
     }
 }
 
-/* In the end everybody is to get what he asks for, and nobody is to idle. */
-static void be_reasonable(const struct view *view, struct plan *plan)
+/* After the random decisions: grant each job what it requests, so that all can end. */
+static void grant_all(const struct view *view, struct plan *plan)
 {
     for (job_id job = 0; job < view->job_max; job++)
         if (view->jobs[job].state == JOB_WAITING || view->jobs[job].state == JOB_IDLE)
@@ -123,7 +123,7 @@ static int fuzz_policy_decide(void *self, const struct view *view, struct plan *
 {
     struct fuzz_policy *fuzz = self;
     if (fuzz->decisions++ >= FUZZ_DECISIONS) {
-        be_reasonable(view, plan);
+        grant_all(view, plan);
         return 0;
     }
     if (rng_below(&fuzz->rng, 8) == 0) {
@@ -133,7 +133,7 @@ static int fuzz_policy_decide(void *self, const struct view *view, struct plan *
     }
     uint32_t tries = rng_below(&fuzz->rng, 6);
     for (uint32_t i = 0; i < tries; i++) {
-        job_id job = any_job(fuzz, view);
+        job_id job = draw_job(fuzz, view);
         if (job == JOB_NONE)
             break;
         size_t mark = plan_mark(plan);
@@ -141,7 +141,7 @@ static int fuzz_policy_decide(void *self, const struct view *view, struct plan *
             !plan_changes(plan, job))
             plan_revoke(plan, job, RULE_ORDER, JOB_NONE);
         else
-            grant_somehow(fuzz, view, plan, job);
+            grant_at_random(fuzz, view, plan, job);
         if (rng_below(&fuzz->rng, 4) == 0)
             plan_undo(plan, mark);
     }

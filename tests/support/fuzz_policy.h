@@ -1,7 +1,7 @@
 /*
- * fuzz_policy.h - a policy that does everything at random: grants of any size and type, beside
- * others, with leases; revocations, moves, resizes.  After some hundred decisions it turns
- * reasonable, so that everything comes to its end.
+ * fuzz_policy.h - a policy that makes random plans: grants of any size and type, shared GPUs,
+ * leases, revocations, moves, resizes.  After some hundred decisions it grants what jobs
+ * request, so that all jobs end.
  */
 #pragma once
 

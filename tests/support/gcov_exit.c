@@ -1,8 +1,8 @@
 /*
- * gcov_exit.c - an _exit() that leaves what gcov counted.
+ * gcov_exit.c - an _exit() that writes the counts of gcov.
  *
- * Counts are written by a handler of exit(), which _exit() passes over.  Linked with
- * --wrap=_exit into the programs that end so, and only in a tree that counts.
+ * They are written by a handler of exit(), which _exit() skips.  Linked with --wrap=_exit
+ * into the programs that call it, and only in a tree for coverage.
  */
 #include <gcov.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* http_fixture.c - a server and its clients in one thread. */
+/* http_fixture.c - an HTTP server and its clients in one thread. */
 #include "support/http_fixture.h"
 
 #include "support/cases.h"
@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-#define PATIENCE_MS 60000 /* a test that waits so long has failed */
+#define TIMEOUT_MS 60000 /* a test that waits so long has failed */
 
 void http_fixture_prepare(struct http_fixture *fixture)
 {
@@ -45,7 +45,7 @@ void http_fixture_close(struct http_fixture *fixture)
     assert_int_equal(system(command), 0);
 }
 
-static void turn_once(struct http_fixture *fixture)
+static void run_once(struct http_fixture *fixture)
 {
     uv_run(&fixture->loop, UV_RUN_NOWAIT);
     usleep(200);
@@ -54,20 +54,20 @@ static void turn_once(struct http_fixture *fixture)
 void http_fixture_run(struct http_fixture *fixture, int milliseconds)
 {
     uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
-    int turns = 0; /* enough of them also where one takes long */
+    int turns = 0; /* at least some, also on a slow machine */
     do
-        turn_once(fixture);
+        run_once(fixture);
     while (++turns < milliseconds || uv_hrtime() < end);
 }
 
 bool http_fixture_run_until(struct http_fixture *fixture, bool (*holds)(void *),
                             void *context)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     while (!holds(context)) {
         if (uv_hrtime() > end)
             return false;
-        turn_once(fixture);
+        run_once(fixture);
     }
     return true;
 }
@@ -95,7 +95,7 @@ int http_fixture_connect_tcp(uint16_t port)
 bool http_fixture_send(struct http_fixture *fixture, int fd, const char *bytes,
                        size_t count)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     while (count > 0) {
         ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN)
@@ -117,7 +117,7 @@ bool http_fixture_send_text(struct http_fixture *fixture, int fd, const char *te
 static bool read_some(struct http_fixture *fixture, int fd, char *room, size_t size,
                       size_t *ret_count)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     for (;;) {
         ssize_t got = recv(fd, room, size, MSG_DONTWAIT);
         if (got > 0) {
@@ -126,12 +126,12 @@ static bool read_some(struct http_fixture *fixture, int fd, char *room, size_t s
         }
         if (got == 0 || errno != EAGAIN)
             return false;
-        turn_once(fixture);
+        run_once(fixture);
         assert_true(uv_hrtime() < end);
     }
 }
 
-/* One byte at a time: what follows belongs to the next reply. */
+/* Read one byte at a time: what follows belongs to the next reply. */
 static bool read_line(struct http_fixture *fixture, int fd, struct buf *head)
 {
     size_t at = head->count;
@@ -230,13 +230,13 @@ int http_fixture_request(struct http_fixture *fixture, const char *request,
     return status;
 }
 
-static void drain_once(struct http_fixture *fixture, int fd, struct buf *got)
+static void read_available(struct http_fixture *fixture, int fd, struct buf *got)
 {
     char room[4096];
     ssize_t count = recv(fd, room, sizeof room, MSG_DONTWAIT);
     if (count > 0)
         buf_add(got, room, (size_t)count);
-    turn_once(fixture);
+    run_once(fixture);
 }
 
 void http_fixture_read(struct http_fixture *fixture, int fd, struct buf *got,
@@ -245,18 +245,18 @@ void http_fixture_read(struct http_fixture *fixture, int fd, struct buf *got,
     uint64_t end = uv_hrtime() + (uint64_t)milliseconds * 1000000;
     int turns = 0;
     do
-        drain_once(fixture, fd, got);
+        read_available(fixture, fd, got);
     while (++turns < milliseconds || uv_hrtime() < end);
 }
 
 bool http_fixture_read_until(struct http_fixture *fixture, int fd, struct buf *got,
                              const char *text)
 {
-    uint64_t end = uv_hrtime() + (uint64_t)PATIENCE_MS * 1000000;
+    uint64_t end = uv_hrtime() + (uint64_t)TIMEOUT_MS * 1000000;
     while (got->count == 0 || !strstr(got->bytes, text)) {
         if (uv_hrtime() > end)
             return false;
-        drain_once(fixture, fd, got);
+        read_available(fixture, fd, got);
     }
     return true;
 }

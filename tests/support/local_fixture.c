@@ -31,13 +31,13 @@ static int find_launch(void *context, uint64_t id, const struct launch **ret,
     return 0;
 }
 
-static void heard_total(void *context, job_id job, double steps)
+static void store_total(void *context, job_id job, double steps)
 {
     ((struct local_fixture *)context)->total = steps;
 }
 
-/* There is something to be read before the loop sleeps. */
-static void wake(void *context)
+/* The loop reads events before it sleeps in any case. */
+static void ignore_wake(void *context)
 {
     uv_stop(&((struct local_fixture *)context)->loop);
 }
@@ -52,16 +52,16 @@ static void open_local(struct local_fixture *b)
                                  .system = b->system,
                                  .view = &b->view,
                                  .outbox = &b->outbox_now,
-                                 .wake = wake,
+                                 .wake = ignore_wake,
                                  .launch = find_launch,
                                  .now_ns = clock_ns,
-                                 .total = heard_total,
+                                 .total = store_total,
                                  .context = b };
     if (local_open(&b->local, &setup, &err) < 0)
         fail_msg("%s", err.text);
 }
 
-/* Beside the folder that this test was built in. */
+/* berth-run is beside the folder of this test program. */
 static void find_program(char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 32);
@@ -73,7 +73,7 @@ static void find_program(char *path, size_t size)
     snprintf(path + used, size - used, "/berth-run");
 }
 
-static struct local_fixture *make_bench(bool system)
+static struct local_fixture *make_fixture(bool system)
 {
     struct local_fixture *b = calloc(1, sizeof *b);
     assert_non_null(b);
@@ -102,16 +102,16 @@ static struct local_fixture *make_bench(bool system)
 
 struct local_fixture *local_fixture_new(void)
 {
-    return make_bench(false);
+    return make_fixture(false);
 }
 
 struct local_fixture *local_fixture_new_system(void)
 {
-    return make_bench(true);
+    return make_fixture(true);
 }
 
-static int remove_one(const char *path, const struct stat *stat, int kind,
-                      struct FTW *where)
+static int remove_file(const char *path, const struct stat *stat, int kind,
+                       struct FTW *where)
 {
     return remove(path);
 }
@@ -134,7 +134,7 @@ void local_fixture_free(struct local_fixture *b)
     uv_close((uv_handle_t *)&b->watchdog, NULL);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&b->loop), 0);
-    nftw(b->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(b->dir, remove_file, 16, FTW_DEPTH | FTW_PHYS);
     outbox_release(&b->outbox);
     for (uint32_t i = 0; i < b->event_count; i++)
         free((void *)b->events[i].why);
@@ -179,7 +179,7 @@ struct launch *local_fixture_launch(struct local_fixture *b, job_id job)
     return &b->more[job].launch;
 }
 
-static struct lease lease_of(struct local_fixture *b, job_id job)
+static struct lease make_lease(struct local_fixture *b, job_id job)
 {
     struct local_fixture_job *more = &b->more[job];
     return (struct lease){ .job = job,
@@ -196,19 +196,19 @@ static struct lease lease_of(struct local_fixture *b, job_id job)
 
 void local_fixture_start(struct local_fixture *b, job_id job)
 {
-    struct lease lease = lease_of(b, job);
+    struct lease lease = make_lease(b, job);
     assert_int_equal(executor_local.start(b->local, &lease, NULL), 0);
 }
 
 void local_fixture_reattach(struct local_fixture *b, job_id job, bool stopping)
 {
-    struct lease lease = lease_of(b, job);
+    struct lease lease = make_lease(b, job);
     assert_int_equal(
         local_reattach(b->local, &lease, stopping, b->jobs[job].grace_ns, NULL), 0);
 }
 
-/* What an engine would do: know it, write it down, collect. */
-static void take_events(struct local_fixture *b)
+/* As an engine does: apply events, record ends, collect processes. */
+static void collect_events(struct local_fixture *b)
 {
     for (uint32_t i = 0; i < b->outbox.count; i++) {
         struct event *event = &b->outbox.events[i];
@@ -216,7 +216,7 @@ static void take_events(struct local_fixture *b)
                                sizeof *b->events);
         b->events[b->event_count] = *event;
         if (event->why)
-            b->events[b->event_count].why = strdup(event->why); /* kept for good */
+            b->events[b->event_count].why = strdup(event->why); /* never freed */
         b->event_count++;
         if (event->kind == EVENT_STARTED)
             b->jobs[event->job].state = JOB_RUNNING;
@@ -227,25 +227,25 @@ static void take_events(struct local_fixture *b)
     local_commit(b->local, NULL);
 }
 
-static void is_late(uv_timer_t *timer)
+static void fail_late(uv_timer_t *timer)
 {
     ((struct local_fixture *)timer->data)->late = true;
 }
 
-static void turn(struct local_fixture *b)
+static void run_loop_once(struct local_fixture *b)
 {
     uv_run(&b->loop, UV_RUN_ONCE);
-    take_events(b);
+    collect_events(b);
 }
 
 void local_fixture_sleep(struct local_fixture *b, uint64_t ms)
 {
     b->late = false;
     b->watchdog.data = b;
-    uv_timer_start(&b->watchdog, is_late, ms, 0);
-    take_events(b);
+    uv_timer_start(&b->watchdog, fail_late, ms, 0);
+    collect_events(b);
     while (!b->late)
-        turn(b);
+        run_loop_once(b);
 }
 
 static const struct event *find_event(const struct local_fixture *b, job_id job,
@@ -265,8 +265,8 @@ struct event local_fixture_wait_event(struct local_fixture *b, job_id job,
                                             EVENT_LOST };
     b->late = false;
     b->watchdog.data = b;
-    uv_timer_start(&b->watchdog, is_late, LATE_MS, 0);
-    take_events(b);
+    uv_timer_start(&b->watchdog, fail_late, LATE_MS, 0);
+    collect_events(b);
     const struct event *found;
     while (!(found = find_event(b, job, kind))) {
         for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
@@ -278,7 +278,7 @@ struct event local_fixture_wait_event(struct local_fixture *b, job_id job,
         }
         if (b->late)
             fail_msg("job %u: no %s", job, event_name(kind));
-        turn(b);
+        run_loop_once(b);
     }
     uv_timer_stop(&b->watchdog);
     return *found;
@@ -330,7 +330,7 @@ int local_fixture_read_number(struct local_fixture *b, job_id job, const char *w
     return at ? atoi(at + strlen(word)) : -1;
 }
 
-/* Zombies that nobody has buried yet do not live. */
+/* Zombies are not alive. */
 bool local_fixture_is_alive(int pid)
 {
     char path[64];

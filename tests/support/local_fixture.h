@@ -6,7 +6,7 @@
  *     local_fixture_start(b, job);
  *     struct event end = local_fixture_wait_event(b, job, EVENT_FINISHED);
  *
- * There is no engine: the test gives the orders, and every event is remembered.
+ * There is no engine: the test gives the orders, and all events are kept.
  */
 #pragma once
 
@@ -41,7 +41,7 @@ struct local_fixture {
     uv_timer_t watchdog;
     struct local *local;
     struct outbox outbox, *outbox_now;
-    struct event *events; /* all that were told, oldest first */
+    struct event *events; /* all of them, oldest first */
     uint32_t event_count, event_room;
     struct cluster cluster;
     struct node node;
@@ -50,38 +50,37 @@ struct local_fixture {
     struct local_fixture_job more[FIXTURE_JOBS];
     uint32_t job_count;
     char dir[64], state_dir[80], run_dir[80], program[512];
-    double total; /* that the last job said */
+    double total; /* reported by the last job */
     bool late, system;
-    bool uncollected; /* ends are not recorded, as when berthd dies before it could */
+    bool uncollected; /* ends are not recorded, as when berthd crashes before */
 };
 
 struct local_fixture *local_fixture_new(void);
 struct local_fixture *
 local_fixture_new_system(void);                   /* as root: jobs run as their users */
-void local_fixture_free(struct local_fixture *b); /* ends all that still runs */
+void local_fixture_free(struct local_fixture *b); /* kills jobs that still run */
 
 /* A job that runs "sh -c command"; change it before it is started. */
 job_id local_fixture_job(struct local_fixture *b, const char *command);
 struct launch *local_fixture_launch(struct local_fixture *b, job_id job);
 
 void local_fixture_start(struct local_fixture *b, job_id job);
-void local_fixture_reopen(
-    struct local_fixture *b); /* as if berthd had been restarted */
+void local_fixture_reopen(struct local_fixture *b); /* as after a restart of berthd */
 void local_fixture_reattach(struct local_fixture *b, job_id job, bool stopping);
 
-/* Wait for an event of this kind; the test fails if it ends in another way, or late. */
+/* Wait for an event of this kind; fails if the job ends otherwise, or too late. */
 struct event local_fixture_wait_event(struct local_fixture *b, job_id job,
                                       enum event_kind kind);
 uint32_t local_fixture_count_events(const struct local_fixture *b, job_id job,
                                     enum event_kind kind);
 void local_fixture_sleep(struct local_fixture *b, uint64_t ms); /* let time pass */
 
-/* What a job wrote, or the text of a file; "" if there is none. */
+/* The output of a job, or the text of a file; "" if there is none. */
 const char *local_fixture_output(struct local_fixture *b, job_id job);
 const char *local_fixture_read_file(const char *path);
 void local_fixture_wait_for_output(struct local_fixture *b, job_id job,
                                    const char *text);
 
-/* A line of its own in what the job wrote: "pid 123" gives 123 for "pid". */
+/* The number in a line of the output: "pid 123" gives 123 for "pid". */
 int local_fixture_read_number(struct local_fixture *b, job_id job, const char *word);
 bool local_fixture_is_alive(int pid);

@@ -1,4 +1,4 @@
-/* main.h - put before a unit test whose main() gets another name: see unit/together.c. */
+/* main.h - included before a unit test with a renamed main(): see unit/together.c. */
 #pragma once
 
 int main(void);

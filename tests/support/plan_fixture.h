@@ -1,4 +1,4 @@
-/* plan_fixture.h - a plan in a test, in few words. */
+/* plan_fixture.h - short functions for tests of plans. */
 #pragma once
 
 #include "support/world.h"
@@ -47,7 +47,7 @@ static inline uint32_t gpus_on(const struct world *w, job_id job, uint32_t seat)
     return seat_gpu_count(world_seat(w, job, seat));
 }
 
-/* Start what the plan has granted, as far as nobody has to leave for it. */
+/* Start a job that the plan has granted and that waits for no other job. */
 static inline void start_job(struct world *w, job_id job)
 {
     assert_true(world_apply(

@@ -10,12 +10,12 @@
 #define NAMES 6
 #define SECOND INT64_C(1000000000)
 
-static bool chance(struct rng *rng, uint32_t percent)
+static bool draw_chance(struct rng *rng, uint32_t percent)
 {
     return rng_below(rng, 100) < percent;
 }
 
-static uint32_t between(struct rng *rng, uint32_t low, uint32_t high)
+static uint32_t draw_between(struct rng *rng, uint32_t low, uint32_t high)
 {
     return low + rng_below(rng, high - low + 1);
 }
@@ -25,10 +25,10 @@ static void make_cluster(struct random_world *world,
 {
     static const char *const names[] = { "v100", "p100", "k80" };
     static const double speeds[] = { 1, 0.5, 0.25 };
-    uint32_t nodes = between(rng, 1, 8);
-    uint32_t types = setup->plain ? 1 : between(rng, 1, 3);
+    uint32_t nodes = draw_between(rng, 1, 8);
+    uint32_t types = setup->plain ? 1 : draw_between(rng, 1, 3);
     uint32_t gpus[3];
-    bool limits = !setup->plain && chance(rng, 50);
+    bool limits = !setup->plain && draw_chance(rng, 50);
     struct cluster *cluster = &world->cluster;
 
     cluster_begin(cluster, &world->arena, "random", nodes);
@@ -36,17 +36,19 @@ static void make_cluster(struct random_world *world,
         cluster_type(cluster, &world->arena, names[t]);
         cluster->types[t].speed = setup->one_speed ? 1 : speeds[t];
         cluster->types[t].usd_per_hour = speeds[t];
-        gpus[t] = (uint32_t)1 << between(rng, 0, 3);
+        gpus[t] = (uint32_t)1 << draw_between(rng, 0, 3);
     }
-    bool mixed = !setup->plain && chance(rng, 30);
+    bool mixed = !setup->plain && draw_chance(rng, 30);
     for (uint32_t n = 0; n < nodes; n++) {
         uint32_t type = n < types ? n : rng_below(rng, types);
         struct node node = { .type = type,
-                             .gpu_count = mixed ? between(rng, 1, 8) : gpus[type],
-                             .cpu_milli = limits ? between(rng, 4, 32) * 1000 : 1000000,
-                             .mem_mib = limits ? between(rng, 8, 64) * 1024 : 10000000,
+                             .gpu_count = mixed ? draw_between(rng, 1, 8) : gpus[type],
+                             .cpu_milli =
+                                 limits ? draw_between(rng, 4, 32) * 1000 : 1000000,
+                             .mem_mib =
+                                 limits ? draw_between(rng, 8, 64) * 1024 : 10000000,
                              .rack = n / 3 };
-        if (!setup->plain && n >= types && chance(rng, 10))
+        if (!setup->plain && n >= types && draw_chance(rng, 10))
             node.gpu_count = 0;
         cluster_add(cluster, &node);
     }
@@ -54,45 +56,46 @@ static void make_cluster(struct random_world *world,
     throughput_init(&world->rates, cluster);
 }
 
-static int64_t some_time(const struct random_world_setup *setup, struct rng *rng,
+static int64_t draw_time(const struct random_world_setup *setup, struct rng *rng,
                          uint32_t s)
 {
     int64_t ns = (int64_t)rng_below(rng, s + 1) * SECOND;
     return setup->distinct_times ? ns + rng_below(rng, SECOND) : ns;
 }
 
-static uint32_t gang(struct random_world *world, struct rng *rng)
+static uint32_t draw_gang_size(struct random_world *world, struct rng *rng)
 {
     uint32_t all = world->cluster.gpu_count;
-    uint32_t gpus =
-        chance(rng, 70) ? (uint32_t)1 << rng_below(rng, 4) : between(rng, 1, 12);
+    uint32_t gpus = draw_chance(rng, 70) ? (uint32_t)1 << rng_below(rng, 4)
+                                         : draw_between(rng, 1, 12);
     return gpus < all ? gpus : all;
 }
 
-static void make_odd(struct random_world *world, const struct random_world_setup *setup,
-                     struct rng *rng, struct job_spec *spec)
+static void make_unusual(struct random_world *world,
+                         const struct random_world_setup *setup, struct rng *rng,
+                         struct job_spec *spec)
 {
-    if (chance(rng, 10))
+    if (draw_chance(rng, 10))
         spec->gpus = 0;
     spec->gpus_min = spec->gpus;
     spec->gpus_max = spec->gpus;
-    if (spec->gpus > 1 && chance(rng, 20)) {
-        spec->gpus_min = between(rng, 1, spec->gpus);
-        spec->gpus_max = between(rng, spec->gpus, 2 * spec->gpus);
+    if (spec->gpus > 1 && draw_chance(rng, 20)) {
+        spec->gpus_min = draw_between(rng, 1, spec->gpus);
+        spec->gpus_max = draw_between(rng, spec->gpus, 2 * spec->gpus);
     }
-    spec->spread = chance(rng, 25);
-    if (chance(rng, 15))
-        spec->nodes = between(rng, 1, 4);
-    if (chance(rng, 60))
-        spec->cpu_milli = between(rng, 1, 8) * 1000;
-    if (chance(rng, 60))
-        spec->mem_mib = between(rng, 1, 16) * 1024;
-    if (chance(rng, 20))
+    spec->spread = draw_chance(rng, 25);
+    if (draw_chance(rng, 15))
+        spec->nodes = draw_between(rng, 1, 4);
+    if (draw_chance(rng, 60))
+        spec->cpu_milli = draw_between(rng, 1, 8) * 1000;
+    if (draw_chance(rng, 60))
+        spec->mem_mib = draw_between(rng, 1, 16) * 1024;
+    if (draw_chance(rng, 20))
         spec->types =
             world->cluster.types[rng_below(rng, world->cluster.type_count)].name;
-    if (chance(rng, 10))
-        spec->entity = chance(rng, 50) ? "red" : "blue";
-    if (setup->impossible && chance(rng, 5))
+    if (draw_chance(rng, 10))
+        spec->entity = draw_chance(rng, 50) ? "red" : "blue";
+    if (setup->impossible && draw_chance(rng, 5))
         spec->gpus = world->cluster.gpu_count + 1;
 }
 
@@ -100,11 +103,11 @@ static void make_job(struct random_world *world, const struct random_world_setup
                      struct rng *rng, struct job_spec *spec, int64_t submit_ns)
 {
     *spec = (struct job_spec){ .submit_ns = submit_ns,
-                               .class = chance(rng, 30) ? CLASS_TE : CLASS_BE,
-                               .gpus = gang(world, rng),
-                               .weight = between(rng, 1, 3) };
+                               .class = draw_chance(rng, 30) ? CLASS_TE : CLASS_BE,
+                               .gpus = draw_gang_size(world, rng),
+                               .weight = draw_between(rng, 1, 3) };
     if (!setup->plain)
-        make_odd(world, setup, rng, spec);
+        make_unusual(world, setup, rng, spec);
     if (setup->one_node) {
         spec->nodes = 0;
         spec->spread = false;
@@ -113,23 +116,24 @@ static void make_job(struct random_world *world, const struct random_world_setup
                 spec->gpus /= 2;
         spec->gpus_min = spec->gpus_max = spec->gpus;
     }
-    spec->steps = (double)some_time(setup, rng, chance(rng, 20) ? 2000 : 200) * 1e-9;
-    if (chance(rng, 5))
-        spec->steps = 0; /* there is nothing to do */
-    if (chance(rng, 50)) {
-        spec->grace_ns = some_time(setup, rng, 30);
-        spec->pause_ns = some_time(setup, rng, 40);
-        spec->load_ns = chance(rng, 50) ? some_time(setup, rng, 30) : 0;
-        spec->ckpt_ns = chance(rng, 50) ? SECOND + some_time(setup, rng, 60) : 0;
+    spec->steps =
+        (double)draw_time(setup, rng, draw_chance(rng, 20) ? 2000 : 200) * 1e-9;
+    if (draw_chance(rng, 5))
+        spec->steps = 0; /* no work */
+    if (draw_chance(rng, 50)) {
+        spec->grace_ns = draw_time(setup, rng, 30);
+        spec->pause_ns = draw_time(setup, rng, 40);
+        spec->load_ns = draw_chance(rng, 50) ? draw_time(setup, rng, 30) : 0;
+        spec->ckpt_ns = draw_chance(rng, 50) ? SECOND + draw_time(setup, rng, 60) : 0;
     }
-    if (chance(rng, 10))
-        spec->deadline_ns = submit_ns + some_time(setup, rng, 1000) + 1;
-    spec->fails = chance(rng, 5);
+    if (draw_chance(rng, 10))
+        spec->deadline_ns = submit_ns + draw_time(setup, rng, 1000) + 1;
+    spec->fails = draw_chance(rng, 5);
 }
 
-/* Names of so many nodes, each at random; some twice. */
-static const char *some_nodes(struct random_world *world, struct rng *rng,
-                              uint32_t count)
+/* A list of random nodes, some of them twice. */
+static const char *draw_nodelist(struct random_world *world, struct rng *rng,
+                                 uint32_t count)
 {
     struct buf text;
     buf_init(&text, 1 << 10);
@@ -141,35 +145,35 @@ static const char *some_nodes(struct random_world *world, struct rng *rng,
     return kept;
 }
 
-/* From numbers of its own, so that the other jobs are what they would be anyway. */
-static void restrict_some(struct random_world *world,
-                          const struct random_world_setup *setup, uint64_t seed)
+/* With its own random stream, so that all other properties stay the same. */
+static void restrict_nodes(struct random_world *world,
+                           const struct random_world_setup *setup, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "sets");
     uint32_t nodes = world->cluster.node_count;
     for (uint32_t i = 0; i < setup->jobs; i++) {
         struct job_spec *spec = &world->specs[i];
-        if (!chance(&rng, 50))
+        if (!draw_chance(&rng, 50))
             continue;
         uint32_t how = rng_below(&rng, 4);
         if (how == 0)
-            spec->exclude = some_nodes(world, &rng, between(&rng, 1, 2));
+            spec->exclude = draw_nodelist(world, &rng, draw_between(&rng, 1, 2));
         else if (how == 1)
-            spec->within = some_nodes(world, &rng, between(&rng, 1, nodes));
+            spec->within = draw_nodelist(world, &rng, draw_between(&rng, 1, nodes));
         else
-            spec->nodelist =
-                some_nodes(world, &rng, setup->one_node || chance(&rng, 60) ? 1 : 2);
+            spec->nodelist = draw_nodelist(
+                world, &rng, setup->one_node || draw_chance(&rng, 60) ? 1 : 2);
     }
 }
 
-static void settle_some(struct random_world *world,
-                        const struct random_world_setup *setup, uint64_t seed)
+static void make_unpreemptible(struct random_world *world,
+                               const struct random_world_setup *setup, uint64_t seed)
 {
     struct rng rng;
     rng_init(&rng, seed, "stays");
     for (uint32_t i = 0; i < setup->jobs; i++)
-        world->specs[i].stays = chance(&rng, 30);
+        world->specs[i].stays = draw_chance(&rng, 30);
 }
 
 void random_world_make(struct random_world *world,
@@ -182,22 +186,22 @@ void random_world_make(struct random_world *world,
     make_cluster(world, setup, &rng);
     world->specs = arena_array(&world->arena, struct job_spec, setup->jobs);
     world->beliefs = arena_array(&world->arena, double, setup->jobs);
-    uint32_t pace_s = between(&rng, 1, 60);
+    uint32_t pace_s = draw_between(&rng, 1, 60);
     int64_t at_ns = 0;
     for (uint32_t i = 0; i < setup->jobs; i++) {
         make_job(world, setup, &rng, &world->specs[i], at_ns);
         world->beliefs[i] = 1;
-        if (setup->wrong_estimates && chance(&rng, 50))
+        if (setup->wrong_estimates && draw_chance(&rng, 50))
             world->beliefs[i] = 0.5 + rng_unit(&rng);
-        if (setup->unknown_work && chance(&rng, 15))
+        if (setup->unknown_work && draw_chance(&rng, 15))
             world->beliefs[i] = 0;
-        if (!chance(&rng, 20)) /* or together with the next */
-            at_ns += some_time(setup, &rng, pace_s);
+        if (!draw_chance(&rng, 20)) /* or together with the next */
+            at_ns += draw_time(setup, &rng, pace_s);
     }
     if (setup->stays)
-        settle_some(world, setup, seed);
+        make_unpreemptible(world, setup, seed);
     if (setup->sets)
-        restrict_some(world, setup, seed);
+        restrict_nodes(world, setup, seed);
     world->setup = (struct engine_run_setup){ .cluster = &world->cluster,
                                               .rates = &world->rates,
                                               .specs = world->specs,
@@ -205,13 +209,13 @@ void random_world_make(struct random_world *world,
                                               .beliefs = world->beliefs,
                                               .seed = seed };
     if (setup->faults) {
-        world->setup.faults.mtbf_ns = (int64_t)between(&rng, 100, 5000) * SECOND;
-        world->setup.faults.mttr_ns = (int64_t)between(&rng, 1, 200) * SECOND;
-        world->setup.turns_max = 2000; /* some can never end */
+        world->setup.faults.mtbf_ns = (int64_t)draw_between(&rng, 100, 5000) * SECOND;
+        world->setup.faults.mttr_ns = (int64_t)draw_between(&rng, 1, 200) * SECOND;
+        world->setup.turns_max = 2000; /* some jobs can never end */
     }
 }
 
-/* Rates of all kinds on all types, alone and with each other; some do not fit. */
+/* Set rates of all kinds on all types, alone and in pairs; some pairs do not fit. */
 void random_world_add_sharing(struct random_world *world, uint64_t seed)
 {
     static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };

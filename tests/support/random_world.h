@@ -3,18 +3,18 @@
 
 #include "support/engine_run.h"
 
-/* What may turn up. */
+/* What the world may have. */
 struct random_world_setup {
-    uint32_t jobs;  /* so many                                              */
+    uint32_t jobs;  /* number of jobs                                       */
     bool plain;     /* one type, one shape of node, no CPU or memory limits */
     bool one_speed; /* all types are equally fast */
     bool one_node;  /* every gang fits on a node and stays on one */
     bool faults;    /* nodes fail                                           */
     bool wrong_estimates;
-    bool unknown_work;   /* some jobs do not say how long they take              */
+    bool unknown_work;   /* some jobs do not declare their work                  */
     bool distinct_times; /* odd nanoseconds: hardly two things at once           */
     bool impossible;     /* some jobs can never fit                              */
-    bool stays;          /* some jobs may not be sent away once they run         */
+    bool stays;          /* some jobs may not be preempted                       */
     bool sets;           /* some jobs may run on some nodes only                 */
 };
 
@@ -31,6 +31,6 @@ struct random_world {
 void random_world_make(struct random_world *world,
                        const struct random_world_setup *setup, uint64_t seed);
 
-/* Give all jobs kinds whose rates are known, alone and with each other: they may share. */
+/* Give all jobs kinds with known rates, alone and in pairs, so that they may share GPUs. */
 void random_world_add_sharing(struct random_world *world, uint64_t seed);
 void random_world_release(struct random_world *world);

@@ -1,4 +1,4 @@
-/* scenario.c - one world with faults, from a seed, played to its end. */
+/* scenario.c - a fault scenario: a random world with faults, run to its end. */
 #include "support/scenario_internal.h"
 
 #include <inttypes.h>
@@ -14,8 +14,8 @@
 #include "policy/policy.h"
 #include "store/store.h"
 
-#define SPELL_TURNS 200 /* steps in one instant; more is a busy loop                */
-#define CALM_TURNS 4000 /* steps after the last fault, within which all must end     */
+#define INSTANT_TURNS 200 /* steps in one instant; more is a busy loop           */
+#define QUIET_TURNS 4000  /* steps after the last fault, within which all jobs end */
 
 const char *const defect_names[DEFECT_COUNT] = {
     [DEFECT_NONE] = "none",
@@ -31,12 +31,12 @@ const char *const defect_names[DEFECT_COUNT] = {
     [DEFECT_BUSY] = "busy",
 };
 
-static struct scenario *playing; /* for the report of whatever ends the process */
+static struct scenario *playing; /* for the report when the process ends */
 
-/* --- what led to it ------------------------------------------------------------------- */
+/* --- log and failure -------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) void scenario_note(struct scenario *s,
-                                                         const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) void scenario_log(struct scenario *s,
+                                                        const char *fmt, ...)
 {
     char *line = s->lines[s->line_count++ % LINES];
     int used = snprintf(line, LINE_BYTES, "%14.6f  ", (double)s->now_ns * 1e-9);
@@ -88,7 +88,7 @@ void scenario_broken(const char *fmt, ...)
     _exit(status);
 }
 
-bool scenario_chance(struct scenario *s, uint32_t percent)
+bool scenario_draw(struct scenario *s, uint32_t percent)
 {
     return rng_below(&s->rng, 100) < percent;
 }
@@ -116,9 +116,9 @@ struct event *scenario_add_event(struct scenario *s, enum event_kind kind, job_i
     return event;
 }
 
-/* --- jobs arrive ---------------------------------------------------------------------------- */
+/* --- submissions ---------------------------------------------------------------------------- */
 
-static void arrive(struct scenario *s)
+static void submit_next(struct scenario *s)
 {
     struct error err = { "" };
     struct job_spec spec = s->world.specs[s->next];
@@ -139,7 +139,7 @@ static void arrive(struct scenario *s)
     event->spec = job;
     if (fits) {
         truth->said = *job;
-        if (!s->calm && scenario_chance(s, 15))
+        if (!s->quiet && scenario_draw(s, 15))
             job->state = JOB_HELD;
     } else {
         event->kind = EVENT_REJECTED;
@@ -156,8 +156,8 @@ static bool is_end(enum event_kind kind)
     return kind == EVENT_STOPPED || kind == EVENT_FINISHED || kind == EVENT_FAILED;
 }
 
-/* Answers as a careless daemon would take them. */
-static void mishear(struct scenario *s)
+/* Make the defects that concern messages. */
+static void tamper_with_inbox(struct scenario *s)
 {
     for (uint32_t i = 0; i < s->inbox.count; i++) {
         struct event *event = &s->inbox.events[i];
@@ -178,8 +178,8 @@ static void mishear(struct scenario *s)
     }
 }
 
-/* Somebody comes or goes: such moments are short, and seldom hit by chance. */
-static bool is_busy(const struct state *state)
+/* Whether a job starts, moves or stops: such moments are short, and seldom hit by chance. */
+static bool has_moving_jobs(const struct state *state)
 {
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
@@ -190,22 +190,22 @@ static bool is_busy(const struct state *state)
     return false;
 }
 
-/* One that is to come while the executor is told waits until there is something to tell. */
-static void plan_crash(struct scenario *s)
+/* Draw a crash; one amid orders stays planned until a step has orders. */
+static void draw_crash(struct scenario *s)
 {
     if (s->crash == CRASH_AMID || s->crashes == 0 ||
-        !scenario_chance(s, is_busy(&s->engine.state) ? 15 : 3))
+        !scenario_draw(s, has_moving_jobs(&s->engine.state) ? 15 : 3))
         return;
     s->crashes--;
     s->crash = CRASH_BEFORE + rng_below(&s->rng, 4);
     s->orders = rng_below(&s->rng, 3);
 }
 
-static void take_step(struct scenario *s)
+static void run_step(struct scenario *s)
 {
     struct error err = { "" };
-    struct twin twin;
-    plan_crash(s);
+    struct scenario_twin twin;
+    draw_crash(s);
     bool twinned = s->crash == CRASH_BEFORE;
     if (twinned)
         scenario_make_twin(s, &twin);
@@ -225,19 +225,19 @@ static void take_step(struct scenario *s)
         s->engine.wake_ns = s->now_ns;
 }
 
-static int64_t earliest(const struct scenario *s)
+static int64_t next_time(const struct scenario *s)
 {
     int64_t at_ns = engine_wake_ns(&s->engine);
     int64_t faulty_ns = faulty_next_ns(&s->faulty);
     at_ns = faulty_ns < at_ns ? faulty_ns : at_ns;
-    at_ns = s->deed_ns < at_ns ? s->deed_ns : at_ns;
+    at_ns = s->action_ns < at_ns ? s->action_ns : at_ns;
     if (s->next < s->world.setup.spec_count &&
         s->world.specs[s->next].submit_ns < at_ns)
         at_ns = s->world.specs[s->next].submit_ns;
     return at_ns;
 }
 
-static void stuck(const struct scenario *s, const char *how)
+static void fail_stuck(const struct scenario *s, const char *how)
 {
     const struct state *state = &s->engine.state;
     for (job_id id = 0; id < state->job_count; id++)
@@ -248,42 +248,42 @@ static void stuck(const struct scenario *s, const char *how)
     scenario_broken("%s; no job is left", how);
 }
 
-static void turn(struct scenario *s)
+static void run_turn(struct scenario *s)
 {
-    int64_t at_ns = earliest(s);
+    int64_t at_ns = next_time(s);
     if (at_ns == INT64_MAX)
-        stuck(s, "nothing will happen any more");
+        fail_stuck(s, "nothing will happen any more");
     s->turns_now = at_ns > s->now_ns ? 0 : s->turns_now + 1;
-    if (s->turns_now > SPELL_TURNS)
-        stuck(s, "time stands still: a busy loop");
-    if (s->calm && ++s->turns_calm > CALM_TURNS)
-        stuck(s, "nothing goes wrong any more, and it does not come to its end");
+    if (s->turns_now > INSTANT_TURNS)
+        fail_stuck(s, "time stands still: a busy loop");
+    if (s->quiet && ++s->turns_quiet > QUIET_TURNS)
+        fail_stuck(s, "nothing goes wrong any more, and it does not come to its end");
     s->now_ns = at_ns > s->now_ns ? at_ns : s->now_ns;
     faulty_advance(&s->faulty, s->now_ns);
     scenario_act_as_users(s);
     faulty_receive(&s->faulty, &s->inbox);
     if (s->setup->defect)
-        mishear(s);
+        tamper_with_inbox(s);
     while (s->next < s->world.setup.spec_count &&
            s->world.specs[s->next].submit_ns <= s->now_ns)
-        arrive(s);
-    if (s->closes && !s->closed && s->next == s->world.setup.spec_count && s->calm) {
+        submit_next(s);
+    if (s->closes && !s->closed && s->next == s->world.setup.spec_count && s->quiet) {
         scenario_add_event(s, EVENT_CLOSED, JOB_NONE);
         s->closed = true;
     }
-    take_step(s);
+    run_step(s);
     scenario_check_all(s);
     arena_reset(&s->instant);
 }
 
-/* --- a world ---------------------------------------------------------------------------------- */
+/* --- a scenario ------------------------------------------------------------------------------ */
 
-/* Shorter than the worlds of other tests: there are many of them, and more goes on. */
+/* Jobs are shorter than in other tests: there are many scenarios. */
 static void make_truths(struct scenario *s)
 {
     uint32_t count = s->world.setup.spec_count;
-    bool curves = scenario_chance(s, 30);
-    bool talks = scenario_chance(s, 40);
+    bool curves = scenario_draw(s, 30);
+    bool talks = scenario_draw(s, 40);
     uint32_t kinds = rng_below(&s->rng, 4);
     uint32_t hurry = 4 + rng_below(&s->rng, 16);
     s->faulty.truths = arena_array(&s->arena, struct faulty_truth, count + 1);
@@ -292,11 +292,11 @@ static void make_truths(struct scenario *s)
         struct job_spec *spec = &s->world.specs[i];
         spec->steps *= 0.4;
         spec->submit_ns /= hurry;
-        if (curves && scenario_chance(s, 40))
+        if (curves && scenario_draw(s, 40))
             learning_parse(&spec->curve, "exp:mu=0.9", NULL);
-        if (talks && scenario_chance(s, 50)) {
+        if (talks && scenario_draw(s, 50)) {
             spec->bytes_per_step = 1000000 + rng_below(&s->rng, 100000000);
-            spec->may_send = scenario_chance(s, 50);
+            spec->may_send = scenario_draw(s, 50);
         }
         struct faulty_truth *truth = &s->faulty.truths[i + 1];
         *truth = (struct faulty_truth){ .steps = spec->steps,
@@ -304,49 +304,49 @@ static void make_truths(struct scenario *s)
                                         .load_ns = spec->load_ns,
                                         .ckpt_ns = spec->ckpt_ns,
                                         .fails = spec->fails };
-        if (scenario_chance(s, 10))
-            truth->pause_ns = 3600 * SECOND; /* it does not listen */
-        else if (scenario_chance(s, 20))
+        if (scenario_draw(s, 10))
+            truth->pause_ns = 3600 * SECOND; /* it ignores its grace period */
+        else if (scenario_draw(s, 20))
             truth->pause_ns += (int64_t)rng_below(&s->rng, 20) * SECOND;
-        if (scenario_chance(s, 20))
+        if (scenario_draw(s, 20))
             truth->load_ns += (int64_t)rng_below(&s->rng, 20) * SECOND;
-        if (kinds > 0 && scenario_chance(s, 50))
+        if (kinds > 0 && scenario_draw(s, 50))
             truth->report_ns = (int64_t)(10 + rng_below(&s->rng, 100)) * SECOND;
-        truth->absurd = kinds == 2 && scenario_chance(s, 30);
+        truth->absurd = kinds == 2 && scenario_draw(s, 30);
     }
 }
 
 static void make_world(struct scenario *s)
 {
     struct random_world_setup setup = { .jobs = 4 + rng_below(&s->rng, JOBS_MAX - 3),
-                                        .plain = scenario_chance(s, 25),
-                                        .wrong_estimates = scenario_chance(s, 50),
-                                        .unknown_work = scenario_chance(s, 40),
-                                        .distinct_times = scenario_chance(s, 50),
-                                        .impossible = scenario_chance(s, 20),
-                                        .stays = scenario_chance(s, 25),
-                                        .sets = scenario_chance(s, 30) };
+                                        .plain = scenario_draw(s, 25),
+                                        .wrong_estimates = scenario_draw(s, 50),
+                                        .unknown_work = scenario_draw(s, 40),
+                                        .distinct_times = scenario_draw(s, 50),
+                                        .impossible = scenario_draw(s, 20),
+                                        .stays = scenario_draw(s, 25),
+                                        .sets = scenario_draw(s, 30) };
     random_world_make(&s->world, &setup, s->setup->seed);
-    if (scenario_chance(s, 30))
+    if (scenario_draw(s, 30))
         random_world_add_sharing(&s->world, s->setup->seed);
     make_truths(s);
     s->faulty.broken = scenario_broken;
     s->faulty.faults_on = true;
-    s->faulty.trouble = scenario_chance(s, 70) ? 10 + rng_below(&s->rng, 150) : 0;
+    s->faulty.trouble = scenario_draw(s, 70) ? 10 + rng_below(&s->rng, 150) : 0;
     s->faulty.starts_early = s->setup->defect == DEFECT_STARTED_EARLY;
     s->faulty.starts_half = s->setup->defect == DEFECT_HALF_GANG;
-    if (scenario_chance(s, 50)) {
+    if (scenario_draw(s, 50)) {
         s->faulty.mtbf_ns = (int64_t)(50 + rng_below(&s->rng, 2000)) * SECOND;
         s->faulty.mttr_ns = (int64_t)(1 + rng_below(&s->rng, 100)) * SECOND;
     }
     faulty_init(&s->faulty, &s->world.cluster, &s->world.rates, s->setup->seed);
-    s->deeds = rng_below(&s->rng, 40);
+    s->actions_left = rng_below(&s->rng, 40);
     s->pace_ms = 1000 + rng_below(&s->rng, 30000);
-    s->crashes = scenario_chance(s, 80) ? 1 + rng_below(&s->rng, 7) : 0;
-    s->resizes = scenario_chance(s, 50);
-    s->closes = scenario_chance(s, 50);
+    s->crashes = scenario_draw(s, 80) ? 1 + rng_below(&s->rng, 7) : 0;
+    s->resizes = scenario_draw(s, 50);
+    s->closes = scenario_draw(s, 50);
     s->settings = scenario_draw_settings(s, s->policy);
-    s->flow = scenario_chance(s, 30) ? scenario_draw_flow(s) : NULL;
+    s->flow = scenario_draw(s, 30) ? scenario_draw_flow(s) : NULL;
 }
 
 static void remove_store(const char *path)
@@ -359,7 +359,7 @@ static void remove_store(const char *path)
     }
 }
 
-static void begin(struct scenario *s)
+static void open_scenario(struct scenario *s)
 {
     struct error err = { "" };
     rng_init(&s->rng, s->setup->seed, s->setup->policy->name);
@@ -370,10 +370,10 @@ static void begin(struct scenario *s)
     admission_init(&s->admission, &s->world.cluster, &s->world.rates);
     snprintf(s->path, sizeof s->path, "%s/berth-world-%d.db", s->setup->folder,
              (int)getpid());
-    remove_store(s->path); /* of one that failed */
+    remove_store(s->path); /* left by a scenario that failed */
     if (store_open(&s->store, s->path, &err) < 0)
         scenario_broken("%s", err.text);
-    scenario_open_engine(s, &s->engine, &s->ledger, &s->life, true);
+    scenario_open_engine(s, &s->engine, &s->ledger, &s->engine_arena, true);
     faulty_connect(&s->faulty, &s->engine.state.view);
     s->witness_view = (struct view){ .jobs = s->witness_jobs,
                                      .job_max = JOBS_MAX + 1,
@@ -382,21 +382,21 @@ static void begin(struct scenario *s)
     ledger_init(&s->witness, &s->arena, &s->witness_view, NULL);
     s->witness.note = scenario_record_entry;
     s->witness.context = s;
-    scenario_note(s, "%s%s%s, flow policy %s, %u nodes, %u jobs", s->policy->name,
-                  s->settings ? "," : "", s->settings ? s->settings : "",
-                  s->flow ? s->flow->name : "none", s->world.cluster.node_count,
-                  s->world.setup.spec_count);
+    scenario_log(s, "%s%s%s, flow policy %s, %u nodes, %u jobs", s->policy->name,
+                 s->settings ? "," : "", s->settings ? s->settings : "",
+                 s->flow ? s->flow->name : "none", s->world.cluster.node_count,
+                 s->world.setup.spec_count);
 }
 
 static bool is_over(const struct scenario *s)
 {
-    return s->calm && s->engine.state.live_count == 0 &&
+    return s->quiet && s->engine.state.live_count == 0 &&
            s->next == s->world.setup.spec_count && s->faulty.wire_count == 0;
 }
 
-static void end(struct scenario *s)
+static void close_scenario(struct scenario *s)
 {
-    struct twin last = { s->engine, s->ledger, s->life };
+    struct scenario_twin last = { s->engine, s->ledger, s->engine_arena };
     scenario_close_engine(s, &last);
     store_close(s->store);
     remove_store(s->path);
@@ -407,7 +407,7 @@ static void end(struct scenario *s)
     random_world_release(&s->world);
     arena_release(&s->instant);
     arena_release(&s->arena);
-    free(s->told);
+    free(s->observed);
     free(s->entries);
 }
 
@@ -419,16 +419,16 @@ void scenario_play(const struct scenario_setup *setup, struct scenario_counts *c
     s->setup = setup;
     s->policy = setup->policy;
     playing = s;
-    begin(s);
+    open_scenario(s);
     while (!is_over(s))
-        turn(s);
+        run_turn(s);
     scenario_check_end(s);
     counts->worlds++;
     counts->events += s->counts.events;
     counts->commits += s->counts.commits;
     counts->rebuildings += s->counts.rebuildings;
     counts->jobs += s->next;
-    end(s);
+    close_scenario(s);
     counts->decisions += s->counts.decisions;
     for (uint32_t f = 0; f < FAULT_COUNT; f++)
         counts->faults[f] += s->faulty.faults[f];

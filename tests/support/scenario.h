@@ -1,12 +1,12 @@
 /*
- * scenario.h - one world with faults, from a seed, played to its end.
+ * scenario.h - a fault scenario: a random world with faults, run to its end.
  *
- * The real engine with a real policy, the real store in SQLite, recovery as berthd does it,
- * and the machines of ground.h.  Everything that can go wrong is drawn from the seed, so the
- * same seed and policy play the same world.  After every event the books are checked; after
- * every step they are compared with what is so on the faulty.  The daemon dies at any point
- * and is built again from the store: all that must survive has to be as it was.  In the end
- * the faults stop, and every job has to come to its own end.
+ * It has the real engine with a real policy, the real store in SQLite, recovery as in
+ * berthd, and the executor of faulty.h.  All faults are drawn from the seed, so the same
+ * seed and policy give the same scenario.  The state is checked after every event, and
+ * compared with that of the executor after every step.  The scheduler crashes at any point
+ * and is recovered from the store: everything durable has to be as it was.  In the end the
+ * faults stop, and every job has to end.
  */
 #pragma once
 
@@ -17,19 +17,19 @@
 
 struct policy;
 
-/* Something that is wrong on purpose: it has to be noticed. */
+/* A defect on purpose, which has to be detected. */
 enum defect {
     DEFECT_NONE,
-    DEFECT_LOST_EVENT,    /* an end is taken for recorded and never was          */
-    DEFECT_FREED_TWICE,   /* a GPU that is held is free as well                  */
-    DEFECT_NO_COMMIT,     /* a commit says it is done and is not                 */
-    DEFECT_STALE,         /* the answer of another attempt is taken for this one */
-    DEFECT_TOLD_EARLY,    /* orders are told before they are durable             */
-    DEFECT_HALF_GANG,     /* a gang starts with a node less                      */
-    DEFECT_STARTED_EARLY, /* a job starts before those who are there have left   */
-    DEFECT_FORGOTTEN,     /* a job is left out as the daemon starts again        */
-    DEFECT_MISCOUNTED,    /* GPU-time is booked that nobody has had              */
-    DEFECT_BUSY,          /* the policy is asked again at once, for ever         */
+    DEFECT_LOST_EVENT,    /* an end counts as recorded and is not                */
+    DEFECT_FREED_TWICE,   /* a GPU of an allocation is also free                 */
+    DEFECT_NO_COMMIT,     /* a commit succeeds without committing                */
+    DEFECT_STALE,         /* a message of another attempt is accepted            */
+    DEFECT_TOLD_EARLY,    /* orders are given before they are durable            */
+    DEFECT_HALF_GANG,     /* a gang starts with one node less                    */
+    DEFECT_STARTED_EARLY, /* a job starts before others have left its GPUs       */
+    DEFECT_FORGOTTEN,     /* recovery leaves out a job                           */
+    DEFECT_MISCOUNTED,    /* a job is charged for GPU time that it did not have  */
+    DEFECT_BUSY,          /* the policy is called again at once, forever         */
     DEFECT_COUNT
 };
 
@@ -44,15 +44,15 @@ struct scenario_setup {
     uint64_t seed;
     const struct policy *policy;
     enum defect defect;
-    bool shows;         /* each event as it happens                 */
+    bool shows;         /* print each event                         */
     const char *folder; /* for the store: in memory, if there is one */
 };
 
-#define SCENARIO_REFUSED \
-    3 /* status of a process whose policy made a plan that was refused */
+/* Status of a process with a policy that made an invalid plan. */
+#define SCENARIO_REFUSED 3
 
-/* Plays it.  What breaks ends the process by way of scenario_report(). */
+/* Run a scenario.  An error ends the process, after scenario_report(). */
 void scenario_play(const struct scenario_setup *setup, struct scenario_counts *counts);
 
-/* What led to it, on standard error: for whoever ends the process, also by a signal. */
+/* Print the last events on standard error, before the process ends with an error. */
 void scenario_report(const char *why);

@@ -1,4 +1,4 @@
-/* scenario_check.c - what must be so in every world, whatever goes wrong. */
+/* scenario_check.c - what must hold in every scenario. */
 #include "support/scenario_internal.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "store/db.h"
 #include "store/store.h"
 
-/* --- the witness: what is durable, by public id ---------------------------------------- */
+/* --- accounts of durable events, by public id ------------------------------------------ */
 
 void scenario_record_entry(void *context, const struct ledger_entry *entry,
                            double wait_saved_s, bool open)
@@ -31,46 +31,47 @@ void scenario_record_entry(void *context, const struct ledger_entry *entry,
         }
         s->entry_count++;
     }
-    s->entries[i] = (struct witnessed){ *entry, open };
+    s->entries[i] = (struct witnessed_entry){ *entry, open };
 }
 
-/* The same ledger, which was never interrupted, with public ids for slots. */
-void scenario_witness(struct scenario *s, const struct told *told)
+/* Feed the ledger that is never restarted, with public ids for slots. */
+void scenario_witness(struct scenario *s, const struct observed_event *observed)
 {
-    struct event event = told->event;
-    s->witness_jobs[told->job.id] = told->job;
-    event.job = (job_id)told->job.id;
+    struct event event = observed->event;
+    s->witness_jobs[observed->job.id] = observed->job;
+    event.job = (job_id)observed->job.id;
     if (event.kind == EVENT_RECALLED) {
-        event.beneficiary = told->beneficiary ? (job_id)told->beneficiary : JOB_NONE;
+        event.beneficiary =
+            observed->beneficiary ? (job_id)observed->beneficiary : JOB_NONE;
         if (event.wait_saved_ns < 0)
-            event.wait_saved_ns = 0; /* what is hoped for is not compared */
-        if (told->beneficiary)
-            s->witness_jobs[told->beneficiary].id = told->beneficiary;
+            event.wait_saved_ns = 0; /* expected savings are not compared */
+        if (observed->beneficiary)
+            s->witness_jobs[observed->beneficiary].id = observed->beneficiary;
     }
     ledger_event(&s->witness, &s->witness_view, &event);
 }
 
-void scenario_account_for(struct scenario *s, const struct told *told)
+void scenario_account_for(struct scenario *s, const struct observed_event *observed)
 {
-    struct account *account = &s->accounts[told->job.id];
-    const struct event *event = &told->event;
-    bool seated = told->job.state != JOB_FREE && job_holds_seats(&told->job);
+    struct job_account *account = &s->accounts[observed->job.id];
+    const struct event *event = &observed->event;
+    bool seated = observed->job.state != JOB_FREE && job_holds_seats(&observed->job);
     if (event->kind == EVENT_SUBMITTED)
         account->accepted = true;
-    if (seated != account->seated || told->job.gpus_now != account->gpus) {
+    if (seated != account->seated || observed->job.gpus_now != account->gpus) {
         if (account->seated)
             account->served_ns += (event->at_ns - account->since_ns) * account->gpus;
         account->since_ns = event->at_ns;
     }
     account->seated = seated;
-    account->gpus = told->job.gpus_now;
-    account->preemptions = told->job.preemptions;
-    account->ends += told->job.state == JOB_FREE;
+    account->gpus = observed->job.gpus_now;
+    account->preemptions = observed->job.preemptions;
+    account->ends += observed->job.state == JOB_FREE;
     if (account->ends > 1)
-        scenario_broken("job %" PRIu64 " ended twice", told->job.id);
+        scenario_broken("job %" PRIu64 " ended twice", observed->job.id);
     if (event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED ||
         event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
-        faulty_end_recorded(&s->faulty, told->job.id, event->attempt);
+        faulty_end_recorded(&s->faulty, observed->job.id, event->attempt);
 }
 
 /* --- checks -------------------------------------------------------------------------------- */
@@ -95,8 +96,8 @@ void scenario_check_placed(struct scenario *s, const struct view *view,
     }
 }
 
-static bool same_places(const struct state *state, const struct seat_row *row,
-                        const struct faulty_attempt *attempt)
+static bool has_same_gpus(const struct state *state, const struct seat_row *row,
+                          const struct faulty_attempt *attempt)
 {
     if (row->count != attempt->seat_count)
         return false;
@@ -109,7 +110,7 @@ static bool same_places(const struct state *state, const struct seat_row *row,
     return true;
 }
 
-/* Whoever is there is in the books: in the seats that he has there, or will have. */
+/* A running attempt must be in the state, on its GPUs or its next ones. */
 static void check_attempt(const struct scenario *s,
                           const struct faulty_attempt *attempt)
 {
@@ -131,19 +132,19 @@ static void check_attempt(const struct scenario *s,
                         attempt->id);
     if (!faulty_is_present(attempt))
         return;
-    bool here = job_holds_seats(job) && same_places(state, &job->seats, attempt);
-    bool there = job->next.count > 0 && same_places(state, &job->next, attempt);
+    bool here = job_holds_seats(job) && has_same_gpus(state, &job->seats, attempt);
+    bool there = job->next.count > 0 && has_same_gpus(state, &job->next, attempt);
     if (!here && !there)
         scenario_broken("job %" PRIu64 " sits elsewhere than the books say",
                         attempt->id);
 }
 
-/* Whoever has seats in the books is there, or was, or is about to be. */
+/* A placed job must have an attempt in the executor. */
 static void check_job(const struct scenario *s, job_id id)
 {
     const struct state *state = &s->engine.state;
     const struct job *job = &state->jobs[id];
-    const struct account *account = &s->accounts[job->id];
+    const struct job_account *account = &s->accounts[job->id];
     if (job->state >= JOB_PLACED && !faulty_find(&s->faulty, job->id, job->attempt))
         scenario_broken("job %" PRIu64
                         "/%u has seats in the books, and nobody is there",
@@ -167,8 +168,8 @@ static void check_job(const struct scenario *s, job_id id)
         scenario_broken("job %" PRIu64 ": a figure is no number", job->id);
 }
 
-/* Whoever is there has a reason for being where it is; asking changes nothing. */
-static void ask_why(struct scenario *s)
+/* "berth why" must find a reason for any job, and change nothing. */
+static void check_why(struct scenario *s)
 {
     const struct state *state = &s->engine.state;
     struct why_scene scene = { .engine = &s->engine, .now_ns = s->now_ns };
@@ -193,7 +194,7 @@ void scenario_check_all(struct scenario *s)
     if (s->engine.flow_refused_count > 0)
         scenario_broken("the flow policy %s failed", s->flow->name);
     for (uint64_t id = 1; id <= s->world.setup.spec_count; id++) {
-        const struct account *account = &s->accounts[id];
+        const struct job_account *account = &s->accounts[id];
         if (!account->accepted || account->ends > 0)
             continue;
         live++;
@@ -208,10 +209,10 @@ void scenario_check_all(struct scenario *s)
         if (state->jobs[id].state != JOB_FREE)
             check_job(s, id);
     if (rng_below(&s->questions, 50) == 0)
-        ask_why(s);
+        check_why(s);
 }
 
-/* What the store has in the end, against the accounts of who was there all the time. */
+/* Compare the rows of the store with the accounts, at the end. */
 static void check_rows(struct scenario *s)
 {
     struct db *db = store_reader(s->store);
@@ -220,7 +221,7 @@ static void check_rows(struct scenario *s)
                        "WHERE state <> 'REJECTED'");
     while (db_next(query, NULL) == 1) {
         uint64_t id = (uint64_t)db_get_int(query, 0);
-        const struct account *account = &s->accounts[id];
+        const struct job_account *account = &s->accounts[id];
         if (db_is_null(query, 1))
             scenario_broken("job %" PRIu64 " has ended, not so in the store", id);
         if (db_get_int(query, 2) != account->served_ns)
@@ -244,7 +245,7 @@ static const struct ledger_entry *find_entry(const struct scenario *s, uint64_t 
     return NULL;
 }
 
-/* The ledger in the store, entry by entry, is that of a witness who never slept. */
+/* Compare the ledger in the store with that of the witness, entry by entry. */
 static void check_ledger(struct scenario *s)
 {
     struct db *db = store_reader(s->store);

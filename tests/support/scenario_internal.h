@@ -1,4 +1,4 @@
-/* scenario_internal.h - what the files of ordeal.h share. */
+/* scenario_internal.h - structs and functions shared by the files of scenario.h. */
 #pragma once
 
 #include "support/scenario.h"
@@ -13,11 +13,11 @@ struct store;
 
 #define SECOND INT64_C(1000000000)
 #define JOBS_MAX 16
-#define LINES 60 /* events that are shown before a failure */
+#define LINES 60 /* events that are printed before a failure */
 #define LINE_BYTES 200
 
-/* What is told of one job by events that are durable. */
-struct account {
+/* An account of one job, from durable events. */
+struct job_account {
     bool accepted;
     uint32_t ends;
     bool seated;
@@ -26,15 +26,15 @@ struct account {
     uint32_t preemptions;
 };
 
-/* An event as it was told, until it is durable. */
-struct told {
+/* An event of the engine that is not durable yet. */
+struct observed_event {
     struct event event;
     struct job job;
     uint64_t beneficiary;
 };
 
-/* An entry of the ledger as a witness has it who was there all the time. */
-struct witnessed {
+/* An entry of the witness: a ledger that is never restarted. */
+struct witnessed_entry {
     struct ledger_entry entry;
     bool open;
 };
@@ -45,7 +45,7 @@ struct scenario {
     const struct scenario_setup *setup;
     struct random_world world;
     struct rng rng, questions;
-    struct arena arena, life, instant;
+    struct arena arena, engine_arena, instant;
     struct admission admission;
     struct faulty faulty;
     struct engine engine;
@@ -56,32 +56,32 @@ struct scenario {
     const char *settings;
     const struct flow_policy *flow;
     bool resizes, closes, closed;
-    bool refused; /* a plan was */
+    bool refused; /* a plan was refused */
 
     struct outbox inbox;
-    uint32_t next; /* spec to arrive */
+    uint32_t next; /* spec to be submitted */
     uint32_t next_durable;
     int64_t now_ns;
-    int64_t deed_ns; /* when people act next */
-    uint32_t deeds;  /* that they will still do */
+    int64_t action_ns; /* of the next action of users */
+    uint32_t actions_left;
     uint32_t pace_ms;
-    uint32_t crashes; /* that will still be */
-    bool calm;
-    uint32_t turns_calm, turns_now;
+    uint32_t crashes; /* that are left */
+    bool quiet;
+    uint32_t turns_quiet, turns_now;
 
     enum crash crash; /* in this step */
-    uint32_t orders;  /* until the crash, while the executor is told */
+    uint32_t orders;  /* until a crash while orders are given */
     uint32_t commits; /* in this step */
-    bool tampered;    /* the defect has been put in */
+    bool tampered;    /* the defect has been made */
 
-    struct account accounts[JOBS_MAX + 1];
-    struct told *told;
-    uint32_t told_count, told_room;
+    struct job_account accounts[JOBS_MAX + 1];
+    struct observed_event *observed;
+    uint32_t observed_count, observed_room;
 
     struct ledger witness;
     struct view witness_view;
     struct job witness_jobs[JOBS_MAX + 1];
-    struct witnessed *entries;
+    struct witnessed_entry *entries;
     uint32_t entry_count, entry_room;
 
     struct scenario_counts counts;
@@ -89,43 +89,45 @@ struct scenario {
     uint64_t line_count;
 };
 
-/* Engine and policy as they are built from the store, beside those in office. */
-struct twin {
+/* An engine recovered from the store, beside the current one. */
+struct scenario_twin {
     struct engine engine;
     struct ledger ledger;
-    struct arena life;
+    struct arena engine_arena;
 };
 
-/* ordeal.c: what is shown of a world that breaks, and how it does */
-void scenario_note(struct scenario *s, const char *fmt, ...)
+/* scenario.c: the log of the last events, and how a scenario fails */
+void scenario_log(struct scenario *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void scenario_broken(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), noreturn));
-bool scenario_chance(struct scenario *s, uint32_t percent);
+bool scenario_draw(struct scenario *s, uint32_t percent);
 struct event *scenario_add_event(struct scenario *s, enum event_kind kind, job_id job);
 
-/* An event that speaks of a job in a slot; the public id of a slot, 0: of none. */
+/* Whether an event is about a job in a slot; the public id of a slot, or 0. */
 bool scenario_is_of_job(const struct event *event);
 uint64_t scenario_id_at(const struct view *view, job_id job);
 
 /*
- * scenario_life.c: the daemon from the store.  A twin is built beside the one in office and
- * must be equal to it; what starts again must be equal to the twin, or to what it was.
+ * scenario_restart.c: the engine, and its recovery from the store.  A twin is recovered beside
+ * the current engine and must be equal to it; after a crash the new engine must be equal to
+ * the twin, or to the old engine.
  */
 void scenario_open_engine(struct scenario *s, struct engine *engine,
-                          struct ledger *ledger, struct arena *life, bool listens);
-void scenario_make_twin(struct scenario *s, struct twin *twin);
-void scenario_close_engine(struct scenario *s, struct twin *life);
-void scenario_restart(struct scenario *s, const struct twin *twin);
+                          struct ledger *ledger, struct arena *engine_arena,
+                          bool listens);
+void scenario_make_twin(struct scenario *s, struct scenario_twin *twin);
+void scenario_close_engine(struct scenario *s, struct scenario_twin *closed);
+void scenario_restart(struct scenario *s, const struct scenario_twin *twin);
 
-/* scenario_people.c: what they want */
+/* scenario_users.c: actions of users and administrators */
 void scenario_act_as_users(struct scenario *s);
 const char *scenario_draw_settings(struct scenario *s, const struct policy *policy);
 const struct flow_policy *scenario_draw_flow(struct scenario *s);
 
-/* scenario_check.c: accounts of what is durable, by somebody who never sleeps; and checks */
-void scenario_account_for(struct scenario *s, const struct told *told);
-void scenario_witness(struct scenario *s, const struct told *told);
+/* scenario_check.c: accounts of durable events, and checks */
+void scenario_account_for(struct scenario *s, const struct observed_event *observed);
+void scenario_witness(struct scenario *s, const struct observed_event *observed);
 void scenario_record_entry(void *context, const struct ledger_entry *entry,
                            double wait_saved_s, bool open);
 void scenario_check_placed(struct scenario *s, const struct view *view,

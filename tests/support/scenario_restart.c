@@ -1,4 +1,4 @@
-/* scenario_restart.c - a life of the daemon in a world: from the store, to its death. */
+/* scenario_restart.c - the engine of a scenario, its crashes and its recovery. */
 #include "support/scenario_internal.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include "store/store.h"
 #include "support/compare.h"
 
-/* --- listening to the engine ------------------------------------------------------------- */
+/* --- observing the engine ----------------------------------------------------------------- */
 
-static void note_event(struct scenario *s, const struct view *view,
-                       const struct event *event)
+static void log_event(struct scenario *s, const struct view *view,
+                      const struct event *event)
 {
     char more[120] = "";
     size_t used = 0;
@@ -35,19 +35,19 @@ static void note_event(struct scenario *s, const struct view *view,
         snprintf(more, sizeof more, " %.6g steps at %.4g/s", event->steps,
                  event->rate_per_s);
     if (!scenario_is_of_job(event))
-        scenario_note(s, "%s n%u %" PRIx64, event_name(event->kind),
-                      event->kind >= EVENT_NODE_DOWN && event->kind <= EVENT_FOREIGN
-                          ? event->node
-                          : 0,
-                      event->kind == EVENT_FOREIGN ? event->gpus : 0);
+        scenario_log(s, "%s n%u %" PRIx64, event_name(event->kind),
+                     event->kind >= EVENT_NODE_DOWN && event->kind <= EVENT_FOREIGN
+                         ? event->node
+                         : 0,
+                     event->kind == EVENT_FOREIGN ? event->gpus : 0);
     else
-        scenario_note(s, "%s %" PRIu64 "/%d%s", event_name(event->kind),
-                      view->jobs[event->job].id, (int)view->jobs[event->job].attempt,
-                      more);
+        scenario_log(s, "%s %" PRIu64 "/%d%s", event_name(event->kind),
+                     view->jobs[event->job].id, (int)view->jobs[event->job].attempt,
+                     more);
 }
 
-static void tamper(struct scenario *s, const struct view *view,
-                   const struct event *event)
+static void tamper_with_state(struct scenario *s, const struct view *view,
+                              const struct event *event)
 {
     struct state *state = &s->engine.state;
     struct job *job = &state->jobs[event->job];
@@ -64,31 +64,32 @@ static void tamper(struct scenario *s, const struct view *view,
     }
 }
 
-static void hear(void *self, const struct view *view, const struct event *event)
+static void observe_event(void *self, const struct view *view,
+                          const struct event *event)
 {
     struct scenario *s = self;
-    note_event(s, view, event);
+    log_event(s, view, event);
     s->counts.events++;
     if (event->kind == EVENT_PLACED || event->kind == EVENT_RESIZING)
         scenario_check_placed(s, view, event);
     if (scenario_is_of_job(event) && s->setup->defect)
-        tamper(s, view, event);
+        tamper_with_state(s, view, event);
     state_check(&s->engine.state);
     if (!scenario_is_of_job(event))
         return;
-    if (s->told_count == s->told_room) {
-        s->told_room = s->told_room ? 2 * s->told_room : 64;
-        s->told = realloc(s->told, s->told_room * sizeof *s->told);
-        if (!s->told)
+    if (s->observed_count == s->observed_room) {
+        s->observed_room = s->observed_room ? 2 * s->observed_room : 64;
+        s->observed = realloc(s->observed, s->observed_room * sizeof *s->observed);
+        if (!s->observed)
             abort();
     }
-    s->told[s->told_count++] = (struct told){
+    s->observed[s->observed_count++] = (struct observed_event){
         *event, view->jobs[event->job],
         event->kind == EVENT_RECALLED ? scenario_id_at(view, event->beneficiary) : 0
     };
 }
 
-static int die(struct error *err)
+static int crash(struct error *err)
 {
     return error_set(err, -ECANCELED, "the daemon dies");
 }
@@ -96,110 +97,112 @@ static int die(struct error *err)
 static int before_commit(void *self, struct error *err)
 {
     struct scenario *s = self;
-    return s->crash == CRASH_BEFORE && s->commits == 0 ? die(err) : 0;
+    return s->crash == CRASH_BEFORE && s->commits == 0 ? crash(err) : 0;
 }
 
 static int commit_store(void *self, struct error *err)
 {
     struct scenario *s = self;
-    if (s->setup->defect == DEFECT_NO_COMMIT && !s->tampered && s->told_count > 2 &&
+    if (s->setup->defect == DEFECT_NO_COMMIT && !s->tampered && s->observed_count > 2 &&
         s->line_count > 30) {
         store_rollback(s->store);
         s->tampered = true;
         return 0;
     }
     if (s->setup->defect == DEFECT_TOLD_EARLY && s->crash == CRASH_AMID)
-        return 0; /* and soon it is too late */
+        return 0; /* and the crash follows */
     return store_commit(s->store, err);
 }
 
-/* Behind the store: what was told is durable. */
+/* After the store: what was observed is durable now. */
 static int after_commit(void *self, struct error *err)
 {
     struct scenario *s = self;
     s->commits++;
     s->counts.commits++;
     s->next_durable = s->next;
-    for (uint32_t i = 0; i < s->told_count; i++) {
-        scenario_account_for(s, &s->told[i]);
-        scenario_witness(s, &s->told[i]);
+    for (uint32_t i = 0; i < s->observed_count; i++) {
+        scenario_account_for(s, &s->observed[i]);
+        scenario_witness(s, &s->observed[i]);
     }
-    s->told_count = 0;
-    return s->crash == CRASH_AFTER ? die(err) : 0;
+    s->observed_count = 0;
+    return s->crash == CRASH_AFTER ? crash(err) : 0;
 }
 
-static void hear_nothing(void *self, const struct view *view, const struct event *event)
+static void ignore_event(void *self, const struct view *view, const struct event *event)
 {
 }
 
-static void store_hear(void *self, const struct view *view, const struct event *event)
+static void store_observed(void *self, const struct view *view,
+                           const struct event *event)
 {
     struct scenario *s = self;
     store_event(s->store, view, event);
 }
 
-/* --- the executor, which may be the last to hear of anything -------------------------------- */
+/* --- orders, during which the engine may crash ---------------------------------------------- */
 
-static int one_order(struct scenario *s, struct error *err)
+static int count_order(struct scenario *s, struct error *err)
 {
-    return s->crash == CRASH_AMID && s->orders-- == 0 ? die(err) : 0;
+    return s->crash == CRASH_AMID && s->orders-- == 0 ? crash(err) : 0;
 }
 
-static int tell_start(void *self, const struct lease *lease, struct error *err)
+static int order_start(void *self, const struct lease *lease, struct error *err)
 {
     struct scenario *s = self;
-    int r = one_order(s, err);
+    int r = count_order(s, err);
     return r < 0 ? r : executor_faulty.start(&s->faulty, lease, err);
 }
 
-static int tell_stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+static int order_stop(void *self, job_id job, int64_t grace_ns, struct error *err)
 {
     struct scenario *s = self;
-    int r = one_order(s, err);
+    int r = count_order(s, err);
     return r < 0 ? r : executor_faulty.stop(&s->faulty, job, grace_ns, err);
 }
 
-static int tell_cancel(void *self, job_id job, struct error *err)
+static int order_cancel(void *self, job_id job, struct error *err)
 {
     struct scenario *s = self;
-    int r = one_order(s, err);
+    int r = count_order(s, err);
     return r < 0 ? r : executor_faulty.cancel(&s->faulty, job, err);
 }
 
-static int tell_resize(void *self, const struct lease *lease, struct error *err)
+static int order_resize(void *self, const struct lease *lease, struct error *err)
 {
     struct scenario *s = self;
-    int r = one_order(s, err);
+    int r = count_order(s, err);
     return r < 0 ? r : executor_faulty.resize(&s->faulty, lease, err);
 }
 
-static int tell_renew(void *self, job_id job, uint64_t steps_max, bool together,
-                      struct error *err)
+static int order_renew(void *self, job_id job, uint64_t steps_max, bool together,
+                       struct error *err)
 {
     struct scenario *s = self;
-    int r = one_order(s, err);
+    int r = count_order(s, err);
     return r < 0 ? r : executor_faulty.renew(&s->faulty, job, steps_max, together, err);
 }
 
-static const struct executor resizing = { .name = "told",
-                                          .start = tell_start,
-                                          .stop = tell_stop,
-                                          .cancel = tell_cancel,
-                                          .resize = tell_resize,
-                                          .renew = tell_renew };
-static const struct executor restarting = { .name = "told",
-                                            .start = tell_start,
-                                            .stop = tell_stop,
-                                            .cancel = tell_cancel,
-                                            .renew = tell_renew };
+static const struct executor resizing = { .name = "faulty",
+                                          .start = order_start,
+                                          .stop = order_stop,
+                                          .cancel = order_cancel,
+                                          .resize = order_resize,
+                                          .renew = order_renew };
+static const struct executor restarting = { .name = "faulty",
+                                            .start = order_start,
+                                            .stop = order_stop,
+                                            .cancel = order_cancel,
+                                            .renew = order_renew };
 
-/* --- a life of the daemon --------------------------------------------------------------- */
+/* --- start and recovery ------------------------------------------------------------------ */
 
 void scenario_open_engine(struct scenario *s, struct engine *engine,
-                          struct ledger *ledger, struct arena *life, bool listens)
+                          struct ledger *ledger, struct arena *engine_arena,
+                          bool listens)
 {
     struct error err = { "" };
-    arena_init(life, 0);
+    arena_init(engine_arena, 0);
     struct engine_setup setup = { .cluster = &s->world.cluster,
                                   .rates = &s->world.rates,
                                   .policy = s->policy,
@@ -209,30 +212,30 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
                                   .executor_self = s,
                                   .job_max = JOBS_MAX,
                                   .seed = s->setup->seed };
-    if (engine_init(engine, life, &setup, &err) < 0)
+    if (engine_init(engine, engine_arena, &setup, &err) < 0)
         scenario_broken("%s", err.text);
-    ledger_init(ledger, life, &engine->state.view, NULL);
+    ledger_init(ledger, engine_arena, &engine->state.view, NULL);
     if (!listens)
         return;
     ledger->note = store_entry;
     ledger->context = s->store;
-    engine_add_observer(
-        engine,
-        (struct engine_observer){ .event = hear, .commit = before_commit, .self = s });
+    engine_add_observer(engine, (struct engine_observer){ .event = observe_event,
+                                                          .commit = before_commit,
+                                                          .self = s });
     engine_add_observer(
         engine, (struct engine_observer){ .event = ledger_event, .self = ledger });
-    engine_add_observer(engine, (struct engine_observer){ .event = store_hear,
+    engine_add_observer(engine, (struct engine_observer){ .event = store_observed,
                                                           .commit = commit_store,
                                                           .self = s });
-    engine_add_observer(engine, (struct engine_observer){ .event = hear_nothing,
+    engine_add_observer(engine, (struct engine_observer){ .event = ignore_event,
                                                           .commit = after_commit,
                                                           .self = s,
                                                           .kinds = 1u << EVENT_WAKE });
     store_attach(s->store, &engine->state);
 }
 
-static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
-                    const void **ret_tag, struct error *err)
+static int find_spec(void *context, const struct kept_job *kept, struct job *ret_job,
+                     const void **ret_tag, struct error *err)
 {
     struct scenario *s = context;
     struct job_spec spec = s->world.specs[kept->job.id - 1];
@@ -244,19 +247,19 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return admission_make_job(&s->admission, &spec, ret_job, err);
 }
 
-static void back_for(void *context, const struct kept_job *kept, const void *tag,
-                     job_id job)
+static void ignore_recovered(void *context, const struct kept_job *kept,
+                             const void *tag, job_id job)
 {
 }
 
-static void gone_for(void *context, const struct kept_job *kept, const char *why)
+static void give_up_job(void *context, const struct kept_job *kept, const char *why)
 {
     struct scenario *s = context;
     store_give_up(s->store, kept->job.id, s->now_ns, why);
 }
 
-static void bring_back(struct scenario *s, struct engine *engine, struct ledger *ledger,
-                       const struct state *known)
+static void recover_engine(struct scenario *s, struct engine *engine,
+                           struct ledger *ledger, const struct state *known)
 {
     struct error err = { "" };
     struct recover_setup setup = { .engine = engine,
@@ -265,9 +268,9 @@ static void bring_back(struct scenario *s, struct engine *engine, struct ledger 
                                    .now_ns = s->now_ns,
                                    .node_down = known->node_down,
                                    .foreign = known->foreign,
-                                   .spec = spec_for,
-                                   .back = back_for,
-                                   .gone = gone_for,
+                                   .spec = find_spec,
+                                   .back = ignore_recovered,
+                                   .gone = give_up_job,
                                    .context = s };
     if (recover(&setup, &err) < 0)
         scenario_broken("as it starts again: %s", err.text);
@@ -275,7 +278,7 @@ static void bring_back(struct scenario *s, struct engine *engine, struct ledger 
     state_check(&engine->state);
 }
 
-static void reattach(struct scenario *s, job_id id)
+static void reattach_job(struct scenario *s, job_id id)
 {
     const struct job *job = &s->engine.state.jobs[id];
     struct lease lease =
@@ -285,8 +288,8 @@ static void reattach(struct scenario *s, job_id id)
     faulty_reattach(&s->faulty, &lease, job->state == JOB_STOPPING, left_ns);
 }
 
-/* Those who are to go elsewhere are told so once all are known; who is to die, then. */
-static void reattach_next(struct scenario *s, job_id id)
+/* After all jobs are reattached: order resizes, next starts and cancellations again. */
+static void reattach_next_placement(struct scenario *s, job_id id)
 {
     const struct job *job = &s->engine.state.jobs[id];
     if (job->leaving)
@@ -303,23 +306,23 @@ static void reattach_next(struct scenario *s, job_id id)
     }
 }
 
-/* What is durable now, before a step that will not be. */
-void scenario_make_twin(struct scenario *s, struct twin *twin)
+/* Recover a twin before a step that will not be committed. */
+void scenario_make_twin(struct scenario *s, struct scenario_twin *twin)
 {
     struct error err = { "" };
-    scenario_open_engine(s, &twin->engine, &twin->ledger, &twin->life, false);
-    bring_back(s, &twin->engine, &twin->ledger, &s->engine.state);
+    scenario_open_engine(s, &twin->engine, &twin->ledger, &twin->engine_arena, false);
+    recover_engine(s, &twin->engine, &twin->ledger, &s->engine.state);
     if (compare_states(&s->engine.state, &twin->engine.state, &err) < 0 ||
         compare_ledgers(&s->ledger, &twin->ledger, &err) < 0)
         scenario_broken("built from the store: %s", err.text);
 }
 
-void scenario_close_engine(struct scenario *s, struct twin *life)
+void scenario_close_engine(struct scenario *s, struct scenario_twin *closed)
 {
-    s->counts.decisions += life->engine.decision_count;
-    engine_release(&life->engine);
-    ledger_release(&life->ledger);
-    arena_release(&life->life);
+    s->counts.decisions += closed->engine.decision_count;
+    engine_release(&closed->engine);
+    ledger_release(&closed->ledger);
+    arena_release(&closed->engine_arena);
 }
 
 static void reopen_store(struct scenario *s)
@@ -331,24 +334,24 @@ static void reopen_store(struct scenario *s)
         scenario_broken("the store cannot be opened again: %s", err.text);
 }
 
-/* The daemon has died; 'twin': as it must be again, or NULL: as it was at the end. */
-void scenario_restart(struct scenario *s, const struct twin *twin)
+/* Restart after a crash; the state must be that of 'twin', or of the old engine (NULL). */
+void scenario_restart(struct scenario *s, const struct scenario_twin *twin)
 {
     struct error err = { "" };
-    struct twin old = { s->engine, s->ledger,
-                        s->life }; /* their arrays stay in place */
-    const struct twin *was = twin ? twin : &old;
-    scenario_note(s, "the daemon dies, and starts again");
+    struct scenario_twin old = { s->engine, s->ledger,
+                                 s->engine_arena }; /* their arrays stay in place */
+    const struct scenario_twin *was = twin ? twin : &old;
+    scenario_log(s, "the daemon dies, and starts again");
     s->counts.rebuildings++;
     faulty_disconnect(&s->faulty);
     s->inbox.count = 0;
-    s->told_count = 0;
+    s->observed_count = 0;
     s->next = s->next_durable;
     store_rollback(s->store);
-    if (scenario_chance(s, 25))
+    if (scenario_draw(s, 25))
         reopen_store(s);
-    scenario_open_engine(s, &s->engine, &s->ledger, &s->life, true);
-    bring_back(s, &s->engine, &s->ledger, &was->engine.state);
+    scenario_open_engine(s, &s->engine, &s->ledger, &s->engine_arena, true);
+    recover_engine(s, &s->engine, &s->ledger, &was->engine.state);
     if (compare_states(&was->engine.state, &s->engine.state, &err) < 0 ||
         compare_ledgers(&was->ledger, &s->ledger, &err) < 0)
         scenario_broken("after the restart: %s", err.text);
@@ -358,9 +361,9 @@ void scenario_restart(struct scenario *s, const struct twin *twin)
     const struct state *state = &s->engine.state;
     for (job_id id = 0; id < state->job_count; id++)
         if (state->jobs[id].state >= JOB_PLACED)
-            reattach(s, id);
+            reattach_job(s, id);
     for (job_id id = 0; id < state->job_count; id++)
         if (state->jobs[id].state >= JOB_PLACED)
-            reattach_next(s, id);
+            reattach_next_placement(s, id);
     faulty_end_reattach(&s->faulty, state->node_down, state->foreign);
 }

@@ -1,4 +1,4 @@
-/* scenario_users.c - what people do in a world: interfere, and in the end let it be. */
+/* scenario_users.c - actions of users and administrators in a scenario. */
 #include "support/scenario_internal.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "model/cluster.h"
 #include "policy/policy.h"
 
-static job_id any_job(struct scenario *s)
+static job_id draw_job(struct scenario *s)
 {
     const struct state *state = &s->engine.state;
     if (state->job_count == 0)
@@ -22,8 +22,8 @@ static job_id any_job(struct scenario *s)
     return JOB_NONE;
 }
 
-/* Another class, weight, grace, deadline or size; one that waits is held for it. */
-static void change(struct scenario *s, job_id id)
+/* Change class, weight, grace period, deadline or work; a waiting job is held for that. */
+static void change_job(struct scenario *s, job_id id)
 {
     const struct state *state = &s->engine.state;
     bool waits = state->jobs[id].state == JOB_WAITING;
@@ -31,12 +31,12 @@ static void change(struct scenario *s, job_id id)
         return;
     struct job *spec = arena_new(&s->instant, struct job);
     *spec = state->jobs[id];
-    spec->class = scenario_chance(s, 50) ? CLASS_TE : CLASS_BE;
+    spec->class = scenario_draw(s, 50) ? CLASS_TE : CLASS_BE;
     spec->weight = 1 + rng_below(&s->rng, 3);
     spec->grace_ns = rng_below(&s->rng, 30) * SECOND;
-    if (scenario_chance(s, 30))
+    if (scenario_draw(s, 30))
         spec->steps_total = rng_below(&s->rng, 300);
-    if (scenario_chance(s, 30))
+    if (scenario_draw(s, 30))
         spec->deadline_ns = s->now_ns + (int64_t)rng_below(&s->rng, 1000) * SECOND;
     if (waits)
         scenario_add_event(s, EVENT_HELD, id);
@@ -54,7 +54,7 @@ static bool has_param(const struct policy *policy, const char *name)
     return false;
 }
 
-/* Settings, now and then, that make it another policy. */
+/* Draw settings of the policy, or NULL. */
 const char *scenario_draw_settings(struct scenario *s, const struct policy *policy)
 {
     static const char *const texts[][2] = {
@@ -81,22 +81,22 @@ static void change_policy(struct scenario *s)
     while (policy_list[count])
         count++;
     s->faulty.faults[FAULT_POLICY]++;
-    if (scenario_chance(s, 30)) {
+    if (scenario_draw(s, 30)) {
         s->flow = scenario_draw_flow(s);
-        scenario_note(s, "flow policy %s takes office", s->flow->name);
+        scenario_log(s, "flow policy %s takes office", s->flow->name);
         if (engine_set_flow(&s->engine, s->flow, NULL, &err) < 0)
             scenario_broken("%s", err.text);
         return;
     }
     s->policy = policy_list[rng_below(&s->rng, count)];
     s->settings = scenario_draw_settings(s, s->policy);
-    scenario_note(s, "%s %s takes office", s->policy->name,
-                  s->settings ? s->settings : "");
+    scenario_log(s, "%s %s takes office", s->policy->name,
+                 s->settings ? s->settings : "");
     if (engine_set_policy(&s->engine, s->policy, s->settings, &err) < 0)
         scenario_broken("%s", err.text);
 }
 
-static void take_gpus(struct scenario *s, bool give)
+static void set_foreign_gpus(struct scenario *s, bool give)
 {
     const struct cluster *cluster = &s->world.cluster;
     node_id node = rng_below(&s->rng, cluster->node_count);
@@ -104,61 +104,61 @@ static void take_gpus(struct scenario *s, bool give)
     faulty_set_foreign(&s->faulty, node, give ? 0 : all & rng_below(&s->rng, 256));
 }
 
-static void cancel(struct scenario *s, job_id job)
+static void cancel_job(struct scenario *s, job_id job)
 {
     s->faulty.faults[FAULT_CANCEL]++;
-    for (uint32_t n = scenario_chance(s, 25) ? 2 : 1; n > 0;
-         n--) /* some are impatient */
+    for (uint32_t n = scenario_draw(s, 25) ? 2 : 1; n > 0;
+         n--) /* some users repeat it */
         scenario_add_event(s, EVENT_CANCELLED, job)->why = "cancelled";
 }
 
-static void act(struct scenario *s)
+static void act_once(struct scenario *s)
 {
-    job_id job = any_job(s);
-    uint32_t deed = rng_below(&s->rng, 10);
-    if (deed >= 8) {
-        take_gpus(s, deed == 9);
-    } else if (deed == 7) {
+    job_id job = draw_job(s);
+    uint32_t action = rng_below(&s->rng, 10);
+    if (action >= 8) {
+        set_foreign_gpus(s, action == 9);
+    } else if (action == 7) {
         change_policy(s);
     } else if (job == JOB_NONE) {
         return;
-    } else if (deed <= 1) {
-        cancel(s, job);
-    } else if (deed <= 3) {
+    } else if (action <= 1) {
+        cancel_job(s, job);
+    } else if (action <= 3) {
         s->faulty.faults[FAULT_HOLD]++;
-        scenario_add_event(s, EVENT_HELD, job); /* ignored unless it waits */
-    } else if (deed == 4) {
+        scenario_add_event(s, EVENT_HELD, job); /* ignored unless the job waits */
+    } else if (action == 4) {
         scenario_add_event(s, EVENT_RELEASED, job);
     } else {
-        change(s, job);
+        change_job(s, job);
     }
 }
 
-/* From now on nothing goes wrong any more, and nobody is held back. */
-static void calm_down(struct scenario *s)
+/* End all faults and release all held jobs. */
+static void end_faults(struct scenario *s)
 {
-    scenario_note(s, "from now on nothing goes wrong");
-    s->calm = true;
+    scenario_log(s, "from now on nothing goes wrong");
+    s->quiet = true;
     s->crashes = 0;
     s->crash = CRASH_NONE;
     faulty_stop_faults(&s->faulty);
     for (job_id id = 0; id < s->engine.state.job_count; id++)
         if (s->engine.state.jobs[id].state == JOB_HELD)
             scenario_add_event(s, EVENT_RELEASED, id);
-    s->deed_ns = INT64_MAX;
+    s->action_ns = INT64_MAX;
 }
 
 void scenario_act_as_users(struct scenario *s)
 {
-    if (s->now_ns < s->deed_ns)
+    if (s->now_ns < s->action_ns)
         return;
-    if (s->deeds == 0 && s->next == s->world.setup.spec_count) {
-        calm_down(s);
+    if (s->actions_left == 0 && s->next == s->world.setup.spec_count) {
+        end_faults(s);
         return;
     }
-    for (uint32_t n = 1 + scenario_chance(s, 30); n > 0 && s->deeds > 0;
-         n--, s->deeds--)
-        act(s);
-    s->deed_ns =
+    for (uint32_t n = 1 + scenario_draw(s, 30); n > 0 && s->actions_left > 0;
+         n--, s->actions_left--)
+        act_once(s);
+    s->action_ns =
         s->now_ns + rng_below(&s->rng, s->pace_ms) * (SECOND / 1000) + SECOND / 1000;
 }

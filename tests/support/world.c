@@ -1,4 +1,4 @@
-/* world.c - a small cluster in a test, in few words. */
+/* world.c - a small cluster and its jobs, for tests of policies and plans. */
 #include "support/world.h"
 
 #include <string.h>
@@ -149,7 +149,7 @@ job_id world_queued(struct world *w, struct job job)
     return slot;
 }
 
-static job_id seat_and_start(struct world *w, job_id job, const struct ask *ask)
+static job_id place_and_start(struct world *w, job_id job, const struct ask *ask)
 {
     plan_begin(w->plan);
     w->planning = true;
@@ -163,7 +163,7 @@ static job_id seat_and_start(struct world *w, job_id job, const struct ask *ask)
 
 job_id world_running(struct world *w, struct job job)
 {
-    return seat_and_start(w, world_queued(w, job), NULL);
+    return place_and_start(w, world_queued(w, job), NULL);
 }
 
 job_id world_running_on(struct world *w, node_id node, struct job job)
@@ -175,7 +175,7 @@ job_id world_running_on(struct world *w, node_id node, struct job job)
             bits_set(&avoid, n);
     struct ask ask = ASK_DEFAULT;
     ask.avoid = &avoid;
-    return seat_and_start(w, world_queued(w, job), &ask);
+    return place_and_start(w, world_queued(w, job), &ask);
 }
 
 struct plan *world_plan(struct world *w)
@@ -186,7 +186,7 @@ struct plan *world_plan(struct world *w)
     return w->plan;
 }
 
-static struct event order_of(struct world *w, const struct change *change)
+static struct event make_event(struct world *w, const struct change *change)
 {
     if (change->kind == CHANGE_REVOKE)
         return (struct event){ .kind = EVENT_RECALLED,
@@ -218,7 +218,7 @@ void world_carry_out(struct world *w)
             const struct change *change = plan_change(w->plan, i);
             if ((change->kind == CHANGE_REVOKE) != recalls || change->undone)
                 continue;
-            struct event order = order_of(w, change);
+            struct event order = make_event(w, change);
             order.at_ns = w->state.view.now_ns;
             assert_true(state_apply(&w->state, &order));
             if (w->policy && w->policy->observe)

@@ -1,5 +1,5 @@
 /*
- * world.h - a small cluster in a test, in few words.
+ * world.h - a small cluster and its jobs, for tests of policies and plans.
  *
  *     world_init(&w, nodes, gpus_per_node);
  *     job_id old = world_running(&w, (struct job){ .gpus = 4 });
@@ -7,7 +7,7 @@
  *     world_decide(&w, &policy_las);
  *     assert_true(plan_holds(w.plan, new));
  *
- * There is no engine and no executor: what happens is said with world_apply().  Fields
+ * There is no engine and no executor: the test applies events with world_apply().  Fields
  * of a job that a test leaves out are those of a plain one: any type, rigid, one step
  * per second, work unknown.
  */
@@ -48,7 +48,7 @@ void world_init(struct world *w, uint32_t nodes, uint32_t gpus_per_node);
 /* The cluster as on the command line: "4xv100:8,2xp100:4". */
 void world_init_as(struct world *w, const char *cluster);
 
-/* The same with room for CPU and memory on every node. */
+/* The same with CPU and memory on every node. */
 void world_init_roomy(struct world *w, const char *cluster, uint32_t cpu_milli,
                       uint32_t mem_mib);
 void world_release(struct world *w);
@@ -69,13 +69,13 @@ void world_release(struct world *w);
     } \
     static int teardown(void **state)
 
-/* Time passes; nothing happens. */
+/* Let time pass without an event. */
 void world_pass(struct world *w, int64_t ns);
 
-/* Said by somebody, now; 'generation' and 'attempt' are filled in where they are 0. */
+/* Apply an event now; 'generation' and 'attempt' are filled in where they are 0. */
 bool world_apply(struct world *w, struct event event);
 
-/* In the queue; in its seats, making steps; or the same on a node of the test's choice. */
+/* Add a job that waits, one that runs, or one that runs on this node. */
 job_id world_queued(struct world *w, struct job job);
 job_id world_running(struct world *w, struct job job);
 job_id world_running_on(struct world *w, node_id node, struct job job);
@@ -87,26 +87,26 @@ job_id world_running_on(struct world *w, node_id node, struct job job);
 struct node_set *world_set(struct world *w, const char *nodelist, const char *exclude,
                            bool exact);
 
-/* Begin a plan by hand, or throw it away and begin another. */
+/* Begin a plan, or drop it and begin another. */
 struct plan *world_plan(struct world *w);
 
-/* End the plan, its orders become events as in the engine. */
+/* End the plan; its orders become events as in the engine. */
 void world_carry_out(struct world *w);
 
-/* A policy takes over, with its standard settings or these, and decides. */
+/* Install a policy, with its default settings or these, and let it decide. */
 void world_decide(struct world *w, const struct policy *policy);
 void world_decide_with(struct world *w, const struct policy *policy,
                        const char *settings);
 
-/* Ask the same policy again. */
+/* Let the same policy decide again. */
 void world_decide_again(struct world *w);
 
 struct job *world_job(struct world *w, job_id job);
 
-/* The grant of a job in the plan, or NULL; its n-th seat; who promised it room. */
+/* The grant of a job in the plan, or NULL; its n-th node share; whether it waits for a victim. */
 const struct change *world_grant(const struct world *w, job_id job);
 const struct seat *world_seat(const struct world *w, job_id job, uint32_t n);
 bool world_waits_for(const struct world *w, job_id job, job_id victim);
 
-/* A number made of everything that is free, to compare before and after. */
+/* A hash of all free resources, to compare before and after. */
 uint64_t world_free_hash(const struct world *w);

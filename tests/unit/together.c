@@ -1,7 +1,7 @@
 /*
- * together.c - unit tests in one program, for tools that take long to start one.
+ * together.c - unit tests in one program, for tools that take long to start.
  *
- *     unit_together            the names of all there are
+ *     unit_together            print the names of all tests
  *     unit_together NAME...    run these
  */
 #include <stdio.h>
@@ -22,8 +22,8 @@ static const struct {
 
 #define COUNT (sizeof all / sizeof *all)
 
-/* 0 if nothing failed; a name that nobody has is a failure. */
-static int run(const char *name)
+/* 0 if nothing failed; an unknown name is a failure. */
+static int run_test(const char *name)
 {
     for (size_t i = 0; i < COUNT; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -39,6 +39,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc < 2 && i < COUNT; i++)
         puts(all[i].name);
     for (int i = 1; i < argc; i++)
-        failed |= run(argv[i]) != 0;
+        failed |= run_test(argv[i]) != 0;
     return failed;
 }
