@@ -47,7 +47,7 @@ int berth_client_report(struct berth_client *client, uint64_t iteration, double 
 void berth_client_step(struct berth_client *client, uint64_t iteration);
 
 /* How many iterations there will be in all: from it comes the time that is left.
- * 0: nobody knows. */
+ * 0: unknown. */
 void berth_client_total(struct berth_client *client, uint64_t iterations);
 
 /*
@@ -61,7 +61,7 @@ void berth_client_saved(struct berth_client *client, uint64_t iteration);
  * the grace period you are killed.
  *
  * The same moment brings a SIGTERM, which would end a program that does not expect
- * it.  Under Berth the first call therefore catches that signal, if nobody else does;
+ * it.  Under Berth the first call therefore catches that signal, if the program does not;
  * so ask once before the long work begins.
  */
 bool berth_client_must_stop(const struct berth_client *client);

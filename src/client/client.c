@@ -1,18 +1,17 @@
 /*
  * client.c - progress out, "please stop" in, for jobs in C.
  *
- * The program we live in is not ours, and so:
+ * The library runs inside a program that is not ours, and so:
  *
- *   - What is to be said is kept as facts (the newest report, the total, the last
+ *   - What has to be sent is kept as facts (the newest report, the total, the last
  *     checkpoint), not as a queue.  A peer that is slow, gone or not yet there costs
- *     nothing but the facts that newer ones replaced, and one that comes back is told
- *     where things stand.
- *   - All I/O is tried and never waited for, errno is left as it was, and no signal is
- *     raised.
- *   - After a fork the child lets go of its parent's connection before it says a word.
- *   - Memory is asked for once, in berth_client_new().
+ *     nothing but the facts that newer ones replaced, and one that comes back is sent
+ *     the current state.
+ *   - I/O never waits, errno is left as it was, and no signal is raised.
+ *   - After a fork the child closes its parent's connection before it sends anything.
+ *   - Memory is allocated once, in berth_client_new().
  *
- * One connection attempt, one report and one look at the file that announces a
+ * One connection attempt, one report and one check of the file that announces a
  * preemption per interval bound what even the fastest loop costs.
  */
 #include "berth/client.h"
@@ -33,9 +32,9 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define SECOND_NS INT64_C(1000000000)
-#define LOOK_NS (SECOND_NS / 10) /* between two looks for the file */
+#define CHECK_NS (SECOND_NS / 10) /* between two checks of the file */
 
-/* A number to be told, and whether the peer has it. */
+/* A number to be sent, and whether the peer has it. */
 struct fact {
     uint64_t value;
     bool known, told;
@@ -43,15 +42,15 @@ struct fact {
 
 struct berth_client {
     struct sockaddr_un peer; /* family AF_UNSPEC: no scheduler */
-    int fd;                  /* -1: not connected              */
-    pid_t owner;             /* who connected: a fork did not  */
+    int fd;                  /* -1: not connected */
+    pid_t owner;             /* process that connected; a forked child did not */
     bool must_stop, greeted;
-    int64_t connect_at_ns, report_at_ns, look_at_ns; /* not before */
+    int64_t connect_at_ns, report_at_ns, check_at_ns; /* not before */
     struct fact total, saved, step;
     double loss; /* of step; NAN: none */
     char in[PROTOCOL_LINE_MAX];
     size_t in_count;
-    char out[4 * PROTOCOL_LINE_MAX]; /* lines that are on their way */
+    char out[4 * PROTOCOL_LINE_MAX]; /* lines being sent */
     size_t out_count;
     char file[]; /* that announces a preemption; "": none */
 };
@@ -65,8 +64,8 @@ static int64_t now_ns(void)
 
 /* --- the connection -------------------------------------------------------------- */
 
-/* What was said to a peer that is gone is to be said again to the next one. */
-static void hang_up(struct berth_client *client)
+/* All facts are sent again to the next peer. */
+static void close_connection(struct berth_client *client)
 {
     if (client->fd >= 0)
         close(client->fd);
@@ -77,7 +76,7 @@ static void hang_up(struct berth_client *client)
 }
 
 /* On a UNIX socket this succeeds or fails at once: a full backlog is a failure. */
-static void reach(struct berth_client *client, int64_t now)
+static void try_connect(struct berth_client *client, int64_t now)
 {
     if (client->peer.sun_family == AF_UNSPEC || now < client->connect_at_ns)
         return;
@@ -87,24 +86,24 @@ static void reach(struct berth_client *client, int64_t now)
         return;
     client->fd = fd;
     if (connect(fd, (const struct sockaddr *)&client->peer, sizeof(client->peer)) < 0)
-        hang_up(client);
+        close_connection(client);
 }
 
-/* What the parent has said or is about to say is not for its child to repeat. */
-static void become_own(struct berth_client *client)
+/* A forked child does not repeat the facts of its parent. */
+static void detach_after_fork(struct berth_client *client)
 {
     pid_t self = getpid();
     if (client->owner == self)
         return;
     client->owner = self;
     client->connect_at_ns = client->report_at_ns = 0;
-    hang_up(client);
+    close_connection(client);
     client->total.known = client->saved.known = client->step.known = false;
 }
 
-/* --- out ------------------------------------------------------------------------- */
+/* --- sending ---------------------------------------------------------------------- */
 
-static void put(struct berth_client *client, const char *word, const char *rest)
+static void append_line(struct berth_client *client, const char *word, const char *rest)
 {
     size_t room = sizeof(client->out) - client->out_count;
     int count = snprintf(client->out + client->out_count, room, "%s %s\n", word, rest);
@@ -112,13 +111,14 @@ static void put(struct berth_client *client, const char *word, const char *rest)
         client->out_count += (size_t)count;
 }
 
-static void put_fact(struct berth_client *client, const char *word, struct fact *fact)
+static void append_fact(struct berth_client *client, const char *word,
+                        struct fact *fact)
 {
     char digits[24];
     if (!fact->known || fact->told)
         return;
     snprintf(digits, sizeof(digits), "%llu", (unsigned long long)fact->value);
-    put(client, word, digits);
+    append_line(client, word, digits);
     fact->told = true;
 }
 
@@ -136,34 +136,36 @@ static void write_loss(char *text, size_t room, double loss)
     text[count] = '\0';
 }
 
-static void put_report(struct berth_client *client, int64_t now)
+static void append_report(struct berth_client *client, int64_t now)
 {
     char loss[48] = PROTOCOL_NO_LOSS, rest[96];
     if (!isnan(client->loss))
         write_loss(loss, sizeof(loss), client->loss);
     snprintf(rest, sizeof(rest), "%llu %s", (unsigned long long)client->step.value,
              loss);
-    put(client, PROTOCOL_REPORT, rest);
+    append_line(client, PROTOCOL_REPORT, rest);
     client->step.told = true;
     client->report_at_ns = now + SECOND_NS;
 }
 
-/* Lines are made only when those before them are gone, so the newest facts go out. */
-static void put_all(struct berth_client *client, int64_t now, bool hurry)
+/*
+ * Lines are formatted only when the earlier ones are sent, so the newest facts go out.
+ */
+static void append_due_lines(struct berth_client *client, int64_t now, bool hurry)
 {
     if (client->out_count > 0)
         return;
     if (!client->greeted)
-        put(client, PROTOCOL_HELLO, "1");
+        append_line(client, PROTOCOL_HELLO, "1");
     client->greeted = true;
-    put_fact(client, PROTOCOL_TOTAL, &client->total);
+    append_fact(client, PROTOCOL_TOTAL, &client->total);
     if (client->step.known && !client->step.told &&
         (hurry || now >= client->report_at_ns))
-        put_report(client, now);
-    put_fact(client, PROTOCOL_SAVED, &client->saved);
+        append_report(client, now);
+    append_fact(client, PROTOCOL_SAVED, &client->saved);
 }
 
-static void push(struct berth_client *client)
+static void flush_output(struct berth_client *client)
 {
     if (client->out_count == 0)
         return;
@@ -171,31 +173,31 @@ static void push(struct berth_client *client)
         send(client->fd, client->out, client->out_count, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
-            hang_up(client);
+            close_connection(client);
         return;
     }
     client->out_count -= (size_t)count;
     memmove(client->out, client->out + count, client->out_count);
 }
 
-/* Say what is due; in a hurry, also the report that its second has not come for. */
-static void speak(struct berth_client *client, bool hurry)
+/* Send what is due; in a hurry, also a report before its second is over. */
+static void send_due(struct berth_client *client, bool hurry)
 {
     int before = errno;
     int64_t now = now_ns();
-    become_own(client);
+    detach_after_fork(client);
     if (client->fd < 0)
-        reach(client, now);
+        try_connect(client, now);
     if (client->fd >= 0) {
-        put_all(client, now, hurry);
-        push(client);
+        append_due_lines(client, now, hurry);
+        flush_output(client);
     }
     errno = before;
 }
 
-/* --- in -------------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------- */
 
-static void obey(struct berth_client *client, const char *line)
+static void handle_line(struct berth_client *client, const char *line)
 {
     size_t length = sizeof(PROTOCOL_STOP) - 1;
     if (strncmp(line, PROTOCOL_STOP, length) == 0 &&
@@ -203,14 +205,14 @@ static void obey(struct berth_client *client, const char *line)
         client->must_stop = true;
 }
 
-/* Whole lines are taken out of what has come; what is left begins the next one. */
+/* Handle the complete lines received; the rest begins the next one. */
 static void take_lines(struct berth_client *client)
 {
     char *line = client->in, *end;
     size_t left = client->in_count;
     while ((end = memchr(line, '\n', left))) {
         *end = '\0';
-        obey(client, line);
+        handle_line(client, line);
         left -= (size_t)(end + 1 - line);
         line = end + 1;
     }
@@ -218,30 +220,30 @@ static void take_lines(struct berth_client *client)
     client->in_count = left;
 }
 
-/* One read per call: a peer that never stops talking does not keep us. */
-static void listen_once(struct berth_client *client)
+/* One read per call: a peer that sends without end does not block the caller. */
+static void read_once(struct berth_client *client)
 {
     ssize_t count = recv(client->fd, client->in + client->in_count,
                          sizeof(client->in) - client->in_count, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (count <= 0) {
-        hang_up(client);
+        close_connection(client);
         return;
     }
     client->in_count += (size_t)count;
     take_lines(client);
     if (client->in_count == sizeof(client->in)) /* no line is that long */
-        hang_up(client);
+        close_connection(client);
 }
 
-/* Without a connection (there may be more ranks than room) the file tells as well. */
-static void look(struct berth_client *client)
+/* Without a connection (a job may have more ranks than connections) check the file. */
+static void check_stop_file(struct berth_client *client)
 {
     int64_t now = now_ns();
-    if (!client->file[0] || now < client->look_at_ns)
+    if (!client->file[0] || now < client->check_at_ns)
         return;
-    client->look_at_ns = now + LOOK_NS;
+    client->check_at_ns = now + CHECK_NS;
     client->must_stop = access(client->file, F_OK) == 0;
 }
 
@@ -249,13 +251,13 @@ static void look(struct berth_client *client)
 
 static volatile sig_atomic_t terminated, spared;
 static volatile pid_t terminated_owner;
-static char warning_file[4096]; /* whose presence says that the signal is the warning */
+static char warning_file[4096]; /* if it exists, the signal is the warning */
 
 /*
- * The warning goes to all processes of the job, also to workers that were forked after
- * we caught the signal.  They are not asked: the one who is will need them until it has
- * saved, and they end with it.  Any other such signal to them, as from a parent that is
- * done with its workers, ends them as ever.
+ * The warning goes to all processes of the job, also to workers forked after the
+ * handler was installed.  Workers ignore it: the process that asked
+ * berth_client_must_stop() needs them until it has saved, and they end with it.  Any
+ * other SIGTERM to a worker, as from a parent that is done with it, ends it as usual.
  */
 static void on_terminate(int number)
 {
@@ -266,7 +268,7 @@ static void on_terminate(int number)
         spared = 1;
     } else {
         signal(number, SIG_DFL);
-        raise(number); /* arrives when we return */
+        raise(number); /* delivered when the handler returns */
     }
     errno = before;
 }
@@ -284,14 +286,14 @@ static void catch_terminate(const char *file)
         sigaction(SIGTERM, &ours, NULL);
 }
 
-/* --- what is called -------------------------------------------------------------- */
+/* --- the interface ---------------------------------------------------------------- */
 
-static bool alone(const struct berth_client *client)
+static bool is_standalone(const struct berth_client *client)
 {
     return !client || (client->peer.sun_family == AF_UNSPEC && !client->file[0]);
 }
 
-/* A path that is too long for a socket cannot be one. */
+/* A path too long for a socket is ignored. */
 static void set_peer(struct berth_client *client, const char *path)
 {
     client->peer.sun_family = AF_UNSPEC;
@@ -316,8 +318,8 @@ PUBLIC struct berth_client *berth_client_new(void)
     if (length > 0)
         memcpy(client->file, file, length);
     set_peer(client, getenv(PROTOCOL_ENV_SOCKET));
-    if (!alone(client))
-        speak(client, false);
+    if (!is_standalone(client))
+        send_due(client, false);
     return client;
 }
 
@@ -326,22 +328,22 @@ PUBLIC void berth_client_free(struct berth_client *client)
     if (!client)
         return;
     int before = errno;
-    if (!alone(client) && client->owner == getpid())
-        speak(client, true);
+    if (!is_standalone(client) && client->owner == getpid())
+        send_due(client, true);
     if (client->fd >= 0)
         close(client->fd);
     free(client);
     errno = before;
 }
 
-static void report(struct berth_client *client, uint64_t iteration, double loss)
+static void note_step(struct berth_client *client, uint64_t iteration, double loss)
 {
-    if (alone(client))
+    if (is_standalone(client))
         return;
-    become_own(client);
+    detach_after_fork(client);
     client->step = (struct fact){ .value = iteration, .known = true };
     client->loss = loss;
-    speak(client, false);
+    send_due(client, false);
 }
 
 PUBLIC int berth_client_report(struct berth_client *client, uint64_t iteration,
@@ -349,58 +351,60 @@ PUBLIC int berth_client_report(struct berth_client *client, uint64_t iteration,
 {
     if (!isfinite(loss))
         return -EINVAL;
-    report(client, iteration, loss);
+    note_step(client, iteration, loss);
     return 0;
 }
 
 PUBLIC void berth_client_step(struct berth_client *client, uint64_t iteration)
 {
-    report(client, iteration, (double)NAN);
+    note_step(client, iteration, (double)NAN);
 }
 
 PUBLIC void berth_client_total(struct berth_client *client, uint64_t iterations)
 {
-    if (alone(client))
+    if (is_standalone(client))
         return;
-    become_own(client);
+    detach_after_fork(client);
     client->total = (struct fact){ .value = iterations, .known = iterations > 0 };
-    speak(client, false);
+    send_due(client, false);
 }
 
 PUBLIC void berth_client_saved(struct berth_client *client, uint64_t iteration)
 {
-    if (alone(client))
+    if (is_standalone(client))
         return;
-    become_own(client);
+    detach_after_fork(client);
     client->saved = (struct fact){ .value = iteration, .known = true };
-    speak(client, true);
+    send_due(client, true);
 }
 
-/* Ask all who may know.  What the scheduler will want to know of our end goes first. */
-static void ask(struct berth_client *client)
+/* Check all sources.  Facts that the scheduler needs about our end are sent first. */
+static void check_for_stop(struct berth_client *client)
 {
     int before = errno;
-    speak(client, false);
+    send_due(client, false);
     if (client->fd >= 0)
-        listen_once(client);
+        read_once(client);
     if (client->fd < 0 && !client->must_stop)
-        look(client);
+        check_stop_file(client);
     if (terminated)
         client->must_stop = true;
     if (client->must_stop)
-        speak(client, true);
+        send_due(client, true);
     errno = before;
 }
 
 PUBLIC bool berth_client_must_stop(const struct berth_client *client)
 {
-    if (alone(client))
+    if (is_standalone(client))
         return false;
     catch_terminate(client->file);
-    /* Handles are made by berth_client_new() only, so none is truly const: to the
-     * caller asking changes nothing, to us it is a chance to listen. */
+    /*
+     * Handles are created by berth_client_new() only, so none is truly const: for the
+     * caller nothing changes, for us it is an opportunity to receive.
+     */
     struct berth_client *mine = (struct berth_client *)(uintptr_t)client;
     if (!mine->must_stop)
-        ask(mine);
+        check_for_stop(mine);
     return mine->must_stop;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "run/run.h"
+#include "run/supervisor.h"
 #include "version.h"
 
 static const char usage[] =
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     if (!dir || dir[0] != '/')
         return print_error("--dir JOBDIR is missing, or not absolute", "");
     struct error err;
-    int r = run_job(dir, (int)link, &err);
+    int r = supervisor_run(dir, (int)link, &err);
     if (r == -EALREADY)
         return 3; /* a repeated order: the supervisor that began it goes on */
     return r < 0 ? print_error(err.text, "") / 2 : 0;

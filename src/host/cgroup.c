@@ -1,4 +1,4 @@
-/* cgroup.c - a control group per job, where the kernel lets us make one. */
+/* cgroup.c - a cgroup per job, where the kernel allows it. */
 #include "host/cgroup.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static const char *mount_point(void)
     return NULL;
 }
 
-/* The group this process is in: the line "0::/path". */
+/* The cgroup of this process: the line "0::/path". */
 static bool own_group(char *path, size_t size)
 {
     FILE *file = fopen("/proc/self/cgroup", "re");
@@ -58,7 +58,10 @@ bool cgroup_make(const char *path)
     return mkdir(path, 0755) == 0 || errno == EEXIST;
 }
 
-/* Older kernels have no cgroup.kill: one by one, which a quick forker may outrun. */
+/*
+ * Older kernels have no cgroup.kill: kill one by one, which a process that forks
+ * quickly may outrun.
+ */
 static bool kill_each(const char *path)
 {
     char name[PATH_BYTES];

@@ -1,24 +1,27 @@
 /*
- * cgroup.h - a control group per job, where the kernel lets us make one.
+ * cgroup.h - a cgroup per job, where the kernel allows it.
  *
- * A process cannot leave its group by itself, whatever it does with sessions, parents and
- * its environment, so that all of a job is found and ended even when its supervisor is
- * gone.  Only membership is used, no controllers: that works in any delegated corner of
- * the tree, and in a bare cgroup2 mount.
+ * A process cannot leave its cgroup by itself, whatever it does with sessions, parents
+ * and its environment, so all processes of a job are found and killed even when its
+ * supervisor is gone.  Only membership is used, no controllers: that works in any
+ * delegated part of the tree, and in a bare cgroup2 mount.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The group that this process is in.  False: there is none, or we may not add to it. */
+/*
+ * The cgroup of this process.  False: there is none, or we may not create children in
+ * it.
+ */
 bool cgroup_find(char *path, size_t size);
 
-/* Whether it is there afterwards. */
+/* True if it exists afterwards. */
 bool cgroup_make(const char *path);
 
-/* SIGKILL to all that is in it; true: there was somebody. */
+/* Send SIGKILL to all its processes; true: there were some. */
 bool cgroup_kill(const char *path);
 
-/* It goes as soon as it is empty; false: it is not yet. */
+/* Remove it if it is empty; false: it is not yet. */
 bool cgroup_remove(const char *path);

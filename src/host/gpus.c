@@ -1,4 +1,4 @@
-/* gpus.c - what accelerators this machine has, and who else is using them. */
+/* gpus.c - the GPUs of this machine, and which other processes use them. */
 #include "host/gpus.h"
 
 #include <ctype.h>
@@ -38,7 +38,7 @@ static bool is_letters(const char *word, size_t length)
     return true;
 }
 
-/* Makers and families say nothing; "RTX" is half a name; "Ti" belongs to it. */
+/* Makers' and families' names are dropped; "RTX" is half a name; "Ti" belongs to it. */
 void gpus_type_word(const char *name, char *word, unsigned size)
 {
     static const char *const skipped[] = { "NVIDIA", "Tesla",  "GeForce",  "Quadro",
@@ -65,10 +65,10 @@ void gpus_type_word(const char *name, char *word, unsigned size)
         snprintf(word, size, "gpu");
 }
 
-/* --- finding them ------------------------------------------------------------------------ */
+/* --- discovery -------------------------------------------------------------------- */
 
-static struct gpu *add(struct gpus *gpus, struct arena *arena, const char *type,
-                       uint32_t index)
+static struct gpu *add_gpu(struct gpus *gpus, struct arena *arena, const char *type,
+                           uint32_t index)
 {
     struct gpu *gpu = &gpus->items[gpus->count++];
     *gpu = (struct gpu){ .index = index };
@@ -89,7 +89,7 @@ static bool find_nvml(struct gpus *gpus, struct arena *arena, const char *path)
         if (!nvml_describe(gpus->nvml, i, name, uuid))
             continue;
         gpus_type_word(name, type, sizeof type);
-        memcpy(add(gpus, arena, type, i)->uuid, uuid, sizeof uuid);
+        memcpy(add_gpu(gpus, arena, type, i)->uuid, uuid, sizeof uuid);
     }
     if (gpus->count == 0) {
         nvml_close(gpus->nvml);
@@ -109,7 +109,7 @@ static bool read_text(const char *path, char *text, size_t size)
 }
 
 /* "simd_count 304" in a list of properties; 0: not there. */
-static uint64_t property(const char *text, const char *name)
+static uint64_t read_property(const char *text, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = text; at; at = (at = strchr(at, '\n')) ? at + 1 : NULL)
@@ -126,17 +126,17 @@ static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
         snprintf(path, sizeof path, "%s/topology/nodes/%u/properties", kfd, node);
         if (!read_text(path, text, sizeof text))
             break;
-        if (property(text, "simd_count") == 0)
+        if (read_property(text, "simd_count") == 0)
             continue;
-        uint64_t unique = property(text, "unique_id");
-        uint64_t version = property(text, "gfx_target_version");
+        uint64_t unique = read_property(text, "unique_id");
+        uint64_t version = read_property(text, "gfx_target_version");
         snprintf(path, sizeof path, "%s/topology/nodes/%u/name", kfd, node);
         read_text(path, name, sizeof name);
         name[strcspn(name, "\n")] = '\0';
         if (name[0] == '\0')
             snprintf(name, sizeof name, "gfx%" PRIu64, version);
         gpus_type_word(name, type, sizeof type);
-        struct gpu *gpu = add(gpus, arena, type, gpus->count);
+        struct gpu *gpu = add_gpu(gpus, arena, type, gpus->count);
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%" PRIx64, unique);
         snprintf(path, sizeof path, "%s/topology/nodes/%u/gpu_id", kfd, node);
         if (read_text(path, text, sizeof text))
@@ -169,14 +169,14 @@ static int find_fake(struct gpus *gpus, struct arena *arena, const char *text,
             return error_set(err, -EINVAL, "GPUs are '%.60s', %d are the most", text,
                              GPUS_MAX);
         for (; count > 0; count--)
-            add(gpus, arena, type, gpus->count);
+            add_gpu(gpus, arena, type, gpus->count);
         if (*end == '\0')
             return 0;
         at = end + 1;
     }
 }
 
-/* Processors that we may use. */
+/* Processors that this process may use. */
 static uint32_t cpu_count(void)
 {
     cpu_set_t set;
@@ -207,7 +207,7 @@ int gpus_find(struct gpus *gpus, struct arena *arena, const struct gpus_setup *s
         gpus->source = GPUS_CPU;
         uint32_t count = cpu_count();
         while (gpus->count < count && gpus->count < GPUS_MAX)
-            add(gpus, arena, "cpu", gpus->count);
+            add_gpu(gpus, arena, "cpu", gpus->count);
     }
     qsort(gpus->items, gpus->count, sizeof *gpus->items, by_type_and_index);
     return r;
@@ -228,7 +228,7 @@ static uint32_t memory_mib(void)
     return mib > UINT32_MAX ? UINT32_MAX : (uint32_t)mib;
 }
 
-/* From 'first' on: how many go into one node. */
+/* How many GPUs from 'first' on go into one node. */
 static uint32_t node_size(const struct gpus *gpus, uint32_t first)
 {
     uint32_t count = 1;
@@ -238,7 +238,7 @@ static uint32_t node_size(const struct gpus *gpus, uint32_t first)
     return count;
 }
 
-static uint32_t share(uint32_t whole, uint32_t part, uint32_t of)
+static uint32_t share_of(uint32_t whole, uint32_t part, uint32_t of)
 {
     return (uint32_t)((uint64_t)whole * part / of);
 }
@@ -249,7 +249,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
 {
     char host[64] = "local", name[128];
     gethostname(host, sizeof host - 1);
-    uint32_t node_max = gpus->count; /* each may be of a type of its own */
+    uint32_t node_max = gpus->count; /* each may be of another type */
     uint32_t *index = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
     uint32_t *items = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
     uint32_t cpu_milli = cpu_count() * 1000, mem_mib = memory_mib();
@@ -260,8 +260,8 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
         count = node_size(gpus, first);
         struct node node = { .type = cluster_type(cluster, arena, type),
                              .gpu_count = count,
-                             .cpu_milli = share(cpu_milli, count, gpus->count),
-                             .mem_mib = share(mem_mib, count, gpus->count) };
+                             .cpu_milli = share_of(cpu_milli, count, gpus->count),
+                             .mem_mib = share_of(mem_mib, count, gpus->count) };
         if (node.type == TYPES_MAX)
             return error_set(err, -EINVAL, "more than %d types of accelerators",
                              TYPES_MAX);
@@ -285,7 +285,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
     return 0;
 }
 
-/* --- who else is using them ------------------------------------------------------------------ */
+/* --- use by other processes ------------------------------------------------------- */
 
 static bool is_ours(int pid, const char *run_dir)
 {
@@ -305,7 +305,9 @@ static bool nvml_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
     return false;
 }
 
-/* A folder for every process that has the driver open, with its memory on each GPU. */
+/*
+ * The driver has a folder for every process that uses it, with its memory on each GPU.
+ */
 static bool kfd_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
                            const char *run_dir)
 {

@@ -1,9 +1,9 @@
 /*
- * gpus.h - what accelerators this machine has, and who else is using them.
+ * gpus.h - the GPUs of this machine, and which other processes use them.
  *
- * NVIDIA's through NVML, which is looked for at run time and never needed to build; AMD's
- * through the files of the kernel's driver.  Without either, or if asked for, slots stand
- * in: of any type, or one per processor.
+ * NVIDIA's through NVML, which is loaded at run time and never needed to build; AMD's
+ * through the files of the kernel's driver.  Without either, or on request, fake slots
+ * stand in: of any type, or one per processor.
  */
 #pragma once
 
@@ -19,48 +19,50 @@ struct error;
 enum gpus_source { GPUS_NVML, GPUS_ROCM, GPUS_FAKE, GPUS_CPU };
 
 struct gpu {
-    const char *type; /* "a100": from the maker's name, in lower case  */
-    uint32_t index;   /* what CUDA_VISIBLE_DEVICES says                */
-    char uuid[96];    /* "": not known                                 */
-    uint64_t kfd_id;  /* AMD: the driver's number for it               */
-    bool foreign;     /* in use by a process that Berth did not start  */
-    int busy;         /* percent of the last moment; -1: not known     */
+    const char *type; /* "a100": from the maker's name, in lower case */
+    uint32_t index;   /* as in CUDA_VISIBLE_DEVICES */
+    char uuid[96];    /* "": not known */
+    uint64_t kfd_id;  /* AMD: the driver's number for it */
+    bool foreign;     /* in use by a process that Berth did not start */
+    int busy;         /* percent of the last moment; -1: not known */
 };
 
-/* Where to look; NULL: at the usual place. */
+/* Where to search; NULL: at the usual place. */
 struct gpus_setup {
-    const char *fake; /* "v100:4,p100:2": these stand in; NULL: none    */
-    const char *nvml; /* the library                                    */
-    const char *kfd;  /* folder of the AMD driver                       */
+    const char *fake; /* "v100:4,p100:2": fake slots; NULL: none */
+    const char *nvml; /* the library */
+    const char *kfd;  /* folder of the AMD driver */
 };
 
 struct nvml;
 
 struct gpus {
     enum gpus_source source;
-    struct gpu *items; /* those of a type together, in order of their index */
+    struct gpu *items; /* grouped by type, in order of their index */
     uint32_t count;
     struct nvml *nvml; /* or NULL */
     const char *kfd;
 };
 
-/* Lives in 'arena', but for the library: release it.  -EINVAL: 'fake' is no such text. */
+/* Memory is taken from 'arena'; release the library. -EINVAL: 'fake' is malformed. */
 int gpus_find(struct gpus *gpus, struct arena *arena, const struct gpus_setup *setup,
               struct error *err);
 void gpus_release(struct gpus *gpus);
 
 /*
- * This machine as a cluster: a node for each type, with a share of processors and memory
- * by its number of accelerators.  *ret_index says for node * NODE_GPUS_MAX + bit which
- * index a job is told, for struct local_setup; *ret_item which of 'items' it is.
+ * This machine as a cluster: a node for each type, with a share of processors and
+ * memory by its number of GPUs.  By node * NODE_GPUS_MAX + bit, *ret_index has the
+ * index that jobs are given, for struct local_setup, and *ret_item the index in
+ * 'items'.
  */
 int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena *arena,
                  const uint32_t **ret_index, const uint32_t **ret_item,
                  struct error *err);
 
 /*
- * Look who is using them now, and how much, and set 'foreign' and 'busy'.  Ours are the processes that were
- * started below 'run_dir' of executor/local.  Returns how many are in foreign hands.
+ * Find out which processes use the GPUs now, and how much, and set 'foreign' and
+ * 'busy'.  Ours are those started below 'run_dir' of executor/local.  Returns how many
+ * GPUs are used by other processes.
  */
 uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir);
 

@@ -1,4 +1,4 @@
-/* leftovers.c - finding and ending what is left of a job. */
+/* leftovers.c - finding and killing the remaining processes of a job. */
 #include "host/leftovers.h"
 
 #include <dirent.h>
@@ -13,9 +13,11 @@
 #include "host/cgroup.h"
 
 #define ENVIRON_BYTES \
-    (64 * 1024) /* our names come last, but few have as much as that */
+    (64 * 1024) /* our variables come last; few environments are that large */
 
-/* The end of its environment, where ours stands; returns how many bytes. */
+/*
+ * Read the end of a process's environment, where our variables are; returns the bytes.
+ */
 static size_t read_environ(int pid, char *bytes, size_t size)
 {
     char name[64];
@@ -36,7 +38,7 @@ static size_t read_environ(int pid, char *bytes, size_t size)
     return count;
 }
 
-static bool holds(const char *bytes, size_t count, const char *mark, bool whole)
+static bool has_variable(const char *bytes, size_t count, const char *mark, bool whole)
 {
     size_t length = strlen(mark);
     for (const char *at = bytes; at < bytes + count; at += strlen(at) + 1)
@@ -45,26 +47,26 @@ static bool holds(const char *bytes, size_t count, const char *mark, bool whole)
     return false;
 }
 
-static bool marked(int pid, const char *mark, bool whole)
+static bool has_mark(int pid, const char *mark, bool whole)
 {
     char bytes[ENVIRON_BYTES];
-    return holds(bytes, read_environ(pid, bytes, sizeof bytes), mark, whole);
+    return has_variable(bytes, read_environ(pid, bytes, sizeof bytes), mark, whole);
 }
 
 bool leftovers_marked(int pid, const char *beginning)
 {
-    return marked(pid, beginning, false);
+    return has_mark(pid, beginning, false);
 }
 
-/* By a handle, so that it is that process and not a later one of its number. */
+/* Through a pidfd, so that it is that process and not a later one of the same id. */
 static bool kill_if_marked(int pid, const char *mark)
 {
-    if (!marked(pid, mark, true))
+    if (!has_mark(pid, mark, true))
         return false;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return false;
-    bool same = marked(pid, mark, true);
+    bool same = has_mark(pid, mark, true);
     if (same)
         syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
     close(fd);

@@ -1,9 +1,9 @@
 /*
- * leftovers.h - what is left of a job whose supervisor is gone.
+ * leftovers.h - the remaining processes of a job after its supervisor was killed.
  *
- * A supervisor ends all of its job.  When it was killed itself, nobody is left who knows
- * the processes; they are found by their control group, or else by the environment that
- * they were given and have not thrown away.
+ * A supervisor ends all processes of its job.  If it was itself killed, they are found
+ * by their cgroup, or else by the environment that they were given and have not
+ * cleared.
  */
 #pragma once
 
@@ -11,10 +11,11 @@
 #include <stdint.h>
 
 /*
- * One go: SIGKILL to all there is in 'cgroup' (or NULL) and to all whose environment
- * holds 'mark', "NAME=value".  Returns how many were found; 0: nothing is left.
+ * Send SIGKILL once to all processes in 'cgroup' (or NULL) and to all that have
+ * 'mark', "NAME=value", in their environment.  Returns how many were found; 0: none is
+ * left.
  */
 uint32_t leftovers_kill(const char *cgroup, const char *mark);
 
-/* Whether a process was started with an environment variable that begins so. */
+/* Whether a process was started with an environment variable that begins like this. */
 bool leftovers_marked(int pid, const char *beginning);

@@ -1,8 +1,8 @@
 /*
- * nvml.c - NVIDIA's management library, if it is there.
+ * nvml.c - NVIDIA's management library, if installed.
  *
- * Opened at run time; the few types that are needed are declared here as its manual gives
- * them.  Names with a version at the end are those of every driver since 2014; the list of
+ * Loaded at run time; the few types needed are declared here as its manual gives them.
+ * Names with a version at the end are those of every driver since 2014; the list of
  * processes has had three layouts, of which two matter.
  */
 #include "host/nvml.h"
@@ -43,7 +43,7 @@ struct nvml {
                         struct process_v1 *list);
 };
 
-/* C has no way to turn an object pointer into one to a function but through memory. */
+/* In C an object pointer becomes a function pointer only through memory. */
 static void *look_up(void *library, const char *name)
 {
     return dlsym(library, name);

@@ -1,4 +1,4 @@
-/* nvml.h - NVIDIA's management library, if it is there. */
+/* nvml.h - NVIDIA's management library, if installed. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,19 +8,19 @@ struct nvml;
 
 #define NVML_PROCESSES_MAX 256
 
-/* NULL: there is none, or it finds no driver.  'path' NULL: the usual name. */
+/* NULL: not installed, or it finds no driver.  'path' NULL: the usual name. */
 struct nvml *nvml_open(const char *path);
 void nvml_close(struct nvml *nvml);
 
 uint32_t nvml_count(const struct nvml *nvml);
 
-/* Its name, and an id that stays; false: it does not answer. */
+/* Its name and a permanent id; false: it does not answer. */
 bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96],
                    char uuid[96]);
 
-/* In which share of the last moment it computed, in percent; -1: it does not say. */
+/* Percent of the last moment in which it computed; -1: unknown. */
 int nvml_busy(const struct nvml *nvml, uint32_t index);
 
-/* Processes that compute on it; returns how many were written. */
+/* Processes that compute on it; returns how many. */
 uint32_t nvml_processes(const struct nvml *nvml, uint32_t index,
                         int pids[NVML_PROCESSES_MAX]);

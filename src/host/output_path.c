@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "model/launch.h"
 
-/* %j its number, %x name, %u user, %A and %a array and index in it, %n node. */
+/* %j job id, %x name, %u user, %A and %a array and index in it, %n node. */
 static void expand_one(struct buf *buf, char what, const struct launch *launch,
                        const char *user)
 {

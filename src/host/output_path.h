@@ -1,4 +1,7 @@
-/* output_path.h - where a job's output goes, its place holders filled in. */
+/*
+ * output_path.h - the file that a job's output goes to, with its placeholders
+ * expanded.
+ */
 #pragma once
 
 #include <limits.h>
@@ -6,6 +9,6 @@
 struct error;
 struct launch;
 
-/* %j its number, %x name, %u user, %A and %a array and index in it, %n node. */
+/* %j job id, %x name, %u user, %A and %a array and index in it, %n node. */
 int output_path(char path[static PATH_MAX], const char *pattern,
                 const struct launch *launch, const char *user, struct error *err);

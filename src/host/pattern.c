@@ -12,8 +12,8 @@
 #define REPEATS_MAX 2
 #define REPEAT_MAX 100
 
-/* A POSIX expression while it is put together from what people write. */
-struct draft {
+/* The POSIX expression made of what the user wrote. */
+struct pattern_draft {
     char text[2 * PATTERN_MAX + 8];
     size_t count;
     int group_count, step, loss;
@@ -21,7 +21,7 @@ struct draft {
     long repeat_max;
 };
 
-static void put(struct draft *draft, const char *text, size_t count)
+static void append_text(struct pattern_draft *draft, const char *text, size_t count)
 {
     memcpy(draft->text + draft->count, text, count);
     draft->count += count;
@@ -29,7 +29,7 @@ static void put(struct draft *draft, const char *text, size_t count)
 }
 
 /* "(?<name>" or "(?P<name>": its length, or 0. */
-static size_t named_group(const char *at, struct draft *draft)
+static size_t named_group(const char *at, struct pattern_draft *draft)
 {
     size_t skip = strncmp(at, "(?<", 3) == 0 ? 3 : strncmp(at, "(?P<", 4) == 0 ? 4 : 0;
     if (skip == 0)
@@ -44,8 +44,8 @@ static size_t named_group(const char *at, struct draft *draft)
     return skip + length + 1;
 }
 
-/* A set in brackets is taken as it is, but for \d in it; returns its length. */
-static size_t copy_set(const char *at, struct draft *draft)
+/* Copy a set in brackets, except for \d in it; returns its length. */
+static size_t copy_set(const char *at, struct pattern_draft *draft)
 {
     size_t end = 1 + (at[1] == '^');
     end += at[end] == ']';
@@ -53,21 +53,21 @@ static size_t copy_set(const char *at, struct draft *draft)
         end++;
     for (size_t i = 0; i < end; i++) {
         if (at[i] == '\\' && at[i + 1] == 'd') {
-            put(draft, "0-9", 3);
+            append_text(draft, "0-9", 3);
             i++;
         } else if (at[i] == '\\' && i + 1 < end) {
-            put(draft, &at[++i], 1);
+            append_text(draft, &at[++i], 1);
         } else {
-            put(draft, &at[i], 1);
+            append_text(draft, &at[i], 1);
         }
     }
     if (at[end] == ']')
-        put(draft, "]", 1);
+        append_text(draft, "]", 1);
     return at[end] == ']' ? end + 1 : end;
 }
 
-/* "{3,5}": counted, since a few large ones within each other take all memory there is. */
-static void note_repeat(const char *at, struct draft *draft)
+/* "{3,5}": limited, since a few large ones within each other take all memory. */
+static void note_repeat(const char *at, struct pattern_draft *draft)
 {
     draft->repeat_count++;
     for (const char *number = at + 1; *number && *number != '}'; number++) {
@@ -76,26 +76,26 @@ static void note_repeat(const char *at, struct draft *draft)
     }
 }
 
-static void translate(const char *text, struct draft *draft)
+static void translate_pattern(const char *text, struct pattern_draft *draft)
 {
     for (const char *at = text; *at;) {
         if (at[0] == '{')
             note_repeat(at, draft);
         if (at[0] == '\\' && at[1] == 'd') {
-            put(draft, "[0-9]", 5);
+            append_text(draft, "[0-9]", 5);
             at += 2;
         } else if (at[0] == '\\' && at[1]) {
-            put(draft, at, 2);
+            append_text(draft, at, 2);
             at += 2;
         } else if (at[0] == '[') {
             at += copy_set(at, draft);
         } else if (at[0] == '(') {
             draft->group_count++;
             size_t length = named_group(at, draft);
-            put(draft, "(", 1);
+            append_text(draft, "(", 1);
             at += length ? length : strncmp(at, "(?:", 3) == 0 ? 3 : 1;
         } else {
-            put(draft, at++, 1);
+            append_text(draft, at++, 1);
         }
     }
 }
@@ -105,8 +105,8 @@ int pattern_init(struct pattern *pattern, const char *text, struct error *err)
     if (strlen(text) > PATTERN_MAX / 3) /* \d becomes five */
         return error_set(err, -EINVAL, "pattern: longer than %d bytes",
                          PATTERN_MAX / 3);
-    struct draft draft = { 0 };
-    translate(text, &draft);
+    struct pattern_draft draft = { 0 };
+    translate_pattern(text, &draft);
     if (draft.repeat_count > REPEATS_MAX || draft.repeat_max > REPEAT_MAX)
         return error_set(err, -EINVAL, "pattern '%.80s': at most %d of {…}, up to %d",
                          text, REPEATS_MAX, REPEAT_MAX);

@@ -19,12 +19,12 @@ struct error;
 
 struct pattern {
     regex_t regex;
-    int step, loss; /* groups; 0: there is none */
+    int step, loss; /* groups; 0: none */
 };
 
 int pattern_init(struct pattern *pattern, const char *text, struct error *err);
 void pattern_release(struct pattern *pattern);
 
-/* What a line says; a loss that is not there is NAN.  False: it says nothing. */
+/* What a line reports; a missing loss is NAN. False: nothing. */
 bool pattern_match(const struct pattern *pattern, const char *line, double *ret_step,
                    double *ret_loss);

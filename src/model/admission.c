@@ -13,7 +13,7 @@
 #include "model/throughput.h"
 
 void admission_init(struct admission *admission, const struct cluster *cluster,
-                 const struct throughput *rates)
+                    const struct throughput *rates)
 {
     *admission = (struct admission){ .cluster = cluster, .rates = rates };
     arena_init(&admission->names, 0);
@@ -290,8 +290,8 @@ static int count_nodes(const struct cluster *cluster, struct job *job,
     return 0;
 }
 
-static int take_set(struct admission *admission, const struct job_spec *spec, struct job *job,
-                    struct error *err)
+static int take_set(struct admission *admission, const struct job_spec *spec,
+                    struct job *job, struct error *err)
 {
     const char *words[WORDS_COUNT] = { [WORDS_NODELIST] = spec->nodelist,
                                        [WORDS_EXCLUDE] = spec->exclude,
@@ -313,8 +313,8 @@ static int take_set(struct admission *admission, const struct job_spec *spec, st
     return node_sets_take(&admission->sets, words, exact, &job->set, err);
 }
 
-int admission_make_job(struct admission *admission, const struct job_spec *spec, struct job *ret_job,
-               struct error *err)
+int admission_make_job(struct admission *admission, const struct job_spec *spec,
+                       struct job *ret_job, struct error *err)
 {
     struct job job = { .id = spec->id,
                        .class = spec->class,

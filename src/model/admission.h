@@ -21,7 +21,7 @@ struct admission {
 };
 
 void admission_init(struct admission *admission, const struct cluster *cluster,
-                 const struct throughput *rates);
+                    const struct throughput *rates);
 void admission_release(struct admission *admission);
 
 /*
@@ -29,5 +29,5 @@ void admission_release(struct admission *admission);
  * this cluster, however empty: such a job is rejected, not waited for.  The state gives
  * back what the job holds here when it is over, so it must not outlive this.
  */
-int admission_make_job(struct admission *admission, const struct job_spec *spec, struct job *ret_job,
-               struct error *err);
+int admission_make_job(struct admission *admission, const struct job_spec *spec,
+                       struct job *ret_job, struct error *err);

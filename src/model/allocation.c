@@ -311,7 +311,7 @@ void allocation_drop_pending(struct state *state, job_id id)
 }
 
 uint64_t allocation_vacated_gpus(const struct state *state, const struct event *event,
-                       node_id node)
+                                 node_id node)
 {
     uint64_t gpus = 0;
     for (uint32_t p = 0; p < event->pending_count; p++) {
@@ -355,7 +355,8 @@ void allocation_reserve(struct state *state, const struct event *event)
 }
 
 /* What it holds, counted from its seats. */
-void allocation_count_seats(struct state *state, struct job *job, const struct seat_row *row)
+void allocation_count_seats(struct state *state, struct job *job,
+                            const struct seat_row *row)
 {
     job->gpus_now = 0;
     for (uint32_t i = 0; i < row->count; i++)

@@ -11,7 +11,7 @@ void allocation_reserve(struct state *state, const struct event *event);
  * theirs, and those of whoever shared with them and has left already.
  */
 uint64_t allocation_vacated_gpus(const struct state *state, const struct event *event,
-                       node_id node);
+                                 node_id node);
 
 /* A job leaves its seats: less what it promises there, they become free. */
 void allocation_release(struct state *state, job_id job);
@@ -21,7 +21,7 @@ void allocation_drop_pending(struct state *state, job_id job);
 
 /* Note in the job how many accelerators a row of seats has, and of which type. */
 void allocation_count_seats(struct state *state, struct job *job,
-                       const struct seat_row *row);
+                            const struct seat_row *row);
 
 /* Which of a node's accelerators are in use by others: they are not free. */
 void allocation_set_foreign(struct state *state, node_id node, uint64_t gpus);

@@ -5,7 +5,7 @@
 #include "base/arena.h"
 
 void free_index_init(struct free_index *free, struct arena *arena,
-               const struct cluster *cluster)
+                     const struct cluster *cluster)
 {
     *free = (struct free_index){ .cluster = cluster };
     free->rooms = arena_array(arena, struct room, cluster->node_count);
@@ -146,8 +146,8 @@ static node_id tightest_within(const struct free_index *free, uint32_t type,
 }
 
 node_id free_index_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
-                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
-                      const struct bits *within)
+                            uint32_t cpu_milli, uint32_t mem_mib,
+                            const struct bits *avoid, const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
     if (gpus > NODE_GPUS_MAX)
@@ -179,7 +179,7 @@ static node_id next_of(const struct bits *nodes, const struct bits *within,
 }
 
 node_id free_index_most(const struct free_index *free, uint32_t type, node_id after,
-                  const struct bits *within)
+                        const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
     uint64_t left = shelf->counts;

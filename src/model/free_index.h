@@ -38,7 +38,7 @@ struct free_index {
 
 /* Empty: no node is listed. */
 void free_index_init(struct free_index *free, struct arena *arena,
-               const struct cluster *cluster);
+                     const struct cluster *cluster);
 
 /* Put a node on the shelf its room belongs to, or move it there; or take it off. */
 void free_index_put(struct free_index *free, node_id node, const struct room *room);
@@ -51,12 +51,12 @@ void free_index_drop(struct free_index *free, node_id node);
  * much is free there.
  */
 node_id free_index_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
-                      uint32_t cpu_milli, uint32_t mem_mib, const struct bits *avoid,
-                      const struct bits *within);
+                            uint32_t cpu_milli, uint32_t mem_mib,
+                            const struct bits *avoid, const struct bits *within);
 
 /* Walk the nodes of 'type', most free accelerators first: start with NODE_NONE. */
 node_id free_index_most(const struct free_index *free, uint32_t type, node_id after,
-                  const struct bits *within);
+                        const struct bits *within);
 
 /* Largest number of accelerators free on one node of 'type'. */
 static inline uint32_t free_index_largest(const struct free_index *free, uint32_t type)

@@ -46,7 +46,8 @@ static uint32_t usable(const struct job *job, const struct room *room,
     return gpus;
 }
 
-static bool is_chosen(const struct placement_search *place, uint32_t first, node_id node)
+static bool is_chosen(const struct placement_search *place, uint32_t first,
+                      node_id node)
 {
     for (uint32_t i = first; i < place->seat_count; i++)
         if (place->seats[i].node == node)
@@ -65,13 +66,14 @@ static void choose(struct placement_search *place, const struct job *job, node_i
                                                        .reserved = gpus };
 }
 
-static bool choose_tightest(struct placement_search *place, const struct free_index *index,
-                            const struct placement_request *want, uint32_t type, uint32_t gpus,
-                            const struct bits *avoid)
+static bool choose_tightest(struct placement_search *place,
+                            const struct free_index *index,
+                            const struct placement_request *want, uint32_t type,
+                            uint32_t gpus, const struct bits *avoid)
 {
     struct room_part need = placement_need(want->job, gpus);
-    node_id node = free_index_tightest(index, type, gpus, need.cpu_milli, need.mem_mib, avoid,
-                                 allowed_for(want));
+    node_id node = free_index_tightest(index, type, gpus, need.cpu_milli, need.mem_mib,
+                                       avoid, allowed_for(want));
     if (node == NODE_NONE)
         return false;
     choose(place, want->job, node, gpus);
@@ -79,15 +81,16 @@ static bool choose_tightest(struct placement_search *place, const struct free_in
 }
 
 /* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
-static bool choose_another(struct placement_search *place, const struct free_index *index,
-                           const struct placement_request *want, uint32_t type, uint32_t gpus,
-                           uint32_t first)
+static bool choose_another(struct placement_search *place,
+                           const struct free_index *index,
+                           const struct placement_request *want, uint32_t type,
+                           uint32_t gpus, uint32_t first)
 {
     const struct bits *within = allowed_for(want);
     node_id best = NODE_NONE;
     uint32_t best_count = NONE;
-    for (node_id node = free_index_most(index, type, NODE_NONE, within); node != NODE_NONE;
-         node = free_index_most(index, type, node, within)) {
+    for (node_id node = free_index_most(index, type, NODE_NONE, within);
+         node != NODE_NONE; node = free_index_most(index, type, node, within)) {
         const struct room *room = &index->rooms[node];
         uint32_t count = bits_count(room->gpus);
         if (count < gpus)
@@ -106,14 +109,16 @@ static bool choose_another(struct placement_search *place, const struct free_ind
 }
 
 /* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
-static uint32_t choose_many(struct placement_search *place, const struct free_index *index,
+static uint32_t choose_many(struct placement_search *place,
+                            const struct free_index *index,
                             const struct placement_request *want, uint32_t type,
                             uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
                             uint32_t first)
 {
     const struct bits *within = allowed_for(want);
     for (node_id node = free_index_most(index, type, NODE_NONE, within);
-         node != NODE_NONE && left > 0; node = free_index_most(index, type, node, within)) {
+         node != NODE_NONE && left > 0;
+         node = free_index_most(index, type, node, within)) {
         if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
         if (want->avoid && bits_test(want->avoid, node))
@@ -160,8 +165,9 @@ static const struct room *room_on(const struct placement_search *place, node_id 
  * The nodes that must be among them come first.  Those that can hold a large part do: what
  * is left for others is then the easiest there is.  Takes out of 'parts' what they get.
  */
-static bool choose_must(struct placement_search *place, const struct placement_request *want,
-                        uint32_t type, bool with_vacated, struct parts *parts)
+static bool choose_must(struct placement_search *place,
+                        const struct placement_request *want, uint32_t type,
+                        bool with_vacated, struct parts *parts)
 {
     const struct bits *must = &want->job->set->must;
     for (node_id node = bits_next(must, 0); node != BITS_NONE;
@@ -181,8 +187,9 @@ static bool choose_must(struct placement_search *place, const struct placement_r
     return true;
 }
 
-static bool choose_parts(struct placement_search *place, const struct placement_request *want,
-                         uint32_t type, bool with_vacated, struct parts *parts)
+static bool choose_parts(struct placement_search *place,
+                         const struct placement_request *want, uint32_t type,
+                         bool with_vacated, struct parts *parts)
 {
     uint32_t first = place->seat_count;
     if (want->job->set && want->job->set->must.count > 0 &&
@@ -210,8 +217,9 @@ static bool choose_parts(struct placement_search *place, const struct placement_
  * Several nodes of one type.  As few as can be: full nodes and the tightest for the
  * rest; or, where the job may be spread, whatever there is, most free first.
  */
-static bool choose_gang(struct placement_search *place, const struct placement_request *want,
-                        uint32_t type, bool with_vacated)
+static bool choose_gang(struct placement_search *place,
+                        const struct placement_request *want, uint32_t type,
+                        bool with_vacated)
 {
     uint32_t first = place->seat_count;
     uint32_t node_max = node_set_gpus_max(want->job->set, place->cluster, type);
@@ -236,8 +244,9 @@ static bool choose_gang(struct placement_search *place, const struct placement_r
     return false;
 }
 
-static bool choose_of_type(struct placement_search *place, const struct placement_request *want,
-                           uint32_t type, bool with_vacated)
+static bool choose_of_type(struct placement_search *place,
+                           const struct placement_request *want, uint32_t type,
+                           bool with_vacated)
 {
     uint32_t node_max =
         type == TYPE_NONE ? 0 : node_set_gpus_max(want->job->set, place->cluster, type);
@@ -251,7 +260,8 @@ static bool choose_of_type(struct placement_search *place, const struct placemen
 }
 
 /* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
-static uint32_t order_types(const struct placement_search *place, const struct placement_request *want,
+static uint32_t order_types(const struct placement_search *place,
+                            const struct placement_request *want,
                             uint32_t types[TYPES_MAX + 1])
 {
     double rates[TYPES_MAX];
@@ -278,7 +288,8 @@ static uint32_t order_types(const struct placement_search *place, const struct p
     return count;
 }
 
-bool placement_find(struct placement_search *place, const struct placement_request *want)
+bool placement_find(struct placement_search *place,
+                    const struct placement_request *want)
 {
     uint32_t types[TYPES_MAX + 1];
     uint32_t count = order_types(place, want, types);

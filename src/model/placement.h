@@ -41,7 +41,8 @@ struct placement_request {
 };
 
 /* Append the nodes of the whole gang to the row; false, and nothing, if it does not fit. */
-bool placement_find(struct placement_search *place, const struct placement_request *want);
+bool placement_find(struct placement_search *place,
+                    const struct placement_request *want);
 
 /* CPU and memory that go with so many accelerators of a job's gang. */
 struct room_part placement_need(const struct job *job, uint32_t gpus);

@@ -1,8 +1,8 @@
 /*
  * environment.c - the environment that a job is given.
  *
- * What its owner gave it stands first, ours last and instead of theirs: a job that was
- * submitted from within another must not speak to that one's supervisor.
+ * The owner's variables come first, ours last and instead of theirs: a job that was
+ * submitted from within another must not connect to the other's supervisor.
  */
 #include "run/environment.h"
 
@@ -19,15 +19,15 @@
 #define OURS_MAX 48 /* variables */
 #define VALUE_MAX 4608
 
-struct ours {
-    char **texts; /* of the whole environment: ours are put in at 'count' */
+struct environment {
+    char **texts; /* of the whole environment; 'count' are set */
     size_t count;
     char *text, *end; /* where the next one is written */
 };
 
-static void add(struct ours *ours, const char *fmt, ...)
+static void add_variable(struct environment *ours, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-static void add(struct ours *ours, const char *fmt, ...)
+static void add_variable(struct environment *ours, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -64,7 +64,10 @@ static const char *const our_names[] = {
     "LOCAL_WORLD_SIZE",
 };
 
-/* Theirs gives way, also where we set nothing: a rank of another job is no rank here. */
+/*
+ * Drop the owner's value also where we set none: a rank of another job is no rank
+ * here.
+ */
 static bool is_ours(const char *text)
 {
     size_t length = strcspn(text, "=");
@@ -74,59 +77,62 @@ static bool is_ours(const char *text)
     return false;
 }
 
-/* Only the twin that both runtimes read alike: with ROCR_… set as well they count twice. */
-static void add_gpus(struct ours *ours, const struct order *order)
+/*
+ * Not ROCR_VISIBLE_DEVICES: set together with HIP's, both would be applied one after
+ * the other.
+ */
+static void add_gpus(struct environment *ours, const struct order *order)
 {
-    add(ours, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    add(ours, "CUDA_VISIBLE_DEVICES=%s", order->gpus);
-    add(ours, "HIP_VISIBLE_DEVICES=%s", order->gpus);
+    add_variable(ours, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
+    add_variable(ours, "CUDA_VISIBLE_DEVICES=%s", order->gpus);
+    add_variable(ours, "HIP_VISIBLE_DEVICES=%s", order->gpus);
 }
 
-/* Set for a single process RANK and WORLD_SIZE would have it wait for others. */
-static void add_gang(struct ours *ours, const struct order *order,
-                     const struct place *place)
+/* For a single process RANK and WORLD_SIZE are not set: it would wait for others. */
+static void add_gang(struct environment *ours, const struct order *order,
+                     const struct rank_place *place)
 {
     if (place->port == 0)
         return;
-    add(ours, "MASTER_ADDR=127.0.0.1");
-    add(ours, "MASTER_PORT=%u", place->port);
-    add(ours, "NODE_RANK=0");
-    add(ours, "NNODES=1");
+    add_variable(ours, "MASTER_ADDR=127.0.0.1");
+    add_variable(ours, "MASTER_PORT=%u", place->port);
+    add_variable(ours, "NODE_RANK=0");
+    add_variable(ours, "NNODES=1");
     if (order->launch.tasks_per_node == 0)
         return;
-    add(ours, "RANK=%" PRIu32, place->rank);
-    add(ours, "LOCAL_RANK=%" PRIu32, place->rank);
-    add(ours, "WORLD_SIZE=%" PRIu32, place->rank_count);
-    add(ours, "LOCAL_WORLD_SIZE=%" PRIu32, place->rank_count);
+    add_variable(ours, "RANK=%" PRIu32, place->rank);
+    add_variable(ours, "LOCAL_RANK=%" PRIu32, place->rank);
+    add_variable(ours, "WORLD_SIZE=%" PRIu32, place->rank_count);
+    add_variable(ours, "LOCAL_WORLD_SIZE=%" PRIu32, place->rank_count);
 }
 
-static void add_slurm_names(struct ours *ours, const struct order *order,
-                            const struct place *place)
+static void add_slurm_names(struct environment *ours, const struct order *order,
+                            const struct rank_place *place)
 {
     const struct launch *launch = &order->launch;
-    add(ours, "SLURM_JOB_ID=%" PRIu64, launch->id);
-    add(ours, "SLURM_JOBID=%" PRIu64, launch->id);
-    add(ours, "SLURM_JOB_NAME=%s", launch->name ? launch->name : "");
-    add(ours, "SLURM_SUBMIT_DIR=%s", launch->cwd);
-    add(ours, "SLURM_RESTART_COUNT=%" PRIu32, order->attempt);
-    add(ours, "SLURM_JOB_NUM_NODES=1");
-    add(ours, "SLURM_NNODES=1");
-    add(ours, "SLURM_NODEID=0");
-    add(ours, "SLURM_NTASKS=%" PRIu32, place->rank_count);
-    add(ours, "SLURM_PROCID=%" PRIu32, place->rank);
-    add(ours, "SLURM_LOCALID=%" PRIu32, place->rank);
-    add(ours, "SLURM_GPUS=%" PRIu32, order->gpu_count);
-    add(ours, "SLURM_JOB_GPUS=%s", order->gpus);
+    add_variable(ours, "SLURM_JOB_ID=%" PRIu64, launch->id);
+    add_variable(ours, "SLURM_JOBID=%" PRIu64, launch->id);
+    add_variable(ours, "SLURM_JOB_NAME=%s", launch->name ? launch->name : "");
+    add_variable(ours, "SLURM_SUBMIT_DIR=%s", launch->cwd);
+    add_variable(ours, "SLURM_RESTART_COUNT=%" PRIu32, order->attempt);
+    add_variable(ours, "SLURM_JOB_NUM_NODES=1");
+    add_variable(ours, "SLURM_NNODES=1");
+    add_variable(ours, "SLURM_NODEID=0");
+    add_variable(ours, "SLURM_NTASKS=%" PRIu32, place->rank_count);
+    add_variable(ours, "SLURM_PROCID=%" PRIu32, place->rank);
+    add_variable(ours, "SLURM_LOCALID=%" PRIu32, place->rank);
+    add_variable(ours, "SLURM_GPUS=%" PRIu32, order->gpu_count);
+    add_variable(ours, "SLURM_JOB_GPUS=%s", order->gpus);
     if (order->cpu_milli >= 1000)
-        add(ours, "SLURM_CPUS_ON_NODE=%" PRIu32, order->cpu_milli / 1000);
+        add_variable(ours, "SLURM_CPUS_ON_NODE=%" PRIu32, order->cpu_milli / 1000);
     if (launch->array_id) {
-        add(ours, "SLURM_ARRAY_JOB_ID=%" PRIu64, launch->array_id);
-        add(ours, "SLURM_ARRAY_TASK_ID=%" PRIu32, launch->array_index);
+        add_variable(ours, "SLURM_ARRAY_JOB_ID=%" PRIu64, launch->array_id);
+        add_variable(ours, "SLURM_ARRAY_TASK_ID=%" PRIu32, launch->array_index);
     }
 }
 
-/* Has its owner said so, or what we have put in? */
-static bool has(const struct ours *ours, const char *name)
+/* Whether the variable is set, by the owner or by us. */
+static bool has_variable(const struct environment *ours, const char *name)
 {
     size_t length = strlen(name);
     for (size_t i = 0; i < ours->count; i++)
@@ -136,54 +142,56 @@ static bool has(const struct ours *ours, const char *name)
 }
 
 /*
- * Packets of RDMA pass by whatever marks packets later: a queue pair has its traffic class
- * and service level for good.  Who knows better says so himself.
+ * Later marking of packets does not reach RDMA: a queue pair keeps its traffic class
+ * and service level.  Values set by the owner are kept.
  */
-static void add_marks(struct ours *ours, const struct order *order)
+static void add_marks(struct environment *ours, const struct order *order)
 {
     if (order->dscp < 0)
         return;
-    if (!has(ours, "NCCL_IB_TC"))
-        add(ours, "NCCL_IB_TC=%d", order->dscp << 2);
-    if (!has(ours, "NCCL_IB_SL"))
-        add(ours, "NCCL_IB_SL=%d", order->dscp >> 3);
+    if (!has_variable(ours, "NCCL_IB_TC"))
+        add_variable(ours, "NCCL_IB_TC=%d", order->dscp << 2);
+    if (!has_variable(ours, "NCCL_IB_SL"))
+        add_variable(ours, "NCCL_IB_SL=%d", order->dscp >> 3);
 }
 
-static void add_ours(struct ours *ours, const struct order *order, const char *dir,
-                     const struct place *place)
+static void add_ours(struct environment *ours, const struct order *order,
+                     const char *dir, const struct rank_place *place)
 {
     const struct launch *launch = &order->launch;
-    add(ours, "BERTH_JOB_ID=%" PRIu64, launch->id);
+    add_variable(ours, "BERTH_JOB_ID=%" PRIu64, launch->id);
     if (launch->name)
-        add(ours, "BERTH_JOB_NAME=%s", launch->name);
-    add(ours, "BERTH_ATTEMPT=%" PRIu32, order->attempt);
-    add(ours, "BERTH_RESUME=%d", order->attempt > 0);
-    add(ours, "BERTH_CLASS=%s", launch->te ? "te" : "be");
-    add(ours, "BERTH_CKPT_DIR=%s", launch->ckpt_dir);
-    add(ours, "%s=%s/job.sock", PROTOCOL_ENV_SOCKET, dir);
+        add_variable(ours, "BERTH_JOB_NAME=%s", launch->name);
+    add_variable(ours, "BERTH_ATTEMPT=%" PRIu32, order->attempt);
+    add_variable(ours, "BERTH_RESUME=%d", order->attempt > 0);
+    add_variable(ours, "BERTH_CLASS=%s", launch->te ? "te" : "be");
+    add_variable(ours, "BERTH_CKPT_DIR=%s", launch->ckpt_dir);
+    add_variable(ours, "%s=%s/job.sock", PROTOCOL_ENV_SOCKET, dir);
     if (launch->array_id) {
-        add(ours, "BERTH_ARRAY_JOB_ID=%" PRIu64, launch->array_id);
-        add(ours, "BERTH_ARRAY_TASK_ID=%" PRIu32, launch->array_index);
+        add_variable(ours, "BERTH_ARRAY_JOB_ID=%" PRIu64, launch->array_id);
+        add_variable(ours, "BERTH_ARRAY_TASK_ID=%" PRIu32, launch->array_index);
     }
     add_gpus(ours, order);
     add_gang(ours, order, place);
     add_marks(ours, order);
     if (launch->slurm_names)
         add_slurm_names(ours, order, place);
-    add(ours, "%s=%s/preempt", PROTOCOL_ENV_FILE, dir); /* also what it is found by */
+    add_variable(ours, "%s=%s/preempt", PROTOCOL_ENV_FILE,
+                 dir); /* also identifies the job's processes */
 }
 
 char **environment_make(const struct order *order, const char *dir,
-                        const struct place *place)
+                        const struct rank_place *place)
 {
     size_t theirs = 0;
     while (order->launch.env[theirs])
         theirs++;
     size_t pointers = (theirs + OURS_MAX + 1) * sizeof(char *);
     char *bytes = memory_checked(calloc(1, pointers + (size_t)OURS_MAX * VALUE_MAX));
-    struct ours ours = { .texts = (char **)(void *)bytes,
-                         .text = bytes + pointers,
-                         .end = bytes + pointers + (size_t)OURS_MAX * VALUE_MAX };
+    struct environment ours = { .texts = (char **)(void *)bytes,
+                                .text = bytes + pointers,
+                                .end =
+                                    bytes + pointers + (size_t)OURS_MAX * VALUE_MAX };
     for (size_t i = 0; i < theirs; i++)
         if (!is_ours(order->launch.env[i]))
             ours.texts[ours.count++] = (char *)order->launch.env[i];

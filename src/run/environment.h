@@ -5,12 +5,12 @@
 
 struct order;
 
-/* Which of the processes that we start it is for. */
-struct place {
+/* The rank that the environment is for. */
+struct rank_place {
     uint32_t rank, rank_count;
-    uint16_t port; /* where rank 0 may listen; 0: the job is not a gang */
+    uint16_t port; /* for rank 0 to listen on; 0: the job is not a gang */
 };
 
-/* What the job asked for and what we add, ended by NULL; free it with one free(). */
+/* The owner's and our variables, ended by NULL; release it with one free(). */
 char **environment_make(const struct order *order, const char *dir,
-                        const struct place *place);
+                        const struct rank_place *place);

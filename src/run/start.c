@@ -1,8 +1,9 @@
 /*
- * start.c - from an order to processes.
+ * start.c - from a launch order to processes.
  *
- * Where we are root, the job's owner is taken on in two steps: for files at once, for good
- * when the processes are there, because only root may put them into their control group.
+ * As root, the supervisor takes on the owner's identity in two steps: for files at
+ * once, and for good when the processes have started, because only root may put them
+ * into their cgroup.
  */
 #include "run/start.h"
 
@@ -31,18 +32,18 @@
 #define INTERPRETER_MAX 256
 
 /* What all ranks have in common. */
-struct stage {
+struct start_context {
     const struct order *order;
     const char *const *argv;
     int in, out, err;
-    int cgroup; /* its folder, or -1 */
-    int report; /* where a child says that it failed */
+    int cgroup; /* its folder; -1: none */
+    int report; /* pipe on which a child reports a failure */
     pid_t parent;
 };
 
-/* What a child says when it cannot become the job. */
-struct trouble {
-    enum { TROUBLE_IDENTITY, TROUBLE_FOLDER, TROUBLE_COMMAND } what;
+/* Why a child could not execute the job's command. */
+struct start_failure {
+    enum { FAILED_IDENTITY, FAILED_FOLDER, FAILED_COMMAND } what;
     int error;
 };
 
@@ -71,13 +72,14 @@ static bool become_for_good(const struct order *order)
 
 /* --- files ------------------------------------------------------------------------- */
 
-/* The output of earlier attempts is kept, that of an earlier job is not. */
+/* The output of earlier attempts is kept, that of an earlier job is truncated. */
 static int open_output(const struct order *order, const char *path, struct error *err)
 {
     bool ours = order->own_out && path == order->launch.out;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
     flags |= order->attempt == 0 ? O_TRUNC : 0;
-    flags |= ours ? O_NOFOLLOW : O_NONBLOCK; /* nobody waits for a pipe's reader */
+    flags |= ours ? O_NOFOLLOW
+                  : O_NONBLOCK; /* opening a pipe does not wait for its reader */
     if (ours && order->become && seteuid(0) < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
     int fd = open(path, flags, ours ? 0600 : 0666);
@@ -86,7 +88,7 @@ static int open_output(const struct order *order, const char *path, struct error
         if (fd >= 0 && fchown(fd, order->launch.uid, order->launch.gid) < 0)
             code = errno;
         if (seteuid(order->launch.uid) < 0)
-            abort(); /* going on as root is out of the question */
+            abort(); /* never continue as root */
     }
     if (fd < 0)
         return error_set(err, -code, "cannot write %s: %s", path, strerror(code));
@@ -95,17 +97,18 @@ static int open_output(const struct order *order, const char *path, struct error
     return fd;
 }
 
-static int open_outputs(struct stage *stage, struct error *err)
+static int open_outputs(struct start_context *context, struct error *err)
 {
-    const struct launch *launch = &stage->order->launch;
-    stage->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (stage->in < 0)
+    const struct launch *launch = &context->order->launch;
+    context->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (context->in < 0)
         return error_set(err, -errno, "/dev/null: %s", strerror(errno));
-    stage->out = open_output(stage->order, launch->out, err);
-    if (stage->out < 0)
-        return stage->out;
-    stage->err = launch->err ? open_output(stage->order, launch->err, err) : stage->out;
-    return stage->err < 0 ? stage->err : 0;
+    context->out = open_output(context->order, launch->out, err);
+    if (context->out < 0)
+        return context->out;
+    context->err =
+        launch->err ? open_output(context->order, launch->err, err) : context->out;
+    return context->err < 0 ? context->err : 0;
 }
 
 /* The rest of the first line after "#!", split once, as the kernel does it. */
@@ -154,14 +157,14 @@ static int write_script(const char *text, struct error *err)
 }
 
 /*
- * The command's words.  A script's interpreter is called by us and not by the kernel:
- * folders like /run are often mounted so that nothing in them can be executed.
+ * The command line.  We call a script's interpreter, not the kernel: folders like /run
+ * are often mounted noexec.
  */
-static int make_argv(struct stage *stage, const char *dir, struct error *err)
+static int make_argv(struct start_context *context, const char *dir, struct error *err)
 {
-    const struct launch *launch = &stage->order->launch;
+    const struct launch *launch = &context->order->launch;
     if (!launch->script) {
-        stage->argv = launch->argv;
+        context->argv = launch->argv;
         return 0;
     }
     int r = write_script(launch->script, err);
@@ -183,11 +186,11 @@ static int make_argv(struct stage *stage, const char *dir, struct error *err)
         argv[used++] = words[1];
     argv[used++] = path;
     memcpy(argv + used, launch->argv, count * sizeof *argv);
-    stage->argv = argv;
+    context->argv = argv;
     return 0;
 }
 
-/* A port that is free now, for rank 0 to listen at; 0: none was found. */
+/* A port that is free now, for rank 0 to listen on; 0: none was found. */
 static uint16_t free_port(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET,
@@ -204,43 +207,50 @@ static uint16_t free_port(void)
 
 /* --- processes ------------------------------------------------------------------------ */
 
-static _Noreturn void give_up(const struct stage *stage, struct trouble trouble)
+static _Noreturn void report_and_exit(const struct start_context *context,
+                                      struct start_failure failure)
 {
-    trouble.error = errno;
-    if (write(stage->report, &trouble, sizeof trouble) < 0)
+    failure.error = errno;
+    if (write(context->report, &failure, sizeof failure) < 0)
         _exit(126);
     _exit(127);
 }
 
-static void plain_signals(void)
+static void unblock_signals(void)
 {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the new process: become the job.  If its supervisor dies, it dies as well. */
-static _Noreturn void become_job(const struct stage *stage, char **env)
+/*
+ * In the child: execute the job's command.  If the supervisor dies, the child is
+ * killed.
+ */
+static _Noreturn void become_job(const struct start_context *context, char **env)
 {
-    const struct launch *launch = &stage->order->launch;
-    if (!become_for_good(stage->order))
-        give_up(stage, (struct trouble){ .what = TROUBLE_IDENTITY });
+    const struct launch *launch = &context->order->launch;
+    if (!become_for_good(context->order))
+        report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != stage->parent)
+    if (getppid() != context->parent)
         _exit(127);
     setsid();
-    dup2(stage->in, STDIN_FILENO);
-    dup2(stage->out, STDOUT_FILENO);
-    dup2(stage->err, STDERR_FILENO);
-    plain_signals();
+    dup2(context->in, STDIN_FILENO);
+    dup2(context->out, STDOUT_FILENO);
+    dup2(context->err, STDERR_FILENO);
+    unblock_signals();
     if (chdir(launch->cwd) < 0)
-        give_up(stage, (struct trouble){ .what = TROUBLE_FOLDER });
-    execvpe(stage->argv[0], (char *const *)stage->argv, env);
-    give_up(stage, (struct trouble){ .what = TROUBLE_COMMAND });
+        report_and_exit(context, (struct start_failure){ .what = FAILED_FOLDER });
+    execvpe(context->argv[0], (char *const *)context->argv, env);
+    report_and_exit(context, (struct start_failure){ .what = FAILED_COMMAND });
 }
 
-/* Moving a process into a group later waits for all of the machine; being born there not. */
-static pid_t fork_into(int cgroup)
+/*
+ * Moving a process into a cgroup later waits for the whole machine; creating it there
+ * does not.
+ */
+static pid_t fork_into_cgroup(int cgroup)
 {
     if (cgroup < 0)
         return fork();
@@ -259,7 +269,7 @@ static pid_t fork_into(int cgroup)
     return pid;
 }
 
-/* Where the program is looked for: in the job's own PATH, not in ours. */
+/* Search the program in the job's PATH, not in ours. */
 static void set_path(char *const *env)
 {
     for (; *env; env++)
@@ -267,14 +277,14 @@ static void set_path(char *const *env)
             setenv("PATH", *env + 5, 1);
 }
 
-static int start_rank(const struct stage *stage, const char *dir,
-                      const struct place *place, pid_t *ret_pid, struct error *err)
+static int start_rank(const struct start_context *context, const char *dir,
+                      const struct rank_place *place, pid_t *ret_pid, struct error *err)
 {
-    char **env = environment_make(stage->order, dir, place);
+    char **env = environment_make(context->order, dir, place);
     set_path(env);
-    pid_t pid = fork_into(stage->cgroup);
+    pid_t pid = fork_into_cgroup(context->cgroup);
     if (pid == 0)
-        become_job(stage, env);
+        become_job(context, env);
     free(env);
     if (pid < 0)
         return error_set(err, -errno, "cannot start a process: %s", strerror(errno));
@@ -282,32 +292,33 @@ static int start_rank(const struct stage *stage, const char *dir,
     return 0;
 }
 
-static int tell(const struct stage *stage, const struct trouble *trouble,
-                struct error *err)
+static int set_start_error(const struct start_context *context,
+                           const struct start_failure *failure, struct error *err)
 {
-    const struct launch *launch = &stage->order->launch;
-    const char *why = strerror(trouble->error);
-    switch (trouble->what) {
-    case TROUBLE_IDENTITY:
-        return error_set(err, -trouble->error, "cannot run as user %u: %s", launch->uid,
+    const struct launch *launch = &context->order->launch;
+    const char *why = strerror(failure->error);
+    switch (failure->what) {
+    case FAILED_IDENTITY:
+        return error_set(err, -failure->error, "cannot run as user %u: %s", launch->uid,
                          why);
-    case TROUBLE_FOLDER:
-        return error_set(err, -trouble->error, "cannot enter %s: %s", launch->cwd, why);
-    case TROUBLE_COMMAND:
+    case FAILED_FOLDER:
+        return error_set(err, -failure->error, "cannot enter %s: %s", launch->cwd, why);
+    case FAILED_COMMAND:
         break;
     }
-    return error_set(err, -trouble->error, "cannot run %s: %s", stage->argv[0], why);
+    return error_set(err, -failure->error, "cannot run %s: %s", context->argv[0], why);
 }
 
-/* Until every child has become the job, or one has said why it cannot. */
-static int wait_for_ranks(const struct stage *stage, int reports, struct error *err)
+/* Wait until every child has executed its command, or one has reported a failure. */
+static int wait_for_ranks(const struct start_context *context, int reports,
+                          struct error *err)
 {
-    struct trouble trouble;
+    struct start_failure failure;
     ssize_t count;
     do
-        count = read(reports, &trouble, sizeof trouble);
+        count = read(reports, &failure, sizeof failure);
     while (count < 0 && errno == EINTR);
-    return count == sizeof trouble ? tell(stage, &trouble, err) : 0;
+    return count == sizeof failure ? set_start_error(context, &failure, err) : 0;
 }
 
 static void kill_ranks(const pid_t *pids, uint32_t count)
@@ -318,32 +329,32 @@ static void kill_ranks(const pid_t *pids, uint32_t count)
         continue;
 }
 
-static int start_all(struct stage *stage, const char *dir, pid_t *pids,
-                     uint32_t *ret_count, struct error *err)
+static int start_all_ranks(struct start_context *context, const char *dir, pid_t *pids,
+                           uint32_t *ret_count, struct error *err)
 {
-    const struct launch *launch = &stage->order->launch;
+    const struct launch *launch = &context->order->launch;
     uint32_t want = launch->tasks_per_node ? launch->tasks_per_node : 1;
     if (want > RANKS_MAX)
         return error_set(err, -EINVAL, "%u tasks: %u is the most", want, RANKS_MAX);
-    bool gang = launch->tasks_per_node > 0 || stage->order->gpu_count > 1;
-    struct place place = { .rank_count = want, .port = gang ? free_port() : 0 };
+    bool gang = launch->tasks_per_node > 0 || context->order->gpu_count > 1;
+    struct rank_place place = { .rank_count = want, .port = gang ? free_port() : 0 };
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) < 0)
         return error_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
-    stage->report = pipe_fds[1];
-    stage->parent = getpid();
+    context->report = pipe_fds[1];
+    context->parent = getpid();
 
-    if (stage->order->become && seteuid(0) < 0)
+    if (context->order->become && seteuid(0) < 0)
         abort();
     int r = 0;
     for (; r == 0 && place.rank < want; place.rank++)
-        r = start_rank(stage, dir, &place, &pids[place.rank], err);
+        r = start_rank(context, dir, &place, &pids[place.rank], err);
     uint32_t started = r == 0 ? want : place.rank - 1;
-    if (!become_for_good(stage->order))
+    if (!become_for_good(context->order))
         abort();
     close(pipe_fds[1]);
     if (r == 0)
-        r = wait_for_ranks(stage, pipe_fds[0], err);
+        r = wait_for_ranks(context, pipe_fds[0], err);
     close(pipe_fds[0]);
     if (r < 0)
         kill_ranks(pids, started);
@@ -352,35 +363,36 @@ static int start_all(struct stage *stage, const char *dir, pid_t *pids,
     return r;
 }
 
-static void close_stage(struct stage *stage)
+static void close_context(struct start_context *context)
 {
-    int fds[] = { stage->in, stage->out, stage->err, stage->cgroup };
+    int fds[] = { context->in, context->out, context->err, context->cgroup };
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0 && !(i == 2 && stage->err == stage->out))
+        if (fds[i] >= 0 && !(i == 2 && context->err == context->out))
             close(fds[i]);
-    if (stage->argv != stage->order->launch.argv)
-        free((void *)stage->argv);
+    if (context->argv != context->order->launch.argv)
+        free((void *)context->argv);
 }
 
 int start_ranks(const struct order *order, const char *dir, pid_t *pids,
                 uint32_t *ret_count, struct error *err)
 {
-    struct stage stage = { .order = order,
-                           .argv = order->launch.argv,
-                           .in = -1,
-                           .out = -1,
-                           .err = -1,
-                           .cgroup = -1 };
+    struct start_context context = { .order = order,
+                                     .argv = order->launch.argv,
+                                     .in = -1,
+                                     .out = -1,
+                                     .err = -1,
+                                     .cgroup = -1 };
     if (order->cgroup)
-        stage.cgroup = open(order->cgroup, O_DIRECTORY | O_CLOEXEC);
-    int r = open_outputs(&stage, err);
+        context.cgroup = open(order->cgroup, O_DIRECTORY | O_CLOEXEC);
+    int r = open_outputs(&context, err);
     if (r == 0)
-        r = make_argv(&stage, dir, err);
+        r = make_argv(&context, dir, err);
     if (r == 0)
-        r = start_all(&stage, dir, pids, ret_count, err);
-    if (r < 0 && stage.err >= 0)
-        dprintf(stage.err, "berth-run: %s\n", err->text); /* where its owner looks */
-    close_stage(&stage);
+        r = start_all_ranks(&context, dir, pids, ret_count, err);
+    if (r < 0 && context.err >= 0)
+        dprintf(context.err, "berth-run: %s\n",
+                err->text); /* where the owner reads it */
+    close_context(&context);
     if (!become_for_good(order))
         abort();
     return r;

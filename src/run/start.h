@@ -1,4 +1,4 @@
-/* start.h - from an order to processes: files, environment, who runs it. */
+/* start.h - from a launch order to processes: files, environment, identity. */
 #pragma once
 
 #include <stdint.h>
@@ -8,15 +8,15 @@
 
 struct error;
 
-#define RANKS_MAX 256 /* processes that we start for one job ourselves */
+#define RANKS_MAX 256 /* processes started for one job */
 
-/* Take on the identity that the order names, as far as files are concerned. */
+/* Take on the identity that the order names, for access to files. */
 int start_become(const struct order *order, struct error *err);
 
 /*
- * Start all processes of the job; 'dir' is JOBDIR, where we are.  All or none: on failure
- * nothing runs, and 'err' says why for its owner to read.  Whoever calls has no
- * privileges left afterwards.
+ * Start all processes of the job; 'dir' is the attempt's folder and the current one.
+ * All or none: on failure nothing runs, and 'err' says why, for the owner.  The caller
+ * has no privileges left afterwards.
  */
 int start_ranks(const struct order *order, const char *dir, pid_t *pids,
                 uint32_t *ret_count, struct error *err);

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 #include "executor/local/local.h"
-#include "host/run_words.h"
+#include "host/run_protocol.h"
 #include "model/event.h"
 
 #define JOB_DIR_MAX 108 /* limit of a socket's path */

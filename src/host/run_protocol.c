@@ -1,5 +1,5 @@
-/* run_words.c - lines between a supervisor and berthd. */
-#include "host/run_words.h"
+/* run_protocol.c - lines between a supervisor and berthd. */
+#include "host/run_protocol.h"
 
 #include <assert.h>
 #include <math.h>

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "run/folder.h"
-#include "run/follow.h"
+#include "run/checkpoint_watch.h"
+#include "run/output_reader.h"
 #include "host/pattern.h"
 
 static void patterns_find_step_and_loss(void **state)
@@ -61,31 +61,31 @@ static void output_is_followed_as_it_grows(void **state)
     char path[] = "/tmp/berth-follow-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
-    struct follow follow;
+    struct output_reader follow;
     struct error err;
     double step = 0, loss = 0;
     dprintf(fd, "s 1\n");
-    assert_int_equal(follow_init(&follow, "^s (\\d+)", &err), 0);
-    follow_open(&follow, path, 4); /* behind what an earlier attempt wrote */
+    assert_int_equal(output_reader_init(&follow, "^s (\\d+)", &err), 0);
+    output_reader_open(&follow, path, 4); /* behind what an earlier attempt wrote */
 
-    assert_false(follow_look(&follow, &step, &loss));
+    assert_false(output_reader_read(&follow, &step, &loss));
     dprintf(fd, "s 2\nother\ns 3\rs 4");
-    assert_true(follow_look(&follow, &step, &loss));
+    assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 3, 0); /* the last line is not whole yet */
     dprintf(fd, "0\n");
-    assert_true(follow_look(&follow, &step, &loss));
+    assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 40, 0);
     assert_int_equal(ftruncate(fd, 0), 0);
     lseek(fd, 0, SEEK_SET);
     dprintf(fd, "s 5\n");
-    assert_true(follow_look(&follow, &step, &loss));
+    assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 5, 0);
-    dprintf(fd, "%*d\n", FOLLOW_LOOK_MAX, 1); /* more than one look takes */
+    dprintf(fd, "%*d\n", OUTPUT_READER_BYTES_MAX, 1); /* more than one look takes */
     dprintf(fd, "s 6\n");
-    assert_true(follow_look(&follow, &step, &loss));
+    assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 6, 0);
 
-    follow_release(&follow);
+    output_reader_release(&follow);
     close(fd);
     unlink(path);
 }
@@ -104,23 +104,24 @@ static void files_that_are_written_are_noticed(void **state)
 {
     char path[] = "/tmp/berth-folder-XXXXXX", inner[64], command[64];
     assert_non_null(mkdtemp(path));
-    struct folder folder;
+    struct checkpoint_watch folder;
     write_in(path, "old");
-    folder_watch(&folder, path, INT64_MAX / 2); /* what is there is older than that */
+    checkpoint_watch_open(&folder, path,
+                          INT64_MAX / 2); /* what is there is older than that */
 
-    assert_false(folder_written(&folder));
-    assert_false(folder_written(&folder));
+    assert_false(checkpoint_watch_poll(&folder));
+    assert_false(checkpoint_watch_poll(&folder));
     write_in(path, "new");
-    assert_true(folder_written(&folder));
-    assert_false(folder_written(&folder));
+    assert_true(checkpoint_watch_poll(&folder));
+    assert_false(checkpoint_watch_poll(&folder));
     folder.newest_ns = 0;
     snprintf(inner, sizeof inner, "%s/step-100", path);
     assert_int_equal(mkdir(inner, 0700), 0);
-    folder_written(&folder);
+    checkpoint_watch_poll(&folder);
     write_in(inner, "weights");
-    assert_true(folder_written(&folder));
+    assert_true(checkpoint_watch_poll(&folder));
 
-    folder_release(&folder);
+    checkpoint_watch_release(&folder);
     snprintf(command, sizeof command, "rm -r %s", path);
     assert_int_equal(system(command), 0);
 }

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "host/launch_file.h"
-#include "host/run_words.h"
+#include "host/run_protocol.h"
 
 static void an_end_is_read_as_it_was_written(void **state)
 {

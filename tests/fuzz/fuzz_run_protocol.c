@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "host/launch_file.h"
-#include "host/run_words.h"
+#include "host/run_protocol.h"
 #include "host/pattern.h"
 
 static bool as_line(void *context, char *text)
