@@ -1,9 +1,9 @@
 /*
  * bench_live.c - berth bench live: a temporary berthd, timed from outside.
  *
- * Times are of the wall clock, as a user who waits sees them, so they include what else the
+ * Times are of the wall clock, as seen by a waiting user, so they include what else the
  * machine does.  The disk is that of the temporary folder; sockets and launch files are in
- * memory, as they are for a user who has logged in.
+ * memory, as after a login.
  *
  * How soon one job starts after another is measured by the jobs themselves: each writes the
  * time down as the first and the last thing it does.  bash can do that without starting

@@ -27,7 +27,7 @@ struct scratch {
 int scratch_open(struct scratch *scratch, const char *const *args, struct error *err);
 
 /*
- * Put the runtime folder into memory, as it is for a user who has logged in: below
+ * Put the runtime folder into memory, as after a login: below
  * XDG_RUNTIME_DIR or /dev/shm, if one of them can be used.  Call it before scratch_start().
  */
 void scratch_use_memory(struct scratch *scratch);

@@ -401,9 +401,7 @@ static void apply_event(struct check *check, const struct event *event)
     else if (kind == EVENT_STOPPED)
         on_stopped(check, event);
     else if (ended || kind == EVENT_LOST)
-        enter_phase(
-            check,
-            DONE); /* it reports that it is done, and will not be started again */
+        enter_phase(check, DONE); /* it reports that it is done */
 }
 
 static void on_event(void *context, const char *name, const char *data, size_t count)
