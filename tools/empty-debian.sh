@@ -72,7 +72,7 @@ empty_debian() {
     else
         make_base
     fi
-    chmod 755 "$fresh" # a root folder that everybody has to get into, whatever was unpacked
+    chmod 755 "$fresh" # the root folder has to be readable by all users, whatever was unpacked
     lend_network
     printf '#!/bin/sh\nexit 101\n' >"$fresh/usr/sbin/policy-rc.d" # start no services
     chmod +x "$fresh/usr/sbin/policy-rc.d"

@@ -1,4 +1,4 @@
-"""What was injected and survived, told to whoever collects it.
+"""Record which faults were injected and survived, for the evidence.
 
 A test calls survived() as the last thing it does, when all that must hold has held.  With
 BERTH_EVIDENCE_OUT set to a file, a line of JSON is added to it; tools/evidence does so.

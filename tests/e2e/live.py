@@ -12,7 +12,7 @@ import time
 BUILD = os.environ.get("BERTH_BUILD") or os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "REJECTED"}
-PATIENCE = 90  # seconds: whoever waits so long waits in vain, on the busiest machine
+PATIENCE = 90  # seconds: a wait that takes longer has failed, also on a busy machine
 
 
 def until(holds, seconds=PATIENCE):

@@ -156,7 +156,7 @@ while True:
         except ConnectionRefusedError:
             pass
         except (BrokenPipeError, ConnectionResetError):
-            sys.exit() # whoever listened is gone
+            sys.exit() # the listener is gone
     time.sleep(0.01)
 """
 
@@ -312,7 +312,7 @@ class Flows:
             address_family = socket.AF_INET if flows.token else socket.AF_UNIX
 
             def handle_error(self, request, address):
-                pass # whoever asked has gone
+                pass # the client has gone
 
             def server_bind(self):
                 self.socket.bind(self.server_address)

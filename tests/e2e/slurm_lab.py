@@ -28,7 +28,7 @@ def missing():
 
 
 class Lab:
-    """Up until down() is called; jobs are submitted by somebody who is not root."""
+    """Up until down() is called; jobs are submitted by a user who is not root."""
 
     def __init__(self, nodes=4, env=None):
         self.dir = tempfile.mkdtemp(prefix="bl.", dir="/tmp")
@@ -51,7 +51,7 @@ class Lab:
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **who)
 
     def submit(self, *flags, script="sleep 1000"):
-        """The number of a new job of nobody's."""
+        """Submit a job as the user nobody; returns its id."""
         done = self.run("sbatch", "--parsable", "--output", "%j.out", *flags, user=NOBODY,
                         text="#!/bin/bash\n" + script + "\n")
         assert done.returncode == 0, done.stderr

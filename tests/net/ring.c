@@ -8,7 +8,7 @@
  * sends to the next one's.  An iteration is C milliseconds of "computing" (a nap) and a
  * real all-reduce of M MiB of floats: each rank sends and receives 2 (N-1)/N of them.
  * The sums are checked.  Rank 0 prints "iteration milliseconds" as it goes; without
- * --iterations, until somebody ends it.  Under Berth it reports its progress, with the
+ * --iterations, until it is stopped.  Under Berth it reports its progress, with the
  * losses of a file, one per line, if there is one.
  */
 #include <arpa/inet.h>
@@ -143,7 +143,7 @@ static float *part(struct ring *ring, int number)
     return ring->values + ring->chunk * (size_t)(((number % n) + n) % n);
 }
 
-/* First everybody has the sum of one part, then all have all. */
+/* First each rank has the sum of one part, then all ranks have all parts. */
 static void all_reduce(struct ring *ring)
 {
     for (int step = 0; step < ring->world - 1; step++) {

@@ -37,7 +37,7 @@ alone runs the same jobs in a partition that Berth does not look after.
 
 
 def against(record):
-    """Rows that were measured beside somebody else."""
+    """Rows that were measured beside another program."""
     return [row for row in record["output"]["rows"] if row.get("versus") in PEERS]
 
 

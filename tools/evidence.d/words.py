@@ -71,7 +71,7 @@ def cell(text):
 
 
 def table(head, rows, numbers=()):
-    """Columns whose index is in 'numbers' stand to the right."""
+    """Columns with an index in 'numbers' are aligned to the right."""
     lines = ["| " + " | ".join(head) + " |",
              "|" + "|".join(" ---: " if k in numbers else " --- " for k in range(len(head))) + "|"]
     lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
