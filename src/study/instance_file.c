@@ -1,4 +1,4 @@
-/* instance_file.c - files of instances: jobs, accelerators and what is asked about them. */
+/* instance_file.c - reading files of instances: jobs, accelerators, pairs and entities. */
 #include "study/instance_file.h"
 
 #include <errno.h>
@@ -22,8 +22,8 @@
 #define NUMBER_MAX 1e15
 #define NAME_BYTES_MAX 200
 
-/* Where the reading stands. */
-struct place {
+/* The instance that is being read, and where, for error messages. */
+struct instance_reader {
     const char *file;
     struct arena *arena;
     struct error *err;
@@ -31,9 +31,9 @@ struct place {
     struct map ids; /* hash of a job's id to the job; equal hashes follow each other */
 };
 
-/* "FILE: instances[3].WHERE: sentence"; what of it is WHERE is in 'fmt'. */
-__attribute__((format(printf, 2, 3))) static int wrong(const struct place *at,
-                                                       const char *fmt, ...)
+/* Set the error "FILE: instances[3].WHERE: message"; 'fmt' begins with WHERE. */
+__attribute__((format(printf, 2, 3))) static int
+set_wrong(const struct instance_reader *at, const char *fmt, ...)
 {
     char text[240];
     va_list args;
@@ -44,70 +44,73 @@ __attribute__((format(printf, 2, 3))) static int wrong(const struct place *at,
                      at->instance->place, text);
 }
 
-/* Numbers as they come: what 'want' says, in bounds; 'where' is for messages. */
+/* The bounds of a number; 'want' and 'where' are for error messages. */
 struct range {
     double low, high;
-    bool open; /* 'low' itself will not do */
+    bool open; /* 'low' itself is excluded */
 };
 
 static const struct range from_zero = { 0, NUMBER_MAX, false };
 static const struct range above_zero = { 0, NUMBER_MAX, true };
 static const struct range any_number = { -NUMBER_MAX, NUMBER_MAX, false };
 
-static int read_number(const struct place *at, const struct json *json,
+static int read_number(const struct instance_reader *at, const struct json *json,
                        const struct range *range, double *ret_number, const char *where)
 {
     double number;
     if (!json)
-        return wrong(at, "%s: missing", where);
+        return set_wrong(at, "%s: missing", where);
     if (!json_as_number(json, &number))
-        return wrong(at, "%s: want a number", where);
+        return set_wrong(at, "%s: want a number", where);
     bool inside = range->open ? number > range->low : number >= range->low;
     if (!inside || !(number <= range->high))
-        return wrong(at, "%s: is %g, want a number %s", where, number,
-                     range->open      ? "greater than 0"
-                     : range->low < 0 ? "from -1e15 to 1e15"
-                                      : "from 0 to 1e15");
+        return set_wrong(at, "%s: is %g, want a number %s", where, number,
+                         range->open      ? "greater than 0"
+                         : range->low < 0 ? "from -1e15 to 1e15"
+                                          : "from 0 to 1e15");
     *ret_number = number;
     return 0;
 }
 
-/* An array of 'count' members, or an error that says so. */
-static int want_array(const struct place *at, const struct json *json, size_t count,
-                      const char *where)
+/* Check that it is an array of 'count' members. */
+static int want_array(const struct instance_reader *at, const struct json *json,
+                      size_t count, const char *where)
 {
     if (!json)
-        return wrong(at, "%s: missing", where);
+        return set_wrong(at, "%s: missing", where);
     if (!json_is_array(json) || json_count(json) != count)
-        return wrong(at, "%s: want a list of %zu, one per type", where, count);
+        return set_wrong(at, "%s: want a list of %zu, one per type", where, count);
     return 0;
 }
 
 /* --- types --- */
 
-static int read_type(struct place *at, const struct json *names, uint32_t type)
+static int read_type(struct instance_reader *at, const struct json *names,
+                     uint32_t type)
 {
     struct instance *in = at->instance;
     const char *name = json_as_text(json_item(names, type));
     if (!name || !*name || strlen(name) > NAME_BYTES_MAX)
-        return wrong(at, "worker_types[%u]: want a name", type);
+        return set_wrong(at, "worker_types[%u]: want a name", type);
     for (uint32_t t = 0; t < type; t++)
         if (strcmp(in->types[t], name) == 0)
-            return wrong(at, "worker_types[%u]: '%.60s' is there twice", type, name);
+            return set_wrong(at, "worker_types[%u]: '%.60s' is there twice", type,
+                             name);
     in->types[type] = arena_text(at->arena, name);
     return 0;
 }
 
-static int read_types(struct place *at, const struct json *json)
+static int read_types(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     const struct json *names = json_get(json, "worker_types");
     const struct json *counts = json_get(json, "num_workers");
     size_t count = json_count(names);
     if (!names)
-        return wrong(at, "worker_types: missing");
+        return set_wrong(at, "worker_types: missing");
     if (!json_is_array(names) || count == 0 || count > SOLVE_TYPES_MAX)
-        return wrong(at, "worker_types: want a list of 1 to %d names", SOLVE_TYPES_MAX);
+        return set_wrong(at, "worker_types: want a list of 1 to %d names",
+                         SOLVE_TYPES_MAX);
     in->type_count = (uint32_t)count;
     in->types = arena_array(at->arena, const char *, count);
     in->capacity = arena_array(at->arena, double, count);
@@ -123,15 +126,15 @@ static int read_types(struct place *at, const struct json *json)
     return r;
 }
 
-static int read_prices(struct place *at, const struct json *json)
+static int read_prices(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     const struct json *prices = json_get(json, "instance_costs_per_hour");
     if (!prices || json_is_null(prices))
         return 0;
     if (!json_is_object(prices))
-        return wrong(at, "instance_costs_per_hour: want an object with a price per "
-                         "type");
+        return set_wrong(at, "instance_costs_per_hour: want an object with a price per "
+                             "type");
     in->price = arena_array(at->arena, double, in->type_count);
     int r = 0;
     for (uint32_t t = 0; r == 0 && t < in->type_count; t++) {
@@ -145,7 +148,7 @@ static int read_prices(struct place *at, const struct json *json)
 
 /* --- jobs --- */
 
-/* An id is a number or a name; both as text. */
+/* The text of an id, which is a number or a name. */
 static bool id_text(const struct json *json, char *text, size_t size)
 {
     double number;
@@ -159,8 +162,9 @@ static bool id_text(const struct json *json, char *text, size_t size)
     return true;
 }
 
-/* The job of that id, or MAP_NONE; where it would stand is in 'ret_key'. */
-static uint32_t find_job(const struct place *at, const char *id, uint64_t *ret_key)
+/* The job of that id, or MAP_NONE; 'ret_key' is the key to add it with. */
+static uint32_t find_job(const struct instance_reader *at, const char *id,
+                         uint64_t *ret_key)
 {
     uint64_t key = hash_text(id);
     uint32_t job;
@@ -172,7 +176,7 @@ static uint32_t find_job(const struct place *at, const char *id, uint64_t *ret_k
     return job;
 }
 
-static int read_id(struct place *at, const struct json *job, uint32_t place)
+static int read_id(struct instance_reader *at, const struct json *job, uint32_t place)
 {
     char id[NAME_BYTES_MAX + 1];
     const struct json *json = json_get(job, "id");
@@ -180,15 +184,16 @@ static int read_id(struct place *at, const struct json *job, uint32_t place)
     if (!json)
         snprintf(id, sizeof id, "%u", place);
     else if (!id_text(json, id, sizeof id))
-        return wrong(at, "jobs[%u].id: want a number or a name", place);
+        return set_wrong(at, "jobs[%u].id: want a number or a name", place);
     if (find_job(at, id, &key) != MAP_NONE)
-        return wrong(at, "jobs[%u].id: '%.60s' is there twice", place, id);
+        return set_wrong(at, "jobs[%u].id: '%.60s' is there twice", place, id);
     at->instance->jobs[place] = arena_text(at->arena, id);
     map_put(&at->ids, key, place);
     return 0;
 }
 
-static int read_rates(struct place *at, const struct json *job, uint32_t place)
+static int read_rates(struct instance_reader *at, const struct json *job,
+                      uint32_t place)
 {
     struct instance *in = at->instance;
     const struct json *rates = json_get(job, "throughputs");
@@ -203,10 +208,10 @@ static int read_rates(struct place *at, const struct json *job, uint32_t place)
     return r;
 }
 
-/* A number that may be left out (or null), in which case 'fallback' stands for it. */
-static int read_optional(struct place *at, const struct json *job, uint32_t place,
-                         const char *key, const struct range *range, double fallback,
-                         double *ret_number)
+/* Read a number that may be absent or null: then it is 'fallback'. */
+static int read_optional(struct instance_reader *at, const struct json *job,
+                         uint32_t place, const char *key, const struct range *range,
+                         double fallback, double *ret_number)
 {
     char where[64];
     const struct json *json = json_get(job, key);
@@ -217,13 +222,13 @@ static int read_optional(struct place *at, const struct json *job, uint32_t plac
     return read_number(at, json, range, ret_number, where);
 }
 
-static int read_job(struct place *at, const struct json *job, uint32_t place)
+static int read_job(struct instance_reader *at, const struct json *job, uint32_t place)
 {
     struct instance *in = at->instance;
     char where[64];
     snprintf(where, sizeof where, "jobs[%u].scale_factor", place);
     if (!json_is_object(job))
-        return wrong(at, "jobs[%u]: want an object", place);
+        return set_wrong(at, "jobs[%u]: want an object", place);
     int r = read_id(at, job, place);
     if (r == 0)
         r = read_number(at, json_get(job, "scale_factor"), &above_zero,
@@ -248,15 +253,15 @@ static int read_job(struct place *at, const struct json *job, uint32_t place)
     return r;
 }
 
-static int read_jobs(struct place *at, const struct json *json)
+static int read_jobs(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     const struct json *jobs = json_get(json, "jobs");
     size_t count = json_count(jobs);
     if (!jobs)
-        return wrong(at, "jobs: missing");
+        return set_wrong(at, "jobs: missing");
     if (!json_is_array(jobs) || count > JOBS_MAX)
-        return wrong(at, "jobs: want a list of at most %d", JOBS_MAX);
+        return set_wrong(at, "jobs: want a list of at most %d", JOBS_MAX);
     in->job_count = (uint32_t)count;
     in->jobs = arena_array(at->arena, const char *, count);
     in->rate = arena_array(at->arena, double, count * in->type_count);
@@ -270,33 +275,34 @@ static int read_jobs(struct place *at, const struct json *json)
     return r;
 }
 
-/* A reference to a job, by its id. */
-static int read_reference(struct place *at, const struct json *json, const char *where,
-                          uint32_t *ret_job)
+/* Read a reference to a job, by its id. */
+static int read_reference(struct instance_reader *at, const struct json *json,
+                          const char *where, uint32_t *ret_job)
 {
     char id[NAME_BYTES_MAX + 1];
     if (!id_text(json, id, sizeof id))
-        return wrong(at, "%s: want the id of a job", where);
+        return set_wrong(at, "%s: want the id of a job", where);
     uint32_t job = find_job(at, id, NULL);
     if (job == MAP_NONE)
-        return wrong(at, "%s: there is no job '%.60s'", where, id);
+        return set_wrong(at, "%s: there is no job '%.60s'", where, id);
     *ret_job = job;
     return 0;
 }
 
 /* --- pairs --- */
 
-/* Does the second id stand before the first, as numbers do? */
-static bool turned(const struct json *ids)
+/* Whether the second id is smaller than the first, as a number. */
+static bool ids_are_descending(const struct json *ids)
 {
     double first, second;
     return json_as_number(json_item(ids, 0), &first) &&
            json_as_number(json_item(ids, 1), &second) && second < first;
 }
 
-/* Rates of a type: [of the lower id, of the higher]; 'swap': the lower one is 'second'. */
-static int read_pair_rates(struct place *at, const struct json *pair, uint32_t place,
-                           bool swap)
+/* Read the rates of a type: [of the lower id, of the higher].  With 'swap' the lower id is
+ * that of 'second'. */
+static int read_pair_rates(struct instance_reader *at, const struct json *pair,
+                           uint32_t place, bool swap)
 {
     struct instance *in = at->instance;
     const struct json *rates = json_get(pair, "throughputs");
@@ -306,7 +312,8 @@ static int read_pair_rates(struct place *at, const struct json *pair, uint32_t p
     for (uint32_t t = 0; r == 0 && t < in->type_count; t++) {
         const struct json *two = json_item(rates, t);
         if (!json_is_array(two) || json_count(two) != 2)
-            return wrong(at, "pairs[%u].throughputs[%u]: want two numbers", place, t);
+            return set_wrong(at, "pairs[%u].throughputs[%u]: want two numbers", place,
+                             t);
         double *cell = &in->pair_rate[((size_t)place * in->type_count + t) * 2];
         for (uint32_t i = 0; r == 0 && i < 2; i++) {
             snprintf(where, sizeof where, "pairs[%u].throughputs[%u][%u]", place, t, i);
@@ -317,15 +324,15 @@ static int read_pair_rates(struct place *at, const struct json *pair, uint32_t p
     return r;
 }
 
-static int read_pair(struct place *at, const struct json *pair, uint32_t place,
-                     struct map *seen)
+static int read_pair(struct instance_reader *at, const struct json *pair,
+                     uint32_t place, struct map *seen)
 {
     struct instance *in = at->instance;
     const struct json *ids = json_get(pair, "ids");
     char where[48];
     uint32_t jobs[2] = { 0, 0 };
     if (!json_is_array(ids) || json_count(ids) != 2)
-        return wrong(at, "pairs[%u].ids: want two ids", place);
+        return set_wrong(at, "pairs[%u].ids: want two ids", place);
     int r = 0;
     for (uint32_t i = 0; r == 0 && i < 2; i++) {
         snprintf(where, sizeof where, "pairs[%u].ids[%u]", place, i);
@@ -334,22 +341,22 @@ static int read_pair(struct place *at, const struct json *pair, uint32_t place,
     if (r < 0)
         return r;
     if (jobs[0] == jobs[1])
-        return wrong(at, "pairs[%u].ids: want two different jobs", place);
+        return set_wrong(at, "pairs[%u].ids: want two different jobs", place);
     if (in->gang[jobs[0]] != in->gang[jobs[1]])
-        return wrong(at, "pairs[%u].ids: scale factors %g and %g, want equal ones",
-                     place, in->gang[jobs[0]], in->gang[jobs[1]]);
+        return set_wrong(at, "pairs[%u].ids: scale factors %g and %g, want equal ones",
+                         place, in->gang[jobs[0]], in->gang[jobs[1]]);
     bool later = jobs[0] > jobs[1];
     struct programme_pair *made = &in->pairs[place];
     *made = (struct programme_pair){ jobs[later], jobs[!later] };
     uint64_t key = (uint64_t)made->first << 32 | made->second;
     if (map_find(seen, key) != MAP_NONE)
-        return wrong(at, "pairs[%u].ids: the same two jobs as in pairs[%u]", place,
-                     map_find(seen, key));
+        return set_wrong(at, "pairs[%u].ids: the same two jobs as in pairs[%u]", place,
+                         map_find(seen, key));
     map_put(seen, key, place);
-    return read_pair_rates(at, pair, place, later != turned(ids));
+    return read_pair_rates(at, pair, place, later != ids_are_descending(ids));
 }
 
-static int read_pairs(struct place *at, const struct json *json)
+static int read_pairs(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     const struct json *pairs = json_get(json, "pairs");
@@ -357,7 +364,7 @@ static int read_pairs(struct place *at, const struct json *json)
     if (!pairs || json_is_null(pairs))
         return 0;
     if (!json_is_array(pairs) || count > PAIRS_MAX)
-        return wrong(at, "pairs: want a list of at most %d", PAIRS_MAX);
+        return set_wrong(at, "pairs: want a list of at most %d", PAIRS_MAX);
     in->pair_count = (uint32_t)count;
     in->pairs = arena_array(at->arena, struct programme_pair, count);
     in->pair_rate = arena_array(at->arena, double, count * in->type_count * 2);
@@ -371,7 +378,8 @@ static int read_pairs(struct place *at, const struct json *json)
 
 /* --- entities --- */
 
-static int read_entity(struct place *at, const struct json *entity, uint32_t place)
+static int read_entity(struct instance_reader *at, const struct json *entity,
+                       uint32_t place)
 {
     struct instance *in = at->instance;
     char where[64];
@@ -382,11 +390,11 @@ static int read_entity(struct place *at, const struct json *entity, uint32_t pla
         return r;
     const char *inside = json_as_text(json_get(entity, "inside"));
     if (!inside || (strcmp(inside, "fairness") != 0 && strcmp(inside, "fifo") != 0))
-        return wrong(at, "entities[%u].inside: want fairness or fifo", place);
+        return set_wrong(at, "entities[%u].inside: want fairness or fifo", place);
     in->groups[place].fifo = strcmp(inside, "fifo") == 0;
     const struct json *jobs = json_get(entity, "jobs");
     if (!json_is_array(jobs))
-        return wrong(at, "entities[%u].jobs: want a list of ids", place);
+        return set_wrong(at, "entities[%u].jobs: want a list of ids", place);
     for (size_t i = 0; i < json_count(jobs); i++) {
         uint32_t job = 0;
         snprintf(where, sizeof where, "entities[%u].jobs[%zu]", place, i);
@@ -394,14 +402,14 @@ static int read_entity(struct place *at, const struct json *entity, uint32_t pla
         if (r < 0)
             return r;
         if (in->group[job] != UINT32_MAX)
-            return wrong(at, "%s: job '%.60s' is in entities[%u] already", where,
-                         in->jobs[job], in->group[job]);
+            return set_wrong(at, "%s: job '%.60s' is in entities[%u] already", where,
+                             in->jobs[job], in->group[job]);
         in->group[job] = place;
     }
     return 0;
 }
 
-static int read_entities(struct place *at, const struct json *json)
+static int read_entities(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     const struct json *entities = json_get(json, "entities");
@@ -409,7 +417,7 @@ static int read_entities(struct place *at, const struct json *json)
     if (!entities || json_is_null(entities))
         return 0;
     if (!json_is_array(entities) || count > JOBS_MAX)
-        return wrong(at, "entities: want a list of at most %d", JOBS_MAX);
+        return set_wrong(at, "entities: want a list of at most %d", JOBS_MAX);
     in->group_count = (uint32_t)count;
     in->groups = arena_array(at->arena, struct programme_group, count);
     in->group = arena_array(at->arena, uint32_t, in->job_count);
@@ -420,13 +428,13 @@ static int read_entities(struct place *at, const struct json *json)
         r = read_entity(at, json_item(entities, g), g);
     for (uint32_t j = 0; r == 0 && j < in->job_count; j++)
         if (in->group[j] == UINT32_MAX)
-            r = wrong(at, "jobs[%u]: job '%.60s' is in no entity", j, in->jobs[j]);
+            r = set_wrong(at, "jobs[%u]: job '%.60s' is in no entity", j, in->jobs[j]);
     return r;
 }
 
 /* --- the file --- */
 
-static int read_instance(struct place *at, const struct json *json)
+static int read_instance(struct instance_reader *at, const struct json *json)
 {
     struct instance *in = at->instance;
     char name[NAME_BYTES_MAX + 1];
@@ -436,7 +444,7 @@ static int read_instance(struct place *at, const struct json *json)
     if (!id_text(json_get(json, "id"), name, sizeof name))
         snprintf(name, sizeof name, "instances[%u]", in->place);
     in->name = arena_text(at->arena, name);
-    static int (*const parts[])(struct place *, const struct json *) = {
+    static int (*const parts[])(struct instance_reader *, const struct json *) = {
         read_types, read_prices, read_jobs, read_pairs, read_entities
     };
     int r = 0;
@@ -465,7 +473,7 @@ int instance_file_parse(struct instance_file *file, struct arena *arena,
     made.instances = arena_array(arena, struct instance, made.count);
     for (uint32_t i = 0; r == 0 && i < made.count; i++) {
         made.instances[i].place = i;
-        struct place at = {
+        struct instance_reader at = {
             .file = name, .arena = arena, .err = err, .instance = &made.instances[i]
         };
         r = read_instance(&at, json_item(list, i));

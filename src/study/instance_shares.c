@@ -43,7 +43,7 @@ static const struct field settings[] = {
     { 0 },
 };
 
-/* The policy that the published system knows by that name, or NULL. */
+/* The policy of that name in the published system, or NULL. */
 static const struct policy *find_published(const char *name, const char **ret_settings)
 {
     for (uint32_t i = 0; policy_list[i]; i++) {
@@ -222,7 +222,7 @@ int instance_policy_check(const struct instance_policy *asked,
     return 0;
 }
 
-/* The type whose rates stand for all under aware=false: a v100, or the first. */
+/* With aware=false one type has the rates of all: v100, or the first. */
 static uint32_t reference_type(const struct instance *in)
 {
     for (uint32_t t = 0; t < in->type_count; t++)
@@ -231,7 +231,7 @@ static uint32_t reference_type(const struct instance *in)
     return 0;
 }
 
-/* Rates as the policy sees them; a job that runs nowhere has none in any case. */
+/* The rates that the policy sees; a job that can run nowhere has none. */
 static const double *seen_rates(const struct instance_policy *asked,
                                 const struct instance *in, struct arena *arena)
 {
@@ -254,7 +254,7 @@ static const double *seen_rates(const struct instance_policy *asked,
     return rates;
 }
 
-/* The rate that keeps each deadline; infinite for one that has passed. */
+/* The rate that each deadline needs; infinite if it has passed. */
 static const double *floors_of(const struct instance *in, struct arena *arena)
 {
     double *floors = arena_array(arena, double, in->job_count);
